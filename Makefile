@@ -1,0 +1,50 @@
+# Every target makes what it needs: the only thing assumed is Python 3.11 or newer.
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+# Two test processes share two cores; a BLAS that starts threads of its own would only get in their way.
+export OPENBLAS_NUM_THREADS ?= 1
+
+.PHONY: help demo test lint bench docs clean
+
+help:
+	@echo "make demo   fit an HMM and a diversified HMM on the toy problem, print the table, draw the figure"
+	@echo "make test   lint, types, tests"
+	@echo "make lint   ruff and mypy only"
+	@echo "make bench  speed against peers, and the published experiments (set PLURI_DATA to the data folder)"
+	@echo "make docs   build the documentation into docs/_build/html"
+
+$(VENV)/ready:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pluri needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	@touch $@
+
+# One stamp for each set of requirements, so that `make demo` does not wait for the test tools.
+$(VENV)/installed-%: $(VENV)/ready pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	@touch $@
+
+demo: $(VENV)/installed-all
+	$(BIN)/pluri demo
+
+test: lint $(VENV)/installed-dev
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/installed-bench
+	$(BIN)/python benchmarks/peers/hmm.py
+	$(BIN)/python benchmarks/reproduce/dhmm_toy.py
+	$(BIN)/python benchmarks/reproduce/dhmm_toy_variance.py
+	$(BIN)/python benchmarks/reproduce/dhmm_ocr.py
+	$(BIN)/python benchmarks/reproduce/dhmm_pos.py
+
+docs: $(VENV)/installed-docs
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+clean:
+	rm -rf $(VENV) build dist docs/_build docs/api/generated docs/gallery demo

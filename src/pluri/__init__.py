@@ -1,0 +1,1 @@
+"""Latent-variable models whose parts stay distinct."""

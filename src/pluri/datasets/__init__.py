@@ -1,0 +1,27 @@
+"""Data to learn on: generators that need no files, and loaders for files that may not be shipped.
+
+Generators (``make_*``) return what was drawn together with the parameters it was drawn from. Loaders (``load_*``) look
+in the folder given by :func:`data_home`.
+"""
+
+from pluri.datasets.home import data_home
+from pluri.datasets.ocr import OCRLetters, load_ocr_letters
+from pluri.datasets.records import LabelledSequences
+from pluri.datasets.tag_groups import TAG_GROUPS
+from pluri.datasets.toy_hmm import ToyHMM, make_toy_hmm
+from pluri.datasets.treebank import TreebankSample, load_treebank_sample
+from pluri.datasets.zipf_tagging import ZipfTagging, make_zipf_tagging
+
+__all__ = [
+    "TAG_GROUPS",
+    "LabelledSequences",
+    "OCRLetters",
+    "ToyHMM",
+    "TreebankSample",
+    "ZipfTagging",
+    "data_home",
+    "load_ocr_letters",
+    "load_treebank_sample",
+    "make_toy_hmm",
+    "make_zipf_tagging",
+]

@@ -1,0 +1,228 @@
+"""A Dask cluster as an engine: batches are shipped once, stay on the workers, and are shipped again if a worker dies.
+
+Data that a client scatters exist nowhere else in the cluster. When the only worker that holds a batch dies, Dask
+cancels what depends on it; the engine reads the batch again from the source, ships it and resubmits the work. Answers
+are still taken in the order of the batches, so that a killed worker changes nothing in the result.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pluri.engine.batches import Batch, LazyBatch, Source
+from pluri.engine.executors import Engine, Sweep, count_jobs, evaluate
+from pluri.engine.extras import import_extra
+
+S = TypeVar("S")
+
+MAX_ATTEMPTS = 5  # times that a batch is tried before the cluster is given up
+PATIENCE = 5.0  # seconds between two looks at whether the inputs of a task still exist
+WORKERS_TIMEOUT = 60.0  # seconds to wait for a first worker
+
+
+class DaskEngine(Engine):
+    """Work on a Dask cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+        The cluster. None: the current client if there is one, else processes on this machine, started for the
+        purpose and closed at the end (a script that does so needs ``if __name__ == "__main__":``).
+    n_jobs : int, optional
+        Number of processes of a cluster that has to be started; all cores by default.
+    memory : int, optional
+        Number of bytes of data that may stay on the workers between sweeps; what is beyond is shipped in every
+        sweep. By default half of what the workers have.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from distributed import Client
+    >>> from pluri.engine import ArraySource, DaskEngine
+    >>> source = ArraySource(np.ones((5, 1)), batch_size=2)
+    >>> with Client(n_workers=1, processes=False, dashboard_address=None) as client:
+    ...     list(DaskEngine(client).map(lambda batch: batch.n_samples, source))
+    [2, 2, 1]
+    """
+
+    def __init__(self, client: Any = None, *, n_jobs: int | None = None, memory: int | None = None) -> None:
+        self.client = client
+        self.n_jobs = n_jobs
+        self.memory = memory
+
+    @contextmanager
+    def over(self, source: Source) -> Iterator[Sweep]:
+        """Hold the cluster, if it is ours, and the data on its workers."""
+        with _connected(self.client, self.n_jobs) as client:
+            _wait_for_workers(client)
+            shipment = _Shipment(client, source, _half_of_memory(client) if self.memory is None else self.memory)
+            try:
+                yield shipment.sweep
+            finally:
+                shipment.kept.clear()
+
+    def __repr__(self) -> str:
+        return f"DaskEngine(client={self.client!r})"
+
+
+@contextmanager
+def _connected(client: Any, n_jobs: int | None) -> Iterator[Any]:
+    distributed = import_extra("distributed", "engine='dask'", extra="dask")
+    if client is None:
+        try:
+            client = distributed.default_client()
+        except ValueError:
+            n_workers = count_jobs(-1 if n_jobs is None else n_jobs)
+            options = {"n_workers": n_workers, "threads_per_worker": 1, "dashboard_address": None}
+            with (
+                distributed.LocalCluster(processes=True, **options) as cluster,
+                distributed.Client(cluster, set_as_default=False) as started,
+            ):
+                yield started
+            return
+    if client.asynchronous:
+        raise ValueError("engine must be a synchronous distributed.Client, got one made with asynchronous=True")
+    yield client
+
+
+@dataclass
+class _Task:
+    """A batch under way. It holds its inputs, since Dask forgets what no future refers to."""
+
+    index: int
+    function: Any
+    batch: Any
+    answer: Any
+    attempts: int = 1
+
+
+class _Reader:
+    """Read batch number ``index`` of a source that only goes forwards: to go back is to start again."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._items: Iterator[LazyBatch] = iter(())
+        self._next = sys.maxsize
+
+    def read(self, index: int) -> LazyBatch | None:
+        """Give the batch, or None after the last."""
+        if index < self._next:
+            self._items, self._next = self._source.batches(), 0
+        item = next(itertools.islice(self._items, index - self._next, None), None)
+        self._next = index + 1
+        return item
+
+
+class _Shipment:
+    """The batches of one source on one cluster."""
+
+    def __init__(self, client: Any, source: Source, memory: float) -> None:
+        self.client = client
+        self.source = source
+        self.kept: dict[int, Any] = {}
+        self._room = memory
+        self._n_batches: int | None = None
+
+    def sweep(self, function: Callable[[Batch], S]) -> Iterator[S]:
+        """Map a function over the batches, with a bounded number of them under way."""
+        shipped_function = self._ship(function, broadcast=True)
+        window = 2 * max(1, sum(self.client.nthreads().values()))
+        forwards, again = _Reader(self.source), _Reader(self.source)
+        running: deque[_Task] = deque()
+        try:
+            for index in itertools.count():
+                batch = self._on_cluster(index, forwards)
+                if batch is None:
+                    break
+                answer = self.client.submit(evaluate, shipped_function, batch, pure=False)
+                running.append(_Task(index, shipped_function, batch, answer))
+                if len(running) >= window:
+                    yield self._collect(running.popleft(), function, again)
+            while running:
+                yield self._collect(running.popleft(), function, again)
+        finally:
+            for task in running:  # after an error: what nobody waits for is not worth computing
+                task.answer.release()
+
+    def _on_cluster(self, index: int, reader: _Reader) -> Any:
+        """Give the future of a batch, shipping it if it is not there; None after the last."""
+        if index in self.kept:
+            return self.kept[index]
+        item = None if index == self._n_batches else reader.read(index)
+        if item is None:
+            self._n_batches = index
+            return None
+        future = self._ship(item)
+        if sys.getsizeof(item) <= self._room:
+            self._room -= sys.getsizeof(item)
+            self.kept[index] = future
+        return future
+
+    def _collect(self, task: _Task, function: Callable[[Batch], S], reader: _Reader) -> S:
+        """Wait for an answer; start again from the source when a dead worker took the inputs with it."""
+        from distributed import KilledWorker
+
+        while True:
+            try:
+                return task.answer.result(timeout=PATIENCE)
+            except KilledWorker as error:
+                raise _gave_up(task) from error
+            except (CancelledError, TimeoutError):
+                if task.answer.status == "error":  # the function itself raised one of these
+                    raise
+                lost = {"cancelled", "lost"}
+                if not lost & {task.answer.status, task.batch.status, task.function.status}:
+                    continue
+            self._resubmit(task, function, reader)
+
+    def _resubmit(self, task: _Task, function: Callable[[Batch], Any], reader: _Reader) -> None:
+        if task.attempts == MAX_ATTEMPTS:
+            raise _gave_up(task)
+        item = reader.read(task.index)
+        if item is None:
+            raise RuntimeError(f"source must give the same batches in every pass, got no batch {task.index} this time")
+        task.attempts += 1
+        task.function = self._ship(function, broadcast=True)
+        task.batch = self._ship(item)
+        if task.index in self.kept:
+            self.kept[task.index] = task.batch
+        task.answer = self.client.submit(evaluate, task.function, task.batch, pure=False)
+
+    def _ship(self, thing: Any, broadcast: bool = False) -> Any:
+        """Send something to the workers, trying again if one dies while it receives."""
+        for attempt in itertools.count(1):
+            try:
+                # Without hash=False equal batches would share a key, and what is lost could not be told apart.
+                return self.client.scatter([thing], hash=False, broadcast=broadcast)[0]
+            except (OSError, TimeoutError):
+                if attempt == MAX_ATTEMPTS:
+                    raise
+                _wait_for_workers(self.client)
+        raise AssertionError("unreachable")
+
+
+def _gave_up(task: _Task) -> RuntimeError:
+    return RuntimeError(
+        f"the Dask workers that had batch {task.index} died one after another: see their logs for the cause, "
+        "often a lack of memory, for which a smaller batch_size helps"
+    )
+
+
+def _wait_for_workers(client: Any) -> None:
+    try:
+        client.wait_for_workers(1, timeout=WORKERS_TIMEOUT)
+    except TimeoutError as error:
+        raise TimeoutError(f"the Dask cluster has no workers after {WORKERS_TIMEOUT:.0f} seconds") from error
+
+
+def _half_of_memory(client: Any) -> float:
+    workers = client.scheduler_info()["workers"].values()
+    limits = [worker.get("memory_limit") or float("inf") for worker in workers]
+    return 0.5 * sum(limits)

@@ -1,0 +1,25 @@
+"""Pictures of fitted models, as Display classes in the manner of scikit-learn.
+
+``SomeDisplay.from_estimator(model)`` draws at once and returns the display; its ``plot`` draws the same data again, on
+other axes or in another style. Axes may be given (``ax=``), are kept as ``ax_`` and ``figure_``, and nothing is ever
+shown or saved here. Matplotlib is imported when something is drawn.
+"""
+
+from pluri.plotting.bhattacharyya import BhattacharyyaDisplay
+from pluri.plotting.convergence import ConvergenceDisplay
+from pluri.plotting.decoded_sequence import DecodedSequenceDisplay
+from pluri.plotting.diversity_sweep import DiversitySweepDisplay
+from pluri.plotting.state_histogram import StateHistogramDisplay
+from pluri.plotting.style import PALETTE, state_colors
+from pluri.plotting.transition import TransitionDisplay
+
+__all__ = [
+    "PALETTE",
+    "BhattacharyyaDisplay",
+    "ConvergenceDisplay",
+    "DecodedSequenceDisplay",
+    "DiversitySweepDisplay",
+    "StateHistogramDisplay",
+    "TransitionDisplay",
+    "state_colors",
+]

@@ -1,0 +1,30 @@
+"""What we believe before the data: priors over the rows of stochastic matrices.
+
+Each gives a log density, a gradient and the M-step it leads to; :func:`maximize_rows` combines them.
+"""
+
+from pluri.priors.determinant import DiversityWarning, log_determinant, log_determinant_gradient, relative_gain
+from pluri.priors.dirichlet import Dirichlet, Sticky
+from pluri.priors.diverse_rows import expected_determinant, sample_diverse_rows
+from pluri.priors.diversity import Diversity, as_diversity
+from pluri.priors.protocol import PseudoCountPrior, RowPrior, RowPriorWarning
+from pluri.priors.rows import log_density_rows, maximize_rows, rows_objective
+
+__all__ = [
+    "Dirichlet",
+    "Diversity",
+    "DiversityWarning",
+    "PseudoCountPrior",
+    "RowPrior",
+    "RowPriorWarning",
+    "Sticky",
+    "as_diversity",
+    "expected_determinant",
+    "log_density_rows",
+    "log_determinant",
+    "log_determinant_gradient",
+    "maximize_rows",
+    "relative_gain",
+    "rows_objective",
+    "sample_diverse_rows",
+]

@@ -1,0 +1,206 @@
+r"""Three ways to climb the penalised M-step objective of a stochastic matrix, and one exact answer.
+
+All of them maximise
+
+.. math:: F(A) = \sum_{ij} E_{ij} \log A_{ij} + \alpha \log\det \tilde K_A - w \lVert A - A^0 \rVert^2
+
+over rows bounded below by a floor, go uphill only, and stop at a local maximum: the determinant is not concave in
+:math:`A` (two permutation matrices both reach the maximum, their midpoint may have determinant 0).
+
+``lbfgs``
+    L-BFGS on logits with a diagonal preconditioner, compiled. The default.
+``fixed_point``
+    Moves towards :math:`T_{ij} = A_{ij} + (M_{ij} - A_{ij} M_{i\cdot}) / d_i`, whose fixed points are the stationary
+    points; without anchor and for :math:`\rho = 1/2` this is :math:`T = (E + \alpha R) / (E_{i\cdot} + \alpha)`.
+``projected_gradient``
+    Barzilai-Borwein steps projected on the simplex, as published. Stalls near the boundary; kept for comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from pluri.optimize.simplex import project_to_simplex
+from pluri.priors.protocol import BoolArray, FloatArray
+
+Evaluator = Callable[[FloatArray], tuple[float, FloatArray]]
+
+
+@dataclass(frozen=True)
+class RowProblem:
+    """The objective of a penalised M-step over rows; see the module's formula.
+
+    Attributes
+    ----------
+    evidence : ndarray, shape (n_rows, n_columns)
+        Counts plus pseudo-counts, E; zero outside the support, negative where a sparse prior outweighs the counts.
+    strength, rho : float
+        Weight and power of the determinant.
+    anchor : ndarray, shape (n_rows, n_columns)
+        Rows to stay near, of weight ``anchor_weight``.
+    floor : float
+        Lower bound of the supported entries.
+    support : ndarray of bool, shape (n_rows, n_columns)
+        Entries that may be positive.
+    """
+
+    evidence: FloatArray
+    strength: float
+    rho: float
+    anchor: FloatArray
+    anchor_weight: float
+    floor: float
+    support: BoolArray
+
+    def evaluator(self) -> Evaluator:
+        """Return the function that maps rows to F and to ``rows * dF/drows``; it owns its work space."""
+        from pluri.priors import _kernels
+
+        n_rows, n_columns = self.evidence.shape
+        units, dual, scratch = np.empty((n_rows, n_columns)), np.empty((n_rows, n_columns)), np.zeros((n_rows, n_rows))
+
+        def evaluate(rows: FloatArray) -> tuple[float, FloatArray]:
+            slope = np.empty_like(rows)
+            value = _kernels.evaluate_rows(
+                rows, self.evidence, self.strength, self.rho, self.anchor, self.anchor_weight,
+                units, dual, scratch, slope,
+            )  # fmt: skip
+            return value, slope
+
+        return evaluate
+
+
+Solver = Callable[[RowProblem, FloatArray, int, float], FloatArray]
+
+
+def solve_lbfgs(problem: RowProblem, start: FloatArray, max_iter: int, tol: float) -> FloatArray:
+    """Climb by preconditioned L-BFGS on the logits of ``start``, whose supported entries lie above the floor."""
+    from pluri.priors import _kernels
+
+    logits = np.zeros(start.shape)
+    np.log(start - problem.floor, out=logits, where=problem.support)
+    rows, _, _ = _kernels.ascend_logits(
+        logits, problem.evidence, problem.strength, problem.rho, problem.anchor, problem.anchor_weight, problem.support,
+        problem.floor, max_iter, tol,
+    )  # fmt: skip
+    return rows
+
+
+def solve_fixed_point(problem: RowProblem, start: FloatArray, max_iter: int, tol: float) -> FloatArray:
+    """Climb by damped steps towards the target of the stationarity equation.
+
+    The direction ascends for any positive ``d_i``: its slope is the sum of ``(T - A)^2 d_i / A``.
+    """
+    evaluate = problem.evaluator()
+    rows = start
+    value, slope = evaluate(rows)
+    pull = np.abs(problem.evidence).sum(axis=1, keepdims=True) + 2.0 * problem.strength * problem.rho
+    for _ in range(max_iter):
+        scale = pull + 2.0 * problem.anchor_weight * rows.max(axis=1, keepdims=True)
+        towards = (slope - rows * slope.sum(axis=1, keepdims=True)) / np.where(scale > 0, scale, 1.0)
+        room = np.divide(rows - problem.floor, -towards, out=np.full(rows.shape, np.inf), where=towards < 0)
+        step = min(1.0, 0.99 * float(room.min()))
+        path = partial(_straight, rows, towards)
+        moved = _first_ascent(evaluate, path, step, value, _gradient(problem, rows, slope), rows)
+        if moved is None:
+            break
+        rows, new_value, slope = moved
+        gained, value = new_value - value, new_value
+        if gained <= tol * (abs(value) + 1.0):
+            break
+    return rows
+
+
+def solve_projected_gradient(problem: RowProblem, start: FloatArray, max_iter: int, tol: float) -> FloatArray:
+    """Climb by projected gradient with Barzilai-Borwein steps and Armijo halving."""
+    evaluate = problem.evaluator()
+    rows = start
+    value, slope = evaluate(rows)
+    gradient = _gradient(problem, rows, slope)
+    step = 1.0 / max(float(np.abs(gradient).max()), 1e-300)
+    for _ in range(max_iter):
+        path = partial(_projected, problem, rows, gradient)
+        moved = _first_ascent(evaluate, path, step, value, gradient, rows)
+        if moved is None:
+            break
+        new_rows, new_value, slope = moved
+        new_gradient = _gradient(problem, new_rows, slope)
+        shift, bend = new_rows - rows, gradient - new_gradient
+        curvature = float(np.sum(shift * bend))
+        step = float(np.sum(shift * shift)) / curvature if curvature > 0 else 10.0 * step
+        step = min(max(step, 1e-20), 1e6)
+        gained, rows, value, gradient = new_value - value, new_rows, new_value, new_gradient
+        if gained <= tol * (abs(value) + 1.0):
+            break
+    return rows
+
+
+def _gradient(problem: RowProblem, rows: FloatArray, slope: FloatArray) -> FloatArray:
+    """``slope / rows`` on the support, without its row means, which are invisible to rows that sum to 1."""
+    gradient = np.divide(slope, rows, out=np.zeros_like(rows), where=problem.support)
+    mean = gradient.sum(axis=1, keepdims=True) / problem.support.sum(axis=1, keepdims=True)
+    return np.where(problem.support, gradient - mean, 0.0)
+
+
+def _straight(rows: FloatArray, direction: FloatArray, step: float) -> FloatArray:
+    return rows + step * direction
+
+
+def _projected(problem: RowProblem, rows: FloatArray, direction: FloatArray, step: float) -> FloatArray:
+    target = rows + step * direction
+    if not problem.support.all():
+        below = np.where(problem.support, target, -np.inf).max(axis=1, keepdims=True) - 3.0
+        target = np.where(problem.support, target, below)  # low enough to be projected to zero
+    return project_to_simplex(target, floor=np.where(problem.support, problem.floor, 0.0))
+
+
+def _first_ascent(
+    evaluate: Evaluator,
+    path: Callable[[float], FloatArray],
+    step: float,
+    value: float,
+    gradient: FloatArray,
+    rows: FloatArray,
+) -> tuple[FloatArray, float, FloatArray] | None:
+    """Halve ``step`` until the objective rises enough along ``path`` (Armijo); None when it never does."""
+    for _ in range(60):
+        moved = path(step)
+        new_value, slope = evaluate(moved)
+        if new_value > value and new_value >= value + 1e-4 * float(np.sum(gradient * (moved - rows))):
+            return moved, new_value, slope
+        step *= 0.5
+    return None
+
+
+SOLVERS: dict[str, Solver] = {
+    "lbfgs": solve_lbfgs,
+    "fixed_point": solve_fixed_point,
+    "projected_gradient": solve_projected_gradient,
+}
+
+
+def solve_anchored(evidence: FloatArray, anchor: FloatArray, weight: float, support: BoolArray) -> FloatArray:
+    r"""Return the exact maximiser of :math:`\sum E \log A - w \lVert A - A^0 \rVert^2` for non-negative evidence.
+
+    The rows separate and the problem is concave. With the multiplier :math:`\lambda` of a row, :math:`A_{ij}` is the
+    positive root of :math:`2 w A^2 + (\lambda - 2 w A^0) A - E = 0`; the row sum is convex and falls with
+    :math:`\lambda`, so Newton's method from :math:`\lambda = 0`, where the sum is at least 1, rises to the solution.
+    """
+    multiplier = np.zeros((evidence.shape[0], 1))
+    rows = anchor
+    for _ in range(500):
+        middle = 2.0 * weight * anchor - multiplier
+        root = np.sqrt(middle * middle + 8.0 * weight * evidence)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            small = np.where(evidence > 0, 2.0 * evidence / (root - middle), 0.0)  # no cancellation when middle < 0
+        rows = np.where(support, np.where(middle > 0, (middle + root) / (4.0 * weight), small), 0.0)
+        fall = np.divide(rows, root, out=np.zeros_like(rows), where=root > 0).sum(axis=1, keepdims=True)
+        step = (rows.sum(axis=1, keepdims=True) - 1.0) / fall
+        multiplier = multiplier + np.maximum(step, 0.0)
+        if (step <= 1e-15 * np.maximum(multiplier, weight)).all():
+            break
+    return rows / rows.sum(axis=1, keepdims=True)

@@ -1,0 +1,422 @@
+"""The compiled loops over time: forward-backward, Viterbi, path sampling.
+
+Layout. The number of states k is padded to a multiple of four, K, with impossible states (zero start and
+transition probability, zero likelihood), so that every inner loop runs over whole vector registers; at k = 15 this
+is 1.6 times faster than the unpadded loop. Arrays over time are (n_samples, K), sequences lie end to end, sequence n
+occupies rows ``offsets[n]:offsets[n+1]``.
+
+Notation. b_t(j) = p(x_t | j) / max_i p(x_t | i); alpha_t = filtered distribution; c_t = sum_j of the unnormalised
+alpha_t; v_t(j) = b_t(j) beta_t(j) / c_t, so that
+
+    beta_{t-1} = A v_t,   posterior_t = alpha_t beta_t,   pair_t(i, j) = alpha_{t-1}(i) A_ij v_t(j).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+# No NaN- or infinity-assuming flags: impossible observations are -inf and must stay so.
+_FAST = {"contract", "reassoc", "nsz"}
+
+#: A scale factor under this is treated as an underflow, and the sequence is done again in log space.
+UNDERFLOW = 1e-200
+
+
+@intrinsic
+def _float_from_bits(typing_context, bits):  # type: ignore[no-untyped-def]
+    """Reinterpret an int64 as the float64 with these bits."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.int64), generate
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"}, inline="always")
+def exp_nonpositive(x):  # type: ignore[no-untyped-def]
+    """e^x for x <= 0, to one unit in the last place; 0 below -708.
+
+    Straight-line code that the compiler turns into vector instructions (a call of the C library's exp is not):
+    x = n ln 2 + r with |r| <= ln 2 / 2, then the Taylor polynomial of degree 13 and the exponent n put into the bits.
+    """
+    clamped = max(x, -708.0)
+    n = np.floor(clamped * 1.4426950408889634 + 0.5)
+    r = (clamped - n * 0.693145751953125) - n * 1.4286068203094172e-06
+    p = 1.6059043836821613e-10
+    p = p * r + 2.08767569878681e-09
+    p = p * r + 2.505210838544172e-08
+    p = p * r + 2.755731922398589e-07
+    p = p * r + 2.7557319223985893e-06
+    p = p * r + 2.48015873015873e-05
+    p = p * r + 0.0001984126984126984
+    p = p * r + 0.001388888888888889
+    p = p * r + 0.008333333333333333
+    p = p * r + 0.041666666666666664
+    p = p * r + 0.16666666666666666
+    p = p * r + 0.5
+    p = p * r + 1.0
+    p = p * r + 1.0
+    return p * _float_from_bits((np.int64(n) + 1023) << 52) if x >= -708.0 else 0.0
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def exponentiate(log_emission, maxima):  # type: ignore[no-untyped-def]
+    """Replace each row by exp(row - max), and write the maxima; a row of -inf becomes zeros with maximum 0."""
+    n_samples, width = log_emission.shape
+    for t in range(n_samples):
+        largest = log_emission[t, 0]
+        for j in range(1, width):
+            value = log_emission[t, j]
+            largest = value if value > largest else largest
+        maxima[t] = largest if largest > -np.inf else 0.0
+    for t in range(n_samples):
+        largest = maxima[t]
+        for j in range(width):
+            log_emission[t, j] = exp_nonpositive(log_emission[t, j] - largest)
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _vector_matrix(vector, matrix, out):  # type: ignore[no-untyped-def]
+    """out = vector @ matrix; four rows at a time, so that `out` is read and written a quarter as often."""
+    width = out.shape[0]
+    for j in range(width):
+        out[j] = 0.0
+    for block in range(width // 4):
+        i = 4 * block
+        a0 = vector[i]
+        a1 = vector[i + 1]
+        a2 = vector[i + 2]
+        a3 = vector[i + 3]
+        for j in range(width):
+            out[j] += (a0 * matrix[i, j] + a1 * matrix[i + 1, j]) + (a2 * matrix[i + 2, j] + a3 * matrix[i + 3, j])
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def forward(likelihood, begin, end, initial, transition, first, alpha, inverse_scale, work):  # type: ignore[no-untyped-def]
+    """Filtered distributions of rows begin:end into `alpha`; returns False on underflow.
+
+    With `first`, `initial` is the start distribution; otherwise it is the filtered distribution one step earlier.
+    """
+    width = initial.shape[0]
+    for t in range(begin, end):
+        if t == begin:
+            if first:
+                for j in range(width):
+                    work[j] = initial[j]
+            else:
+                _vector_matrix(initial, transition, work)
+        else:
+            _vector_matrix(alpha[t - 1], transition, work)
+        total = 0.0
+        for j in range(width):
+            value = work[j] * likelihood[t, j]
+            work[j] = value
+            total += value
+        if not total > UNDERFLOW:
+            return False
+        inverse = 1.0 / total
+        inverse_scale[t] = inverse
+        for j in range(width):
+            alpha[t, j] = work[j] * inverse
+    return True
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def log_scale(inverse_scale, maxima, begin, end):  # type: ignore[no-untyped-def]
+    """Sum over begin:end of log c_t + max_t: the log-likelihood of these rows."""
+    total = 0.0
+    product = 1.0
+    for t in range(begin, end):
+        total += maxima[t]
+        # One logarithm for many factors: 1/c_t lies in [1, 1/UNDERFLOW], so the product cannot overflow below.
+        product *= inverse_scale[t]
+        if product > 1e100:
+            total -= np.log(product)
+            product = 1.0
+    return total - np.log(product)
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def backward(  # type: ignore[no-untyped-def]
+    likelihood, begin, end, weight, transposed, alpha, inverse_scale, beta, betas, previous, pairs
+):
+    """Turn `alpha` into weighted posteriors on rows begin:end, add the pair sums, and leave beta_{begin-1} in `beta`.
+
+    On entry `beta` is beta_{end-1} (ones at the end of a sequence). `likelihood` is overwritten with v_t. `previous`
+    is alpha_{begin-1}, or all zeros if `begin` starts the sequence. The pair sums are accumulated without the factor
+    A_ij, four time steps at a time, before alpha is overwritten: `betas` (4, K) holds what that needs.
+    """
+    width = beta.shape[0]
+    t = end - 1
+    while t >= begin:
+        group = min(4, t - begin + 1)
+        for g in range(group):
+            s = t - g
+            factor = inverse_scale[s]
+            for j in range(width):
+                betas[g, j] = beta[j] * weight
+                likelihood[s, j] *= beta[j] * factor
+            _vector_matrix(likelihood[s], transposed, beta)
+        if group == 4 and t - 4 >= begin:
+            for i in range(width):
+                a0 = weight * alpha[t - 1, i]
+                a1 = weight * alpha[t - 2, i]
+                a2 = weight * alpha[t - 3, i]
+                a3 = weight * alpha[t - 4, i]
+                for j in range(width):
+                    pairs[i, j] += (a0 * likelihood[t, j] + a1 * likelihood[t - 1, j]) + (
+                        a2 * likelihood[t - 2, j] + a3 * likelihood[t - 3, j]
+                    )
+        else:
+            for g in range(group):
+                s = t - g
+                for i in range(width):
+                    a0 = weight * (alpha[s - 1, i] if s > begin else previous[i])
+                    for j in range(width):
+                        pairs[i, j] += a0 * likelihood[s, j]
+        for g in range(group):
+            s = t - g
+            for j in range(width):
+                alpha[s, j] *= betas[g, j]
+        t -= group
+
+
+@njit(cache=True, nogil=True)
+def smooth_sequences(  # type: ignore[no-untyped-def]
+    likelihood, maxima, offsets, weight, start, transition, transposed, alpha, inverse_scale, work, starts, pairs, scores
+):
+    """Forward-backward over all sequences of a batch; returns how many underflowed (their score is NaN).
+
+    `alpha` becomes the weighted posteriors; `starts` and `pairs` (without the factor A_ij) are added to; `scores`
+    receives each sequence's log-likelihood. `work` is (6, K).
+    """
+    width = start.shape[0]
+    n_failed = 0
+    beta = work[1]
+    nothing = work[0]
+    for n in range(offsets.shape[0] - 1):
+        begin = offsets[n]
+        end = offsets[n + 1]
+        scores[n] = 0.0
+        if begin == end:
+            continue
+        if not forward(likelihood, begin, end, start, transition, True, alpha, inverse_scale, nothing):
+            scores[n] = np.nan
+            n_failed += 1
+            for t in range(begin, end):
+                for j in range(width):
+                    alpha[t, j] = 0.0
+            continue
+        scores[n] = log_scale(inverse_scale, maxima, begin, end)
+        for j in range(width):
+            beta[j] = 1.0
+            nothing[j] = 0.0
+        backward(
+            likelihood, begin, end, weight[n], transposed, alpha, inverse_scale, beta, work[2:], nothing, pairs
+        )
+        for j in range(width):
+            starts[j] += alpha[begin, j]
+    return n_failed
+
+
+@njit(cache=True, nogil=True)
+def score_sequences(likelihood, maxima, offsets, start, transition, work, inverse_scale, scores):  # type: ignore[no-untyped-def]
+    """Log-likelihood of each sequence by the forward pass alone, keeping one filtered distribution (`work`: (2, K)).
+
+    Returns how many sequences underflowed; their score is NaN.
+    """
+    width = start.shape[0]
+    n_failed = 0
+    alpha = work[0]
+    predicted = work[1]
+    for n in range(offsets.shape[0] - 1):
+        scores[n] = 0.0
+        failed = False
+        for t in range(offsets[n], offsets[n + 1]):
+            if t == offsets[n]:
+                for j in range(width):
+                    predicted[j] = start[j]
+            else:
+                _vector_matrix(alpha, transition, predicted)
+            total = 0.0
+            for j in range(width):
+                predicted[j] *= likelihood[t, j]
+                total += predicted[j]
+            if not total > UNDERFLOW:
+                failed = True
+                break
+            inverse = 1.0 / total
+            inverse_scale[t] = inverse
+            for j in range(width):
+                alpha[j] = predicted[j] * inverse
+        if failed:
+            scores[n] = np.nan
+            n_failed += 1
+        else:
+            scores[n] = log_scale(inverse_scale, maxima, offsets[n], offsets[n + 1])
+    return n_failed
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _max_plus(vector, matrix, out):  # type: ignore[no-untyped-def]
+    """out_j = max_i (vector_i + matrix_ij)."""
+    width = out.shape[0]
+    for j in range(width):
+        out[j] = -np.inf
+    for block in range(width // 4):
+        i = 4 * block
+        a0 = vector[i]
+        a1 = vector[i + 1]
+        a2 = vector[i + 2]
+        a3 = vector[i + 3]
+        for j in range(width):
+            u0 = a0 + matrix[i, j]
+            u1 = a1 + matrix[i + 1, j]
+            u2 = a2 + matrix[i + 2, j]
+            u3 = a3 + matrix[i + 3, j]
+            u0 = u0 if u0 > u1 else u1
+            u2 = u2 if u2 > u3 else u3
+            u0 = u0 if u0 > u2 else u2
+            out[j] = u0 if u0 > out[j] else out[j]
+
+
+@njit(cache=True, nogil=True)
+def viterbi_sequences(best, offsets, log_start, log_transition, work, path, scores):  # type: ignore[no-untyped-def]
+    """Most probable path of each sequence; `best` holds log emissions on entry and delta_t on return.
+
+    No back-pointers are kept: the argmax is found again on the way back for the one state on the path, which leaves
+    the k x k loop free of bookkeeping. The lowest index wins a tie.
+    """
+    width = log_start.shape[0]
+    for n in range(offsets.shape[0] - 1):
+        begin = offsets[n]
+        end = offsets[n + 1]
+        scores[n] = 0.0
+        if begin == end:
+            continue
+        for j in range(width):
+            best[begin, j] += log_start[j]
+        for t in range(begin + 1, end):
+            _max_plus(best[t - 1], log_transition, work)
+            for j in range(width):
+                best[t, j] += work[j]
+        state = 0
+        for j in range(1, width):
+            if best[end - 1, j] > best[end - 1, state]:
+                state = j
+        scores[n] = best[end - 1, state]
+        path[end - 1] = state
+        for t in range(end - 2, begin - 1, -1):
+            origin = 0
+            value = best[t, 0] + log_transition[0, state]
+            for i in range(1, width):
+                candidate = best[t, i] + log_transition[i, state]
+                if candidate > value:
+                    value = candidate
+                    origin = i
+            state = origin
+            path[t] = state
+
+
+@njit(cache=True, nogil=True)
+def sample_paths(alpha, offsets, transition, uniforms, paths):  # type: ignore[no-untyped-def]
+    """Backward sampling given filtered distributions; `uniforms` and `paths` are (n_paths, n_samples)."""
+    width = transition.shape[0]
+    for p in range(paths.shape[0]):
+        for n in range(offsets.shape[0] - 1):
+            state = -1
+            for t in range(offsets[n + 1] - 1, offsets[n] - 1, -1):
+                total = 0.0
+                for i in range(width):
+                    total += alpha[t, i] * (transition[i, state] if state >= 0 else 1.0)
+                threshold = uniforms[p, t] * total
+                running = 0.0
+                choice = -1
+                for i in range(width):
+                    mass = alpha[t, i] * (transition[i, state] if state >= 0 else 1.0)
+                    running += mass
+                    if mass > 0.0:
+                        choice = i
+                        if running > threshold:
+                            break
+                state = choice
+                paths[p, t] = state
+
+
+@njit(cache=True, nogil=True)
+def best_paths(log_emission, log_start, log_transition, n_paths, values, origin_state, origin_rank, paths, scores):  # type: ignore[no-untyped-def]
+    """The n most probable paths of one sequence (list Viterbi), best first; returns how many exist.
+
+    `values`, `origin_state`, `origin_rank` are (n_samples, k, n_paths): the r-th best score of a path that ends in
+    state j at time t, and where it came from.
+    """
+    n_samples, width = log_emission.shape
+    for j in range(width):
+        for r in range(n_paths):
+            values[0, j, r] = -np.inf
+        values[0, j, 0] = log_start[j] + log_emission[0, j]
+    for t in range(1, n_samples):
+        for j in range(width):
+            filled = 0
+            for i in range(width):
+                for r in range(n_paths):
+                    value = values[t - 1, i, r] + log_transition[i, j]
+                    if value == -np.inf:
+                        break
+                    if filled == n_paths and not value > values[t, j, n_paths - 1]:
+                        break
+                    # Insertion into the sorted list; strict > keeps the lower index first on ties.
+                    place = filled if filled < n_paths else n_paths - 1
+                    while place > 0 and value > values[t, j, place - 1]:
+                        values[t, j, place] = values[t, j, place - 1]
+                        origin_state[t, j, place] = origin_state[t, j, place - 1]
+                        origin_rank[t, j, place] = origin_rank[t, j, place - 1]
+                        place -= 1
+                    values[t, j, place] = value
+                    origin_state[t, j, place] = i
+                    origin_rank[t, j, place] = r
+                    filled = min(filled + 1, n_paths)
+            for r in range(n_paths):
+                values[t, j, r] = values[t, j, r] + log_emission[t, j] if r < filled else -np.inf
+    found = 0
+    last = n_samples - 1
+    taken = np.zeros(width, np.int64)
+    while found < n_paths:
+        state = -1
+        value = -np.inf
+        for j in range(width):
+            if taken[j] < n_paths and values[last, j, taken[j]] > value:
+                value = values[last, j, taken[j]]
+                state = j
+        if state < 0:
+            break
+        rank = taken[state]
+        taken[state] += 1
+        scores[found] = value
+        for t in range(last, -1, -1):
+            paths[found, t] = state
+            if t > 0:
+                previous = origin_state[t, state, rank]
+                rank = origin_rank[t, state, rank]
+                state = previous
+        found += 1
+    return found
+
+
+@njit(cache=True, nogil=True)
+def sample_chain(start_cumulative, transition_cumulative, uniforms, current, states):  # type: ignore[no-untyped-def]
+    """States of one sequence by inversion; `current` is the first state, or -1 to draw it."""
+    width = start_cumulative.shape[0]
+    for t in range(states.shape[0]):
+        if t == 0 and current >= 0:
+            states[0] = current
+            continue
+        cumulative = start_cumulative if t == 0 else transition_cumulative[states[t - 1]]
+        threshold = uniforms[t] * cumulative[width - 1]
+        state = 0
+        while state < width - 1 and cumulative[state] <= threshold:
+            state += 1
+        states[t] = state

@@ -1,0 +1,322 @@
+"""Exact inference on a chain: smoothing, filtering, scoring, decoding and path sampling on plain arrays.
+
+A chain is its start distribution and transition matrix; observations enter only through their log densities
+``log_emission`` (n_samples, padded width). The recursions are scaled (Rabiner 1989) after dividing each row by its
+largest entry, and done again in log space for the rare sequence that still underflows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pluri.sequences import _kernels as kernels
+from pluri.sequences._log_space import filter_in_log_space, smooth_in_log_space
+from pluri.sequences.padding import padded_width
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+#: Log densities of rows begin:end, freshly computed: (end - begin, padded width).
+LogEmission = Callable[[int, int], Array]
+
+#: A longer sequence is smoothed in blocks of `BLOCK` steps, keeping one filtered distribution for each block.
+LONG = 1 << 18
+BLOCK = 1 << 15
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Start and transition probabilities, padded with impossible states for the kernels."""
+
+    start: Array
+    transition: Array
+    transposed: Array
+    n_states: int
+
+    @classmethod
+    def from_probabilities(cls, start: Array, transition: Array) -> Chain:
+        """Pad ``start`` (k,) and ``transition`` (k, k); they need not be normalised."""
+        k = len(start)
+        width = padded_width(k)
+        padded_start = np.zeros(width)
+        padded_start[:k] = start
+        padded = np.zeros((width, width))
+        padded[:k, :k] = transition
+        return cls(padded_start, padded, np.ascontiguousarray(padded.T), k)
+
+    @property
+    def width(self) -> int:
+        """Padded number of states."""
+        return len(self.start)
+
+    def logarithms(self) -> tuple[Array, Array]:
+        """Log start and log transition probabilities, padded with -inf."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.start), np.log(self.transition)
+
+
+@dataclass(frozen=True)
+class Smoothed:
+    """What the E-step needs of a batch of sequences.
+
+    Attributes
+    ----------
+    posterior : (n_samples, width): weight * P(state_t = i | sequence); empty after `smooth_long`
+    starts : (k,): sum over sequences of weight * P(state_1 = i | sequence)
+    pairs : (k, k): sum over steps of weight * P(state_{t-1} = i, state_t = j | sequence)
+    scores : (n_sequences,): log-likelihood of each sequence, -inf if the chain cannot produce it
+    """
+
+    posterior: Array
+    starts: Array
+    pairs: Array
+    scores: Array
+
+
+def smooth(
+    chain: Chain, log_emission: LogEmission, offsets: Integers, weight: Array, *, in_log_space: bool = False
+) -> Smoothed:
+    """Forward-backward over sequences that lie end to end in rows ``offsets[0]:offsets[-1]``."""
+    n_samples, k, width = int(offsets[-1]), chain.n_states, chain.width
+    n_sequences = len(offsets) - 1
+    starts, pairs = np.zeros(width), np.zeros((width, width))
+    scores = np.full(n_sequences, np.nan)
+    posterior = np.empty((n_samples, width))
+    if not in_log_space:
+        likelihood = log_emission(0, n_samples)
+        maxima, inverse_scale = np.empty(n_samples), np.empty(n_samples)
+        kernels.exponentiate(likelihood, maxima)
+        kernels.smooth_sequences(
+            likelihood,
+            maxima,
+            offsets,
+            weight,
+            chain.start,
+            chain.transition,
+            chain.transposed,
+            posterior,
+            inverse_scale,
+            np.empty((6, width)),
+            starts,
+            pairs,
+            scores,
+        )
+    starts, pairs = starts[:k], pairs[:k, :k] * chain.transition[:k, :k]
+    for n in np.flatnonzero(np.isnan(scores)):
+        begin, end = int(offsets[n]), int(offsets[n + 1])
+        scores[n] = 0.0
+        if begin == end:
+            continue
+        posterior[begin:end] = 0.0
+        one_pairs = np.zeros((k, k))
+        one_posterior = posterior[begin:end, :k]
+        scores[n] = _smooth_one_in_log_space(chain, log_emission(begin, end), one_posterior, one_pairs)
+        one_posterior *= weight[n]
+        pairs = pairs + weight[n] * one_pairs
+        starts = starts + one_posterior[0]
+    return Smoothed(posterior, starts, pairs, scores)
+
+
+def _smooth_one_in_log_space(chain: Chain, log_emission: Array, posterior: Array, pairs: Array) -> float:
+    log_start, log_transition = chain.logarithms()
+    k = chain.n_states
+    return float(
+        smooth_in_log_space(
+            np.ascontiguousarray(log_emission[:, :k]), log_start[:k], log_transition[:k, :k], posterior, pairs
+        )
+    )
+
+
+def smooth_long(
+    chain: Chain, log_emission: LogEmission, n_samples: int, weight: float, consume: Callable[[int, int, Array], None]
+) -> Smoothed:
+    """Smooth one long sequence in memory that does not grow with its length (but for one row in `BLOCK`).
+
+    The forward pass keeps the filtered distribution at the start of each block; the backward pass goes through the
+    blocks from the last to the first, recomputes the forward pass inside the block, and hands each block's
+    posterior to `consume(begin, end, posterior)`.
+    """
+    k, width = chain.n_states, chain.width
+    edges = [*range(0, n_samples, BLOCK), n_samples]
+    before = np.zeros((len(edges), width))  # filtered distribution just before each block
+    before[0] = chain.start
+    rows = min(BLOCK, n_samples)
+    alpha, maxima, inverse_scale = np.empty((rows, width)), np.empty(rows), np.empty(rows)
+    work = np.empty((6, width))
+
+    def forward(b: int) -> Array | None:
+        likelihood = log_emission(edges[b], edges[b + 1])
+        length = len(likelihood)
+        kernels.exponentiate(likelihood, maxima[:length])
+        good = kernels.forward(
+            likelihood, 0, length, before[b], chain.transition, b == 0, alpha, inverse_scale, work[0]
+        )
+        return likelihood if good else None
+
+    score = 0.0
+    for b in range(len(edges) - 1):
+        length = edges[b + 1] - edges[b]
+        if forward(b) is None:
+            return _smooth_whole(chain, log_emission, n_samples, weight, consume)
+        score += float(kernels.log_scale(inverse_scale, maxima, 0, length))
+        before[b + 1] = alpha[length - 1]
+    beta, pairs, nothing = np.ones(width), np.zeros((width, width)), np.zeros(width)
+    for b in reversed(range(len(edges) - 1)):
+        length = edges[b + 1] - edges[b]
+        likelihood = forward(b)
+        assert likelihood is not None
+        previous = before[b] if b else nothing
+        kernels.backward(
+            likelihood, 0, length, weight, chain.transposed, alpha, inverse_scale, beta, work[2:], previous, pairs
+        )
+        consume(edges[b], edges[b + 1], alpha[:length])
+    starts = alpha[0, :k].copy()
+    return Smoothed(np.empty((0, width)), starts, pairs[:k, :k] * chain.transition[:k, :k], np.array([score]))
+
+
+def _smooth_whole(
+    chain: Chain, log_emission: LogEmission, n_samples: int, weight: float, consume: Callable[[int, int, Array], None]
+) -> Smoothed:
+    offsets = np.array([0, n_samples], dtype=np.int64)
+    result = smooth(chain, log_emission, offsets, np.array([weight]), in_log_space=True)
+    for begin in range(0, n_samples, BLOCK):
+        end = min(begin + BLOCK, n_samples)
+        consume(begin, end, result.posterior[begin:end])
+    return result
+
+
+def score(chain: Chain, log_emission: LogEmission, offsets: Integers, *, in_log_space: bool = False) -> Array:
+    """Log-likelihood of each sequence by the forward pass alone: (n_sequences,)."""
+    scores = np.empty(len(offsets) - 1)
+    for first, last in runs(offsets):
+        begin, end = int(offsets[first]), int(offsets[last])
+        if last == first + 1 and end - begin > BLOCK and not in_log_space:
+            scores[first] = _score_long(chain, log_emission, begin, end)
+        else:
+            scores[first:last] = _score_run(chain, log_emission, offsets[first : last + 1], in_log_space)
+    return scores
+
+
+def runs(offsets: Integers) -> list[tuple[int, int]]:
+    """Consecutive sequences of about `BLOCK` samples together, so that work space stays small."""
+    runs, first = [], 0
+    for n in range(1, len(offsets)):
+        if n == len(offsets) - 1 or offsets[n + 1] - offsets[first] > BLOCK:
+            runs.append((first, n))
+            first = n
+    return runs
+
+
+def _score_run(chain: Chain, log_emission: LogEmission, offsets: Integers, in_log_space: bool) -> Array:
+    begin, end = int(offsets[0]), int(offsets[-1])
+    scores = np.full(len(offsets) - 1, np.nan)
+    if not in_log_space:
+        likelihood = log_emission(begin, end)
+        maxima, inverse_scale = np.empty(end - begin), np.empty(end - begin)
+        kernels.exponentiate(likelihood, maxima)
+        kernels.score_sequences(
+            likelihood,
+            maxima,
+            offsets - begin,
+            chain.start,
+            chain.transition,
+            np.empty((2, chain.width)),
+            inverse_scale,
+            scores,
+        )
+    for n in np.flatnonzero(np.isnan(scores)):
+        rows = log_emission(int(offsets[n]), int(offsets[n + 1]))
+        scores[n] = _filter_one_in_log_space(chain, rows, np.empty((len(rows), chain.n_states))) if len(rows) else 0.0
+    return scores
+
+
+def _score_long(chain: Chain, log_emission: LogEmission, begin: int, end: int) -> float:
+    alpha, inverse_scale, maxima = np.empty((BLOCK, chain.width)), np.empty(BLOCK), np.empty(BLOCK)
+    before, work, total = chain.start, np.empty(chain.width), 0.0
+    for left in range(begin, end, BLOCK):
+        likelihood = log_emission(left, min(left + BLOCK, end))
+        length = len(likelihood)
+        kernels.exponentiate(likelihood, maxima[:length])
+        first = left == begin
+        if not kernels.forward(likelihood, 0, length, before, chain.transition, first, alpha, inverse_scale, work):
+            rows = log_emission(begin, end)
+            return _filter_one_in_log_space(chain, rows, np.empty((len(rows), chain.n_states)))
+        total += float(kernels.log_scale(inverse_scale, maxima, 0, length))
+        before = alpha[length - 1].copy()
+    return total
+
+
+def _filter_one_in_log_space(chain: Chain, log_emission: Array, filtered: Array) -> float:
+    log_start, log_transition = chain.logarithms()
+    k = chain.n_states
+    rows = np.ascontiguousarray(log_emission[:, :k])
+    return float(filter_in_log_space(rows, log_start[:k], log_transition[:k, :k], filtered))
+
+
+def filter_states(chain: Chain, log_emission: LogEmission, offsets: Integers) -> tuple[Array, Array]:
+    """P(state_t | observations up to t): (n_samples, k), and the log-likelihood of each sequence."""
+    k, n_samples = chain.n_states, int(offsets[-1])
+    filtered = np.empty((n_samples, k))
+    scores = np.zeros(len(offsets) - 1)
+    for n, (begin, end) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)):
+        if end > begin:
+            scores[n] = _filter_one_in_log_space(chain, log_emission(begin, end), filtered[begin:end])
+    return filtered, scores
+
+
+def viterbi(chain: Chain, log_emission: LogEmission, offsets: Integers) -> tuple[Array, Integers]:
+    """Log probability of the best path of each sequence, and the paths end to end; lowest index wins a tie."""
+    log_start, log_transition = chain.logarithms()
+    path = np.empty(int(offsets[-1]), dtype=np.int64)
+    scores = np.empty(len(offsets) - 1)
+    for first, last in runs(offsets):
+        begin, end = int(offsets[first]), int(offsets[last])
+        rows = log_emission(begin, end)
+        kernels.viterbi_sequences(
+            rows,
+            offsets[first : last + 1] - begin,
+            log_start,
+            log_transition,
+            np.empty(chain.width),
+            path[begin:end],
+            scores[first:last],
+        )
+    return scores, path
+
+
+def best_paths(chain: Chain, log_emission: Array, n_paths: int) -> tuple[Array, Integers]:
+    """The `n_paths` most probable paths of one sequence, best first: scores (n,), paths (n, n_samples)."""
+    k, n_samples = chain.n_states, len(log_emission)
+    if n_samples == 0:
+        return np.zeros(1), np.empty((1, 0), dtype=np.int64)
+    log_start, log_transition = chain.logarithms()
+    paths, scores = np.empty((n_paths, n_samples), dtype=np.int64), np.empty(n_paths)
+    shape = (n_samples, k, n_paths)
+    found = kernels.best_paths(
+        np.ascontiguousarray(log_emission[:, :k]),
+        log_start[:k],
+        np.ascontiguousarray(log_transition[:k, :k]),
+        n_paths,
+        np.empty(shape),
+        np.zeros(shape, dtype=np.int64),
+        np.zeros(shape, dtype=np.int64),
+        paths,
+        scores,
+    )
+    return scores[:found], paths[:found]
+
+
+def sample_posterior_paths(
+    chain: Chain, log_emission: LogEmission, offsets: Integers, n_paths: int, rng: np.random.Generator
+) -> Integers:
+    """Paths from P(states | observations) by forward filtering, backward sampling: (n_paths, n_samples)."""
+    filtered, scores = filter_states(chain, log_emission, offsets)
+    if np.isneginf(scores).any():
+        raise ValueError(f"sequence {int(np.argmin(scores))} has probability zero under the model: no path to sample")
+    paths = np.empty((n_paths, int(offsets[-1])), dtype=np.int64)
+    transition = np.ascontiguousarray(chain.transition[: chain.n_states, : chain.n_states])
+    kernels.sample_paths(filtered, offsets, transition, rng.random(paths.shape), paths)
+    return paths

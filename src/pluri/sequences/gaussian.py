@@ -1,0 +1,297 @@
+"""Hidden Markov model with Gaussian emissions: p(x_t | state i) = N(x_t | mu_i, S_i)."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pluri.sequences import gaussian_components as components
+from pluri.sequences.covariance import COVARIANCE_TYPES, check_covariances, expand_covariances, spread_covariance
+from pluri.sequences.gaussian_components import GaussianParameters, GaussianPrior, GaussianStatistics
+from pluri.sequences.hmm import HiddenMarkovModel, Prior
+from pluri.sequences.starting_values import centers_and_covariance
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class GaussianEmission:
+    """The Gaussian observation model; `means` and `covariances` are starting values, chosen from the data if None."""
+
+    covariance_type: str = "diag"
+    min_covar: float = 1e-3
+    means_prior: Any = 0.0
+    means_weight: Any = 0.0
+    covars_prior: Any = 1e-2
+    covars_weight: Any = 1.0
+    update_means: bool = True
+    update_covariances: bool = True
+    means: Array | None = None
+    covariances: Array | None = None
+
+    def prepare(self, X: NDArray[Any]) -> Array:
+        return np.ascontiguousarray(X, dtype=np.float64)
+
+    def initialize(self, X: Array, n_components: int, rng: np.random.Generator) -> GaussianParameters:
+        means, covariances = self.means, self.covariances
+        if means is None or covariances is None:
+            centers, covariance = centers_and_covariance(X, n_components, rng, with_centers=means is None)
+            covariance = covariance + self.min_covar * np.eye(X.shape[1])
+            means = centers if means is None else means
+            if covariances is None:
+                covariances = spread_covariance(covariance, self.covariance_type, n_components)
+        return self.parameters(means, covariances)
+
+    def parameters(self, means: Array, covariances: Array) -> GaussianParameters:
+        """Record of `means` (k, D) and covariances in the shape of `covariance_type`."""
+        if self.covariance_type == "tied":
+            return GaussianParameters(means, covariances[None], "full", np.zeros(len(means), dtype=np.int64))
+        return GaussianParameters(means, covariances, self.covariance_type, np.arange(len(means)))
+
+    def prior(self, parameters: GaussianParameters) -> GaussianPrior:
+        """hmmlearn's hyper-parameters in the form of `gaussian_components`.
+
+        A scalar `covars_prior` of a matrix-valued covariance is that multiple of the identity.
+        """
+        k, n_features = parameters.means.shape
+        location = np.broadcast_to(_per_state(self.means_prior, k), (k, n_features))
+        weight = np.broadcast_to(np.asarray(self.means_weight, dtype=np.float64), (k,))
+        if parameters.kind == "full":
+            n_matrices = len(parameters.covariances)
+            scale = np.asarray(self.covars_prior, dtype=np.float64)
+            if scale.ndim < 2:
+                scale = scale[..., None, None] * np.eye(n_features)
+            degrees = np.maximum(np.asarray(self.covars_weight, dtype=np.float64) - n_features, 0.0)
+            return GaussianPrior(
+                location,
+                weight,
+                np.broadcast_to(scale, (n_matrices, n_features, n_features)),
+                np.broadcast_to(degrees, (n_matrices,)),
+            )
+        degrees = np.maximum(_per_state(self.covars_weight, k) - 1.0, 0.0)
+        return GaussianPrior(
+            location,
+            weight,
+            np.broadcast_to(_per_state(self.covars_prior, k), (k, n_features)),
+            np.broadcast_to(degrees, (k, n_features)),
+        )
+
+    def log_prob(self, parameters: GaussianParameters, X: Array, out: Array) -> None:
+        components.log_prob(parameters, X, out)
+
+    def accumulate(self, parameters: GaussianParameters, X: Array, posterior: Array) -> GaussianStatistics:
+        return components.accumulate(parameters, X, posterior)
+
+    def maximize(self, stats: GaussianStatistics, parameters: GaussianParameters) -> GaussianParameters:
+        return components.maximize(
+            stats,
+            parameters,
+            self.prior(parameters),
+            update_means=self.update_means,
+            update_covariances=self.update_covariances,
+        )
+
+    def log_prior(self, parameters: GaussianParameters) -> float:
+        if not (self.update_means or self.update_covariances):
+            return 0.0
+        return components.log_prior(parameters, self.prior(parameters))
+
+    def sample(self, parameters: GaussianParameters, states: NDArray[np.int64], rng: np.random.Generator) -> Array:
+        return components.sample(parameters, states, rng)
+
+    def n_free(self, parameters: GaussianParameters) -> int:
+        return parameters.means.size + components.n_covariance_parameters(parameters)
+
+    def pack(self, parameters: GaussianParameters) -> Array:
+        return components.pack(parameters)
+
+    def unpack(self, vector: Array, like: GaussianParameters) -> GaussianParameters:
+        unpacked = components.unpack(vector, like)
+        return dataclasses.replace(
+            unpacked,
+            means=unpacked.means if self.update_means else like.means,
+            covariances=unpacked.covariances if self.update_covariances else like.covariances,
+        )
+
+
+def _per_state(value: Any, n_components: int) -> Array:
+    """A scalar, a value for each state (k,), or a (k, D) array, ready to broadcast against (k, D)."""
+    array = np.asarray(value, dtype=np.float64)
+    return array[:, None] if array.ndim == 1 and len(array) == n_components else array
+
+
+class GaussianHMM(HiddenMarkovModel):
+    """Hidden Markov model with Gaussian emissions.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        Number of states.
+    covariance_type : {"spherical", "diag", "full", "tied"}, default="diag"
+        One variance a state, one a state and feature, a matrix a state, or one matrix shared by all states.
+    min_covar : float, default=1e-3
+        Added to the diagonal of the starting covariances.
+    startprob_prior, transmat_prior : float, array or prior object, default=1.0
+        Dirichlet concentration of the start distribution and of the rows of the transition matrix; below 1 asks for
+        sparse rows. `transmat_prior` also takes `pluri.priors.Sticky`.
+    means_prior, means_weight : float or array, default=0
+        Location and weight of the normal prior on the means; weight 0 is no prior.
+    covars_prior, covars_weight : float or array, default=1e-2 and 1
+        Scale and weight of the inverse-gamma (spherical, diag) or inverse-Wishart (full, tied) prior. The small
+        default scale keeps a state from collapsing onto one point.
+    algorithm : {"viterbi", "map"}, default="viterbi"
+        What `predict` and `decode` return: the most probable path, or the most probable state at each step.
+    random_state : int, numpy Generator, RandomState or None, default=None
+        Seed of the starting values and of `sample`.
+    n_iter : int, default=100
+        Largest number of EM iterations of a run.
+    tol : float, default=1e-2
+        EM stops when the objective (log-likelihood plus log prior) gains less than this.
+    verbose : int, default=0
+        1 shows a progress bar.
+    params, init_params : str, default="stmc"
+        Which parameters EM updates, and which are set from the data first: s (start), t (transitions), m (means),
+        c (covariances). Set the others as attributes before `fit`.
+    implementation : {"scaling", "log"}, default="scaling"
+        Scaled recursion (with log space where it underflows), or log space throughout (slower).
+    diversity : float or `pluri.priors.Diversity`, default=None
+        Strength of the determinantal prior that keeps the rows of the transition matrix apart; 0 or None is none.
+    n_init : int, default=1
+        Number of runs from different starting values; the best one is kept.
+    warm_start : bool, default=False
+        Go on from the parameters of the last `fit`.
+    acceleration : {"squarem", "anderson"} or None, default=None
+        Extrapolate the EM steps; the objective still never falls.
+    checkpoint : path or None, default=None
+        File in which to keep the state of the fit; a fit that finds it goes on from there.
+    engine : {"serial", "threads", "dask"}, `distributed.Client` or None, default=None
+        Where the E-step runs.
+    n_jobs : int or None, default=None
+        Number of threads; -1 is all cores.
+
+    Attributes
+    ----------
+    startprob_ : array of shape (n_components,)
+    transmat_ : array of shape (n_components, n_components)
+    means_ : array of shape (n_components, n_features)
+    covars_ : array of shape (n_components, n_features, n_features)
+        Always full matrices when read; set it in the shape of `covariance_type`.
+    history_ : `pluri.inference.History`
+        Objective, log-likelihood and seconds of every iteration of every run.
+    converged_ : bool
+    n_iter_ : int
+    log_det_ : float
+        log det of the transition rows' kernel: 0 for a permutation, -inf if two rows are alike.
+    state_occupancy_ : array of shape (n_components,)
+        Expected number of samples in each state.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from pluri.datasets import make_toy_hmm
+    >>> from pluri.sequences import GaussianHMM
+    >>> toy = make_toy_hmm(random_state=0)
+    >>> model = GaussianHMM(n_components=5, diversity=1.0, random_state=0).fit(toy.X, lengths=toy.lengths)
+    >>> sorted(model.means_[:, 0].round())
+    [1.0, 2.0, 3.0, 4.0, 5.0]
+    """
+
+    _emission_attributes = {"m": "means_", "c": "covars_"}  # noqa: RUF012
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        covariance_type: str = "diag",
+        min_covar: float = 1e-3,
+        startprob_prior: Prior = 1.0,
+        transmat_prior: Prior = 1.0,
+        means_prior: ArrayLike = 0,
+        means_weight: ArrayLike = 0,
+        covars_prior: ArrayLike = 1e-2,
+        covars_weight: ArrayLike = 1,
+        algorithm: str = "viterbi",
+        random_state: Any = None,
+        n_iter: int = 100,
+        tol: float = 1e-2,
+        verbose: int = 0,
+        params: str = "stmc",
+        init_params: str = "stmc",
+        implementation: str = "scaling",
+        *,
+        diversity: Any = None,
+        n_init: int = 1,
+        warm_start: bool = False,
+        acceleration: str | None = None,
+        checkpoint: Any = None,
+        engine: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.covariance_type = covariance_type
+        self.min_covar = min_covar
+        self.startprob_prior = startprob_prior
+        self.transmat_prior = transmat_prior
+        self.means_prior = means_prior
+        self.means_weight = means_weight
+        self.covars_prior = covars_prior
+        self.covars_weight = covars_weight
+        self.algorithm = algorithm
+        self.random_state = random_state
+        self.n_iter = n_iter
+        self.tol = tol
+        self.verbose = verbose
+        self.params = params
+        self.init_params = init_params
+        self.implementation = implementation
+        self.diversity = diversity
+        self.n_init = n_init
+        self.warm_start = warm_start
+        self.acceleration = acceleration
+        self.checkpoint = checkpoint
+        self.engine = engine
+        self.n_jobs = n_jobs
+
+    @property
+    def covars_(self) -> Array:
+        """Covariance matrices of the states: (n_components, n_features, n_features)."""
+        return expand_covariances(self._covars_, self.covariance_type, len(self.means_), self.means_.shape[1])
+
+    @covars_.setter
+    def covars_(self, covars: ArrayLike) -> None:
+        array = np.array(covars, dtype=np.float64)
+        check_covariances(array, self.covariance_type, self.n_components)
+        self._covars_ = array
+
+    def _emission(self, given: dict[str, Array]) -> GaussianEmission:
+        if self.covariance_type not in COVARIANCE_TYPES:
+            raise ValueError(f"covariance_type must be one of {COVARIANCE_TYPES}, got {self.covariance_type!r}")
+        return GaussianEmission(
+            covariance_type=self.covariance_type,
+            min_covar=self.min_covar,
+            means_prior=self.means_prior,
+            means_weight=self.means_weight,
+            covars_prior=self.covars_prior,
+            covars_weight=self.covars_weight,
+            update_means="m" in self.params,
+            update_covariances="c" in self.params,
+            means=given.get("means_"),
+            covariances=self._covars_ if "covars_" in given else None,
+        )
+
+    def _emission_parameters(self, emission: GaussianEmission) -> GaussianParameters:
+        self.means_ = np.atleast_2d(np.asarray(self.means_, dtype=np.float64))
+        if len(self.means_) != self.n_components:
+            raise ValueError(f"means_ must have {self.n_components} rows (n_components), got {len(self.means_)}")
+        check_covariances(self._covars_, self.covariance_type, self.n_components)
+        return emission.parameters(self.means_, self._covars_)
+
+    def _store_emission(self, parameters: GaussianParameters) -> None:
+        self.means_ = parameters.means
+        self._covars_ = parameters.covariances[0] if self.covariance_type == "tied" else parameters.covariances
+
+    def _n_features_of_parameters(self) -> int:
+        return int(np.shape(self.means_)[1])

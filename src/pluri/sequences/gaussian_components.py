@@ -1,0 +1,350 @@
+"""A set of Gaussian components: densities, weighted moments, the MAP update and sampling.
+
+Shared by the Gaussian HMM (a component for each state) and the Gaussian-mixture HMM (several for each state).
+The prior on component c, in the form that makes the M-step closed, is
+
+    log p(mu, S) = -1/2 [ w log|S| + tr(Psi S^-1) + lambda (mu - m)^T S^-1 (mu - m) ] + const,
+
+a normal-inverse-Wishart (or inverse-gamma) density; w = 0, Psi = 0, lambda = 0 is maximum likelihood. Its update is
+
+    mu = (lambda m + sum q x) / (lambda + n),      S = (Psi + lambda (mu-m)(mu-m)^T + scatter) / (w + n).
+
+A missing value (NaN) is integrated out: with diagonal covariances it drops from the sums, with full ones its
+conditional mean and covariance given the observed features enter them (Dempster, Laird and Rubin 1977).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from pluri.engine import Statistics
+from pluri.sequences import _gaussian_kernels as kernels
+from pluri.sequences.padding import padded_width
+
+Array = NDArray[np.float64]
+
+LOG_2PI = float(np.log(2.0 * np.pi))
+#: A component with a smaller expected number of observations keeps its parameters.
+NEGLIGIBLE = 1e-10
+
+
+@dataclass(frozen=True)
+class GaussianParameters:
+    """Means and covariances of C components in D dimensions.
+
+    Attributes
+    ----------
+    means : (C, D)
+    covariances : (C,) spherical, (C, D) diagonal, or (G, D, D) full
+    kind : "spherical", "diag" or "full"
+    group : (C,)
+        Which of the G full covariances each component has: ``arange(C)`` unless some share one ("tied").
+    """
+
+    means: Array
+    covariances: Array
+    kind: str
+    group: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class GaussianPrior:
+    """Normal-inverse-Wishart hyper-parameters, one of each for every component or covariance (module docstring)."""
+
+    location: Array  # m: (C, D)
+    weight: Array  # lambda: (C,)
+    scale: Array  # Psi: like the covariances; (C, D) for spherical
+    degrees: Array  # w: (C, D) for spherical and diag, (G,) for full
+
+
+@dataclass(frozen=True)
+class GaussianStatistics(Statistics):
+    """Weighted moments about the means they were taken at.
+
+    Attributes
+    ----------
+    count : (D, C) for spherical and diag, (C,) for full: sum of weights (of observed features)
+    first : (D, C): sum of weight * (x - mean)
+    second : (D, C) or (D, D, C), lower triangle: sum of weight * (x - mean)(x - mean)^T
+    """
+
+    count: Array
+    first: Array
+    second: Array
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """Parameters in the padded layout of the kernels; padded components have density 0."""
+
+    means: Array
+    factor: Array
+    log_normalizer: Array
+
+
+def _pad_last(values: Array, width: int, fill: float) -> Array:
+    padded = np.full((*values.shape[:-1], width), fill)
+    padded[..., : values.shape[-1]] = values
+    return padded
+
+
+def _prepare(parameters: GaussianParameters, width: int) -> _Prepared:
+    means = _pad_last(parameters.means.T, width, 0.0)
+    if parameters.kind == "full":
+        whitening, log_determinant = _whitening(parameters.covariances)
+        n_features = parameters.means.shape[1]
+        by_component = np.moveaxis(whitening[parameters.group], 0, -1)
+        normalizer = log_determinant[parameters.group] + n_features * LOG_2PI
+        return _Prepared(means, _pad_last(by_component, width, 0.0), _pad_last(normalizer, width, np.inf))
+    variances = _variances(parameters)
+    return _Prepared(
+        means, _pad_last(1.0 / variances, width, 0.0), _pad_last(np.log(variances) + LOG_2PI, width, np.inf)
+    )
+
+
+def _variances(parameters: GaussianParameters) -> Array:
+    """(D, C) variances of spherical and diagonal covariances."""
+    if parameters.kind == "spherical":
+        return np.repeat(parameters.covariances[None, :], parameters.means.shape[1], axis=0)
+    return parameters.covariances.T
+
+
+def _whitening(covariances: Array) -> tuple[Array, Array]:
+    """Inverse Cholesky factors (lower triangular) and log determinants of (G, D, D) covariances."""
+    identity = np.eye(covariances.shape[-1])
+    whitening = np.empty_like(covariances)
+    log_determinant = np.empty(len(covariances))
+    for g, covariance in enumerate(covariances):
+        try:
+            cholesky = linalg.cholesky(covariance, lower=True)
+        except linalg.LinAlgError as error:
+            raise ValueError(
+                f"covars_ of component {g} must be symmetric and positive definite; a component may have collapsed "
+                "onto too few points: raise covars_prior or min_covar"
+            ) from error
+        whitening[g] = linalg.solve_triangular(cholesky, identity, lower=True)
+        log_determinant[g] = 2.0 * np.log(np.diag(cholesky)).sum()
+    return whitening, log_determinant
+
+
+def log_prob(parameters: GaussianParameters, X: Array, out: Array) -> None:
+    """Write log N(x_t | component j) into ``out[:, :C]`` and -inf into the padding; out: (n_samples, width)."""
+    prepared = _prepare(parameters, out.shape[1])
+    if parameters.kind != "full":
+        kernels.log_prob_diagonal(X, prepared.means, prepared.factor, prepared.log_normalizer, out)
+        return
+    work = np.empty((X.shape[1] + 1, out.shape[1]))
+    n_incomplete = kernels.log_prob_full(
+        X, prepared.means, prepared.factor, prepared.log_normalizer, out, work[:-1], work[-1]
+    )
+    if n_incomplete:
+        for rows, observed in _missing_patterns(X):
+            out[rows] = -np.inf
+            out[rows, : len(parameters.means)] = _marginal_log_prob(parameters, X[rows], observed)
+
+
+def _missing_patterns(X: Array) -> list[tuple[NDArray[np.intp], NDArray[np.bool_]]]:
+    """Row numbers and observed features of each pattern among the rows that miss something."""
+    observed = ~np.isnan(X)
+    incomplete = np.flatnonzero(~observed.all(axis=1))
+    patterns, which = np.unique(observed[incomplete], axis=0, return_inverse=True)
+    which = which.reshape(-1)
+    return [(incomplete[which == p], pattern) for p, pattern in enumerate(patterns)]
+
+
+def _marginal_log_prob(parameters: GaussianParameters, X: Array, observed: NDArray[np.bool_]) -> Array:
+    if not observed.any():
+        return np.zeros((len(X), len(parameters.means)))
+    sub = dataclasses.replace(
+        parameters,
+        means=np.ascontiguousarray(parameters.means[:, observed]),
+        covariances=np.ascontiguousarray(parameters.covariances[:, observed][:, :, observed]),
+    )
+    out = np.empty((len(X), padded_width(len(parameters.means))))
+    log_prob(sub, np.ascontiguousarray(X[:, observed]), out)
+    return out[:, : len(parameters.means)]
+
+
+def accumulate(parameters: GaussianParameters, X: Array, posterior: Array) -> GaussianStatistics:
+    """Moments of X under the weights `posterior`, (n_samples, padded width)."""
+    n_components, n_features = parameters.means.shape
+    width = posterior.shape[1]
+    means = _pad_last(parameters.means.T, width, 0.0)
+    first = np.zeros((n_features, width))
+    if parameters.kind != "full":
+        count = np.zeros((n_features, width))
+        second = np.zeros((n_features, width))
+        kernels.accumulate_diagonal(X, posterior, means, count, first, second)
+        return GaussianStatistics(count[:, :n_components], first[:, :n_components], second[:, :n_components])
+    count = np.zeros(width)
+    second = np.zeros((n_features, n_features, width))
+    kernels.accumulate_full(X, posterior, means, count, first, second, np.empty((n_features, width)))
+    if np.isnan(X).any():
+        for rows, observed in _missing_patterns(X):
+            _accumulate_conditional(parameters, X[rows], posterior[rows], observed, count, first, second)
+    return GaussianStatistics(count[:n_components], first[:, :n_components], second[:, :, :n_components])
+
+
+def _accumulate_conditional(
+    parameters: GaussianParameters,
+    X: Array,
+    posterior: Array,
+    observed: NDArray[np.bool_],
+    count: Array,
+    first: Array,
+    second: Array,
+) -> None:
+    """Add the expected moments of rows that share a pattern of missing features."""
+    missing = ~observed
+    for c, mean in enumerate(parameters.means):
+        weight = posterior[:, c]
+        covariance = parameters.covariances[parameters.group[c]]
+        difference = np.zeros_like(X)
+        difference[:, observed] = X[:, observed] - mean[observed]
+        conditional = np.zeros_like(covariance)
+        conditional[np.ix_(missing, missing)] = covariance[np.ix_(missing, missing)]
+        if observed.any():
+            cross = covariance[np.ix_(observed, missing)]
+            regression = linalg.solve(covariance[np.ix_(observed, observed)], cross, assume_a="pos")
+            difference[:, missing] = difference[:, observed] @ regression
+            conditional[np.ix_(missing, missing)] -= cross.T @ regression
+        count[c] += weight.sum()
+        first[:, c] += weight @ difference
+        second[:, :, c] += np.tril((difference * weight[:, None]).T @ difference + weight.sum() * conditional)
+
+
+def maximize(
+    stats: GaussianStatistics,
+    parameters: GaussianParameters,
+    prior: GaussianPrior,
+    *,
+    update_means: bool = True,
+    update_covariances: bool = True,
+) -> GaussianParameters:
+    """The M-step of the module docstring; a component that explains nothing keeps its parameters."""
+    old = parameters.means
+    count = stats.count.T if stats.count.ndim == 2 else np.repeat(stats.count[:, None], old.shape[1], axis=1)
+    alive = count > NEGLIGIBLE
+    safe = np.where(alive, count, 1.0)
+    weight = prior.weight[:, None]
+    means = old
+    if update_means:
+        updated = (weight * prior.location + count * old + stats.first.T) / np.where(alive, weight + count, 1.0)
+        means = np.where(alive, updated, old)
+    if not update_covariances:
+        return dataclasses.replace(parameters, means=means)
+    shift = stats.first.T / safe  # the weighted mean of x, seen from the old mean
+    from_mean = shift - (means - old)
+    from_prior = means - prior.location
+    if parameters.kind == "full":
+        covariances = _updated_full(stats, parameters, prior, shift, from_mean, from_prior)
+    else:
+        scatter = stats.second.T - count * shift**2 + count * from_mean**2
+        numerator = prior.scale + weight * from_prior**2 + np.maximum(scatter, 0.0)
+        denominator = prior.degrees + count
+        covariances = _updated_diagonal(parameters, numerator, denominator, alive)
+    return dataclasses.replace(parameters, means=means, covariances=covariances)
+
+
+def _updated_diagonal(
+    parameters: GaussianParameters, numerator: Array, denominator: Array, alive: NDArray[np.bool_]
+) -> Array:
+    if parameters.kind == "spherical":
+        numerator, denominator, alive = numerator.sum(axis=1), denominator.sum(axis=1), alive.any(axis=1)
+    usable = alive & (denominator > 0) & (numerator > 0)
+    return np.where(usable, numerator / np.where(usable, denominator, 1.0), parameters.covariances)
+
+
+def _updated_full(
+    stats: GaussianStatistics,
+    parameters: GaussianParameters,
+    prior: GaussianPrior,
+    shift: Array,
+    from_mean: Array,
+    from_prior: Array,
+) -> Array:
+    count = stats.count
+    second = np.moveaxis(stats.second, -1, 0)
+    second = second + np.tril(second, -1).transpose(0, 2, 1)
+    scatter = second + count[:, None, None] * (_outer(from_mean) - _outer(shift))
+    scatter = scatter + prior.weight[:, None, None] * _outer(from_prior)
+    numerator = prior.scale.copy()
+    total = prior.degrees.copy()
+    occupancy = np.zeros(len(total))
+    np.add.at(numerator, parameters.group, scatter)
+    np.add.at(total, parameters.group, count)
+    np.add.at(occupancy, parameters.group, count)
+    usable = (occupancy > NEGLIGIBLE) & (total > 0)
+    updated = numerator / np.where(usable, total, 1.0)[:, None, None]
+    return np.where(usable[:, None, None], updated, parameters.covariances)
+
+
+def _outer(vectors: Array) -> Array:
+    return vectors[:, :, None] * vectors[:, None, :]
+
+
+def log_prior(parameters: GaussianParameters, prior: GaussianPrior) -> float:
+    """The log density of the module docstring, up to its constant."""
+    difference = parameters.means - prior.location
+    if parameters.kind != "full":
+        variances = _variances(parameters).T
+        terms = prior.degrees * np.log(variances) + (prior.scale + prior.weight[:, None] * difference**2) / variances
+        return float(-0.5 * terms.sum())
+    whitening, log_determinant = _whitening(parameters.covariances)
+    total = float(prior.degrees @ log_determinant)
+    total += float(np.einsum("gij,gik,gjk->", whitening, whitening, prior.scale))
+    whitened = np.einsum("cij,cj->ci", whitening[parameters.group], difference)
+    total += float(prior.weight @ (whitened**2).sum(axis=1))
+    return -0.5 * total
+
+
+def sample(parameters: GaussianParameters, components: NDArray[np.int64], rng: np.random.Generator) -> Array:
+    """One draw from each of the named components: (len(components), D)."""
+    noise = rng.standard_normal((len(components), parameters.means.shape[1]))
+    means = parameters.means[components]
+    if parameters.kind == "full":
+        # An eigenvalue root, not Cholesky: a user may set a covariance that is only semi-definite and still sample.
+        values, vectors = np.linalg.eigh(parameters.covariances)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+        return means + np.einsum("tij,tj->ti", root[parameters.group[components]], noise)
+    return means + noise * np.sqrt(_variances(parameters).T[components])
+
+
+def n_covariance_parameters(parameters: GaussianParameters) -> int:
+    """Number of free scalars in the covariances."""
+    n_features = parameters.means.shape[1]
+    if parameters.kind == "full":
+        return len(parameters.covariances) * n_features * (n_features + 1) // 2
+    return parameters.covariances.size
+
+
+def pack(parameters: GaussianParameters) -> Array:
+    """Means, then log variances or log-Cholesky factors: an unconstrained vector."""
+    if parameters.kind != "full":
+        return np.concatenate([parameters.means.ravel(), np.log(parameters.covariances).ravel()])
+    factors = np.linalg.cholesky(parameters.covariances)
+    n_features = factors.shape[-1]
+    diagonal = np.arange(n_features)
+    factors[:, diagonal, diagonal] = np.log(factors[:, diagonal, diagonal])
+    rows, columns = np.tril_indices(n_features)
+    return np.concatenate([parameters.means.ravel(), factors[:, rows, columns].ravel()])
+
+
+def unpack(vector: Array, like: GaussianParameters) -> GaussianParameters:
+    """The inverse of `pack`."""
+    means = vector[: like.means.size].reshape(like.means.shape)
+    rest = vector[like.means.size :]
+    if like.kind != "full":
+        return dataclasses.replace(like, means=means, covariances=np.exp(rest).reshape(like.covariances.shape))
+    n_features = means.shape[1]
+    rows, columns = np.tril_indices(n_features)
+    factors = np.zeros_like(like.covariances)
+    factors[:, rows, columns] = rest.reshape(len(factors), -1)
+    diagonal = np.arange(n_features)
+    factors[:, diagonal, diagonal] = np.exp(factors[:, diagonal, diagonal])
+    return dataclasses.replace(like, means=means, covariances=factors @ factors.transpose(0, 2, 1))

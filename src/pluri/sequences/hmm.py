@@ -1,0 +1,353 @@
+"""The estimator shell that every hidden Markov model fitted by EM shares: check, run, store.
+
+A family subclasses `HiddenMarkovModel` with its constructor and four small methods that translate between fitted
+attributes and the records of its emission model; see `pluri.sequences.gaussian` for the pattern.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import validate_data
+
+from pluri.engine import ArraySource, Source
+from pluri.inference import EMResult, IterationState, expectation_maximization
+from pluri.priors import Dirichlet, RowPrior, as_diversity, log_determinant
+from pluri.progress.callbacks import CallbackSupport, fit_callbacks, with_callbacks
+from pluri.sequences.emission import Emission
+from pluri.sequences.inputs import (
+    check_sequence_lengths,
+    check_sequence_weight,
+    is_sequence_list,
+    is_source,
+    join_sequences,
+    lengths_in_second_place,
+)
+from pluri.sequences.learning import ChainPrior, HiddenMarkovProblem, HMMParameters
+from pluri.sequences.monitor import ConvergenceMonitor
+from pluri.sequences.queries import ChainQueries
+from pluri.sequences.summary import summarize
+from pluri.validation import as_generator
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Prior = ArrayLike | RowPrior
+
+
+class DeadStateWarning(UserWarning):
+    """A state of the fitted model explains no observation."""
+
+
+class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
+    """Base of the EM-fitted hidden Markov models; not to be used by itself."""
+
+    #: Letters of `params` and `init_params` and the attributes they stand for, besides s and t.
+    _emission_attributes: ClassVar[dict[str, str]]
+
+    n_components: int
+    startprob_prior: Prior
+    transmat_prior: Prior
+    n_iter: int
+    tol: float
+    verbose: int
+    params: str
+    init_params: str
+    diversity: Any
+    n_init: int
+    warm_start: bool
+    acceleration: str | None
+    checkpoint: Any
+    engine: Any
+    n_jobs: int | None
+
+    # What a family provides -------------------------------------------------------------------------------------
+
+    def _emission(self, given: dict[str, Any]) -> Emission[Any, Any]:
+        """The emission family with this estimator's hyper-parameters; `given` are attributes to start from."""
+        raise NotImplementedError  # abstract
+
+    def _emission_parameters(self, emission: Any) -> Any:
+        """The family's record of the fitted (or hand-set) attributes, checked."""
+        raise NotImplementedError  # abstract
+
+    def _store_emission(self, parameters: Any) -> None:
+        """Set the fitted attributes from the family's record."""
+        raise NotImplementedError  # abstract
+
+    def _n_features_of_parameters(self) -> int:
+        """Number of columns of X that the parameters describe."""
+        raise NotImplementedError  # abstract
+
+    def _check_data(self, X: Any, *, fitting: bool) -> NDArray[Any]:
+        """X as a two-dimensional array that the family accepts; NaN marks a missing value."""
+        return self._validated(X, fitting)
+
+    # Input ------------------------------------------------------------------------------------------------------
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    @property
+    def n_features(self) -> int:
+        """Number of features: hmmlearn's name of `n_features_in_`."""
+        fitted = getattr(self, "n_features_in_", None)
+        return self._n_features_of_parameters() if fitted is None else int(fitted)
+
+    def _validated(self, X: Any, fitting: bool, **options: Any) -> NDArray[Any]:
+        options = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"} | options
+        if not fitting and not hasattr(self, "n_features_in_"):
+            # Parameters set by hand: nothing was fitted that could tell the number of features.
+            self.n_features_in_ = self._n_features_of_parameters()
+        return np.asarray(validate_data(self, X, reset=fitting, **options))
+
+    def _sequences(self, X: Any, lengths: ArrayLike | None, *, fitting: bool) -> tuple[NDArray[Any], Integers]:
+        if is_sequence_list(X):
+            if lengths is not None:
+                raise ValueError("lengths must be None when X is a list of sequences")
+            X, lengths = join_sequences(X)
+        data = self._check_data(X, fitting=fitting)
+        return data, check_sequence_lengths(lengths, len(data))
+
+    def _observations(self, X: Any, lengths: ArrayLike | None) -> tuple[NDArray[Any], Integers]:
+        return self._sequences(X, lengths, fitting=False)
+
+    # Parameters -------------------------------------------------------------------------------------------------
+
+    def _check_chain(self) -> tuple[Array, Array]:
+        k = self.n_components
+        start = np.asarray(self.startprob_, dtype=np.float64)
+        transition = np.asarray(self.transmat_, dtype=np.float64)
+        if start.shape != (k,):
+            raise ValueError(f"startprob_ must have length n_components ({k}), got shape {start.shape}")
+        if transition.shape != (k, k):
+            raise ValueError(f"transmat_ must have shape (n_components, n_components) = ({k}, {k}), got {transition.shape}")
+        check_distributions("startprob_", start)
+        check_distributions("transmat_", transition)
+        return start, transition
+
+    def _model(self) -> tuple[Emission[Any, Any], HMMParameters[Any]]:
+        start, transition = self._check_chain()
+        emission = self._emission({})
+        return emission, HMMParameters(start, transition, self._emission_parameters(emission))
+
+    def _attributes(self, parameters: HMMParameters[Any]) -> Mapping[str, Any]:
+        """Fitted attributes of an estimator that stopped at these parameters (for callbacks)."""
+        scratch = type(self)(**self.get_params(deep=False))
+        before = set(vars(scratch))
+        for name in vars(self).keys() - before - {"_skl_callbacks", "_callback_fit_ctx", "_skl_callbacks_to_teardown"}:
+            setattr(scratch, name, getattr(self, name))
+        scratch._store(parameters)
+        return {name: value for name, value in vars(scratch).items() if name not in before}
+
+    def _store(self, parameters: HMMParameters[Any]) -> None:
+        self.startprob_ = parameters.start
+        self.transmat_ = parameters.transition
+        self._store_emission(parameters.emission)
+
+    # Fitting ----------------------------------------------------------------------------------------------------
+
+    @with_callbacks
+    def fit(
+        self, X: Any, y: Any = None, lengths: ArrayLike | None = None, *, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Estimate the parameters by EM (MAP-EM under priors).
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features), list of sequences, or `pluri.engine.Source`
+            NaN marks a missing value.
+        y : ignored
+            For scikit-learn; a program written for hmmlearn may pass `lengths` here. To learn from known states, see
+            `HMMClassifier`.
+        lengths : array of shape (n_sequences,), optional
+            Lengths of the sequences in X, which sum to n_samples; one sequence if None.
+        sample_weight : array of shape (n_sequences,), optional
+            Weight of each sequence.
+
+        Returns
+        -------
+        self : object
+        """
+        lengths = lengths_in_second_place(y, lengths, X)
+        source, n_samples = self._source(X, lengths, sample_weight)
+        with fit_callbacks(
+            self, max_iter=self.n_iter, n_init=self.n_init, X=X, attributes=self._attributes
+        ) as on_iteration:
+            self._learn(source, self._chain_prior(), n_samples=n_samples, on_iteration=on_iteration)
+        return self
+
+    def _source(
+        self, X: Any, lengths: ArrayLike | None, sample_weight: ArrayLike | None, labels: Integers | None = None
+    ) -> tuple[Source, int | None]:
+        if is_source(X):
+            if lengths is not None or sample_weight is not None:
+                raise ValueError("lengths and sample_weight must be None when X is a source of batches: it holds them")
+            return self._checked_source(X), None
+        data, counts = self._sequences(X, lengths, fitting=True)
+        weight = check_sequence_weight(sample_weight, counts)
+        if self.n_components > len(data):
+            raise ValueError(
+                f"n_components must be at most the number of samples ({len(data)}), got {self.n_components}"
+            )
+        return ArraySource(data, counts, sample_weight=weight, labels=labels), len(data)
+
+    def _checked_source(self, source: Source) -> Source:
+        """Look at the first batch: the others have its form, or fail when they are read."""
+        for lazy in source.batches():
+            batch = lazy.load()
+            if batch.lengths is None:
+                raise ValueError("X, a source of batches, must give the lengths of its sequences")
+            self._check_data(batch.X, fitting=True)
+            return source
+        raise ValueError("X must hold at least one batch, got an empty source")
+
+    def _chain_prior(self) -> ChainPrior:
+        return ChainPrior(
+            start=_as_row_prior(self.startprob_prior),
+            transition=_as_row_prior(self.transmat_prior),
+            diversity=as_diversity(self.diversity),
+        )
+
+    def _check_settings(self) -> None:
+        letters = "st" + "".join(self._emission_attributes)
+        for name in ("params", "init_params"):
+            value = getattr(self, name)
+            if not isinstance(value, str) or not set(value) <= set(letters):
+                raise ValueError(f"{name} must be made of the letters {letters!r}, got {value!r}")
+        for name in ("n_components", "n_iter", "n_init"):
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+                raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+
+    def _given(self) -> dict[str, Any]:
+        """Attributes that were set and that `init_params` does not ask to initialise."""
+        names = {"s": "startprob_", "t": "transmat_"} | self._emission_attributes
+        return {
+            name: getattr(self, name)
+            for letter, name in names.items()
+            if letter not in self.init_params and hasattr(self, name)
+        }
+
+    def _problem(self, prior: ChainPrior, given: dict[str, Any]) -> HiddenMarkovProblem[Any]:
+        start, transition = given.get("startprob_"), given.get("transmat_")
+        k = self.n_components
+        for name, value, shape in (("startprob_", start, (k,)), ("transmat_", transition, (k, k))):
+            if value is not None:
+                if np.shape(value) != shape:
+                    raise ValueError(f"{name} must have shape {shape}, got {np.shape(value)}")
+                check_distributions(name, np.asarray(value))
+        return HiddenMarkovProblem(
+            n_components=k,
+            emission=self._emission(given),
+            prior=prior,
+            update_start="s" in self.params,
+            update_transition="t" in self.params,
+            start=None if start is None else np.asarray(start, dtype=np.float64),
+            transition=None if transition is None else np.asarray(transition, dtype=np.float64),
+            in_log_space=self._in_log_space,
+        )
+
+    def _learn(
+        self,
+        source: Source,
+        prior: ChainPrior,
+        *,
+        n_samples: int | None,
+        on_iteration: Callable[[Any], bool] | None = None,
+        start: HMMParameters[Any] | None = None,
+    ) -> EMResult[HMMParameters[Any]]:
+        """Run EM and store what it finds."""
+        self._check_settings()
+        problem = self._problem(prior, self._given())
+        if start is None and self.warm_start and hasattr(self, "history_"):
+            start = self._model()[1]
+        monitor, own_rule = self._open_monitor()
+
+        def watch(state: IterationState[HMMParameters[Any]]) -> bool:
+            if state.iteration == 1:
+                monitor._reset()
+            monitor.report(state.objective)
+            stop = own_rule and monitor.converged
+            return bool(on_iteration(state) if on_iteration else False) or stop
+
+        result = expectation_maximization(
+            problem,
+            source,
+            rng=as_generator(self.random_state),
+            max_iter=self.n_iter,
+            tol=-np.inf if own_rule else self.tol,
+            n_init=self.n_init,
+            start=start,
+            engine=self.engine,
+            n_jobs=self.n_jobs,
+            acceleration=self.acceleration,
+            checkpoint=self.checkpoint,
+            fingerprint=f"{type(self).__name__} {self.get_params(deep=False)} {n_samples}" if self.checkpoint else "",
+            verbose=int(self.verbose),
+            on_iteration=watch,
+        )
+        self._store(result.params)
+        self.monitor_ = monitor
+        self.history_ = result.history
+        self.converged_ = result.converged or (own_rule and monitor.converged)
+        self.n_iter_ = result.n_iter
+        self.objective_ = result.objective
+        self.log_det_ = log_determinant(self.transmat_)
+        self.state_occupancy_ = result.params.occupancy
+        self._warn(result)
+        return result
+
+    def _open_monitor(self) -> tuple[ConvergenceMonitor, bool]:
+        """The monitor, and whether it is one of the user's own that decides when to stop."""
+        own = getattr(self, "monitor_", None)
+        if own is not None and type(own) is not ConvergenceMonitor:
+            return own, True
+        return ConvergenceMonitor(self.tol, self.n_iter, bool(self.verbose)), False
+
+    def _warn(self, result: EMResult[HMMParameters[Any]]) -> None:
+        if result.reason == "max_iter" and self.n_iter > 1 and self.tol > 0 and not self.converged_:
+            warnings.warn(
+                f"EM did not converge in n_iter={self.n_iter} iterations: raise n_iter or tol, or try "
+                "acceleration='squarem'",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        dead = np.flatnonzero(self.state_occupancy_ < 1e-10)
+        if dead.size:
+            warnings.warn(
+                f"states {dead.tolist()} explain no observation and keep their starting values: use fewer states, "
+                "other starting values (n_init) or a prior",
+                DeadStateWarning,
+                stacklevel=4,
+            )
+
+    def summary(self) -> str:
+        """The fitted model on one page of text.
+
+        Returns
+        -------
+        text : str
+        """
+        self._model()
+        return summarize(self)
+
+
+def check_distributions(name: str, values: NDArray[Any]) -> None:
+    """Refuse an array whose last axis does not hold distributions."""
+    if not np.isfinite(values).all() or (values < 0).any():
+        raise ValueError(f"{name} must be finite and non-negative")
+    sums = values.sum(axis=-1)
+    if not np.allclose(sums, 1.0):
+        raise ValueError(f"{name} must sum to 1, got {sums}" if sums.ndim == 0 else f"{name} rows must sum to 1, got {sums}")
+
+
+def _as_row_prior(value: Prior) -> RowPrior:
+    return value if isinstance(value, RowPrior) else Dirichlet(value)

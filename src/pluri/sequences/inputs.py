@@ -1,0 +1,112 @@
+"""What users pass and what the core needs: one array with the sequences end to end, and their lengths.
+
+Accepted: an array with ``lengths`` (one sequence if None), a list of sequences, or a `pluri.engine.Source` of
+batches. A program written for hmmlearn passes ``lengths`` in second place, where scikit-learn has ``y``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Integers = NDArray[np.int64]
+
+
+def is_source(X: Any) -> bool:
+    """Whether X gives batches by itself."""
+    return hasattr(X, "batches") and not hasattr(X, "shape")
+
+
+def lengths_in_second_place(y: Any, lengths: ArrayLike | None, X: Any) -> ArrayLike | None:
+    """Decide what the second positional argument was: hmmlearn's `lengths`, or a `y` to ignore.
+
+    An array of another length than X can only be `lengths`; ones throughout mean sequences of one sample each.
+    """
+    if y is None or lengths is not None or is_sequence_list(X) or is_source(X) or not hasattr(y, "__len__"):
+        return lengths
+    n_samples = X.shape[0] if hasattr(X, "shape") else len(X)
+    values = np.asarray(y)
+    integers = values.ndim == 1 and values.dtype.kind in "iu"
+    if len(values) != n_samples and integers:
+        return values
+    if integers and n_samples > 1 and (values == 1).all():
+        return values
+    return None
+
+
+def is_sequence_list(X: Any) -> bool:
+    """Whether X is a list (or tuple) of sequences: items with two dimensions, or of unequal lengths."""
+    if not isinstance(X, list | tuple) or not X:
+        return False
+    if any(isinstance(item, str) or not hasattr(item, "__len__") for item in X):
+        return False
+    if any(np.ndim(item) == 2 if hasattr(item, "ndim") else _nested(item) for item in X):
+        return True
+    return len({len(item) for item in X}) > 1
+
+
+def _nested(item: Sequence[Any]) -> bool:
+    return len(item) > 0 and not isinstance(item[0], str) and hasattr(item[0], "__len__")
+
+
+def join_sequences(X: Sequence[Any]) -> tuple[NDArray[Any], Integers]:
+    """One array and the lengths, of a list of sequences; a one-dimensional sequence has one feature."""
+    arrays = [np.asarray(item) for item in X]
+    arrays = [array.reshape(-1, 1) if array.ndim == 1 else array for array in arrays]
+    widths = {array.shape[1] for array in arrays if array.size} or {1}
+    if len(widths) > 1:
+        raise ValueError(f"X must hold sequences with the same number of features, got {sorted(widths)}")
+    lengths = np.array([len(array) if array.size else 0 for array in arrays], dtype=np.int64)
+    kept = [array for array in arrays if array.size]
+    if not kept:
+        raise ValueError("X must hold at least one observation, got only empty sequences (minimum of 1 is required)")
+    return np.concatenate(kept), lengths
+
+
+def check_sequence_lengths(lengths: ArrayLike | None, n_samples: int) -> Integers:
+    """Lengths as integers that sum to the number of samples; one sequence if None."""
+    if lengths is None:
+        return np.array([n_samples], dtype=np.int64)
+    values = np.asarray(lengths)
+    if values.ndim != 1 or values.size == 0 or values.dtype.kind not in "iu" or (values < 0).any():
+        raise ValueError(f"lengths must be a list of non-negative integers, got {lengths!r}")
+    # In Python integers: a sum of int32 or uint8 lengths may overflow.
+    total = sum(values.tolist())
+    if total != n_samples:
+        raise ValueError(f"lengths must sum to the number of samples ({n_samples}), got the sum {total}")
+    return values.astype(np.int64)
+
+
+def check_sequence_weight(sample_weight: ArrayLike | None, lengths: Integers) -> NDArray[np.float64] | None:
+    """One weight for each sequence; also taken: one for each sample, if it does not change within a sequence."""
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.ndim != 1:
+        raise ValueError(f"sample_weight must be 1D, one weight for each sequence, got shape {weight.shape}")
+    if len(weight) != len(lengths) and len(weight) == lengths.sum():
+        filled = np.flatnonzero(lengths)
+        firsts = np.cumsum(lengths)[filled] - lengths[filled]
+        by_sequence = np.zeros(len(lengths))
+        by_sequence[filled] = weight[firsts]
+        if not np.array_equal(np.repeat(by_sequence, lengths), weight):
+            raise ValueError(
+                "sample_weight must be the same for all samples of a sequence: a Markov chain has no meaning for a "
+                "sample that counts more than its neighbours"
+            )
+        weight = by_sequence
+    if len(weight) != len(lengths):
+        raise ValueError(f"sample_weight must have one weight for each sequence ({len(lengths)}), got {len(weight)}")
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        raise ValueError("sample_weight must be finite and non-negative")
+    if not (weight > 0).any():
+        raise ValueError("sample_weight must have at least one positive weight")
+    return weight
+
+
+def offsets_of(lengths: Integers) -> Integers:
+    """Where each sequence begins and ends: (n_sequences + 1,)."""
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])

@@ -1,0 +1,266 @@
+"""A hidden Markov model as something that EM can learn: parameters, statistics, E-step and M-step.
+
+The objective is  sum_n w_n log P(x_n) + log p(start) + log p(transition) + log p(emission),  where P(x_n) is summed
+over all state paths that agree with the known states, and the prior on the transition rows may couple them
+(`pluri.priors.Diversity`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pluri.engine import Batch, Source, Statistics
+from pluri.priors import Dirichlet, Diversity, RowPrior, log_density_rows, maximize_rows
+from pluri.sequences.emission import Emission, P
+from pluri.sequences.forward_backward import LONG, Chain, Smoothed, smooth, smooth_long
+
+Array = NDArray[np.float64]
+
+#: Rows looked at to choose starting values when the data do not fit in memory.
+MAX_INITIAL_ROWS = 200_000
+
+
+@dataclass(frozen=True)
+class HMMParameters(Generic[P]):
+    """Start (k,), transition (k, k) with rows that sum to one, and the emission family's own record.
+
+    `occupancy` (k,) is the number of samples that each state explained in the E-step these parameters come from.
+    """
+
+    start: Array
+    transition: Array
+    emission: P
+    occupancy: Array | None = None
+
+
+@dataclass(frozen=True)
+class HMMStatistics(Statistics):
+    """Expected counts under the posterior of the state paths.
+
+    Attributes
+    ----------
+    log_likelihood : weighted log-likelihood of the sequences
+    start : (k,): how often each state comes first
+    transition : (k, k): how often each pair follows
+    occupancy : (k,): how many samples each state explains
+    emission : the emission family's statistics
+    """
+
+    log_likelihood: float  # type: ignore[assignment]
+    start: Array
+    transition: Array
+    occupancy: Array
+    emission: Any
+
+
+@dataclass(frozen=True)
+class ChainPrior:
+    """Priors on the chain; `anchor_weight * ||transition - anchor||^2` is subtracted if there is an anchor."""
+
+    start: RowPrior = Dirichlet(1.0)
+    transition: RowPrior = Dirichlet(1.0)
+    diversity: Diversity | None = None
+    anchor: Array | None = None
+    anchor_weight: float = 0.0
+
+
+@dataclass(frozen=True)
+class HiddenMarkovProblem(Generic[P]):
+    """The four functions of `pluri.inference.Learnable`.
+
+    Parameters
+    ----------
+    n_components : number of states
+    emission : the observation model
+    prior : priors on start and transitions
+    update_start, update_transition : whether the M-step changes them
+    start, transition : probabilities to start from, drawn at random where None
+    in_log_space : always use the slower recursion that cannot underflow
+    """
+
+    n_components: int
+    emission: Emission[P, Any]
+    prior: ChainPrior = ChainPrior()
+    update_start: bool = True
+    update_transition: bool = True
+    start: Array | None = None
+    transition: Array | None = None
+    in_log_space: bool = False
+
+    def initialize(self, source: Source, rng: np.random.Generator) -> HMMParameters[P]:
+        """Given probabilities as they are, the others from flat Dirichlet distributions; emissions from the data."""
+        k = self.n_components
+        start = rng.dirichlet(np.ones(k)) if self.start is None else self.start
+        transition = rng.dirichlet(np.ones(k), size=k) if self.transition is None else self.transition
+        rows = initial_rows(source, self.emission.prepare)
+        return HMMParameters(start, transition, self.emission.initialize(rows, k, rng), np.full(k, np.nan))
+
+    def expect(self, params: HMMParameters[P], batch: Batch) -> HMMStatistics:
+        """Expected counts of a batch of whole sequences."""
+        chain = Chain.from_probabilities(params.start, params.transition)
+        offsets = batch.offsets
+        weight = np.ones(batch.n_sequences) if batch.weight is None else batch.weight
+        if batch.n_sequences == 1 and batch.n_samples > LONG and not self.in_log_space:
+            return self._expect_long(params, chain, batch, float(weight[0]))
+        X = self.emission.prepare(batch.X)
+        result = smooth(
+            chain,
+            lambda begin, end: log_emission(self.emission, params.emission, chain, X, batch.labels, begin, end),
+            offsets,
+            weight,
+            in_log_space=self.in_log_space,
+        )
+        refuse_impossible(result.scores, weight)
+        stats = self.emission.accumulate(params.emission, X, result.posterior)
+        return _statistics(result, weight, result.posterior[:, : chain.n_states].sum(axis=0), stats)
+
+    def _expect_long(
+        self, params: HMMParameters[P], chain: Chain, batch: Batch, weight: float
+    ) -> HMMStatistics:
+        """One sequence in blocks: neither the densities nor a copy of the data is ever held whole."""
+        parts: list[Any] = []
+        occupancy = np.zeros(chain.n_states)
+
+        def rows(begin: int, end: int) -> NDArray[Any]:
+            return self.emission.prepare(batch.X[begin:end])
+
+        def densities(begin: int, end: int) -> Array:
+            labels = None if batch.labels is None else batch.labels[begin:end]
+            return log_emission(self.emission, params.emission, chain, rows(begin, end), labels, 0, end - begin)
+
+        def consume(begin: int, end: int, posterior: Array) -> None:
+            stats = self.emission.accumulate(params.emission, rows(begin, end), posterior)
+            parts[:] = [parts[0] + stats] if parts else [stats]
+            occupancy.__iadd__(posterior[:, : chain.n_states].sum(axis=0))
+
+        result = smooth_long(chain, densities, batch.n_samples, weight, consume)
+        refuse_impossible(result.scores, np.array([weight]))
+        return _statistics(result, np.array([weight]), occupancy, parts[0])
+
+    def maximize(self, stats: HMMStatistics, params: HMMParameters[P]) -> HMMParameters[P]:
+        """Update what may be updated; a probability that is exactly zero stays zero."""
+        start, transition = params.start, params.transition
+        if self.update_start:
+            start = self.prior.start.maximize(
+                np.where(start > 0, stats.start, 0.0), start, support=_support(start)
+            )
+        if self.update_transition:
+            transition = maximize_rows(
+                np.where(transition > 0, stats.transition, 0.0),
+                transition,
+                base=self.prior.transition,
+                diversity=self.prior.diversity,
+                anchor=self.prior.anchor,
+                anchor_weight=self.prior.anchor_weight,
+                support=_support(transition),
+            )
+        emission = self.emission.maximize(stats.emission, params.emission)
+        return HMMParameters(start, transition, emission, stats.occupancy)
+
+    def log_prior(self, params: HMMParameters[P]) -> float:
+        """Log prior of everything that the M-step updates."""
+        total = self.emission.log_prior(params.emission)
+        if self.update_start:
+            total += self.prior.start.log_density(params.start, support=_support(params.start))
+        if self.update_transition:
+            total += log_density_rows(
+                params.transition,
+                base=self.prior.transition,
+                diversity=self.prior.diversity,
+                anchor=self.prior.anchor,
+                anchor_weight=self.prior.anchor_weight,
+                support=_support(params.transition),
+            )
+        return total
+
+    def pack(self, params: HMMParameters[P]) -> Array:
+        """Logarithms of the probabilities, then the emission's own unconstrained vector."""
+        with np.errstate(divide="ignore"):
+            chain = np.concatenate([np.log(params.start), np.log(params.transition).ravel()])
+        return np.concatenate([chain, self.emission.pack(params.emission)])
+
+    def unpack(self, vector: Array, like: HMMParameters[P]) -> HMMParameters[P]:
+        """The inverse of `pack`."""
+        k = self.n_components
+        start = softmax(vector[:k])
+        transition = softmax(vector[k : k + k * k].reshape(k, k))
+        return HMMParameters(
+            start if self.update_start else like.start,
+            transition if self.update_transition else like.transition,
+            self.emission.unpack(vector[k + k * k :], like.emission),
+            like.occupancy,
+        )
+
+
+def log_emission(
+    emission: Emission[P, Any],
+    parameters: P,
+    chain: Chain,
+    X: NDArray[Any],
+    labels: NDArray[np.int64] | None,
+    begin: int,
+    end: int,
+) -> Array:
+    """Log densities of rows begin:end, with the states that a known label rules out at -inf."""
+    out = np.empty((end - begin, chain.width))
+    emission.log_prob(parameters, X[begin:end], out)
+    if labels is not None:
+        known = np.flatnonzero(labels[begin:end] >= 0)
+        states = labels[begin:end][known]
+        kept = out[known, states]
+        out[known] = -np.inf
+        out[known, states] = kept
+    return out
+
+
+def refuse_impossible(scores: Array, weight: Array) -> None:
+    """Raise if a sequence that counts has probability zero, or if a density was not a number."""
+    bad = ~np.isfinite(scores) & (weight > 0)
+    if bad.any():
+        n = int(np.argmax(bad))
+        if scores[n] == -np.inf:
+            raise ValueError(
+                f"sequence {n} of a batch has probability zero under the current parameters: an observation is "
+                "impossible in every state, or a transition of probability zero is needed; "
+                "use priors above 1 on the probabilities, or treat unseen symbols as missing"
+            )
+        raise FloatingPointError(
+            f"the log-likelihood of sequence {n} of a batch is {scores[n]}: a state's density has become infinite; "
+            "raise covars_prior or min_covar, or use fewer states"
+        )
+
+
+def _statistics(result: Smoothed, weight: Array, occupancy: Array, emission: Any) -> HMMStatistics:
+    counted = weight > 0
+    total = float(weight[counted] @ result.scores[counted])
+    return HMMStatistics(total, result.starts, result.pairs, occupancy, emission)
+
+
+def _support(probabilities: Array) -> NDArray[np.bool_] | None:
+    positive = probabilities > 0
+    return None if positive.all() else positive
+
+
+def softmax(logits: Array) -> Array:
+    """Rows of probabilities from logits; -inf is probability zero."""
+    shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return shifted / shifted.sum(axis=-1, keepdims=True)
+
+
+def initial_rows(source: Source, prepare: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
+    """The first rows of the data, up to `MAX_INITIAL_ROWS`, spread over the batches if one batch is longer."""
+    parts, n_rows = [], 0
+    for lazy in source.batches():
+        X = lazy.load().X
+        if len(X) > MAX_INITIAL_ROWS:
+            X = X[:: -(-len(X) // MAX_INITIAL_ROWS)]
+        parts.append(prepare(X))
+        n_rows += len(X)
+        if n_rows >= MAX_INITIAL_ROWS:
+            break
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

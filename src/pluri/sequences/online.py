@@ -1,0 +1,79 @@
+"""Filtering as the data arrive: one observation in, the state probabilities out, in O(k^2) and constant memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pluri.sequences.emission import Emission
+from pluri.sequences.learning import HMMParameters
+from pluri.sequences.padding import padded_width
+
+Array = NDArray[np.float64]
+
+
+class OnlineFilter:
+    """The running distribution of the hidden state; made by a model's ``filter()``.
+
+    Attributes
+    ----------
+    probabilities : array of shape (n_components,)
+        P(state now | observations so far); the start distribution before the first one.
+    log_likelihood : float
+        Log-likelihood of the observations so far.
+    n_steps : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.sequences import GaussianHMM
+    >>> model = GaussianHMM(n_components=2)
+    >>> model.startprob_, model.transmat_ = np.array([0.5, 0.5]), np.array([[0.9, 0.1], [0.1, 0.9]])
+    >>> model.means_, model.covars_ = np.array([[0.0], [3.0]]), np.array([[1.0], [1.0]])
+    >>> online = model.filter()
+    >>> online.update([2.9]).round(3)
+    array([0.015, 0.985])
+    >>> online.update([np.nan]).round(3)
+    array([0.112, 0.888])
+    """
+
+    def __init__(
+        self,
+        emission: Emission[Any, Any],
+        parameters: HMMParameters[Any],
+        check: Callable[[Any], NDArray[Any]],
+    ) -> None:
+        self._emission = emission
+        self._parameters = parameters
+        self._check = check
+        self.probabilities = parameters.start.copy()
+        self.log_likelihood = 0.0
+        self.n_steps = 0
+
+    def update(self, x: Any) -> Array:
+        """Take one observation (n_features,), return the state probabilities (n_components,)."""
+        row = self._emission.prepare(self._check(x))
+        k = len(self.probabilities)
+        log_prob = np.empty((1, padded_width(k)))
+        self._emission.log_prob(self._parameters.emission, row, log_prob)
+        predicted = self.predict()
+        with np.errstate(divide="ignore"):
+            joint = np.log(predicted) + log_prob[0, :k]
+        largest = joint.max()
+        if largest == -np.inf:
+            raise ValueError(f"observation {self.n_steps} has probability zero under the model: the filter stays put")
+        weights = np.exp(joint - largest)
+        total = weights.sum()
+        self.probabilities = weights / total
+        self.log_likelihood += float(largest + np.log(total))
+        self.n_steps += 1
+        return self.probabilities.copy()
+
+    def predict(self) -> Array:
+        """State probabilities at the next step, before it is observed: (n_components,)."""
+        if self.n_steps == 0:
+            return self._parameters.start.copy()
+        return self.probabilities @ self._parameters.transition

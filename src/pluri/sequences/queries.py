@@ -1,0 +1,291 @@
+"""Everything one can ask a chain whose parameters are known: scores, paths, posteriors, samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from pluri.sequences import _kernels as kernels
+from pluri.sequences import forward_backward as inference
+from pluri.sequences.emission import Emission
+from pluri.sequences.forward_backward import Chain, LogEmission
+from pluri.sequences.inputs import check_sequence_lengths, lengths_in_second_place, offsets_of
+from pluri.sequences.learning import HMMParameters, log_emission
+from pluri.sequences.online import OnlineFilter
+from pluri.validation import RandomState, as_generator
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+ALGORITHMS = ("viterbi", "map")
+
+
+class ChainQueries:
+    """Methods of a fitted hidden Markov model (or of one whose parameters were set by hand).
+
+    A subclass gives `_model()`: its emission family and parameters, checked, and `_observations(X, lengths)`: checked
+    data and lengths.
+    """
+
+    algorithm: str
+    implementation: str
+    random_state: Any
+    transmat_: Array
+
+    def _model(self) -> tuple[Emission[Any, Any], HMMParameters[Any]]:
+        raise NotImplementedError  # abstract
+
+    def _observations(self, X: Any, lengths: ArrayLike | None) -> tuple[NDArray[Any], Integers]:
+        raise NotImplementedError  # abstract
+
+    def _open(self, X: Any, lengths: ArrayLike | None) -> tuple[Chain, LogEmission, Integers]:
+        check_is_fitted(self, ["startprob_", "transmat_"])
+        emission, parameters = self._model()
+        data, counts = self._observations(X, lengths)
+        chain = Chain.from_probabilities(parameters.start, parameters.transition)
+
+        def densities(begin: int, end: int) -> Array:
+            rows = emission.prepare(data[begin:end])
+            return log_emission(emission, parameters.emission, chain, rows, None, 0, end - begin)
+
+        return chain, densities, offsets_of(counts)
+
+    @property
+    def _in_log_space(self) -> bool:
+        if self.implementation not in ("scaling", "log"):
+            raise ValueError(f"implementation must be 'scaling' or 'log', got {self.implementation!r}")
+        return self.implementation == "log"
+
+    def score_sequences(self, X: Any, lengths: ArrayLike | None = None) -> Array:
+        """Log-likelihood of each sequence.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features), or list of sequences
+        lengths : array of shape (n_sequences,), optional
+
+        Returns
+        -------
+        log_likelihood : array of shape (n_sequences,)
+            -inf where the model cannot produce the sequence.
+        """
+        chain, densities, offsets = self._open(X, lengths)
+        return inference.score(chain, densities, offsets, in_log_space=self._in_log_space)
+
+    def score(self, X: Any, y: Any = None, lengths: ArrayLike | None = None) -> float:
+        """Log-likelihood of all sequences together.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features), or list of sequences
+        y : ignored
+            For scikit-learn; a program written for hmmlearn may pass `lengths` here.
+        lengths : array of shape (n_sequences,), optional
+
+        Returns
+        -------
+        log_likelihood : float
+        """
+        return float(self.score_sequences(X, lengths_in_second_place(y, lengths, X)).sum())
+
+    def score_samples(self, X: Any, lengths: ArrayLike | None = None) -> tuple[float, Array]:
+        """Log-likelihood and posterior state probabilities.
+
+        Returns
+        -------
+        log_likelihood : float
+        posteriors : array of shape (n_samples, n_components)
+        """
+        chain, densities, offsets = self._open(X, lengths)
+        posteriors = np.empty((int(offsets[-1]), chain.n_states))
+        total = 0.0
+        for first, last in inference.runs(offsets):
+            begin, end = int(offsets[first]), int(offsets[last])
+
+            def shifted(left: int, right: int, begin: int = begin) -> Array:
+                return densities(begin + left, begin + right)
+
+            def keep(left: int, right: int, posterior: Array, begin: int = begin) -> None:
+                posteriors[begin + left : begin + right] = posterior[:, : chain.n_states]
+
+            if last == first + 1 and end - begin > inference.LONG and not self._in_log_space:
+                result = inference.smooth_long(chain, shifted, end - begin, 1.0, keep)
+            else:
+                ones = np.ones(last - first)
+                result = inference.smooth(
+                    chain, shifted, offsets[first : last + 1] - begin, ones, in_log_space=self._in_log_space
+                )
+                keep(0, end - begin, result.posterior)
+            if np.isneginf(result.scores).any():
+                n = first + int(np.argmin(result.scores))
+                raise ValueError(f"sequence {n} has probability zero under the model: its states have no posterior")
+            total += float(result.scores.sum())
+        return total, posteriors
+
+    def predict_proba(self, X: Any, lengths: ArrayLike | None = None) -> Array:
+        """Posterior probability of each state at each step, given the whole sequence.
+
+        Returns
+        -------
+        posteriors : array of shape (n_samples, n_components)
+        """
+        return self.score_samples(X, lengths)[1]
+
+    def decode(
+        self, X: Any, lengths: ArrayLike | None = None, algorithm: str | None = None
+    ) -> tuple[float, Integers]:
+        """State path of each sequence.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features), or list of sequences
+        lengths : array of shape (n_sequences,), optional
+        algorithm : {"viterbi", "map"}, optional
+            The most probable path, or the most probable state at each step; the model's own if None.
+
+        Returns
+        -------
+        log_prob : float
+            "viterbi": log joint probability of paths and observations. "map": sum over steps of the probability of
+            the chosen state, the expected number of right states.
+        states : array of shape (n_samples,)
+        """
+        chosen = self.algorithm if algorithm is None else algorithm
+        if chosen not in ALGORITHMS:
+            raise ValueError(f"algorithm must be one of {ALGORITHMS}, got {chosen!r}")
+        if chosen == "map":
+            posteriors = self.predict_proba(X, lengths)
+            return float(posteriors.max(axis=1).sum()), posteriors.argmax(axis=1).astype(np.int64)
+        chain, densities, offsets = self._open(X, lengths)
+        scores, path = inference.viterbi(chain, densities, offsets)
+        return float(scores.sum()), path
+
+    def predict(self, X: Any, lengths: ArrayLike | None = None) -> Integers:
+        """Most probable states; see `decode`.
+
+        Returns
+        -------
+        states : array of shape (n_samples,)
+        """
+        return self.decode(X, lengths)[1]
+
+    def best_paths(self, X: Any, n_paths: int = 5) -> tuple[Array, Integers]:
+        """The `n_paths` most probable paths of one sequence, best first (list Viterbi).
+
+        Returns
+        -------
+        log_prob : array of shape (n_found,)
+            Log joint probability of each path and the observations; fewer than `n_paths` if no more are possible.
+        paths : array of shape (n_found, n_samples)
+        """
+        if n_paths < 1:
+            raise ValueError(f"n_paths must be at least 1, got {n_paths}")
+        chain, densities, offsets = self._open(X, None)
+        if len(offsets) != 2:
+            raise ValueError(f"X must be one sequence, got a list of {len(offsets) - 1}")
+        return inference.best_paths(chain, densities(0, int(offsets[-1])), n_paths)
+
+    def sample_paths(
+        self, X: Any, lengths: ArrayLike | None = None, *, n_paths: int = 1, random_state: RandomState = None
+    ) -> Integers:
+        """State paths drawn from their posterior given the observations.
+
+        Returns
+        -------
+        paths : array of shape (n_paths, n_samples)
+        """
+        chain, densities, offsets = self._open(X, lengths)
+        rng = as_generator(self.random_state if random_state is None else random_state)
+        return inference.sample_posterior_paths(chain, densities, offsets, n_paths, rng)
+
+    def filter_proba(self, X: Any, lengths: ArrayLike | None = None) -> Array:
+        """Probability of each state at each step, given the observations up to that step.
+
+        Returns
+        -------
+        filtered : array of shape (n_samples, n_components)
+        """
+        chain, densities, offsets = self._open(X, lengths)
+        return inference.filter_states(chain, densities, offsets)[0]
+
+    def filter(self) -> OnlineFilter:
+        """Begin a new sequence that arrives one observation at a time.
+
+        Returns
+        -------
+        online : `OnlineFilter`
+            ``online.update(x)`` gives the state probabilities after each observation.
+        """
+        check_is_fitted(self, ["startprob_", "transmat_"])
+        emission, parameters = self._model()
+
+        def check(x: Any) -> NDArray[Any]:
+            return self._observations(np.asarray(x).reshape(1, -1), None)[0]
+
+        return OnlineFilter(emission, parameters, check)
+
+    def sample(
+        self, n_samples: int = 1, random_state: RandomState = None, currstate: int | None = None
+    ) -> tuple[NDArray[Any], Integers]:
+        """Draw a sequence from the model.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : optional
+            The model's own if None.
+        currstate : int, optional
+            State of the first sample; drawn from `startprob_` if None.
+
+        Returns
+        -------
+        X : array of shape (n_samples, n_features)
+        states : array of shape (n_samples,)
+        """
+        check_is_fitted(self, ["startprob_", "transmat_"])
+        emission, parameters = self._model()
+        rng = as_generator(self.random_state if random_state is None else random_state)
+        if currstate is not None and not 0 <= currstate < len(parameters.start):
+            raise ValueError(f"currstate must be between 0 and {len(parameters.start) - 1}, got {currstate}")
+        states = np.empty(n_samples, dtype=np.int64)
+        kernels.sample_chain(
+            np.cumsum(parameters.start),
+            np.cumsum(parameters.transition, axis=1),
+            rng.random(n_samples),
+            -1 if currstate is None else int(currstate),
+            states,
+        )
+        return emission.sample(parameters.emission, states, rng), states
+
+    def get_stationary_distribution(self) -> Array:
+        """Distribution p of the states with p A = p; the average over time if the chain is periodic.
+
+        Returns
+        -------
+        stationary : array of shape (n_components,)
+        """
+        check_is_fitted(self, "transmat_")
+        transition = np.asarray(self.transmat_, dtype=np.float64)
+        k = len(transition)
+        system = np.concatenate([transition.T - np.eye(k), np.ones((1, k))])
+        solution = np.linalg.lstsq(system, np.concatenate([np.zeros(k), [1.0]]), rcond=None)[0]
+        solution = np.maximum(solution, 0.0)
+        return solution / solution.sum()
+
+    def n_free_parameters(self) -> int:
+        """Number of free scalar parameters: start, transitions and emissions."""
+        emission, parameters = self._model()
+        k = len(parameters.start)
+        return k - 1 + k * (k - 1) + emission.n_free(parameters.emission)
+
+    def aic(self, X: Any, lengths: ArrayLike | None = None) -> float:
+        """Akaike's information criterion, -2 log-likelihood + 2 n_free; lower is better."""
+        return -2.0 * self.score(X, lengths=lengths) + 2.0 * self.n_free_parameters()
+
+    def bic(self, X: Any, lengths: ArrayLike | None = None) -> float:
+        """Bayesian information criterion, -2 log-likelihood + n_free log(n_samples); lower is better."""
+        n_samples = int(check_sequence_lengths(lengths, self._observations(X, lengths)[1].sum()).sum())
+        return -2.0 * self.score(X, lengths=lengths) + self.n_free_parameters() * float(np.log(n_samples))

@@ -1,0 +1,46 @@
+"""Where EM starts: cluster centres of (a sample of) the observations."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+#: k-means looks at this many rows at most.
+MAX_ROWS = 20_000
+
+
+def filled(X: Array) -> Array:
+    """X with each missing value replaced by its feature's mean (0 if the feature was never seen)."""
+    missing = np.isnan(X)
+    if not missing.any():
+        return X
+    observed = np.maximum((~missing).sum(axis=0), 1)
+    means = np.where(missing, 0.0, X).sum(axis=0) / observed
+    return np.where(missing, means, X)
+
+
+def centers_and_covariance(
+    X: Array, n_components: int, rng: np.random.Generator, *, with_centers: bool = True
+) -> tuple[Array, Array]:
+    """k-means centres (k, D) and the covariance matrix (D, D) of the rows."""
+    complete = filled(X)
+    centers = kmeans_centers(complete, n_components, rng) if with_centers else np.empty((0, X.shape[1]))
+    centered = complete - complete.mean(axis=0)
+    return centers, centered.T @ centered / max(len(X) - 1, 1)
+
+
+def kmeans_centers(X: Array, n_components: int, rng: np.random.Generator) -> Array:
+    """Centres of k-means on at most `MAX_ROWS` rows; distinct even if the data have fewer distinct rows."""
+    from sklearn.cluster import KMeans
+
+    if len(X) > MAX_ROWS:
+        X = X[np.sort(rng.choice(len(X), MAX_ROWS, replace=False))]
+    distinct = np.unique(X, axis=0) if len(X) <= 1000 else X
+    if len(distinct) <= n_components:
+        spread = np.maximum(X.std(axis=0), 1e-3)
+        extra = X[rng.integers(len(X), size=n_components - len(distinct))]
+        return np.concatenate([distinct, extra + rng.normal(size=extra.shape) * spread])
+    model = KMeans(n_components, n_init=1, random_state=int(rng.integers(2**31)))
+    return np.asarray(model.fit(X).cluster_centers_, dtype=np.float64)
