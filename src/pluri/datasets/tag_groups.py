@@ -1,6 +1,6 @@
 """The 46 tags of the Wall Street Journal treebank sample merged into 15 groups, and how frequent the groups are.
 
-Groups and frequencies are those of Table 1 of Qiao et al. (2015), "Diversified hidden Markov models for sequential
+Groups and frequencies are those of Qiao et al. (2015), "Diversified hidden Markov models for sequential
 labeling".
 """
 

@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 class Batch:
     """Some whole sequences, or some independent rows: what a model's ``expect`` receives.
 
-    ``X`` is always in C order (copied only if it is not), so that every engine, and every memory layout of the
-    user's array, leads to the same bits. It may be read-only: it can be a view of a file or of a network buffer.
+    ``X`` is always in C order and aligned (copied only if it is not), so that every engine, and every memory layout
+    of the user's array, leads to the same bits. It may be read-only, since it can be a view of a file.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Batch:
         if self.X.ndim != 2:
             raise ValueError(f"X must have 2 dimensions (n_samples, n_features), got shape {self.X.shape}")
         if isinstance(self.X, np.ndarray):
-            object.__setattr__(self, "X", np.ascontiguousarray(self.X))
+            object.__setattr__(self, "X", _orderly(self.X))
         if self.lengths is not None:
             object.__setattr__(self, "lengths", check_lengths(self.lengths, self.n_samples))
         if self.weight is not None:
@@ -82,6 +82,10 @@ class Batch:
     def load(self) -> Batch:
         """Give the batch itself: it is in memory already."""
         return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Through the constructor: arrays that Dask received start at odd addresses, where NumPy avoids the BLAS.
+        return Batch, (self.X, self.lengths, self.weight, self.labels)
 
     def __sizeof__(self) -> int:
         # Dask asks this to know when a worker is full and has to spill to disk.
@@ -153,18 +157,19 @@ def _add(name: str, left: Any, right: Any) -> Any:
     if isinstance(left, tuple) and isinstance(right, tuple) and len(left) == len(right):
         return tuple(_add(name, one, other) for one, other in zip(left, right))
     # Broadcasting, and concatenating tuples, lists or words, would hide a mistake.
-    if (
-        left is None
-        or right is None
-        or np.shape(left) != np.shape(right)
-        or isinstance(left, tuple | list | str | dict)
-    ):
+    never = (tuple, list, str, dict, type(None))
+    if isinstance(left, never) or isinstance(right, never) or np.shape(left) != np.shape(right):
         raise TypeError(f"field {name} of the statistics cannot be added: got {_describe(left)} and {_describe(right)}")
     return left + right
 
 
 def _describe(value: Any) -> str:
     return f"an array of shape {value.shape}" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
+
+
+def _orderly(array: NDArray[Any]) -> NDArray[Any]:
+    array = np.ascontiguousarray(array)
+    return array if array.flags.aligned else array.copy()
 
 
 def check_lengths(lengths: ArrayLike, n_samples: int) -> NDArray[np.int64]:
@@ -174,7 +179,7 @@ def check_lengths(lengths: ArrayLike, n_samples: int) -> NDArray[np.int64]:
         raise ValueError(f"lengths must be a 1-dimensional array of non-negative integers, got {lengths!r}")
     if int(array.sum()) != n_samples:
         raise ValueError(f"lengths must sum to the number of samples ({n_samples}), got the sum {int(array.sum())}")
-    return array.astype(np.int64, copy=False)
+    return _orderly(array.astype(np.int64, copy=False))
 
 
 def check_weight(weight: ArrayLike, n_sequences: int) -> NDArray[np.float64]:
@@ -182,7 +187,7 @@ def check_weight(weight: ArrayLike, n_sequences: int) -> NDArray[np.float64]:
     array = np.asarray(weight, dtype=np.float64)
     if array.shape != (n_sequences,):
         raise ValueError(f"sample_weight must have one weight per sequence ({n_sequences}), got shape {array.shape}")
-    return array
+    return _orderly(array)
 
 
 def check_labels(labels: ArrayLike, n_samples: int) -> NDArray[np.int64]:
@@ -192,4 +197,4 @@ def check_labels(labels: ArrayLike, n_samples: int) -> NDArray[np.int64]:
         raise ValueError(
             f"labels must be integers, one per sample ({n_samples}), got dtype {array.dtype} and shape {array.shape}"
         )
-    return array.astype(np.int64, copy=False)
+    return _orderly(array.astype(np.int64, copy=False))

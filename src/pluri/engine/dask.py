@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pluri.engine.batches import Batch, LazyBatch, Source
-from pluri.engine.executors import Engine, Sweep, count_jobs, evaluate
+from pluri.engine.executors import Engine, Sweep, count_jobs
 from pluri.engine.extras import import_extra
 
 S = TypeVar("S")
@@ -25,6 +25,33 @@ S = TypeVar("S")
 MAX_ATTEMPTS = 5  # times that a batch is tried before the cluster is given up
 PATIENCE = 5.0  # seconds between two looks at whether the inputs of a task still exist
 WORKERS_TIMEOUT = 60.0  # seconds to wait for a first worker
+
+
+class Parcel:
+    """Something that travels in one piece.
+
+    Dask sends the arrays inside an object as separate buffers, from which they come out unaligned and read-only: NumPy
+    then avoids the BLAS, and the last bits differ from those of one core. Pickled whole, they come out as they were.
+    """
+
+    def __init__(self, content: Any) -> None:
+        self.content = content
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        import cloudpickle
+
+        return _unpack, (cloudpickle.dumps(self.content, protocol=4),)
+
+
+def _unpack(message: bytes) -> Parcel:
+    import cloudpickle
+
+    return Parcel(cloudpickle.loads(message))
+
+
+def evaluate(function: Parcel, item: LazyBatch) -> Parcel:
+    """Load a batch on a worker and apply the function to it."""
+    return Parcel(function.content(item.load()))
 
 
 class DaskEngine(Engine):
@@ -132,7 +159,7 @@ class _Shipment:
 
     def sweep(self, function: Callable[[Batch], S]) -> Iterator[S]:
         """Map a function over the batches, with a bounded number of them under way."""
-        shipped_function = self._ship(function, broadcast=True)
+        shipped_function = self._ship(Parcel(function), broadcast=True)
         window = 2 * max(1, sum(self.client.nthreads().values()))
         forwards, again = _Reader(self.source), _Reader(self.source)
         running: deque[_Task] = deque()
@@ -171,7 +198,7 @@ class _Shipment:
 
         while True:
             try:
-                return task.answer.result(timeout=PATIENCE)
+                return task.answer.result(timeout=PATIENCE).content
             except KilledWorker as error:
                 raise _gave_up(task) from error
             except (CancelledError, TimeoutError):
@@ -189,7 +216,7 @@ class _Shipment:
         if item is None:
             raise RuntimeError(f"source must give the same batches in every pass, got no batch {task.index} this time")
         task.attempts += 1
-        task.function = self._ship(function, broadcast=True)
+        task.function = self._ship(Parcel(function), broadcast=True)
         task.batch = self._ship(item)
         if task.index in self.kept:
             self.kept[task.index] = task.batch

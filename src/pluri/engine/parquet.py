@@ -80,14 +80,10 @@ class ParquetSource:
 
     def batches(self) -> Iterator[LazyBatch]:
         """Start a new pass over the data."""
-        wanted = dict.fromkeys([*self._columns, *filter(None, (self._sequence, self._label))])
-        scanner = self._dataset.scanner(
-            columns=list(wanted), batch_size=self._batch_size, batch_readahead=1, fragment_readahead=1
-        )
         stitching = _Stitching(self._batch_size, independent=self._sequence is None)
         seen: set[Any] | None = None if self._identifiers_checked else set()
         previous: tuple[Any, ...] = ()
-        for chunk in scanner.to_batches():
+        for chunk in self._chunks():
             if chunk.num_rows == 0:
                 continue
             if self._sequence is None:
@@ -106,6 +102,23 @@ class ParquetSource:
             yield from stitching.ready()
         yield from stitching.ready(at_end=True)
         self._identifiers_checked = True
+
+    def _chunks(self) -> Iterator[Any]:
+        import pyarrow.dataset as arrow
+
+        wanted = dict.fromkeys([*self._columns, *filter(None, (self._sequence, self._label))])
+        # By default pyarrow reads ahead so far that it holds a file of many row groups whole.
+        thrifty = None
+        if isinstance(getattr(self._dataset, "format", None), arrow.ParquetFileFormat):
+            thrifty = arrow.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
+        return self._dataset.scanner(
+            columns=list(wanted),
+            batch_size=self._batch_size,
+            batch_readahead=1,
+            fragment_readahead=1,
+            use_threads=False,
+            fragment_scan_options=thrifty,
+        ).to_batches()
 
     def _check_schema(self) -> None:
         import pyarrow.types as kinds

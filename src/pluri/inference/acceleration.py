@@ -123,6 +123,8 @@ class AndersonMemory:
 class Anderson:
     """Anderson acceleration: ``x' = G_k - dG w`` with ``w = argmin |F_k - dF w|``, ``F = G(x) - x``.
 
+    A proposal that points against the last EM step is mirrored.
+
     Parameters
     ----------
     depth : int, default=5
@@ -156,8 +158,9 @@ class Anderson:
         residuals = _difference(images, points)
         # rcond cuts the directions in which the last steps were parallel up to rounding.
         weights = np.linalg.lstsq(np.diff(residuals, axis=0).T, residuals[-1], rcond=1e-8)[0]
-        guess = image - _difference(images[1:], images[:-1]).T @ weights
-        return AndersonMemory(points, images), guess
+        move = -_difference(images[1:], images[:-1]).T @ weights
+        # Where EM leaves a saddle its steps grow, and the least squares point back to the saddle: go the other way.
+        return AndersonMemory(points, images), image + np.copysign(1.0, move @ residuals[-1]) * move
 
     def judge(self, memory: AndersonMemory, accepted: bool) -> AndersonMemory:
         """Forget everything after a failure: the old steps describe another neighbourhood."""

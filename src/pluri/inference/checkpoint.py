@@ -130,8 +130,8 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], tree: Any) ->
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Header and leaves of a checkpoint; ``ValueError`` if the file is damaged or something else."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            leaves = {name: file[name] for name in file.files}
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+            leaves = {name: archive[name] for name in archive.files}
         if str(leaves.pop("format")) != FORMAT:
             raise ValueError("unknown format")
         header = json.loads(str(leaves.pop("header")))

@@ -28,14 +28,7 @@ from pluri.inference.acceleration import ACCELERATORS, Accelerator
 from pluri.inference.learnable import Learnable, Packable, Params, Stats
 from pluri.inference.restarts import Fit, resume, save
 from pluri.inference.result import EMResult, IterationState
-from pluri.inference.run import (
-    NUMERICAL_ERRORS,
-    AscentWarning,
-    Reason,
-    begin,
-    step,
-    verdict,
-)
+from pluri.inference.run import NUMERICAL_ERRORS, AscentWarning, Reason, begin, step, verdict
 from pluri.progress import open_progress
 
 __all__ = ["AscentWarning", "EMResult", "IterationState", "Learnable", "Packable", "expectation_maximization"]
@@ -158,7 +151,8 @@ def expectation_maximization(
         if not Path(checkpoint).absolute().parent.is_dir():
             raise ValueError(f"checkpoint must lie in an existing directory, got {os.fspath(checkpoint)!r}")
         if Path(checkpoint).exists():
-            like = starts[0] if starts else problem.initialize(source, np.random.default_rng(0))
+            pattern_rng = np.random.default_rng(0)  # shows the make of the parameters; their values are not used
+            like = lambda: starts[0] if starts else problem.initialize(source, pattern_rng)  # noqa: E731
             fit = resume(checkpoint, header, like, accelerator)
 
     def keep() -> None:
@@ -236,6 +230,8 @@ def expectation_maximization(
 
 
 class _RunFailed(Exception):
+    """One run broke down; the others may still succeed."""
+
     def __init__(self, error: Exception) -> None:
         self.error = error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic
 
@@ -59,19 +60,31 @@ def save(path: str | os.PathLike[str], header: dict[str, Any], fit: Fit[Params])
 
 
 def resume(
-    path: str | os.PathLike[str], header: dict[str, Any], like: Params, accelerator: Accelerator | None
+    path: str | os.PathLike[str],
+    header: dict[str, Any],
+    like: Callable[[], Params],
+    accelerator: Accelerator | None,
 ) -> Fit[Params]:
-    """Read the fit back; ``ValueError`` if the file is damaged or another fit's."""
+    """Read the fit back; ``ValueError`` if the file is damaged or another fit's.
+
+    ``like`` makes parameters of the right make; it may be costly, so the header is checked first.
+    """
     stored, leaves = storage.read(path)
-    for name, expected in (header | {"shapes": storage.shapes(like)}).items():
+
+    def compare(name: str, expected: Any) -> None:
         if stored.get(name) != expected:
             raise ValueError(
                 f"checkpoint {os.fspath(path)!r} belongs to another fit: its {name} is {stored.get(name)!r}, "
                 f"this one has {expected!r}; give another path or remove the file"
             )
+
+    for name, expected in header.items():
+        compare(name, expected)
+    params = like()
+    compare("shapes", storage.shapes(params))
     pattern = {
-        "state": begin(like, accelerator),
-        "best": Candidate(like, 0.0, 0, 0, "converged"),
+        "state": begin(params, accelerator),
+        "best": Candidate(params, 0.0, 0, 0, "converged"),
         "history": dict.fromkeys(HistoryRow._fields),
     }
     tree = storage.unflatten(leaves, pattern)

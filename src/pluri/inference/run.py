@@ -108,21 +108,16 @@ def step(
     iteration = state.iteration + 1
     try:
         with np.errstate(all="ignore") if state.guessed else nullcontext():  # a wild guess is refused, not reported
-            stats = run(partial(problem.expect, state.point))
-            log_likelihood = float(stats.log_likelihood)
-            objective = log_likelihood + float(problem.log_prior(state.point))
-    except NUMERICAL_ERRORS:
-        if not state.guessed:
+            log_likelihood, objective, image = _em_step(problem, run, state)
+    except NUMERICAL_ERRORS as error:
+        if not (state.guessed and accelerator):
+            error.add_note(f"at iteration {iteration} of run {restart + 1}")
             raise
-        objective = math.nan
-    if state.guessed and accelerator and not state.objective <= objective < math.inf:
         refused = accelerator.judge(state.memory, False)
         state = replace(state, point=state.image, guessed=False, gain=math.nan, memory=refused, iteration=iteration)
         row = (restart, iteration, state.objective, state.log_likelihood, perf_counter() - started, False)
         return state, HistoryRow(*row)
 
-    if math.isnan(objective) or objective == math.inf:
-        raise FloatingPointError(f"the objective became {objective} at iteration {iteration} of run {restart + 1}")
     gain = objective - state.objective if iteration > 1 else math.nan
     fell = gain < -slack(state.objective)
     if fell and not state.fell:
@@ -132,7 +127,6 @@ def step(
             AscentWarning,
             stacklevel=3,
         )
-    image = problem.maximize(stats, state.point)
     memory: Any = state.memory
     guess: Params | None = None
     if accelerator:
@@ -157,6 +151,21 @@ def step(
         fell=state.fell or fell,
     )
     return state, HistoryRow(restart, iteration, objective, log_likelihood, perf_counter() - started)
+
+
+def _em_step(problem: Learnable[Params, Stats], run: Run, state: RunState[Params]) -> tuple[float, float, Params]:
+    """Log-likelihood and objective at the point, and the M-step's result; numerical errors refuse a guess."""
+    stats = run(partial(problem.expect, state.point))
+    log_likelihood = float(stats.log_likelihood)
+    objective = log_likelihood + float(problem.log_prior(state.point))
+    least = state.objective if state.guessed else -math.inf
+    if not least <= objective < math.inf:
+        raise FloatingPointError(f"the objective became {objective}")
+    image = problem.maximize(stats, state.point)
+    # An improvement can lie where the M-step breaks down, for instance where a component has no weight.
+    if state.guessed and np.isnan(cast("Packable[Params]", problem).pack(image)).any():
+        raise FloatingPointError("the M-step gave NaN")
+    return log_likelihood, objective, image
 
 
 def _propose(

@@ -133,7 +133,8 @@ class BhattacharyyaDisplay:
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         title : str, optional
-            Title; by default the mean and smallest distance and the log determinant.
+            Title; by default with the mean and smallest distance (of pairs that are not disjoint) and the log
+            determinant.
         annotate : bool, optional
             Write the distances; by default up to 16 rows.
         cmap : str, optional
@@ -153,7 +154,7 @@ class BhattacharyyaDisplay:
             self.ax_,
             np.ma.masked_array(distances, mask=distances >= DISJOINT),
             [self.state_names[state] for state in self.order],
-            vmax=max(float(finite.max()), 1e-12),
+            vmax=float(finite.max()) or 1.0,
             cmap=cmap,
             annotate=annotate,
             colorbar="Bhattacharyya distance" if colorbar else None,
@@ -164,9 +165,13 @@ class BhattacharyyaDisplay:
 
     def _summary(self) -> str:
         heading = "Bhattacharyya distances of the rows"
-        if len(self.order) == 1:
+        pairs = self.diversity.distances[np.triu_indices(len(self.order), 1)]
+        near = pairs[pairs < DISJOINT]
+        if near.size == 0:
             return heading
+        n_disjoint = pairs.size - near.size
+        disjoint = f"{n_disjoint} pair{'s' * (n_disjoint > 1)} disjoint, others:\n" if n_disjoint else ""
         return (
-            f"{heading}\nmean {self.diversity.mean:.3g}, smallest {self.diversity.minimum:.3g}, "
+            f"{heading}\n{disjoint}mean {near.mean():.3g}, smallest {near.min():.3g}; "
             f"log det {self.diversity.log_det:.3g}"
         )

@@ -151,7 +151,7 @@ class ConvergenceDisplay:
         if gap:
             self.ax_.set_yscale("log")
         self.ax_.set(xlabel="iteration", ylabel=f"best {ylabel} minus {ylabel}" if gap else ylabel)
-        self.ax_.xaxis.get_major_locator().set_params(integer=True)
+        self.ax_.locator_params(axis="x", integer=True, min_n_ticks=1)
         self.ax_.set_title("Convergence" if title is None else title)
         tidy(self.ax_, grid="both")
         if legend and len(self.curves) > 1:

@@ -25,11 +25,9 @@ def square_size(n_states: int) -> tuple[float, float]:
 
 
 def compact(value: float) -> str:
-    """Two decimals without the leading zero, nothing for what rounds to zero: ``.25``, ``1``, an empty string."""
+    """Two decimals without a leading zero, nothing for what rounds to zero: ``.25``, ``1.00``, an empty string."""
     rounded = f"{value:.2f}"
-    if rounded == "0.00":
-        return ""
-    return rounded.rstrip("0").rstrip(".") if value >= 1 else rounded.lstrip("0")
+    return "" if rounded == "0.00" else rounded.lstrip("0")
 
 
 def draw_heatmap(
@@ -48,9 +46,11 @@ def draw_heatmap(
     ``annotate=None`` writes numbers up to 16 states; ``colorbar`` is its label, or None for no bar; a masked cell is
     drawn light grey.
     """
+    from matplotlib import colormaps
+
     n_states = values.shape[0]
-    image = ax.imshow(values, vmin=0.0, vmax=vmax, cmap=cmap or HEATMAP, interpolation="nearest")
-    image.cmap.set_bad("0.85")
+    colormap = colormaps[cmap or HEATMAP].with_extremes(bad="0.85")
+    image = ax.imshow(values, vmin=0.0, vmax=vmax, cmap=colormap, interpolation="nearest")
     long = max(map(len, names)) > 3
     ax.set_xticks(range(n_states), names, rotation=90 if long and n_states > 5 else 0)
     ax.set_yticks(range(n_states), names)
@@ -66,15 +66,15 @@ def draw_heatmap(
     texts = []
     if annotate if annotate is not None else n_states <= MOST_ANNOTATED:
         font = 9.0 if n_states <= 6 else 8.0 if n_states <= 10 else 6.5
-        shown = np.ma.getdata(values)
+        shown, background = np.ma.getdata(values), colormap(values / vmax)
         for row in range(n_states):
             for column in range(n_states):
                 text = write(float(shown[row, column]))
                 if text:
-                    background = image.cmap(image.norm(values[row, column]))
-                    color = text_color(background)
+                    color = text_color(background[row, column])
                     texts.append(ax.text(column, row, text, ha="center", va="center", color=color, fontsize=font))
     if colorbar is not None:
-        bar = ax.figure.colorbar(image, ax=ax, label=colorbar, fraction=0.046, pad=0.03)
+        # Axes within the axes: as high as the image, whatever the layout does to it.
+        bar = ax.figure.colorbar(image, cax=ax.inset_axes((1.03, 0, 0.045, 1)), label=colorbar)
         bar.outline.set_visible(False)
     return image, texts

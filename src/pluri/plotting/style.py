@@ -1,8 +1,8 @@
 """The common look: colours, axes, names of states.
 
-The first seven colours are those of Okabe and Ito [1]_ without black. The other thirteen were chosen one by one, each as
-far as possible from those before it for normal sight and for simulated protanopia, deuteranopia and tritanopia [2]_:
-any two of the twenty differ by at least 15 in CIELAB under each of the four (checked by
+The first seven colours are those of Okabe and Ito [1]_ without black. The other thirteen were chosen one by one, each
+as far as possible from those before it for normal sight and for simulated protanopia, deuteranopia and tritanopia
+[2]_: any two of the twenty differ by at least 15 in CIELAB under each of the four (checked by
 ``tests/plotting/test_style.py``). Matrices are drawn in cividis, made for colour-blind readers.
 
 References
@@ -88,7 +88,7 @@ def _paler(color: str) -> str:
     return "#" + "".join(f"{(channel + 255) // 2:02X}" for channel in _channels(color))
 
 
-def text_color(background: str | tuple[float, ...]) -> str:
+def text_color(background: str | Sequence[float]) -> str:
     """Black or white, whichever reads better on a colour (relative luminance of the sRGB standard)."""
     rgb = [c / 255 for c in _channels(background)] if isinstance(background, str) else list(background[:3])
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
@@ -110,7 +110,7 @@ def single_axes(ax: Axes | None, figsize: tuple[float, float]) -> tuple[Figure |
 def stacked_axes(
     ax: Axes | None, heights: Sequence[float], figsize: tuple[float, float]
 ) -> tuple[Figure | SubFigure, list[Axes]]:
-    """Return panels above each other with a common x axis; they share the place of ``ax``, which becomes the topmost."""
+    """Return panels above each other with a common x axis, in the place of ``ax``, which becomes the top one."""
     if ax is None:
         import matplotlib.pyplot as plt
 
@@ -125,10 +125,10 @@ def stacked_axes(
     place = ax.get_subplotspec()
     cells: GridSpecBase
     if place is not None:
-        cells = place.subgridspec(len(heights), 1, height_ratios=heights, hspace=0.15)
+        cells = place.subgridspec(len(heights), 1, height_ratios=heights, hspace=0.06)
     else:
         box = ax.get_position()
-        cells = GridSpec(len(heights), 1, ax.figure, box.x0, box.y0, box.x1, box.y1, height_ratios=heights, hspace=0.15)
+        cells = GridSpec(len(heights), 1, None, box.x0, box.y0, box.x1, box.y1, height_ratios=heights, hspace=0.06)
     ax.set_subplotspec(cells[0])
     below = [ax.figure.add_subplot(cells[row], sharex=ax) for row in range(1, len(heights))]
     for panel in [ax, *below[:-1]]:

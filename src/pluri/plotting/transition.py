@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from pluri.metrics.diversity import as_stochastic
 from pluri.plotting.heatmap import draw_heatmap, square_size
 from pluri.plotting.style import checked_names, checked_order, single_axes
-from pluri.plotting.transition_graph import draw_graph
+from pluri.plotting.transition_graph import draw_graph, graph_size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -161,7 +161,8 @@ class TransitionDisplay:
             raise ValueError(f"style must be 'heatmap' or 'graph', got {style!r}")
         if not 0 < threshold <= 1:
             raise ValueError(f"threshold must be above 0 and at most 1, got {threshold!r}")
-        self.figure_, self.ax_ = single_axes(ax, square_size(len(self.order)))
+        size = graph_size(len(self.order)) if style == "graph" else square_size(len(self.order))
+        self.figure_, self.ax_ = single_axes(ax, size)
         self.image_, self.nodes_, self.edges_ = None, {}, {}
         if style == "graph":
             self.nodes_, self.edges_, self.texts_ = draw_graph(

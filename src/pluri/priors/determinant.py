@@ -62,11 +62,11 @@ def log_determinant(rows: ArrayLike, rho: float = 0.5) -> float:
     -inf
     """
     units = unit_rows(rows, rho)
-    if units.shape[0] == units.shape[1]:
-        # Of U rather than U U^T: half the exponent of the condition number.
-        half = float(np.linalg.slogdet(units)[1])
-    else:
-        with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore"):
+        if units.shape[0] == units.shape[1]:
+            # Of U rather than U U^T: half the exponent of the condition number.
+            half = float(np.linalg.slogdet(units)[1])
+        else:
             half = float(np.sum(np.log(np.abs(np.diagonal(np.linalg.qr(units.T, mode="r"))))))
     # Rounding turns dependent rows into a tiny determinant; only then is the rank worth a decomposition.
     if half < -30.0 and np.linalg.matrix_rank(units) < units.shape[0]:
@@ -98,6 +98,7 @@ def log_determinant_gradient(rows: ArrayLike, rho: float = 0.5) -> FloatArray:
     array([[ 0.333333, -3.      ],
            [-2.      ,  0.5     ]])
     """
+    unit_rows(rows, rho)  # refuses what the floor would hide
     floored = np.maximum(np.asarray(rows, dtype=np.float64), FLOOR)
     units = unit_rows(floored, rho)
     return 2.0 * rho * units * (_dual_rows(units) - units) / floored

@@ -114,8 +114,8 @@ def _fill_above_floor(evidence: FloatArray, bound: FloatArray, before: FloatArra
         held = np.where(free, 0.0, bound).sum(axis=1, keepdims=True)
         mass = np.where(free, evidence, 0.0)
         total = mass.sum(axis=1, keepdims=True)
-        scale = np.divide(1.0 - held, total, out=np.zeros_like(total), where=total > 0)
-        rows = np.where(free, mass * scale, bound)
+        share = np.divide(mass, total, out=np.zeros_like(mass), where=total > 0)
+        rows = np.where(free, share * (1.0 - held), bound)
         sunk = free & (rows < bound)
         if not sunk.any():
             break

@@ -48,7 +48,7 @@ def sample_diverse_rows(k: int, eta: ArrayLike, rng: np.random.Generator) -> Flo
     k : int
         Number of rows and of columns.
     eta : array_like
-        Dirichlet concentration of the base measure, one number or one per column.
+        Dirichlet concentration of the base measure, one number or one per column, at most 1e4.
     rng : numpy.random.Generator
         Source of randomness.
 
@@ -68,15 +68,13 @@ def sample_diverse_rows(k: int, eta: ArrayLike, rng: np.random.Generator) -> Flo
     moment = _feature_moment(k, eta)
     concentration = np.broadcast_to(np.asarray(eta, dtype=np.float64), (k,))
     spectrum, vectors = np.linalg.eigh(moment)
-    if not spectrum[0] > 1e-14 * spectrum[-1]:
-        raise ValueError(f"eta is too large for the rows to differ beyond rounding, got {eta!r}")
     whiten = vectors / np.sqrt(spectrum)
     project = np.eye(k)  # on the complement of the whitened features drawn so far
     rows = np.empty((k, k))
     for drawn in range(k):
         # A whitened feature is no longer than 1 / sqrt(smallest eigenvalue), and the mean of its squared length in the
         # complement is k - drawn: the block is about what one acceptance takes.
-        block = max(4, math.ceil(1.0 / (spectrum[0] * (k - drawn))))
+        block = min(max(4, math.ceil(1.0 / (spectrum[0] * (k - drawn)))), 65536)
         while True:
             proposals = rng.dirichlet(concentration, size=block)
             features = np.sqrt(proposals) @ whiten
@@ -95,8 +93,9 @@ def _feature_moment(k: int, eta: ArrayLike) -> FloatArray:
     if k < 1:
         raise ValueError(f"k must be at least 1, got {k!r}")
     concentration = np.asarray(eta, dtype=np.float64)
-    if concentration.shape not in ((), (k,)) or not (np.isfinite(concentration).all() and (concentration > 0).all()):
-        raise ValueError(f"eta must be a positive number or {k} of them, got {eta!r}")
+    if concentration.shape not in ((), (k,)) or not ((concentration > 0) & (concentration <= 1e4)).all():
+        # Beyond 1e4 the rows are so alike that rounding spoils the smallest eigenvalue, and proposals pass too rarely.
+        raise ValueError(f"eta must be a positive number up to 1e4, or {k} of them, got {eta!r}")
     concentration = np.broadcast_to(concentration, (k,))
     half = np.exp([math.lgamma(value + 0.5) - math.lgamma(value) for value in concentration])
     moment = np.outer(half, half) / concentration.sum()

@@ -80,6 +80,7 @@ class Diversity:
         object.__setattr__(self, "rho", float(self.rho))
         if self.solver not in SOLVERS:
             raise ValueError(f"solver must be one of {sorted(SOLVERS)}, got {self.solver!r}")
+        object.__setattr__(self, "solver", str(self.solver))
         if not (isinstance(self.max_iter, numbers.Integral) and int(self.max_iter) >= 1):
             raise ValueError(f"max_iter must be a positive integer, got {self.max_iter!r}")
         object.__setattr__(self, "max_iter", int(self.max_iter))

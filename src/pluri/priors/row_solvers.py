@@ -98,6 +98,8 @@ def solve_fixed_point(problem: RowProblem, start: FloatArray, max_iter: int, tol
     evaluate = problem.evaluator()
     rows = start
     value, slope = evaluate(rows)
+    if value == -np.inf:
+        return start
     pull = np.abs(problem.evidence).sum(axis=1, keepdims=True) + 2.0 * problem.strength * problem.rho
     for _ in range(max_iter):
         scale = pull + 2.0 * problem.anchor_weight * rows.max(axis=1, keepdims=True)
@@ -120,6 +122,8 @@ def solve_projected_gradient(problem: RowProblem, start: FloatArray, max_iter: i
     evaluate = problem.evaluator()
     rows = start
     value, slope = evaluate(rows)
+    if value == -np.inf:
+        return start
     gradient = _gradient(problem, rows, slope)
     step = 1.0 / max(float(np.abs(gradient).max()), 1e-300)
     for _ in range(max_iter):

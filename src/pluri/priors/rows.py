@@ -166,12 +166,11 @@ def maximize_rows(
         return plain if objective(plain) >= objective(before) else before.copy()
     climb = SOLVERS[diverse.solver]
     best, best_value = before.copy(), objective(before)
-    first = _told_apart(before, diverse, problem, rng, warn=True)
-    starts = [first]
-    if not np.allclose(plain, first, rtol=1e-3, atol=1e-6):
-        starts.append(_told_apart(plain, diverse, problem, rng, warn=False))
+    starts = [_told_apart(_lifted(before, problem), diverse, problem, rng, warn=True)]
+    if not np.allclose(plain, before, rtol=1e-3, atol=1e-6):
+        starts.append(_told_apart(_lifted(plain, problem), diverse, problem, rng, warn=False))
     for begin in starts:
-        rows = climb(problem, _lifted(begin, problem), diverse.max_iter, diverse.tol)
+        rows = climb(problem, begin, diverse.max_iter, diverse.tol)
         value = objective(rows)
         if value > best_value:
             best, best_value = rows, value
@@ -257,7 +256,7 @@ def _told_apart(
         )
     generator = np.random.default_rng(0) if rng is None else rng
     noise = np.where(problem.support, generator.standard_exponential(rows.shape), 0.0)
-    mixed = 0.9 * rows + 0.1 * noise / noise.sum(axis=1, keepdims=True)
+    mixed = _lifted(0.9 * rows + 0.1 * noise / noise.sum(axis=1, keepdims=True), problem)
     if log_determinant(mixed, diverse.rho) == -np.inf:
         raise ValueError("support must allow linearly independent rows for a diversity prior, got one that does not")
     return mixed

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
-# No NaN- or infinity-assuming flags: impossible observations are -inf and must stay so.
-_FAST = {"contract", "reassoc", "nsz"}
+from pluri.engine.compiled import compiled
+from pluri.sequences._vector_ops import row_plus_matrix_maximum, row_times_matrix
 
 #: A scale factor under this is treated as an underflow, and the sequence is done again in log space.
 UNDERFLOW = 1e-200
@@ -35,7 +35,7 @@ def _float_from_bits(typing_context, bits):  # type: ignore[no-untyped-def]
     return types.float64(types.int64), generate
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, inline="always")
+@compiled(fastmath={"contract"}, inline="always")
 def exp_nonpositive(x):  # type: ignore[no-untyped-def]
     """e^x for x <= 0, to one unit in the last place; 0 below -708.
 
@@ -62,7 +62,7 @@ def exp_nonpositive(x):  # type: ignore[no-untyped-def]
     return p * _float_from_bits((np.int64(n) + 1023) << 52) if x >= -708.0 else 0.0
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@compiled(reorder=True)
 def exponentiate(log_emission, maxima):  # type: ignore[no-untyped-def]
     """Replace each row by exp(row - max), and write the maxima; a row of -inf becomes zeros with maximum 0."""
     n_samples, width = log_emission.shape
@@ -78,53 +78,35 @@ def exponentiate(log_emission, maxima):  # type: ignore[no-untyped-def]
             log_emission[t, j] = exp_nonpositive(log_emission[t, j] - largest)
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
-def _vector_matrix(vector, matrix, out):  # type: ignore[no-untyped-def]
-    """out = vector @ matrix; four rows at a time, so that `out` is read and written a quarter as often."""
-    width = out.shape[0]
-    for j in range(width):
-        out[j] = 0.0
-    for block in range(width // 4):
-        i = 4 * block
-        a0 = vector[i]
-        a1 = vector[i + 1]
-        a2 = vector[i + 2]
-        a3 = vector[i + 3]
-        for j in range(width):
-            out[j] += (a0 * matrix[i, j] + a1 * matrix[i + 1, j]) + (a2 * matrix[i + 2, j] + a3 * matrix[i + 3, j])
-
-
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@compiled(reorder=True)
 def forward(likelihood, begin, end, initial, transition, first, alpha, inverse_scale, work):  # type: ignore[no-untyped-def]
     """Filtered distributions of rows begin:end into `alpha`; returns False on underflow.
 
-    With `first`, `initial` is the start distribution; otherwise it is the filtered distribution one step earlier.
+    With `first`, `initial` (1, K) is the start distribution; otherwise the filtered distribution one step earlier.
     """
-    width = initial.shape[0]
+    width = work.shape[0]
+    if first:
+        for j in range(width):
+            work[j] = initial[0, j]
+    else:
+        row_times_matrix(initial, 0, transition, work)
     for t in range(begin, end):
-        if t == begin:
-            if first:
-                for j in range(width):
-                    work[j] = initial[j]
-            else:
-                _vector_matrix(initial, transition, work)
-        else:
-            _vector_matrix(alpha[t - 1], transition, work)
         total = 0.0
         for j in range(width):
             value = work[j] * likelihood[t, j]
-            work[j] = value
+            alpha[t, j] = value
             total += value
         if not total > UNDERFLOW:
             return False
         inverse = 1.0 / total
         inverse_scale[t] = inverse
         for j in range(width):
-            alpha[t, j] = work[j] * inverse
+            alpha[t, j] *= inverse
+        row_times_matrix(alpha, t, transition, work)
     return True
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@compiled(reorder=True)
 def log_scale(inverse_scale, maxima, begin, end):  # type: ignore[no-untyped-def]
     """Sum over begin:end of log c_t + max_t: the log-likelihood of these rows."""
     total = 0.0
@@ -139,7 +121,7 @@ def log_scale(inverse_scale, maxima, begin, end):  # type: ignore[no-untyped-def
     return total - np.log(product)
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@compiled(reorder=True)
 def backward(  # type: ignore[no-untyped-def]
     likelihood, begin, end, weight, transposed, alpha, inverse_scale, beta, betas, previous, pairs
 ):
@@ -159,7 +141,7 @@ def backward(  # type: ignore[no-untyped-def]
             for j in range(width):
                 betas[g, j] = beta[j] * weight
                 likelihood[s, j] *= beta[j] * factor
-            _vector_matrix(likelihood[s], transposed, beta)
+            row_times_matrix(likelihood, s, transposed, beta)
         if group == 4 and t - 4 >= begin:
             for i in range(width):
                 a0 = weight * alpha[t - 1, i]
@@ -184,16 +166,28 @@ def backward(  # type: ignore[no-untyped-def]
         t -= group
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def smooth_sequences(  # type: ignore[no-untyped-def]
-    likelihood, maxima, offsets, weight, start, transition, transposed, alpha, inverse_scale, work, starts, pairs, scores
+    likelihood,
+    maxima,
+    offsets,
+    weight,
+    start,
+    transition,
+    transposed,
+    alpha,
+    inverse_scale,
+    work,
+    starts,
+    pairs,
+    scores,
 ):
     """Forward-backward over all sequences of a batch; returns how many underflowed (their score is NaN).
 
     `alpha` becomes the weighted posteriors; `starts` and `pairs` (without the factor A_ij) are added to; `scores`
     receives each sequence's log-likelihood. `work` is (6, K).
     """
-    width = start.shape[0]
+    width = start.shape[1]
     n_failed = 0
     beta = work[1]
     nothing = work[0]
@@ -214,21 +208,19 @@ def smooth_sequences(  # type: ignore[no-untyped-def]
         for j in range(width):
             beta[j] = 1.0
             nothing[j] = 0.0
-        backward(
-            likelihood, begin, end, weight[n], transposed, alpha, inverse_scale, beta, work[2:], nothing, pairs
-        )
+        backward(likelihood, begin, end, weight[n], transposed, alpha, inverse_scale, beta, work[2:], nothing, pairs)
         for j in range(width):
             starts[j] += alpha[begin, j]
     return n_failed
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def score_sequences(likelihood, maxima, offsets, start, transition, work, inverse_scale, scores):  # type: ignore[no-untyped-def]
     """Log-likelihood of each sequence by the forward pass alone, keeping one filtered distribution (`work`: (2, K)).
 
     Returns how many sequences underflowed; their score is NaN.
     """
-    width = start.shape[0]
+    width = start.shape[1]
     n_failed = 0
     alpha = work[0]
     predicted = work[1]
@@ -238,9 +230,9 @@ def score_sequences(likelihood, maxima, offsets, start, transition, work, invers
         for t in range(offsets[n], offsets[n + 1]):
             if t == offsets[n]:
                 for j in range(width):
-                    predicted[j] = start[j]
+                    predicted[j] = start[0, j]
             else:
-                _vector_matrix(alpha, transition, predicted)
+                row_times_matrix(work, 0, transition, predicted)
             total = 0.0
             for j in range(width):
                 predicted[j] *= likelihood[t, j]
@@ -260,31 +252,8 @@ def score_sequences(likelihood, maxima, offsets, start, transition, work, invers
     return n_failed
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
-def _max_plus(vector, matrix, out):  # type: ignore[no-untyped-def]
-    """out_j = max_i (vector_i + matrix_ij)."""
-    width = out.shape[0]
-    for j in range(width):
-        out[j] = -np.inf
-    for block in range(width // 4):
-        i = 4 * block
-        a0 = vector[i]
-        a1 = vector[i + 1]
-        a2 = vector[i + 2]
-        a3 = vector[i + 3]
-        for j in range(width):
-            u0 = a0 + matrix[i, j]
-            u1 = a1 + matrix[i + 1, j]
-            u2 = a2 + matrix[i + 2, j]
-            u3 = a3 + matrix[i + 3, j]
-            u0 = u0 if u0 > u1 else u1
-            u2 = u2 if u2 > u3 else u3
-            u0 = u0 if u0 > u2 else u2
-            out[j] = u0 if u0 > out[j] else out[j]
-
-
-@njit(cache=True, nogil=True)
-def viterbi_sequences(best, offsets, log_start, log_transition, work, path, scores):  # type: ignore[no-untyped-def]
+@compiled()
+def viterbi_sequences(best, offsets, log_start, log_transition, transposed, work, path, scores):  # type: ignore[no-untyped-def]
     """Most probable path of each sequence; `best` holds log emissions on entry and delta_t on return.
 
     No back-pointers are kept: the argmax is found again on the way back for the one state on the path, which leaves
@@ -300,7 +269,7 @@ def viterbi_sequences(best, offsets, log_start, log_transition, work, path, scor
         for j in range(width):
             best[begin, j] += log_start[j]
         for t in range(begin + 1, end):
-            _max_plus(best[t - 1], log_transition, work)
+            row_plus_matrix_maximum(best, t - 1, log_transition, work)
             for j in range(width):
                 best[t, j] += work[j]
         state = 0
@@ -311,9 +280,9 @@ def viterbi_sequences(best, offsets, log_start, log_transition, work, path, scor
         path[end - 1] = state
         for t in range(end - 2, begin - 1, -1):
             origin = 0
-            value = best[t, 0] + log_transition[0, state]
+            value = best[t, 0] + transposed[state, 0]
             for i in range(1, width):
-                candidate = best[t, i] + log_transition[i, state]
+                candidate = best[t, i] + transposed[state, i]
                 if candidate > value:
                     value = candidate
                     origin = i
@@ -321,7 +290,7 @@ def viterbi_sequences(best, offsets, log_start, log_transition, work, path, scor
             path[t] = state
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def sample_paths(alpha, offsets, transition, uniforms, paths):  # type: ignore[no-untyped-def]
     """Backward sampling given filtered distributions; `uniforms` and `paths` are (n_paths, n_samples)."""
     width = transition.shape[0]
@@ -346,7 +315,7 @@ def sample_paths(alpha, offsets, transition, uniforms, paths):  # type: ignore[n
                 paths[p, t] = state
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def best_paths(log_emission, log_start, log_transition, n_paths, values, origin_state, origin_rank, paths, scores):  # type: ignore[no-untyped-def]
     """The n most probable paths of one sequence (list Viterbi), best first; returns how many exist.
 
@@ -406,7 +375,7 @@ def best_paths(log_emission, log_start, log_transition, n_paths, values, origin_
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def sample_chain(start_cumulative, transition_cumulative, uniforms, current, states):  # type: ignore[no-untyped-def]
     """States of one sequence by inversion; `current` is the first state, or -1 to draw it."""
     width = start_cumulative.shape[0]

@@ -7,10 +7,11 @@ only states whose likelihood is hundreds of orders of magnitude below the best o
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from pluri.engine.compiled import compiled
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _log_sum(values):  # type: ignore[no-untyped-def]
     largest = values.max()
     if largest == -np.inf:
@@ -21,7 +22,7 @@ def _log_sum(values):  # type: ignore[no-untyped-def]
     return largest + np.log(total)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def smooth_in_log_space(log_emission, log_start, log_transition, posterior, pairs):  # type: ignore[no-untyped-def]
     """Write the posteriors, add the pair probabilities (with A_ij), return the log-likelihood (may be -inf)."""
     n_samples, width = log_emission.shape
@@ -59,7 +60,7 @@ def smooth_in_log_space(log_emission, log_start, log_transition, posterior, pair
     return log_likelihood
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def filter_in_log_space(log_emission, log_start, log_transition, filtered):  # type: ignore[no-untyped-def]
     """Write the filtered distributions of one sequence, return the log-likelihood (may be -inf)."""
     n_samples, width = log_emission.shape

@@ -62,6 +62,7 @@ def _check_positive(covars: Array, covariance_type: str) -> None:
 
 def check_positive_definite(matrices: Array, name: str) -> None:
     """Refuse matrices that are not symmetric and positive definite."""
-    for index, matrix in enumerate(matrices):
-        if not np.allclose(matrix, matrix.T) or not (np.linalg.eigvalsh(matrix) > 0).all():
-            raise ValueError(f"{name} must be symmetric, positive-definite; matrix {index} is not")
+    symmetric = np.isclose(matrices, matrices.transpose(0, 2, 1)).all(axis=(1, 2))
+    good = symmetric & (np.linalg.eigvalsh(matrices) > 0).all(axis=1)
+    if not good.all():
+        raise ValueError(f"{name} must be symmetric, positive-definite; matrix {int(np.argmin(good))} is not")

@@ -94,7 +94,7 @@ def smooth(
             maxima,
             offsets,
             weight,
-            chain.start,
+            chain.start[None],
             chain.transition,
             chain.transposed,
             posterior,
@@ -152,7 +152,7 @@ def smooth_long(
         length = len(likelihood)
         kernels.exponentiate(likelihood, maxima[:length])
         good = kernels.forward(
-            likelihood, 0, length, before[b], chain.transition, b == 0, alpha, inverse_scale, work[0]
+            likelihood, 0, length, before[b : b + 1], chain.transition, b == 0, alpha, inverse_scale, work[0]
         )
         return likelihood if good else None
 
@@ -221,7 +221,7 @@ def _score_run(chain: Chain, log_emission: LogEmission, offsets: Integers, in_lo
             likelihood,
             maxima,
             offsets - begin,
-            chain.start,
+            chain.start[None],
             chain.transition,
             np.empty((2, chain.width)),
             inverse_scale,
@@ -235,7 +235,7 @@ def _score_run(chain: Chain, log_emission: LogEmission, offsets: Integers, in_lo
 
 def _score_long(chain: Chain, log_emission: LogEmission, begin: int, end: int) -> float:
     alpha, inverse_scale, maxima = np.empty((BLOCK, chain.width)), np.empty(BLOCK), np.empty(BLOCK)
-    before, work, total = chain.start, np.empty(chain.width), 0.0
+    before, work, total = chain.start[None], np.empty(chain.width), 0.0
     for left in range(begin, end, BLOCK):
         likelihood = log_emission(left, min(left + BLOCK, end))
         length = len(likelihood)
@@ -245,7 +245,7 @@ def _score_long(chain: Chain, log_emission: LogEmission, begin: int, end: int) -
             rows = log_emission(begin, end)
             return _filter_one_in_log_space(chain, rows, np.empty((len(rows), chain.n_states)))
         total += float(kernels.log_scale(inverse_scale, maxima, 0, length))
-        before = alpha[length - 1].copy()
+        before = alpha[length - 1 : length].copy()
     return total
 
 
@@ -280,6 +280,7 @@ def viterbi(chain: Chain, log_emission: LogEmission, offsets: Integers) -> tuple
             offsets[first : last + 1] - begin,
             log_start,
             log_transition,
+            np.ascontiguousarray(log_transition.T),
             np.empty(chain.width),
             path[begin:end],
             scores[first:last],

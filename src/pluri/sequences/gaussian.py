@@ -53,7 +53,7 @@ class GaussianEmission:
         return GaussianParameters(means, covariances, self.covariance_type, np.arange(len(means)))
 
     def prior(self, parameters: GaussianParameters) -> GaussianPrior:
-        """hmmlearn's hyper-parameters in the form of `gaussian_components`.
+        """Hmmlearn's hyper-parameters in the form of `gaussian_components`.
 
         A scalar `covars_prior` of a matrix-valued covariance is that multiple of the identity.
         """
@@ -196,11 +196,12 @@ class GaussianHMM(HiddenMarkovModel):
     >>> from pluri.sequences import GaussianHMM
     >>> toy = make_toy_hmm(random_state=0)
     >>> model = GaussianHMM(n_components=5, diversity=1.0, random_state=0).fit(toy.X, lengths=toy.lengths)
-    >>> sorted(model.means_[:, 0].round())
+    >>> sorted(model.means_[:, 0].round().tolist())
     [1.0, 2.0, 3.0, 4.0, 5.0]
     """
 
     _emission_attributes = {"m": "means_", "c": "covars_"}  # noqa: RUF012
+    means_: Array
 
     def __init__(
         self,

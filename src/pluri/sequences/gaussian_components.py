@@ -68,9 +68,9 @@ class GaussianStatistics(Statistics):
 
     Attributes
     ----------
-    count : (D, C) for spherical and diag, (C,) for full: sum of weights (of observed features)
-    first : (D, C): sum of weight * (x - mean)
-    second : (D, C) or (D, D, C), lower triangle: sum of weight * (x - mean)(x - mean)^T
+    count : (C, D) for spherical and diag, (C,) for full: sum of weights (of observed features)
+    first : (C, D): sum of weight * (x - mean)
+    second : (C, D) or (C, D, D), lower triangle: sum of weight * (x - mean)(x - mean)^T
     """
 
     count: Array
@@ -78,74 +78,49 @@ class GaussianStatistics(Statistics):
     second: Array
 
 
-@dataclass(frozen=True)
-class _Prepared:
-    """Parameters in the padded layout of the kernels; padded components have density 0."""
-
-    means: Array
-    factor: Array
-    log_normalizer: Array
-
-
-def _pad_last(values: Array, width: int, fill: float) -> Array:
-    padded = np.full((*values.shape[:-1], width), fill)
-    padded[..., : values.shape[-1]] = values
-    return padded
-
-
-def _prepare(parameters: GaussianParameters, width: int) -> _Prepared:
-    means = _pad_last(parameters.means.T, width, 0.0)
-    if parameters.kind == "full":
-        whitening, log_determinant = _whitening(parameters.covariances)
-        n_features = parameters.means.shape[1]
-        by_component = np.moveaxis(whitening[parameters.group], 0, -1)
-        normalizer = log_determinant[parameters.group] + n_features * LOG_2PI
-        return _Prepared(means, _pad_last(by_component, width, 0.0), _pad_last(normalizer, width, np.inf))
-    variances = _variances(parameters)
-    return _Prepared(
-        means, _pad_last(1.0 / variances, width, 0.0), _pad_last(np.log(variances) + LOG_2PI, width, np.inf)
-    )
+def _work(n_features: int) -> Array:
+    return np.empty((2 * padded_width(n_features) + n_features + 2, kernels.CHUNK))
 
 
 def _variances(parameters: GaussianParameters) -> Array:
-    """(D, C) variances of spherical and diagonal covariances."""
+    """(C, D) variances of spherical and diagonal covariances."""
     if parameters.kind == "spherical":
-        return np.repeat(parameters.covariances[None, :], parameters.means.shape[1], axis=0)
-    return parameters.covariances.T
+        return np.repeat(parameters.covariances[:, None], parameters.means.shape[1], axis=1)
+    return parameters.covariances
 
 
 def _whitening(covariances: Array) -> tuple[Array, Array]:
     """Inverse Cholesky factors (lower triangular) and log determinants of (G, D, D) covariances."""
-    identity = np.eye(covariances.shape[-1])
-    whitening = np.empty_like(covariances)
-    log_determinant = np.empty(len(covariances))
-    for g, covariance in enumerate(covariances):
-        try:
-            cholesky = linalg.cholesky(covariance, lower=True)
-        except linalg.LinAlgError as error:
-            raise ValueError(
-                f"covars_ of component {g} must be symmetric and positive definite; a component may have collapsed "
-                "onto too few points: raise covars_prior or min_covar"
-            ) from error
-        whitening[g] = linalg.solve_triangular(cholesky, identity, lower=True)
-        log_determinant[g] = 2.0 * np.log(np.diag(cholesky)).sum()
-    return whitening, log_determinant
+    try:
+        factors = np.linalg.cholesky(covariances)
+    except np.linalg.LinAlgError as error:
+        raise ValueError(
+            "covars_ must be symmetric and positive definite, and one is not; a component may have collapsed onto "
+            "too few points: raise covars_prior or min_covar"
+        ) from error
+    log_determinant = 2.0 * np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
+    return np.linalg.inv(factors), log_determinant
 
 
 def log_prob(parameters: GaussianParameters, X: Array, out: Array) -> None:
-    """Write log N(x_t | component j) into ``out[:, :C]`` and -inf into the padding; out: (n_samples, width)."""
-    prepared = _prepare(parameters, out.shape[1])
+    """Write log N(x_t | component c) into ``out[:, :C]`` and -inf into the padding; out: (n_samples, width)."""
+    n_components, n_features = parameters.means.shape
+    out[:, n_components:] = -np.inf
+    shift = parameters.means.mean(axis=0)
+    means = parameters.means - shift
+    work = _work(n_features)
     if parameters.kind != "full":
-        kernels.log_prob_diagonal(X, prepared.means, prepared.factor, prepared.log_normalizer, out)
+        variances = _variances(parameters)
+        kernels.log_prob_diagonal(X, shift, means, 1.0 / variances, np.log(variances) + LOG_2PI, out, work)
         return
-    work = np.empty((X.shape[1] + 1, out.shape[1]))
-    n_incomplete = kernels.log_prob_full(
-        X, prepared.means, prepared.factor, prepared.log_normalizer, out, work[:-1], work[-1]
-    )
-    if n_incomplete:
+    whitening, log_determinant = _whitening(parameters.covariances)
+    whitening, log_determinant = whitening[parameters.group], log_determinant[parameters.group]
+    padded = np.zeros((n_components, n_features, padded_width(n_features)))
+    padded[:, :, :n_features] = whitening
+    whitened_means = np.einsum("cde,ce->cd", whitening, means)
+    if kernels.log_prob_full(X, shift, padded, whitened_means, log_determinant + n_features * LOG_2PI, out, work):
         for rows, observed in _missing_patterns(X):
-            out[rows] = -np.inf
-            out[rows, : len(parameters.means)] = _marginal_log_prob(parameters, X[rows], observed)
+            out[rows, :n_components] = _marginal_log_prob(parameters, X[rows], observed)
 
 
 def _missing_patterns(X: Array) -> list[tuple[NDArray[np.intp], NDArray[np.bool_]]]:
@@ -173,21 +148,21 @@ def _marginal_log_prob(parameters: GaussianParameters, X: Array, observed: NDArr
 def accumulate(parameters: GaussianParameters, X: Array, posterior: Array) -> GaussianStatistics:
     """Moments of X under the weights `posterior`, (n_samples, padded width)."""
     n_components, n_features = parameters.means.shape
-    width = posterior.shape[1]
-    means = _pad_last(parameters.means.T, width, 0.0)
-    first = np.zeros((n_features, width))
+    work = _work(n_features)
+    shift = parameters.means.mean(axis=0)
+    means = parameters.means - shift
+    first: Array = np.zeros((n_components, n_features))
+    count: Array
+    second: Array
     if parameters.kind != "full":
-        count = np.zeros((n_features, width))
-        second = np.zeros((n_features, width))
-        kernels.accumulate_diagonal(X, posterior, means, count, first, second)
-        return GaussianStatistics(count[:, :n_components], first[:, :n_components], second[:, :n_components])
-    count = np.zeros(width)
-    second = np.zeros((n_features, n_features, width))
-    kernels.accumulate_full(X, posterior, means, count, first, second, np.empty((n_features, width)))
-    if np.isnan(X).any():
+        count, second = np.zeros_like(first), np.zeros_like(first)
+        kernels.accumulate_diagonal(X, shift, posterior, means, count, first, second, work)
+        return GaussianStatistics(count, first, second)
+    count, second = np.zeros(n_components), np.zeros((n_components, n_features, n_features))
+    if kernels.accumulate_full(X, shift, posterior, means, count, first, second, work):
         for rows, observed in _missing_patterns(X):
             _accumulate_conditional(parameters, X[rows], posterior[rows], observed, count, first, second)
-    return GaussianStatistics(count[:n_components], first[:, :n_components], second[:, :, :n_components])
+    return GaussianStatistics(count, first, second)
 
 
 def _accumulate_conditional(
@@ -214,8 +189,8 @@ def _accumulate_conditional(
             difference[:, missing] = difference[:, observed] @ regression
             conditional[np.ix_(missing, missing)] -= cross.T @ regression
         count[c] += weight.sum()
-        first[:, c] += weight @ difference
-        second[:, :, c] += np.tril((difference * weight[:, None]).T @ difference + weight.sum() * conditional)
+        first[c] += weight @ difference
+        second[c] += np.tril((difference * weight[:, None]).T @ difference + weight.sum() * conditional)
 
 
 def maximize(
@@ -228,23 +203,23 @@ def maximize(
 ) -> GaussianParameters:
     """The M-step of the module docstring; a component that explains nothing keeps its parameters."""
     old = parameters.means
-    count = stats.count.T if stats.count.ndim == 2 else np.repeat(stats.count[:, None], old.shape[1], axis=1)
+    count = stats.count if stats.count.ndim == 2 else np.repeat(stats.count[:, None], old.shape[1], axis=1)
     alive = count > NEGLIGIBLE
     safe = np.where(alive, count, 1.0)
     weight = prior.weight[:, None]
     means = old
     if update_means:
-        updated = (weight * prior.location + count * old + stats.first.T) / np.where(alive, weight + count, 1.0)
+        updated = (weight * prior.location + count * old + stats.first) / np.where(alive, weight + count, 1.0)
         means = np.where(alive, updated, old)
     if not update_covariances:
         return dataclasses.replace(parameters, means=means)
-    shift = stats.first.T / safe  # the weighted mean of x, seen from the old mean
+    shift = stats.first / safe  # the weighted mean of x, seen from the old mean
     from_mean = shift - (means - old)
     from_prior = means - prior.location
     if parameters.kind == "full":
         covariances = _updated_full(stats, parameters, prior, shift, from_mean, from_prior)
     else:
-        scatter = stats.second.T - count * shift**2 + count * from_mean**2
+        scatter = stats.second - count * shift**2 + count * from_mean**2
         numerator = prior.scale + weight * from_prior**2 + np.maximum(scatter, 0.0)
         denominator = prior.degrees + count
         covariances = _updated_diagonal(parameters, numerator, denominator, alive)
@@ -255,7 +230,8 @@ def _updated_diagonal(
     parameters: GaussianParameters, numerator: Array, denominator: Array, alive: NDArray[np.bool_]
 ) -> Array:
     if parameters.kind == "spherical":
-        numerator, denominator, alive = numerator.sum(axis=1), denominator.sum(axis=1), alive.any(axis=1)
+        numerator, denominator = numerator.sum(axis=1), denominator.sum(axis=1)
+        alive = np.asarray(alive.any(axis=1))
     usable = alive & (denominator > 0) & (numerator > 0)
     return np.where(usable, numerator / np.where(usable, denominator, 1.0), parameters.covariances)
 
@@ -269,8 +245,7 @@ def _updated_full(
     from_prior: Array,
 ) -> Array:
     count = stats.count
-    second = np.moveaxis(stats.second, -1, 0)
-    second = second + np.tril(second, -1).transpose(0, 2, 1)
+    second = stats.second + np.tril(stats.second, -1).transpose(0, 2, 1)
     scatter = second + count[:, None, None] * (_outer(from_mean) - _outer(shift))
     scatter = scatter + prior.weight[:, None, None] * _outer(from_prior)
     numerator = prior.scale.copy()
@@ -292,7 +267,7 @@ def log_prior(parameters: GaussianParameters, prior: GaussianPrior) -> float:
     """The log density of the module docstring, up to its constant."""
     difference = parameters.means - prior.location
     if parameters.kind != "full":
-        variances = _variances(parameters).T
+        variances = _variances(parameters)
         terms = prior.degrees * np.log(variances) + (prior.scale + prior.weight[:, None] * difference**2) / variances
         return float(-0.5 * terms.sum())
     whitening, log_determinant = _whitening(parameters.covariances)
@@ -312,7 +287,7 @@ def sample(parameters: GaussianParameters, components: NDArray[np.int64], rng: n
         values, vectors = np.linalg.eigh(parameters.covariances)
         root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
         return means + np.einsum("tij,tj->ti", root[parameters.group[components]], noise)
-    return means + noise * np.sqrt(_variances(parameters).T[components])
+    return means + noise * np.sqrt(_variances(parameters)[components])
 
 
 def n_covariance_parameters(parameters: GaussianParameters) -> int:

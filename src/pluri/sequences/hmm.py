@@ -128,7 +128,9 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
         if start.shape != (k,):
             raise ValueError(f"startprob_ must have length n_components ({k}), got shape {start.shape}")
         if transition.shape != (k, k):
-            raise ValueError(f"transmat_ must have shape (n_components, n_components) = ({k}, {k}), got {transition.shape}")
+            raise ValueError(
+                f"transmat_ must have shape (n_components, n_components) = ({k}, {k}), got {transition.shape}"
+            )
         check_distributions("startprob_", start)
         check_distributions("transmat_", transition)
         return start, transition
@@ -136,7 +138,8 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
     def _model(self) -> tuple[Emission[Any, Any], HMMParameters[Any]]:
         start, transition = self._check_chain()
         emission = self._emission({})
-        return emission, HMMParameters(start, transition, self._emission_parameters(emission))
+        unknown = np.full(self.n_components, np.nan)
+        return emission, HMMParameters(start, transition, self._emission_parameters(emission), unknown)
 
     def _attributes(self, parameters: HMMParameters[Any]) -> Mapping[str, Any]:
         """Fitted attributes of an estimator that stopped at these parameters (for callbacks)."""
@@ -346,7 +349,9 @@ def check_distributions(name: str, values: NDArray[Any]) -> None:
         raise ValueError(f"{name} must be finite and non-negative")
     sums = values.sum(axis=-1)
     if not np.allclose(sums, 1.0):
-        raise ValueError(f"{name} must sum to 1, got {sums}" if sums.ndim == 0 else f"{name} rows must sum to 1, got {sums}")
+        raise ValueError(
+            f"{name} must sum to 1, got {sums}" if sums.ndim == 0 else f"{name} rows must sum to 1, got {sums}"
+        )
 
 
 def _as_row_prior(value: Prior) -> RowPrior:

@@ -21,6 +21,7 @@ from pluri.sequences.forward_backward import LONG, Chain, Smoothed, smooth, smoo
 
 Array = NDArray[np.float64]
 
+FLAT = Dirichlet(1.0)
 #: Rows looked at to choose starting values when the data do not fit in memory.
 MAX_INITIAL_ROWS = 200_000
 
@@ -35,7 +36,7 @@ class HMMParameters(Generic[P]):
     start: Array
     transition: Array
     emission: P
-    occupancy: Array | None = None
+    occupancy: Array
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class HMMStatistics(Statistics):
     emission : the emission family's statistics
     """
 
-    log_likelihood: float  # type: ignore[assignment]
+    log_likelihood: float
     start: Array
     transition: Array
     occupancy: Array
@@ -62,8 +63,8 @@ class HMMStatistics(Statistics):
 class ChainPrior:
     """Priors on the chain; `anchor_weight * ||transition - anchor||^2` is subtracted if there is an anchor."""
 
-    start: RowPrior = Dirichlet(1.0)
-    transition: RowPrior = Dirichlet(1.0)
+    start: RowPrior = FLAT
+    transition: RowPrior = FLAT
     diversity: Diversity | None = None
     anchor: Array | None = None
     anchor_weight: float = 0.0
@@ -85,7 +86,7 @@ class HiddenMarkovProblem(Generic[P]):
 
     n_components: int
     emission: Emission[P, Any]
-    prior: ChainPrior = ChainPrior()
+    prior: ChainPrior
     update_start: bool = True
     update_transition: bool = True
     start: Array | None = None
@@ -117,14 +118,11 @@ class HiddenMarkovProblem(Generic[P]):
         )
         refuse_impossible(result.scores, weight)
         stats = self.emission.accumulate(params.emission, X, result.posterior)
-        return _statistics(result, weight, result.posterior[:, : chain.n_states].sum(axis=0), stats)
+        return _statistics(result, weight, stats)
 
-    def _expect_long(
-        self, params: HMMParameters[P], chain: Chain, batch: Batch, weight: float
-    ) -> HMMStatistics:
+    def _expect_long(self, params: HMMParameters[P], chain: Chain, batch: Batch, weight: float) -> HMMStatistics:
         """One sequence in blocks: neither the densities nor a copy of the data is ever held whole."""
         parts: list[Any] = []
-        occupancy = np.zeros(chain.n_states)
 
         def rows(begin: int, end: int) -> NDArray[Any]:
             return self.emission.prepare(batch.X[begin:end])
@@ -136,19 +134,16 @@ class HiddenMarkovProblem(Generic[P]):
         def consume(begin: int, end: int, posterior: Array) -> None:
             stats = self.emission.accumulate(params.emission, rows(begin, end), posterior)
             parts[:] = [parts[0] + stats] if parts else [stats]
-            occupancy.__iadd__(posterior[:, : chain.n_states].sum(axis=0))
 
         result = smooth_long(chain, densities, batch.n_samples, weight, consume)
         refuse_impossible(result.scores, np.array([weight]))
-        return _statistics(result, np.array([weight]), occupancy, parts[0])
+        return _statistics(result, np.array([weight]), parts[0])
 
     def maximize(self, stats: HMMStatistics, params: HMMParameters[P]) -> HMMParameters[P]:
         """Update what may be updated; a probability that is exactly zero stays zero."""
         start, transition = params.start, params.transition
         if self.update_start:
-            start = self.prior.start.maximize(
-                np.where(start > 0, stats.start, 0.0), start, support=_support(start)
-            )
+            start = self.prior.start.maximize(np.where(start > 0, stats.start, 0.0), start, support=_support(start))
         if self.update_transition:
             transition = maximize_rows(
                 np.where(transition > 0, stats.transition, 0.0),
@@ -235,9 +230,10 @@ def refuse_impossible(scores: Array, weight: Array) -> None:
         )
 
 
-def _statistics(result: Smoothed, weight: Array, occupancy: Array, emission: Any) -> HMMStatistics:
+def _statistics(result: Smoothed, weight: Array, emission: Any) -> HMMStatistics:
     counted = weight > 0
     total = float(weight[counted] @ result.scores[counted])
+    occupancy = result.starts + result.pairs.sum(axis=0)  # a state comes first, or after another
     return HMMStatistics(total, result.starts, result.pairs, occupancy, emission)
 
 

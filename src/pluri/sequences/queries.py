@@ -134,9 +134,7 @@ class ChainQueries:
         """
         return self.score_samples(X, lengths)[1]
 
-    def decode(
-        self, X: Any, lengths: ArrayLike | None = None, algorithm: str | None = None
-    ) -> tuple[float, Integers]:
+    def decode(self, X: Any, lengths: ArrayLike | None = None, algorithm: str | None = None) -> tuple[float, Integers]:
         """State path of each sequence.
 
         Parameters

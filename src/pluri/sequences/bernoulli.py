@@ -1,0 +1,206 @@
+"""Hidden Markov model with Bernoulli emissions: p(x_t | state i) = prod_d p_id^x_td (1 - p_id)^(1 - x_td)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pluri.sequences.hmm import HiddenMarkovModel, Prior
+from pluri.sequences.starting_values import filled, kmeans_centers
+from pluri.sequences.weighted_sums import WeightedSums, split_missing, weighted_sums
+
+Array = NDArray[np.float64]
+
+#: Probabilities stay this far from 0 and 1, so that a constant feature has a finite density.
+MARGIN = 1e-10
+
+
+@dataclass(frozen=True)
+class BernoulliParameters:
+    """probs (k, D): probability of a one."""
+
+    probs: Array
+
+
+@dataclass(frozen=True)
+class BernoulliEmission:
+    """The Bernoulli observation model; `pseudo_count` ones and as many zeros are added to every state and feature."""
+
+    pseudo_count: Any = 0.0
+    binarize: float | None = 0.0
+    update: bool = True
+    probs: Array | None = None
+
+    def prepare(self, X: NDArray[Any]) -> Array:
+        if self.binarize is None:
+            return np.ascontiguousarray(X, dtype=np.float64)
+        return np.where(np.isnan(X), np.nan, self.binarize < X)
+
+    def initialize(self, X: Array, n_components: int, rng: np.random.Generator) -> BernoulliParameters:
+        if self.probs is not None:
+            return BernoulliParameters(self.probs)
+        complete = filled(X)
+        # Away from the corners: a centre of few rows has exact zeros and ones that mean little.
+        centers = 0.8 * kmeans_centers(complete, n_components, rng) + 0.1 * complete.mean(axis=0) + 0.05
+        return BernoulliParameters(np.clip(centers, 0.01, 0.99))
+
+    def log_prob(self, parameters: BernoulliParameters, X: Array, out: Array) -> None:
+        k = len(parameters.probs)
+        log_one, log_zero = np.log(parameters.probs), np.log1p(-parameters.probs)
+        values, observed = split_missing(X)
+        out[:, k:] = -np.inf
+        out[:, :k] = values @ (log_one - log_zero).T
+        out[:, :k] += log_zero.sum(axis=1) if observed is None else observed @ log_zero.T
+
+    def accumulate(self, parameters: BernoulliParameters, X: Array, posterior: Array) -> WeightedSums:
+        return weighted_sums(X, posterior, len(parameters.probs))
+
+    def maximize(self, stats: WeightedSums, parameters: BernoulliParameters) -> BernoulliParameters:
+        if not self.update:
+            return parameters
+        total = stats.exposure + 2.0 * self.pseudo_count
+        seen = total > 0
+        probs = (stats.total + self.pseudo_count) / np.where(seen, total, 1.0)
+        return BernoulliParameters(np.where(seen, np.clip(probs, MARGIN, 1.0 - MARGIN), parameters.probs))
+
+    def log_prior(self, parameters: BernoulliParameters) -> float:
+        if not self.update:
+            return 0.0
+        terms = self.pseudo_count * (np.log(parameters.probs) + np.log1p(-parameters.probs))
+        return float(np.sum(terms))
+
+    def sample(self, parameters: BernoulliParameters, states: NDArray[np.int64], rng: np.random.Generator) -> Any:
+        probs = parameters.probs[states]
+        return (rng.random(probs.shape) < probs).astype(np.int64)
+
+    def n_free(self, parameters: BernoulliParameters) -> int:
+        return parameters.probs.size
+
+    def pack(self, parameters: BernoulliParameters) -> Array:
+        return (np.log(parameters.probs) - np.log1p(-parameters.probs)).ravel()
+
+    def unpack(self, vector: Array, like: BernoulliParameters) -> BernoulliParameters:
+        if not self.update:
+            return like
+        probs = 1.0 / (1.0 + np.exp(-np.clip(vector, -23.0, 23.0)))
+        return BernoulliParameters(np.clip(probs.reshape(like.probs.shape), MARGIN, 1.0 - MARGIN))
+
+
+class BernoulliHMM(HiddenMarkovModel):
+    """Hidden Markov model with Bernoulli emissions: vectors of zeros and ones, independent given the state.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        Number of states.
+    startprob_prior, transmat_prior : float, array or prior object, default=1.0
+        Dirichlet concentration of the start distribution and of the transition rows; see `GaussianHMM`.
+    probs_prior : float or array, default=1.0
+        Both parameters of the beta prior on the probabilities: ``probs_prior - 1`` ones and as many zeros are added
+        to every state and feature; at least 1.
+    algorithm, random_state, n_iter, tol, verbose, implementation
+        See `GaussianHMM`.
+    params, init_params : str, default="ste"
+        s (start), t (transitions), e (probabilities).
+    binarize : float or None, default=0.0
+        Values above this are ones (as in scikit-learn's `BernoulliNB`); None if X already holds zeros and ones.
+    diversity, n_init, warm_start, acceleration, checkpoint, engine, n_jobs
+        See `GaussianHMM`.
+
+    Attributes
+    ----------
+    startprob_ : array of shape (n_components,)
+    transmat_ : array of shape (n_components, n_components)
+    probs_ : array of shape (n_components, n_features)
+    history_, converged_, n_iter_, log_det_, state_occupancy_, n_features_in_
+        See `GaussianHMM`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.sequences import BernoulliHMM
+    >>> X = np.tile([[1, 1, 0], [1, 1, 0], [0, 0, 1]], (20, 1))
+    >>> model = BernoulliHMM(n_components=2, random_state=0).fit(X)
+    >>> model.predict(X)[:6].tolist() in ([0, 0, 1, 0, 0, 1], [1, 1, 0, 1, 1, 0])
+    True
+    """
+
+    _emission_attributes = {"e": "probs_"}  # noqa: RUF012
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        startprob_prior: Prior = 1.0,
+        transmat_prior: Prior = 1.0,
+        probs_prior: Any = 1.0,
+        algorithm: str = "viterbi",
+        random_state: Any = None,
+        n_iter: int = 100,
+        tol: float = 1e-2,
+        verbose: int = 0,
+        params: str = "ste",
+        init_params: str = "ste",
+        implementation: str = "scaling",
+        *,
+        binarize: float | None = 0.0,
+        diversity: Any = None,
+        n_init: int = 1,
+        warm_start: bool = False,
+        acceleration: str | None = None,
+        checkpoint: Any = None,
+        engine: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.startprob_prior = startprob_prior
+        self.transmat_prior = transmat_prior
+        self.probs_prior = probs_prior
+        self.binarize = binarize
+        self.algorithm = algorithm
+        self.random_state = random_state
+        self.n_iter = n_iter
+        self.tol = tol
+        self.verbose = verbose
+        self.params = params
+        self.init_params = init_params
+        self.implementation = implementation
+        self.diversity = diversity
+        self.n_init = n_init
+        self.warm_start = warm_start
+        self.acceleration = acceleration
+        self.checkpoint = checkpoint
+        self.engine = engine
+        self.n_jobs = n_jobs
+
+    def _check_data(self, X: Any, *, fitting: bool) -> NDArray[Any]:
+        data = self._validated(X, fitting)
+        if self.binarize is None and not np.isin(data[~np.isnan(data)], (0.0, 1.0)).all():
+            raise ValueError("X must hold only zeros and ones (and NaN) when binarize is None")
+        return data
+
+    def _emission(self, given: dict[str, Any]) -> BernoulliEmission:
+        pseudo_count = np.asarray(self.probs_prior, dtype=np.float64) - 1.0
+        if (pseudo_count < 0).any():
+            raise ValueError(f"probs_prior must be at least 1, got {self.probs_prior!r}")
+        probs = self._checked_probs() if "probs_" in given else None
+        return BernoulliEmission(pseudo_count, self.binarize, "e" in self.params, probs)
+
+    def _checked_probs(self) -> Array:
+        probs = np.atleast_2d(np.asarray(self.probs_, dtype=np.float64))
+        if len(probs) != self.n_components:
+            raise ValueError(f"probs_ must have {self.n_components} rows (n_components), got {len(probs)}")
+        if not ((probs >= 0) & (probs <= 1)).all():
+            raise ValueError("probs_ must lie between 0 and 1")
+        return np.clip(probs, MARGIN, 1.0 - MARGIN)
+
+    def _emission_parameters(self, emission: BernoulliEmission) -> BernoulliParameters:
+        return BernoulliParameters(self._checked_probs())
+
+    def _store_emission(self, parameters: BernoulliParameters) -> None:
+        self.probs_ = parameters.probs
+
+    def _n_features_of_parameters(self) -> int:
+        return int(np.atleast_2d(self.probs_).shape[1])

@@ -1,0 +1,340 @@
+"""Hidden Markov model with categorical emissions: p(x_t | state i) = product over columns f of b_i,f(x_tf).
+
+With one column this is the classic discrete HMM. With several, the columns are independent given the state (as in
+naive Bayes): a word, its suffix and whether it has a capital, say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pluri.engine import Statistics
+from pluri.priors import Dirichlet, RowPrior
+from pluri.sequences import _count_kernels as kernels
+from pluri.sequences.hmm import HiddenMarkovModel, Prior, check_distributions
+from pluri.sequences.inputs import is_sequence_list, is_source
+from pluri.sequences.learning import softmax
+from pluri.sequences.symbols import Symbols, check_symbols, is_text, learn_vocabulary
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+FLAT = Dirichlet(1.0)
+
+
+@dataclass(frozen=True)
+class CategoricalParameters:
+    """table (V_total, k): probability of each symbol in each state; the rows of a column sum to one over symbols."""
+
+    table: Array
+
+
+@dataclass(frozen=True)
+class CategoricalStatistics(Statistics):
+    """counts (V_total, k): expected number of times each state emitted each symbol."""
+
+    counts: Array
+
+
+@dataclass(frozen=True)
+class CategoricalEmission:
+    """The categorical observation model; `table` are starting values, random if None."""
+
+    symbols: Symbols
+    prior: RowPrior = FLAT
+    update: bool = True
+    table: Array | None = None
+
+    def prepare(self, X: NDArray[Any]) -> Integers:
+        return self.symbols.encode(X)
+
+    def _columns(self) -> list[slice]:
+        offsets = self.symbols.offsets
+        return [slice(int(a), int(b)) for a, b in zip(offsets[:-1], offsets[1:])]
+
+    def initialize(self, X: Integers, n_components: int, rng: np.random.Generator) -> CategoricalParameters:
+        if self.table is not None:
+            return CategoricalParameters(self.table)
+        table = np.empty((int(self.symbols.offsets[-1]), n_components))
+        for rows in self._columns():
+            draws = rng.dirichlet(np.ones(rows.stop - rows.start), size=n_components)
+            table[rows] = np.maximum(draws, 1e-300).T
+        return CategoricalParameters(table)
+
+    def log_prob(self, parameters: CategoricalParameters, X: Integers, out: Array) -> None:
+        k = parameters.table.shape[1]
+        table = np.full((len(parameters.table), out.shape[1]), -np.inf)
+        with np.errstate(divide="ignore"):
+            np.log(parameters.table, out=table[:, :k])
+        kernels.look_up(X, table, out)
+
+    def accumulate(self, parameters: CategoricalParameters, X: Integers, posterior: Array) -> CategoricalStatistics:
+        counts = np.zeros((len(parameters.table), posterior.shape[1]))
+        kernels.scatter(X, posterior, counts)
+        return CategoricalStatistics(counts[:, : parameters.table.shape[1]])
+
+    def maximize(self, stats: CategoricalStatistics, parameters: CategoricalParameters) -> CategoricalParameters:
+        if not self.update:
+            return parameters
+        table = np.empty_like(parameters.table)
+        for rows in self._columns():
+            old = parameters.table[rows].T
+            support = None if (old > 0).all() else old > 0
+            counts = stats.counts[rows].T
+            table[rows] = self.prior.maximize(counts if support is None else counts * support, old, support=support).T
+        return CategoricalParameters(table)
+
+    def log_prior(self, parameters: CategoricalParameters) -> float:
+        if not self.update or self.prior == FLAT:
+            return 0.0
+        total = 0.0
+        for rows in self._columns():
+            probabilities = parameters.table[rows].T
+            total += self.prior.log_density(probabilities, support=probabilities > 0)
+        return total
+
+    def sample(self, parameters: CategoricalParameters, states: Integers, rng: np.random.Generator) -> NDArray[Any]:
+        columns = []
+        for f, rows in enumerate(self._columns()):
+            cumulative = np.cumsum(parameters.table[rows].T, axis=1)
+            cumulative /= cumulative[:, -1:]
+            draws = rng.random(len(states))
+            codes = np.empty(len(states), dtype=np.int64)
+            for state in np.unique(states):
+                here = states == state
+                codes[here] = np.searchsorted(cumulative[state], draws[here], side="right")
+            columns.append(self.symbols.decode(f, np.minimum(codes, self.symbols.sizes[f] - 1)))
+        return np.stack(columns, axis=1)
+
+    def n_free(self, parameters: CategoricalParameters) -> int:
+        return sum(parameters.table.shape[1] * (size - 1) for size in self.symbols.sizes)
+
+    def pack(self, parameters: CategoricalParameters) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.log(parameters.table).ravel()
+
+    def unpack(self, vector: Array, like: CategoricalParameters) -> CategoricalParameters:
+        if not self.update:
+            return like
+        logits = vector.reshape(like.table.shape)
+        table = np.empty_like(like.table)
+        for rows in self._columns():
+            table[rows] = softmax(logits[rows].T).T
+        return CategoricalParameters(table)
+
+
+class CategoricalHMM(HiddenMarkovModel):
+    """Hidden Markov model with categorical emissions: integers or strings, in one column or several.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        Number of states.
+    startprob_prior, transmat_prior : float, array or prior object, default=1.0
+        Dirichlet concentration of the start distribution and of the transition rows; see `GaussianHMM`.
+    emissionprob_prior : float, array or prior object, default=1.0
+        Dirichlet concentration of the symbol probabilities; above 1 smooths, below 1 asks for sparse states.
+    n_features : int or None, default=None
+        Number of symbols (of each column); the largest one seen plus one if None. Not for strings.
+    algorithm, random_state, n_iter, tol, verbose, implementation
+        See `GaussianHMM`.
+    params, init_params : str, default="ste"
+        s (start), t (transitions), e (symbol probabilities).
+    unseen : {"error", "missing"}, default="error"
+        What a symbol is that `fit` did not see: a mistake, or a missing value.
+    diversity, n_init, warm_start, acceleration, checkpoint, engine, n_jobs
+        See `GaussianHMM`.
+
+    Attributes
+    ----------
+    startprob_ : array of shape (n_components,)
+    transmat_ : array of shape (n_components, n_components)
+    emissionprob_ : array of shape (n_components, n_symbols)
+        A list of such arrays, one for each column, if X has several columns.
+    vocabulary_ : list of arrays, or None
+        Sorted words of each column if X holds strings: symbol v of column f is ``vocabulary_[f][v]``.
+    n_symbols_ : list of int
+    history_, converged_, n_iter_, log_det_, state_occupancy_, n_features_in_
+        See `GaussianHMM`.
+
+    Examples
+    --------
+    >>> from pluri.sequences import CategoricalHMM
+    >>> sentences = [["the", "dog", "runs"], ["the", "cat", "sleeps"], ["a", "dog", "sleeps"]]
+    >>> model = CategoricalHMM(n_components=3, n_init=5, random_state=0).fit(sentences)
+    >>> states = model.predict(["the", "cat", "runs"])
+    >>> len(set(states.tolist()))
+    3
+    """
+
+    _emission_attributes = {"e": "emissionprob_"}  # noqa: RUF012
+    # A constructor parameter here; other families read it off the data.
+    n_features: Any = None
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        startprob_prior: Prior = 1.0,
+        transmat_prior: Prior = 1.0,
+        *,
+        emissionprob_prior: Prior = 1.0,
+        n_features: int | None = None,
+        algorithm: str = "viterbi",
+        random_state: Any = None,
+        n_iter: int = 100,
+        tol: float = 1e-2,
+        verbose: int = 0,
+        params: str = "ste",
+        init_params: str = "ste",
+        implementation: str = "scaling",
+        unseen: str = "error",
+        diversity: Any = None,
+        n_init: int = 1,
+        warm_start: bool = False,
+        acceleration: str | None = None,
+        checkpoint: Any = None,
+        engine: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.startprob_prior = startprob_prior
+        self.transmat_prior = transmat_prior
+        self.emissionprob_prior = emissionprob_prior
+        self.n_features = n_features
+        self.algorithm = algorithm
+        self.random_state = random_state
+        self.n_iter = n_iter
+        self.tol = tol
+        self.verbose = verbose
+        self.params = params
+        self.init_params = init_params
+        self.implementation = implementation
+        self.unseen = unseen
+        self.diversity = diversity
+        self.n_init = n_init
+        self.warm_start = warm_start
+        self.acceleration = acceleration
+        self.checkpoint = checkpoint
+        self.engine = engine
+        self.n_jobs = n_jobs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.input_tags.positive_only = True
+        tags.input_tags.string = True
+        return tags
+
+    def _sequences(self, X: Any, lengths: ArrayLike | None, *, fitting: bool) -> tuple[NDArray[Any], Integers]:
+        if isinstance(X, list | tuple) and X and not is_sequence_list(X):
+            if isinstance(X[0], str):
+                X = np.asarray(X, dtype=object).reshape(-1, 1)  # one sequence of words
+            elif np.ndim(X[0]) == 1 and len(X[0]) > 1:
+                X = [np.asarray(item, dtype=object if is_text(np.asarray(item)) else None) for item in X]
+                X = [item.reshape(-1, 1) for item in X]  # sequences that happen to have the same length
+        elif is_sequence_list(X):
+            X = [np.asarray(x, dtype=object) if is_text(np.asarray(x, dtype=object)) else np.asarray(x) for x in X]
+        elif isinstance(X, np.ndarray) and X.ndim == 1 and is_text(X):
+            X = X.reshape(-1, 1)
+        return super()._sequences(X, lengths, fitting=fitting)
+
+    def _check_data(self, X: Any, *, fitting: bool) -> NDArray[Any]:
+        array = X if hasattr(X, "dtype") and hasattr(X, "ndim") else np.asarray(X) if not hasattr(X, "iloc") else X
+        if is_text(np.asarray(array)):
+            data = self._validated(np.asarray(array, dtype=object), fitting, dtype=None, ensure_all_finite=False)
+            if not fitting and self._words() is None:
+                raise ValueError("X must hold integers, as in fit, got strings")
+            return data
+        data = self._validated(X, fitting, dtype="numeric")
+        check_symbols(data)
+        if not fitting and self._words() is not None:
+            raise ValueError("X must hold strings, as in fit, got numbers")
+        return data
+
+    def _words(self) -> list[NDArray[Any]] | None:
+        return getattr(self, "vocabulary_", None)
+
+    def _source(self, X: Any, lengths: Any, sample_weight: Any, labels: Integers | None = None) -> Any:
+        source, n_samples = super()._source(X, lengths, sample_weight, labels)
+        if self.unseen not in ("error", "missing"):
+            raise ValueError(f"unseen must be 'error' or 'missing', got {self.unseen!r}")
+        if is_source(X) and self.n_features is None:
+            raise ValueError("n_features must be given when X is a source of batches, got None")
+        self._learn_symbols(None if is_source(X) else source)
+        return source, n_samples
+
+    def _learn_symbols(self, source: Any) -> None:
+        """Set `vocabulary_` and `n_symbols_` from the data (or from `n_features` if they come in batches)."""
+        self.vocabulary_ = None
+        if source is None:
+            self.n_symbols_ = [int(self.n_features)] * self.n_features_in_  # type: ignore[call-overload]
+            return
+        X = np.concatenate([lazy.load().X for lazy in source.batches()])
+        if is_text(X):
+            self.vocabulary_ = list(learn_vocabulary(X))
+            self.n_symbols_ = [len(words) for words in self.vocabulary_]
+            return
+        largest = np.nanmax(np.where(np.isnan(X), -1, X) if X.dtype.kind == "f" else X, axis=0)
+        seen = [int(value) + 1 for value in largest]
+        if self.n_features is not None:
+            if max(seen) > self.n_features and self.unseen == "error":
+                raise ValueError(
+                    f"X must hold symbols below n_features ({self.n_features}), got a largest symbol of {max(seen) - 1}"
+                )
+            seen = [int(self.n_features)] * len(seen)
+        self.n_symbols_ = [max(size, 1) for size in seen]
+
+    def _symbols(self) -> Symbols:
+        words = self._words()
+        sizes = getattr(self, "n_symbols_", None)
+        if sizes is None:
+            sizes = [table.shape[1] for table in self._tables()]
+        return Symbols(tuple(sizes), None if words is None else tuple(words), self.unseen)
+
+    def _tables(self) -> list[Array]:
+        tables = self.emissionprob_ if isinstance(self.emissionprob_, list | tuple) else [self.emissionprob_]
+        if len(tables) and np.ndim(tables[0]) == 1:
+            tables = [np.asarray(self.emissionprob_)]
+        return [np.atleast_2d(np.asarray(table, dtype=np.float64)) for table in tables]
+
+    def _table(self, symbols: Symbols) -> Array:
+        tables = self._tables()
+        if len(tables) != len(symbols.sizes):
+            raise ValueError(
+                f"emissionprob_ must have a table for each of {len(symbols.sizes)} columns, got {len(tables)}"
+            )
+        for table, size in zip(tables, symbols.sizes):
+            if table.shape != (self.n_components, size):
+                raise ValueError(f"emissionprob_ must have shape ({self.n_components}, {size}), got {table.shape}")
+            check_distributions("emissionprob_", table)
+        return np.concatenate([table.T for table in tables])
+
+    def _emission(self, given: dict[str, Any]) -> CategoricalEmission:
+        symbols = self._symbols()
+        prior = self.emissionprob_prior
+        return CategoricalEmission(
+            symbols,
+            prior if isinstance(prior, RowPrior) else Dirichlet(prior),
+            update="e" in self.params,
+            table=self._table(symbols) if "emissionprob_" in given else None,
+        )
+
+    def _emission_parameters(self, emission: CategoricalEmission) -> CategoricalParameters:
+        return CategoricalParameters(self._table(emission.symbols))
+
+    def _store_emission(self, parameters: CategoricalParameters) -> None:
+        offsets = self._symbols().offsets
+        tables = [np.ascontiguousarray(parameters.table[a:b].T) for a, b in zip(offsets[:-1], offsets[1:])]
+        self.emissionprob_ = tables[0] if len(tables) == 1 else tables
+
+    def _n_features_of_parameters(self) -> int:
+        return len(self._tables())
+
+    def fit(self, X: Any, y: Any = None, lengths: Any = None, *, sample_weight: Any = None) -> Self:
+        return super().fit(X, y, lengths, sample_weight=sample_weight)
+
+    fit.__doc__ = HiddenMarkovModel.fit.__doc__

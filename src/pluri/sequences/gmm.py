@@ -1,0 +1,381 @@
+"""Hidden Markov model with Gaussian-mixture emissions: p(x_t | state i) = sum_m w_im N(x_t | mu_im, S_im)."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pluri.engine import Statistics
+from pluri.priors import Dirichlet
+from pluri.sequences import gaussian_components as components
+from pluri.sequences.covariance import COVARIANCE_TYPES, check_positive_definite
+from pluri.sequences.gaussian_components import GaussianParameters, GaussianPrior, GaussianStatistics
+from pluri.sequences.hmm import HiddenMarkovModel, Prior, check_distributions
+from pluri.sequences.learning import softmax
+from pluri.sequences.padding import padded_width
+from pluri.sequences.starting_values import centers_and_covariance, filled, kmeans_centers
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class MixtureParameters:
+    """weights (k, M), and k * M Gaussian components, those of a state side by side."""
+
+    weights: Array
+    gaussians: GaussianParameters
+
+
+@dataclass(frozen=True)
+class MixtureStatistics(Statistics):
+    """weights (k, M): expected number of samples of each component; gaussians: their moments."""
+
+    weights: Array
+    gaussians: GaussianStatistics
+
+
+@dataclass(frozen=True)
+class MixtureEmission:
+    """The Gaussian-mixture observation model; `weights`, `means`, `covariances` are starting values."""
+
+    n_mix: int = 1
+    covariance_type: str = "diag"
+    min_covar: float = 1e-3
+    weights_prior: Any = 1.0
+    means_prior: Any = 0.0
+    means_weight: Any = 0.0
+    covars_prior: Any = None
+    covars_weight: Any = None
+    update_weights: bool = True
+    update_means: bool = True
+    update_covariances: bool = True
+    weights: Array | None = None
+    means: Array | None = None
+    covariances: Array | None = None
+
+    def prepare(self, X: NDArray[Any]) -> Array:
+        return np.ascontiguousarray(X, dtype=np.float64)
+
+    def initialize(self, X: Array, n_components: int, rng: np.random.Generator) -> MixtureParameters:
+        k, n_mix, n_features = n_components, self.n_mix, X.shape[1]
+        weights, means, covariances = self.weights, self.means, self.covariances
+        if weights is None:
+            weights = np.full((k, n_mix), 1.0 / n_mix)
+        if means is None:
+            means = _nested_centers(filled(X), k, n_mix, rng)
+        if covariances is None:
+            covariance = centers_and_covariance(X, k, rng, with_centers=False)[1]
+            covariance = covariance + self.min_covar * np.eye(n_features)
+            covariances = {
+                "spherical": np.full((k, n_mix), np.trace(covariance) / n_features),
+                "diag": np.tile(np.diag(covariance), (k, n_mix, 1)),
+                "full": np.tile(covariance, (k, n_mix, 1, 1)),
+                "tied": np.tile(covariance, (k, 1, 1)),
+            }[self.covariance_type]
+        return self.parameters(weights, means, covariances)
+
+    def parameters(self, weights: Array, means: Array, covariances: Array) -> MixtureParameters:
+        """Record of arrays in hmmlearn's shapes: weights (k, M), means (k, M, D), covariances by type."""
+        k, n_mix, n_features = means.shape
+        group = np.repeat(np.arange(k), n_mix) if self.covariance_type == "tied" else np.arange(k * n_mix)
+        kind = "full" if self.covariance_type == "tied" else self.covariance_type
+        shape = {"spherical": (-1,), "diag": (-1, n_features), "full": (-1, n_features, n_features)}[kind]
+        gaussians = GaussianParameters(means.reshape(k * n_mix, n_features), covariances.reshape(shape), kind, group)
+        return MixtureParameters(weights, gaussians)
+
+    def prior(self, parameters: MixtureParameters) -> GaussianPrior:
+        """Hmmlearn's hyper-parameters in the form of `gaussian_components`; the defaults are flat."""
+        k, n_mix = parameters.weights.shape
+        n_features = parameters.gaussians.means.shape[1]
+        n = k * n_mix
+        location = np.broadcast_to(self.means_prior, (k, n_mix, n_features)).reshape(n, n_features)
+        weight = np.broadcast_to(np.asarray(self.means_weight, dtype=np.float64), (k, n_mix)).reshape(n)
+        scale, degrees = self.covars_prior, self.covars_weight
+        if self.covariance_type in ("full", "tied"):
+            # Inverse Wishart (Psi, nu) times normal: log|S| has the weight nu + D + 1 + (number of means).
+            lead = (k, n_mix) if self.covariance_type == "full" else (k,)
+            n_means = 1 if self.covariance_type == "full" else n_mix
+            psi = np.asarray(0.0 if scale is None else scale, dtype=np.float64)
+            if psi.ndim == 0:
+                psi = psi * np.eye(n_features)
+            nu = -(n_means + n_features + 1.0) if degrees is None else degrees
+            return GaussianPrior(
+                location,
+                weight,
+                np.broadcast_to(psi, (*lead, n_features, n_features)).reshape(-1, n_features, n_features),
+                np.broadcast_to(np.asarray(nu) + n_features + 1.0 + n_means, lead).reshape(-1).astype(np.float64),
+            )
+        beta = np.asarray(0.0 if degrees is None else degrees, dtype=np.float64)
+        if self.covariance_type == "diag":
+            # Inverse gamma (alpha, beta) times normal: log v has the weight 2 (alpha + 1) + 1.
+            alpha = np.asarray(-1.5 if scale is None else scale, dtype=np.float64)
+            shape = (k, n_mix, n_features)
+            psi, log_weight = np.broadcast_to(2.0 * beta, shape), np.broadcast_to(2.0 * (alpha + 1.0) + 1.0, shape)
+        else:
+            # One variance for all features: its prior is spread evenly over them.
+            alpha = np.asarray(-(n_features + 2.0) / 2.0 if scale is None else scale, dtype=np.float64)
+            whole = (
+                np.broadcast_to(2.0 * beta, (k, n_mix)),
+                np.broadcast_to(n_features + 2.0 * (alpha + 1.0), (k, n_mix)),
+            )
+            psi, log_weight = (np.repeat(part[:, :, None] / n_features, n_features, axis=2) for part in whole)
+        return GaussianPrior(location, weight, psi.reshape(n, n_features), log_weight.reshape(n, n_features))
+
+    def _component_log_prob(self, parameters: MixtureParameters, X: Array) -> Array:
+        """Log w_im + log N(x_t | im): (n_samples, k, M)."""
+        k, n_mix = parameters.weights.shape
+        out = np.empty((len(X), padded_width(k * n_mix)))
+        components.log_prob(parameters.gaussians, X, out)
+        with np.errstate(divide="ignore"):
+            return out[:, : k * n_mix].reshape(len(X), k, n_mix) + np.log(parameters.weights)
+
+    def log_prob(self, parameters: MixtureParameters, X: Array, out: Array) -> None:
+        k = len(parameters.weights)
+        joint = self._component_log_prob(parameters, X)
+        largest = joint.max(axis=2)
+        shift = np.where(np.isfinite(largest), largest, 0.0)
+        out[:, k:] = -np.inf
+        with np.errstate(divide="ignore"):
+            out[:, :k] = shift + np.log(np.exp(joint - shift[:, :, None]).sum(axis=2))
+
+    def accumulate(self, parameters: MixtureParameters, X: Array, posterior: Array) -> MixtureStatistics:
+        k, n_mix = parameters.weights.shape
+        shares = softmax(self._component_log_prob(parameters, X))
+        weighted = np.zeros((len(X), padded_width(k * n_mix)))
+        weighted[:, : k * n_mix] = (posterior[:, :k, None] * shares).reshape(len(X), k * n_mix)
+        totals = weighted.sum(axis=0)[: k * n_mix].reshape(k, n_mix)
+        return MixtureStatistics(totals, components.accumulate(parameters.gaussians, X, weighted))
+
+    def maximize(self, stats: MixtureStatistics, parameters: MixtureParameters) -> MixtureParameters:
+        weights = parameters.weights
+        if self.update_weights:
+            support = None if (weights > 0).all() else weights > 0
+            counts = stats.weights if support is None else stats.weights * support
+            weights = Dirichlet(self.weights_prior).maximize(counts, weights, support=support)
+        gaussians = components.maximize(
+            stats.gaussians,
+            parameters.gaussians,
+            self.prior(parameters),
+            update_means=self.update_means,
+            update_covariances=self.update_covariances,
+        )
+        return MixtureParameters(weights, gaussians)
+
+    def log_prior(self, parameters: MixtureParameters) -> float:
+        total = 0.0
+        if self.update_weights:
+            weights = parameters.weights
+            total += Dirichlet(self.weights_prior).log_density(weights, support=weights > 0)
+        if self.update_means or self.update_covariances:
+            total += components.log_prior(parameters.gaussians, self.prior(parameters))
+        return total
+
+    def sample(self, parameters: MixtureParameters, states: NDArray[np.int64], rng: np.random.Generator) -> Array:
+        n_mix = parameters.weights.shape[1]
+        cumulative = np.cumsum(parameters.weights, axis=1)[states]
+        picked = (rng.random((len(states), 1)) * cumulative[:, -1:] >= cumulative).sum(axis=1)
+        return components.sample(parameters.gaussians, states * n_mix + picked, rng)
+
+    def n_free(self, parameters: MixtureParameters) -> int:
+        k, n_mix = parameters.weights.shape
+        gaussians = parameters.gaussians
+        return k * (n_mix - 1) + gaussians.means.size + components.n_covariance_parameters(gaussians)
+
+    def pack(self, parameters: MixtureParameters) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.concatenate([np.log(parameters.weights).ravel(), components.pack(parameters.gaussians)])
+
+    def unpack(self, vector: Array, like: MixtureParameters) -> MixtureParameters:
+        weights = softmax(vector[: like.weights.size].reshape(like.weights.shape))
+        gaussians = components.unpack(vector[like.weights.size :], like.gaussians)
+        return MixtureParameters(
+            weights if self.update_weights else like.weights,
+            dataclasses.replace(
+                gaussians,
+                means=gaussians.means if self.update_means else like.gaussians.means,
+                covariances=gaussians.covariances if self.update_covariances else like.gaussians.covariances,
+            ),
+        )
+
+
+def _nested_centers(X: Array, n_components: int, n_mix: int, rng: np.random.Generator) -> Array:
+    """Cluster the rows into states, then each state's rows into components: (k, M, D)."""
+    centers = kmeans_centers(X, n_components, rng)
+    nearest = ((X[:, None, :] - centers) ** 2).sum(axis=2).argmin(axis=1) if len(X) * n_components < 10**7 else None
+    means = np.empty((n_components, n_mix, X.shape[1]))
+    for state in range(n_components):
+        rows = X if nearest is None else X[nearest == state]
+        if len(rows) == 0:
+            rows = centers[state : state + 1]
+        means[state] = kmeans_centers(rows, n_mix, rng)
+    return means
+
+
+class GMMHMM(HiddenMarkovModel):
+    """Hidden Markov model whose states emit from mixtures of Gaussians.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        Number of states.
+    n_mix : int, default=1
+        Number of Gaussian components of each state.
+    min_covar : float, default=1e-3
+        Added to the diagonal of the starting covariances.
+    startprob_prior, transmat_prior : float, array or prior object, default=1.0
+        Dirichlet concentration of the start distribution and of the transition rows; see `GaussianHMM`.
+    weights_prior : float or array, default=1.0
+        Dirichlet concentration of the mixture weights.
+    means_prior, means_weight : float or array, default=0.0
+        Location and weight of the normal prior on the means.
+    covars_prior, covars_weight : float, array or None, default=None
+        Inverse-gamma (spherical, diag: alpha and beta) or inverse-Wishart (full, tied: scale and degrees of freedom)
+        prior on the covariances; None is flat.
+    algorithm : {"viterbi", "map"}, default="viterbi"
+    covariance_type : {"spherical", "diag", "full", "tied"}, default="diag"
+        "tied" shares one matrix among the components of a state.
+    random_state, n_iter, tol, verbose, implementation
+        See `GaussianHMM`.
+    params, init_params : str, default="stmcw"
+        s (start), t (transitions), m (means), c (covariances), w (weights).
+    diversity, n_init, warm_start, acceleration, checkpoint, engine, n_jobs
+        See `GaussianHMM`.
+
+    Attributes
+    ----------
+    startprob_ : array of shape (n_components,)
+    transmat_ : array of shape (n_components, n_components)
+    weights_ : array of shape (n_components, n_mix)
+    means_ : array of shape (n_components, n_mix, n_features)
+    covars_ : array
+        (n_components, n_mix) spherical, (n_components, n_mix, n_features) diag, (n_components, n_mix, n_features,
+        n_features) full, (n_components, n_features, n_features) tied.
+    history_, converged_, n_iter_, log_det_, state_occupancy_, n_features_in_
+        See `GaussianHMM`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.sequences import GMMHMM
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 1)) + rng.choice([-9, -6, 6, 9], size=(300, 1))
+    >>> GMMHMM(n_components=2, n_mix=2, random_state=0).fit(X).means_.shape
+    (2, 2, 1)
+    """
+
+    _emission_attributes = {"m": "means_", "c": "covars_", "w": "weights_"}  # noqa: RUF012
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        n_mix: int = 1,
+        min_covar: float = 1e-3,
+        startprob_prior: Prior = 1.0,
+        transmat_prior: Prior = 1.0,
+        weights_prior: ArrayLike = 1.0,
+        means_prior: ArrayLike = 0.0,
+        means_weight: ArrayLike = 0.0,
+        covars_prior: ArrayLike | None = None,
+        covars_weight: ArrayLike | None = None,
+        algorithm: str = "viterbi",
+        covariance_type: str = "diag",
+        random_state: Any = None,
+        n_iter: int = 100,
+        tol: float = 1e-2,
+        verbose: int = 0,
+        params: str = "stmcw",
+        init_params: str = "stmcw",
+        implementation: str = "scaling",
+        *,
+        diversity: Any = None,
+        n_init: int = 1,
+        warm_start: bool = False,
+        acceleration: str | None = None,
+        checkpoint: Any = None,
+        engine: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.startprob_prior = startprob_prior
+        self.transmat_prior = transmat_prior
+        self.n_mix = n_mix
+        self.min_covar = min_covar
+        self.weights_prior = weights_prior
+        self.means_prior = means_prior
+        self.means_weight = means_weight
+        self.covars_prior = covars_prior
+        self.covars_weight = covars_weight
+        self.covariance_type = covariance_type
+        self.algorithm = algorithm
+        self.random_state = random_state
+        self.n_iter = n_iter
+        self.tol = tol
+        self.verbose = verbose
+        self.params = params
+        self.init_params = init_params
+        self.implementation = implementation
+        self.diversity = diversity
+        self.n_init = n_init
+        self.warm_start = warm_start
+        self.acceleration = acceleration
+        self.checkpoint = checkpoint
+        self.engine = engine
+        self.n_jobs = n_jobs
+
+    def _emission(self, given: dict[str, Any]) -> MixtureEmission:
+        if self.covariance_type not in COVARIANCE_TYPES:
+            raise ValueError(f"covariance_type must be one of {COVARIANCE_TYPES}, got {self.covariance_type!r}")
+        starting = {name: np.asarray(value, dtype=np.float64) for name, value in given.items()}
+        return MixtureEmission(
+            n_mix=self.n_mix,
+            covariance_type=self.covariance_type,
+            min_covar=self.min_covar,
+            weights_prior=self.weights_prior,
+            means_prior=self.means_prior,
+            means_weight=self.means_weight,
+            covars_prior=self.covars_prior,
+            covars_weight=self.covars_weight,
+            update_weights="w" in self.params,
+            update_means="m" in self.params,
+            update_covariances="c" in self.params,
+            weights=starting.get("weights_"),
+            means=starting.get("means_"),
+            covariances=starting.get("covars_"),
+        )
+
+    def _emission_parameters(self, emission: MixtureEmission) -> MixtureParameters:
+        k, n_mix = self.n_components, self.n_mix
+        weights, means, covars = (np.asarray(a, dtype=np.float64) for a in (self.weights_, self.means_, self.covars_))
+        if weights.shape != (k, n_mix):
+            raise ValueError(f"weights_ must have shape ({k}, {n_mix}), got {weights.shape}")
+        check_distributions("weights_", weights)
+        if means.ndim != 3 or means.shape[:2] != (k, n_mix):
+            raise ValueError(f"means_ must have shape ({k}, {n_mix}, n_features), got {means.shape}")
+        n_features = means.shape[2]
+        shape = {
+            "spherical": (k, n_mix),
+            "diag": (k, n_mix, n_features),
+            "full": (k, n_mix, n_features, n_features),
+            "tied": (k, n_features, n_features),
+        }[self.covariance_type]
+        if covars.shape != shape:
+            raise ValueError(f"{self.covariance_type!r} covars_ must have shape {shape}, got {covars.shape}")
+        if self.covariance_type in ("full", "tied"):
+            check_positive_definite(covars.reshape(-1, n_features, n_features), f"{self.covariance_type!r} covars_")
+        elif not (covars > 0).all():
+            raise ValueError(f"{self.covariance_type!r} covars_ must be positive, got {covars.min()}")
+        return emission.parameters(weights, means, covars)
+
+    def _store_emission(self, parameters: MixtureParameters) -> None:
+        k, n_mix, gaussians = self.n_components, self.n_mix, parameters.gaussians
+        self.weights_ = parameters.weights
+        self.means_ = gaussians.means.reshape(k, n_mix, -1)
+        lead = (k,) if self.covariance_type == "tied" else (k, n_mix)
+        self.covars_ = gaussians.covariances.reshape(*lead, *gaussians.covariances.shape[1:])
+
+    def _n_features_of_parameters(self) -> int:
+        return int(np.shape(self.means_)[2])

@@ -1,0 +1,239 @@
+"""Hidden Markov model with multinomial emissions: vectors of counts, p(x_t | state i) = Mult(x_t | n_t, b_i)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln
+
+from pluri.priors import Dirichlet, RowPrior
+from pluri.sequences.counts import check_counts
+from pluri.sequences.hmm import HiddenMarkovModel, Prior, check_distributions
+from pluri.sequences.learning import softmax
+from pluri.sequences.starting_values import kmeans_centers
+from pluri.sequences.weighted_sums import WeightedSums, weighted_sums
+
+Array = NDArray[np.float64]
+
+FLAT = Dirichlet(1.0)
+
+
+@dataclass(frozen=True)
+class MultinomialParameters:
+    """probabilities (k, V): each row sums to one."""
+
+    probabilities: Array
+
+
+@dataclass(frozen=True)
+class MultinomialEmission:
+    """The multinomial observation model; the number of trials is part of the data, not of the model."""
+
+    n_trials: int | None = None
+    prior: RowPrior = FLAT
+    update: bool = True
+    probabilities: Array | None = None
+
+    def prepare(self, X: NDArray[Any]) -> Array:
+        return np.ascontiguousarray(X, dtype=np.float64)
+
+    def initialize(self, X: Array, n_components: int, rng: np.random.Generator) -> MultinomialParameters:
+        if self.probabilities is not None:
+            return MultinomialParameters(self.probabilities)
+        observed = X[~np.isnan(X).any(axis=1)]
+        sums = observed.sum(axis=1, keepdims=True)
+        shares = (observed / np.maximum(sums, 1e-300))[sums[:, 0] > 0]
+        if len(shares) == 0:
+            shares = np.full((1, X.shape[1]), 1.0 / X.shape[1])
+        # Mixed with the overall shares and a little noise: no probability is zero, no two states are equal.
+        centers = kmeans_centers(shares, n_components, rng)
+        noise = rng.dirichlet(np.ones(X.shape[1]), size=n_components)
+        start = 0.8 * np.maximum(centers, 0.0) + 0.15 * shares.mean(axis=0) + 0.05 * noise
+        return MultinomialParameters(start / start.sum(axis=1, keepdims=True))
+
+    def log_prob(self, parameters: MultinomialParameters, X: Array, out: Array) -> None:
+        k = len(parameters.probabilities)
+        missing = np.asarray(np.isnan(X).any(axis=1))
+        counts = np.where(missing[:, None], 0.0, X)
+        positive = parameters.probabilities > 0
+        logs = np.log(np.where(positive, parameters.probabilities, 1.0))
+        out[:, k:] = -np.inf
+        out[:, :k] = counts @ logs.T
+        if not positive.all():
+            out[:, :k][counts @ (~positive).T.astype(np.float64) > 0] = -np.inf
+        coefficient = gammaln(counts.sum(axis=1) + 1.0) - gammaln(counts + 1.0).sum(axis=1)
+        out[:, :k] += coefficient[:, None]
+
+    def accumulate(self, parameters: MultinomialParameters, X: Array, posterior: Array) -> WeightedSums:
+        return weighted_sums(X, posterior, len(parameters.probabilities))
+
+    def maximize(self, stats: WeightedSums, parameters: MultinomialParameters) -> MultinomialParameters:
+        if not self.update:
+            return parameters
+        old = parameters.probabilities
+        support = None if (old > 0).all() else old > 0
+        counts = stats.total if support is None else stats.total * support
+        return MultinomialParameters(self.prior.maximize(counts, old, support=support))
+
+    def log_prior(self, parameters: MultinomialParameters) -> float:
+        if not self.update:
+            return 0.0
+        return self.prior.log_density(parameters.probabilities, support=parameters.probabilities > 0)
+
+    def sample(self, parameters: MultinomialParameters, states: NDArray[np.int64], rng: np.random.Generator) -> Any:
+        if self.n_trials is None:
+            raise ValueError("For sampling, a single n_trials must be given: the trials differed between samples")
+        return rng.multinomial(self.n_trials, parameters.probabilities[states])
+
+    def n_free(self, parameters: MultinomialParameters) -> int:
+        k, n_symbols = parameters.probabilities.shape
+        return k * (n_symbols - 1)
+
+    def pack(self, parameters: MultinomialParameters) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.log(parameters.probabilities).ravel()
+
+    def unpack(self, vector: Array, like: MultinomialParameters) -> MultinomialParameters:
+        return MultinomialParameters(softmax(vector.reshape(like.probabilities.shape))) if self.update else like
+
+
+class MultinomialHMM(HiddenMarkovModel):
+    """Hidden Markov model with multinomial emissions: each sample is a vector of counts.
+
+    A row with a NaN is missing as a whole: the count of one symbol says nothing without the number of trials.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        Number of states.
+    n_trials : int, array or None, default=None
+        Sum of the counts of a sample: checked if given, and what `sample` draws.
+    startprob_prior, transmat_prior : float, array or prior object, default=1.0
+        Dirichlet concentration of the start distribution and of the transition rows; see `GaussianHMM`.
+    algorithm, random_state, n_iter, tol, verbose, implementation
+        See `GaussianHMM`.
+    params, init_params : str, default="ste"
+        s (start), t (transitions), e (symbol probabilities).
+    emissionprob_prior : float, array or prior object, default=1.0
+        Dirichlet concentration of the symbol probabilities.
+    diversity, n_init, warm_start, acceleration, checkpoint, engine, n_jobs
+        See `GaussianHMM`.
+
+    Attributes
+    ----------
+    startprob_ : array of shape (n_components,)
+    transmat_ : array of shape (n_components, n_components)
+    emissionprob_ : array of shape (n_components, n_features)
+    n_trials_ : int or None
+        The number of trials, if it is the same in all samples.
+    history_, converged_, n_iter_, log_det_, state_occupancy_, n_features_in_
+        See `GaussianHMM`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.sequences import MultinomialHMM
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.multinomial(9, [0.8, 0.1, 0.1], 50), rng.multinomial(9, [0.1, 0.1, 0.8], 50)])
+    >>> model = MultinomialHMM(n_components=2, random_state=0).fit(X)
+    >>> len(set(model.predict(X)[:50].tolist()))
+    1
+    """
+
+    _emission_attributes = {"e": "emissionprob_"}  # noqa: RUF012
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        n_trials: Any = None,
+        startprob_prior: Prior = 1.0,
+        transmat_prior: Prior = 1.0,
+        algorithm: str = "viterbi",
+        random_state: Any = None,
+        n_iter: int = 100,
+        tol: float = 1e-2,
+        verbose: int = 0,
+        params: str = "ste",
+        init_params: str = "ste",
+        implementation: str = "scaling",
+        *,
+        emissionprob_prior: Prior = 1.0,
+        diversity: Any = None,
+        n_init: int = 1,
+        warm_start: bool = False,
+        acceleration: str | None = None,
+        checkpoint: Any = None,
+        engine: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.startprob_prior = startprob_prior
+        self.transmat_prior = transmat_prior
+        self.n_trials = n_trials
+        self.emissionprob_prior = emissionprob_prior
+        self.algorithm = algorithm
+        self.random_state = random_state
+        self.n_iter = n_iter
+        self.tol = tol
+        self.verbose = verbose
+        self.params = params
+        self.init_params = init_params
+        self.implementation = implementation
+        self.diversity = diversity
+        self.n_init = n_init
+        self.warm_start = warm_start
+        self.acceleration = acceleration
+        self.checkpoint = checkpoint
+        self.engine = engine
+        self.n_jobs = n_jobs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        return tags
+
+    def _check_data(self, X: Any, *, fitting: bool) -> NDArray[Any]:
+        data = check_counts(self._validated(X, fitting))
+        sums = data.sum(axis=1)
+        seen = sums[~np.isnan(sums)]
+        if fitting:
+            if self.n_trials is not None and not np.allclose(seen, _trials(self.n_trials, sums)):
+                raise ValueError("X must have rows that add up to n_trials, got other sums")
+            self.n_trials_ = int(seen[0]) if len(seen) and np.all(seen == seen[0]) else None
+        return data
+
+    def _emission(self, given: dict[str, Any]) -> MultinomialEmission:
+        prior = self.emissionprob_prior
+        n_trials = getattr(self, "n_trials_", None)
+        if n_trials is None and self.n_trials is not None and np.unique(np.asarray(self.n_trials)).size == 1:
+            n_trials = int(np.asarray(self.n_trials).ravel()[0])
+        return MultinomialEmission(
+            n_trials,
+            prior if isinstance(prior, RowPrior) else Dirichlet(prior),
+            "e" in self.params,
+            self._checked_probabilities() if "emissionprob_" in given else None,
+        )
+
+    def _checked_probabilities(self) -> Array:
+        probabilities = np.atleast_2d(np.asarray(self.emissionprob_, dtype=np.float64))
+        if len(probabilities) != self.n_components:
+            raise ValueError(f"emissionprob_ must have {self.n_components} rows, got {len(probabilities)}")
+        check_distributions("emissionprob_", probabilities)
+        return probabilities
+
+    def _emission_parameters(self, emission: MultinomialEmission) -> MultinomialParameters:
+        return MultinomialParameters(self._checked_probabilities())
+
+    def _store_emission(self, parameters: MultinomialParameters) -> None:
+        self.emissionprob_ = parameters.probabilities
+
+    def _n_features_of_parameters(self) -> int:
+        return int(np.atleast_2d(self.emissionprob_).shape[1])
+
+
+def _trials(n_trials: ArrayLike, sums: Array) -> Array:
+    """Trials of each observed sample."""
+    return np.broadcast_to(np.asarray(n_trials, dtype=np.float64), sums.shape)[~np.isnan(sums)]

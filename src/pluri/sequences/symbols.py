@@ -1,0 +1,114 @@
+"""Symbols and codes: columns of integers or strings as rows of one table.
+
+Column f with V_f symbols owns rows ``offset_f .. offset_f + V_f`` of a table over all columns' symbols; a missing or
+(by request) unseen symbol has the code -1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Symbols:
+    """What the columns may hold.
+
+    Attributes
+    ----------
+    sizes : number of symbols of each column
+    vocabulary : sorted words of each column, or None if symbols are the integers 0 .. V-1
+    unseen : "error" or "missing": what to do with a symbol that is not among them
+    """
+
+    sizes: tuple[int, ...]
+    vocabulary: tuple[NDArray[Any], ...] | None = None
+    unseen: str = "error"
+
+    @property
+    def offsets(self) -> Integers:
+        """First table row of each column, and the total: (n_columns + 1,)."""
+        return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.sizes)]).astype(np.int64)
+
+    def encode(self, X: NDArray[Any]) -> Integers:
+        """Table rows of the symbols of X: (n_samples, n_columns), -1 where missing."""
+        codes = np.empty(X.shape, dtype=np.int64)
+        offsets = self.offsets
+        for f in range(X.shape[1]):
+            column = self._integers(X[:, f], f) if self.vocabulary is None else self._words(X[:, f], f)
+            codes[:, f] = np.where(column >= 0, column + offsets[f], -1)
+        return codes
+
+    def decode(self, column: int, codes: Integers) -> NDArray[Any]:
+        """Symbols of one column from its own codes 0 .. V-1."""
+        return codes if self.vocabulary is None else self.vocabulary[column][codes]
+
+    def _integers(self, values: NDArray[Any], column: int) -> Integers:
+        missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
+        integers = np.where(missing, -1, values).astype(np.int64)
+        too_large = integers >= self.sizes[column]
+        if too_large.any():
+            if self.unseen == "error":
+                raise ValueError(
+                    f"symbols in column {column} must be below {self.sizes[column]}, the number the model knows, got "
+                    f"{integers.max()}; set unseen='missing' to treat others as missing"
+                )
+            integers[too_large] = -1
+        return integers
+
+    def _words(self, values: NDArray[Any], column: int) -> Integers:
+        assert self.vocabulary is not None
+        known = self.vocabulary[column]
+        missing = missing_words(values)
+        texts = np.where(missing, known[0], values).astype(known.dtype if known.dtype.kind == "U" else str)
+        texts = values.astype(str) if not missing.any() else texts
+        places = np.minimum(np.searchsorted(known, texts), len(known) - 1)
+        found = known[places] == texts
+        if self.unseen == "error" and not (found | missing).all():
+            word = texts[~(found | missing)][0]
+            raise ValueError(
+                f"symbols in column {column} must have been seen in fit, got {word!r}; set unseen='missing' to treat "
+                "others as missing"
+            )
+        return np.where(found & ~missing, places, -1)
+
+
+def is_text(X: NDArray[Any]) -> bool:
+    """Whether an array holds words (perhaps with None or NaN among them)."""
+    if X.dtype.kind in "US":
+        return True
+    return X.dtype.kind == "O" and any(isinstance(value, str) for value in X.ravel())
+
+
+def missing_words(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where an array of words holds None or NaN."""
+    if values.dtype.kind != "O":
+        return np.zeros(values.shape, dtype=bool)
+    flat = [value is None or (isinstance(value, float) and value != value) for value in values.ravel()]
+    return np.array(flat, dtype=bool).reshape(values.shape)
+
+
+def learn_vocabulary(X: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    """Sorted words of each column."""
+    words = []
+    for f in range(X.shape[1]):
+        column = X[:, f]
+        seen = column[~missing_words(column)]
+        if len(seen) == 0:
+            raise ValueError(f"X must have at least one symbol in column {f}, got only missing values")
+        words.append(np.unique(seen.astype(str)))
+    return tuple(words)
+
+
+def check_symbols(X: NDArray[Any]) -> None:
+    """Refuse numbers that are not non-negative integers (NaN is a missing value)."""
+    values = X[~np.isnan(X)] if X.dtype.kind == "f" else X
+    if values.dtype.kind not in "iub" and not np.array_equal(values, np.floor(values)):
+        raise ValueError("X must hold symbols as integers or strings, got numbers that are not integers")
+    if values.size and values.min() < 0:
+        raise ValueError(f"X must hold symbols as non-negative integers, got {values.min()}: Negative values in data")
