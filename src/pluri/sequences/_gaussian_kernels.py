@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code=call-arg
 """Compiled loops for Gaussian densities and their weighted moments; time runs fastest.
 
 Rows are taken `CHUNK` at a time and transposed into a small buffer, so that every inner loop is a long, contiguous
@@ -18,7 +19,7 @@ CHUNK = 128
 
 
 @compiled()
-def _load(X, begin, length, shift, values, observed):  # type: ignore[no-untyped-def]
+def _load(X, begin, length, shift, values, observed):
     """Copy rows begin:begin+length, transposed: values x_d - shift_d (0 for NaN), observed 1 or 0; (D, CHUNK)."""
     n_missing = 0
     for d in range(X.shape[1]):
@@ -33,7 +34,7 @@ def _load(X, begin, length, shift, values, observed):  # type: ignore[no-untyped
 
 
 @compiled(reorder=True)
-def log_prob_diagonal(X, shift, means, precisions, log_normalizer, out, work):  # type: ignore[no-untyped-def]
+def log_prob_diagonal(X, shift, means, precisions, log_normalizer, out, work):
     """out[t, c] = -1/2 sum_d [ precision_cd (x_td - shift_d - mean_cd)^2 + log_normalizer_cd ] over observed d.
 
     `work` is (2 D + 1, CHUNK).
@@ -60,7 +61,7 @@ def log_prob_diagonal(X, shift, means, precisions, log_normalizer, out, work):  
 
 
 @compiled(reorder=True)
-def log_prob_full(X, shift, whitening, whitened_means, log_normalizer, out, work):  # type: ignore[no-untyped-def]
+def log_prob_full(X, shift, whitening, whitened_means, log_normalizer, out, work):
     """out[t, c] = -1/2 [ |W_c (x_t - shift) - m_c|^2 + log_normalizer_c ], m_c = W_c (mean_c - shift).
 
     `whitening` is (C, D, P) with P the number of features rounded up to a multiple of four: four columns are taken
@@ -113,7 +114,7 @@ def log_prob_full(X, shift, whitening, whitened_means, log_normalizer, out, work
 
 
 @compiled(reorder=True)
-def accumulate_diagonal(X, shift, posterior, means, count, first, second, work):  # type: ignore[no-untyped-def]
+def accumulate_diagonal(X, shift, posterior, means, count, first, second, work):
     """Add weighted counts, and first and second moments about the means, of the observed features; all (C, D).
 
     `work` is (2 D + 1, CHUNK).
@@ -145,7 +146,7 @@ def accumulate_diagonal(X, shift, posterior, means, count, first, second, work):
 
 
 @compiled(reorder=True)
-def accumulate_full(X, shift, posterior, means, count, first, second, work):  # type: ignore[no-untyped-def]
+def accumulate_full(X, shift, posterior, means, count, first, second, work):
     """Add count (C,), first (C, D) and the lower triangle of second (C, D, D) moments of rows without a NaN.
 
     Returns the number of missing values. `work` is (3 D + 2, CHUNK).

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code=call-arg
 """The compiled loops over time: forward-backward, Viterbi, path sampling.
 
 Layout. The number of states k is padded to a multiple of four, K, with impossible states (zero start and
@@ -26,17 +27,17 @@ UNDERFLOW = 1e-200
 
 
 @intrinsic
-def _float_from_bits(typing_context, bits):  # type: ignore[no-untyped-def]
+def _float_from_bits(typing_context, bits):
     """Reinterpret an int64 as the float64 with these bits."""
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):
         return builder.bitcast(arguments[0], ir.DoubleType())
 
     return types.float64(types.int64), generate
 
 
 @compiled(fastmath={"contract"}, inline="always")
-def exp_nonpositive(x):  # type: ignore[no-untyped-def]
+def exp_nonpositive(x):
     """e^x for x <= 0, to one unit in the last place; 0 below -708.
 
     Straight-line code that the compiler turns into vector instructions (a call of the C library's exp is not):
@@ -63,7 +64,7 @@ def exp_nonpositive(x):  # type: ignore[no-untyped-def]
 
 
 @compiled(reorder=True)
-def exponentiate(log_emission, maxima):  # type: ignore[no-untyped-def]
+def exponentiate(log_emission, maxima):
     """Replace each row by exp(row - max), and write the maxima; a row of -inf becomes zeros with maximum 0."""
     n_samples, width = log_emission.shape
     for t in range(n_samples):
@@ -79,7 +80,7 @@ def exponentiate(log_emission, maxima):  # type: ignore[no-untyped-def]
 
 
 @compiled(reorder=True)
-def forward(likelihood, begin, end, initial, transition, first, alpha, inverse_scale, work):  # type: ignore[no-untyped-def]
+def forward(likelihood, begin, end, initial, transition, first, alpha, inverse_scale, work):
     """Filtered distributions of rows begin:end into `alpha`; returns False on underflow.
 
     With `first`, `initial` (1, K) is the start distribution; otherwise the filtered distribution one step earlier.
@@ -107,7 +108,7 @@ def forward(likelihood, begin, end, initial, transition, first, alpha, inverse_s
 
 
 @compiled(reorder=True)
-def log_scale(inverse_scale, maxima, begin, end):  # type: ignore[no-untyped-def]
+def log_scale(inverse_scale, maxima, begin, end):
     """Sum over begin:end of log c_t + max_t: the log-likelihood of these rows."""
     total = 0.0
     product = 1.0
@@ -122,9 +123,7 @@ def log_scale(inverse_scale, maxima, begin, end):  # type: ignore[no-untyped-def
 
 
 @compiled(reorder=True)
-def backward(  # type: ignore[no-untyped-def]
-    likelihood, begin, end, weight, transposed, alpha, inverse_scale, beta, betas, previous, pairs
-):
+def backward(likelihood, begin, end, weight, transposed, alpha, inverse_scale, beta, betas, previous, pairs):
     """Turn `alpha` into weighted posteriors on rows begin:end, add the pair sums, and leave beta_{begin-1} in `beta`.
 
     On entry `beta` is beta_{end-1} (ones at the end of a sequence). `likelihood` is overwritten with v_t. `previous`
@@ -167,7 +166,7 @@ def backward(  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def smooth_sequences(  # type: ignore[no-untyped-def]
+def smooth_sequences(
     likelihood,
     maxima,
     offsets,
@@ -215,7 +214,7 @@ def smooth_sequences(  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def score_sequences(likelihood, maxima, offsets, start, transition, work, inverse_scale, scores):  # type: ignore[no-untyped-def]
+def score_sequences(likelihood, maxima, offsets, start, transition, work, inverse_scale, scores):
     """Log-likelihood of each sequence by the forward pass alone, keeping one filtered distribution (`work`: (2, K)).
 
     Returns how many sequences underflowed; their score is NaN.
@@ -253,7 +252,7 @@ def score_sequences(likelihood, maxima, offsets, start, transition, work, invers
 
 
 @compiled()
-def viterbi_sequences(best, offsets, log_start, log_transition, transposed, work, path, scores):  # type: ignore[no-untyped-def]
+def viterbi_sequences(best, offsets, log_start, log_transition, transposed, work, path, scores):
     """Most probable path of each sequence; `best` holds log emissions on entry and delta_t on return.
 
     No back-pointers are kept: the argmax is found again on the way back for the one state on the path, which leaves
@@ -291,7 +290,7 @@ def viterbi_sequences(best, offsets, log_start, log_transition, transposed, work
 
 
 @compiled()
-def sample_paths(alpha, offsets, transition, uniforms, paths):  # type: ignore[no-untyped-def]
+def sample_paths(alpha, offsets, transition, uniforms, paths):
     """Backward sampling given filtered distributions; `uniforms` and `paths` are (n_paths, n_samples)."""
     width = transition.shape[0]
     for p in range(paths.shape[0]):
@@ -316,7 +315,7 @@ def sample_paths(alpha, offsets, transition, uniforms, paths):  # type: ignore[n
 
 
 @compiled()
-def best_paths(log_emission, log_start, log_transition, n_paths, values, origin_state, origin_rank, paths, scores):  # type: ignore[no-untyped-def]
+def best_paths(log_emission, log_start, log_transition, n_paths, values, origin_state, origin_rank, paths, scores):
     """The n most probable paths of one sequence (list Viterbi), best first; returns how many exist.
 
     `values`, `origin_state`, `origin_rank` are (n_samples, k, n_paths): the r-th best score of a path that ends in
@@ -376,7 +375,7 @@ def best_paths(log_emission, log_start, log_transition, n_paths, values, origin_
 
 
 @compiled()
-def sample_chain(start_cumulative, transition_cumulative, uniforms, current, states):  # type: ignore[no-untyped-def]
+def sample_chain(start_cumulative, transition_cumulative, uniforms, current, states):
     """States of one sequence by inversion; `current` is the first state, or -1 to draw it."""
     width = start_cumulative.shape[0]
     for t in range(states.shape[0]):

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code=call-arg
 """Forward-backward in log space for one sequence: slower, but nothing underflows.
 
 Called for the rare sequence on which the scaled recursion loses its footing: a hard zero in the transitions leaves
@@ -12,7 +13,7 @@ from pluri.engine.compiled import compiled
 
 
 @compiled()
-def _log_sum(values):  # type: ignore[no-untyped-def]
+def _log_sum(values):
     largest = values.max()
     if largest == -np.inf:
         return -np.inf
@@ -23,7 +24,7 @@ def _log_sum(values):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def smooth_in_log_space(log_emission, log_start, log_transition, posterior, pairs):  # type: ignore[no-untyped-def]
+def smooth_in_log_space(log_emission, log_start, log_transition, posterior, pairs):
     """Write the posteriors, add the pair probabilities (with A_ij), return the log-likelihood (may be -inf)."""
     n_samples, width = log_emission.shape
     log_alpha = np.empty((n_samples, width))
@@ -61,7 +62,7 @@ def smooth_in_log_space(log_emission, log_start, log_transition, posterior, pair
 
 
 @compiled()
-def filter_in_log_space(log_emission, log_start, log_transition, filtered):  # type: ignore[no-untyped-def]
+def filter_in_log_space(log_emission, log_start, log_transition, filtered):
     """Write the filtered distributions of one sequence, return the log-likelihood (may be -inf)."""
     n_samples, width = log_emission.shape
     log_alpha = log_start.copy()

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code=call-arg
 """Small dense products in explicit four-wide vector instructions.
 
 The compiler cannot keep a running vector of unknown length in registers, so a plain loop over ``out[j] += a * M[i, j]``
@@ -19,24 +20,24 @@ _INDEX = ir.IntType(64)
 _CONTRACT = ("contract",)
 
 
-def _data(context, builder, array_type, value):  # type: ignore[no-untyped-def]
+def _data(context, builder, array_type, value):
     return context.make_array(array_type)(context, builder, value)
 
 
-def _load_vector(builder, pointer):  # type: ignore[no-untyped-def]
+def _load_vector(builder, pointer):
     return builder.load(builder.bitcast(pointer, _VECTOR.as_pointer()), align=8)
 
 
-def _splat(builder, scalar):  # type: ignore[no-untyped-def]
+def _splat(builder, scalar):
     undefined = ir.Constant(_VECTOR, ir.Undefined)
     first = builder.insert_element(undefined, scalar, ir.Constant(ir.IntType(32), 0))
     return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(ir.IntType(32), _LANES), [0] * _LANES))
 
 
-def _product(initial, combine, merge):  # type: ignore[no-untyped-def]
+def _product(initial, combine, merge):
     """Code generator of out_j = merge over i of combine(running_j, row_i, matrix_ij); width a multiple of four."""
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context, builder, signature, arguments):
         rows_type, _, matrix_type, out_type = signature.args
         rows = _data(context, builder, rows_type, arguments[0])
         matrix = _data(context, builder, matrix_type, arguments[2])
@@ -67,23 +68,23 @@ def _product(initial, combine, merge):  # type: ignore[no-untyped-def]
     return generate
 
 
-def _add(builder, left, right):  # type: ignore[no-untyped-def]
+def _add(builder, left, right):
     return builder.fadd(left, right, flags=_CONTRACT)
 
 
-def _multiply_add(builder, running, scalar, entries):  # type: ignore[no-untyped-def]
+def _multiply_add(builder, running, scalar, entries):
     return builder.fadd(running, builder.fmul(scalar, entries, flags=_CONTRACT), flags=_CONTRACT)
 
 
-def _maximum(builder, left, right):  # type: ignore[no-untyped-def]
+def _maximum(builder, left, right):
     return builder.select(builder.fcmp_ordered(">", left, right), left, right)
 
 
-def _add_maximum(builder, running, scalar, entries):  # type: ignore[no-untyped-def]
+def _add_maximum(builder, running, scalar, entries):
     return _maximum(builder, builder.fadd(scalar, entries), running)
 
 
-def _signature(rows, t, matrix, out):  # type: ignore[no-untyped-def]
+def _signature(rows, t, matrix, out):
     for array in (rows, matrix, out):
         if not (isinstance(array, types.Array) and array.dtype == types.float64 and array.layout == "C"):
             return None
@@ -91,14 +92,14 @@ def _signature(rows, t, matrix, out):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def row_times_matrix(typing_context, rows, t, matrix, out):  # type: ignore[no-untyped-def]
+def row_times_matrix(typing_context, rows, t, matrix, out):
     """out_j = sum_i rows[t, i] matrix[i, j]; all contiguous, width a multiple of four, out apart from the others."""
     signature = _signature(rows, t, matrix, out)
     return None if signature is None else (signature, _product(0.0, _multiply_add, _add))
 
 
 @intrinsic
-def row_plus_matrix_maximum(typing_context, rows, t, matrix, out):  # type: ignore[no-untyped-def]
+def row_plus_matrix_maximum(typing_context, rows, t, matrix, out):
     """out_j = max_i (rows[t, i] + matrix[i, j]); same layout."""
     signature = _signature(rows, t, matrix, out)
     return None if signature is None else (signature, _product(float("-inf"), _add_maximum, _maximum))

@@ -7,6 +7,7 @@ naive Bayes): a word, its suffix and whether it has a capital, say.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -54,7 +55,7 @@ class CategoricalEmission:
 
     def _columns(self) -> list[slice]:
         offsets = self.symbols.offsets
-        return [slice(int(a), int(b)) for a, b in zip(offsets[:-1], offsets[1:])]
+        return [slice(int(a), int(b)) for a, b in pairwise(offsets)]
 
     def initialize(self, X: Integers, n_components: int, rng: np.random.Generator) -> CategoricalParameters:
         if self.table is not None:
@@ -271,7 +272,7 @@ class CategoricalHMM(HiddenMarkovModel):
         """Set `vocabulary_` and `n_symbols_` from the data (or from `n_features` if they come in batches)."""
         self.vocabulary_ = None
         if source is None:
-            self.n_symbols_ = [int(self.n_features)] * self.n_features_in_  # type: ignore[call-overload]
+            self.n_symbols_ = [int(self.n_features)] * self.n_features_in_
             return
         X = np.concatenate([lazy.load().X for lazy in source.batches()])
         if is_text(X):
@@ -328,7 +329,7 @@ class CategoricalHMM(HiddenMarkovModel):
 
     def _store_emission(self, parameters: CategoricalParameters) -> None:
         offsets = self._symbols().offsets
-        tables = [np.ascontiguousarray(parameters.table[a:b].T) for a, b in zip(offsets[:-1], offsets[1:])]
+        tables = [np.ascontiguousarray(parameters.table[a:b].T) for a, b in pairwise(offsets)]
         self.emissionprob_ = tables[0] if len(tables) == 1 else tables
 
     def _n_features_of_parameters(self) -> int:

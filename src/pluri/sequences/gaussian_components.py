@@ -303,7 +303,7 @@ def pack(parameters: GaussianParameters) -> Array:
     if parameters.kind != "full":
         return np.concatenate([parameters.means.ravel(), np.log(parameters.covariances).ravel()])
     factors = np.linalg.cholesky(parameters.covariances)
-    n_features = factors.shape[-1]
+    n_features = parameters.means.shape[1]
     diagonal = np.arange(n_features)
     factors[:, diagonal, diagonal] = np.log(factors[:, diagonal, diagonal])
     rows, columns = np.tril_indices(n_features)
@@ -316,7 +316,7 @@ def unpack(vector: Array, like: GaussianParameters) -> GaussianParameters:
     rest = vector[like.means.size :]
     if like.kind != "full":
         return dataclasses.replace(like, means=means, covariances=np.exp(rest).reshape(like.covariances.shape))
-    n_features = means.shape[1]
+    n_features = like.means.shape[1]
     rows, columns = np.tril_indices(n_features)
     factors = np.zeros_like(like.covariances)
     factors[:, rows, columns] = rest.reshape(len(factors), -1)
