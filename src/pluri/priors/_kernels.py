@@ -13,15 +13,15 @@ over rows with :math:`A_{ij} \ge \epsilon` on a given support. Everything is wri
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from pluri.engine.compiled import compiled
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-SUMS = {"reassoc", "contract"}  # lets the compiler use wide registers for sums; NaN and infinity keep their meaning
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@compiled(reorder=True)
 def dual_rows(U: Floats, Q: Floats, T: Floats) -> float:
     """Write ``K^-1 U`` into ``Q`` and return ``log det K`` for ``K = U U^T``; ``T`` is scratch (n_rows, n_rows).
 
@@ -68,7 +68,7 @@ def dual_rows(U: Floats, Q: Floats, T: Floats) -> float:
     return log_det
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def evaluate_rows(
     A: Floats, E: Floats, strength: float, rho: float, anchor: Floats, weight: float, U: Floats, Q: Floats, T: Floats,
     M: Floats,
@@ -93,7 +93,9 @@ def evaluate_rows(
             return -np.inf
         value += strength * log_det
     else:
-        Q[:] = U
+        for i in range(n_rows):
+            for j in range(n_columns):
+                Q[i, j] = U[i, j]
     slope = 2.0 * strength * rho
     for i in range(n_rows):
         for j in range(n_columns):
@@ -103,7 +105,7 @@ def evaluate_rows(
     return value
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def softmax_above(Z: Floats, support: Bools, floor: float, A: Floats) -> None:
     """Rows A = floor + (1 - n floor) softmax(Z) over the ``n`` supported entries of each row, zero elsewhere."""
     n_rows, n_columns = Z.shape
@@ -124,7 +126,7 @@ def softmax_above(Z: Floats, support: Bools, floor: float, A: Floats) -> None:
                 A[i, j] = floor + scale * A[i, j]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def logit_gradient(
     A: Floats, E: Floats, strength: float, rho: float, weight: float, support: Bools, floor: float, U: Floats,
     Q: Floats, M: Floats, gradient: Floats, curvature: Floats,
@@ -164,7 +166,7 @@ def logit_gradient(
                 curvature[i, j] = 1.0
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@compiled(reorder=True)
 def inner(x: Floats, y: Floats) -> float:
     """Inner product of two vectors."""
     total = 0.0
@@ -173,7 +175,7 @@ def inner(x: Floats, y: Floats) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def ascend_logits(
     start: Floats, E: Floats, strength: float, rho: float, anchor: Floats, weight: float, support: Bools, floor: float,
     max_iter: int, tol: float,

@@ -14,7 +14,9 @@ from pluri.engine.compiled import compiled
 
 @compiled()
 def _log_sum(values):
-    largest = values.max()
+    largest = values[0]
+    for value in values:
+        largest = max(largest, value)
     if largest == -np.inf:
         return -np.inf
     total = 0.0
@@ -39,7 +41,9 @@ def smooth_in_log_space(log_emission, log_start, log_transition, posterior, pair
             log_alpha[t, j] = _log_sum(work) + log_emission[t, j]
     log_likelihood = _log_sum(log_alpha[n_samples - 1])
     if log_likelihood == -np.inf:
-        posterior[:] = 0.0
+        for t in range(n_samples):
+            for j in range(width):
+                posterior[t, j] = 0.0
         return log_likelihood
     for t in range(n_samples - 2, -1, -1):
         for i in range(width):
@@ -79,7 +83,9 @@ def filter_in_log_space(log_emission, log_start, log_transition, filtered):
             log_alpha[j] = predicted[j] + log_emission[t, j]
         norm = _log_sum(log_alpha)
         if norm == -np.inf:
-            filtered[t:] = 0.0
+            for s in range(t, n_samples):
+                for j in range(width):
+                    filtered[s, j] = 0.0
             return -np.inf
         total += norm
         for j in range(width):

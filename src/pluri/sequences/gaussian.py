@@ -48,9 +48,10 @@ class GaussianEmission:
 
     def parameters(self, means: Array, covariances: Array) -> GaussianParameters:
         """Record of `means` (k, D) and covariances in the shape of `covariance_type`."""
-        if self.covariance_type == "tied":
-            return GaussianParameters(means, covariances[None], "full", np.zeros(len(means), dtype=np.int64))
-        return GaussianParameters(means, covariances, self.covariance_type, np.arange(len(means)))
+        kind, group = self.covariance_type, np.arange(len(means))
+        if kind == "tied":
+            kind, group, covariances = "full", np.zeros(len(means), dtype=np.int64), covariances[None]
+        return GaussianParameters(means, covariances, kind, group, components.variance_floor(covariances, kind))
 
     def prior(self, parameters: GaussianParameters) -> GaussianPrior:
         """Hmmlearn's hyper-parameters in the form of `gaussian_components`.
@@ -259,11 +260,14 @@ class GaussianHMM(HiddenMarkovModel):
     @property
     def covars_(self) -> Array:
         """Covariance matrices of the states: (n_components, n_features, n_features)."""
-        return expand_covariances(self._covars_, self.covariance_type, len(self.means_), self.means_.shape[1])
+        k, n_features = np.shape(self.means_)
+        return expand_covariances(self._covars_, self.covariance_type, k, n_features)
 
     @covars_.setter
     def covars_(self, covars: ArrayLike) -> None:
         array = np.array(covars, dtype=np.float64)
+        if self.covariance_type == "spherical" and array.ndim == 2 and array.shape[1] == 1:
+            array = array[:, 0]
         check_covariances(array, self.covariance_type, self.n_components)
         self._covars_ = array
 
@@ -279,7 +283,7 @@ class GaussianHMM(HiddenMarkovModel):
             covars_weight=self.covars_weight,
             update_means="m" in self.params,
             update_covariances="c" in self.params,
-            means=given.get("means_"),
+            means=np.asarray(given["means_"], dtype=np.float64) if "means_" in given else None,
             covariances=self._covars_ if "covars_" in given else None,
         )
 

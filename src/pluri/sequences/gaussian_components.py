@@ -9,6 +9,9 @@ a normal-inverse-Wishart (or inverse-gamma) density; w = 0, Psi = 0, lambda = 0 
 
     mu = (lambda m + sum q x) / (lambda + n),      S = (Psi + lambda (mu-m)(mu-m)^T + scatter) / (w + n).
 
+No variance falls below a floor; the update then maximises the same objective among covariances above it, which only
+raises the eigenvalues of S that are too small.
+
 A missing value (NaN) is integrated out: with diagonal covariances it drops from the sums, with full ones its
 conditional mean and covariance given the observed features enter them (Dempster, Laird and Rubin 1977).
 """
@@ -29,6 +32,8 @@ from pluri.sequences.padding import padded_width
 Array = NDArray[np.float64]
 
 LOG_2PI = float(np.log(2.0 * np.pi))
+#: The floor of the variances, as a share of the mean variance at the start.
+RELATIVE_FLOOR = 1e-6
 #: A component with a smaller expected number of observations keeps its parameters.
 NEGLIGIBLE = 1e-10
 
@@ -44,12 +49,21 @@ class GaussianParameters:
     kind : "spherical", "diag" or "full"
     group : (C,)
         Which of the G full covariances each component has: ``arange(C)`` unless some share one ("tied").
+    floor : float
+        No variance in any direction is updated to less than this: a component cannot shrink onto one point.
     """
 
     means: Array
     covariances: Array
     kind: str
     group: NDArray[np.int64]
+    floor: float = 0.0
+
+
+def variance_floor(covariances: Array, kind: str) -> float:
+    """Smallest variance that EM may reach, given the covariances it starts from."""
+    variances = np.diagonal(covariances, axis1=1, axis2=2) if kind == "full" else covariances
+    return RELATIVE_FLOOR * float(variances.mean())
 
 
 @dataclass(frozen=True)
@@ -232,8 +246,9 @@ def _updated_diagonal(
     if parameters.kind == "spherical":
         numerator, denominator = numerator.sum(axis=1), denominator.sum(axis=1)
         alive = np.asarray(alive.any(axis=1))
-    usable = alive & (denominator > 0) & (numerator > 0)
-    return np.where(usable, numerator / np.where(usable, denominator, 1.0), parameters.covariances)
+    usable = alive & (denominator > 0)
+    updated = np.maximum(numerator / np.where(usable, denominator, 1.0), parameters.floor)
+    return np.where(usable & (updated > 0), updated, parameters.covariances)
 
 
 def _updated_full(
@@ -256,7 +271,19 @@ def _updated_full(
     np.add.at(occupancy, parameters.group, count)
     usable = (occupancy > NEGLIGIBLE) & (total > 0)
     updated = numerator / np.where(usable, total, 1.0)[:, None, None]
-    return np.where(usable[:, None, None], updated, parameters.covariances)
+    return np.where(usable[:, None, None], _raise_eigenvalues(updated, parameters.floor), parameters.covariances)
+
+
+def _raise_eigenvalues(matrices: Array, floor: float) -> Array:
+    """The matrices with eigenvalues below `floor` raised to it; unchanged, to the bit, where there are none."""
+    if floor <= 0.0:
+        return matrices
+    values, vectors = np.linalg.eigh(matrices)
+    low = values[:, 0] < floor
+    if not low.any():
+        return matrices
+    raised = (vectors * np.maximum(values, floor)[:, None, :]) @ vectors.transpose(0, 2, 1)
+    return np.where(low[:, None, None], raised, matrices)
 
 
 def _outer(vectors: Array) -> Array:

@@ -84,7 +84,9 @@ class MixtureEmission:
         group = np.repeat(np.arange(k), n_mix) if self.covariance_type == "tied" else np.arange(k * n_mix)
         kind = "full" if self.covariance_type == "tied" else self.covariance_type
         shape = {"spherical": (-1,), "diag": (-1, n_features), "full": (-1, n_features, n_features)}[kind]
-        gaussians = GaussianParameters(means.reshape(k * n_mix, n_features), covariances.reshape(shape), kind, group)
+        flat = covariances.reshape(shape)
+        floor = components.variance_floor(flat, kind)
+        gaussians = GaussianParameters(means.reshape(k * n_mix, n_features), flat, kind, group, floor)
         return MixtureParameters(weights, gaussians)
 
     def prior(self, parameters: MixtureParameters) -> GaussianPrior:

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from pluri.engine import ArraySource, Source
-from pluri.inference import EMResult, IterationState, expectation_maximization
+from pluri.inference import EMResult, History, IterationState, expectation_maximization
 from pluri.priors import Dirichlet, RowPrior, as_diversity, log_determinant
 from pluri.progress.callbacks import CallbackSupport, fit_callbacks, with_callbacks
 from pluri.sequences.emission import Emission
@@ -182,7 +182,7 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
         lengths = lengths_in_second_place(y, lengths, X)
         source, n_samples = self._source(X, lengths, sample_weight)
         with fit_callbacks(
-            self, max_iter=self.n_iter, n_init=self.n_init, X=X, attributes=self._attributes
+            self, max_iter=max(self.n_iter, 1), n_init=self.n_init, X=X, attributes=self._attributes
         ) as on_iteration:
             self._learn(source, self._chain_prior(), n_samples=n_samples, on_iteration=on_iteration)
         return self
@@ -225,19 +225,24 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
             value = getattr(self, name)
             if not isinstance(value, str) or not set(value) <= set(letters):
                 raise ValueError(f"{name} must be made of the letters {letters!r}, got {value!r}")
-        for name in ("n_components", "n_iter", "n_init"):
+        for name, least in (("n_components", 1), ("n_iter", 0), ("n_init", 1)):
             value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+                raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
 
     def _given(self) -> dict[str, Any]:
         """Attributes that were set and that `init_params` does not ask to initialise."""
         names = {"s": "startprob_", "t": "transmat_"} | self._emission_attributes
-        return {
-            name: getattr(self, name)
-            for letter, name in names.items()
-            if letter not in self.init_params and hasattr(self, name)
-        }
+        present = {letter: name for letter, name in names.items() if hasattr(self, name)}
+        lost = [name for letter, name in present.items() if letter in self.init_params]
+        if lost and not hasattr(self, "history_"):
+            warnings.warn(
+                f"{', '.join(lost)} were set but will be overwritten during initialization: take their letters out of "
+                f"init_params ({self.init_params!r}) to start from them",
+                UserWarning,
+                stacklevel=5,
+            )
+        return {name: getattr(self, name) for letter, name in present.items() if letter not in self.init_params}
 
     def _problem(self, prior: ChainPrior, given: dict[str, Any]) -> HiddenMarkovProblem[Any]:
         start, transition = given.get("startprob_"), given.get("transmat_")
@@ -266,12 +271,16 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
         n_samples: int | None,
         on_iteration: Callable[[Any], bool] | None = None,
         start: HMMParameters[Any] | None = None,
-    ) -> EMResult[HMMParameters[Any]]:
-        """Run EM and store what it finds."""
+    ) -> None:
+        """Run EM and store what it finds; with ``n_iter=0``, store the starting values."""
         self._check_settings()
         problem = self._problem(prior, self._given())
         if start is None and self.warm_start and hasattr(self, "history_"):
             start = self._model()[1]
+        if self.n_iter == 0:
+            self._store(problem.initialize(source, as_generator(self.random_state)) if start is None else start)
+            self.history_, self.converged_, self.n_iter_ = History(), False, 0
+            return
         monitor, own_rule = self._open_monitor()
 
         def watch(state: IterationState[HMMParameters[Any]]) -> bool:
@@ -298,7 +307,7 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
             on_iteration=watch,
         )
         self._store(result.params)
-        self.monitor_ = monitor
+        self._monitor = monitor
         self.history_ = result.history
         self.converged_ = result.converged or (own_rule and monitor.converged)
         self.n_iter_ = result.n_iter
@@ -306,14 +315,23 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
         self.log_det_ = log_determinant(self.transmat_)
         self.state_occupancy_ = result.params.occupancy
         self._warn(result)
-        return result
 
     def _open_monitor(self) -> tuple[ConvergenceMonitor, bool]:
         """The monitor, and whether it is one of the user's own that decides when to stop."""
-        own = getattr(self, "monitor_", None)
+        own = getattr(self, "_monitor", None)
         if own is not None and type(own) is not ConvergenceMonitor:
             return own, True
         return ConvergenceMonitor(self.tol, self.n_iter, bool(self.verbose)), False
+
+    @property
+    def monitor_(self) -> ConvergenceMonitor:
+        """Objectives of the last run in hmmlearn's form; set one of your own before `fit` to stop by its rule."""
+        own: ConvergenceMonitor | None = getattr(self, "_monitor", None)
+        return ConvergenceMonitor(self.tol, self.n_iter, bool(self.verbose)) if own is None else own
+
+    @monitor_.setter
+    def monitor_(self, monitor: ConvergenceMonitor) -> None:
+        self._monitor = monitor
 
     def _warn(self, result: EMResult[HMMParameters[Any]]) -> None:
         if result.reason == "max_iter" and self.n_iter > 1 and self.tol > 0 and not self.converged_:

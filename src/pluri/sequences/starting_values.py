@@ -7,8 +7,10 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-#: k-means looks at this many rows at most.
-MAX_ROWS = 20_000
+#: k-means looks at this many rows at most, and is repeated from `N_STARTS` starts on fewer than `FEW_ROWS`.
+MAX_ROWS = 10_000
+FEW_ROWS = 5_000
+N_STARTS = 10
 
 
 def filled(X: Array) -> Array:
@@ -42,5 +44,6 @@ def kmeans_centers(X: Array, n_components: int, rng: np.random.Generator) -> Arr
         spread = np.maximum(X.std(axis=0), 1e-3)
         extra = X[rng.integers(len(X), size=n_components - len(distinct))]
         return np.concatenate([distinct, extra + rng.normal(size=extra.shape) * spread])
-    model = KMeans(n_components, n_init=1, random_state=int(rng.integers(2**31)))
+    n_init = N_STARTS if len(X) <= FEW_ROWS else 2
+    model = KMeans(n_components, n_init=n_init, random_state=int(rng.integers(2**31)))
     return np.asarray(model.fit(X).cluster_centers_, dtype=np.float64)

@@ -1,0 +1,183 @@
+"""Saving and loading a model: one file, written whole or not at all, read without running anything."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import uuid
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pluri.io.audit import UntrustedTypes, audit
+from pluri.io.header import (
+    MEMBER,
+    NotAModel,
+    PathLike,
+    check_version,
+    describe,
+    not_a_model,
+    open_archive,
+    parse,
+    read_bytes,
+    to_json,
+)
+from pluri.io.portable import pack, restore
+from pluri.io.trusted import object_names, type_name
+
+
+def save(model: Any, path: PathLike, *, trusted: Sequence[type] = ()) -> None:
+    """Save a model in a file that can be loaded without running code.
+
+    Stored are all parameters, fitted attributes and the versions of the packages involved. Not stored is what belongs
+    to this machine: an engine that is an object (names are kept), a checkpoint path, a monitor of your own class,
+    callbacks. The file is replaced in one go or stays as it was.
+
+    Parameters
+    ----------
+    model : estimator
+        A model of pluri, fitted or not, or a scikit-learn ``Pipeline`` that ends in one.
+    path : path
+        File to write, by custom with the suffix ``.skops``; its folder must exist.
+    trusted : list of classes, optional
+        Classes of your own that the model holds, such as a prior; `load` needs them too.
+
+    Raises
+    ------
+    ValueError
+        If the model holds something that could not be loaded again.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from pluri.io import load, save
+    >>> from pluri.sequences import GaussianHMM
+    >>> X = np.array([[0.0], [0.1], [5.0], [5.1], [0.1]])
+    >>> model = GaussianHMM(2, random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(model, pathlib.Path(folder) / "model.skops")
+    ...     same = load(pathlib.Path(folder) / "model.skops")
+    >>> bool((same.predict(X) == model.predict(X)).all())
+    True
+    """
+    target = _check_target(path)
+    objects = object_names(trusted)
+    name = type_name(type(model))
+    if name not in objects:
+        raise ValueError(f"model must be a model of pluri or a pipeline of them, got {name}")
+    _write(target, _archive(pack(model, objects), name, objects))
+
+
+def _archive(packed: Any, name: str, objects: frozenset[str]) -> memoryview:
+    import skops.io
+
+    try:
+        data = io.BytesIO(skops.io.dumps(packed))
+        with zipfile.ZipFile(data, "a") as archive:
+            archive.writestr(MEMBER, to_json(describe(name)))
+            audit(archive, objects)  # by the list of `load`, so that no file is written that could not be read
+    except Exception as error:
+        raise ValueError(f"model must hold only what can be loaded again, got {name} with {error}") from error
+    return data.getbuffer()
+
+
+def load(path: PathLike, *, trusted: Sequence[type] = ()) -> Any:
+    """Load a model saved by :func:`save`; nothing in the file is ever run.
+
+    Only the types that pluri's models are made of are built, from an explicit list (`pluri.io.trusted`); a file with
+    any other is refused before anything is imported.
+
+    Parameters
+    ----------
+    path : path
+        File written by :func:`save`.
+    trusted : list of classes, optional
+        Classes of your own that the file may hold as well. Skops builds their instances without ``__init__`` and
+        calls ``__setstate__`` if they have it.
+
+    Returns
+    -------
+    model : estimator
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, is something else, holds other types, or has a newer format.
+
+    Warns
+    -----
+    VersionWarning
+        If a newer major or minor version of pluri wrote it.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from pluri.io import load
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "notes.skops"
+    ...     _ = path.write_text("no model")
+    ...     load(path)
+    Traceback (most recent call last):
+    ...
+    ValueError: path must name a model saved by pluri.io.save, got '...': it is not a zip archive, or is cut short
+    """
+    data = read_bytes(path)
+    objects = object_names(trusted)
+    try:
+        with open_archive(data) as archive:
+            info = parse(archive)
+            check_version(info, path)
+            if audit(archive, objects) != info.class_name:
+                raise NotAModel("its header names another class than its content")
+    except NotAModel as error:
+        raise not_a_model(path, error) from error.__cause__
+    except UntrustedTypes as error:
+        raise ValueError(
+            f"path must name a file with types of pluri only, got {os.fspath(path)!r} with {error}: nothing was loaded"
+        ) from None
+    return _build(data, objects, path)
+
+
+def _build(data: bytes, objects: frozenset[str], path: PathLike) -> Any:
+    import skops.io
+
+    try:
+        return restore(skops.io.loads(data, trusted=sorted(objects)))
+    except Exception as error:
+        raise not_a_model(path, "its content is damaged") from error
+
+
+def _check_target(path: PathLike) -> Path:
+    """The file to replace, behind any links."""
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise IsADirectoryError(f"path must name a file, got the folder {os.fspath(path)!r}")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"path must lie in an existing folder, got {os.fspath(path)!r}")
+    return target
+
+
+def _write(target: Path, data: memoryview) -> None:
+    # Not tempfile: its files are private, and this one is to have the permissions of any new file.
+    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    except OSError as error:
+        raise PermissionError(
+            f"path must lie in a folder that can be written, got {os.fspath(target)!r}: {error.strerror}"
+        ) from error
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            os.chmod(temporary, target.stat().st_mode & 0o777)
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise

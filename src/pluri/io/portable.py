@@ -1,0 +1,137 @@
+"""What of a model goes into a file, and how it looks there.
+
+Everything that describes the model is stored: parameters, fitted attributes, history, vocabulary, priors, the state of
+a random generator. Not stored is what belongs to the process or the machine that fitted it:
+
+- ``engine``: a name ("threads") is kept, an object such as a ``distributed.Client`` becomes None;
+- ``checkpoint`` and a pipeline's ``memory``: become None, so a file can never choose where a later fit reads or writes;
+- ``monitor_`` of a class of your own, scikit-learn's callbacks and its metadata requests: left out.
+
+Anything else that cannot be stored is refused when saving, by the name of the attribute.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, get_type_hints
+
+import numpy as np
+
+from pluri.io.trusted import NUMPY_SCALARS, type_name
+
+State = dict[str, Any]
+
+#: Attributes that are not part of the model.
+LEFT_OUT = ("_skl_callbacks", "_skl_callbacks_to_teardown", "_callback_fit_ctx", "_metadata_request")
+#: Parameters that name places on one machine.
+PLACES = ("checkpoint", "memory")
+#: Deep enough for any model in a search in a pipeline, shallow enough to stop at a cycle.
+MAX_DEPTH = 50
+
+
+def pack(value: Any, objects: frozenset[str], name: str = "model", depth: int = 0) -> Any:
+    """A copy of a model, or of a part of it, that holds only what a file may hold.
+
+    Examples
+    --------
+    >>> from pluri.io.portable import pack
+    >>> pack({"a": (1, None)}, frozenset())
+    {'a': (1, None)}
+    >>> pack({"a": {1, 2}}, frozenset(), name="table_")
+    Traceback (most recent call last):
+    ...
+    ValueError: model must hold only types that can be loaded again, got builtins.set in table_['a']
+    """
+    if depth > MAX_DEPTH:
+        raise ValueError(f"model must not contain itself, got more than {MAX_DEPTH} levels in {name}")
+    kind = type(value)
+    if _is_scalar(value) or isinstance(value, np.random.Generator | np.random.RandomState):
+        return value
+    if isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray):
+        plain = value.view(np.ndarray)
+        plain = plain.astype(object) if plain.dtype.kind == "T" else plain
+        if not plain.dtype.hasobject or (plain.dtype == object and all(map(_is_scalar, plain.ravel()))):
+            return plain
+    if kind in (list, tuple):
+        return kind(pack(item, objects, f"{name}[{index}]", depth + 1) for index, item in enumerate(value))
+    if kind is dict and all(type(key) in (str, int) or isinstance(key, np.str_ | np.integer) for key in value):
+        return {key: pack(item, objects, f"{name}[{key!r}]", depth + 1) for key, item in value.items()}
+    if type_name(kind) in objects and hasattr(value, "__dict__"):
+        return _pack_object(value, objects, name, depth)
+    raise ValueError(f"model must hold only types that can be loaded again, got {type_name(kind)} in {name}")
+
+
+def _is_scalar(value: Any) -> bool:
+    kind = type(value)
+    return value is None or kind in (bool, int, float, str) or type_name(kind) in NUMPY_SCALARS
+
+
+def _pack_object(value: Any, objects: frozenset[str], name: str, depth: int) -> Any:
+    state = {key: item for key, item in vars(value).items() if key not in LEFT_OUT}
+    monitor = state.get("monitor_")
+    if monitor is not None and type_name(type(monitor)) not in objects:
+        del state["monitor_"]
+    _forget_machine(state)
+    if type_name(type(value)) in CODECS:
+        state = CODECS[type_name(type(value))][0](state)
+    copied = object.__new__(type(value))
+    prefix = "" if name == "model" else f"{name}."
+    copied.__dict__.update({key: pack(item, objects, f"{prefix}{key}", depth + 1) for key, item in state.items()})
+    return copied
+
+
+def restore(value: Any) -> Any:
+    """Undo `pack` in place, on what skops has built."""
+    if isinstance(value, list | tuple):
+        for item in value:
+            restore(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            restore(item)
+    elif isinstance(getattr(value, "__dict__", None), dict) and not isinstance(value, type):
+        state = vars(value)
+        _forget_machine(state)
+        if type_name(type(value)) in CODECS:
+            state.update(CODECS[type_name(type(value))][1](state))
+        for item in state.values():
+            restore(item)
+    return value
+
+
+def _forget_machine(state: State) -> None:
+    for key in PLACES:
+        if key in state:
+            state[key] = None
+    if "engine" in state and not isinstance(state["engine"], str):
+        state["engine"] = None
+
+
+def _pack_history(state: State) -> State:
+    # One array instead of a node of the schema for each number.
+    rows = state["rows"]
+    return {"rows": np.array(rows, dtype=np.float64).reshape(len(rows), -1 if rows else 0)}
+
+
+def _restore_history(state: State) -> State:
+    if isinstance(state["rows"], list):
+        return state
+    from pluri.inference.history import HistoryRow
+
+    kinds = get_type_hints(HistoryRow).values()
+    return {"rows": [tuple(kind(number) for kind, number in zip(kinds, row)) for row in state["rows"]]}
+
+
+def _pack_monitor(state: State) -> State:
+    return state | {"history": [float(objective) for objective in state["history"]]}
+
+
+def _restore_monitor(state: State) -> State:
+    return {"history": deque(state["history"])}
+
+
+#: Objects that look different in a file: how their state is written, and how it is read back.
+CODECS: dict[str, tuple[Callable[[State], State], Callable[[State], State]]] = {
+    "pluri.inference.history.History": (_pack_history, _restore_history),
+    "pluri.sequences.monitor.ConvergenceMonitor": (_pack_monitor, _restore_monitor),
+}

@@ -1,0 +1,134 @@
+"""Learning from known states by counting: the closed-form fit that supervised learning starts from, and often ends at.
+
+With labels z and weights w,  start_i ~ sum_n w_n [z_n1 = i],  transition_ij ~ sum_n w_n #{t: z_t-1 = i, z_t = j},  and
+the emissions are those of the family's M-step when a labelled sample belongs to its state alone. Steps with an unknown
+end are not counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial, reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pluri.engine import Batch, Source, Statistics, map_reduce
+from pluri.sequences.emission import Emission, P
+from pluri.sequences.forward_backward import BLOCK
+from pluri.sequences.padding import padded_width
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+#: Rows of a state that are looked at to find its parts.
+ROWS_TO_CLUSTER = 2000
+
+
+@dataclass(frozen=True)
+class LabelCounts(Statistics):
+    """Weighted counts of labels.
+
+    Attributes
+    ----------
+    starts : (k,): how often each state comes first
+    pairs : (k, k): how often each pair follows
+    samples : (k,): how many samples have each label
+    unknown : how many samples have none
+    log_likelihood : 0, there is none
+    """
+
+    starts: Array
+    pairs: Array
+    samples: Array
+    unknown: float
+    log_likelihood: float = 0.0
+
+
+def count_labels(source: Source, n_components: int) -> LabelCounts:
+    """Count the labels of all batches."""
+    return map_reduce(partial(_count_batch, n_components), source)
+
+
+def _labels_and_weights(batch: Batch) -> tuple[Integers, Array, Array]:
+    """Labels (n_samples,), weight of each sequence, weight of each sample."""
+    labels = np.full(batch.n_samples, -1, dtype=np.int64) if batch.labels is None else batch.labels
+    weight = np.ones(batch.n_sequences) if batch.weight is None else batch.weight
+    return labels, weight, np.repeat(weight, np.diff(batch.offsets))
+
+
+def _count_batch(k: int, batch: Batch) -> LabelCounts:
+    labels, weight, row_weight = _labels_and_weights(batch)
+    lengths = np.diff(batch.offsets)
+    filled = lengths > 0
+    first = labels[batch.offsets[:-1][filled]]
+    starts = np.bincount(first[first >= 0], weights=weight[filled][first >= 0], minlength=k)
+    sequence = np.repeat(np.arange(len(lengths)), lengths)
+    before, after = labels[:-1], labels[1:]
+    counted = (sequence[:-1] == sequence[1:]) & (before >= 0) & (after >= 0)
+    pairs = np.bincount((before * k + after)[counted], weights=row_weight[1:][counted], minlength=k * k)
+    known = labels >= 0
+    samples = np.bincount(labels[known], weights=row_weight[known], minlength=k)
+    return LabelCounts(starts, pairs.reshape(k, k), samples, float(row_weight[~known].sum()))
+
+
+def emissions_of_labelled(
+    emission: Emission[P, Any], source: Source, counts: LabelCounts, rng: np.random.Generator
+) -> P:
+    """The M-step from the labelled samples.
+
+    If some labels are unknown, their samples together count as one more observation of every state, so that no symbol
+    that occurs is impossible and no state is narrower than its few labelled samples deserve; EM starts from there.
+    """
+    parameters = _reference(emission, source, len(counts.samples), rng)
+    background = 1.0 / counts.unknown if counts.unknown > 0 else 0.0
+    stats = map_reduce(partial(_accumulate, emission, parameters, len(counts.samples), background), source)
+    return emission.maximize(stats, parameters)
+
+
+def _reference(emission: Emission[P, Any], source: Source, k: int, rng: np.random.Generator) -> P:
+    """Parameters for the statistics to refer to: starting values from labelled rows.
+
+    One row a state is enough, since the M-step forgets them, unless the states have parts of their own to be told
+    apart: such a family has a method `initialize_labelled`.
+    """
+    initialize = getattr(emission, "initialize_labelled", None)
+    rows, states = _labelled_rows(source, k, 1 if initialize is None else ROWS_TO_CLUSTER)
+    X = emission.prepare(rows)
+    return emission.initialize(X, k, rng) if initialize is None else initialize(X, states, k, rng)  # type: ignore[no-any-return]
+
+
+def _labelled_rows(source: Source, k: int, most: int) -> tuple[NDArray[Any], Integers]:
+    """The first rows of every state, up to `most`, and their states."""
+    room = np.full(k, most)
+    rows: list[NDArray[Any]] = []
+    states: list[Integers] = []
+    for lazy in source.batches():
+        batch = lazy.load()
+        labels = _labels_and_weights(batch)[0]
+        for state in np.flatnonzero(room):
+            found = np.flatnonzero(labels == state)[: room[state]]
+            rows.append(batch.X[found])
+            states.append(labels[found])
+            room[state] -= len(found)
+        if not room.any():
+            break
+    return np.concatenate(rows), np.concatenate(states)
+
+
+def _accumulate(emission: Emission[P, Any], parameters: P, k: int, background: float, batch: Batch) -> Any:
+    labels, _, row_weight = _labels_and_weights(batch)
+    parts = []
+    for begin in range(0, max(batch.n_samples, 1), BLOCK):
+        rows = slice(begin, min(begin + BLOCK, batch.n_samples))
+        posterior = np.zeros((rows.stop - begin, padded_width(k)))
+        here = labels[rows]
+        known = np.flatnonzero(here >= 0)
+        posterior[known, here[known]] = row_weight[rows][known]
+        if background > 0:
+            others = np.flatnonzero(here < 0)
+            posterior[others, :k] = background * row_weight[rows][others, None]
+        parts.append(emission.accumulate(parameters, emission.prepare(batch.X[rows]), posterior))
+    return reduce(add, parts)
