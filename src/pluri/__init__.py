@@ -1,1 +1,56 @@
-"""Latent-variable models whose parts stay distinct."""
+"""Latent-variable models whose parts stay distinct, behind the scikit-learn interface.
+
+Subpackages are imported when they are first used: ``pluri.sequences`` (hidden Markov models), ``pluri.priors``,
+``pluri.engine``, ``pluri.inference``, ``pluri.metrics``, ``pluri.datasets``, ``pluri.plotting``, ``pluri.io``.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from pluri import (
+        datasets,
+        engine,
+        inference,
+        io,
+        metrics,
+        optimize,
+        plotting,
+        priors,
+        progress,
+        sequences,
+        validation,
+    )
+    from pluri.io import load, save
+
+__all__ = [
+    "__version__",
+    "datasets",
+    "engine",
+    "inference",
+    "io",
+    "load",
+    "metrics",
+    "optimize",
+    "plotting",
+    "priors",
+    "progress",
+    "save",
+    "sequences",
+    "validation",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # numba and scikit-learn take a second to import: whoever asks only for the version should not wait for them.
+    if name in ("load", "save"):
+        return getattr(import_module("pluri.io"), name)
+    if name in __all__:
+        return import_module(f"pluri.{name}")
+    raise AttributeError(f"module 'pluri' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -38,7 +38,7 @@ class Parcel:
         self.content = content
 
     def __reduce__(self) -> tuple[Any, ...]:
-        import cloudpickle
+        import cloudpickle  # type: ignore[import-untyped]
 
         return _unpack, (cloudpickle.dumps(self.content, protocol=4),)
 
@@ -159,7 +159,7 @@ class _Shipment:
 
     def sweep(self, function: Callable[[Batch], S]) -> Iterator[S]:
         """Map a function over the batches, with a bounded number of them under way."""
-        shipped_function = self._ship(Parcel(function), broadcast=True)
+        shipped_function = self._ship(Parcel(function))
         window = 2 * max(1, sum(self.client.nthreads().values()))
         forwards, again = _Reader(self.source), _Reader(self.source)
         running: deque[_Task] = deque()
@@ -216,19 +216,20 @@ class _Shipment:
         if item is None:
             raise RuntimeError(f"source must give the same batches in every pass, got no batch {task.index} this time")
         task.attempts += 1
-        task.function = self._ship(Parcel(function), broadcast=True)
+        task.function = self._ship(Parcel(function))
         task.batch = self._ship(item)
         if task.index in self.kept:
             self.kept[task.index] = task.batch
         task.answer = self.client.submit(evaluate, task.function, task.batch, pure=False)
 
-    def _ship(self, thing: Any, broadcast: bool = False) -> Any:
+    def _ship(self, thing: Any) -> Any:
         """Send something to the workers, trying again if one dies while it receives."""
         for attempt in itertools.count(1):
             try:
-                # Without hash=False equal batches would share a key, and what is lost could not be told apart.
-                return self.client.scatter([thing], hash=False, broadcast=broadcast)[0]
-            except (OSError, TimeoutError):
+                # With hashing, equal batches would share a key and what is lost could not be told apart. Broadcasting
+                # would never return if a worker died meanwhile (distributed 2026.8); workers copy from each other.
+                return self.client.scatter([thing], hash=False)[0]
+            except (OSError, TimeoutError, KeyError):  # KeyError: the scheduler looks for a worker that has gone
                 if attempt == MAX_ATTEMPTS:
                     raise
                 _wait_for_workers(self.client)

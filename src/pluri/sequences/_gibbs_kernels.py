@@ -24,8 +24,8 @@ def _change(
     t,
     codes,
     sizes,
-    concentration,
-    starts,
+    transition_weight,
+    emission_weight,
     transition,
     transposed,
     departures,
@@ -35,26 +35,23 @@ def _change(
     inverse_emitted,
 ):
     """Add `amount` (1 or -1) of step t in `state` to the counts, and renew the reciprocals that depend on them."""
-    k = starts.shape[0]
-    if left >= 0:
-        transition[left, state] += amount
-        transposed[state, left] += amount
-    else:
-        starts[state] += amount
+    k = transition.shape[1]
+    transition[left, state] += amount
+    transposed[state, left] += amount
     if right >= 0:
         transition[state, right] += amount
         transposed[right, state] += amount
         departures[state] += amount
-        inverse_departures[state] = 1.0 / (departures[state] + k * concentration[1])
+        inverse_departures[state] = 1.0 / (departures[state] + k * transition_weight)
     for f in range(codes.shape[1]):
         code = codes[t, f]
         if code >= 0:
             emission[code, state] += amount
             emitted[f, state] += amount
-            inverse_emitted[f, state] = 1.0 / (emitted[f, state] + sizes[f] * concentration[2])
+            inverse_emitted[f, state] = 1.0 / (emitted[f, state] + sizes[f] * emission_weight)
 
 
-@compiled(reorder=True)
+@compiled()
 def resample_states(
     codes,
     offsets,
@@ -63,7 +60,6 @@ def resample_states(
     inverse_temperature,
     uniforms,
     states,
-    starts,
     transition,
     transposed,
     departures,
@@ -75,10 +71,10 @@ def resample_states(
 
     `codes` (n_samples, n_columns) are rows of `emission` (V_total, k), -1 where missing; `sizes` (n_columns,) the
     number of symbols of each column; `concentration` is (c, a, b); `uniforms` (n_samples,); `work` (n_columns + 2, k).
-    The other counts are `starts` (k,), `transition` (k, k) and its transpose, `departures` (k,), `emitted`
-    (n_columns, k). Counts are whole numbers held as doubles, so that nothing drifts.
+    The other counts are `transition` (k + 1, k), whose last row has the starts, its transpose, `departures` (k,) and
+    `emitted` (n_columns, k). Counts are whole numbers held as doubles, so that nothing drifts.
     """
-    k = starts.shape[0]
+    k = departures.shape[0]
     n_columns = codes.shape[1]
     start_weight = concentration[0]
     transition_weight = concentration[1]
@@ -94,46 +90,52 @@ def resample_states(
         begin = offsets[n]
         end = offsets[n + 1]
         for t in range(begin, end):
-            left = states[t - 1] if t > begin else -1
+            left = states[t - 1] if t > begin else k
             right = states[t + 1] if t + 1 < end else -1
             # fmt: off
-            _change(-1.0, states[t], left, right, t, codes, sizes, concentration, starts, transition, transposed,
-                    departures, emission, emitted, inverse_departures, inverse_emitted)
+            _change(-1.0, states[t], left, right, t, codes, sizes, transition_weight, emission_weight, transition,
+                    transposed, departures, emission, emitted, inverse_departures, inverse_emitted)
             # fmt: on
-            if left >= 0:
-                for s in range(k):
-                    weights[s] = transition[left, s] + transition_weight
-            else:
-                for s in range(k):
-                    weights[s] = starts[s] + start_weight
-            if right >= 0:
-                for s in range(k):
-                    weights[s] *= (transposed[right, s] + transition_weight) * inverse_departures[s]
-                if left == right:
-                    once = transition[left, left] + transition_weight
-                    weights[left] *= (once + 1.0) / once
-            for f in range(n_columns):
+            into = transition_weight if t > begin else start_weight
+            for s in range(k):
+                weights[s] = 1.0
+            for f in range(1, n_columns):
                 code = codes[t, f]
                 if code >= 0:
                     for s in range(k):
                         weights[s] *= (emission[code, s] + emission_weight) * inverse_emitted[f, s]
-            if inverse_temperature != 1.0:
-                largest = 0.0
+            if left == right:
+                once = transition[left, left] + transition_weight
+                weights[left] *= (once + 1.0) / once
+            code = codes[t, 0]
+            # The running sum in the same loop keeps it from being vectorised, on purpose: the counts have just been
+            # written one by one, and a vector load would wait for those stores (five times slower, all in all).
+            cumulative = 0.0
+            if code >= 0 and right >= 0 and inverse_temperature == 1.0:
                 for s in range(k):
-                    largest = max(largest, weights[s])
+                    cumulative += (
+                        weights[s]
+                        * ((transition[left, s] + into) * (transposed[right, s] + transition_weight))
+                        * ((emission[code, s] + emission_weight) * (inverse_departures[s] * inverse_emitted[0, s]))
+                    )
+                    weights[s] = cumulative
+            else:
                 for s in range(k):
-                    weights[s] = (weights[s] / largest) ** inverse_temperature
-            total = 0.0
-            for s in range(k):
-                total += weights[s]
-            threshold = uniforms[t] * total
+                    weight = weights[s] * (transition[left, s] + into)
+                    if right >= 0:
+                        weight *= (transposed[right, s] + transition_weight) * inverse_departures[s]
+                    if code >= 0:
+                        weight *= (emission[code, s] + emission_weight) * inverse_emitted[0, s]
+                    if inverse_temperature != 1.0:
+                        weight = weight**inverse_temperature
+                    cumulative += weight
+                    weights[s] = cumulative
+            threshold = uniforms[t] * cumulative
             new = 0
-            cumulative = weights[0]
-            while cumulative <= threshold and new < k - 1:
+            while weights[new] <= threshold and new < k - 1:
                 new += 1
-                cumulative += weights[new]
             states[t] = new
             # fmt: off
-            _change(1.0, new, left, right, t, codes, sizes, concentration, starts, transition, transposed,
-                    departures, emission, emitted, inverse_departures, inverse_emitted)
+            _change(1.0, new, left, right, t, codes, sizes, transition_weight, emission_weight, transition,
+                    transposed, departures, emission, emitted, inverse_departures, inverse_emitted)
             # fmt: on

@@ -132,3 +132,18 @@ def _accumulate(emission: Emission[P, Any], parameters: P, k: int, background: f
             posterior[others, :k] = background * row_weight[rows][others, None]
         parts.append(emission.accumulate(parameters, emission.prepare(batch.X[rows]), posterior))
     return reduce(add, parts)
+
+
+def labels_in_source(source: Source) -> Integers:
+    """The classes 0 .. k-1 of a source that holds labels; each must occur."""
+    seen: set[int] = set()
+    for lazy in source.batches():
+        labels = lazy.load().labels
+        seen |= set() if labels is None else set(np.unique(labels).tolist())
+    seen -= {-1}
+    if not seen or seen != set(range(len(seen))):
+        raise ValueError(
+            "X, a source of batches, must hold labels 0 .. n_classes - 1 that all occur, and -1 where unknown, got "
+            f"{sorted(seen) if len(seen) < 20 else f'{len(seen)} labels from {min(seen)} to {max(seen)}'}"
+        )
+    return np.arange(len(seen), dtype=np.int64)

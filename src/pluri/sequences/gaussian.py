@@ -266,8 +266,8 @@ class GaussianHMM(HiddenMarkovModel):
     @covars_.setter
     def covars_(self, covars: ArrayLike) -> None:
         array = np.array(covars, dtype=np.float64)
-        if self.covariance_type == "spherical" and array.ndim == 2 and array.shape[1] == 1:
-            array = array[:, 0]
+        if self.covariance_type == "spherical" and array.size == self.n_components:
+            array = array.reshape(-1)
         check_covariances(array, self.covariance_type, self.n_components)
         self._covars_ = array
 

@@ -61,12 +61,22 @@ class MixtureEmission:
         return np.ascontiguousarray(X, dtype=np.float64)
 
     def initialize(self, X: Array, n_components: int, rng: np.random.Generator) -> MixtureParameters:
-        k, n_mix, n_features = n_components, self.n_mix, X.shape[1]
-        weights, means, covariances = self.weights, self.means, self.covariances
+        means = self.means if self.means is not None else _nested_centers(filled(X), n_components, self.n_mix, rng)
+        return self._starting_at(means, X, rng)
+
+    def initialize_labelled(
+        self, X: Array, states: NDArray[np.int64], n_components: int, rng: np.random.Generator
+    ) -> MixtureParameters:
+        """Starting values when the state of each row is known: only the components are to be found."""
+        complete = filled(X)
+        parts = [kmeans_centers(complete[states == state], self.n_mix, rng) for state in range(n_components)]
+        return self._starting_at(self.means if self.means is not None else np.stack(parts), X, rng)
+
+    def _starting_at(self, means: Array, X: Array, rng: np.random.Generator) -> MixtureParameters:
+        k, n_mix, n_features = means.shape
+        weights, covariances = self.weights, self.covariances
         if weights is None:
             weights = np.full((k, n_mix), 1.0 / n_mix)
-        if means is None:
-            means = _nested_centers(filled(X), k, n_mix, rng)
         if covariances is None:
             covariance = centers_and_covariance(X, k, rng, with_centers=False)[1]
             covariance = covariance + self.min_covar * np.eye(n_features)

@@ -101,6 +101,10 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
         fitted = getattr(self, "n_features_in_", None)
         return self._n_features_of_parameters() if fitted is None else int(fitted)
 
+    @n_features.setter
+    def n_features(self, value: int) -> None:
+        self.n_features_in_ = int(value)
+
     def _validated(self, X: Any, fitting: bool, **options: Any) -> NDArray[Any]:
         options = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"} | options
         if not fitting and not hasattr(self, "n_features_in_"):

@@ -38,7 +38,11 @@ class MultinomialEmission:
     probabilities: Array | None = None
 
     def prepare(self, X: NDArray[Any]) -> Array:
-        return np.ascontiguousarray(X, dtype=np.float64)
+        counts = np.ascontiguousarray(X, dtype=np.float64)
+        incomplete = np.asarray(np.isnan(counts).any(axis=1))
+        if incomplete.any():
+            counts = np.where(incomplete[:, None], np.nan, counts)  # missing as a whole, in the M-step too
+        return counts
 
     def initialize(self, X: Array, n_components: int, rng: np.random.Generator) -> MultinomialParameters:
         if self.probabilities is not None:

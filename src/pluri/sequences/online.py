@@ -49,31 +49,41 @@ class OnlineFilter:
         self._emission = emission
         self._parameters = parameters
         self._check = check
-        self.probabilities = parameters.start.copy()
+        self._log_probabilities = _log(parameters.start)
         self.log_likelihood = 0.0
         self.n_steps = 0
+
+    @property
+    def probabilities(self) -> Array:
+        """P(state now | observations so far): (n_components,)."""
+        return np.exp(self._log_probabilities)
 
     def update(self, x: Any) -> Array:
         """Take one observation (n_features,), return the state probabilities (n_components,)."""
         row = self._emission.prepare(self._check(x))
-        k = len(self.probabilities)
+        k = len(self._log_probabilities)
         log_prob = np.empty((1, padded_width(k)))
         self._emission.log_prob(self._parameters.emission, row, log_prob)
-        predicted = self.predict()
-        with np.errstate(divide="ignore"):
-            joint = np.log(predicted) + log_prob[0, :k]
-        largest = joint.max()
-        if largest == -np.inf:
+        joint = self._log_predict() + log_prob[0, :k]
+        total = float(np.logaddexp.reduce(joint))
+        if total == -np.inf:
             raise ValueError(f"observation {self.n_steps} has probability zero under the model: the filter stays put")
-        weights = np.exp(joint - largest)
-        total = weights.sum()
-        self.probabilities = weights / total
-        self.log_likelihood += float(largest + np.log(total))
+        self._log_probabilities = joint - total
+        self.log_likelihood += total
         self.n_steps += 1
-        return self.probabilities.copy()
+        return self.probabilities
 
     def predict(self) -> Array:
         """State probabilities at the next step, before it is observed: (n_components,)."""
+        return np.exp(self._log_predict())
+
+    def _log_predict(self) -> Array:
+        # Logarithms: a state that one observation makes less likely than any double may be asked for by the next ones.
         if self.n_steps == 0:
-            return self._parameters.start.copy()
-        return self.probabilities @ self._parameters.transition
+            return self._log_probabilities
+        return np.logaddexp.reduce(self._log_probabilities[:, None] + _log(self._parameters.transition), axis=0)
+
+
+def _log(probabilities: Array) -> Array:
+    with np.errstate(divide="ignore"):
+        return np.log(probabilities)

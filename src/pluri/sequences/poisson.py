@@ -43,8 +43,9 @@ class PoissonEmission:
         if self.rates is not None:
             return PoissonParameters(self.rates)
         # The square root makes the variance of a count about the same everywhere.
-        centers = kmeans_centers(np.sqrt(filled(X)), n_components, rng) ** 2
-        return PoissonParameters(np.maximum(centers, 1e-2 * max(float(np.nanmean(X)), 1e-2)))
+        complete = filled(X)
+        centers = kmeans_centers(np.sqrt(complete), n_components, rng) ** 2
+        return PoissonParameters(np.maximum(centers, 1e-2 * max(float(complete.mean()), 1e-2)))
 
     def log_prob(self, parameters: PoissonParameters, X: Array, out: Array) -> None:
         k = len(parameters.rates)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 def summarize(model: Any, max_states: int = 20) -> str:
     """Title, how the fit went, and a table with a row for each state."""
     k = len(model.startprob_)
-    lines = [f"{type(model).__name__}: {k} states, {model.n_features_in_} features", ""]
+    lines = [f"{type(model).__name__}: {k} states, {model._n_features_of_parameters()} features", ""]
     lines += _fit_lines(model)
     stationary = model.get_stationary_distribution()
     occupancy = getattr(model, "state_occupancy_", None)

@@ -50,30 +50,29 @@ class Symbols:
 
     def _integers(self, values: NDArray[Any], column: int) -> Integers:
         missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
-        integers = np.where(missing, -1, values).astype(np.int64)
-        too_large = integers >= self.sizes[column]
-        if too_large.any():
-            if self.unseen == "error":
-                raise ValueError(
-                    f"symbols in column {column} must be below {self.sizes[column]}, the number the model knows, got "
-                    f"{integers.max()}; set unseen='missing' to treat others as missing"
-                )
-            integers[too_large] = -1
+        # Compared before the cast, which wraps around what an int64 cannot hold.
+        too_large = ~missing & (values >= self.sizes[column])
+        if too_large.any() and self.unseen == "error":
+            raise ValueError(
+                f"X must hold symbols below {self.sizes[column]} in column {column}, the number the model knows, got "
+                f"{values[too_large].max()}; set unseen='missing' to treat others as missing"
+            )
+        integers = np.where(missing | too_large, 0, values).astype(np.int64)
+        integers[missing | too_large] = -1
         return integers
 
     def _words(self, values: NDArray[Any], column: int) -> Integers:
         assert self.vocabulary is not None
         known = self.vocabulary[column]
         missing = missing_words(values)
-        texts = np.where(missing, known[0], values).astype(known.dtype if known.dtype.kind == "U" else str)
-        texts = values.astype(str) if not missing.any() else texts
+        texts = np.where(missing, known[0], values.astype(object)).astype(str)
         places = np.minimum(np.searchsorted(known, texts), len(known) - 1)
         found = known[places] == texts
         if self.unseen == "error" and not (found | missing).all():
-            word = texts[~(found | missing)][0]
+            word = str(texts[~(found | missing)][0])
             raise ValueError(
-                f"symbols in column {column} must have been seen in fit, got {word!r}; set unseen='missing' to treat "
-                "others as missing"
+                f"X must hold symbols that fit has seen in column {column}, got {word!r}; set unseen='missing' to "
+                "treat others as missing"
             )
         return np.where(found & ~missing, places, -1)
 
@@ -86,10 +85,13 @@ def is_text(X: NDArray[Any]) -> bool:
 
 
 def missing_words(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Where an array of words holds None or NaN."""
+    """Where an array of words holds None, NaN or one of pandas' missing values."""
     if values.dtype.kind != "O":
         return np.zeros(values.shape, dtype=bool)
-    flat = [value is None or (isinstance(value, float) and value != value) for value in values.ravel()]
+    flat = [
+        value is None or (isinstance(value, float) and value != value) or type(value).__name__ in ("NAType", "NaTType")
+        for value in values.ravel()
+    ]
     return np.array(flat, dtype=bool).reshape(values.shape)
 
 
@@ -108,7 +110,7 @@ def learn_vocabulary(X: NDArray[Any]) -> tuple[NDArray[Any], ...]:
 def check_symbols(X: NDArray[Any]) -> None:
     """Refuse numbers that are not non-negative integers (NaN is a missing value)."""
     values = X[~np.isnan(X)] if X.dtype.kind == "f" else X
-    if values.dtype.kind not in "iub" and not np.array_equal(values, np.floor(values)):
-        raise ValueError("X must hold symbols as integers or strings, got numbers that are not integers")
     if values.size and values.min() < 0:
         raise ValueError(f"X must hold symbols as non-negative integers, got {values.min()}: Negative values in data")
+    if values.dtype.kind not in "iub" and not np.array_equal(values, np.floor(values)):
+        raise ValueError("X must hold symbols as integers or strings, got numbers that are not integers")

@@ -1,0 +1,307 @@
+"""A hidden Markov model whose states are the classes: supervised and semi-supervised labelling of sequences.
+
+With all labels known, the fit is counting (`pluri.sequences.counting`). A diversity prior of strength alpha and an
+anchor of weight w at the smoothed counts A0 turn the transition matrix A into the maximiser of
+
+    sum_ij C_ij log A_ij  +  alpha log det K(A)  -  w ||A - A0||^2,
+
+where C are the counts themselves. Samples of unknown label take part through EM with the known states held fixed.
+
+References
+----------
+M. Qiao, W. Bian, R. Y. D. Xu and D. Tao, "Diversified hidden Markov models for sequential labeling", IEEE Transactions
+on Knowledge and Data Engineering 27, 2015.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from pluri.engine import Source
+from pluri.priors import Dirichlet, PseudoCountPrior, RowPrior
+from pluri.sequences.counting import LabelCounts, count_labels, emissions_of_labelled, labels_in_source
+from pluri.sequences.gaussian import GaussianHMM
+from pluri.sequences.hmm import HiddenMarkovModel
+from pluri.sequences.inputs import is_source
+from pluri.sequences.labels import Integers, encode_labels, find_unknown, join_labels
+from pluri.sequences.learning import ChainPrior, HMMParameters
+from pluri.validation import as_generator
+
+Array = NDArray[np.float64]
+
+
+class HMMClassifier(ClassifierMixin, BaseEstimator):
+    """Classifier of the samples of sequences: a hidden Markov model with one state for each class.
+
+    Parameters
+    ----------
+    hmm : hidden Markov model of `pluri.sequences`, default=None
+        The emission family, its priors, `diversity`, `algorithm` and so on; `GaussianHMM()` if None. Its
+        `n_components` and `n_init` are not used. An attribute set on it by hand, whose letter is not in its
+        `init_params`, takes the place of counting; letters that are not in its `params` are counted and then kept.
+    anchor : float, default=0.0
+        Weight of the squared distance of the transition matrix from `anchor_transmat_`.
+    pseudo_count : float, default=0.0
+        Added to the counts of starts and transitions. With an anchor, it smooths what the transition matrix is
+        anchored to, and not the matrix itself.
+    unknown : label, "auto" or None, default="auto"
+        The mark of a sample whose label is not known. "auto": -1 among numbers and "" among strings, unless fewer
+        than two classes would be left (so that labels -1 and 1 are two classes); None and NaN in an array of objects,
+        always. With None all labels are classes.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+        State i of the model is class ``classes_[i]``.
+    hmm_ : hidden Markov model
+        The fitted model.
+    anchor_transmat_ : array of shape (n_classes, n_classes)
+        Transition probabilities of the (smoothed) counts of labels alone.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from pluri.datasets import make_toy_hmm
+    >>> from pluri.sequences import GaussianHMM, HMMClassifier
+    >>> train, test = make_toy_hmm(random_state=0), make_toy_hmm(random_state=1)
+    >>> model = HMMClassifier(GaussianHMM(diversity=1.0), pseudo_count=0.5).fit(train.X, train.y, train.lengths)
+    >>> round(model.score(test.X, test.y, test.lengths), 3)
+    1.0
+    """
+
+    def __init__(
+        self,
+        hmm: HiddenMarkovModel | None = None,
+        *,
+        anchor: float = 0.0,
+        pseudo_count: float = 0.0,
+        unknown: Any = "auto",
+    ) -> None:
+        self.hmm = hmm
+        self.anchor = anchor
+        self.pseudo_count = pseudo_count
+        self.unknown = unknown
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self._template()).input_tags
+        return tags
+
+    def _template(self) -> HiddenMarkovModel:
+        hmm = GaussianHMM() if self.hmm is None else self.hmm
+        if not isinstance(hmm, HiddenMarkovModel):
+            raise TypeError(f"hmm must be a hidden Markov model of pluri.sequences, got {type(hmm).__name__}")
+        return hmm
+
+    def fit(
+        self, X: Any, y: Any = None, lengths: ArrayLike | None = None, *, sequence_weight: ArrayLike | None = None
+    ) -> Self:
+        """Learn from labelled sequences.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features), list of sequences, or `pluri.engine.Source`
+            A source holds lengths, weights and labels (0 .. n_classes - 1, -1 if unknown) itself.
+        y : array of shape (n_samples,), or list of sequences of labels
+            Numbers or strings; see `unknown` for samples without a label.
+        lengths : array of shape (n_sequences,), optional
+            Lengths of the sequences in X, which sum to n_samples; one sequence if None.
+        sequence_weight : array of shape (n_sequences,), optional
+            Weight of each sequence.
+
+        Returns
+        -------
+        self : object
+        """
+        for name in ("anchor", "pseudo_count"):
+            value = getattr(self, name)
+            if not (np.isreal(value) and np.isfinite(value) and value >= 0):
+                raise ValueError(f"{name} must be a non-negative number, got {value!r}")
+        template = self._template()
+        hmm = clone(template).set_params(n_components=1, n_init=1)
+        classes, source, n_samples = self._labelled_source(hmm, X, y, lengths, sequence_weight)
+        hmm.set_params(n_components=len(classes))
+        given = template._given()
+        for name, value in given.items():
+            setattr(hmm, name, value)
+
+        counts = count_labels(source, len(classes))
+        prior = self._counting_prior(hmm, counts)
+        if counts.unknown == 0:
+            _warn_never_left(counts, prior.transition, classes)
+        anchor, start = _count(hmm, source, counts, prior, given)
+        if self.anchor > 0:
+            own = hmm._chain_prior().transition
+            prior = dataclasses.replace(prior, transition=own, anchor=anchor, anchor_weight=float(self.anchor))
+        hmm._learn(source, prior, n_samples=n_samples, start=start)
+
+        self.classes_ = classes
+        self.hmm_ = hmm
+        self.anchor_transmat_ = anchor
+        self.n_features_in_ = hmm.n_features_in_
+        if hasattr(hmm, "feature_names_in_"):
+            self.feature_names_in_ = hmm.feature_names_in_
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return self
+
+    def _labelled_source(
+        self, hmm: HiddenMarkovModel, X: Any, y: Any, lengths: ArrayLike | None, weight: ArrayLike | None
+    ) -> tuple[NDArray[Any], Source, int | None]:
+        if is_source(X):
+            if y is not None:
+                raise ValueError("y must be None when X is a source of batches: it holds the labels")
+            source, _ = hmm._source(X, lengths, weight)
+            return labels_in_source(source), source, None
+        _, counts = hmm._sequences(X, lengths, fitting=True)
+        labels, label_lengths = join_labels(y)
+        _check_label_lengths(labels, label_lengths, counts)
+        classes, states = encode_labels(labels, self.unknown)
+        source, n_samples = hmm._source(X, lengths, weight, states)
+        return classes, source, n_samples
+
+    def _counting_prior(self, hmm: HiddenMarkovModel, counts: LabelCounts) -> ChainPrior:
+        """Priors of the model, with the pseudo-counts of the classifier."""
+        prior = hmm._chain_prior()
+        return dataclasses.replace(
+            prior,
+            start=_with_pseudo_count(prior.start, self.pseudo_count, counts.starts.shape),
+            transition=_with_pseudo_count(prior.transition, self.pseudo_count, counts.pairs.shape),
+        )
+
+    def predict(self, X: Any, lengths: ArrayLike | None = None) -> NDArray[Any]:
+        """Labels of the samples: the most probable path, or what else the model's `algorithm` says.
+
+        Returns
+        -------
+        labels : array of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        return np.asarray(self.classes_[self.hmm_.predict(X, lengths)])
+
+    def decode(
+        self, X: Any, lengths: ArrayLike | None = None, algorithm: str | None = None
+    ) -> tuple[float, NDArray[Any]]:
+        """Log probability and labels; see the model's `decode`.
+
+        Returns
+        -------
+        log_prob : float
+        labels : array of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        log_prob, states = self.hmm_.decode(X, lengths, algorithm)
+        return log_prob, np.asarray(self.classes_[states])
+
+    def predict_proba(self, X: Any, lengths: ArrayLike | None = None) -> Array:
+        """Posterior probability of each class at each step, given the whole sequence.
+
+        Returns
+        -------
+        probabilities : array of shape (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        return self.hmm_.predict_proba(X, lengths)
+
+    def score(
+        self, X: Any, y: Any, lengths: ArrayLike | None = None, *, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Accuracy: share of the samples of known label that `predict` gets right.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features), or list of sequences
+        y : array of shape (n_samples,), or list of sequences of labels
+        lengths : array of shape (n_sequences,), optional
+        sample_weight : array of shape (n_samples,), optional
+
+        Returns
+        -------
+        accuracy : float
+        """
+        predicted = self.predict(X, lengths)
+        labels, _ = join_labels(y)
+        if len(labels) != len(predicted):
+            raise ValueError(f"y must have one label for each of {len(predicted)} samples, got {len(labels)}")
+        missing, marked = find_unknown(labels, self.unknown)
+        known = ~missing & (~marked | np.isin(labels, self.classes_))
+        if not known.any():
+            raise ValueError("y must have at least one known label, got none")
+        weight = None if sample_weight is None else np.asarray(sample_weight)[known]
+        return float(np.average(labels[known] == predicted[known], weights=weight))
+
+
+def _check_label_lengths(labels: NDArray[Any], label_lengths: Integers | None, lengths: Integers) -> None:
+    if len(labels) != lengths.sum():
+        raise ValueError(
+            f"y must have one label for each of {lengths.sum()} samples, got {len(labels)}: inconsistent numbers of "
+            "samples"
+        )
+    if label_lengths is not None and len(label_lengths) == len(lengths):
+        wrong = np.flatnonzero(label_lengths != lengths)
+        if wrong.size:
+            n = wrong[0]
+            raise ValueError(f"y[{n}] must have as many labels as X[{n}] has samples ({lengths[n]}), got {label_lengths[n]}")
+
+
+def _with_pseudo_count(prior: RowPrior, pseudo_count: float, shape: tuple[int, ...]) -> RowPrior:
+    if pseudo_count == 0:
+        return prior
+    if not isinstance(prior, PseudoCountPrior):
+        raise ValueError(
+            f"pseudo_count must be 0 with a prior that is not made of pseudo-counts ({type(prior).__name__}), "
+            f"got {pseudo_count}"
+        )
+    return Dirichlet(1.0 + pseudo_count + prior.pseudo_counts(shape), floor=prior.floor)
+
+
+def _warn_never_left(counts: LabelCounts, prior: RowPrior, classes: NDArray[Any]) -> None:
+    shape = counts.pairs.shape
+    extra = prior.pseudo_counts(shape) if isinstance(prior, PseudoCountPrior) else np.zeros(shape)
+    empty = np.flatnonzero((counts.pairs + extra).sum(axis=1) <= 0)
+    if empty.size:
+        warnings.warn(
+            f"nothing ever follows the classes {classes[empty].tolist()}: their rows of the transition matrix are "
+            "uniform; a positive pseudo_count says so on purpose",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _count(
+    hmm: HiddenMarkovModel, source: Source, counts: LabelCounts, prior: ChainPrior, given: dict[str, Any]
+) -> tuple[Array, HMMParameters[Any]]:
+    """The transition matrix by counting, and the parameters that EM starts from."""
+    k = len(counts.starts)
+    counter = copy.copy(hmm)
+    counter.params = "st" + "".join(letter for letter, name in hmm._emission_attributes.items() if name not in given)
+    problem = counter._problem(prior, given)
+    uniform = np.full(k, 1.0 / k)
+    start, transition = problem.start, problem.transition
+    if start is None:
+        start = prior.start.maximize(counts.starts, uniform)
+    if transition is None:
+        transition = prior.transition.maximize(counts.pairs, np.tile(uniform, (k, 1)))
+    emission = emissions_of_labelled(problem.emission, source, counts, as_generator(hmm.random_state))
+    anchor = transition
+    if counts.unknown > 0:
+        # EM keeps a zero for ever, but a step that no labelled sequence makes may still be possible: as if each
+        # state had once been left for any other.
+        if "s" in hmm.params:
+            start = _mixed(start, counts.starts.sum(), uniform)
+        if "t" in hmm.params:
+            transition = _mixed(transition, counts.pairs.sum(axis=1, keepdims=True), uniform)
+    return anchor, HMMParameters(start, transition, emission, np.full(k, np.nan))
+
+
+def _mixed(rows: Array, total: Any, uniform: Array) -> Array:
+    return (total * rows + uniform) / (total + 1.0)
