@@ -141,7 +141,7 @@ def test_batches_are_shipped_once_for_many_sweeps_and_released_at_the_end(client
 
 
 def test_what_exceeds_the_memory_is_shipped_in_every_sweep(client):
-    source = CountingSource(12)
+    source = CountingSource(40)
     engine = DaskEngine(client, memory=5 * sys.getsizeof(Batch(np.zeros((100, 2)))))
     most = 0
     with engine.over(source) as sweep:
@@ -149,9 +149,9 @@ def test_what_exceeds_the_memory_is_shipped_in_every_sweep(client):
             for _ in sweep(lambda batch: batch.X[0, 0]):
                 held = [key for keys in client.has_what().values() for key in keys if key.startswith("Batch")]
                 most = max(most, len(set(held)))
-    assert source.n_read == 24
-    # Five that stay, at most two for each of the two threads on their way, and what is about to be forgotten.
-    assert most <= 5 + 4 + 3
+    assert source.n_read == 80
+    # Five that stay, two blocks of two for each of the two threads, and a block that is about to be forgotten.
+    assert most <= 5 + 3 * 4
 
 
 def test_the_function_is_shipped_once_for_each_sweep(client):
@@ -213,7 +213,7 @@ def kill(client, which):
         os.kill(pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("which", [slice(0, 1), slice(1, 2), slice(None)], ids=["first", "second", "all"])
+@pytest.mark.parametrize("which", [slice(0, 1), slice(None)], ids=["one", "all"])
 def test_a_killed_worker_changes_nothing(client, data, which):
     client.wait_for_workers(2)
     source = ArraySource(*data, batch_size=30)

@@ -11,7 +11,7 @@ import numbers
 import numpy as np
 from numpy.typing import NDArray
 
-DEFAULT_BATCH_SIZE = 8192
+DEFAULT_BATCH_SIZE = 16_384
 
 
 def cut_sequences(lengths: NDArray[np.int64], batch_size: int) -> NDArray[np.int64]:

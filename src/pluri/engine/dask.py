@@ -99,9 +99,13 @@ class DaskEngine(Engine):
         return f"DaskEngine(client={self.client!r})"
 
 
+def _import_distributed() -> Any:
+    return import_extra("distributed", "engine='dask'", extra="dask")
+
+
 @contextmanager
 def _connected(client: Any, n_jobs: int | None) -> Iterator[Any]:
-    distributed = import_extra("distributed", "engine='dask'", extra="dask")
+    distributed = _import_distributed()
     if client is None:
         try:
             client = distributed.default_client()
@@ -148,58 +152,84 @@ class _Reader:
 
 
 class _Shipment:
-    """The batches of one source on one cluster."""
+    """The batches of one source on one cluster.
+
+    They are shipped, submitted and collected by blocks, since every message to the cluster takes milliseconds; two
+    blocks are under way at a time.
+    """
 
     def __init__(self, client: Any, source: Source, memory: float) -> None:
         self.client = client
         self.source = source
         self.kept: dict[int, Any] = {}
         self._room = memory
+        self._distributed: Any = _import_distributed()
         self._n_batches: int | None = None
 
     def sweep(self, function: Callable[[Batch], S]) -> Iterator[S]:
-        """Map a function over the batches, with a bounded number of them under way."""
-        shipped_function = self._ship(Parcel(function))
-        window = 2 * max(1, sum(self.client.nthreads().values()))
+        """Map a function over the batches, in order."""
+        (shipped_function,) = self._ship([Parcel(function)])
+        block_size = 2 * max(1, sum(self.client.nthreads().values()))
         forwards, again = _Reader(self.source), _Reader(self.source)
         running: deque[_Task] = deque()
         try:
-            for index in itertools.count():
-                batch = self._on_cluster(index, forwards)
-                if batch is None:
-                    break
-                answer = self.client.submit(evaluate, shipped_function, batch, pure=False)
-                running.append(_Task(index, shipped_function, batch, answer))
-                if len(running) >= window:
-                    yield self._collect(running.popleft(), function, again)
-            while running:
-                yield self._collect(running.popleft(), function, again)
+            for start in itertools.count(step=block_size):
+                if shipped_function.status != "finished":
+                    (shipped_function,) = self._ship([Parcel(function)])
+                block = self._on_cluster(range(start, start + block_size), forwards)
+                for index, batch in block.items():
+                    answer = self.client.submit(evaluate, shipped_function, batch, pure=False)
+                    running.append(_Task(index, shipped_function, batch, answer))
+                at_end = len(block) < block_size
+                while len(running) > (0 if at_end else block_size):
+                    oldest = [running.popleft() for _ in range(min(block_size, len(running)))]
+                    yield from self._collect(oldest, function, again)
+                if at_end:
+                    return
         finally:
             for task in running:  # after an error: what nobody waits for is not worth computing
                 task.answer.release()
 
-    def _on_cluster(self, index: int, reader: _Reader) -> Any:
-        """Give the future of a batch, shipping it if it is not there; None after the last."""
-        if index in self.kept:
-            return self.kept[index]
-        item = None if index == self._n_batches else reader.read(index)
-        if item is None:
-            self._n_batches = index
-            return None
-        future = self._ship(item)
-        if sys.getsizeof(item) <= self._room:
-            self._room -= sys.getsizeof(item)
-            self.kept[index] = future
-        return future
+    def _on_cluster(self, indices: range, reader: _Reader) -> dict[int, Any]:
+        """Give the futures of a block of batches, shipping those that are not there; fewer at the end of the data."""
+        missing: dict[int, LazyBatch] = {}
+        for index in indices:
+            if index in self.kept and self.kept[index].status == "finished":
+                continue
+            item = None if index == self._n_batches else reader.read(index)
+            if item is None:
+                self._n_batches = index
+                indices = range(indices.start, index)
+                break
+            missing[index] = item
+        shipped = dict(zip(missing, self._ship(list(missing.values()))))
+        for index, future in shipped.items():
+            size = sys.getsizeof(missing[index])
+            if index in self.kept:
+                self.kept[index] = future
+            elif size <= self._room:
+                self.kept[index] = future
+                self._room -= size
+        return {index: shipped[index] if index in shipped else self.kept[index] for index in indices}
 
-    def _collect(self, task: _Task, function: Callable[[Batch], S], reader: _Reader) -> S:
+    def _collect(self, tasks: list[_Task], function: Callable[[Batch], S], reader: _Reader) -> Iterator[S]:
+        """Wait for the answers of a block."""
+        answers = [task.answer for task in tasks]
+        try:
+            self._distributed.wait(answers, timeout=PATIENCE)
+            parcels = self.client.gather(answers)
+        except Exception:  # whichever task it was, it comes up again when each is asked by itself
+            for task in tasks:
+                yield self._collect_one(task, function, reader)
+        else:
+            yield from (parcel.content for parcel in parcels)
+
+    def _collect_one(self, task: _Task, function: Callable[[Batch], S], reader: _Reader) -> S:
         """Wait for an answer; start again from the source when a dead worker took the inputs with it."""
-        from distributed import KilledWorker
-
         while True:
             try:
                 return task.answer.result(timeout=PATIENCE).content
-            except KilledWorker as error:
+            except self._distributed.KilledWorker as error:
                 raise _gave_up(task) from error
             except (CancelledError, TimeoutError):
                 if task.answer.status == "error":  # the function itself raised one of these
@@ -216,19 +246,18 @@ class _Shipment:
         if item is None:
             raise RuntimeError(f"source must give the same batches in every pass, got no batch {task.index} this time")
         task.attempts += 1
-        task.function = self._ship(Parcel(function))
-        task.batch = self._ship(item)
+        task.function, task.batch = self._ship([Parcel(function), item])
         if task.index in self.kept:
             self.kept[task.index] = task.batch
         task.answer = self.client.submit(evaluate, task.function, task.batch, pure=False)
 
-    def _ship(self, thing: Any) -> Any:
-        """Send something to the workers, trying again if one dies while it receives."""
+    def _ship(self, things: list[Any]) -> list[Any]:
+        """Send things to the workers, trying again if one dies while it receives."""
         for attempt in itertools.count(1):
             try:
                 # With hashing, equal batches would share a key and what is lost could not be told apart. Broadcasting
                 # would never return if a worker died meanwhile (distributed 2026.8); workers copy from each other.
-                return self.client.scatter([thing], hash=False)[0]
+                return self.client.scatter(things, hash=False) if things else []
             except (OSError, TimeoutError, KeyError):  # KeyError: the scheduler looks for a worker that has gone
                 if attempt == MAX_ATTEMPTS:
                     raise

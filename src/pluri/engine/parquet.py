@@ -1,7 +1,7 @@
 """Parquet files as a source: scanned in order, a sequence that spans chunks or files put together again.
 
-The files are read with pyarrow a chunk at a time; memory holds about ``batch_size`` rows, the longest sequence, and on
-the first pass one identifier per sequence.
+The files are read with pyarrow a chunk at a time: memory holds about ``batch_size`` rows, the longest sequence, the
+pages that are being decoded, and on the first pass one identifier per sequence.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from pluri.engine.batches import Batch, LazyBatch
 from pluri.engine.cutting import DEFAULT_BATCH_SIZE, check_batch_size, cut_sequences
 from pluri.engine.extras import import_extra
 
+_BUFFER_SIZE = 2**16  # bytes of each column that are read at a time
+
 PathLike = str | os.PathLike[str]
 
 
@@ -27,13 +29,13 @@ class ParquetSource:
     ----------
     data : path, list of paths or pyarrow.dataset.Dataset
         A file, a folder (its files in order of their names), several files, or a dataset that pyarrow has opened
-        (filtered, or on remote storage).
+        (filtered, partitioned, on remote storage); reading that takes memory for some row groups as well.
     columns : list of str
         The numeric columns that become the features, in this order. Nulls become NaN.
     sequence : str, optional
         Column that identifies the sequence of each row: consecutive rows with the same value are one sequence, and
         a value may not come back after another one. None: the rows are independent.
-    batch_size : int, default=8192
+    batch_size : int, default=16384
         A batch holds at most so many samples, except that a longer sequence has a batch of its own.
     label : str, optional
         Integer column with known states; nulls become -1, unknown.
@@ -64,14 +66,14 @@ class ParquetSource:
         label: str | None = None,
         dtype: DTypeLike = np.float64,
     ) -> None:
-        self._dataset = _open(data)
+        self._dataset, self._from_paths = _open(data)
         self._columns = [columns] if isinstance(columns, str) else list(columns)
         self._sequence = sequence
         self._label = label
         self._dtype: np.dtype[Any] = np.dtype(dtype)
         self._batch_size = check_batch_size(batch_size)
         self._identifiers_checked = False
-        self._check_schema()
+        self._check_schema(self._dataset.schema)
 
     @property
     def n_features(self) -> int:
@@ -104,40 +106,40 @@ class ParquetSource:
         self._identifiers_checked = True
 
     def _chunks(self) -> Iterator[Any]:
-        import pyarrow.dataset as arrow
+        """Record batches of the files, in order."""
+        wanted = list(dict.fromkeys([*self._columns, *filter(None, (self._sequence, self._label))]))
+        if not self._from_paths:
+            # A scanner holds some row groups: fewest without threads, which read ahead as far as they can.
+            yield from self._dataset.scanner(
+                columns=wanted, batch_size=self._batch_size, batch_readahead=1, fragment_readahead=1, use_threads=False
+            ).to_batches()
+            return
+        import pyarrow.parquet as parquet
 
-        wanted = dict.fromkeys([*self._columns, *filter(None, (self._sequence, self._label))])
-        # By default pyarrow reads ahead so far that it holds a file of many row groups whole.
-        thrifty = None
-        if isinstance(getattr(self._dataset, "format", None), arrow.ParquetFileFormat):
-            thrifty = arrow.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
-        return self._dataset.scanner(
-            columns=list(wanted),
-            batch_size=self._batch_size,
-            batch_readahead=1,
-            fragment_readahead=1,
-            use_threads=False,
-            fragment_scan_options=thrifty,
-        ).to_batches()
+        for path in self._dataset.files:
+            with (
+                self._dataset.filesystem.open_input_file(path) as stream,
+                parquet.ParquetFile(stream, buffer_size=_BUFFER_SIZE, pre_buffer=False) as file,
+            ):
+                self._check_schema(file.schema_arrow)
+                yield from file.iter_batches(self._batch_size, columns=wanted, use_threads=False)
 
-    def _check_schema(self) -> None:
+    def _check_schema(self, schema: Any) -> None:
         import pyarrow.types as kinds
 
-        schema = self._dataset.schema
         if not self._columns:
             raise ValueError("columns must name at least one column, got none")
-        for argument, name in [
-            *(("columns", name) for name in self._columns),
-            *(("sequence", name) for name in [self._sequence] if name is not None),
-            *(("label", name) for name in [self._label] if name is not None),
-        ]:
+        roles = [("columns", name) for name in self._columns]
+        roles += [(role, name) for role, name in (("sequence", self._sequence), ("label", self._label)) if name]
+        for role, name in roles:
             if name not in schema.names:
-                raise ValueError(f"{argument} must name columns of the files ({', '.join(schema.names)}), got {name!r}")
+                present = ", ".join(schema.names)
+                raise ValueError(f"{role} must name columns that every file has, got {name!r} for a file of {present}")
             kind = schema.field(name).type
             numeric = kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)
-            if argument == "columns" and not (numeric or kinds.is_decimal(kind)):
+            if role == "columns" and not (numeric or kinds.is_decimal(kind)):
                 raise ValueError(f"columns must be numeric, got {name!r} of type {kind}")
-            if argument == "label" and not kinds.is_integer(kind):
+            if role == "label" and not kinds.is_integer(kind):
                 raise ValueError(f"label must name an integer column, got {name!r} of type {kind}")
 
 
@@ -186,14 +188,14 @@ class _Stitching:
         yield from batches
 
 
-def _open(data: Any) -> Any:
+def _open(data: Any) -> tuple[Any, bool]:
+    """Open the data, and tell whether they were given as paths."""
     arrow = import_extra("pyarrow.dataset", "ParquetSource", extra="dask")
     if isinstance(data, arrow.Dataset):
-        return data
+        return data, False
     if isinstance(data, str | os.PathLike):
-        # A folder may be partitioned as key=value/...; pyarrow sorts the files it finds by name.
-        return arrow.dataset(os.fspath(data), format="parquet", partitioning="hive")
-    return arrow.dataset([os.fspath(path) for path in data], format="parquet")
+        return arrow.dataset(os.fspath(data), format="parquet"), True  # pyarrow sorts the files of a folder by name
+    return arrow.dataset([os.fspath(path) for path in data], format="parquet"), True
 
 
 def _runs(column: Any, name: str) -> tuple[NDArray[np.int64], list[Any]]:

@@ -34,7 +34,7 @@ class ArraySource:
         Weight of each sequence, or of each row when ``lengths`` is None.
     labels : int array of shape (n_samples,), optional
         Known states, -1 where unknown.
-    batch_size : int, default=8192
+    batch_size : int, default=16384
         A batch holds at most so many samples, except that a longer sequence has a batch of its own.
 
     Examples
@@ -138,7 +138,7 @@ class IterableSource:
     group : bool, default=True
         Whether to join arrays and tuples that follow each other into batches of at most ``batch_size`` samples, by
         the rule of `ArraySource`. A `Batch` always stays as it is.
-    batch_size : int, default=8192
+    batch_size : int, default=16384
         Number of samples up to which to group.
 
     Examples

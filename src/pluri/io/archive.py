@@ -7,7 +7,7 @@ import io
 import os
 import uuid
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from pluri.io.portable import pack, restore
 from pluri.io.trusted import object_names, type_name
 
 
-def save(model: Any, path: PathLike, *, trusted: Sequence[type] = ()) -> None:
+def save(model: Any, path: PathLike, *, notes: Mapping[str, Any] | None = None, trusted: Sequence[type] = ()) -> None:
     """Save a model in a file that can be loaded without running code.
 
     Stored are all parameters, fitted attributes and the versions of the packages involved. Not stored is what belongs
@@ -41,6 +41,8 @@ def save(model: Any, path: PathLike, *, trusted: Sequence[type] = ()) -> None:
         A model of pluri, fitted or not, or a scikit-learn ``Pipeline`` that ends in one.
     path : path
         File to write, by custom with the suffix ``.skops``; its folder must exist.
+    notes : dict, optional
+        Anything JSON can hold that is to be remembered with the model; see :func:`read_info`.
     trusted : list of classes, optional
         Classes of your own that the model holds, such as a prior; `load` needs them too.
 
@@ -68,16 +70,17 @@ def save(model: Any, path: PathLike, *, trusted: Sequence[type] = ()) -> None:
     name = type_name(type(model))
     if name not in objects:
         raise ValueError(f"model must be a model of pluri or a pipeline of them, got {name}")
-    _write(target, _archive(pack(model, objects), name, objects))
+    header = to_json(describe(name, notes))
+    _write(target, _archive(pack(model, objects), name, header, objects))
 
 
-def _archive(packed: Any, name: str, objects: frozenset[str]) -> memoryview:
+def _archive(packed: Any, name: str, header: str, objects: frozenset[str]) -> memoryview:
     import skops.io
 
     try:
         data = io.BytesIO(skops.io.dumps(packed))
         with zipfile.ZipFile(data, "a") as archive:
-            archive.writestr(MEMBER, to_json(describe(name)))
+            archive.writestr(MEMBER, header)
             audit(archive, objects)  # by the list of `load`, so that no file is written that could not be read
     except Exception as error:
         raise ValueError(f"model must hold only what can be loaded again, got {name} with {error}") from error

@@ -8,9 +8,11 @@ import os
 import re
 import warnings
 import zipfile
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 MEMBER = "pluri.json"
 FORMAT = 1
@@ -33,12 +35,15 @@ class ModelInfo:
         Module and name of the model's class.
     versions : dict of str to str
         Versions of the packages that saved it: pluri, numpy, scikit-learn, skops.
+    notes : dict
+        What the caller of :func:`save` wished to remember, such as the names of columns.
     format : int
         Number of the file format.
     """
 
     class_name: str
     versions: dict[str, str]
+    notes: dict[str, Any] = field(default_factory=dict)
     format: int = FORMAT
 
 
@@ -54,14 +59,18 @@ def installed(package: str) -> str:
         return "unknown"
 
 
-def describe(class_name: str) -> ModelInfo:
+def describe(class_name: str, notes: Mapping[str, Any] | None = None) -> ModelInfo:
     """The header that a file written now would have."""
-    return ModelInfo(class_name, {package: installed(package) for package in PACKAGES})
+    return ModelInfo(class_name, {package: installed(package) for package in PACKAGES}, dict(notes or {}))
 
 
 def to_json(info: ModelInfo) -> str:
     """Text of the archive's member."""
-    return json.dumps({"format": info.format, "class": info.class_name, "versions": info.versions}, indent=2)
+    fields = {"format": info.format, "class": info.class_name, "versions": info.versions, "notes": info.notes}
+    try:
+        return json.dumps(fields, indent=2, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"notes must be what JSON can hold, got {info.notes!r}") from error
 
 
 def open_archive(data: bytes) -> zipfile.ZipFile:
@@ -85,7 +94,7 @@ def parse(archive: zipfile.ZipFile) -> ModelInfo:
     """Header of an archive, or `NotAModel`."""
     try:
         given = json.loads(archive.read(MEMBER))
-        info = ModelInfo(given["class"], dict(given["versions"]), given["format"])
+        info = ModelInfo(given["class"], dict(given["versions"]), dict(given["notes"]), given["format"])
         texts = [info.class_name, *info.versions, *info.versions.values()]
         if type(info.format) is not int or not all(isinstance(text, str) for text in texts):
             raise TypeError("header fields of the wrong type")

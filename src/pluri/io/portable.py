@@ -24,6 +24,8 @@ State = dict[str, Any]
 
 #: Attributes that are not part of the model.
 LEFT_OUT = ("_skl_callbacks", "_skl_callbacks_to_teardown", "_callback_fit_ctx", "_metadata_request")
+#: Attributes that may hold an object of the user's own class, which steered the fit and is not needed afterwards.
+MONITORS = ("monitor_", "_monitor")
 #: Parameters that name places on one machine.
 PLACES = ("checkpoint", "memory")
 #: Deep enough for any model in a search in a pipeline, shallow enough to stop at a cycle.
@@ -69,9 +71,9 @@ def _is_scalar(value: Any) -> bool:
 
 def _pack_object(value: Any, objects: frozenset[str], name: str, depth: int) -> Any:
     state = {key: item for key, item in vars(value).items() if key not in LEFT_OUT}
-    monitor = state.get("monitor_")
-    if monitor is not None and type_name(type(monitor)) not in objects:
-        del state["monitor_"]
+    for key in MONITORS:
+        if key in state and type_name(type(state[key])) not in objects:
+            del state[key]
     _forget_machine(state)
     if type_name(type(value)) in CODECS:
         state = CODECS[type_name(type(value))][0](state)

@@ -12,6 +12,7 @@ MODELS = frozenset(
     {
         "pluri.sequences.bernoulli.BernoulliHMM",
         "pluri.sequences.categorical.CategoricalHMM",
+        "pluri.sequences.classifier.HMMClassifier",
         "pluri.sequences.gaussian.GaussianHMM",
         "pluri.sequences.gmm.GMMHMM",
         "pluri.sequences.multinomial.MultinomialHMM",

@@ -1,4 +1,4 @@
-# mypy: allow-untyped-defs, allow-untyped-calls
+# mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code=call-arg
 """The compiled sweep of the collapsed Gibbs sampler: one new state for every step of every sequence.
 
 With all counts taken without x_t, l = x_{t-1} and r = x_{t+1}, the new state s is drawn in proportion to
@@ -15,43 +15,7 @@ from __future__ import annotations
 from pluri.engine.compiled import compiled
 
 
-@compiled(inline="always")
-def _change(
-    amount,
-    state,
-    left,
-    right,
-    t,
-    codes,
-    sizes,
-    transition_weight,
-    emission_weight,
-    transition,
-    transposed,
-    departures,
-    emission,
-    emitted,
-    inverse_departures,
-    inverse_emitted,
-):
-    """Add `amount` (1 or -1) of step t in `state` to the counts, and renew the reciprocals that depend on them."""
-    k = transition.shape[1]
-    transition[left, state] += amount
-    transposed[state, left] += amount
-    if right >= 0:
-        transition[state, right] += amount
-        transposed[right, state] += amount
-        departures[state] += amount
-        inverse_departures[state] = 1.0 / (departures[state] + k * transition_weight)
-    for f in range(codes.shape[1]):
-        code = codes[t, f]
-        if code >= 0:
-            emission[code, state] += amount
-            emitted[f, state] += amount
-            inverse_emitted[f, state] = 1.0 / (emitted[f, state] + sizes[f] * emission_weight)
-
-
-@compiled()
+@compiled(reorder=True)
 def resample_states(
     codes,
     offsets,
@@ -73,10 +37,12 @@ def resample_states(
     number of symbols of each column; `concentration` is (c, a, b); `uniforms` (n_samples,); `work` (n_columns + 2, k).
     The other counts are `transition` (k + 1, k), whose last row has the starts, its transpose, `departures` (k,) and
     `emitted` (n_columns, k). Counts are whole numbers held as doubles, so that nothing drifts.
+
+    The changes of the counts are written out twice: a compiled function that took all these arrays would spend
+    five times as long on their reference counts as on the work.
     """
     k = departures.shape[0]
     n_columns = codes.shape[1]
-    start_weight = concentration[0]
     transition_weight = concentration[1]
     emission_weight = concentration[2]
     weights = work[0]
@@ -92,50 +58,69 @@ def resample_states(
         for t in range(begin, end):
             left = states[t - 1] if t > begin else k
             right = states[t + 1] if t + 1 < end else -1
-            # fmt: off
-            _change(-1.0, states[t], left, right, t, codes, sizes, transition_weight, emission_weight, transition,
-                    transposed, departures, emission, emitted, inverse_departures, inverse_emitted)
-            # fmt: on
-            into = transition_weight if t > begin else start_weight
+
+            state = states[t]
+            transition[left, state] -= 1.0
+            transposed[state, left] -= 1.0
+            if right >= 0:
+                transition[state, right] -= 1.0
+                transposed[right, state] -= 1.0
+                departures[state] -= 1.0
+                inverse_departures[state] = 1.0 / (departures[state] + k * transition_weight)
+            for f in range(n_columns):
+                code = codes[t, f]
+                if code >= 0:
+                    emission[code, state] -= 1.0
+                    emitted[f, state] -= 1.0
+                    inverse_emitted[f, state] = 1.0 / (emitted[f, state] + sizes[f] * emission_weight)
+
+            arrival_weight = transition_weight if t > begin else concentration[0]
             for s in range(k):
-                weights[s] = 1.0
-            for f in range(1, n_columns):
+                weights[s] = transition[left, s] + arrival_weight
+            if right >= 0:
+                for s in range(k):
+                    weights[s] *= (transposed[right, s] + transition_weight) * inverse_departures[s]
+                if left == right:
+                    once = transition[left, left] + transition_weight
+                    weights[left] *= (once + 1.0) / once
+            for f in range(n_columns):
                 code = codes[t, f]
                 if code >= 0:
                     for s in range(k):
                         weights[s] *= (emission[code, s] + emission_weight) * inverse_emitted[f, s]
-            if left == right:
-                once = transition[left, left] + transition_weight
-                weights[left] *= (once + 1.0) / once
-            code = codes[t, 0]
-            # The running sum in the same loop keeps it from being vectorised, on purpose: the counts have just been
-            # written one by one, and a vector load would wait for those stores (five times slower, all in all).
-            cumulative = 0.0
-            if code >= 0 and right >= 0 and inverse_temperature == 1.0:
+                if f % 16 == 15:  # many columns: stay clear of underflow
+                    largest = 0.0
+                    for s in range(k):
+                        largest = max(largest, weights[s])
+                    for s in range(k):
+                        weights[s] /= largest
+            if inverse_temperature != 1.0:
+                largest = 0.0
                 for s in range(k):
-                    cumulative += (
-                        weights[s]
-                        * ((transition[left, s] + into) * (transposed[right, s] + transition_weight))
-                        * ((emission[code, s] + emission_weight) * (inverse_departures[s] * inverse_emitted[0, s]))
-                    )
-                    weights[s] = cumulative
-            else:
+                    largest = max(largest, weights[s])
                 for s in range(k):
-                    weight = weights[s] * (transition[left, s] + into)
-                    if right >= 0:
-                        weight *= (transposed[right, s] + transition_weight) * inverse_departures[s]
-                    if code >= 0:
-                        weight *= (emission[code, s] + emission_weight) * inverse_emitted[0, s]
-                    if inverse_temperature != 1.0:
-                        weight = weight**inverse_temperature
-                    cumulative += weight
-                    weights[s] = cumulative
-            threshold = uniforms[t] * cumulative
-            new = 0
-            while weights[new] <= threshold and new < k - 1:
-                new += 1
-            states[t] = new
-            # fmt: off
-            _change(1.0, new, left, right, t, codes, sizes, transition_weight, emission_weight, transition,
-                    transposed, departures, emission, emitted, inverse_departures, inverse_emitted)
-            # fmt: on
+                    weights[s] = (weights[s] / largest) ** inverse_temperature
+            total = 0.0
+            for s in range(k):
+                total += weights[s]
+            threshold = uniforms[t] * total
+            state = 0
+            cumulative = weights[0]
+            while cumulative <= threshold and state < k - 1:
+                state += 1
+                cumulative += weights[state]
+
+            states[t] = state
+            transition[left, state] += 1.0
+            transposed[state, left] += 1.0
+            if right >= 0:
+                transition[state, right] += 1.0
+                transposed[right, state] += 1.0
+                departures[state] += 1.0
+                inverse_departures[state] = 1.0 / (departures[state] + k * transition_weight)
+            for f in range(n_columns):
+                code = codes[t, f]
+                if code >= 0:
+                    emission[code, state] += 1.0
+                    emitted[f, state] += 1.0
+                    inverse_emitted[f, state] = 1.0 / (emitted[f, state] + sizes[f] * emission_weight)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.sequences.hmm import HiddenMarkovModel, Prior
+from pluri.sequences.inputs import check_width
 from pluri.sequences.starting_values import filled, kmeans_centers
 from pluri.sequences.weighted_sums import WeightedSums, split_missing, weighted_sums
 
@@ -49,6 +50,7 @@ class BernoulliEmission:
 
     def log_prob(self, parameters: BernoulliParameters, X: Array, out: Array) -> None:
         k = len(parameters.probs)
+        check_width(X, parameters.probs.shape[1])
         log_one, log_zero = np.log(parameters.probs), np.log1p(-parameters.probs)
         values, observed = split_missing(X)
         out[:, k:] = -np.inf

@@ -7,6 +7,7 @@ naive Bayes): a word, its suffix and whether it has a capital, say.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Self
 
@@ -19,6 +20,7 @@ from pluri.sequences import _count_kernels as kernels
 from pluri.sequences.hmm import HiddenMarkovModel, Prior, check_distributions
 from pluri.sequences.inputs import is_sequence_list, is_source
 from pluri.sequences.learning import softmax
+from pluri.sequences.padding import padded_width
 from pluri.sequences.symbols import Symbols, check_symbols, is_text, learn_vocabulary
 
 Array = NDArray[np.float64]
@@ -33,10 +35,19 @@ class CategoricalParameters:
 
     table: Array
 
+    @cached_property
+    def log_table(self) -> Array:
+        """Logarithms, padded with -inf to the kernels' width: computed once for all batches of a sweep."""
+        k = self.table.shape[1]
+        padded = np.full((len(self.table), padded_width(k)), -np.inf)
+        with np.errstate(divide="ignore"):
+            np.log(self.table, out=padded[:, :k])
+        return padded
+
 
 @dataclass(frozen=True)
 class CategoricalStatistics(Statistics):
-    """counts (V_total, k): expected number of times each state emitted each symbol."""
+    """counts (V_total, padded width): expected number of times each state emitted each symbol."""
 
     counts: Array
 
@@ -67,16 +78,12 @@ class CategoricalEmission:
         return CategoricalParameters(table)
 
     def log_prob(self, parameters: CategoricalParameters, X: Integers, out: Array) -> None:
-        k = parameters.table.shape[1]
-        table = np.full((len(parameters.table), out.shape[1]), -np.inf)
-        with np.errstate(divide="ignore"):
-            np.log(parameters.table, out=table[:, :k])
-        kernels.look_up(X, table, out)
+        kernels.look_up(X, parameters.log_table, out)
 
     def accumulate(self, parameters: CategoricalParameters, X: Integers, posterior: Array) -> CategoricalStatistics:
         counts = np.zeros((len(parameters.table), posterior.shape[1]))
         kernels.scatter(X, posterior, counts)
-        return CategoricalStatistics(counts[:, : parameters.table.shape[1]])
+        return CategoricalStatistics(counts)
 
     def maximize(self, stats: CategoricalStatistics, parameters: CategoricalParameters) -> CategoricalParameters:
         if not self.update:
@@ -85,7 +92,7 @@ class CategoricalEmission:
         for rows in self._columns():
             old = parameters.table[rows].T
             support = None if (old > 0).all() else old > 0
-            counts = stats.counts[rows].T
+            counts = stats.counts[rows, : len(old)].T
             table[rows] = self.prior.maximize(counts if support is None else counts * support, old, support=support).T
         return CategoricalParameters(table)
 

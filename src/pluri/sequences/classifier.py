@@ -27,8 +27,16 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.engine import Source
-from pluri.priors import Dirichlet, PseudoCountPrior, RowPrior
-from pluri.sequences.counting import LabelCounts, count_labels, emissions_of_labelled, labels_in_source
+from pluri.priors import PseudoCountPrior, RowPrior
+from pluri.sequences.counting import (
+    LabelCounts,
+    count_labels,
+    counted_chain,
+    emissions_of_labelled,
+    labels_in_source,
+    with_one_more,
+    with_pseudo_count,
+)
 from pluri.sequences.gaussian import GaussianHMM
 from pluri.sequences.hmm import HiddenMarkovModel
 from pluri.sequences.inputs import is_source
@@ -38,6 +46,9 @@ from pluri.validation import as_generator
 
 Array = NDArray[np.float64]
 
+#: Pseudo-count that keeps an anchored probability off zero, where EM would hold it for ever.
+BARRIER = 1e-9
+
 
 class HMMClassifier(ClassifierMixin, BaseEstimator):
     """Classifier of the samples of sequences: a hidden Markov model with one state for each class.
@@ -45,14 +56,15 @@ class HMMClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     hmm : hidden Markov model of `pluri.sequences`, default=None
-        The emission family, its priors, `diversity`, `algorithm` and so on; `GaussianHMM()` if None. Its
-        `n_components` and `n_init` are not used. An attribute set on it by hand, whose letter is not in its
-        `init_params`, takes the place of counting; letters that are not in its `params` are counted and then kept.
+        The emission family, its priors, `diversity`, `algorithm` and so on. Its `n_components` and `n_init` are not
+        used. An attribute set on it by hand, whose letter is not in its `init_params`, takes the place of counting;
+        letters that are not in its `params` are counted and then kept. None is ``GaussianHMM(algorithm="map")``, which
+        predicts the class of the highest probability; the best path ("viterbi") may pass through others.
     anchor : float, default=0.0
         Weight of the squared distance of the transition matrix from `anchor_transmat_`.
     pseudo_count : float, default=0.0
-        Added to the counts of starts and transitions. With an anchor, it smooths what the transition matrix is
-        anchored to, and not the matrix itself.
+        Added to the counts of starts and transitions; with 0, what was never seen in `fit` is impossible. With an
+        anchor, it smooths what the transition matrix is anchored to, and not the matrix itself.
     unknown : label, "auto" or None, default="auto"
         The mark of a sample whose label is not known. "auto": -1 among numbers and "" among strings, unless fewer
         than two classes would be left (so that labels -1 and 1 are two classes); None and NaN in an array of objects,
@@ -97,7 +109,7 @@ class HMMClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
     def _template(self) -> HiddenMarkovModel:
-        hmm = GaussianHMM() if self.hmm is None else self.hmm
+        hmm = GaussianHMM(algorithm="map") if self.hmm is None else self.hmm
         if not isinstance(hmm, HiddenMarkovModel):
             raise TypeError(f"hmm must be a hidden Markov model of pluri.sequences, got {type(hmm).__name__}")
         return hmm
@@ -131,16 +143,17 @@ class HMMClassifier(ClassifierMixin, BaseEstimator):
         classes, source, n_samples = self._labelled_source(hmm, X, y, lengths, sequence_weight)
         hmm.set_params(n_components=len(classes))
         given = template._given()
-        for name, value in given.items():
-            setattr(hmm, name, value)
+        for name in given:
+            stored = name if name in vars(template) else f"_{name}"  # a property reads other shapes than it takes
+            setattr(hmm, stored, vars(template)[stored])
 
         counts = count_labels(source, len(classes))
         prior = self._counting_prior(hmm, counts)
         if counts.unknown == 0:
             _warn_never_left(counts, prior.transition, classes)
-        anchor, start = _count(hmm, source, counts, prior, given)
+        anchor, start = _starting_values(hmm, source, counts, prior, given)
         if self.anchor > 0:
-            own = hmm._chain_prior().transition
+            own = with_pseudo_count(hmm._chain_prior().transition, BARRIER, anchor.shape)
             prior = dataclasses.replace(prior, transition=own, anchor=anchor, anchor_weight=float(self.anchor))
         hmm._learn(source, prior, n_samples=n_samples, start=start)
 
@@ -174,8 +187,8 @@ class HMMClassifier(ClassifierMixin, BaseEstimator):
         prior = hmm._chain_prior()
         return dataclasses.replace(
             prior,
-            start=_with_pseudo_count(prior.start, self.pseudo_count, counts.starts.shape),
-            transition=_with_pseudo_count(prior.transition, self.pseudo_count, counts.pairs.shape),
+            start=with_pseudo_count(prior.start, self.pseudo_count, counts.starts.shape),
+            transition=with_pseudo_count(prior.transition, self.pseudo_count, counts.pairs.shape),
         )
 
     def predict(self, X: Any, lengths: ArrayLike | None = None) -> NDArray[Any]:
@@ -233,7 +246,8 @@ class HMMClassifier(ClassifierMixin, BaseEstimator):
         if len(labels) != len(predicted):
             raise ValueError(f"y must have one label for each of {len(predicted)} samples, got {len(labels)}")
         missing, marked = find_unknown(labels, self.unknown)
-        known = ~missing & (~marked | np.isin(labels, self.classes_))
+        known = ~(missing | marked)
+        known[marked] = np.isin(labels[marked], self.classes_)
         if not known.any():
             raise ValueError("y must have at least one known label, got none")
         weight = None if sample_weight is None else np.asarray(sample_weight)[known]
@@ -250,18 +264,9 @@ def _check_label_lengths(labels: NDArray[Any], label_lengths: Integers | None, l
         wrong = np.flatnonzero(label_lengths != lengths)
         if wrong.size:
             n = wrong[0]
-            raise ValueError(f"y[{n}] must have as many labels as X[{n}] has samples ({lengths[n]}), got {label_lengths[n]}")
-
-
-def _with_pseudo_count(prior: RowPrior, pseudo_count: float, shape: tuple[int, ...]) -> RowPrior:
-    if pseudo_count == 0:
-        return prior
-    if not isinstance(prior, PseudoCountPrior):
-        raise ValueError(
-            f"pseudo_count must be 0 with a prior that is not made of pseudo-counts ({type(prior).__name__}), "
-            f"got {pseudo_count}"
-        )
-    return Dirichlet(1.0 + pseudo_count + prior.pseudo_counts(shape), floor=prior.floor)
+            raise ValueError(
+                f"y[{n}] must have as many labels as X[{n}] has samples ({lengths[n]}), got {label_lengths[n]}"
+            )
 
 
 def _warn_never_left(counts: LabelCounts, prior: RowPrior, classes: NDArray[Any]) -> None:
@@ -277,31 +282,19 @@ def _warn_never_left(counts: LabelCounts, prior: RowPrior, classes: NDArray[Any]
         )
 
 
-def _count(
+def _starting_values(
     hmm: HiddenMarkovModel, source: Source, counts: LabelCounts, prior: ChainPrior, given: dict[str, Any]
 ) -> tuple[Array, HMMParameters[Any]]:
     """The transition matrix by counting, and the parameters that EM starts from."""
-    k = len(counts.starts)
     counter = copy.copy(hmm)
     counter.params = "st" + "".join(letter for letter, name in hmm._emission_attributes.items() if name not in given)
     problem = counter._problem(prior, given)
-    uniform = np.full(k, 1.0 / k)
-    start, transition = problem.start, problem.transition
-    if start is None:
-        start = prior.start.maximize(counts.starts, uniform)
-    if transition is None:
-        transition = prior.transition.maximize(counts.pairs, np.tile(uniform, (k, 1)))
     emission = emissions_of_labelled(problem.emission, source, counts, as_generator(hmm.random_state))
-    anchor = transition
-    if counts.unknown > 0:
-        # EM keeps a zero for ever, but a step that no labelled sequence makes may still be possible: as if each
-        # state had once been left for any other.
-        if "s" in hmm.params:
-            start = _mixed(start, counts.starts.sum(), uniform)
-        if "t" in hmm.params:
-            transition = _mixed(transition, counts.pairs.sum(axis=1, keepdims=True), uniform)
-    return anchor, HMMParameters(start, transition, emission, np.full(k, np.nan))
-
-
-def _mixed(rows: Array, total: Any, uniform: Array) -> Array:
-    return (total * rows + uniform) / (total + 1.0)
+    start, anchor = counted_chain(counts, prior, problem.start, problem.transition)
+    transition = anchor
+    # EM keeps a zero for ever, and one that only the labelled samples know of may be wrong.
+    if counts.unknown > 0 and "s" in hmm.params and "startprob_" not in given:
+        start = with_one_more(start, counts.starts)
+    if (counts.unknown > 0 or prior.diversity is not None) and "t" in hmm.params and "transmat_" not in given:
+        transition = with_one_more(anchor, counts.pairs)
+    return anchor, HMMParameters(start, transition, emission, np.full(len(start), np.nan))

@@ -16,8 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.engine import Batch, Source, Statistics, map_reduce
+from pluri.priors import Dirichlet, PseudoCountPrior, RowPrior
 from pluri.sequences.emission import Emission, P
 from pluri.sequences.forward_backward import BLOCK
+from pluri.sequences.learning import ChainPrior
 from pluri.sequences.padding import padded_width
 
 Array = NDArray[np.float64]
@@ -64,14 +66,49 @@ def _count_batch(k: int, batch: Batch) -> LabelCounts:
     lengths = np.diff(batch.offsets)
     filled = lengths > 0
     first = labels[batch.offsets[:-1][filled]]
-    starts = np.bincount(first[first >= 0], weights=weight[filled][first >= 0], minlength=k)
+    starts = _tally(first[first >= 0], weight[filled][first >= 0], k)
     sequence = np.repeat(np.arange(len(lengths)), lengths)
     before, after = labels[:-1], labels[1:]
     counted = (sequence[:-1] == sequence[1:]) & (before >= 0) & (after >= 0)
-    pairs = np.bincount((before * k + after)[counted], weights=row_weight[1:][counted], minlength=k * k)
+    pairs = _tally((before * k + after)[counted], row_weight[1:][counted], k * k)
     known = labels >= 0
-    samples = np.bincount(labels[known], weights=row_weight[known], minlength=k)
+    samples = _tally(labels[known], row_weight[known], k)
     return LabelCounts(starts, pairs.reshape(k, k), samples, float(row_weight[~known].sum()))
+
+
+def _tally(numbers: Integers, weights: Array, size: int) -> Array:
+    return np.asarray(np.bincount(numbers, weights=weights, minlength=size), dtype=np.float64)
+
+
+def with_pseudo_count(prior: RowPrior, pseudo_count: float, shape: tuple[int, ...]) -> RowPrior:
+    """The prior with a pseudo-count added to every entry."""
+    if pseudo_count == 0:
+        return prior
+    if not isinstance(prior, PseudoCountPrior):
+        raise ValueError(
+            f"pseudo_count must be 0 with a prior that is not made of pseudo-counts ({type(prior).__name__}), "
+            f"got {pseudo_count}"
+        )
+    return Dirichlet(1.0 + pseudo_count + prior.pseudo_counts(shape), floor=prior.floor)
+
+
+def counted_chain(
+    counts: LabelCounts, prior: ChainPrior, start: Array | None = None, transition: Array | None = None
+) -> tuple[Array, Array]:
+    """Start and transition probabilities of the counts, except those given; rows without counts are uniform."""
+    k = len(counts.starts)
+    uniform = np.full((k, k), 1.0 / k)
+    if start is None:
+        start = prior.start.maximize(counts.starts, uniform[0])
+    if transition is None:
+        transition = prior.transition.maximize(counts.pairs, uniform)
+    return start, transition
+
+
+def with_one_more(rows: Array, counts: Array) -> Array:
+    """Rows after one more count that is spread evenly: none of their entries is zero."""
+    total = counts.sum(axis=-1, keepdims=True)
+    return (total * rows + 1.0 / rows.shape[-1]) / (total + 1.0)
 
 
 def emissions_of_labelled(
@@ -97,7 +134,7 @@ def _reference(emission: Emission[P, Any], source: Source, k: int, rng: np.rando
     initialize = getattr(emission, "initialize_labelled", None)
     rows, states = _labelled_rows(source, k, 1 if initialize is None else ROWS_TO_CLUSTER)
     X = emission.prepare(rows)
-    return emission.initialize(X, k, rng) if initialize is None else initialize(X, states, k, rng)  # type: ignore[no-any-return]
+    return emission.initialize(X, k, rng) if initialize is None else initialize(X, states, k, rng)
 
 
 def _labelled_rows(source: Source, k: int, most: int) -> tuple[NDArray[Any], Integers]:

@@ -22,9 +22,10 @@ Integers = NDArray[np.int64]
 #: Log densities of rows begin:end, freshly computed: (end - begin, padded width).
 LogEmission = Callable[[int, int], Array]
 
-#: A longer sequence is smoothed in blocks of `BLOCK` steps, keeping one filtered distribution for each block.
+#: A sequence is smoothed in blocks of so many steps, which fit in the processor's cache.
+BLOCK = 1 << 13
+#: In a longer sequence the blocks are computed twice instead of being kept.
 LONG = 1 << 18
-BLOCK = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -130,50 +131,77 @@ def _smooth_one_in_log_space(chain: Chain, log_emission: Array, posterior: Array
     )
 
 
+@dataclass(frozen=True)
+class _Block:
+    """The forward pass through some consecutive steps."""
+
+    likelihood: Array
+    alpha: Array
+    inverse_scale: Array
+
+
 def smooth_long(
     chain: Chain, log_emission: LogEmission, n_samples: int, weight: float, consume: Callable[[int, int, Array], None]
 ) -> Smoothed:
-    """Smooth one long sequence in memory that does not grow with its length (but for one row in `BLOCK`).
+    """Smooth one sequence block by block; beyond `LONG` steps, in memory that hardly grows with its length.
 
-    The forward pass keeps the filtered distribution at the start of each block; the backward pass goes through the
-    blocks from the last to the first, recomputes the forward pass inside the block, and hands each block's
-    posterior to `consume(begin, end, posterior)`.
+    The forward pass keeps the filtered distribution before each block. The backward pass goes through the blocks
+    from the last to the first (in a long sequence it computes the forward pass inside the block again) and hands each
+    block's posterior to `consume(begin, end, posterior)`.
     """
     k, width = chain.n_states, chain.width
     edges = [*range(0, n_samples, BLOCK), n_samples]
-    before = np.zeros((len(edges), width))  # filtered distribution just before each block
+    before = np.zeros((len(edges), width))
     before[0] = chain.start
-    rows = min(BLOCK, n_samples)
-    alpha, maxima, inverse_scale = np.empty((rows, width)), np.empty(rows), np.empty(rows)
-    work = np.empty((6, width))
+    maxima, work = np.empty(min(BLOCK, n_samples)), np.empty((6, width))
 
-    def forward(b: int) -> Array | None:
+    def forward(b: int) -> _Block | None:
         likelihood = log_emission(edges[b], edges[b + 1])
         length = len(likelihood)
+        block = _Block(likelihood, np.empty_like(likelihood), np.empty(length))
         kernels.exponentiate(likelihood, maxima[:length])
         good = kernels.forward(
-            likelihood, 0, length, before[b : b + 1], chain.transition, b == 0, alpha, inverse_scale, work[0]
+            likelihood,
+            0,
+            length,
+            before[b : b + 1],
+            chain.transition,
+            b == 0,
+            block.alpha,
+            block.inverse_scale,
+            work[0],
         )
-        return likelihood if good else None
+        return block if good else None
 
-    score = 0.0
+    score, kept = 0.0, []
     for b in range(len(edges) - 1):
-        length = edges[b + 1] - edges[b]
-        if forward(b) is None:
+        block = forward(b)
+        if block is None:
             return _smooth_whole(chain, log_emission, n_samples, weight, consume)
-        score += float(kernels.log_scale(inverse_scale, maxima, 0, length))
-        before[b + 1] = alpha[length - 1]
+        score += float(kernels.log_scale(block.inverse_scale, maxima, 0, len(block.alpha)))
+        before[b + 1] = block.alpha[-1]
+        if n_samples <= LONG:
+            kept.append(block)
     beta, pairs, nothing = np.ones(width), np.zeros((width, width)), np.zeros(width)
+    starts = np.zeros(k)
     for b in reversed(range(len(edges) - 1)):
-        length = edges[b + 1] - edges[b]
-        likelihood = forward(b)
-        assert likelihood is not None
-        previous = before[b] if b else nothing
+        block = kept.pop() if kept else forward(b)
+        assert block is not None
         kernels.backward(
-            likelihood, 0, length, weight, chain.transposed, alpha, inverse_scale, beta, work[2:], previous, pairs
+            block.likelihood,
+            0,
+            len(block.alpha),
+            weight,
+            chain.transposed,
+            block.alpha,
+            block.inverse_scale,
+            beta,
+            work[2:],
+            before[b] if b else nothing,
+            pairs,
         )
-        consume(edges[b], edges[b + 1], alpha[:length])
-    starts = alpha[0, :k].copy()
+        consume(edges[b], edges[b + 1], block.alpha)
+        starts = block.alpha[0, :k]
     return Smoothed(np.empty((0, width)), starts, pairs[:k, :k] * chain.transition[:k, :k], np.array([score]))
 
 
@@ -201,13 +229,14 @@ def score(chain: Chain, log_emission: LogEmission, offsets: Integers, *, in_log_
 
 
 def runs(offsets: Integers) -> list[tuple[int, int]]:
-    """Consecutive sequences of about `BLOCK` samples together, so that work space stays small."""
-    runs, first = [], 0
-    for n in range(1, len(offsets)):
-        if n == len(offsets) - 1 or offsets[n + 1] - offsets[first] > BLOCK:
-            runs.append((first, n))
-            first = n
-    return runs
+    """Consecutive sequences of at most `BLOCK` samples together (or one that is longer): (first, last + 1) pairs."""
+    found, first, n_sequences = [], 0, len(offsets) - 1
+    while first < n_sequences:
+        last = int(np.searchsorted(offsets, offsets[first] + BLOCK, side="right")) - 1
+        last = min(max(last, first + 1), n_sequences)
+        found.append((first, last))
+        first = last
+    return found
 
 
 def _score_run(chain: Chain, log_emission: LogEmission, offsets: Integers, in_log_space: bool) -> Array:

@@ -13,6 +13,7 @@ from pluri.sequences import gaussian_components as components
 from pluri.sequences.covariance import COVARIANCE_TYPES, check_covariances, expand_covariances, spread_covariance
 from pluri.sequences.gaussian_components import GaussianParameters, GaussianPrior, GaussianStatistics
 from pluri.sequences.hmm import HiddenMarkovModel, Prior
+from pluri.sequences.inputs import check_width
 from pluri.sequences.starting_values import centers_and_covariance
 
 Array = NDArray[np.float64]
@@ -38,12 +39,15 @@ class GaussianEmission:
 
     def initialize(self, X: Array, n_components: int, rng: np.random.Generator) -> GaussianParameters:
         means, covariances = self.means, self.covariances
+        if means is not None and means.shape != (n_components, X.shape[1]):
+            raise ValueError(f"means_ must have shape ({n_components}, {X.shape[1]}), got {means.shape}")
         if means is None or covariances is None:
             centers, covariance = centers_and_covariance(X, n_components, rng, with_centers=means is None)
             covariance = covariance + self.min_covar * np.eye(X.shape[1])
             means = centers if means is None else means
             if covariances is None:
                 covariances = spread_covariance(covariance, self.covariance_type, n_components)
+        _check_covariance_width(covariances, self.covariance_type, X.shape[1])
         return self.parameters(means, covariances)
 
     def parameters(self, means: Array, covariances: Array) -> GaussianParameters:
@@ -82,6 +86,7 @@ class GaussianEmission:
         )
 
     def log_prob(self, parameters: GaussianParameters, X: Array, out: Array) -> None:
+        check_width(X, parameters.means.shape[1])
         components.log_prob(parameters, X, out)
 
     def accumulate(self, parameters: GaussianParameters, X: Array, posterior: Array) -> GaussianStatistics:
@@ -116,6 +121,13 @@ class GaussianEmission:
             unpacked,
             means=unpacked.means if self.update_means else like.means,
             covariances=unpacked.covariances if self.update_covariances else like.covariances,
+        )
+
+
+def _check_covariance_width(covariances: Array, covariance_type: str, n_features: int) -> None:
+    if covariance_type != "spherical" and covariances.shape[-1] != n_features:
+        raise ValueError(
+            f"{covariance_type!r} covars_ must have {n_features} features, as means_ does, got {covariances.shape[-1]}"
         )
 
 
@@ -288,11 +300,14 @@ class GaussianHMM(HiddenMarkovModel):
         )
 
     def _emission_parameters(self, emission: GaussianEmission) -> GaussianParameters:
-        self.means_ = np.atleast_2d(np.asarray(self.means_, dtype=np.float64))
-        if len(self.means_) != self.n_components:
-            raise ValueError(f"means_ must have {self.n_components} rows (n_components), got {len(self.means_)}")
+        means = np.asarray(self.means_, dtype=np.float64)
+        if means.ndim != 2 or len(means) != self.n_components:
+            raise ValueError(f"means_ must have shape ({self.n_components}, n_features), got {means.shape}")
+        if not np.isfinite(means).all():
+            raise ValueError("means_ must be finite")
         check_covariances(self._covars_, self.covariance_type, self.n_components)
-        return emission.parameters(self.means_, self._covars_)
+        _check_covariance_width(self._covars_, self.covariance_type, means.shape[1])
+        return emission.parameters(means, self._covars_)
 
     def _store_emission(self, parameters: GaussianParameters) -> None:
         self.means_ = parameters.means

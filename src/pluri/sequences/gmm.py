@@ -15,6 +15,7 @@ from pluri.sequences import gaussian_components as components
 from pluri.sequences.covariance import COVARIANCE_TYPES, check_positive_definite
 from pluri.sequences.gaussian_components import GaussianParameters, GaussianPrior, GaussianStatistics
 from pluri.sequences.hmm import HiddenMarkovModel, Prior, check_distributions
+from pluri.sequences.inputs import check_width
 from pluri.sequences.learning import softmax
 from pluri.sequences.padding import padded_width
 from pluri.sequences.starting_values import centers_and_covariance, filled, kmeans_centers
@@ -62,7 +63,7 @@ class MixtureEmission:
 
     def initialize(self, X: Array, n_components: int, rng: np.random.Generator) -> MixtureParameters:
         means = self.means if self.means is not None else _nested_centers(filled(X), n_components, self.n_mix, rng)
-        return self._starting_at(means, X, rng)
+        return self._starting_at(means, X, n_components, rng)
 
     def initialize_labelled(
         self, X: Array, states: NDArray[np.int64], n_components: int, rng: np.random.Generator
@@ -70,10 +71,11 @@ class MixtureEmission:
         """Starting values when the state of each row is known: only the components are to be found."""
         complete = filled(X)
         parts = [kmeans_centers(complete[states == state], self.n_mix, rng) for state in range(n_components)]
-        return self._starting_at(self.means if self.means is not None else np.stack(parts), X, rng)
+        means = self.means if self.means is not None else np.stack(parts)
+        return self._starting_at(means, X, n_components, rng)
 
-    def _starting_at(self, means: Array, X: Array, rng: np.random.Generator) -> MixtureParameters:
-        k, n_mix, n_features = means.shape
+    def _starting_at(self, means: Array, X: Array, k: int, rng: np.random.Generator) -> MixtureParameters:
+        n_mix, n_features = self.n_mix, X.shape[1]
         weights, covariances = self.weights, self.covariances
         if weights is None:
             weights = np.full((k, n_mix), 1.0 / n_mix)
@@ -86,6 +88,7 @@ class MixtureEmission:
                 "full": np.tile(covariance, (k, n_mix, 1, 1)),
                 "tied": np.tile(covariance, (k, 1, 1)),
             }[self.covariance_type]
+        check_mixture(weights, means, covariances, self.covariance_type, (k, n_mix, n_features))
         return self.parameters(weights, means, covariances)
 
     def parameters(self, weights: Array, means: Array, covariances: Array) -> MixtureParameters:
@@ -140,6 +143,7 @@ class MixtureEmission:
     def _component_log_prob(self, parameters: MixtureParameters, X: Array) -> Array:
         """Log w_im + log N(x_t | im): (n_samples, k, M)."""
         k, n_mix = parameters.weights.shape
+        check_width(X, parameters.gaussians.means.shape[1])
         out = np.empty((len(X), padded_width(k * n_mix)))
         components.log_prob(parameters.gaussians, X, out)
         with np.errstate(divide="ignore"):
@@ -156,7 +160,9 @@ class MixtureEmission:
 
     def accumulate(self, parameters: MixtureParameters, X: Array, posterior: Array) -> MixtureStatistics:
         k, n_mix = parameters.weights.shape
-        shares = softmax(self._component_log_prob(parameters, X))
+        joint = self._component_log_prob(parameters, X)
+        # A state that cannot have made x_t at all has no shares to give (and no posterior): zeros, not 0 / 0.
+        shares = softmax(np.where(np.isneginf(joint.max(axis=2, keepdims=True)), 0.0, joint))
         weighted = np.zeros((len(X), padded_width(k * n_mix)))
         weighted[:, : k * n_mix] = (posterior[:, :k, None] * shares).reshape(len(X), k * n_mix)
         totals = weighted.sum(axis=0)[: k * n_mix].reshape(k, n_mix)
@@ -212,6 +218,33 @@ class MixtureEmission:
                 covariances=gaussians.covariances if self.update_covariances else like.gaussians.covariances,
             ),
         )
+
+
+def check_mixture(
+    weights: Array, means: Array, covars: Array, covariance_type: str, shape: tuple[int, int, int]
+) -> None:
+    """Refuse parameters that do not describe k states, M components and D features (-1: any number)."""
+    k, n_mix, n_features = shape
+    if weights.shape != (k, n_mix):
+        raise ValueError(f"weights_ must have shape ({k}, {n_mix}), got {weights.shape}")
+    check_distributions("weights_", weights)
+    if means.shape != shape:
+        width = "n_features" if n_features < 0 else n_features
+        raise ValueError(f"means_ must have shape ({k}, {n_mix}, {width}), got {means.shape}")
+    if not np.isfinite(means).all():
+        raise ValueError("means_ must be finite")
+    expected = {
+        "spherical": (k, n_mix),
+        "diag": (k, n_mix, n_features),
+        "full": (k, n_mix, n_features, n_features),
+        "tied": (k, n_features, n_features),
+    }[covariance_type]
+    if covars.shape != expected:
+        raise ValueError(f"{covariance_type!r} covars_ must have shape {expected}, got {covars.shape}")
+    if covariance_type in ("full", "tied"):
+        check_positive_definite(covars.reshape(-1, n_features, n_features), f"{covariance_type!r} covars_")
+    elif not (covars > 0).all():
+        raise ValueError(f"{covariance_type!r} covars_ must be positive, got {covars.min()}")
 
 
 def _nested_centers(X: Array, n_components: int, n_mix: int, rng: np.random.Generator) -> Array:
@@ -341,6 +374,8 @@ class GMMHMM(HiddenMarkovModel):
     def _emission(self, given: dict[str, Any]) -> MixtureEmission:
         if self.covariance_type not in COVARIANCE_TYPES:
             raise ValueError(f"covariance_type must be one of {COVARIANCE_TYPES}, got {self.covariance_type!r}")
+        if not isinstance(self.n_mix, int | np.integer) or isinstance(self.n_mix, bool) or self.n_mix < 1:
+            raise ValueError(f"n_mix must be an integer of at least 1, got {self.n_mix!r}")
         starting = {name: np.asarray(value, dtype=np.float64) for name, value in given.items()}
         return MixtureEmission(
             n_mix=self.n_mix,
@@ -360,26 +395,9 @@ class GMMHMM(HiddenMarkovModel):
         )
 
     def _emission_parameters(self, emission: MixtureEmission) -> MixtureParameters:
-        k, n_mix = self.n_components, self.n_mix
         weights, means, covars = (np.asarray(a, dtype=np.float64) for a in (self.weights_, self.means_, self.covars_))
-        if weights.shape != (k, n_mix):
-            raise ValueError(f"weights_ must have shape ({k}, {n_mix}), got {weights.shape}")
-        check_distributions("weights_", weights)
-        if means.ndim != 3 or means.shape[:2] != (k, n_mix):
-            raise ValueError(f"means_ must have shape ({k}, {n_mix}, n_features), got {means.shape}")
-        n_features = means.shape[2]
-        shape = {
-            "spherical": (k, n_mix),
-            "diag": (k, n_mix, n_features),
-            "full": (k, n_mix, n_features, n_features),
-            "tied": (k, n_features, n_features),
-        }[self.covariance_type]
-        if covars.shape != shape:
-            raise ValueError(f"{self.covariance_type!r} covars_ must have shape {shape}, got {covars.shape}")
-        if self.covariance_type in ("full", "tied"):
-            check_positive_definite(covars.reshape(-1, n_features, n_features), f"{self.covariance_type!r} covars_")
-        elif not (covars > 0).all():
-            raise ValueError(f"{self.covariance_type!r} covars_ must be positive, got {covars.min()}")
+        n_features = means.shape[2] if means.ndim == 3 else -1
+        check_mixture(weights, means, covars, self.covariance_type, (self.n_components, self.n_mix, n_features))
         return emission.parameters(weights, means, covars)
 
     def _store_emission(self, parameters: MixtureParameters) -> None:

@@ -23,14 +23,15 @@ def is_source(X: Any) -> bool:
 def lengths_in_second_place(y: Any, lengths: ArrayLike | None, X: Any) -> ArrayLike | None:
     """Decide what the second positional argument was: hmmlearn's `lengths`, or a `y` to ignore.
 
-    An array of another length than X can only be `lengths`; ones throughout mean sequences of one sample each.
+    An array of another length than X can only be meant as `lengths`, and is checked as such; ones throughout mean
+    sequences of one sample each.
     """
     if y is None or lengths is not None or is_sequence_list(X) or is_source(X) or not hasattr(y, "__len__"):
         return lengths
     n_samples = X.shape[0] if hasattr(X, "shape") else len(X)
     values = np.asarray(y)
     integers = values.ndim == 1 and values.dtype.kind in "iu"
-    if len(values) != n_samples and integers:
+    if len(values) != n_samples:
         return values
     if integers and n_samples > 1 and (values == 1).all():
         return values
@@ -52,9 +53,16 @@ def _nested(item: Sequence[Any]) -> bool:
     return len(item) > 0 and not isinstance(item[0], str) and hasattr(item[0], "__len__")
 
 
+def unmasked(X: Any) -> Any:
+    """X with NaN where a masked array hides a value; anything else as it is."""
+    if not isinstance(X, np.ma.MaskedArray):
+        return X
+    return np.asarray(X) if not np.ma.getmaskarray(X).any() else np.ma.filled(X.astype(np.float64), np.nan)
+
+
 def join_sequences(X: Sequence[Any]) -> tuple[NDArray[Any], Integers]:
     """One array and the lengths, of a list of sequences; a one-dimensional sequence has one feature."""
-    arrays = [np.asarray(item) for item in X]
+    arrays = [np.asarray(unmasked(item)) for item in X]
     arrays = [array.reshape(-1, 1) if array.ndim == 1 else array for array in arrays]
     widths = {array.shape[1] for array in arrays if array.size} or {1}
     if len(widths) > 1:
@@ -103,8 +111,14 @@ def check_sequence_weight(sample_weight: ArrayLike | None, lengths: Integers) ->
     if not np.isfinite(weight).all() or (weight < 0).any():
         raise ValueError("sample_weight must be finite and non-negative")
     if not (weight > 0).any():
-        raise ValueError("sample_weight must have at least one positive weight")
+        raise ValueError("sample_weight must have at least one positive weight, got only zero weights")
     return weight
+
+
+def check_width(X: NDArray[Any], n_features: int) -> None:
+    """Refuse rows of another width than the parameters: compiled loops do not look where they read and write."""
+    if X.shape[1] != n_features:
+        raise ValueError(f"X must have {n_features} features, as many as the parameters describe, got {X.shape[1]}")
 
 
 def offsets_of(lengths: Integers) -> Integers:

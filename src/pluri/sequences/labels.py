@@ -35,8 +35,8 @@ def _is_sequence(item: Any) -> bool:
 def _as_array(y: Any) -> NDArray[Any]:
     if hasattr(y, "dtype") and not isinstance(y.dtype, np.dtype):
         y = np.asarray(y.astype(object))  # pandas' own types mark a missing value by pandas.NA
-    elif isinstance(y, list | tuple) and any(_is_missing(label) for label in y):
-        y = np.array(y, dtype=object)  # NumPy would turn NaN into a word
+    elif isinstance(y, list | tuple) and not all(_is_number(label) for label in y) and any(map(_is_missing, y)):
+        y = np.array(y, dtype=object)  # NumPy would make a word of NaN
     return np.asarray(column_or_1d(y, warn=True))
 
 
@@ -51,10 +51,10 @@ def encode_labels(y: NDArray[Any], unknown: Any = "auto") -> tuple[NDArray[Any],
     if len(known) == 0:
         raise ValueError("y must have at least one known label, got none")
     is_known = ~missing if len(known) > len(others) else ~(missing | marked)
-    if known.dtype.kind == "O" and all(isinstance(label, int | float | np.number) for label in known):
+    if known.dtype.kind == "O" and all(_is_number(label) for label in known):
         known = np.array(known.tolist())
-    check_classification_targets(known)
     try:
+        check_classification_targets(known)
         classes, codes = np.unique(known, return_inverse=True)
     except TypeError as error:
         raise ValueError("y must hold labels that can be sorted, all numbers or all strings, got a mixture") from error
@@ -85,6 +85,10 @@ def find_unknown(y: NDArray[Any], unknown: Any = "auto") -> tuple[Booleans, Bool
 
 def _is_auto(unknown: Any) -> bool:
     return isinstance(unknown, str) and unknown == "auto"
+
+
+def _is_number(label: Any) -> bool:
+    return isinstance(label, int | float | np.number)
 
 
 def _is_missing(label: Any) -> bool:

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from pluri.engine import Batch, Source, Statistics
 from pluri.priors import Dirichlet, Diversity, RowPrior, log_density_rows, maximize_rows
+from pluri.sequences import forward_backward
 from pluri.sequences.emission import Emission, P
-from pluri.sequences.forward_backward import LONG, Chain, Smoothed, smooth, smooth_long
+from pluri.sequences.forward_backward import Chain, Smoothed, smooth, smooth_long
 
 Array = NDArray[np.float64]
 
@@ -106,7 +107,7 @@ class HiddenMarkovProblem(Generic[P]):
         chain = Chain.from_probabilities(params.start, params.transition)
         offsets = batch.offsets
         weight = np.ones(batch.n_sequences) if batch.weight is None else batch.weight
-        if batch.n_sequences == 1 and batch.n_samples > LONG and not self.in_log_space:
+        if batch.n_sequences == 1 and batch.n_samples > forward_backward.BLOCK and not self.in_log_space:
             return self._expect_long(params, chain, batch, float(weight[0]))
         X = self.emission.prepare(batch.X)
         result = smooth(

@@ -12,6 +12,7 @@ from scipy.special import gammaln
 from pluri.priors import Dirichlet, RowPrior
 from pluri.sequences.counts import check_counts
 from pluri.sequences.hmm import HiddenMarkovModel, Prior, check_distributions
+from pluri.sequences.inputs import check_width
 from pluri.sequences.learning import softmax
 from pluri.sequences.starting_values import kmeans_centers
 from pluri.sequences.weighted_sums import WeightedSums, weighted_sums
@@ -38,7 +39,7 @@ class MultinomialEmission:
     probabilities: Array | None = None
 
     def prepare(self, X: NDArray[Any]) -> Array:
-        counts = np.ascontiguousarray(X, dtype=np.float64)
+        counts = check_counts(np.ascontiguousarray(X, dtype=np.float64))
         incomplete = np.asarray(np.isnan(counts).any(axis=1))
         if incomplete.any():
             counts = np.where(incomplete[:, None], np.nan, counts)  # missing as a whole, in the M-step too
@@ -60,6 +61,7 @@ class MultinomialEmission:
 
     def log_prob(self, parameters: MultinomialParameters, X: Array, out: Array) -> None:
         k = len(parameters.probabilities)
+        check_width(X, parameters.probabilities.shape[1])
         missing = np.asarray(np.isnan(X).any(axis=1))
         counts = np.where(missing[:, None], 0.0, X)
         positive = parameters.probabilities > 0

@@ -11,6 +11,7 @@ from scipy.special import gammaln
 
 from pluri.sequences.counts import check_counts
 from pluri.sequences.hmm import HiddenMarkovModel, Prior
+from pluri.sequences.inputs import check_width
 from pluri.sequences.starting_values import filled, kmeans_centers
 from pluri.sequences.weighted_sums import WeightedSums, split_missing, weighted_sums
 
@@ -37,7 +38,7 @@ class PoissonEmission:
     rates: Array | None = None
 
     def prepare(self, X: NDArray[Any]) -> Array:
-        return np.ascontiguousarray(X, dtype=np.float64)
+        return check_counts(np.ascontiguousarray(X, dtype=np.float64))
 
     def initialize(self, X: Array, n_components: int, rng: np.random.Generator) -> PoissonParameters:
         if self.rates is not None:
@@ -49,6 +50,7 @@ class PoissonEmission:
 
     def log_prob(self, parameters: PoissonParameters, X: Array, out: Array) -> None:
         k = len(parameters.rates)
+        check_width(X, parameters.rates.shape[1])
         values, observed = split_missing(X)
         out[:, k:] = -np.inf
         out[:, :k] = values @ np.log(np.maximum(parameters.rates, SMALLEST_RATE)).T

@@ -111,7 +111,7 @@ class ChainQueries:
             def keep(left: int, right: int, posterior: Array, begin: int = begin) -> None:
                 posteriors[begin + left : begin + right] = posterior[:, : chain.n_states]
 
-            if last == first + 1 and end - begin > inference.LONG and not self._in_log_space:
+            if last == first + 1 and end - begin > inference.BLOCK and not self._in_log_space:
                 result = inference.smooth_long(chain, shifted, end - begin, 1.0, keep)
             else:
                 ones = np.ones(last - first)

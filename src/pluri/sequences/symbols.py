@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.sequences.inputs import check_width
+
 Integers = NDArray[np.int64]
 
 
@@ -37,6 +39,9 @@ class Symbols:
 
     def encode(self, X: NDArray[Any]) -> Integers:
         """Table rows of the symbols of X: (n_samples, n_columns), -1 where missing."""
+        if self.vocabulary is None and X.dtype == np.int64 and X.shape[1] == 1 and _within(X, self.sizes[0]):
+            return X  # already the rows of the table
+        check_width(X, len(self.sizes))
         codes = np.empty(X.shape, dtype=np.int64)
         offsets = self.offsets
         for f in range(X.shape[1]):
@@ -75,6 +80,10 @@ class Symbols:
                 "treat others as missing"
             )
         return np.where(found & ~missing, places, -1)
+
+
+def _within(X: Integers, size: int) -> bool:
+    return len(X) == 0 or (int(X.min()) >= 0 and int(X.max()) < size)
 
 
 def is_text(X: NDArray[Any]) -> bool:

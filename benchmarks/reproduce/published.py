@@ -1,0 +1,38 @@
+"""Printing a published figure beside ours."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from pathlib import Path
+
+warnings.simplefilter("ignore")
+
+
+class Report:
+    """Rows of (what, published, ours); a published value of None means that the paper gives no number."""
+
+    def __init__(self, title: str) -> None:
+        self.started = time.perf_counter()
+        print(f"\n{title}\n{'-' * len(title)}")
+        print(f"{'':<62s} {'published':>10s} {'ours':>16s} {'difference':>11s}")
+
+    def row(self, what: str, published: float | None, ours: float, spread: float | None = None) -> None:
+        shown = f"{ours:.4f}" + ("" if spread is None else f" +- {spread:.4f}")
+        paper = "-" if published is None else f"{published:.4f}"
+        gap = "-" if published is None else f"{ours - published:+.4f}"
+        print(f"{what:<62s} {paper:>10s} {shown:>16s} {gap:>11s}", flush=True)
+
+    def note(self, text: str) -> None:
+        print(text, flush=True)
+
+    def close(self) -> None:
+        print(f"({time.perf_counter() - self.started:.0f} s)")
+
+
+def figure_path(name: str) -> Path:
+    """Where figures go: PLURI_FIGURES, or benchmarks/figures."""
+    folder = Path(os.environ.get("PLURI_FIGURES", Path(__file__).parent.parent / "figures"))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / name

@@ -1,0 +1,135 @@
+"""``pluri fit``: a model learnt from a data file, saved."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pluri.cli import options
+from pluri.cli.console import INTERRUPTED, note, print_json, reporting
+from pluri.cli.outputs import check_output
+from pluri.cli.registry import UsageError, build_model
+
+
+def fit(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="Name of the model; see [bold]pluri models[/].")],
+    data: options.Data,
+    output: Annotated[Path, typer.Option("--output", "-o", help="File for the model, such as model.skops.")],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the model; may be given many times."),
+    ] = None,
+    columns: options.Columns = None,
+    sequence: options.Sequence = None,
+    lengths: options.Lengths = None,
+    label: options.Label = None,
+    header: options.Header = None,
+    force: options.Force = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Fit a model to a data file and save it.
+
+    Ctrl-C keeps the best parameters so far: the model is saved and the exit code is 130.
+    """
+    with reporting():
+        check_output(output, force)
+        estimator = build_model(model, settings or [])
+        selection = options.selection(columns, sequence, lengths, label, header)
+        observations, arguments = _arguments(estimator, data, selection)
+        began = time.perf_counter()
+        with _progress(estimator, quiet), _noticing_interrupt() as interrupted:
+            try:
+                estimator.fit(observations.X, **arguments)
+            except KeyboardInterrupt:
+                note("interrupted before the first iteration was complete: nothing was saved")
+                raise typer.Exit(INTERRUPTED) from None
+        seconds = time.perf_counter() - began
+        from pluri.io import save
+
+        save(estimator, output, notes={"columns": observations.columns, "sequence": sequence})
+        report = describe_fit(estimator) | {"seconds": seconds, "interrupted": bool(interrupted), "output": str(output)}
+        if as_json:
+            print_json(report)
+        else:
+            note(f"{report['model']} saved in {output} after {seconds:.1f} s")
+            if hasattr(estimator, "summary"):
+                print(estimator.summary())
+        if interrupted:
+            note("interrupted: this is the best so far")
+            raise typer.Exit(INTERRUPTED)
+
+
+def _arguments(estimator: Any, data: Path, selection: Any) -> tuple[Any, dict[str, Any]]:
+    """The observations, and the other arguments of `fit` for them."""
+    from sklearn.base import is_classifier
+    from sklearn.utils import get_tags
+
+    from pluri.cli.observations import read_observations
+
+    supervised = is_classifier(estimator)
+    if supervised != (selection.label is not None):
+        name = type(estimator).__name__
+        raise UsageError(
+            f"--label must be given for {name}, which learns from labels"
+            if supervised
+            else f"--label must not be given for {name}, which learns without labels; see HMMClassifier"
+        )
+    tags = get_tags(estimator).input_tags
+    # Which symbols there are is known only when all data have been seen.
+    observations = read_observations(data, selection, stream=not tags.categorical)
+    if observations.is_text and not tags.string:
+        options.refuse_text(observations, type(estimator).__name__)
+    if observations.streamed:
+        return observations, {}
+    labels = {"y": observations.labels} if supervised else {}
+    return observations, labels | {"lengths": observations.lengths}
+
+
+def describe_fit(model: Any) -> dict[str, Any]:
+    """What is worth knowing of a fitted model, for JSON."""
+    fitted = getattr(model, "hmm_", model)
+    names = ("converged_", "n_iter_", "objective_", "log_det_", "n_features_in_", "classes_")
+    found = {name: getattr(model, name, getattr(fitted, name, None)) for name in names}
+    return {"model": type(model).__name__} | {
+        name.removesuffix("_"): value for name, value in found.items() if value is not None
+    }
+
+
+@contextmanager
+def _progress(estimator: Any, quiet: bool) -> Iterator[None]:
+    """Show progress during the fit, unless told not to; the saved model is as silent as it was asked to be."""
+    asked = {name: value for name, value in estimator.get_params().items() if name.split("__")[-1] == "verbose"}
+    if not quiet and sys.stderr is not None:
+        estimator.set_params(**{name: 1 for name, value in asked.items() if value == 0})
+    try:
+        yield
+    finally:
+        estimator.set_params(**asked)
+
+
+@contextmanager
+def _noticing_interrupt() -> Iterator[list[int]]:
+    """A list that is no longer empty after Ctrl-C; the fit stops in its own way, and keeps what it has."""
+    seen: list[int] = []
+
+    def handler(number: int, frame: Any) -> None:
+        seen.append(number)
+        signal.default_int_handler(number, frame)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield seen
+        return
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, before)

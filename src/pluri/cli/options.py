@@ -1,0 +1,61 @@
+"""Arguments that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from pluri.cli.observations import Observations, Selection
+
+Data = Annotated[Path, typer.Argument(metavar="DATA", help="File of type .csv, .tsv, .txt, .npy or .parquet.")]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL.skops", help="File written by [bold]pluri fit[/].")]
+Columns = Annotated[
+    str | None, typer.Option(metavar="A,B,...", help="Columns to use; all others but those below by default.")
+]
+Sequence = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="Column that identifies the sequence of each row.")
+]
+Lengths = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="File with the length of each sequence, instead of --sequence.")
+]
+Label = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column with known labels.")]
+Header = Annotated[
+    bool | None,
+    typer.Option("--header/--no-header", help="Whether a text file begins with names; by default unless all numbers."),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace the output file if it exists.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+def selection(
+    columns: str | None, sequence: str | None, lengths: Path | None, label: str | None, header: bool | None
+) -> Selection:
+    """The columns as the reader of data files takes them."""
+    from pluri.cli.observations import Selection
+
+    names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
+    return Selection(names, sequence, lengths, label, header)
+
+
+def refuse_text(observations: Observations, model: str) -> None:
+    """Say which column is to blame."""
+    for place, name in enumerate(observations.columns):
+        column: Any = observations.X[:, place]
+        for row, cell in enumerate(column):
+            if isinstance(cell, str) and not _is_number(cell):
+                raise ValueError(
+                    f"column {name!r} must hold numbers for {model}, got {cell!r} in row {row + 1}: choose others "
+                    "with --columns"
+                )
+    raise ValueError(f"the columns must hold numbers for {model}, got text")
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,199 @@
+"""``pluri predict``, ``pluri score`` and ``pluri sample``: a saved model put to use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pluri.cli import options
+from pluri.cli.console import note, print_json, reporting
+from pluri.cli.outputs import check_output, write_table
+
+if TYPE_CHECKING:
+    from pluri.cli.observations import Observations, Selection
+
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", help="File of type .csv or .npy; the terminal by default.")
+]
+TABLES = (".csv", ".npy")
+
+
+def predict(
+    model: options.ModelFile,
+    data: options.Data,
+    output: Output = None,
+    proba: Annotated[bool, typer.Option("--proba", help="Add the probability of each state.")] = False,
+    columns: options.Columns = None,
+    sequence: options.Sequence = None,
+    lengths: options.Lengths = None,
+    header: options.Header = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Label each row of a data file with its most probable state.
+
+    Columns and sequences are those of the fit, if the file has columns of these names and nothing else is said.
+    """
+    with reporting():
+        import numpy as np
+
+        check_output(output, force, TABLES)
+        estimator, observations = _open(model, data, options.selection(columns, sequence, lengths, None, header))
+        classes = getattr(estimator, "classes_", None)
+        names = ["state" if classes is None else "label"]
+        if proba:
+            shown = range(_n_states(estimator)) if classes is None else classes
+            names += [f"p_{state}" for state in shown]
+
+        def blocks() -> Iterator[list[Any]]:
+            for batch in observations.batches():
+                found = [np.asarray(estimator.predict(batch.X, **_lengths(batch)))]
+                yield [*found, estimator.predict_proba(batch.X, **_lengths(batch))] if proba else found
+
+        if as_json and output is None:
+            found = [np.concatenate(parts) for parts in zip(*blocks())]
+            print_json({f"{names[0]}s": found[0]} | ({"probabilities": found[1]} if proba else {}))
+            return
+        n_rows = write_table(output, names, blocks())
+        if as_json:
+            print_json({"n_samples": n_rows, "columns": names, "output": str(output)})
+        elif output is not None:
+            note(f"{n_rows} rows written to {output}")
+
+
+def score(
+    model: options.ModelFile,
+    data: options.Data,
+    columns: options.Columns = None,
+    sequence: options.Sequence = None,
+    lengths: options.Lengths = None,
+    label: options.Label = None,
+    header: options.Header = None,
+    as_json: options.Json = False,
+) -> None:
+    """Tell how well a model fits a data file: log-likelihood, or accuracy where labels are known."""
+    with reporting():
+        from sklearn.base import is_classifier
+
+        estimator, observations = _open(model, data, options.selection(columns, sequence, lengths, label, header))
+        if is_classifier(estimator) and label is None:
+            raise ValueError(f"--label must be given for {type(estimator).__name__}, whose score is its accuracy")
+        rate = _score_classifier if is_classifier(estimator) else _score
+        report = rate(estimator, observations)
+        if as_json:
+            print_json(report)
+        else:
+            for name, value in report.items():
+                print(f"{name.replace('_', ' '):>26}  {value:.6g}")
+
+
+def sample(
+    model: options.ModelFile,
+    n_samples: Annotated[int, typer.Option("-n", "--n-samples", min=1, help="Number of rows.")] = 100,
+    output: Output = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed; the model's own by default.")] = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Draw a sequence from a model."""
+    with reporting():
+        from pluri.io import load, read_info
+
+        check_output(output, force, TABLES)
+        notes = read_info(model).notes
+        estimator = load(model)
+        generator = getattr(estimator, "hmm_", estimator)
+        if not hasattr(generator, "sample"):
+            raise ValueError(f"MODEL must be able to sample, got {type(estimator).__name__}")
+        X, states = generator.sample(n_samples, random_state=seed)
+        names = notes.get("columns")
+        if not isinstance(names, list) or len(names) != X.shape[1]:
+            names = [f"x{place}" for place in range(X.shape[1])]
+        if hasattr(estimator, "classes_"):
+            states = estimator.classes_[states]
+        if as_json and output is None:
+            print_json({"columns": names, "X": X, "states": states})
+            return
+        n_rows = write_table(output, [*names, "state"], [[X, states]])
+        if as_json:
+            print_json({"n_samples": n_rows, "columns": [*names, "state"], "output": str(output)})
+        elif output is not None:
+            note(f"{n_rows} rows written to {output}")
+
+
+def _open(path: Path, data: Path, selection: Selection) -> tuple[Any, Observations]:
+    """The model, and the data by the columns it was fitted to."""
+    from dataclasses import replace
+
+    from sklearn.utils import get_tags
+
+    from pluri.cli.observations import column_names, read_observations
+    from pluri.io import load, read_info
+
+    notes = read_info(path).notes
+    estimator = load(path)
+    if not hasattr(estimator, "predict"):
+        raise ValueError(f"MODEL must be able to predict, got {type(estimator).__name__}")
+    present = column_names(data, selection.header)
+    remembered = notes.get("columns")
+    if selection.columns is None and isinstance(remembered, list) and set(remembered) <= set(present):
+        selection = replace(selection, columns=remembered)
+    column = notes.get("sequence")
+    if selection.sequence is None and selection.lengths is None and isinstance(column, str) and column in present:
+        note(f"sequences by column {column!r}, as in the fit")
+        selection = replace(selection, sequence=column)
+    words = getattr(getattr(estimator, "hmm_", estimator), "vocabulary_", None) is not None
+    observations = read_observations(data, replace(selection, text=words))
+    tags = get_tags(estimator).input_tags
+    if observations.is_text and not tags.string:
+        options.refuse_text(observations, type(estimator).__name__)
+    return estimator, observations
+
+
+def _lengths(batch: Observations) -> dict[str, Any]:
+    return {} if batch.lengths is None else {"lengths": batch.lengths}
+
+
+def _n_states(estimator: Any) -> int:
+    return len(estimator.startprob_)
+
+
+def _score(estimator: Any, observations: Observations) -> dict[str, Any]:
+    """Log-likelihood of all sequences; with labels, also how well the states match them."""
+    import numpy as np
+
+    total, n_samples, n_sequences = 0.0, 0, 0
+    truth, found = [], []
+    for batch in observations.batches():
+        total += estimator.score(batch.X, **_lengths(batch))
+        n_samples += len(batch.X)
+        n_sequences += 1 if batch.lengths is None else len(batch.lengths)
+        if batch.labels is not None:
+            truth.append(batch.labels)
+            found.append(estimator.predict(batch.X, **_lengths(batch)))
+    report: dict[str, Any] = {
+        "log_likelihood": total,
+        "log_likelihood_per_sample": total / n_samples,
+        "n_samples": n_samples,
+        "n_sequences": n_sequences,
+    }
+    if truth:
+        from pluri.metrics import many_to_one_accuracy, one_to_one_accuracy
+
+        labels, states = np.concatenate(truth), np.concatenate(found)
+        known = np.array([label is not None for label in labels])
+        names = np.array([str(label) for label in labels[known]])
+        report["one_to_one_accuracy"] = one_to_one_accuracy(names, states[known])
+        report["many_to_one_accuracy"] = many_to_one_accuracy(names, states[known])
+    return report
+
+
+def _score_classifier(estimator: Any, observations: Observations) -> dict[str, Any]:
+    right, n_samples = 0.0, 0
+    for batch in observations.batches():
+        right += len(batch.X) * estimator.score(batch.X, batch.labels, **_lengths(batch))
+        n_samples += len(batch.X)
+    return {"accuracy": right / n_samples, "n_samples": n_samples}

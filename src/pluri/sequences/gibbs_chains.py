@@ -1,0 +1,225 @@
+"""Running the collapsed Gibbs sampler: sweeps, annealing, what is kept of them, and several chains at a time.
+
+A chain throws away its burn-in, then keeps every `thin`-th sweep. States have no names of their own: two chains may
+call the same state differently, so averages are only ever taken within one chain.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pluri.inference import IterationState
+from pluri.sequences import collapsed_gibbs as gibbs
+from pluri.sequences.collapsed_gibbs import Concentrations, SymbolSequences
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+#: Sees each sweep; True ends the chain, StopIteration all of them.
+Watch = Callable[[IterationState[Any]], bool]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Temperature of each sweep (burn_in + n_samples * thin of them), and which are kept."""
+
+    temperatures: Array
+    burn_in: int
+    thin: int
+    learn_concentrations: bool
+
+    @property
+    def n_sweeps(self) -> int:
+        """Number of sweeps of a chain."""
+        return len(self.temperatures)
+
+    def keeps(self, sweep: int) -> bool:
+        """Whether sweep number `sweep`, from 0, is kept."""
+        return sweep >= self.burn_in and (sweep - self.burn_in + 1) % self.thin == 0
+
+    def learns(self, sweep: int) -> bool:
+        """Whether the concentrations are sampled too.
+
+        Not in the first half of the burn-in: states that are still random ask for large concentrations, which then
+        keep the states random.
+        """
+        return self.learn_concentrations and sweep >= self.burn_in // 2 and bool(self.temperatures[sweep] == 1.0)
+
+
+@dataclass(frozen=True)
+class GibbsChain:
+    """What a chain leaves behind.
+
+    Attributes
+    ----------
+    log_joint, log_likelihood, seconds : (n_sweeps_done,): log p(z, w), log p(w | z) and duration of each sweep
+    transition_concentration, emission_concentration : (n_sweeps_done,)
+    kept : (n_sweeps_done,): which sweeps the means below are over (none, if it was interrupted early)
+    start, transition, emission : posterior means of the probabilities; those of the best sweep if none was kept
+    labels : (n_samples,): most frequent state of each step; those of the best sweep if none was kept
+    occupancy : (k,): mean number of steps in each state
+    best_labels, best_log_joint : states of the sweep with the highest log joint probability
+    """
+
+    log_joint: Array
+    log_likelihood: Array
+    seconds: Array
+    transition_concentration: Array
+    emission_concentration: Array
+    kept: NDArray[np.bool_]
+    start: Array
+    transition: Array
+    emission: Array
+    labels: Integers
+    occupancy: Array
+    best_labels: Integers
+    best_log_joint: float
+
+    @property
+    def level(self) -> float:
+        """Mean log joint probability of the kept sweeps: what chains are ranked by."""
+        return float(self.log_joint[self.kept].mean()) if self.kept.any() else -np.inf
+
+    @property
+    def r_hat(self) -> float:
+        """Split R-hat of the kept log joint probabilities: about 1 once they have stopped drifting; NaN if too few."""
+        values = self.log_joint[self.kept]
+        half = len(values) // 2
+        if half < 2:
+            return np.nan
+        halves = values[: 2 * half].reshape(2, half)
+        within = halves.var(axis=1, ddof=1).mean()
+        between = halves.mean(axis=1).var(ddof=1)
+        return float(np.sqrt((half - 1) / half + between / within)) if within > 0 else 1.0
+
+
+def run_chain(
+    data: SymbolSequences,
+    n_components: int,
+    concentrations: Concentrations,
+    schedule: Schedule,
+    rng: np.random.Generator,
+    *,
+    index: int = 0,
+    n_chains: int = 1,
+    watch: Watch | None = None,
+    stop: threading.Event | None = None,
+) -> GibbsChain | None:
+    """Run one chain from random states; `stop` ends it after the sweep under way. None if there was no sweep."""
+    k, n_samples = n_components, len(data.codes)
+    states = rng.integers(k, size=n_samples)
+    counts = gibbs.count(data, states, k)
+    rows: list[tuple[float, float, float, float, float]] = []
+    kept: list[bool] = []
+    best_labels, best_log_joint, best_concentrations = states, -np.inf, concentrations
+    votes = np.zeros((n_samples, k), dtype=np.int32)
+    steps = np.arange(n_samples)
+    sums: list[Array] = []
+    for number, temperature in enumerate(schedule.temperatures):
+        if stop is not None and stop.is_set():
+            break
+        started = perf_counter()
+        gibbs.sweep(data, states, counts, concentrations, rng, temperature=float(temperature))
+        if schedule.learns(number):
+            concentrations = gibbs.sample_concentrations(data, counts, concentrations, rng)
+        log_joint, log_likelihood = gibbs.log_joint(data, counts, concentrations)
+        if log_joint > best_log_joint:
+            best_labels, best_log_joint, best_concentrations = states.copy(), log_joint, concentrations
+        if schedule.keeps(number):
+            votes[steps, states] += 1
+            means = gibbs.posterior_mean(data, counts, concentrations)
+            sums = [total + mean for total, mean in zip(sums, means)] if sums else list(means)
+        kept.append(schedule.keeps(number))
+        gain = log_joint - rows[-1][0] if rows else np.nan
+        seconds = perf_counter() - started
+        rows.append((log_joint, log_likelihood, seconds, concentrations.transition, concentrations.emission))
+        if watch is not None and watch(
+            IterationState(
+                params=None,
+                restart=index,
+                n_init=n_chains,
+                iteration=number + 1,
+                max_iter=schedule.n_sweeps,
+                objective=log_joint,
+                log_likelihood=log_likelihood,
+                gain=gain,
+                seconds=seconds,
+                accepted=True,
+                reason="max_iter" if number + 1 == schedule.n_sweeps else None,
+            )
+        ):
+            break
+    if not rows:
+        return None
+    if sums:
+        means = tuple(total / sum(kept) for total in sums)
+        labels, occupancy = votes.argmax(axis=1), votes.sum(axis=0) / sum(kept)
+    else:
+        means = gibbs.posterior_mean(data, gibbs.count(data, best_labels, k), best_concentrations)
+        labels, occupancy = best_labels, np.bincount(best_labels, minlength=k).astype(np.float64)
+    columns = np.array(rows).T
+    return GibbsChain(*columns, np.array(kept), *means, labels.astype(np.int64), occupancy, best_labels, best_log_joint)
+
+
+def run_chains(
+    data: SymbolSequences,
+    n_components: int,
+    concentrations: Concentrations,
+    schedule: Schedule,
+    rng: np.random.Generator,
+    *,
+    n_chains: int = 1,
+    n_threads: int = 1,
+    watch: Watch | None = None,
+) -> tuple[list[GibbsChain], bool]:
+    """Run chains in threads, each with a random stream of its own; also tells whether Ctrl-C ended them early.
+
+    After Ctrl-C every chain finishes the sweep under way and gives what it has; KeyboardInterrupt goes through only
+    if no chain has done a sweep.
+    """
+    stop, interrupted = threading.Event(), False
+
+    def guarded(state: IterationState[Any]) -> bool:
+        assert watch is not None
+        try:
+            return watch(state)
+        except BaseException as error:
+            stop.set()
+            if isinstance(error, StopIteration):
+                return True
+            raise
+
+    def one(index: int, stream: np.random.Generator) -> GibbsChain | None:
+        return run_chain(
+            data,
+            n_components,
+            concentrations,
+            schedule,
+            stream,
+            index=index,
+            n_chains=n_chains,
+            watch=None if watch is None else guarded,
+            stop=stop,
+        )
+
+    with ThreadPoolExecutor(min(n_threads, n_chains)) as pool:
+        futures = [pool.submit(one, index, stream) for index, stream in enumerate(rng.spawn(n_chains))]
+        try:
+            # A wait without a time limit cannot be interrupted on every platform.
+            while wait(futures, timeout=0.1).not_done:
+                pass
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            stop.set()
+    chains = [chain for chain in (future.result() for future in futures) if chain is not None]
+    if interrupted and not chains:
+        raise KeyboardInterrupt
+    return chains, interrupted

@@ -1,0 +1,320 @@
+"""Choosing the number of states, the diversity or any other setting by cross-validation over whole sequences.
+
+A thin layer on scikit-learn's grid search, which sees a list of sequences where it expects a list of samples. The score
+is the held-out log-likelihood per sample, or the accuracy of an `HMMClassifier`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from pluri.sequences.classifier import HMMClassifier
+from pluri.sequences.folds import SequenceKFold, block_lengths
+from pluri.sequences.hmm import HiddenMarkovModel
+from pluri.sequences.inputs import lengths_in_second_place
+from pluri.sequences.labels import join_labels
+
+Scorer = Callable[..., float]
+
+
+def log_likelihood_per_sample(estimator: Any, X: Any, y: Any = None) -> float:
+    """Log-likelihood of sequences under a fitted model, divided by the number of samples: a scorer.
+
+    Parameters
+    ----------
+    estimator : fitted hidden Markov model, or `HMMClassifier`
+    X : array of shape (n_samples, n_features), or list of sequences
+    y : ignored
+
+    Returns
+    -------
+    score : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.sequences import PoissonHMM, log_likelihood_per_sample
+    >>> X = np.array([[1], [0], [3], [2], [1], [1]])
+    >>> log_likelihood_per_sample(PoissonHMM().fit(X), X)
+    -1.37379
+    """
+    model = getattr(estimator, "hmm_", estimator)
+    n_samples = sum(len(item) for item in X) if isinstance(X, list | tuple) else len(X)
+    return float(model.score(X)) / n_samples
+
+
+def _accuracy(estimator: Any, X: Any, y: Any) -> float:
+    return float(estimator.score(X, y))
+
+
+class HMMSearchCV(MetaEstimatorMixin, BaseEstimator):
+    """Search over the settings of a hidden Markov model, by cross-validation over whole sequences.
+
+    Parameters
+    ----------
+    estimator : hidden Markov model of `pluri.sequences`, or `HMMClassifier`
+    param_grid : dict or list of dicts, default=None
+        Names and the values to try, as in scikit-learn's `GridSearchCV`.
+    n_components, diversity : list, default=None
+        Values to try, if `param_grid` is None: shorthands for the two usual searches.
+    cv : int, splitter or iterable, default=5
+        Number of folds, into which the sequences are dealt at random; or what scikit-learn takes, to be applied to a
+        list of sequences.
+    scoring : {"log_likelihood", "accuracy"}, callable or None, default=None
+        Held-out log-likelihood per sample; accuracy of an `HMMClassifier`; or ``scoring(estimator, X, y)``, where X
+        and y are lists of sequences, higher is better. None is accuracy for a classifier, log-likelihood for others.
+    refit : bool, default=True
+        Whether to fit the best settings on all data at the end.
+    block_length : int, default=None
+        Cut the sequences into blocks of this length for the cross-validation, as is needed when there is only one.
+        The first sample of a block then counts as a start. The final fit sees the sequences whole.
+    n_jobs : int, default=None
+        Number of fits to run at the same time.
+    random_state : int, numpy Generator, RandomState or None, default=None
+        Seed of the folds.
+    error_score : "raise" or float, default=nan
+        Score of a setting whose fit fails.
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    best_params_ : dict
+    best_score_ : float
+        Mean score of the best settings over the folds.
+    best_index_ : int
+    best_estimator_ : estimator
+        Fitted on all data, if `refit`.
+    cv_results_ : dict of arrays
+        As `GridSearchCV` gives it.
+
+    Examples
+    --------
+    >>> from pluri.datasets import make_toy_hmm
+    >>> from pluri.sequences import GaussianHMM, HMMSearchCV
+    >>> toy = make_toy_hmm(n_sequences=60, random_state=0)
+    >>> search = HMMSearchCV(GaussianHMM(n_init=3, random_state=0), n_components=[3, 5], cv=3, random_state=0)
+    >>> search.fit(toy.X, lengths=toy.lengths).best_params_
+    {'n_components': 5}
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_grid: dict[str, Sequence[Any]] | list[dict[str, Sequence[Any]]] | None = None,
+        *,
+        n_components: Sequence[int] | None = None,
+        diversity: Sequence[Any] | None = None,
+        cv: Any = 5,
+        scoring: str | Scorer | None = None,
+        refit: bool = True,
+        block_length: int | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        error_score: Any = np.nan,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.n_components = n_components
+        self.diversity = diversity
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+        self.block_length = block_length
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.error_score = error_score
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.estimator_type, tags.classifier_tags = inner.estimator_type, inner.classifier_tags
+        tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
+        return tags
+
+    @property
+    def _is_classifier(self) -> bool:
+        return isinstance(self.estimator, HMMClassifier)
+
+    def _labels_and_lengths(self, X: Any, y: Any, lengths: ArrayLike | None) -> tuple[Any, ArrayLike | None]:
+        """Tell labels from hmmlearn's habit of passing `lengths` in second place."""
+        if self._is_classifier or y is None or lengths is not None:
+            return y, lengths
+        lengths = lengths_in_second_place(y, None, X)
+        return (y, None) if lengths is None else (None, lengths)
+
+    def _as_lists(
+        self, model: Any, X: Any, y: Any, lengths: ArrayLike | None, *, fitting: bool
+    ) -> tuple[list[NDArray[Any]], list[NDArray[Any]] | None]:
+        """Sequences and their labels as lists, which scikit-learn takes for samples."""
+        data, counts = model._sequences(X, lengths, fitting=fitting)
+        if fitting and self.block_length is not None:
+            counts = block_lengths(counts, self.block_length)
+        if y is None:
+            return _divide(data, counts), None
+        labels, _ = join_labels(y)
+        if len(labels) != len(data):
+            raise ValueError(f"y must have one label for each of {len(data)} samples, got {len(labels)}")
+        return _divide(data, counts), _divide(labels, counts)
+
+    def fit(self, X: Any, y: Any = None, lengths: ArrayLike | None = None) -> Self:
+        """Try all settings.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features), or list of sequences
+        y : array of shape (n_samples,), or list of sequences of labels, optional
+            Labels for a classifier, or for a `scoring` of your own; other models ignore them.
+        lengths : array of shape (n_sequences,), optional
+            Lengths of the sequences in X; one sequence if None.
+
+        Returns
+        -------
+        self : object
+        """
+        model = self.estimator._template() if self._is_classifier else self.estimator
+        if not isinstance(model, HiddenMarkovModel):
+            raise TypeError(
+                "estimator must be a hidden Markov model of pluri.sequences or an HMMClassifier, "
+                f"got {type(model).__name__}"
+            )
+        grid, scorer = self._grid(), self._scorer()
+        y, lengths = self._labels_and_lengths(X, y, lengths)
+        sequences, labels = self._as_lists(clone(model), X, y, lengths, fitting=True)
+        cv = self.cv
+        if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
+            if len(sequences) < cv:
+                raise ValueError(
+                    f"cv must be at most the number of sequences ({len(sequences)}), got {cv}: pass lengths, or "
+                    "block_length to cut long sequences into blocks"
+                )
+            cv = SequenceKFold(int(cv), shuffle=True, random_state=self.random_state)
+        search = GridSearchCV(
+            self.estimator,
+            grid,
+            scoring=scorer,
+            n_jobs=self.n_jobs,
+            refit=False,
+            cv=cv,
+            verbose=self.verbose,
+            error_score=self.error_score,
+        )
+        with np.errstate(invalid="ignore"):  # a setting under which a fold is impossible scores -inf
+            search.fit(sequences, labels)
+        self.cv_results_ = search.cv_results_
+        self.best_index_ = search.best_index_
+        self.best_params_ = search.best_params_
+        self.best_score_ = search.best_score_
+        self.scorer_ = scorer
+        self.n_splits_ = search.n_splits_
+        if self.refit:
+            best = clone(self.estimator).set_params(**clone(self.best_params_, safe=False))
+            self.best_estimator_ = best.fit(X, y if self._is_classifier else None, lengths)
+            self.n_features_in_ = best.n_features_in_
+        return self
+
+    def _grid(self) -> dict[str, Sequence[Any]] | list[dict[str, Sequence[Any]]]:
+        if self.param_grid is not None:
+            if self.n_components is not None or self.diversity is not None:
+                raise ValueError("n_components and diversity must be None when param_grid is given")
+            return self.param_grid
+        prefix = "hmm__" if self._is_classifier else ""
+        if self._is_classifier and self.n_components is not None:
+            raise ValueError("n_components must be None for an HMMClassifier: it has a state for each class")
+        shorthands = {"n_components": self.n_components, "diversity": self.diversity}
+        grid: dict[str, Sequence[Any]] = {
+            prefix + name: list(values) for name, values in shorthands.items() if values is not None
+        }
+        if not grid:
+            raise ValueError("param_grid, n_components or diversity must say what to search over, got None")
+        return grid
+
+    def _scorer(self) -> Scorer:
+        scoring = self.scoring
+        if callable(scoring):
+            return scoring
+        if scoring is None:
+            scoring = "accuracy" if self._is_classifier else "log_likelihood"
+        if scoring == "log_likelihood":
+            return log_likelihood_per_sample
+        if scoring == "accuracy" and self._is_classifier:
+            return _accuracy
+        raise ValueError(
+            "scoring must be 'log_likelihood', 'accuracy' (for an HMMClassifier), a callable or None, "
+            f"got {self.scoring!r}"
+        )
+
+    def _best(self) -> Any:
+        check_is_fitted(self, "best_params_")
+        if not hasattr(self, "best_estimator_"):
+            raise AttributeError("refit must be True for predictions, got False")
+        return self.best_estimator_
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Classes of the best classifier."""
+        return np.asarray(self._best().classes_)
+
+    def score(self, X: Any, y: Any = None, lengths: ArrayLike | None = None) -> float:
+        """Score of the best model on other data, by the `scoring` of the search.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features), or list of sequences
+        y : array of shape (n_samples,), or list of sequences of labels, optional
+        lengths : array of shape (n_sequences,), optional
+
+        Returns
+        -------
+        score : float
+        """
+        best = self._best()
+        y, lengths = self._labels_and_lengths(X, y, lengths)
+        model = best.hmm_ if self._is_classifier else best
+        sequences, labels = self._as_lists(model, X, y, lengths, fitting=False)
+        return float(self.scorer_(best, sequences, labels))
+
+    def predict(self, X: Any, lengths: ArrayLike | None = None) -> NDArray[Any]:
+        """States or labels by the best model.
+
+        Returns
+        -------
+        states : array of shape (n_samples,)
+        """
+        return np.asarray(self._best().predict(X, lengths))
+
+    def predict_proba(self, X: Any, lengths: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Posterior probabilities by the best model.
+
+        Returns
+        -------
+        probabilities : array of shape (n_samples, n_states)
+        """
+        return np.asarray(self._best().predict_proba(X, lengths))
+
+    def decode(
+        self, X: Any, lengths: ArrayLike | None = None, algorithm: str | None = None
+    ) -> tuple[float, NDArray[Any]]:
+        """Log probability and states (or labels) by the best model; see `HiddenMarkovModel.decode`.
+
+        Returns
+        -------
+        log_prob : float
+        states : array of shape (n_samples,)
+        """
+        log_prob, states = self._best().decode(X, lengths, algorithm)
+        return float(log_prob), states
+
+
+def _divide(array: NDArray[Any], lengths: NDArray[np.int64]) -> list[NDArray[Any]]:
+    """The sequences of an array as a list; empty ones are left out."""
+    return np.split(array, np.cumsum(lengths[lengths > 0])[:-1])
