@@ -187,9 +187,7 @@ def memory() -> None:
         for n in (1_000_000, 10_000_000):
             path = os.path.join(folder, "X.npy")
             np.save(path, np.random.default_rng(0).normal(size=(n, 1)))
-            print(
-                f"the same, {n:,} steps streamed from a file:      peak {peak(n, path):.2f} GB (pages of the file included)"
-            )
+            print(f"{n:,} steps streamed from a file: peak {peak(n, path):.2f} GB (pages of the file included)")
 
 
 FIRST_PROGRAM = """

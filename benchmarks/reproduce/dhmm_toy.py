@@ -30,9 +30,9 @@ def main() -> None:
             report.row(f"{name}: mean Bhattacharyya distance", None, runs[:, 1].mean())
             report.row(f"{name}: states found", None, runs[:, 2].mean())
     report.note(
-        "The problem is separable: with a sensible start both models are nearly perfect, and the published 0.41 and 0.47\n"
-        "are local optima of a poor start. There the prior spreads the rows, and its gain in accuracy is within the\n"
-        "spread over runs."
+        "The problem is separable: with a sensible start both models are nearly perfect; the published 0.41 and 0.47\n"
+        "are local optima of a poor start. There the prior spreads the rows; what it does to the accuracy is within\n"
+        "the spread over runs."
     )
     report.close()
 

@@ -49,8 +49,8 @@ def main() -> None:
         report.note(f"{variance:8.3f}  {best[v]:.3f}    {cells}")
     above = {how: int(np.sum(results[:, m + 1, 1] > results[:, m, 1])) for how, m in (("poor", 0), ("k-means", 2))}
     report.note(
-        f"diversified rows are more diverse at {above['poor']} of {len(variances)} variances from the poor start and at "
-        f"{above['k-means']} from k-means;\nplain HMM below the truth ({truth:.3f}), as published, at "
+        f"diversified rows are more diverse at {above['poor']} of {len(variances)} variances from the poor start and "
+        f"at {above['k-means']} from k-means;\nplain HMM below the truth ({truth:.3f}), as published, at "
         f"{int(np.sum(results[:, 0, 1] < truth))} (poor) and {int(np.sum(results[:, 2, 1] < truth))} (k-means)."
     )
     draw(variances, results, best, truth)

@@ -20,7 +20,7 @@ class Measures(NamedTuple):
 
 
 def start_model(model: GaussianHMM, how: str, X: np.ndarray, rng: np.random.Generator) -> GaussianHMM:
-    """Set the starting values; "poor" is the published one: means N(0, 1) and variances Gamma(1, 1), whatever the data."""
+    """Set the starting values; "poor" is the published way: means N(0, 1), variances Gamma(1, 1), whatever the data."""
     model.init_params = ""
     model.startprob_ = rng.dirichlet(np.full(N_STATES, 3.0))
     model.transmat_ = rng.dirichlet(np.full(N_STATES, 3.0), size=N_STATES)

@@ -8,7 +8,7 @@ over rows bounded below by a floor, go uphill only, and stop at a local maximum:
 :math:`A` (two permutation matrices both reach the maximum, their midpoint may have determinant 0).
 
 ``lbfgs``
-    L-BFGS on logits with a diagonal preconditioner, compiled. The default.
+    L-BFGS on logits with a diagonal preconditioner, :mod:`pluri.priors.logit_ascent`. The default.
 ``fixed_point``
     Moves towards :math:`T_{ij} = A_{ij} + (M_{ij} - A_{ij} M_{i\cdot}) / d_i`, whose fixed points are the stationary
     points; without anchor and for :math:`\rho = 1/2` this is :math:`T = (E + \alpha R) / (E_{i\cdot} + \alpha)`.
@@ -56,38 +56,37 @@ class RowProblem:
     floor: float
     support: BoolArray
 
-    def evaluator(self) -> Evaluator:
-        """Return the function that maps rows to F and to ``rows * dF/drows``; it owns its work space."""
-        from pluri.priors import _kernels
+    def units(self, rows: FloatArray) -> FloatArray:
+        """Rows raised to the power ``rho`` and scaled to unit length."""
+        if self.rho == 0.5:
+            return np.sqrt(rows)  # rows sum to 1
+        powers = rows**self.rho
+        return powers / np.sqrt(np.sum(powers * powers, axis=1, keepdims=True))
 
-        n_rows, n_columns = self.evidence.shape
-        units, dual, scratch = np.empty((n_rows, n_columns)), np.empty((n_rows, n_columns)), np.zeros((n_rows, n_rows))
+    def evaluate(self, rows: FloatArray) -> tuple[float, FloatArray]:
+        """Return F and ``rows * dF/drows``, which needs no division; minus infinity where rows coincide."""
+        from pluri.priors.dual_rows import dual_rows
 
-        def evaluate(rows: FloatArray) -> tuple[float, FloatArray]:
-            slope = np.empty_like(rows)
-            value = _kernels.evaluate_rows(
-                rows, self.evidence, self.strength, self.rho, self.anchor, self.anchor_weight,
-                units, dual, scratch, slope,
-            )  # fmt: skip
-            return value, slope
-
-        return evaluate
+        away = rows - self.anchor
+        logs = np.log(rows, out=np.zeros_like(rows), where=self.support)
+        value = float(np.sum(self.evidence * logs) - self.anchor_weight * np.sum(away * away))
+        slope = self.evidence - 2.0 * self.anchor_weight * rows * away
+        if self.strength > 0:
+            units = self.units(rows)
+            log_det, dual = dual_rows(units)
+            value += self.strength * log_det
+            slope += 2.0 * self.strength * self.rho * units * (dual - units)
+        return value, slope
 
 
 Solver = Callable[[RowProblem, FloatArray, int, float], FloatArray]
 
 
 def solve_lbfgs(problem: RowProblem, start: FloatArray, max_iter: int, tol: float) -> FloatArray:
-    """Climb by preconditioned L-BFGS on the logits of ``start``, whose supported entries lie above the floor."""
-    from pluri.priors import _kernels
+    """Climb by preconditioned L-BFGS on the logits of ``start``; see :mod:`pluri.priors.logit_ascent`."""
+    from pluri.priors.logit_ascent import ascend_logits
 
-    logits = np.zeros(start.shape)
-    np.log(start - problem.floor, out=logits, where=problem.support)
-    rows, _, _ = _kernels.ascend_logits(
-        logits, problem.evidence, problem.strength, problem.rho, problem.anchor, problem.anchor_weight, problem.support,
-        problem.floor, max_iter, tol,
-    )  # fmt: skip
-    return rows
+    return ascend_logits(problem, start, max_iter, tol)
 
 
 def solve_fixed_point(problem: RowProblem, start: FloatArray, max_iter: int, tol: float) -> FloatArray:
@@ -95,7 +94,7 @@ def solve_fixed_point(problem: RowProblem, start: FloatArray, max_iter: int, tol
 
     The direction ascends for any positive ``d_i``: its slope is the sum of ``(T - A)^2 d_i / A``.
     """
-    evaluate = problem.evaluator()
+    evaluate = problem.evaluate
     rows = start
     value, slope = evaluate(rows)
     if value == -np.inf:
@@ -119,7 +118,7 @@ def solve_fixed_point(problem: RowProblem, start: FloatArray, max_iter: int, tol
 
 def solve_projected_gradient(problem: RowProblem, start: FloatArray, max_iter: int, tol: float) -> FloatArray:
     """Climb by projected gradient with Barzilai-Borwein steps and Armijo halving."""
-    evaluate = problem.evaluator()
+    evaluate = problem.evaluate
     rows = start
     value, slope = evaluate(rows)
     if value == -np.inf:

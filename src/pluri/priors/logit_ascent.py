@@ -1,0 +1,174 @@
+r"""L-BFGS on the logits of a stochastic matrix: how the penalised M-step climbs by default.
+
+Rows are written as :math:`A_{ij} = \epsilon + r_i \, \mathrm{softmax}(Z_i)_j` with :math:`r_i = 1 - n_i \epsilon` over
+the :math:`n_i` supported entries of a row, which turns the maximisation of
+
+.. math:: F(A) = \sum_{ij} E_{ij} \log A_{ij} + \alpha \log\det \tilde K_A - w \lVert A - A^0 \rVert^2
+
+into one without constraints. The recursion of [1]_ starts from the inverse of a diagonal estimate of the curvature
+instead of a multiple of the identity, which makes unit steps nearly right for tiny and huge counts alike.
+
+References
+----------
+.. [1] D. C. Liu and J. Nocedal, "On the limited memory BFGS method for large scale optimization", Mathematical
+   Programming 45, 1989.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pluri.priors._kernels import logit_gradient, multiply_by_inverse
+from pluri.priors.dual_rows import dual_rows
+from pluri.priors.protocol import FloatArray
+
+if TYPE_CHECKING:
+    from pluri.priors.row_solvers import RowProblem
+
+MEMORY = 10
+LONGEST = 5.0  # in logits: entries change by at most a factor of 150 in one iteration
+RECENTRE = 100  # iterations: the logits then stay below 500, where the exponential function is finite
+
+
+class LogitObjective:
+    """F as a function of the logits, with work space of its own: call `value`, then `gradient` at the same point."""
+
+    def __init__(self, problem: RowProblem) -> None:
+        shape = problem.evidence.shape
+        self.problem = problem
+        self.shape = shape
+        self.where = True if problem.support.all() else problem.support
+        self.lower = np.where(problem.support, problem.floor, 0.0)
+        self.room = 1.0 - self.lower.sum(axis=1)
+        self.slope = 2.0 * problem.strength * problem.rho
+        # The curvature of E log softmax(Z) is about A_ij E_i. where A is right and |E_ij| where A_ij is far too small.
+        self.size = np.abs(problem.evidence).sum(axis=1) + self.slope
+        share = 1e-4 * self.size / problem.support.sum(axis=1)
+        self.base = np.abs(problem.evidence) + share[:, None] + 1e-300
+        self.ones = np.ones(shape[1])
+        self.totals = np.empty(shape[0])
+        self.rows, self.soft, self.logs = np.empty(shape), np.empty(shape), np.zeros(shape)
+        self.units = self.dual = self.rows
+
+    def value(self, logits: FloatArray) -> float:
+        """F at ``logits`` (flat, minus infinity outside the support); `rows` then holds the rows."""
+        problem, soft, rows, totals = self.problem, self.soft, self.rows, self.totals
+        np.exp(logits.reshape(self.shape), out=soft)
+        np.dot(soft, self.ones, out=totals)
+        np.divide(self.room, totals, out=totals)
+        np.multiply(soft, totals[:, None], out=soft)
+        np.add(soft, self.lower, out=rows)
+        np.log(rows, out=self.logs, where=self.where)
+        value = float(np.vdot(problem.evidence, self.logs))
+        if problem.anchor_weight > 0:
+            value -= problem.anchor_weight * float(np.sum((rows - problem.anchor) ** 2))
+        self.units = self.dual = problem.units(rows)
+        if problem.strength > 0:
+            log_det, self.dual = dual_rows(self.units)
+            value += problem.strength * log_det
+        return value
+
+    def gradient(self, gradient: FloatArray, curvature: FloatArray) -> None:
+        """Write the gradient of F and a positive estimate of its curvature where `value` was last called."""
+        problem, rows, evidence, base = self.problem, self.rows, self.problem.evidence, self.base
+        if problem.anchor_weight > 0:
+            pull = 2.0 * problem.anchor_weight * rows
+            evidence, base = evidence - pull * (rows - problem.anchor), base + pull * rows
+        logit_gradient(
+            rows, self.soft, self.units, self.dual, evidence, base, self.room, self.size, self.slope,
+            gradient.reshape(self.shape), curvature.reshape(self.shape),
+        )  # fmt: skip
+
+
+class CurvaturePairs:
+    """The last steps and the falls of the gradient along them: what L-BFGS knows of the Hessian."""
+
+    def __init__(self, size: int) -> None:
+        self.steps, self.changes = np.empty((MEMORY, size)), np.empty((MEMORY, size))
+        self.inverse, self.factor, self.diagonal = np.empty(MEMORY), np.empty(MEMORY), np.empty(size)
+        self.newest = self.count = 0
+
+    def direction(self, gradient: FloatArray, curvature: FloatArray) -> FloatArray:
+        """Estimate of the inverse Hessian times the gradient."""
+        gain = 1.0
+        if self.count:
+            change = self.changes[self.newest]
+            gain = 1.0 / float(self.inverse[self.newest] * change.dot(change / curvature))
+            gain = min(max(gain, 0.01), 10.0)
+        np.divide(gain, curvature, out=self.diagonal)
+        direction = gradient.copy()
+        multiply_by_inverse(
+            self.steps, self.changes, self.inverse, self.factor, self.newest, self.count, self.diagonal, direction
+        )
+        return direction
+
+    def add(self, step: FloatArray, change: FloatArray) -> None:
+        """Keep a pair, unless F was not concave along the step."""
+        along = float(step.dot(change))
+        if along > 1e-10 * math.sqrt(float(step.dot(step)) * float(change.dot(change))):
+            self.newest = (self.newest + 1) % MEMORY
+            self.count = min(self.count + 1, MEMORY)
+            self.steps[self.newest], self.changes[self.newest] = step, change
+            self.inverse[self.newest] = 1.0 / along
+
+
+def ascend_logits(problem: RowProblem, start: FloatArray, max_iter: int, tol: float) -> FloatArray:
+    """Maximise F from the rows ``start``, whose supported entries lie above the floor.
+
+    The line search brackets a weak Wolfe point by halving and doubling; a step that leads to minus infinity is simply
+    too long.
+    """
+    objective = LogitObjective(problem)
+    logits = np.full(start.shape, -np.inf)
+    np.log(start - problem.floor, out=logits, where=problem.support)
+    logits = logits.ravel()
+    trial, gradient, new_gradient, curvature = np.empty((4, logits.size))
+    value = objective.value(logits)
+    if value == -math.inf:
+        return start
+    objective.gradient(gradient, curvature)
+    pairs = CurvaturePairs(logits.size)
+    flat = iteration = 0
+    while iteration < max_iter and flat < 3:
+        direction = pairs.direction(gradient, curvature)
+        rise = float(gradient.dot(direction))
+        if not rise > 1e-15 * (abs(value) + 1.0):  # below what F can resolve, or not an ascent direction
+            if pairs.count == 0 or rise >= 0.0:
+                break
+            pairs.count = 0
+            continue
+        reach = float(np.abs(direction).max())
+        t, low, high = min(1.0, LONGEST / reach), 0.0, math.inf
+        for _ in range(40):
+            np.multiply(direction, t, out=trial)
+            np.add(logits, trial, out=trial)
+            new_value = objective.value(trial)
+            if not new_value >= value + 1e-4 * t * rise:
+                high = t
+            else:
+                objective.gradient(new_gradient, curvature)
+                if float(new_gradient.dot(direction)) <= 0.9 * rise or 2.0 * t * reach > LONGEST:
+                    break
+                low = t
+            t = 0.5 * (low + high) if high < math.inf else 2.0 * t
+        iteration += 1
+        if not new_value > value:
+            if pairs.count == 0:
+                break
+            pairs.count = 0  # the curvature pairs mislead: begin again from the diagonal
+            objective.value(logits)
+            objective.gradient(gradient, curvature)
+            continue
+        pairs.add(np.multiply(direction, t, out=direction), gradient - new_gradient)
+        logits, trial = trial, logits
+        gradient, new_gradient = new_gradient, gradient
+        flat = flat + 1 if new_value - value <= tol * (abs(value) + 1.0) else 0
+        value = new_value
+        if iteration % RECENTRE == 0:
+            table = logits.reshape(start.shape)
+            table -= table.max(axis=1, keepdims=True)
+    objective.value(logits)
+    return objective.rows
