@@ -57,7 +57,7 @@ class Outcome:
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the figure.")] = Path("demo"),
     seed: Annotated[int, typer.Option(min=0, help="Seed of the data and the starts.")] = 0,
-    data_sets: Annotated[int, typer.Option(min=2, max=1000, help="Number of data sets.")] = 20,
+    data_sets: Annotated[int, typer.Option(min=2, max=1000, help="Number of data sets.")] = 10,
     as_json: options.Json = False,
 ) -> None:
     """Compare an HMM with a diversified HMM on a toy problem: a table and a figure."""
@@ -142,7 +142,7 @@ def _fit(toy: ToyHMM, strength: float, start: dict[str, Any] | None, seed: int) 
         model.init_params = ""
         for name, value in start.items():
             setattr(model, name, value)
-    from threadpoolctl import threadpool_limits
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     # So few rows gain nothing from threads; k-means loses a lot of time waiting for them.
     with threadpool_limits(1), warnings.catch_warnings():
@@ -244,7 +244,8 @@ def _print_results(outcomes: list[Outcome], data_sets: int) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=f"Five-state toy problem, {data_sets} data sets, diversity {STRENGTH:g}", box=box.SIMPLE_HEAD)
+    title = f"Five-state toy problem, {data_sets} data sets, diversity {STRENGTH:g}"
+    table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))  # 80 columns are enough
     for name in ("start", "model"):
         table.add_column(name, no_wrap=True)
     for name in ("accuracy", "distance", "log det", "states", "log-lik.", "sec"):

@@ -126,9 +126,9 @@ def _draw_accuracies(ax: Axes, outcomes: list[Outcome], models: list[str]) -> No
         ax.text((left + right) / 2, 1.05, f"{start} start", ha="center", va="bottom", fontsize=10)
     ax.set_xticks(places, ticks)
     ax.set_xlim(-0.6, places[-1] + 0.6)
-    lowest = np.floor(10 * min(outcome.accuracy for outcome in outcomes)) / 10
-    ax.set_ylim(lowest - 0.03, 1.13)
-    ax.set_yticks(np.arange(lowest, 1.01, 0.1 if lowest > 0.5 else 0.2))
+    lowest = min(outcome.accuracy for outcome in outcomes)
+    ax.set_yticks(np.arange(0.0, 1.01, 0.2))
+    ax.set_ylim(np.floor(5 * lowest) / 5, 1.13)
     ax.tick_params(axis="x", length=0)
     ax.set(ylabel="one-to-one accuracy", title="accuracy on each data set (bar: mean)")
     tidy(ax, grid="y")

@@ -20,6 +20,7 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.linalg.blas import idamax
 
 from pluri.priors._kernels import logit_gradient, multiply_by_inverse
 from pluri.priors.dual_rows import dual_rows
@@ -140,7 +141,7 @@ def ascend_logits(problem: RowProblem, start: FloatArray, max_iter: int, tol: fl
                 break
             pairs.count = 0
             continue
-        reach = float(np.abs(direction).max())
+        reach = abs(float(direction[idamax(direction)]))
         t, low, high = min(1.0, LONGEST / reach), 0.0, math.inf
         for _ in range(40):
             np.multiply(direction, t, out=trial)

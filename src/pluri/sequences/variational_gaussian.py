@@ -1,0 +1,304 @@
+"""Hidden Markov model with Gaussian emissions fitted by variational Bayes.
+
+q of the means and precisions is normal-Wishart (`pluri.sequences.normal_wishart`); see `pluri.sequences.variational`
+for the rest.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pluri.engine import Source
+from pluri.sequences import normal_wishart
+from pluri.sequences.covariance import COVARIANCE_TYPES, check_positive_definite, spread_covariance
+from pluri.sequences.gaussian import GaussianEmission, GaussianHMM
+from pluri.sequences.gaussian_components import GaussianStatistics
+from pluri.sequences.inputs import check_width
+from pluri.sequences.learning import initial_rows
+from pluri.sequences.normal_wishart import NormalWishart
+from pluri.sequences.starting_values import centers_and_covariance, filled
+from pluri.sequences.variational import VariationalHMM, as_positive
+
+Array = NDArray[np.float64]
+
+#: Added to the diagonal of the starting covariances, as in hmmlearn.
+MIN_COVAR = 1e-3
+
+
+@dataclass(frozen=True)
+class VariationalGaussianEmission:
+    """The Gaussian observation model with normal-Wishart posteriors.
+
+    `start` has the hyper-parameters to start from where `keep_means` and `keep_covariances` say so; the others are
+    chosen from the data.
+    """
+
+    covariance_type: str
+    prior: NormalWishart
+    update_means: bool = True
+    update_covariances: bool = True
+    keep_means: bool = False
+    keep_covariances: bool = False
+    start: NormalWishart | None = None
+
+    def prepare(self, X: NDArray[Any]) -> Array:
+        return np.ascontiguousarray(X, dtype=np.float64)
+
+    def initialize(self, X: Array, n_components: int, rng: np.random.Generator) -> NormalWishart:
+        prior, share = self.prior, len(X) / n_components
+        means, covariance = centers_and_covariance(X, n_components, rng, with_centers=not self.keep_means)
+        covariance = covariance + MIN_COVAR * np.eye(X.shape[1])
+        beta = prior.beta + share
+        dof = prior.dof + share * (n_components / len(prior.dof))
+        spread = spread_covariance(covariance, self.covariance_type, n_components).reshape(prior.scale.shape)
+        scale = spread * dof.reshape(-1, *[1] * (spread.ndim - 1))
+        if self.start is not None and self.keep_means:
+            means, beta = self.start.means, self.start.beta
+        if self.start is not None and self.keep_covariances:
+            dof, scale = self.start.dof, self.start.scale
+        return dataclasses.replace(prior, means=means, beta=beta, dof=dof, scale=scale)
+
+    def log_prob(self, parameters: NormalWishart, X: Array, out: Array) -> None:
+        check_width(X, parameters.means.shape[1])
+        normal_wishart.expected_log_prob(parameters, X, out)
+
+    def accumulate(self, parameters: NormalWishart, X: Array, posterior: Array) -> GaussianStatistics:
+        return normal_wishart.accumulate(parameters, X, posterior)
+
+    def maximize(self, stats: GaussianStatistics, parameters: NormalWishart) -> NormalWishart:
+        return normal_wishart.update(
+            stats,
+            parameters,
+            self.prior,
+            update_means=self.update_means,
+            update_covariances=self.update_covariances,
+        )
+
+    def log_prior(self, parameters: NormalWishart) -> float:
+        return -normal_wishart.divergence(parameters, self.prior)
+
+    def sample(self, parameters: NormalWishart, states: NDArray[np.int64], rng: np.random.Generator) -> Array:
+        return GaussianEmission().sample(parameters.center, states, rng)
+
+    def n_free(self, parameters: NormalWishart) -> int:
+        return GaussianEmission().n_free(parameters.center)
+
+    def pack(self, parameters: NormalWishart) -> Array:
+        return normal_wishart.pack(parameters)
+
+    def unpack(self, vector: Array, like: NormalWishart) -> NormalWishart:
+        unpacked = normal_wishart.unpack(vector, like)
+        if not self.update_means:
+            unpacked = dataclasses.replace(unpacked, means=like.means, beta=like.beta)
+        if not self.update_covariances:
+            unpacked = dataclasses.replace(unpacked, dof=like.dof, scale=like.scale)
+        return unpacked
+
+
+class VariationalGaussianHMM(VariationalHMM, GaussianHMM):
+    """Gaussian hidden Markov model fitted by variational Bayes: hmmlearn's, with pluri's loop around it.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        Number of states; those that the data do not ask for are left with their prior.
+    covariance_type : {"spherical", "diag", "full", "tied"}, default="full"
+        Form of the Wishart scale: see `pluri.sequences.normal_wishart`.
+    startprob_prior, transmat_prior : float, array or prior object, default=None
+        Dirichlet concentration of the start distribution and of the transition rows; 1 / n_components if None.
+        `transmat_prior` also takes `pluri.priors.Sticky`.
+    means_prior, beta_prior : array, default=None
+        Location and weight (in observations) of the prior of the means; the mean of the data and 1 if None.
+    dof_prior, scale_prior : array, default=None
+        Degrees of freedom, above n_features - 1, and scale of the Wishart prior of the precisions; n_features and
+        1e-3 (times the identity) if None.
+    algorithm, random_state, verbose, implementation
+        See `GaussianHMM`.
+    n_iter : int, default=100
+        Largest number of iterations of a run.
+    tol : float, default=1e-6
+        A run ends when the evidence lower bound gains less than this.
+    params, init_params : str, default="stmc"
+        Which posteriors are updated, and which are set up first: s (start), t (transitions), m (means: `means` and
+        `beta`), c (precisions: `dof` and `scale`). Set the ``_prior_`` and ``_posterior_`` attributes of the others
+        before `fit`.
+    n_init, warm_start, acceleration, checkpoint, engine, n_jobs
+        See `GaussianHMM`.
+
+    Attributes
+    ----------
+    startprob_prior_, startprob_posterior_ : arrays of shape (n_components,)
+    transmat_prior_, transmat_posterior_ : arrays of shape (n_components, n_components)
+    means_prior_, means_posterior_ : arrays of shape (n_components, n_features)
+    beta_prior_, beta_posterior_ : arrays of shape (n_components,)
+    dof_prior_, dof_posterior_ : arrays of shape (n_components,), or float if "tied"
+    scale_prior_, scale_posterior_ : arrays in the shape of `covariance_type`
+    startprob_, transmat_, means_, covars_ : arrays
+        Posterior means; `covars_` is scale / dof, the inverse of the mean precision.
+    lower_bound_ : float
+        Evidence lower bound, the objective of `history_` (hmmlearn's leaves out n_samples * n_features / 2 log(2 pi)).
+    history_, converged_, n_iter_, log_det_, state_occupancy_, n_features_in_
+        See `GaussianHMM`.
+
+    Examples
+    --------
+    >>> from pluri.datasets import make_toy_hmm
+    >>> from pluri.sequences.variational_gaussian import VariationalGaussianHMM
+    >>> toy = make_toy_hmm(random_state=0)
+    >>> model = VariationalGaussianHMM(n_components=8, n_iter=500, random_state=0).fit(toy.X, lengths=toy.lengths)
+    >>> used = model.state_occupancy_ > 1
+    >>> sorted(model.means_[used, 0].round().tolist())
+    [1.0, 2.0, 3.0, 4.0, 5.0]
+    """
+
+    _emission_attributes = {"m": "means_posterior_", "c": "scale_posterior_"}  # noqa: RUF012
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        covariance_type: str = "full",
+        startprob_prior: Any = None,
+        transmat_prior: Any = None,
+        means_prior: ArrayLike | None = None,
+        beta_prior: ArrayLike | None = None,
+        dof_prior: ArrayLike | None = None,
+        scale_prior: ArrayLike | None = None,
+        algorithm: str = "viterbi",
+        random_state: Any = None,
+        n_iter: int = 100,
+        tol: float = 1e-6,
+        verbose: int = 0,
+        params: str = "stmc",
+        init_params: str = "stmc",
+        implementation: str = "scaling",
+        *,
+        n_init: int = 1,
+        warm_start: bool = False,
+        acceleration: str | None = None,
+        checkpoint: Any = None,
+        engine: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.covariance_type = covariance_type
+        self.startprob_prior = startprob_prior
+        self.transmat_prior = transmat_prior
+        self.means_prior = means_prior  # type: ignore[assignment]
+        self.beta_prior = beta_prior
+        self.dof_prior = dof_prior
+        self.scale_prior = scale_prior
+        self.algorithm = algorithm
+        self.random_state = random_state
+        self.n_iter = n_iter
+        self.tol = tol
+        self.verbose = verbose
+        self.params = params
+        self.init_params = init_params
+        self.implementation = implementation
+        self.n_init = n_init
+        self.warm_start = warm_start
+        self.acceleration = acceleration
+        self.checkpoint = checkpoint
+        self.engine = engine
+        self.n_jobs = n_jobs
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if self.covariance_type not in COVARIANCE_TYPES:
+            raise ValueError(f"covariance_type must be one of {COVARIANCE_TYPES}, got {self.covariance_type!r}")
+
+    def _record(self, suffix: str, means: Any, beta: Any, dof: Any, scale: Any) -> NormalWishart:
+        """Checked hyper-parameters, as a record; `suffix` is of the names in messages."""
+        k, n_features = self.n_components, self.n_features
+        tied = self.covariance_type == "tied"
+        n_scales = 1 if tied else k
+        kind = "full" if tied else self.covariance_type
+        shape = {"spherical": (k,), "diag": (k, n_features), "full": (n_scales, n_features, n_features)}[kind]
+        location = np.asarray(means, dtype=np.float64)
+        if location.shape not in ((), (n_features,), (k, n_features), (k, 1)) or not np.isfinite(location).all():
+            raise ValueError(f"means{suffix} must be finite and have shape ({k}, {n_features}), got {location.shape}")
+        degrees = as_positive(f"dof{suffix}", dof, (n_scales,))
+        if not (degrees > n_features - 1).all():
+            raise ValueError(f"dof{suffix} must be above n_features - 1 ({n_features - 1}), got {degrees.min()}")
+        matrices = np.asarray(scale, dtype=np.float64)
+        if kind != "full":
+            matrices = as_positive(f"scale{suffix}", matrices, shape)
+        else:
+            matrices = matrices[..., None, None] * np.eye(n_features) if matrices.ndim < 2 else matrices
+            if matrices.shape[-2:] != shape[-2:] or matrices.size not in (np.prod(shape), np.prod(shape[-2:])):
+                raise ValueError(f"scale{suffix} must have shape {shape[tied:]}, got {matrices.shape}")
+            matrices = np.array(np.broadcast_to(matrices, shape))
+            check_positive_definite(matrices, f"scale{suffix}")
+        return NormalWishart(
+            np.array(np.broadcast_to(location, (k, n_features))),
+            as_positive(f"beta{suffix}", beta, (k,)),
+            degrees,
+            matrices,
+            kind,
+            np.zeros(k, dtype=np.int64) if tied else np.arange(k),
+        )
+
+    def _emission_prior(self, source: Source) -> NormalWishart:
+        def chosen(letter: str, name: str, default: Any) -> Any:
+            kept = self._kept(letter, f"{name}_prior_")
+            given = getattr(self, f"{name}_prior") if kept is None else kept
+            return default if given is None else given
+
+        def center() -> Array:
+            rows = initial_rows(source, lambda X: np.asarray(X, dtype=np.float64))
+            return np.asarray(filled(rows).mean(axis=0))
+
+        location = chosen("m", "means", None)
+        return self._record(
+            "_prior",
+            center() if location is None else location,
+            chosen("m", "beta", 1.0),
+            chosen("c", "dof", float(self.n_features)),
+            chosen("c", "scale", 1e-3),
+        )
+
+    def _variational_emission(self, prior: NormalWishart, given: dict[str, Any]) -> VariationalGaussianEmission:
+        keep_means, keep_covariances = "means_posterior_" in given, "scale_posterior_" in given
+        start = self._record(
+            "_posterior_",
+            self.means_posterior_ if keep_means else prior.means,
+            self.beta_posterior_ if keep_means else prior.beta,
+            self.dof_posterior_ if keep_covariances else prior.dof,
+            self.scale_posterior_ if keep_covariances else prior.scale,
+        )
+        return VariationalGaussianEmission(
+            self.covariance_type,
+            prior,
+            update_means="m" in self.params,
+            update_covariances="c" in self.params,
+            keep_means=keep_means,
+            keep_covariances=keep_covariances,
+            start=start,
+        )
+
+    def _emission_posterior(self) -> NormalWishart:
+        return self._record(
+            "_posterior_", self.means_posterior_, self.beta_posterior_, self.dof_posterior_, self.scale_posterior_
+        )
+
+    def _emission(self, given: dict[str, Any]) -> GaussianEmission:
+        return GaussianEmission(covariance_type=self.covariance_type)
+
+    def _store_emission(self, parameters: Any) -> None:
+        self._set_hyper_parameters("posterior", parameters)
+        super()._store_emission(parameters.center)
+
+    def _store_emission_prior(self, prior: NormalWishart) -> None:
+        self._set_hyper_parameters("prior", prior)
+
+    def _set_hyper_parameters(self, which: str, record: NormalWishart) -> None:
+        tied = self.covariance_type == "tied"
+        setattr(self, f"means_{which}_", record.means)
+        setattr(self, f"beta_{which}_", record.beta)
+        setattr(self, f"dof_{which}_", float(record.dof[0]) if tied else record.dof)
+        setattr(self, f"scale_{which}_", record.scale[0] if tied else record.scale)
