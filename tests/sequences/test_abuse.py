@@ -251,9 +251,9 @@ def test_what_x_must_not_be(family, case):
 
 @pytest.mark.parametrize("family", [name for name in FAMILIES if name != "categorical"])
 def test_words_are_refused_where_numbers_are_meant(family):
-    with pytest.raises(ValueError, match="could not convert string|must hold"):
+    with pytest.raises(ValueError, match=r"could not convert string|must hold"):
         make(family).fit(np.array([["a"], ["b"], ["c"]]))
-    with pytest.raises(ValueError, match="could not convert string|must hold"):
+    with pytest.raises(ValueError, match=r"could not convert string|must hold"):
         make(family).fit([["a", "b", "c"]])
 
 
@@ -461,7 +461,7 @@ def test_lengths_with_a_list_of_sequences_are_refused():
     "weight", [[1.0], [1.0, 2.0, 3.0], [-1.0, 1.0], [np.nan, 1.0], [np.inf, 1.0], [0.0, 0.0], [[1.0, 1.0]], "ab"]
 )
 def test_weights_that_make_no_sense(weight):
-    with pytest.raises((ValueError, TypeError), match="sample_weight|convert string"):
+    with pytest.raises((ValueError, TypeError), match=r"sample_weight|convert string"):
         make("gaussian-diag").fit(data("gaussian-diag"), lengths=[15, 25], sample_weight=weight)
 
 

@@ -114,13 +114,10 @@ def test_gaussian_densities_of_every_width_equal_scipy(enumeration, kind, n_feat
 @pytest.mark.parametrize("kind", ["spherical", "diag", "full", "tied"])
 def test_densities_far_from_zero_keep_their_digits(enumeration, kind):
     case = enumeration.make_case(f"gaussian-{kind}", seed=7)
-    truth = case.model.score(case.X)
-    case.model.means_ = case.model.means_ + 2.0**30  # exact in binary, so the answer is the same
-    X = np.round(case.X * 2.0**20) / 2.0**20
-    moved = np.round(case.model.means_ * 2.0**20) / 2.0**20
-    case.model.means_ = moved - 2.0**30
+    # Rounded to 20 binary places, so that the move is exact and the answer the same.
+    X, case.model.means_ = (np.round(values * 2.0**20) / 2.0**20 for values in (case.X, case.model.means_))
     truth = case.model.score(X)
-    case.model.means_ = moved
+    case.model.means_ = case.model.means_ + 2.0**30
     np.testing.assert_allclose(case.model.score(X + 2.0**30), truth, rtol=1e-9)
 
 

@@ -96,7 +96,7 @@ def _read(path: Path, header: bool | None, as_text: set[str]) -> Columns:
 
 
 def _rows(reader: Any, path: Path) -> Iterator[list[str]]:
-    """Rows of equal width. A blank line is a missing cell where there is one column, otherwise and at the end nothing."""
+    """Rows of equal width; a blank line is a missing cell where there is one column, else (and at the end) nothing."""
     width = 0
     blank = 0
     for row in reader:

@@ -51,7 +51,7 @@ def word_features(
     suffixes = {word: _suffix(word, suffix_length) for word in commonest}
     shared = Counter(suffixes.values())
     features = {
-        word: (suffix if shared[suffix] >= min_words else "*rare", _shape(commonest[word]))
+        word: (suffix if shared[suffix] >= min_words or suffix[0] == "*" else "*rare", _shape(commonest[word]))
         for word, suffix in suffixes.items()
     }
     return np.array([features[form.lower()] for form in forms], dtype=np.str_).reshape(-1, 2)

@@ -8,7 +8,7 @@ from pluri.priors.dirichlet import Dirichlet, Sticky
 from pluri.priors.diverse_rows import expected_determinant, sample_diverse_rows
 from pluri.priors.diversity import Diversity, as_diversity
 from pluri.priors.protocol import PseudoCountPrior, RowPrior, RowPriorWarning
-from pluri.priors.rows import log_density_rows, maximize_rows, rows_objective
+from pluri.priors.rows import log_density_rows, maximize_rows, rows_objective, warn_if_permutation
 
 __all__ = [
     "Dirichlet",
@@ -27,4 +27,5 @@ __all__ = [
     "relative_gain",
     "rows_objective",
     "sample_diverse_rows",
+    "warn_if_permutation",
 ]

@@ -44,32 +44,44 @@ def logit_gradient(
 
 
 @compiled(reorder=True)
-def multiply_by_inverse(
-    steps: Floats, changes: Floats, inverse: Floats, factor: Floats, newest: int, count: int, diagonal: Floats,
-    x: Floats,
+def ascent_direction(
+    steps: Floats, changes: Floats, inverse: Floats, factor: Floats, newest: int, count: int, gradient: Floats,
+    curvature: Floats, direction: Floats,
 ) -> None:  # fmt: skip
-    """Replace ``x`` by H x, where H is the L-BFGS estimate of the inverse Hessian: the two-loop recursion.
+    """Write H g into ``direction``, where H is the L-BFGS estimate of the inverse Hessian: the two-loop recursion.
 
-    ``steps`` and ``changes`` (n_pairs, size) are rings with the newest pair at ``newest``, ``inverse`` holds one over
-    their inner products, ``diagonal`` is the estimate before any pair is used, ``factor`` (n_pairs,) is scratch.
+    ``steps`` and ``changes`` (n_pairs, size) are rings with the newest of ``count`` pairs at ``newest``, ``inverse``
+    holds one over their inner products, ``factor`` (n_pairs,) is scratch. Without pairs H is 1 / ``curvature``; with
+    pairs that is scaled so that it agrees with the newest one.
     """
-    memory, size = steps.shape
+    n_pairs, size = steps.shape
+    curved = 0.0
+    for i in range(size):
+        direction[i] = gradient[i]
+        curved += changes[newest, i] * changes[newest, i] / curvature[i]
+    gain = 1.0
+    if count > 0:
+        gain = 1.0 / (inverse[newest] * curved)
+        if gain > 10.0:
+            gain = 10.0
+        if gain < 0.01:
+            gain = 0.01
     for back in range(count):
-        b = (newest - back) % memory
+        b = (newest - back) % n_pairs
         along = 0.0
         for i in range(size):
-            along += steps[b, i] * x[i]
+            along += steps[b, i] * direction[i]
         along *= inverse[b]
         factor[b] = along
         for i in range(size):
-            x[i] -= along * changes[b, i]
+            direction[i] -= along * changes[b, i]
     for i in range(size):
-        x[i] *= diagonal[i]
+        direction[i] *= gain / curvature[i]
     for back in range(count - 1, -1, -1):
-        b = (newest - back) % memory
+        b = (newest - back) % n_pairs
         along = 0.0
         for i in range(size):
-            along += changes[b, i] * x[i]
+            along += changes[b, i] * direction[i]
         along = factor[b] - along * inverse[b]
         for i in range(size):
-            x[i] += along * steps[b, i]
+            direction[i] += along * steps[b, i]

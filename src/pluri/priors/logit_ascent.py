@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg.blas import idamax
 
-from pluri.priors._kernels import logit_gradient, multiply_by_inverse
+from pluri.priors._kernels import ascent_direction, logit_gradient
 from pluri.priors.dual_rows import dual_rows
 from pluri.priors.protocol import FloatArray
 
@@ -88,21 +88,15 @@ class CurvaturePairs:
     """The last steps and the falls of the gradient along them: what L-BFGS knows of the Hessian."""
 
     def __init__(self, size: int) -> None:
-        self.steps, self.changes = np.empty((MEMORY, size)), np.empty((MEMORY, size))
-        self.inverse, self.factor, self.diagonal = np.empty(MEMORY), np.empty(MEMORY), np.empty(size)
+        self.steps, self.changes = np.zeros((MEMORY, size)), np.zeros((MEMORY, size))
+        self.inverse, self.factor = np.zeros(MEMORY), np.zeros(MEMORY)
         self.newest = self.count = 0
 
     def direction(self, gradient: FloatArray, curvature: FloatArray) -> FloatArray:
         """Estimate of the inverse Hessian times the gradient."""
-        gain = 1.0
-        if self.count:
-            change = self.changes[self.newest]
-            gain = 1.0 / float(self.inverse[self.newest] * change.dot(change / curvature))
-            gain = min(max(gain, 0.01), 10.0)
-        np.divide(gain, curvature, out=self.diagonal)
-        direction = gradient.copy()
-        multiply_by_inverse(
-            self.steps, self.changes, self.inverse, self.factor, self.newest, self.count, self.diagonal, direction
+        direction = np.empty_like(gradient)
+        ascent_direction(
+            self.steps, self.changes, self.inverse, self.factor, self.newest, self.count, gradient, curvature, direction
         )
         return direction
 

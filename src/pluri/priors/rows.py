@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pluri.priors.determinant import WORST_CONDITION, DiversityWarning, condition_number, log_determinant, unit_rows
-from pluri.priors.dirichlet import Dirichlet
+from pluri.priors.dirichlet import Dirichlet, Sticky
 from pluri.priors.protocol import (
     BoolArray,
     FloatArray,
@@ -167,21 +167,40 @@ def maximize_rows(
     climb = SOLVERS[diverse.solver]
     best, best_value = before.copy(), objective(before)
     starts = [_told_apart(_lifted(before, problem), diverse, problem, rng, warn=True)]
-    if not np.allclose(plain, before, rtol=1e-3, atol=1e-6):
+    if not (np.abs(plain - before) <= 1e-3 * before + 1e-6).all():
         starts.append(_told_apart(_lifted(plain, problem), diverse, problem, rng, warn=False))
     for begin in starts:
         rows = climb(problem, begin, diverse.max_iter, diverse.tol)
         value = objective(rows)
         if value > best_value:
             best, best_value = rows, value
-    if log_determinant(best, diverse.rho) > -1e-3:
+    return best
+
+
+def warn_if_permutation(rows: ArrayLike, diversity: Diversity | None) -> None:
+    """Warn with :class:`DiversityWarning` if the rows have become disjoint, once at the end of a fit.
+
+    Parameters
+    ----------
+    rows : array_like, shape (n_rows, n_columns)
+        The fitted rows.
+    diversity : Diversity, optional
+        The prior that they were fitted with; none or one of strength 0 is never to blame.
+
+    Examples
+    --------
+    >>> from pluri.priors import Diversity, warn_if_permutation
+    >>> warn_if_permutation([[0.9, 0.1], [0.2, 0.8]], Diversity(2.0))
+    """
+    if diversity is None or diversity.strength == 0 or np.ndim(rows) != 2 or np.shape(rows)[0] < 2:
+        return
+    if log_determinant(rows, diversity.rho) > -1e-3:
         warnings.warn(
             "the rows have become disjoint (a square matrix is then a permutation): the diversity strength "
-            f"{diverse.strength:g} outweighs the counts; use a smaller one",
+            f"{diversity.strength:g} outweighs the counts; use a smaller one",
             DiversityWarning,
             stacklevel=2,
         )
-    return best
 
 
 def _problem(
@@ -193,7 +212,8 @@ def _problem(
     support: BoolArray | None,
 ) -> RowProblem:
     prior = FLAT if base is None else base
-    if not isinstance(prior, PseudoCountPrior):
+    # The protocol alone would do, but asking it is slower than an iteration of the solver.
+    if not isinstance(prior, Dirichlet | Sticky | PseudoCountPrior):
         raise TypeError(
             f"base must offer pseudo_counts to be combined with diversity or an anchor, got {type(base).__name__}"
         )

@@ -30,10 +30,9 @@ def lengths_in_second_place(y: Any, lengths: ArrayLike | None, X: Any) -> ArrayL
         return lengths
     n_samples = X.shape[0] if hasattr(X, "shape") else len(X)
     values = np.asarray(y)
-    integers = values.ndim == 1 and values.dtype.kind in "iu"
-    if len(values) != n_samples:
-        return values
-    if integers and n_samples > 1 and (values == 1).all():
+    if values.ndim != 1:
+        return None
+    if len(values) != n_samples or (values.dtype.kind in "iu" and n_samples > 1 and (values == 1).all()):
         return values
     return None
 

@@ -48,7 +48,7 @@ class SymbolClassEmission(CategoricalEmission):
         fresh = ~(known | missing)
         if self.unseen == "error" and fresh.any():
             raise ValueError(
-                f"X must hold symbols that fit has seen in column 0, got {X[fresh, 0][0]!r}; set unseen='new' or "
+                f"X must hold symbols that fit has seen in column 0, got {X[fresh, 0].tolist()[0]!r}; set unseen='new' or "
                 "'missing' to allow others"
             )
         codes[~known, 0] = -1

@@ -1,0 +1,79 @@
+"""Models by name and parameters by text."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pluri.sequences
+from pluri.cli.registry import UsageError, build_model, find_model, models, parse_value, summary_line
+from pluri.sequences import GaussianHMM
+
+
+def test_all_public_models_are_there_and_bases_are_not():
+    found = models()
+    assert {"GaussianHMM", "CategoricalHMM", "GMMHMM", "BernoulliHMM", "PoissonHMM", "MultinomialHMM"} <= set(found)
+    assert "HiddenMarkovModel" not in found
+    assert "ConvergenceMonitor" not in found
+    assert all(getattr(pluri.sequences, name) is kind for name, kind in found.items())
+    assert all(summary_line(kind) and "\n" not in summary_line(kind) for kind in found.values())
+
+
+def test_names_are_found_whatever_their_case_and_near_misses_are_named():
+    assert find_model("gaussianhmm") is GaussianHMM
+    with pytest.raises(UsageError, match=r"MODEL must be one of .*GaussianHMM.*got 'GausianHMM' \(did you mean Gaus"):
+        find_model("GausianHMM")
+
+
+literals = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False),
+    lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(st.text(), inner),
+    max_leaves=8,
+)
+
+
+@given(literals)
+def test_python_literals_come_back(value):
+    assert parse_value(repr(value)) == value
+
+
+@given(st.text())
+def test_any_text_gives_a_value_and_never_an_error(text):
+    parse_value(text)
+
+
+def test_words_are_text_and_nothing_is_evaluated():
+    assert parse_value("full") == "full"
+    assert parse_value("'5'") == "5"
+    assert parse_value("__import__('os').system('true')") == "__import__('os').system('true')"
+    assert parse_value("(1).__class__") == "(1).__class__"
+    assert parse_value("[" * 10_000) == "[" * 10_000
+    assert parse_value("-inf") == -math.inf
+    assert math.isnan(parse_value("nan"))
+    assert parse_value("true") is True
+    assert parse_value("None") is None
+
+
+def test_parameters_reach_the_model():
+    model = build_model("GaussianHMM", ["n_components=5", "diversity = 1.5", "covariance_type=full", "tol=-inf"])
+    assert (model.n_components, model.diversity, model.covariance_type) == (5, 1.5, "full")
+    assert model.tol == -math.inf
+    assert build_model("GaussianHMM", ["checkpoint=a=b.npz"]).checkpoint == "a=b.npz"
+
+
+def test_unknown_parameters_list_the_valid_ones():
+    with pytest.raises(UsageError, match=r"'n_component' \(did you mean n_components\?\): valid are .*warm_start"):
+        build_model("GaussianHMM", ["n_component=5"])
+    for setting in ("n_components", "=5", ""):
+        with pytest.raises(UsageError, match="--set must have the form name=value, got"):
+            build_model("GaussianHMM", [setting])
+
+
+@pytest.mark.skipif("HMMClassifier" not in pluri.sequences.__all__, reason="there is no classifier")
+def test_a_model_can_be_part_of_another():
+    model = build_model("HMMClassifier", ["hmm__diversity=2", "hmm=PoissonHMM", "anchor=0.5"])
+    assert type(model.hmm).__name__ == "PoissonHMM"
+    assert (model.hmm.diversity, model.anchor) == (2, 0.5)
