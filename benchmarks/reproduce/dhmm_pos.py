@@ -21,10 +21,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 from published import Report, figure_path
 
-from pluri.datasets import load_treebank_sample
+from pluri.datasets import load_treebank_sample, word_features
 from pluri.metrics import bhattacharyya_diversity, many_to_one_accuracy, one_to_one_accuracy
 from pluri.plotting import DiversitySweepDisplay
-from pluri.sequences import BayesianCategoricalHMM, CategoricalHMM, HMMClassifier, SymbolClassHMM, word_features
+from pluri.sequences import BayesianCategoricalHMM, CategoricalHMM, HMMClassifier, SymbolClassHMM
 
 N_STATES = 15
 STRENGTHS = (0.0, 1.0, 10.0, 100.0, 1000.0)

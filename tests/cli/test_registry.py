@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pluri.sequences
@@ -35,6 +35,7 @@ literals = st.recursive(
 )
 
 
+@settings(max_examples=50)
 @given(literals)
 def test_python_literals_come_back(value):
     assert parse_value(repr(value)) == value

@@ -16,6 +16,7 @@ from pluri.priors import (
     as_diversity,
     log_determinant,
     rows_objective,
+    warn_if_permutation,
 )
 
 KNOWN = np.array([[0.9, 0.1], [0.2, 0.8]])
@@ -56,10 +57,22 @@ def test_coinciding_counts_are_no_obstacle():
 
 def test_overwhelming_strength_warns_that_the_rows_became_a_permutation():
     counts = np.random.default_rng(0).gamma(1.0, 10.0, size=(4, 4))
+    prior = Diversity(1e7, max_iter=500)
+    rows = prior.maximize(counts, np.random.default_rng(1).dirichlet(np.ones(4), size=4))  # one M-step says nothing
     with pytest.warns(DiversityWarning, match="permutation"):
-        rows = Diversity(1e7, max_iter=500).maximize(counts, np.random.default_rng(1).dirichlet(np.ones(4), size=4))
+        warn_if_permutation(rows, prior)
     assert sorted(rows.argmax(axis=1)) == [0, 1, 2, 3]
     assert rows.max(axis=1).min() > 0.99
+
+
+def test_a_permutation_is_no_surprise_without_diversity_or_with_distinct_rows():
+    for rows, prior in (
+        (np.eye(3), None),
+        (np.eye(3), Diversity(0.0)),
+        (KNOWN, Diversity(1e7)),
+        ([[1.0]], Diversity(1.0)),
+    ):
+        warn_if_permutation(rows, prior)
 
 
 def test_shorthand_for_estimators():

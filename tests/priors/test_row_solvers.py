@@ -21,57 +21,86 @@ def make_problem(counts, strength, rho=0.5, anchor=None, weight=0.0):
 
 @pytest.mark.parametrize("shape", [(4, 4), (3, 8), (1, 5)])
 @pytest.mark.parametrize("rho", [0.5, 0.7, 1.0])
-def test_compiled_objective_equals_the_public_one(rho, shape):
+def test_objective_of_the_solvers_equals_the_public_one(rho, shape):
     rng = np.random.default_rng(0)
     counts, rows, anchor = (
         rng.gamma(1, 5, shape),
         rng.dirichlet(np.ones(shape[1]), shape[0]),
         np.full(shape, 1 / shape[1]),
     )
-    value, slope = make_problem(counts, 3.0, rho, anchor, 11.0).evaluator()(rows)
+    value, slope = make_problem(counts, 3.0, rho, anchor, 11.0).evaluate(rows)
     public = rows_objective(counts, rows, diversity=Diversity(3.0, rho=rho), anchor=anchor, anchor_weight=11.0)
     assert value == pytest.approx(public, rel=1e-12)
     gradient = counts / rows + Diversity(3.0, rho=rho).gradient(rows) - 22.0 * (rows - anchor)
     np.testing.assert_allclose(slope, rows * gradient, rtol=1e-8, atol=1e-8)
 
 
-def test_compiled_dual_rows_survive_nearly_dependent_rows():
-    from pluri.priors import _kernels
+@pytest.mark.parametrize("n_columns", [5, 6])
+def test_dual_rows_survive_nearly_dependent_rows(n_columns):
+    from pluri.priors.dual_rows import dual_rows
 
     rng = np.random.default_rng(1)
-    rows = rng.dirichlet(np.ones(6), size=5)
+    rows = rng.dirichlet(np.ones(n_columns), size=5)
     rows[4] = (1 - 1e-6) * rows[0] + 1e-6 * rows[4]
-    units, dual = np.sqrt(rows), np.empty((5, 6))
-    log_det = _kernels.dual_rows(units, dual, np.zeros((5, 5)))
+    units = np.sqrt(rows)
+    log_det, dual = dual_rows(units)
     assert log_det == pytest.approx(log_determinant(rows), abs=1e-6)
     np.testing.assert_allclose(units * dual, relative_gain(rows), rtol=1e-6, atol=1e-3)
-    assert _kernels.dual_rows(np.sqrt(rows[[0, 1, 1]]), np.empty((3, 6)), np.zeros((3, 3))) == -np.inf
+    np.testing.assert_allclose(dual @ units.T, np.eye(5), atol=1e-8)
+    assert dual.flags.c_contiguous
+    rows[4] = rows[1]
+    assert dual_rows(np.sqrt(rows))[0] == -np.inf
+    assert dual_rows(np.eye(3)[[0, 1, 1]])[0] == -np.inf
+    assert dual_rows(np.eye(4)[[0, 1, 1]])[0] == -np.inf
 
 
-def test_logit_gradient_equals_central_differences():
-    from pluri.priors import _kernels
+@pytest.mark.parametrize("strength", [0.0, 2.0])
+def test_logit_gradient_equals_central_differences(strength):
+    from pluri.priors.logit_ascent import LogitObjective
 
     rng = np.random.default_rng(2)
     shape, floor = (3, 5), 1e-3  # a large floor, so that its factor in the chain rule matters
     counts, anchor = rng.gamma(1, 5, shape), rng.dirichlet(np.ones(5), 3)
     support = rng.random(shape) < 0.8
-    counts, logits = np.where(support, counts, 0.0), rng.normal(size=shape)
-    a, u, q, m, g, d = (np.empty(shape) for _ in range(6))
-
-    def value(z):
-        _kernels.softmax_above(z, support, floor, a)
-        return _kernels.evaluate_rows(a, counts, 2.0, 0.7, anchor, 4.0, u, q, np.zeros((3, 3)), m)
-
-    numeric = np.zeros(shape)
-    for index in zip(*np.nonzero(support)):
-        step = np.zeros(shape)
+    counts, logits = np.where(support, counts, 0.0), np.where(support, rng.normal(size=shape), -np.inf).ravel()
+    objective = LogitObjective(RowProblem(counts, strength, 0.7, anchor, 4.0, floor, support))
+    numeric = np.zeros(15)
+    for index in np.flatnonzero(support):
+        step = np.zeros(15)
         step[index] = 1e-6
-        numeric[index] = (value(logits + step) - value(logits - step)) / 2e-6
-    value(logits)
-    _kernels.logit_gradient(a, counts, 2.0, 0.7, 4.0, support, floor, u, q, m, g, d)
-    np.testing.assert_allclose(g, numeric, atol=1e-6)
-    np.testing.assert_allclose(a.sum(axis=1), 1)
-    assert (d > 0).all()
+        numeric[index] = (objective.value(logits + step) - objective.value(logits - step)) / 2e-6
+    gradient, curvature = np.empty(15), np.empty(15)
+    value = objective.value(logits)
+    objective.gradient(gradient, curvature)
+    assert value == pytest.approx(objective.problem.evaluate(objective.rows)[0], rel=1e-12)
+    np.testing.assert_allclose(gradient, numeric, atol=1e-6)
+    np.testing.assert_allclose(objective.rows.sum(axis=1), 1)
+    assert not objective.rows[~support].any()
+    assert (curvature > 0).all()
+
+
+@pytest.mark.parametrize("n_pairs", [0, 1, 4, 10, 13])
+def test_direction_equals_the_dense_bfgs_formula(n_pairs):
+    """H <- (I - s y'/s'y) H (I - y s'/s'y) + s s'/s'y over the last ten pairs, from a scaled diagonal."""
+    from pluri.priors.logit_ascent import MEMORY, CurvaturePairs
+
+    rng = np.random.default_rng(6)
+    root = rng.normal(size=(20, 20))
+    hessian = root @ root.T + np.eye(20)
+    gradient, curvature = rng.normal(size=20), np.diag(hessian).copy()
+    pairs, steps = CurvaturePairs(20), rng.normal(size=(n_pairs, 20))
+    estimate = np.diag(1 / curvature)
+    if n_pairs:
+        last = hessian @ steps[-1]
+        estimate *= np.clip(steps[-1] @ last / np.sum(last**2 / curvature), 0.01, 10.0)
+    for step in steps[-MEMORY:]:
+        change = hessian @ step
+        shift = np.eye(20) - np.outer(step, change) / (step @ change)
+        estimate = shift @ estimate @ shift.T + np.outer(step, step) / (step @ change)
+    for step in steps:
+        pairs.add(step, hessian @ step)
+        pairs.add(step, -hessian @ step)  # convex along the step: not kept
+    np.testing.assert_allclose(pairs.direction(gradient, curvature), estimate @ gradient, rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -84,9 +113,8 @@ def test_lbfgs_beats_projected_gradient(k, strength, scale):
         rng = np.random.default_rng(seed)
         counts, start = rng.gamma(0.3, scale, size=(k, k)), rng.dirichlet(np.full(k, 3.0), size=k)
         problem = make_problem(counts, strength)
-        evaluate = problem.evaluator()
         lbfgs, projected = (
-            evaluate(SOLVERS[name](problem, start, 300, 1e-12))[0] for name in ("lbfgs", "projected_gradient")
+            problem.evaluate(SOLVERS[name](problem, start, 300, 1e-12))[0] for name in ("lbfgs", "projected_gradient")
         )
         wins.append(lbfgs - projected)
     assert np.median(wins) > 0

@@ -139,7 +139,7 @@ def test_lists_arrays_and_workers_agree():
 
 def test_number_of_states_is_found():
     toy = make_toy_hmm(n_sequences=60, random_state=2)
-    search = HMMSearchCV(GaussianHMM(n_init=2, random_state=0), n_components=[2, 5, 12], cv=2, random_state=0)
+    search = HMMSearchCV(GaussianHMM(n_init=2, tol=0.5, random_state=0), n_components=[2, 5, 12], cv=2, random_state=0)
     assert search.fit(toy.X, lengths=toy.lengths).best_params_ == {"n_components": 5}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import _thread
 import threading
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
 
 import numpy as np
 import pytest
@@ -286,7 +286,7 @@ def test_probabilities_are_posterior_means_given_the_classes():
     starts, moves = np.full(2, 0.3), np.full((2, 2), 0.3)
     for path in states:
         starts[path[0]] += 1
-        for i, j in zip(path, path[1:]):
+        for i, j in pairwise(path):
             moves[i, j] += 1
     np.testing.assert_allclose(model.startprob_, starts / starts.sum())
     np.testing.assert_allclose(model.transmat_, moves / moves.sum(axis=1, keepdims=True))

@@ -9,12 +9,12 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TextIO
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, TextIO
 
 from pluri.cli.registry import UsageError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def check_output(path: Path | None, force: bool, suffixes: Sequence[str] = ()) -> None:
@@ -53,6 +53,8 @@ def write_table(path: Path | None, names: Sequence[str], blocks: Iterable[Sequen
         return _write_csv(sys.stdout, names, blocks)
     with replacing(path) as temporary:
         if path.suffix.lower() == ".npy":
+            import numpy as np
+
             rows = [np.column_stack(list(block)) for block in blocks]
             table = np.concatenate(rows) if rows else np.empty((0, len(names)))
             with open(temporary, "wb") as file:
@@ -64,9 +66,10 @@ def write_table(path: Path | None, names: Sequence[str], blocks: Iterable[Sequen
 
 def _write_csv(file: TextIO, names: Sequence[str], blocks: Iterable[Sequence[NDArray[Any]]]) -> int:
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(names)
     n_rows = 0
     for block in blocks:
+        if n_rows == 0:  # not before there is something to write: the first block may fail
+            writer.writerow(names)
         columns = [column for part in block for column in (part.T if part.ndim == 2 else [part])]
         writer.writerows(zip(*(column.tolist() for column in columns)))
         n_rows += len(columns[0])

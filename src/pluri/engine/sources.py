@@ -6,6 +6,7 @@ A source can be read many times (EM reads it once per sweep) and always gives th
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -73,9 +74,27 @@ class ArraySource:
             self._rows = np.append(0, np.cumsum(self._lengths))[self._sequences]
 
     @property
+    def X(self) -> NDArray[Any]:
+        """The observations."""
+        return self._X
+
+    @property
     def n_features(self) -> int:
         """Number of columns."""
         return int(self._X.shape[1])
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether the observations lie in a file that is mapped into memory."""
+        return self._location is not None
+
+    def with_array(self, X: NDArray[Any]) -> ArraySource:
+        """The same sequences, weights, labels and batches, with other observations (as many rows)."""
+        if X.shape[0] != self._X.shape[0]:
+            raise ValueError(f"X must have {self._X.shape[0]} rows, got {X.shape[0]}")
+        other = copy.copy(self)
+        other._X, other._location = np.asarray(X), locate(np.asarray(X))
+        return other
 
     def batches(self) -> Iterator[LazyBatch]:
         """Start a new pass over the data."""

@@ -25,10 +25,10 @@ from pluri.io.header import (
     to_json,
 )
 from pluri.io.portable import pack, restore
-from pluri.io.trusted import object_names, type_name
+from pluri.io.trusted import Allowed, allowed, type_name
 
 
-def save(model: Any, path: PathLike, *, notes: Mapping[str, Any] | None = None, trusted: Sequence[type] = ()) -> None:
+def save(model: Any, path: PathLike, *, notes: Mapping[str, Any] | None = None, trusted: Sequence[Any] = ()) -> None:
     """Save a model in a file that can be loaded without running code.
 
     Stored are all parameters, fitted attributes and the versions of the packages involved. Not stored is what belongs
@@ -43,8 +43,8 @@ def save(model: Any, path: PathLike, *, notes: Mapping[str, Any] | None = None, 
         File to write, by custom with the suffix ``.skops``; its folder must exist.
     notes : dict, optional
         Anything JSON can hold that is to be remembered with the model; see :func:`read_info`.
-    trusted : list of classes, optional
-        Classes of your own that the model holds, such as a prior; `load` needs them too.
+    trusted : list of classes and functions, optional
+        Those of your own that the model holds, such as a prior or a score; `load` needs them too.
 
     Raises
     ------
@@ -66,28 +66,28 @@ def save(model: Any, path: PathLike, *, notes: Mapping[str, Any] | None = None, 
     True
     """
     target = _check_target(path)
-    objects = object_names(trusted)
+    names = allowed(trusted)
     name = type_name(type(model))
-    if name not in objects:
+    if name not in names.objects:
         raise ValueError(f"model must be a model of pluri or a pipeline of them, got {name}")
     header = to_json(describe(name, notes))
-    _write(target, _archive(pack(model, objects), name, header, objects))
+    _write(target, _archive(pack(model, names), name, header, names))
 
 
-def _archive(packed: Any, name: str, header: str, objects: frozenset[str]) -> memoryview:
+def _archive(packed: Any, name: str, header: str, names: Allowed) -> memoryview:
     import skops.io
 
     try:
         data = io.BytesIO(skops.io.dumps(packed))
         with zipfile.ZipFile(data, "a") as archive:
             archive.writestr(MEMBER, header)
-            audit(archive, objects)  # by the list of `load`, so that no file is written that could not be read
+            audit(archive, names)  # by the list of `load`, so that no file is written that could not be read
     except Exception as error:
         raise ValueError(f"model must hold only what can be loaded again, got {name} with {error}") from error
     return data.getbuffer()
 
 
-def load(path: PathLike, *, trusted: Sequence[type] = ()) -> Any:
+def load(path: PathLike, *, trusted: Sequence[Any] = ()) -> Any:
     """Load a model saved by :func:`save`; nothing in the file is ever run.
 
     Only the types that pluri's models are made of are built, from an explicit list (`pluri.io.trusted`); a file with
@@ -97,9 +97,9 @@ def load(path: PathLike, *, trusted: Sequence[type] = ()) -> Any:
     ----------
     path : path
         File written by :func:`save`.
-    trusted : list of classes, optional
-        Classes of your own that the file may hold as well. Skops builds their instances without ``__init__`` and
-        calls ``__setstate__`` if they have it.
+    trusted : list of classes and functions, optional
+        Those of your own that the file may hold as well. Instances are built without ``__init__``, and with
+        ``__setstate__`` if the class has it.
 
     Returns
     -------
@@ -128,12 +128,12 @@ def load(path: PathLike, *, trusted: Sequence[type] = ()) -> Any:
     ValueError: path must name a model saved by pluri.io.save, got '...': it is not a zip archive, or is cut short
     """
     data = read_bytes(path)
-    objects = object_names(trusted)
+    names = allowed(trusted)
     try:
         with open_archive(data) as archive:
             info = parse(archive)
             check_version(info, path)
-            if audit(archive, objects) != info.class_name:
+            if audit(archive, names) != info.class_name:
                 raise NotAModel("its header names another class than its content")
     except NotAModel as error:
         raise not_a_model(path, error) from error.__cause__
@@ -141,14 +141,14 @@ def load(path: PathLike, *, trusted: Sequence[type] = ()) -> Any:
         raise ValueError(
             f"path must name a file with types of pluri only, got {os.fspath(path)!r} with {error}: nothing was loaded"
         ) from None
-    return _build(data, objects, path)
+    return _build(data, names, path)
 
 
-def _build(data: bytes, objects: frozenset[str], path: PathLike) -> Any:
+def _build(data: bytes, names: Allowed, path: PathLike) -> Any:
     import skops.io
 
     try:
-        return restore(skops.io.loads(data, trusted=sorted(objects)))
+        return restore(skops.io.loads(data, trusted=names.names))
     except Exception as error:
         raise not_a_model(path, "its content is damaged") from error
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pluri.io.header import NotAModel
-from pluri.io.trusted import BIT_GENERATORS, CONTAINERS
+from pluri.io.trusted import BIT_GENERATORS, Allowed
 
 MAGIC = b"\x93NUMPY"
 
@@ -29,15 +29,15 @@ class UntrustedTypes(Exception):
         self.names = names
 
 
-def audit(archive: zipfile.ZipFile, objects: frozenset[str]) -> str:
+def audit(archive: zipfile.ZipFile, names: Allowed) -> str:
     """Check every node of an archive; return the name of the type at its root.
 
     Parameters
     ----------
     archive : ZipFile
         A skops file.
-    objects : frozenset of str
-        Names of the classes it may hold besides numbers, text, arrays and containers.
+    names : Allowed
+        Names of the classes and functions it may hold besides numbers, text, arrays and containers.
 
     Raises
     ------
@@ -55,8 +55,7 @@ def audit(archive: zipfile.ZipFile, objects: frozenset[str]) -> str:
     offending: set[str] = set()
     for node in _nodes(schema):
         kind, name = _identity(node)
-        allowed = objects if kind == "ObjectNode" else CONTAINERS.get(kind, frozenset())
-        if name not in allowed:
+        if name not in names.of_node(kind):
             offending.add(name)
         elif kind == "NdArrayNode":
             _check_array(archive, node)

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any, get_type_hints
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pluri.io.trusted import NUMPY_SCALARS, type_name
+from pluri.io.trusted import NUMPY_SCALARS, Allowed, type_name
 
 State = dict[str, Any]
 
@@ -32,36 +34,42 @@ PLACES = ("checkpoint", "memory")
 MAX_DEPTH = 50
 
 
-def pack(value: Any, objects: frozenset[str], name: str = "model", depth: int = 0) -> Any:
+def pack(value: Any, names: Allowed, place: str = "model", depth: int = 0) -> Any:
     """A copy of a model, or of a part of it, that holds only what a file may hold.
 
     Examples
     --------
     >>> from pluri.io.portable import pack
-    >>> pack({"a": (1, None)}, frozenset())
+    >>> from pluri.io.trusted import Allowed
+    >>> pack({"a": (1, None)}, Allowed())
     {'a': (1, None)}
-    >>> pack({"a": {1, 2}}, frozenset(), name="table_")
+    >>> pack({"a": {1, 2}}, Allowed(), place="table_")
     Traceback (most recent call last):
     ...
     ValueError: model must hold only types that can be loaded again, got builtins.set in table_['a']
     """
     if depth > MAX_DEPTH:
-        raise ValueError(f"model must not contain itself, got more than {MAX_DEPTH} levels in {name}")
+        raise ValueError(f"model must not contain itself, got more than {MAX_DEPTH} levels in {place}")
     kind = type(value)
+
+    def inner(item: Any, key: Any) -> Any:
+        return pack(item, names, f"{place}[{key!r}]", depth + 1)
+
     if _is_scalar(value) or isinstance(value, np.random.Generator | np.random.RandomState):
         return value
-    if isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray):
-        plain = value.view(np.ndarray)
-        plain = plain.astype(object) if plain.dtype.kind == "T" else plain
-        if not plain.dtype.hasobject or (plain.dtype == object and all(map(_is_scalar, plain.ravel()))):
-            return plain
+    if isinstance(value, np.ma.MaskedArray):
+        return np.ma.MaskedArray(inner(value.data, "data"), np.ma.getmaskarray(value))
+    if isinstance(value, np.ndarray):
+        return _pack_array(value, inner)
     if kind in (list, tuple):
-        return kind(pack(item, objects, f"{name}[{index}]", depth + 1) for index, item in enumerate(value))
+        return kind(inner(item, index) for index, item in enumerate(value))
     if kind is dict and all(type(key) in (str, int) or isinstance(key, np.str_ | np.integer) for key in value):
-        return {key: pack(item, objects, f"{name}[{key!r}]", depth + 1) for key, item in value.items()}
-    if type_name(kind) in objects and hasattr(value, "__dict__"):
-        return _pack_object(value, objects, name, depth)
-    raise ValueError(f"model must hold only types that can be loaded again, got {type_name(kind)} in {name}")
+        return {key: inner(item, key) for key, item in value.items()}
+    if isinstance(value, FunctionType) and type_name(value) in names.functions:
+        return value
+    if type_name(kind) in names.objects and hasattr(value, "__dict__"):
+        return _pack_object(value, names, place, depth)
+    raise ValueError(f"model must hold only types that can be loaded again, got {type_name(kind)} in {place}")
 
 
 def _is_scalar(value: Any) -> bool:
@@ -69,17 +77,30 @@ def _is_scalar(value: Any) -> bool:
     return value is None or kind in (bool, int, float, str) or type_name(kind) in NUMPY_SCALARS
 
 
-def _pack_object(value: Any, objects: frozenset[str], name: str, depth: int) -> Any:
+def _pack_array(array: NDArray[Any], inner: Callable[[Any, Any], Any]) -> NDArray[Any]:
+    """A plain array in memory; objects in it are packed one by one."""
+    plain = array.view(np.ndarray)
+    if plain.dtype.kind == "T":
+        return plain.astype(object)
+    if plain.dtype != object:
+        return plain
+    packed = np.empty(plain.shape, dtype=object)
+    for index, item in np.ndenumerate(plain):
+        packed[index] = inner(item, index[0] if len(index) == 1 else index)
+    return packed
+
+
+def _pack_object(value: Any, names: Allowed, place: str, depth: int) -> Any:
     state = {key: item for key, item in vars(value).items() if key not in LEFT_OUT}
     for key in MONITORS:
-        if key in state and type_name(type(state[key])) not in objects:
+        if key in state and type_name(type(state[key])) not in names.objects:
             del state[key]
     _forget_machine(state)
     if type_name(type(value)) in CODECS:
         state = CODECS[type_name(type(value))][0](state)
     copied = object.__new__(type(value))
-    prefix = "" if name == "model" else f"{name}."
-    copied.__dict__.update({key: pack(item, objects, f"{prefix}{key}", depth + 1) for key, item in state.items()})
+    prefix = "" if place == "model" else f"{place}."
+    copied.__dict__.update({key: pack(item, names, f"{prefix}{key}", depth + 1) for key, item in state.items()})
     return copied
 
 
@@ -91,7 +112,10 @@ def restore(value: Any) -> Any:
     elif isinstance(value, dict):
         for item in value.values():
             restore(item)
-    elif isinstance(getattr(value, "__dict__", None), dict) and not isinstance(value, type):
+    elif isinstance(value, np.ndarray):
+        for item in np.ma.getdata(value).ravel() if value.dtype == object else ():
+            restore(item)
+    elif isinstance(getattr(value, "__dict__", None), dict) and not isinstance(value, type | FunctionType):
         state = vars(value)
         _forget_machine(state)
         if type_name(type(value)) in CODECS:

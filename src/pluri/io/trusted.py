@@ -7,9 +7,13 @@ each public model is among them. Naming them as text keeps this folder free of i
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
 
 MODELS = frozenset(
     {
+        "pluri.sequences.bayesian_categorical.BayesianCategoricalHMM",
         "pluri.sequences.bernoulli.BernoulliHMM",
         "pluri.sequences.categorical.CategoricalHMM",
         "pluri.sequences.classifier.HMMClassifier",
@@ -17,6 +21,10 @@ MODELS = frozenset(
         "pluri.sequences.gmm.GMMHMM",
         "pluri.sequences.multinomial.MultinomialHMM",
         "pluri.sequences.poisson.PoissonHMM",
+        "pluri.sequences.search.HMMSearchCV",
+        "pluri.sequences.symbol_classes.SymbolClassHMM",
+        "pluri.sequences.variational_categorical.VariationalCategoricalHMM",
+        "pluri.sequences.variational_gaussian.VariationalGaussianHMM",
     }
 )
 
@@ -26,14 +34,27 @@ PARTS = frozenset(
         "pluri.priors.dirichlet.Dirichlet",
         "pluri.priors.dirichlet.Sticky",
         "pluri.priors.diversity.Diversity",
+        "pluri.sequences.bayesian_categorical.GibbsTrace",
+        "pluri.sequences.folds.SequenceKFold",
         "pluri.sequences.monitor.ConvergenceMonitor",
+        "pluri.sequences.symbol_classes.SymbolClassTrace",
     }
 )
 
-#: What people put in front of a model. Their state is numbers and text only, and no method runs what it holds.
+#: Functions that a model may refer to: pure functions of data, which `load` looks up and does not call.
+FUNCTIONS = frozenset(
+    {
+        "pluri.sequences.search._accuracy",
+        "pluri.sequences.search.log_likelihood_per_sample",
+    }
+)
+
+#: What people put in front of a model, or around it. Their state is numbers and text, and no method runs what it holds.
 SKLEARN = frozenset(
     {
         "sklearn.decomposition._pca.PCA",
+        "sklearn.model_selection._split.KFold",
+        "sklearn.model_selection._split.ShuffleSplit",
         "sklearn.pipeline.Pipeline",
         "sklearn.preprocessing._data.MaxAbsScaler",
         "sklearn.preprocessing._data.MinMaxScaler",
@@ -42,8 +63,6 @@ SKLEARN = frozenset(
         "sklearn.preprocessing._label.LabelEncoder",
     }
 )
-
-OBJECTS = MODELS | PARTS | SKLEARN
 
 BIT_GENERATORS = frozenset({"MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64"})
 
@@ -58,11 +77,12 @@ NUMPY_SCALARS = frozenset(
 )
 KEYS = frozenset({"builtins.int", "builtins.str"}) | NUMPY_SCALARS
 
-#: For each kind of node of a skops file that may occur, the types it may build; the objects come from `OBJECTS`.
+#: For each kind of node of a skops file that may occur, the types it may build; objects and functions are listed above.
 CONTAINERS: dict[str, frozenset[str]] = {
     "DictNode": frozenset({"builtins.dict"}),
     "JsonNode": frozenset({"builtins.str"}),
     "ListNode": frozenset({"builtins.list"}),
+    "MaskedArrayNode": frozenset({"numpy.ma.MaskedArray", "numpy.ma.core.MaskedArray"}),
     "NdArrayNode": NUMPY_SCALARS | {"numpy.ndarray"},
     "RandomGeneratorNode": frozenset({"numpy.random._generator.Generator"}),
     "RandomStateNode": frozenset({"numpy.random.mtrand.RandomState"}),
@@ -71,8 +91,26 @@ CONTAINERS: dict[str, frozenset[str]] = {
 }
 
 
-def type_name(kind: type) -> str:
-    """Module and name of a type, as a file spells it.
+@dataclass(frozen=True)
+class Allowed:
+    """Names that a file may refer to."""
+
+    objects: frozenset[str] = MODELS | PARTS | SKLEARN
+    functions: frozenset[str] = FUNCTIONS
+
+    def of_node(self, kind: str) -> frozenset[str]:
+        """Names that a kind of node of a skops file may have."""
+        listed = {"ObjectNode": self.objects, "FunctionNode": self.functions}
+        return listed.get(kind) or CONTAINERS.get(kind, frozenset())
+
+    @property
+    def names(self) -> list[str]:
+        """All of them, for skops."""
+        return sorted(self.objects | self.functions)
+
+
+def type_name(kind: Any) -> str:
+    """Module and name of a class or function, as a file spells it.
 
     Examples
     --------
@@ -84,10 +122,15 @@ def type_name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__name__}"
 
 
-def object_names(extra: Iterable[type] = ()) -> frozenset[str]:
-    """Names of the objects that may be stored: ours, and those the caller vouches for."""
-    extra = list(extra)
-    for kind in extra:
-        if not isinstance(kind, type):
-            raise TypeError(f"trusted must hold classes, got {kind!r}")
-    return OBJECTS | {type_name(kind) for kind in extra}
+def allowed(extra: Iterable[Any] = ()) -> Allowed:
+    """Names of what may be stored: ours, and the classes and functions the caller vouches for."""
+    objects, functions = set(), set()
+    for item in extra:
+        if isinstance(item, type):
+            objects.add(type_name(item))
+        elif isinstance(item, FunctionType) and item.__name__ == item.__qualname__:
+            functions.add(type_name(item))
+        else:
+            raise TypeError(f"trusted must hold classes and functions of modules, got {item!r}")
+    default = Allowed()
+    return Allowed(default.objects | objects, default.functions | functions)

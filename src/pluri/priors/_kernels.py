@@ -1,7 +1,7 @@
-r"""Compiled loops of the penalised M-step: the two that NumPy would do in many small calls.
+r"""Compiled loops of the penalised M-step: the two for which NumPy would need many small calls.
 
-The rest of an iteration is a handful of NumPy and LAPACK calls in :mod:`pluri.priors.logit_ascent`. Two short loops
-compile in a third of the time of one that holds the whole ascent.
+The rest of an iteration is a handful of NumPy and LAPACK calls in :mod:`pluri.priors.logit_ascent`, because the time
+to compile grows faster than the length of a function: the first fit would wait several seconds for the whole ascent.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Diversity:
 
     The strength is absolute, like a count: about 1e-3 of the number of observed transitions is a moderate value. As it
     grows, the rows are driven to disjoint supports, which for a square matrix means **a permutation matrix**, whatever
-    the data say; a :class:`DiversityWarning` tells when that has happened.
+    the data say; :func:`warn_if_permutation` tells when that has happened.
 
     Parameters
     ----------

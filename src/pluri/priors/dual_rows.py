@@ -28,22 +28,24 @@ def dual_rows(units: FloatArray) -> tuple[float, FloatArray]:
     --------
     >>> import numpy as np
     >>> from pluri.priors.dual_rows import dual_rows
-    >>> log_det, dual = dual_rows(np.array([[1.0, 0.0], [0.6, 0.8]]))
-    >>> log_det, dual
-    (-0.446287, array([[ 1.  , -0.75],
-           [ 0.  ,  1.25]]))
+    >>> log_det, dual = dual_rows(np.array([[0.6, 0.8], [0.8, 0.6]]))
+    >>> log_det
+    -2.545931
+    >>> dual
+    array([[-2.142857,  2.857143],
+           [ 2.857143, -2.142857]])
     """
     square = units.shape[0] == units.shape[1]
     if square:
         factors, order, failed = dgetrf(units)
     else:
         orthogonal, factors = np.linalg.qr(units.T)
-        failed = 0
-    pivots = np.abs(factors.diagonal())
+        failed = not factors.diagonal().all()
     if failed:
         return -math.inf, units
+    pivots = np.abs(factors.diagonal())
     log_det = 2.0 * float(np.add.reduce(np.log(pivots)))
-    if log_det < -40.0 and not pivots.min() > SMALLEST_PIVOT:  # one pivot of 1e-15 gives -69
+    if log_det < -40.0 and not pivots.min() > SMALLEST_PIVOT:  # a single pivot of 1e-15 gives -69
         return -math.inf, units
     if square:
         # The Fortran order of U^-1 is the C order of its transpose, which is K^-1 U.

@@ -38,17 +38,17 @@ class LogitObjective:
     """F as a function of the logits, with work space of its own: call `value`, then `gradient` at the same point."""
 
     def __init__(self, problem: RowProblem) -> None:
-        shape = problem.evidence.shape
         self.problem = problem
-        self.shape = shape
+        self.evidence = np.ascontiguousarray(problem.evidence)
+        self.shape = shape = self.evidence.shape
         self.where = True if problem.support.all() else problem.support
         self.lower = np.where(problem.support, problem.floor, 0.0)
         self.room = 1.0 - self.lower.sum(axis=1)
         self.slope = 2.0 * problem.strength * problem.rho
         # The curvature of E log softmax(Z) is about A_ij E_i. where A is right and |E_ij| where A_ij is far too small.
-        self.size = np.abs(problem.evidence).sum(axis=1) + self.slope
+        self.size = np.abs(self.evidence).sum(axis=1) + self.slope
         share = 1e-4 * self.size / problem.support.sum(axis=1)
-        self.base = np.abs(problem.evidence) + share[:, None] + 1e-300
+        self.base = np.abs(self.evidence) + share[:, None] + 1e-300
         self.ones = np.ones(shape[1])
         self.totals = np.empty(shape[0])
         self.rows, self.soft, self.logs = np.empty(shape), np.empty(shape), np.zeros(shape)
@@ -63,7 +63,7 @@ class LogitObjective:
         np.multiply(soft, totals[:, None], out=soft)
         np.add(soft, self.lower, out=rows)
         np.log(rows, out=self.logs, where=self.where)
-        value = float(np.vdot(problem.evidence, self.logs))
+        value = float(np.vdot(self.evidence, self.logs))
         if problem.anchor_weight > 0:
             value -= problem.anchor_weight * float(np.sum((rows - problem.anchor) ** 2))
         self.units = self.dual = problem.units(rows)
@@ -73,8 +73,11 @@ class LogitObjective:
         return value
 
     def gradient(self, gradient: FloatArray, curvature: FloatArray) -> None:
-        """Write the gradient of F and a positive estimate of its curvature where `value` was last called."""
-        problem, rows, evidence, base = self.problem, self.rows, self.problem.evidence, self.base
+        """Write the gradient of F and a positive estimate of its curvature where `value` was last called.
+
+        The estimate includes the anchor, which else slows the ascent when it is stiff.
+        """
+        problem, rows, evidence, base = self.problem, self.rows, self.evidence, self.base
         if problem.anchor_weight > 0:
             pull = 2.0 * problem.anchor_weight * rows
             evidence, base = evidence - pull * (rows - problem.anchor), base + pull * rows
@@ -117,10 +120,10 @@ def ascend_logits(problem: RowProblem, start: FloatArray, max_iter: int, tol: fl
     too long.
     """
     objective = LogitObjective(problem)
-    logits = np.full(start.shape, -np.inf)
-    np.log(start - problem.floor, out=logits, where=problem.support)
-    logits = logits.ravel()
-    trial, gradient, new_gradient, curvature = np.empty((4, logits.size))
+    table = np.full(start.shape, -np.inf)
+    np.log(start - problem.floor, out=table, where=problem.support)
+    logits = table.ravel()
+    step, trial, gradient, new_gradient, curvature = np.empty((5, logits.size))
     value = objective.value(logits)
     if value == -math.inf:
         return start
@@ -138,8 +141,8 @@ def ascend_logits(problem: RowProblem, start: FloatArray, max_iter: int, tol: fl
         reach = abs(float(direction[idamax(direction)]))
         t, low, high = min(1.0, LONGEST / reach), 0.0, math.inf
         for _ in range(40):
-            np.multiply(direction, t, out=trial)
-            np.add(logits, trial, out=trial)
+            np.multiply(direction, t, out=step)
+            np.add(logits, step, out=trial)
             new_value = objective.value(trial)
             if not new_value >= value + 1e-4 * t * rise:
                 high = t
@@ -149,6 +152,8 @@ def ascend_logits(problem: RowProblem, start: FloatArray, max_iter: int, tol: fl
                     break
                 low = t
             t = 0.5 * (low + high) if high < math.inf else 2.0 * t
+        else:
+            new_value = -math.inf
         iteration += 1
         if not new_value > value:
             if pairs.count == 0:
@@ -157,7 +162,7 @@ def ascend_logits(problem: RowProblem, start: FloatArray, max_iter: int, tol: fl
             objective.value(logits)
             objective.gradient(gradient, curvature)
             continue
-        pairs.add(np.multiply(direction, t, out=direction), gradient - new_gradient)
+        pairs.add(step, gradient - new_gradient)
         logits, trial = trial, logits
         gradient, new_gradient = new_gradient, gradient
         flat = flat + 1 if new_value - value <= tol * (abs(value) + 1.0) else 0

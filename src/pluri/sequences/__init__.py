@@ -4,8 +4,11 @@ Each model is hmmlearn's in names and attributes, and more: missing values, weig
 than memory, several threads, and a prior that keeps the states distinct.
 """
 
+from pluri.sequences.bayesian_categorical import BayesianCategoricalHMM
 from pluri.sequences.bernoulli import BernoulliHMM
 from pluri.sequences.categorical import CategoricalHMM
+from pluri.sequences.classifier import HMMClassifier
+from pluri.sequences.folds import SequenceKFold, sequence_ids
 from pluri.sequences.gaussian import GaussianHMM
 from pluri.sequences.gmm import GMMHMM
 from pluri.sequences.hmm import DeadStateWarning, HiddenMarkovModel
@@ -13,16 +16,29 @@ from pluri.sequences.monitor import ConvergenceMonitor
 from pluri.sequences.multinomial import MultinomialHMM
 from pluri.sequences.online import OnlineFilter
 from pluri.sequences.poisson import PoissonHMM
+from pluri.sequences.search import HMMSearchCV, log_likelihood_per_sample
+from pluri.sequences.symbol_classes import SymbolClassHMM
+from pluri.sequences.variational_categorical import VariationalCategoricalHMM
+from pluri.sequences.variational_gaussian import VariationalGaussianHMM
 
 __all__ = [
-    "GMMHMM",
+    "BayesianCategoricalHMM",
     "BernoulliHMM",
     "CategoricalHMM",
     "ConvergenceMonitor",
     "DeadStateWarning",
+    "GMMHMM",
     "GaussianHMM",
+    "HMMClassifier",
+    "HMMSearchCV",
     "HiddenMarkovModel",
     "MultinomialHMM",
     "OnlineFilter",
     "PoissonHMM",
+    "SequenceKFold",
+    "SymbolClassHMM",
+    "VariationalCategoricalHMM",
+    "VariationalGaussianHMM",
+    "log_likelihood_per_sample",
+    "sequence_ids",
 ]

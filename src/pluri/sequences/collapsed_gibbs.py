@@ -216,9 +216,7 @@ def slice_sample(
             right = proposal
 
 
-def posterior_mean(
-    data: SymbolSequences, counts: Counts, concentrations: Concentrations
-) -> tuple[Array, Array, Array]:
+def posterior_mean(data: SymbolSequences, counts: Counts, concentrations: Concentrations) -> tuple[Array, Array, Array]:
     """Expected start (k,), transition (k, k) and symbol probabilities (V_total, k), given the states."""
     k = len(counts.departures)
     start = counts.transition[k] + concentrations.start

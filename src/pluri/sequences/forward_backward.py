@@ -26,6 +26,8 @@ LogEmission = Callable[[int, int], Array]
 BLOCK = 1 << 13
 #: In a longer sequence the blocks are computed twice instead of being kept.
 LONG = 1 << 18
+#: A transition less probable than this counts as forbidden when looking for lost probability.
+FORBIDDEN = 1e-100
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,12 @@ class Chain:
         padded = np.zeros((width, width))
         padded[:k, :k] = transition
         return cls(padded_start, padded, np.ascontiguousarray(padded.T), k)
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether some transition is (all but) forbidden: only then can a rounded-off state matter later."""
+        k = self.n_states
+        return bool((self.transition[:k, :k] < FORBIDDEN).any())
 
     @property
     def width(self) -> int:
@@ -98,9 +106,10 @@ def smooth(
             chain.start[None],
             chain.transition,
             chain.transposed,
+            chain.has_gaps,
             posterior,
             inverse_scale,
-            np.empty((6, width)),
+            np.empty((7, width)),
             starts,
             pairs,
             scores,
@@ -182,6 +191,8 @@ def smooth_long(
         before[b + 1] = block.alpha[-1]
         if n_samples <= LONG:
             kept.append(block)
+    if chain.has_gaps and not _keeps_footing(chain, lambda b: kept[b] if kept else forward(b), len(edges) - 1):
+        return _smooth_whole(chain, log_emission, n_samples, weight, consume)
     beta, pairs, nothing = np.ones(width), np.zeros((width, width)), np.zeros(width)
     starts = np.zeros(k)
     for b in reversed(range(len(edges) - 1)):
@@ -205,6 +216,19 @@ def smooth_long(
     return Smoothed(np.empty((0, width)), starts, pairs[:k, :k] * chain.transition[:k, :k], np.array([score]))
 
 
+def _keeps_footing(chain: Chain, block_of: Callable[[int], _Block | None], n_blocks: int) -> bool:
+    """Look for backward variables that are too large, from the last block to the first."""
+    beta, work = np.ones((1, chain.width)), np.empty((1, chain.width))
+    for b in reversed(range(n_blocks)):
+        block = block_of(b)
+        assert block is not None
+        if not kernels.keeps_footing(
+            block.likelihood, 0, len(block.alpha), chain.transposed, block.inverse_scale, beta, work
+        ):
+            return False
+    return True
+
+
 def _smooth_whole(
     chain: Chain, log_emission: LogEmission, n_samples: int, weight: float, consume: Callable[[int, int, Array], None]
 ) -> Smoothed:
@@ -221,7 +245,7 @@ def score(chain: Chain, log_emission: LogEmission, offsets: Integers, *, in_log_
     scores = np.empty(len(offsets) - 1)
     for first, last in runs(offsets):
         begin, end = int(offsets[first]), int(offsets[last])
-        if last == first + 1 and end - begin > BLOCK and not in_log_space:
+        if last == first + 1 and end - begin > BLOCK and not in_log_space and not chain.has_gaps:
             scores[first] = _score_long(chain, log_emission, begin, end)
         else:
             scores[first:last] = _score_run(chain, log_emission, offsets[first : last + 1], in_log_space)
@@ -252,7 +276,9 @@ def _score_run(chain: Chain, log_emission: LogEmission, offsets: Integers, in_lo
             offsets - begin,
             chain.start[None],
             chain.transition,
-            np.empty((2, chain.width)),
+            chain.transposed,
+            chain.has_gaps,
+            np.empty((4, chain.width)),
             inverse_scale,
             scores,
         )
@@ -278,15 +304,15 @@ def _score_long(chain: Chain, log_emission: LogEmission, begin: int, end: int) -
     return total
 
 
-def _filter_one_in_log_space(chain: Chain, log_emission: Array, filtered: Array) -> float:
+def _filter_one_in_log_space(chain: Chain, log_emission: Array, log_filtered: Array) -> float:
     log_start, log_transition = chain.logarithms()
     k = chain.n_states
     rows = np.ascontiguousarray(log_emission[:, :k])
-    return float(filter_in_log_space(rows, log_start[:k], log_transition[:k, :k], filtered))
+    return float(filter_in_log_space(rows, log_start[:k], log_transition[:k, :k], log_filtered))
 
 
 def filter_states(chain: Chain, log_emission: LogEmission, offsets: Integers) -> tuple[Array, Array]:
-    """P(state_t | observations up to t): (n_samples, k), and the log-likelihood of each sequence."""
+    """Log P(state_t | observations up to t): (n_samples, k), and the log-likelihood of each sequence."""
     k, n_samples = chain.n_states, int(offsets[-1])
     filtered = np.empty((n_samples, k))
     scores = np.zeros(len(offsets) - 1)
@@ -347,6 +373,7 @@ def sample_posterior_paths(
     if np.isneginf(scores).any():
         raise ValueError(f"sequence {int(np.argmin(scores))} has probability zero under the model: no path to sample")
     paths = np.empty((n_paths, int(offsets[-1])), dtype=np.int64)
-    transition = np.ascontiguousarray(chain.transition[: chain.n_states, : chain.n_states])
-    kernels.sample_paths(filtered, offsets, transition, rng.random(paths.shape), paths)
+    k = chain.n_states
+    log_transition = np.ascontiguousarray(chain.logarithms()[1][:k, :k])
+    kernels.sample_paths(filtered, offsets, log_transition, rng.random(paths.shape), np.empty(k), paths)
     return paths

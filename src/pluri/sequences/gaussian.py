@@ -35,7 +35,7 @@ class GaussianEmission:
     covariances: Array | None = None
 
     def prepare(self, X: NDArray[Any]) -> Array:
-        return np.ascontiguousarray(X, dtype=np.float64)
+        return components.check_magnitude(np.ascontiguousarray(X, dtype=np.float64))
 
     def initialize(self, X: Array, n_components: int, rng: np.random.Generator) -> GaussianParameters:
         means, covariances = self.means, self.covariances

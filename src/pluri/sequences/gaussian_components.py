@@ -32,8 +32,10 @@ from pluri.sequences.padding import padded_width
 Array = NDArray[np.float64]
 
 LOG_2PI = float(np.log(2.0 * np.pi))
-#: The floor of the variances, as a share of the mean variance at the start.
+#: The floor of a feature's variance, as a share of its mean variance at the start.
 RELATIVE_FLOOR = 1e-6
+#: Larger values overflow when they are squared and summed.
+LARGEST = 1e140
 #: A component with a smaller expected number of observations keeps its parameters.
 NEGLIGIBLE = 1e-10
 
@@ -49,21 +51,27 @@ class GaussianParameters:
     kind : "spherical", "diag" or "full"
     group : (C,)
         Which of the G full covariances each component has: ``arange(C)`` unless some share one ("tied").
-    floor : float
-        No variance in any direction is updated to less than this: a component cannot shrink onto one point.
+    floor : (), or (D,) unless spherical
+        No variance is updated to less than this, in any direction once each feature is measured in units of its
+        floor's root: a component cannot shrink onto one point.
     """
 
     means: Array
     covariances: Array
     kind: str
     group: NDArray[np.int64]
-    floor: float = 0.0
+    floor: Array | float = 0.0
 
 
-def variance_floor(covariances: Array, kind: str) -> float:
-    """Smallest variance that EM may reach, given the covariances it starts from."""
+def variance_floor(covariances: Array, kind: str) -> Array:
+    """Smallest variance of each feature that EM may reach, given the covariances it starts from."""
     variances = np.diagonal(covariances, axis1=1, axis2=2) if kind == "full" else covariances
-    return RELATIVE_FLOOR * float(variances.mean())
+    floor = np.asarray(RELATIVE_FLOOR * variances.mean(axis=0))
+    if kind == "full":
+        # In units of the floor, no starting matrix may have an eigenvalue below one.
+        root = np.sqrt(floor)
+        return floor * min(1.0, float(np.linalg.eigvalsh(covariances / (root[:, None] * root)).min()))
+    return np.minimum(floor, variances.min(axis=0))
 
 
 @dataclass(frozen=True)
@@ -90,6 +98,14 @@ class GaussianStatistics(Statistics):
     count: Array
     first: Array
     second: Array
+
+
+def check_magnitude(X: Array) -> Array:
+    """Refuse values whose square is not a number any more; NaN is a missing value."""
+    largest = float(np.fmax.reduce(np.abs(X), axis=None, initial=0.0))
+    if largest > LARGEST:
+        raise ValueError(f"X must hold values below {LARGEST:g} in size, got {largest:g}: rescale the data")
+    return X
 
 
 def _work(n_features: int) -> Array:
@@ -223,8 +239,8 @@ def maximize(
     weight = prior.weight[:, None]
     means = old
     if update_means:
-        updated = (weight * prior.location + count * old + stats.first) / np.where(alive, weight + count, 1.0)
-        means = np.where(alive, updated, old)
+        step = (weight * (prior.location - old) + stats.first) / np.where(alive, weight + count, 1.0)
+        means = np.where(alive, old + step, old)
     if not update_covariances:
         return dataclasses.replace(parameters, means=means)
     shift = stats.first / safe  # the weighted mean of x, seen from the old mean
@@ -274,15 +290,17 @@ def _updated_full(
     return np.where(usable[:, None, None], _raise_eigenvalues(updated, parameters.floor), parameters.covariances)
 
 
-def _raise_eigenvalues(matrices: Array, floor: float) -> Array:
-    """The matrices with eigenvalues below `floor` raised to it; unchanged, to the bit, where there are none."""
-    if floor <= 0.0:
+def _raise_eigenvalues(matrices: Array, floor: Array | float) -> Array:
+    """The nearest matrices, in the sense of the M-step, above diag(floor); the same bits where they are already."""
+    root = np.sqrt(np.broadcast_to(floor, matrices.shape[-1:]))
+    if not (root > 0).all():
         return matrices
-    values, vectors = np.linalg.eigh(matrices)
-    low = values[:, 0] < floor
+    units = root[:, None] * root
+    values, vectors = np.linalg.eigh(matrices / units)
+    low = values[:, 0] < 1.0
     if not low.any():
         return matrices
-    raised = (vectors * np.maximum(values, floor)[:, None, :]) @ vectors.transpose(0, 2, 1)
+    raised = (vectors * np.maximum(values, 1.0)[:, None, :]) @ vectors.transpose(0, 2, 1) * units
     return np.where(low[:, None, None], raised, matrices)
 
 

@@ -59,7 +59,7 @@ class MixtureEmission:
     covariances: Array | None = None
 
     def prepare(self, X: NDArray[Any]) -> Array:
-        return np.ascontiguousarray(X, dtype=np.float64)
+        return components.check_magnitude(np.ascontiguousarray(X, dtype=np.float64))
 
     def initialize(self, X: Array, n_components: int, rng: np.random.Generator) -> MixtureParameters:
         means = self.means if self.means is not None else _nested_centers(filled(X), n_components, self.n_mix, rng)

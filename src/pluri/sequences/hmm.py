@@ -7,14 +7,16 @@ attributes and the records of its emission model; see `pluri.sequences.gaussian`
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from pluri.engine import ArraySource, Source
 from pluri.inference import EMResult, History, IterationState, expectation_maximization
@@ -24,14 +26,16 @@ from pluri.sequences.emission import Emission
 from pluri.sequences.inputs import (
     check_sequence_lengths,
     check_sequence_weight,
+    check_width,
     is_sequence_list,
     is_source,
     join_sequences,
     lengths_in_second_place,
+    unmasked,
 )
-from pluri.sequences.learning import ChainPrior, HiddenMarkovProblem, HMMParameters
+from pluri.sequences.learning import ChainPrior, HiddenMarkovProblem, HMMParameters, prepare_once
 from pluri.sequences.monitor import ConvergenceMonitor
-from pluri.sequences.queries import ChainQueries
+from pluri.sequences.queries import ALGORITHMS, ChainQueries
 from pluri.sequences.summary import summarize
 from pluri.validation import as_generator
 
@@ -107,12 +111,17 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
 
     def _validated(self, X: Any, fitting: bool, **options: Any) -> NDArray[Any]:
         options = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"} | options
-        if not fitting and not hasattr(self, "n_features_in_"):
-            # Parameters set by hand: nothing was fitted that could tell the number of features.
-            self.n_features_in_ = self._n_features_of_parameters()
-        return np.asarray(validate_data(self, X, reset=fitting, **options))
+        if getattr(getattr(X, "dtype", None), "kind", "") in "mM":
+            raise ValueError(f"X must hold numbers, got dates or durations ({X.dtype}): take differences first")
+        if fitting or hasattr(self, "n_features_in_"):
+            return np.asarray(validate_data(self, X, reset=fitting, **options))
+        # Parameters set by hand: nothing was fitted that could tell the number of features.
+        data = np.asarray(check_array(X, **options))
+        check_width(data, self._n_features_of_parameters())
+        return data
 
     def _sequences(self, X: Any, lengths: ArrayLike | None, *, fitting: bool) -> tuple[NDArray[Any], Integers]:
+        X = unmasked(X)
         if is_sequence_list(X):
             if lengths is not None:
                 raise ValueError("lengths must be None when X is a list of sequences")
@@ -140,6 +149,7 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
         return start, transition
 
     def _model(self) -> tuple[Emission[Any, Any], HMMParameters[Any]]:
+        check_is_fitted(self, ["startprob_", "transmat_", *self._emission_attributes.values()])
         start, transition = self._check_chain()
         emission = self._emission({})
         unknown = np.full(self.n_components, np.nan)
@@ -183,12 +193,14 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
         -------
         self : object
         """
-        lengths = lengths_in_second_place(y, lengths, X)
-        source, n_samples = self._source(X, lengths, sample_weight)
-        with fit_callbacks(
-            self, max_iter=max(self.n_iter, 1), n_init=self.n_init, X=X, attributes=self._attributes
-        ) as on_iteration:
-            self._learn(source, self._chain_prior(), n_samples=n_samples, on_iteration=on_iteration)
+        self._check_settings()
+        with restored_on_failure(self):
+            lengths = lengths_in_second_place(y, lengths, X)
+            source, n_samples = self._source(X, lengths, sample_weight)
+            with fit_callbacks(
+                self, max_iter=max(self.n_iter, 1), n_init=self.n_init, X=X, attributes=self._attributes
+            ) as on_iteration:
+                self._learn(source, self._chain_prior(), n_samples=n_samples, on_iteration=on_iteration)
         return self
 
     def _source(
@@ -218,8 +230,8 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
 
     def _chain_prior(self) -> ChainPrior:
         return ChainPrior(
-            start=_as_row_prior(self.startprob_prior),
-            transition=_as_row_prior(self.transmat_prior),
+            start=as_row_prior("startprob_prior", self.startprob_prior),
+            transition=as_row_prior("transmat_prior", self.transmat_prior),
             diversity=as_diversity(self.diversity),
         )
 
@@ -233,6 +245,12 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
             value = getattr(self, name)
             if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
                 raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
+        if self.algorithm not in ALGORITHMS:
+            raise ValueError(f"algorithm must be one of {ALGORITHMS}, got {self.algorithm!r}")
+        if not isinstance(self.tol, Real) or np.isnan(float(self.tol)):
+            raise ValueError(f"tol must be a number, got {self.tol!r}")
+        if not isinstance(self.verbose, int | np.integer) or self.verbose < 0:
+            raise ValueError(f"verbose must be a non-negative integer, got {self.verbose!r}")
 
     def _given(self) -> dict[str, Any]:
         """Attributes that were set and that `init_params` does not ask to initialise."""
@@ -244,7 +262,7 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
                 f"{', '.join(lost)} were set but will be overwritten during initialization: take their letters out of "
                 f"init_params ({self.init_params!r}) to start from them",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         return {name: getattr(self, name) for letter, name in present.items() if letter not in self.init_params}
 
@@ -278,12 +296,14 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
     ) -> None:
         """Run EM and store what it finds; with ``n_iter=0``, store the starting values."""
         self._check_settings()
-        problem = self._problem(prior, self._given())
+        problem, source = prepare_once(self._problem(prior, self._given()), source)
         if start is None and self.warm_start and hasattr(self, "history_"):
             start = self._model()[1]
         if self.n_iter == 0:
             self._store(problem.initialize(source, as_generator(self.random_state)) if start is None else start)
-            self.history_, self.converged_, self.n_iter_ = History(), False, 0
+            self.history_, self.converged_, self.n_iter_, self.objective_ = History(), False, 0, np.nan
+            self.log_det_ = log_determinant(self.transmat_)
+            self.state_occupancy_ = np.full(self.n_components, np.nan)
             return
         monitor, own_rule = self._open_monitor()
 
@@ -306,7 +326,7 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
             n_jobs=self.n_jobs,
             acceleration=self.acceleration,
             checkpoint=self.checkpoint,
-            fingerprint=f"{type(self).__name__} {self.get_params(deep=False)} {n_samples}" if self.checkpoint else "",
+            fingerprint=self._fingerprint(n_samples),
             verbose=int(self.verbose),
             on_iteration=watch,
         )
@@ -319,6 +339,12 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
         self.log_det_ = log_determinant(self.transmat_)
         self.state_occupancy_ = result.params.occupancy
         self._warn(result)
+
+    def _fingerprint(self, n_samples: int | None) -> str:
+        """What must be the same for a checkpoint to be of this fit: not how long it runs, or where."""
+        free = {"n_iter", "tol", "verbose", "algorithm", "warm_start", "checkpoint", "engine", "n_jobs"}
+        settings = {name: value for name, value in self.get_params(deep=False).items() if name not in free}
+        return f"{type(self).__name__} {settings} {n_samples}" if self.checkpoint else ""
 
     def _open_monitor(self) -> tuple[ConvergenceMonitor, bool]:
         """The monitor, and whether it is one of the user's own that decides when to stop."""
@@ -343,7 +369,7 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
                 f"EM did not converge in n_iter={self.n_iter} iterations: raise n_iter or tol, or try "
                 "acceleration='squarem'",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         dead = np.flatnonzero(self.state_occupancy_ < 1e-10)
         if dead.size:
@@ -351,7 +377,7 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
                 f"states {dead.tolist()} explain no observation and keep their starting values: use fewer states, "
                 "other starting values (n_init) or a prior",
                 DeadStateWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def summary(self) -> str:
@@ -365,6 +391,20 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
         return summarize(self)
 
 
+@contextmanager
+def restored_on_failure(estimator: Any) -> Iterator[None]:
+    """Put an estimator's attributes back if the block fails: a refit that fails loses nothing."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        # scikit-learn's own records of a running fit stay: it tears its callbacks down by them.
+        running = {name: value for name, value in vars(estimator).items() if name.startswith(("_callback", "_skl"))}
+        vars(estimator).clear()
+        vars(estimator).update(before | running)
+        raise
+
+
 def check_distributions(name: str, values: NDArray[Any]) -> None:
     """Refuse an array whose last axis does not hold distributions."""
     if not np.isfinite(values).all() or (values < 0).any():
@@ -376,5 +416,11 @@ def check_distributions(name: str, values: NDArray[Any]) -> None:
         )
 
 
-def _as_row_prior(value: Prior) -> RowPrior:
-    return value if isinstance(value, RowPrior) else Dirichlet(value)
+def as_row_prior(name: str, value: Prior) -> RowPrior:
+    """A prior object as it is; a number or array as the concentration of a Dirichlet prior."""
+    if isinstance(value, RowPrior):
+        return value
+    try:
+        return Dirichlet(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be a finite number, an array or a prior over rows, got {value!r}") from error

@@ -7,6 +7,7 @@ over all state paths that agree with the known states, and the prior on the tran
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic
@@ -14,7 +15,7 @@ from typing import Any, Generic
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.engine import Batch, Source, Statistics
+from pluri.engine import ArraySource, Batch, Source, Statistics
 from pluri.priors import Dirichlet, Diversity, RowPrior, log_density_rows, maximize_rows
 from pluri.sequences import forward_backward
 from pluri.sequences.emission import Emission, P
@@ -191,6 +192,15 @@ class HiddenMarkovProblem(Generic[P]):
             self.emission.unpack(vector[k + k * k :], like.emission),
             like.occupancy,
         )
+
+
+def prepare_once(problem: Any, source: Source) -> tuple[Any, Source]:
+    """Encode observations in memory before the first sweep instead of in each, if the emission family encodes."""
+    emission = problem.emission
+    if not getattr(emission, "encodes", False) or not isinstance(source, ArraySource) or source.is_mapped:
+        return problem, source
+    ready = dataclasses.replace(emission, encodes=False)
+    return dataclasses.replace(problem, emission=ready), source.with_array(emission.prepare(source.X))
 
 
 def log_emission(

@@ -42,7 +42,6 @@ class ChainQueries:
         raise NotImplementedError  # abstract
 
     def _open(self, X: Any, lengths: ArrayLike | None) -> tuple[Chain, LogEmission, Integers]:
-        check_is_fitted(self, ["startprob_", "transmat_"])
         emission, parameters = self._model()
         data, counts = self._observations(X, lengths)
         chain = Chain.from_probabilities(parameters.start, parameters.transition)
@@ -179,8 +178,7 @@ class ChainQueries:
             Log joint probability of each path and the observations; fewer than `n_paths` if no more are possible.
         paths : array of shape (n_found, n_samples)
         """
-        if n_paths < 1:
-            raise ValueError(f"n_paths must be at least 1, got {n_paths}")
+        _check_n_paths(n_paths)
         chain, densities, offsets = self._open(X, None)
         if len(offsets) != 2:
             raise ValueError(f"X must be one sequence, got a list of {len(offsets) - 1}")
@@ -195,6 +193,7 @@ class ChainQueries:
         -------
         paths : array of shape (n_paths, n_samples)
         """
+        _check_n_paths(n_paths)
         chain, densities, offsets = self._open(X, lengths)
         rng = as_generator(self.random_state if random_state is None else random_state)
         return inference.sample_posterior_paths(chain, densities, offsets, n_paths, rng)
@@ -207,7 +206,11 @@ class ChainQueries:
         filtered : array of shape (n_samples, n_components)
         """
         chain, densities, offsets = self._open(X, lengths)
-        return inference.filter_states(chain, densities, offsets)[0]
+        log_filtered, scores = inference.filter_states(chain, densities, offsets)
+        if np.isneginf(scores).any():
+            n = int(np.argmin(scores))
+            raise ValueError(f"sequence {n} has probability zero under the model: its states cannot be filtered")
+        return np.exp(log_filtered)
 
     def filter(self) -> OnlineFilter:
         """Begin a new sequence that arrives one observation at a time.
@@ -217,7 +220,6 @@ class ChainQueries:
         online : `OnlineFilter`
             ``online.update(x)`` gives the state probabilities after each observation.
         """
-        check_is_fitted(self, ["startprob_", "transmat_"])
         emission, parameters = self._model()
 
         def check(x: Any) -> NDArray[Any]:
@@ -243,8 +245,9 @@ class ChainQueries:
         X : array of shape (n_samples, n_features)
         states : array of shape (n_samples,)
         """
-        check_is_fitted(self, ["startprob_", "transmat_"])
         emission, parameters = self._model()
+        if not isinstance(n_samples, int | np.integer) or n_samples < 1:
+            raise ValueError(f"n_samples must be an integer of at least 1, got {n_samples!r}")
         rng = as_generator(self.random_state if random_state is None else random_state)
         if currstate is not None and not 0 <= currstate < len(parameters.start):
             raise ValueError(f"currstate must be between 0 and {len(parameters.start) - 1}, got {currstate}")
@@ -287,3 +290,8 @@ class ChainQueries:
         """Bayesian information criterion, -2 log-likelihood + n_free log(n_samples); lower is better."""
         n_samples = int(check_sequence_lengths(lengths, self._observations(X, lengths)[1].sum()).sum())
         return -2.0 * self.score(X, lengths=lengths) + self.n_free_parameters() * float(np.log(n_samples))
+
+
+def _check_n_paths(n_paths: int) -> None:
+    if not isinstance(n_paths, int | np.integer) or n_paths < 1:
+        raise ValueError(f"n_paths must be an integer of at least 1, got {n_paths!r}")

@@ -44,7 +44,7 @@ def log_likelihood_per_sample(estimator: Any, X: Any, y: Any = None) -> float:
     >>> from pluri.sequences import PoissonHMM, log_likelihood_per_sample
     >>> X = np.array([[1], [0], [3], [2], [1], [1]])
     >>> log_likelihood_per_sample(PoissonHMM().fit(X), X)
-    -1.37379
+    -1.36391
     """
     model = getattr(estimator, "hmm_", estimator)
     n_samples = sum(len(item) for item in X) if isinstance(X, list | tuple) else len(X)

@@ -47,9 +47,10 @@ class SymbolClassEmission(CategoricalEmission):
         missing = missing_words(X[:, 0]) if self.symbols.vocabulary is not None else np.isnan(X[:, 0].astype(float))
         fresh = ~(known | missing)
         if self.unseen == "error" and fresh.any():
+            symbol = X[fresh, 0].tolist()[0]
             raise ValueError(
-                f"X must hold symbols that fit has seen in column 0, got {X[fresh, 0].tolist()[0]!r}; set unseen='new' or "
-                "'missing' to allow others"
+                f"X must hold symbols that fit has seen in column 0, got {symbol!r}; set unseen='new' or 'missing' to "
+                "allow others"
             )
         codes[~known, 0] = -1
         if self.unseen == "new":
