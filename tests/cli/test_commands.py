@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import io
 import json
 
@@ -165,10 +166,8 @@ def test_models_are_listed_with_their_parameters():
     for model in listed:
         assert model["name"] in text
         kind = getattr(pluri.sequences, model["name"])
-        assert list(model["parameters"]) == [
-            name for name in kind.__init__.__code__.co_varnames if name in model["parameters"]
-        ]
-        assert set(model["parameters"]) == set(kind().get_params(deep=False))
+        assert list(model["parameters"]) == list(inspect.signature(kind).parameters)
+        assert model["summary"] in " ".join(kind.__doc__.split())
     assert {"GaussianHMM", "CategoricalHMM"} <= {model["name"] for model in listed}
 
 
@@ -203,6 +202,23 @@ def test_a_classifier_learns_from_labels(folder, toy, tmp_path):
     assert "--label must be given" in run("score", tmp_path / "model.skops", folder / "toy.csv", code=1).stderr
     assert "HMMClassifier" in run("inspect", tmp_path / "model.skops").stdout
     assert table(run("sample", tmp_path / "model.skops", "-n", "3").stdout)[0] == ["x", "state"]
+
+
+@pytest.mark.skipif("HMMSearchCV" not in pluri.sequences.__all__, reason="there is no search")
+def test_a_search_finds_the_number_of_states(folder, toy, tmp_path):
+    arguments = [folder / "toy.csv", "--columns", "x", "--sequence", "id", "-q", "-o", tmp_path / "model.skops"]
+    assert "--set estimator=GaussianHMM" in plain(run("fit", "HMMSearchCV", *arguments, code=2).stderr)
+    run("fit", "HMMSearchCV", *arguments, "--set", "estimator=GaussianHMM", "--set", "n_components=[2, 5]", "--set",
+        "estimator__random_state=0", "--set", "random_state=0", "--set", "cv=3")  # fmt: skip
+    assert load(tmp_path / "model.skops").best_params_ == {"n_components": 5}
+    best = load(tmp_path / "model.skops").best_estimator_
+    report = json.loads(run("score", tmp_path / "model.skops", folder / "toy.csv", "--json").stdout)
+    assert report["log_likelihood"] == best.score(toy.X, lengths=toy.lengths)
+    assert json.loads(run("inspect", tmp_path / "model.skops", "--json").stdout)["fit"]["best_params"] == {
+        "n_components": 5
+    }
+    _, cells = table(run("predict", tmp_path / "model.skops", folder / "toy.csv").stdout)
+    np.testing.assert_array_equal(cells[:, 0].astype(int), best.predict(toy.X, toy.lengths))
 
 
 def plain(text):

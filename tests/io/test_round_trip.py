@@ -78,7 +78,12 @@ def assert_same(left, right, name="model"):
     assert type(left) is type(right), name
     if isinstance(left, np.ndarray):
         assert (left.dtype, left.shape) == (right.dtype, right.shape), name
-        assert left.tolist() == right.tolist() if left.dtype == object else left.tobytes() == right.tobytes(), name
+        if left.dtype == object:
+            assert_same(left.tolist(), right.tolist(), name)
+        else:
+            assert left.tobytes() == right.tobytes(), name
+        if isinstance(left, np.ma.MaskedArray):
+            assert_same(np.ma.getmaskarray(left), np.ma.getmaskarray(right), name)
     elif isinstance(left, dict):
         assert list(left) == list(right), name
         for key in left:
@@ -89,6 +94,8 @@ def assert_same(left, right, name="model"):
             assert_same(*pair, f"{name}[{index}]")
     elif isinstance(left, np.random.Generator):
         assert_same(left.bit_generator.state, right.bit_generator.state, name)
+    elif inspect.isfunction(left):
+        assert left is right, name
     elif hasattr(left, "__dict__"):
         assert_same(vars(left), vars(right), f"{name}.__dict__")
     else:
@@ -107,6 +114,71 @@ def test_every_parameter_and_attribute_survives_bit_for_bit(family, tmp_path):
     assert back.predict_proba(X, LENGTHS).tobytes() == model.predict_proba(X, LENGTHS).tobytes()
     assert back.score(X, lengths=LENGTHS) == model.score(X, lengths=LENGTHS)
     assert back.summary() == model.summary()
+
+
+def words():
+    symbols = np.array(["the", "a", "dog", "cat", "runs", "sleeps"], dtype=object)
+    rng = np.random.default_rng(0)
+    return [symbols[2 * np.array([0, 1, 2]) + rng.integers(2, size=3)].reshape(-1, 1) for _ in range(12)]
+
+
+def labelled():
+    X = observations("GaussianHMM")
+    labels = np.where(X[:, 0] > 2, "high", "low").astype(object)
+    labels[::9] = None
+    return X, labels, LENGTHS
+
+
+def search(**settings):
+    grid = {"n_components": [1, 2], "diversity": [None, Diversity(1.0)]}
+    model = pluri.sequences.HMMSearchCV(GaussianHMM(n_iter=3, random_state=0, tol=np.inf), grid, cv=2, **settings)
+    return model.fit(observations("GaussianHMM"), lengths=LENGTHS)
+
+
+OTHERS = {
+    "HMMClassifier": lambda cls: cls(GaussianHMM(diversity=1.0), pseudo_count=0.5).fit(*labelled()),
+    "HMMSearchCV": lambda cls: search(random_state=0),
+    "BayesianCategoricalHMM": lambda cls: cls(3, n_samples=5, burn_in=5, random_state=0).fit(words()),
+    "SymbolClassHMM": lambda cls: cls(3, n_sweeps=6, keep=3, random_state=0).fit(words()),
+    "VariationalCategoricalHMM": lambda cls: cls(3, n_iter=3, random_state=0, tol=np.inf).fit(words()),
+    "VariationalGaussianHMM": lambda cls: cls(2, n_iter=3, random_state=0, tol=np.inf).fit(
+        observations("GaussianHMM"), lengths=LENGTHS
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_models_made_of_models_and_sampled_models_survive_too(name, tmp_path):
+    if name not in pluri.sequences.__all__:
+        pytest.skip(f"there is no {name}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = OTHERS[name](getattr(pluri.sequences, name))
+    back = round_trip(model, tmp_path)
+    assert_same(model, back)
+    X = words() if hasattr(model, "vocabulary_") else observations("GaussianHMM")
+    np.testing.assert_array_equal(back.predict(X), model.predict(X))
+    assert back.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
+
+
+def test_every_public_model_has_an_example_here():
+    public = {name.rpartition(".")[2] for name in MODELS} & set(pluri.sequences.__all__)
+    assert public == (set(FAMILIES) | set(OTHERS)) & set(pluri.sequences.__all__)
+
+
+def test_a_score_of_ones_own_needs_to_be_vouched_for(tmp_path):
+    if "HMMSearchCV" not in pluri.sequences.__all__:
+        pytest.skip("there is no search")
+    model = search(scoring=spread)
+    with pytest.raises(ValueError, match=r"builtins\.function in scoring"):
+        save(model, tmp_path / "model.skops")
+    save(model, tmp_path / "model.skops", trusted=[spread])
+    with pytest.raises(ValueError, match=r"with .*spread: nothing was loaded"):
+        load(tmp_path / "model.skops")
+
+
+def spread(estimator, X, y=None):
+    return -float(estimator.n_components)
 
 
 def test_a_loaded_generator_goes_on_where_the_saved_one_was(tmp_path):

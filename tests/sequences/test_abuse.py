@@ -38,11 +38,15 @@ FAMILIES = {
     "multinomial": lambda **options: MultinomialHMM(2, random_state=0, **options),
 }
 COUNTS = ("categorical", "bernoulli", "poisson", "multinomial")
-families = pytest.mark.parametrize("family", FAMILIES)
+#: What depends on the observations is asked of one model of each family; what only the shared shell does, of two.
+ONE_OF_EACH = ("gaussian-diag", "gmm-full", "categorical", "bernoulli", "poisson", "multinomial")
+families = pytest.mark.parametrize("family", ONE_OF_EACH)
+all_shapes = pytest.mark.parametrize("family", FAMILIES)
+two_families = pytest.mark.parametrize("family", ["gaussian-full", "categorical"])
 
 
 def make(family, **options):
-    return FAMILIES[family](**{"n_iter": 4, "tol": -np.inf} | options)
+    return FAMILIES[family](**{"n_iter": 2, "tol": -np.inf} | options)
 
 
 def data(family, n_samples=40):
@@ -107,7 +111,7 @@ def _unaligned(X):
 
 
 @pytest.mark.parametrize("form", EQUIVALENT)
-@families
+@two_families
 def test_the_form_of_x_changes_nothing(family, form):
     X = data(family)
     if form == "float32":
@@ -119,8 +123,8 @@ def test_the_form_of_x_changes_nothing(family, form):
     np.testing.assert_array_equal(plain.predict_proba(X), other.predict_proba(given))
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint64, bool])
-@pytest.mark.parametrize("family", [name for name in FAMILIES if name != "gmm-full"])
+@pytest.mark.parametrize("dtype", [np.int8, np.uint64, bool])
+@pytest.mark.parametrize("family", ["gaussian-diag", *COUNTS])
 def test_integers_of_every_size_are_numbers(family, dtype):
     X = data("bernoulli" if dtype is bool else "poisson" if family not in COUNTS else family).astype(dtype)
     X = X[:, :1] if family == "categorical" else X
@@ -193,7 +197,7 @@ def test_input_is_never_modified(family):
     assert parameters(model).keys() == before.keys()
 
 
-@families
+@all_shapes
 def test_given_starting_values_are_never_modified(family):
     X = data(family)
     first = make(family).fit(X)
@@ -235,7 +239,7 @@ def _with(X, value):
 
 
 @pytest.mark.parametrize("case", REFUSED)
-@families
+@two_families
 def test_what_x_must_not_be(family, case):
     hostile, message = REFUSED[case]
     X = data(family)
@@ -309,7 +313,7 @@ def test_another_number_of_features_is_refused(family):
         model.filter().update(np.zeros(7))
 
 
-@families
+@all_shapes
 def test_all_values_missing(family):
     X = np.full_like(data(family), np.nan)
     model = quietly(make(family).fit, X)
@@ -334,10 +338,10 @@ DEGENERATE = {
 
 
 @pytest.mark.parametrize("case", DEGENERATE)
-@families
+@all_shapes
 def test_degenerate_data_give_finite_parameters(family, case):
     X = DEGENERATE[case](data(family))
-    model = make(family, n_iter=20).set_params(n_components=1 if case == "one sample" else 2)
+    model = make(family, n_iter=12).set_params(n_components=1 if case == "one sample" else 2)
     quietly(model.fit, X)
     for name in ("startprob_", "transmat_", *type(model)._emission_attributes.values()):
         assert np.isfinite(getattr(model, name)).all(), name
@@ -346,8 +350,8 @@ def test_degenerate_data_give_finite_parameters(family, case):
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
 
 
-@pytest.mark.parametrize("scale", [1e-150, 1e-30, 1e30, 1e150])
-@pytest.mark.parametrize("family", [name for name in FAMILIES if name.startswith(("gaussian", "gmm"))])
+@pytest.mark.parametrize("scale", [1e-140, 1e30, 1e130])
+@pytest.mark.parametrize("family", ["gaussian-spherical", "gaussian-diag", "gaussian-full", "gmm-full"])
 def test_the_unit_of_the_data_does_not_matter(family, scale):
     # Powers of two scale every double exactly; priors and floors that have a unit are scaled along.
     scale = 2.0 ** np.round(np.log2(scale))
@@ -363,7 +367,7 @@ def test_the_unit_of_the_data_does_not_matter(family, scale):
     np.testing.assert_array_equal(scaled.predict(X * scale), unit.predict(X))
 
 
-@pytest.mark.parametrize("ratio", [1e3, 1e5])
+@pytest.mark.parametrize("ratio", [1e5])
 @pytest.mark.parametrize("family", ["gaussian-diag", "gaussian-full", "gaussian-tied", "gmm-diag", "gmm-full"])
 def test_columns_with_different_units_do_not_disturb_each_other(family, ratio):
     X = data(family)
@@ -465,7 +469,7 @@ def test_weights_that_make_no_sense(weight):
         make("gaussian-diag").fit(data("gaussian-diag"), lengths=[15, 25], sample_weight=weight)
 
 
-@families
+@two_families
 def test_what_y_holds_does_not_matter(family):
     X = data(family)
     expected = make(family).fit(X).transmat_
@@ -524,7 +528,7 @@ def test_settings_are_checked_by_fit_and_named_in_the_message(family, name, valu
     with pytest.raises((ValueError, TypeError), match=name):
         model.fit(data(family))
     with pytest.raises(NotFittedError):
-        make(family).set_params(**{name: value}).predict(data(family))
+        make(family).set_params(**{name: value}).score(data(family))
 
 
 OWN_SETTINGS = [
@@ -701,14 +705,14 @@ QUERIES = {
 
 
 @pytest.mark.parametrize("query", QUERIES)
-@families
+@two_families
 def test_a_model_that_is_not_fitted_says_so(family, query):
     with pytest.raises(NotFittedError):
         QUERIES[query](make(family), data(family))
 
 
 @pytest.mark.parametrize("query", [name for name in QUERIES if name != "get_stationary_distribution"])
-@families
+@two_families
 def test_a_model_with_only_its_chain_set_is_not_fitted(family, query):
     model = make(family)
     model.startprob_, model.transmat_ = np.array([0.5, 0.5]), np.full((2, 2), 0.5)
@@ -727,7 +731,7 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("case", FAILURES)
-@families
+@two_families
 def test_a_fit_that_fails_leaves_the_earlier_one_intact(family, case, monkeypatch):
     X = data(family)
     model = make(family).fit(X, lengths=[15, 25])
@@ -759,7 +763,7 @@ def test_a_failed_fit_on_other_words_keeps_the_vocabulary():
     np.testing.assert_array_equal(model.set_params(n_components=2).predict(["a", "b", "c"]), states)
 
 
-@families
+@two_families
 def test_a_first_fit_that_fails_leaves_the_model_unfitted(family):
     model = make(family, params="?")
     with pytest.raises(ValueError, match="params"):

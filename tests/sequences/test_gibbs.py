@@ -12,7 +12,7 @@ from pluri.engine import ArraySource
 from pluri.metrics import many_to_one_accuracy
 from pluri.sequences import collapsed_gibbs as gibbs
 from pluri.sequences.bayesian_categorical import BayesianCategoricalHMM
-from pluri.sequences.collapsed_gibbs import LARGEST, SMALLEST, Concentrations, SymbolSequences
+from pluri.sequences.collapsed_gibbs import Concentrations, SymbolSequences
 from pluri.sequences.gibbs_chains import Schedule, run_chain
 
 WEIGHTS = Concentrations(start=0.7, transition=0.4, emission=0.6)
@@ -442,8 +442,8 @@ def test_callbacks_see_every_sweep_and_may_stop_a_chain(text, n_chains):
 def test_a_chain_that_still_drifts_is_reported():
     rng = np.random.default_rng(0)
     codes = np.repeat(np.arange(40), 25)[rng.permutation(1000)][:, None]
+    model = BayesianCategoricalHMM(10, emission_concentration=0.01, burn_in=0, n_samples=20, random_state=0)
     with pytest.warns(UserWarning, match="still drifts"):
-        model = BayesianCategoricalHMM(10, emission_concentration=0.01, burn_in=0, n_samples=20, random_state=0)
         model.fit(codes)
     assert not model.converged_
 

@@ -26,9 +26,9 @@ for command in (demo, models, fit, predict, score, sample, inspect):
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from pluri import __version__
 
-        print(f"pluri {version('pluri')}")
+        print(f"pluri {__version__}")
         raise typer.Exit()
 
 

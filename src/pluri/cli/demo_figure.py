@@ -75,7 +75,7 @@ def draw(example: dict[str, Any], outcomes: list[Outcome], path: Path) -> None:
     histogram.ax_.set_ylabel("number of samples")
     highest = max(counts.max() for counts in histogram.counts.values())
     histogram.ax_.set_ylim(0, 1.3 * highest)  # room for the legend
-    histogram.ax_.legend(frameon=False, ncols=3, loc="upper center")
+    histogram.ax_.legend(ncols=3, loc="upper center", facecolor="white", edgecolor="none", framealpha=1.0)
     _draw_accuracies(figure.add_subplot(grid[1, 3:]), outcomes, list(models))
     figure.suptitle(
         "Five-state toy problem: first data set from the poor start; below right, all data sets and both starts",

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import inspect as introspection
-from typing import Any
-
 from pluri.cli import options
 from pluri.cli.console import print_json, reporting
+from pluri.cli.registry import fitted_part, parameters, summary_line
 from pluri.cli.registry import models as known_models
-from pluri.cli.registry import summary_line
 
 
 def models(as_json: options.Json = False) -> None:
@@ -17,24 +14,20 @@ def models(as_json: options.Json = False) -> None:
         if as_json:
             print_json(
                 [
-                    {"name": name, "summary": summary_line(kind), "parameters": _parameters(kind)}
+                    {"name": name, "summary": summary_line(kind), "parameters": parameters(kind)}
                     for name, kind in known_models().items()
                 ]
             )
             return
         from rich.console import Console
+        from rich.markup import escape
 
         console = Console()
         for name, kind in known_models().items():
-            settings = ", ".join(f"{key}={value!r}" for key, value in _parameters(kind).items())
-            console.print(f"[bold]{name}[/]  {summary_line(kind)}", highlight=False)
+            settings = ", ".join(f"{key}={value!r}" for key, value in parameters(kind).items())
+            console.print(f"[bold]{name}[/]  {escape(summary_line(kind))}", highlight=False)
             console.print(settings, style="dim", highlight=False, markup=False, soft_wrap=False)
             console.print()
-
-
-def _parameters(kind: type) -> dict[str, Any]:
-    signature = introspection.signature(kind)
-    return {name: parameter.default for name, parameter in signature.parameters.items()}
 
 
 def inspect(model: options.ModelFile, as_json: options.Json = False) -> None:
@@ -62,7 +55,7 @@ def inspect(model: options.ModelFile, as_json: options.Json = False) -> None:
             if value is not None:
                 print(f"{name}: {', '.join(map(str, value)) if isinstance(value, list) else value}")
         print(f"\n{estimator!r}\n")
-        described = getattr(estimator, "hmm_", estimator)
+        described = fitted_part(estimator)
         if hasattr(described, "summary") and hasattr(described, "transmat_"):
             print(described.summary())
         else:

@@ -16,7 +16,7 @@ import typer
 from pluri.cli import options
 from pluri.cli.console import INTERRUPTED, note, print_json, reporting
 from pluri.cli.outputs import check_output
-from pluri.cli.registry import UsageError, build_model
+from pluri.cli.registry import UsageError, build_model, fitted_part
 
 
 def fit(
@@ -61,8 +61,11 @@ def fit(
             print_json(report)
         else:
             note(f"{report['model']} saved in {output} after {seconds:.1f} s")
-            if hasattr(estimator, "summary"):
-                print(estimator.summary())
+            part = fitted_part(estimator)
+            if part is not estimator and hasattr(estimator, "best_params_"):
+                print(f"best of the search: {estimator.best_params_}\n")
+            if hasattr(part, "summary"):
+                print(part.summary())
         if interrupted:
             note("interrupted: this is the best so far")
             raise typer.Exit(INTERRUPTED)
@@ -84,8 +87,9 @@ def _arguments(estimator: Any, data: Path, selection: Any) -> tuple[Any, dict[st
             else f"--label must not be given for {name}, which learns without labels; see HMMClassifier"
         )
     tags = get_tags(estimator).input_tags
-    # Which symbols there are is known only when all data have been seen.
-    observations = read_observations(data, selection, stream=not tags.categorical)
+    # Which symbols there are is known only when all data have been seen; a search deals out sequences.
+    stream = not (tags.categorical or hasattr(estimator, "param_grid"))
+    observations = read_observations(data, selection, stream=stream)
     if observations.is_text and not tags.string:
         options.refuse_text(observations, type(estimator).__name__)
     if observations.streamed:
@@ -96,8 +100,17 @@ def _arguments(estimator: Any, data: Path, selection: Any) -> tuple[Any, dict[st
 
 def describe_fit(model: Any) -> dict[str, Any]:
     """What is worth knowing of a fitted model, for JSON."""
-    fitted = getattr(model, "hmm_", model)
-    names = ("converged_", "n_iter_", "objective_", "log_det_", "n_features_in_", "classes_")
+    fitted = fitted_part(model)
+    names = (
+        "converged_",
+        "n_iter_",
+        "objective_",
+        "log_det_",
+        "n_features_in_",
+        "classes_",
+        "best_params_",
+        "best_score_",
+    )
     found = {name: getattr(model, name, getattr(fitted, name, None)) for name in names}
     return {"model": type(model).__name__} | {
         name.removesuffix("_"): value for name, value in found.items() if value is not None

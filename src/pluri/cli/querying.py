@@ -11,6 +11,7 @@ import typer
 from pluri.cli import options
 from pluri.cli.console import note, print_json, reporting
 from pluri.cli.outputs import check_output, write_table
+from pluri.cli.registry import fitted_part
 
 if TYPE_CHECKING:
     from pluri.cli.observations import Observations, Selection
@@ -105,7 +106,7 @@ def sample(
         check_output(output, force, TABLES)
         notes = read_info(model).notes
         estimator = load(model)
-        generator = getattr(estimator, "hmm_", estimator)
+        generator = fitted_part(estimator)
         if not hasattr(generator, "sample"):
             raise ValueError(f"MODEL must be able to sample, got {type(estimator).__name__}")
         X, states = generator.sample(n_samples, random_state=seed)
@@ -135,6 +136,7 @@ def _open(path: Path, data: Path, selection: Selection) -> tuple[Any, Observatio
 
     notes = read_info(path).notes
     estimator = load(path)
+    estimator = getattr(estimator, "best_estimator_", estimator)
     if not hasattr(estimator, "predict"):
         raise ValueError(f"MODEL must be able to predict, got {type(estimator).__name__}")
     present = column_names(data, selection.header)
@@ -145,7 +147,7 @@ def _open(path: Path, data: Path, selection: Selection) -> tuple[Any, Observatio
     if selection.sequence is None and selection.lengths is None and isinstance(column, str) and column in present:
         note(f"sequences by column {column!r}, as in the fit")
         selection = replace(selection, sequence=column)
-    words = getattr(getattr(estimator, "hmm_", estimator), "vocabulary_", None) is not None
+    words = getattr(fitted_part(estimator), "vocabulary_", None) is not None
     observations = read_observations(data, replace(selection, text=words))
     tags = get_tags(estimator).input_tags
     if observations.is_text and not tags.string:

@@ -13,6 +13,16 @@ FAMILIES = ("pluri.sequences",)
 WORDS = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan"), "true": True, "false": False, "none": None}
 
 
+class _Required:
+    """Stands where a default would."""
+
+    def __repr__(self) -> str:
+        return "required"
+
+
+REQUIRED: Any = _Required()
+
+
 class UsageError(ValueError):
     """What was typed cannot be meant: exit code 2."""
 
@@ -76,6 +86,12 @@ def parse_value(text: str) -> Any:
         return text
 
 
+def parameters(kind: type) -> dict[str, Any]:
+    """Parameters of a model and their defaults; `REQUIRED` for those without."""
+    given = inspect.signature(kind).parameters.items()
+    return {name: REQUIRED if item.default is item.empty else item.default for name, item in given}
+
+
 def build_model(name: str, settings: Sequence[str]) -> Any:
     """A model with parameters given as ``name=value``; a value that names a model is that model.
 
@@ -85,27 +101,41 @@ def build_model(name: str, settings: Sequence[str]) -> Any:
     >>> build_model("gaussianhmm", ["n_components=3", "covariance_type=full"])
     GaussianHMM(covariance_type='full', n_components=3)
     """
-    model = find_model(name)()
-    known_models = models()
-    pairs = []
+    kind = find_model(name)
+    own = parameters(kind)
+    values: dict[str, Any] = {}
     for setting in settings:
-        key, equals, text = setting.partition("=")
-        if not equals or not key.strip():
+        key, equals, text = (part.strip() for part in setting.partition("="))
+        if not equals or not key:
             raise UsageError(f"--set must have the form name=value, got {setting!r}")
-        value = parse_value(text)
-        default = model.get_params(deep=False).get(key.strip(), "")
-        if isinstance(value, str) and value in known_models and not isinstance(default, str):
-            value = known_models[value]()
-        pairs.append((key.strip(), value))
+        values[key] = parse_value(text)
+        if isinstance(values[key], str) and not isinstance(own.get(key, ""), str):
+            values[key] = _as_model(values[key])
+    missing = [key for key, default in own.items() if default is REQUIRED and key not in values]
+    if missing:
+        raise UsageError(f"--set must give {missing[0]} to {kind.__name__}, as in --set {missing[0]}=GaussianHMM")
+    model = kind(**{key: value for key, value in values.items() if key in own})
     # The parameters of a part (hmm__n_iter) can be set only after the part itself (hmm).
-    for key, value in sorted(pairs, key=lambda pair: pair[0].count("__")):
+    for key in sorted(values.keys() - own.keys(), key=lambda key: (key.count("__"), key)):
         valid = model.get_params()
         if key not in valid:
             near = difflib.get_close_matches(key, valid, n=1)
             hint = f" (did you mean {near[0]}?)" if near else ""
             raise UsageError(
-                f"--set must name a parameter of {type(model).__name__}, got {key!r}{hint}: "
+                f"--set must name a parameter of {kind.__name__}, got {key!r}{hint}: "
                 f"valid are {', '.join(sorted(valid))}"
             )
-        model.set_params(**{key: value})
+        model.set_params(**{key: values[key]})
     return model
+
+
+def _as_model(name: str) -> Any:
+    """The model of that name, or the name itself if there is none."""
+    kind = models().get(name)
+    return name if kind is None or REQUIRED in parameters(kind).values() else kind()
+
+
+def fitted_part(model: Any) -> Any:
+    """The hidden Markov model inside a search or a classifier; others are themselves."""
+    best = getattr(model, "best_estimator_", model)
+    return getattr(best, "hmm_", best)

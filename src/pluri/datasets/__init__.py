@@ -10,6 +10,7 @@ from pluri.datasets.records import LabelledSequences
 from pluri.datasets.tag_groups import TAG_GROUPS
 from pluri.datasets.toy_hmm import ToyHMM, make_toy_hmm
 from pluri.datasets.treebank import TreebankSample, load_treebank_sample
+from pluri.datasets.words import word_features
 from pluri.datasets.zipf_tagging import ZipfTagging, make_zipf_tagging
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "load_treebank_sample",
     "make_toy_hmm",
     "make_zipf_tagging",
+    "word_features",
 ]

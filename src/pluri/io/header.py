@@ -53,6 +53,10 @@ class NotAModel(Exception):
 
 def installed(package: str) -> str:
     """Version of a package, or "unknown" if it runs from a folder that was never installed."""
+    if package == "pluri":
+        from pluri import __version__
+
+        return __version__
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

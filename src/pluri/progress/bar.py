@@ -84,7 +84,7 @@ def open_progress(verbose: int = 0, console: Any = None) -> Iterator[Report]:
             fields: dict[str, Any] = {
                 "run": f"{state.restart + 1}/{state.n_init}",
                 "objective": f"{state.objective:.4f}",
-                "gain": f"{state.gain:+.2e}",
+                "gain": _gain(state),
             }
             if state.restart not in tasks:
                 tasks[state.restart] = progress.add_task("fit", total=state.max_iter, **fields)
@@ -107,10 +107,14 @@ def _line_printer(every: int) -> Report:
     return report
 
 
+def _gain(state: Iteration) -> str:
+    return f"{state.gain:+.2e}" if state.gain == state.gain else "-"  # there is none at the first iteration
+
+
 def _line(state: Iteration, seconds: float) -> str:
     width = len(str(state.max_iter))
     return (
         f"run {state.restart + 1}/{state.n_init}  iteration {state.iteration:>{width}}/{state.max_iter}  "
-        f"objective {state.objective:.4f}  gain {state.gain:+.2e}  {seconds:.1f} s"
+        f"objective {state.objective:.4f}  gain {_gain(state)}  {seconds:.1f} s"
         f"{f'  {state.reason}' if state.reason else ''}"
     )

@@ -22,12 +22,12 @@ from pluri.sequences.variational_categorical import VariationalCategoricalHMM
 from pluri.sequences.variational_gaussian import VariationalGaussianHMM
 
 __all__ = [
+    "GMMHMM",
     "BayesianCategoricalHMM",
     "BernoulliHMM",
     "CategoricalHMM",
     "ConvergenceMonitor",
     "DeadStateWarning",
-    "GMMHMM",
     "GaussianHMM",
     "HMMClassifier",
     "HMMSearchCV",

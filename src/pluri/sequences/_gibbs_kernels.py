@@ -38,8 +38,8 @@ def resample_states(
     The other counts are `transition` (k + 1, k), whose last row has the starts, its transpose, `departures` (k,) and
     `emitted` (n_columns, k). Counts are whole numbers held as doubles, so that nothing drifts.
 
-    The changes of the counts are written out twice: a compiled function that took all these arrays would spend
-    five times as long on their reference counts as on the work.
+    The changes of the counts are written out twice: a compiled function that takes all these arrays, called twice a
+    step, took most of the time of a sweep.
     """
     k = departures.shape[0]
     n_columns = codes.shape[1]

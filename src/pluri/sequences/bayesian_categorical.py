@@ -1,8 +1,8 @@
-"""Hidden Markov model with categorical emissions, sampled: a posterior over state sequences instead of a point estimate.
+"""Hidden Markov model with categorical emissions, sampled: a posterior over states instead of a point estimate.
 
 The start, transition and symbol probabilities have Dirichlet priors and are integrated out
-(`pluri.sequences.collapsed_gibbs`), which finds far better groups of words than EM on sparse data: concentrations well
-below 1 say that a word belongs to few states, and a state is followed by few others.
+(`pluri.sequences.collapsed_gibbs`). Concentrations well below 1 say that a state has few symbols, and is followed by
+few others.
 
 References
 ----------
@@ -27,7 +27,9 @@ from pluri.progress.callbacks import fit_callbacks, with_callbacks
 from pluri.sequences.categorical import CategoricalEmission, CategoricalHMM, CategoricalParameters
 from pluri.sequences.collapsed_gibbs import LARGEST, SMALLEST, Concentrations, SymbolSequences
 from pluri.sequences.gibbs_chains import GibbsChain, Schedule, run_chains
+from pluri.sequences.hmm import restored_on_failure
 from pluri.sequences.inputs import lengths_in_second_place, offsets_of
+from pluri.sequences.queries import ALGORITHMS
 from pluri.validation import as_generator
 
 Array = NDArray[np.float64]
@@ -123,7 +125,8 @@ class BayesianCategoricalHMM(CategoricalHMM):
     startprob_, transmat_, emissionprob_ : arrays
         Posterior means over the kept samples of the best chain.
     labels_ : array of shape (n_samples,)
-        Most frequent state of each step of the data among the kept samples of the best chain.
+        Most frequent state of each step of the data among the kept samples of the best chain. On little data states
+        may swap their names along the chain, which blurs all averages: look at `best_labels_` then.
     best_labels_ : array of shape (n_samples,)
         States of the best chain's sample with the highest log joint probability, `objective_`.
     transition_concentration_, emission_concentration_ : float
@@ -144,7 +147,7 @@ class BayesianCategoricalHMM(CategoricalHMM):
 
     Examples
     --------
-    >>> from pluri.sequences.bayesian_categorical import BayesianCategoricalHMM
+    >>> from pluri.sequences import BayesianCategoricalHMM
     >>> sentences = [["the", "dog", "runs"], ["the", "cat", "sleeps"], ["a", "dog", "sleeps"], ["a", "cat", "runs"]]
     >>> model = BayesianCategoricalHMM(n_components=3, n_chains=4, random_state=0).fit(sentences)
     >>> groups = model.best_labels_.reshape(4, 3)
@@ -205,12 +208,16 @@ class BayesianCategoricalHMM(CategoricalHMM):
             float(self.start_concentration), float(self.transition_concentration), float(self.emission_concentration)
         )
 
-    def _schedule(self) -> Schedule:
-        least = {"n_components": 1, "n_samples": 1, "burn_in": 0, "thin": 1, "n_chains": 1}
+    def _check_settings(self) -> None:
+        least = {"n_components": 1, "n_samples": 1, "burn_in": 0, "thin": 1, "n_chains": 1, "verbose": 0}
         for name, lowest in least.items():
             value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < lowest:
+            if not isinstance(value, int | np.integer) or (isinstance(value, bool) and lowest) or value < lowest:
                 raise ValueError(f"{name} must be an integer of at least {lowest}, got {value!r}")
+        if self.algorithm not in ALGORITHMS:
+            raise ValueError(f"algorithm must be one of {ALGORITHMS}, got {self.algorithm!r}")
+
+    def _schedule(self) -> Schedule:
         temperatures = np.ones(self.burn_in + self.n_samples * self.thin)
         if self.annealing is not None:
             first = np.asarray(self.annealing, dtype=np.float64)
@@ -226,7 +233,7 @@ class BayesianCategoricalHMM(CategoricalHMM):
         return Schedule(temperatures, self.burn_in, self.thin, bool(self.learn_concentrations))
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, lengths: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any = None, lengths: ArrayLike | None = None) -> Self:  # type: ignore[override]
         """Sample the states of X.
 
         After Ctrl-C the model is that of the sweeps so far, with a warning.
@@ -244,39 +251,44 @@ class BayesianCategoricalHMM(CategoricalHMM):
         -------
         self : object
         """
+        self._check_settings()
         schedule, concentrations = self._schedule(), self._concentrations()
         n_threads = count_jobs(1 if self.n_jobs is None else self.n_jobs)
-        data = self._coded(X, lengths_in_second_place(y, lengths, X))
-        with (
-            fit_callbacks(self, max_iter=schedule.n_sweeps, n_init=self.n_chains, X=X) as hook,
-            open_progress(int(self.verbose)) as report,
-        ):
+        with restored_on_failure(self):
+            data = self._coded(X, lengths_in_second_place(y, lengths, X))
+            with (
+                fit_callbacks(self, max_iter=schedule.n_sweeps, n_init=self.n_chains, X=X) as hook,
+                open_progress(int(self.verbose)) as report,
+            ):
 
-            def watch(state: Any) -> bool:
-                report(state)
-                return bool(hook(state)) if hook is not None else False
+                def watch(state: Any) -> bool:
+                    report(state)
+                    return bool(hook(state)) if hook is not None else False
 
-            chains, interrupted = run_chains(
-                data,
-                self.n_components,
-                concentrations,
-                schedule,
-                as_generator(self.random_state),
-                n_chains=self.n_chains,
-                n_threads=n_threads if hook is None else 1,  # callbacks expect one run after the other
-                watch=watch if hook is not None or self.verbose else None,
-            )
-            self._store_chains(chains, schedule)
+                chains, interrupted = run_chains(
+                    data,
+                    self.n_components,
+                    concentrations,
+                    schedule,
+                    as_generator(self.random_state),
+                    n_chains=self.n_chains,
+                    n_threads=n_threads if hook is None else 1,  # callbacks expect one run after the other
+                    watch=watch if hook is not None or self.verbose else None,
+                )
+                self._store_chains(chains, schedule)
+            self._warn_of_chains(interrupted)
+        return self
+
+    def _warn_of_chains(self, interrupted: bool) -> None:
         if interrupted:
-            warnings.warn("fit interrupted; the samples so far are kept", UserWarning, stacklevel=2)
+            warnings.warn("fit interrupted; the samples so far are kept", UserWarning, stacklevel=4)
         elif not self.converged_:
             warnings.warn(
                 f"the log joint probability still drifts after burn_in={self.burn_in} sweeps (split R-hat "
                 f"{self.trace_.r_hat[self.trace_.best_chain]:.2f}): raise burn_in or n_samples, or use annealing",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=4,
             )
-        return self
 
     def _coded(self, X: Any, lengths: ArrayLike | None) -> SymbolSequences:
         source, _ = self._source(X, lengths, None)
@@ -286,7 +298,7 @@ class BayesianCategoricalHMM(CategoricalHMM):
         return SymbolSequences(codes, offsets_of(np.concatenate([batch.lengths for batch in batches])), symbols.offsets)
 
     def _store_chains(self, chains: list[GibbsChain], schedule: Schedule) -> None:
-        best = int(np.argmax([chain.level if chain.kept.any() else chain.best_log_joint - 1e300 for chain in chains]))
+        best = max(range(len(chains)), key=lambda index: chains[index].rank)
         chain = chains[best]
         self.startprob_ = chain.start
         self.transmat_ = chain.transition
@@ -299,9 +311,11 @@ class BayesianCategoricalHMM(CategoricalHMM):
         self.emission_concentration_ = float(chain.emission_concentration[counted].mean())
         self.trace_ = GibbsTrace.of(chains, schedule, best)
         self.history_ = History(
-            HistoryRow(c, i + 1, *(float(value) for value in row))
+            HistoryRow(c, i + 1, objective, log_likelihood, seconds)
             for c, one in enumerate(chains)
-            for i, row in enumerate(zip(one.log_joint, one.log_likelihood, one.seconds))
+            for i, (objective, log_likelihood, seconds) in enumerate(
+                zip(one.log_joint.tolist(), one.log_likelihood.tolist(), one.seconds.tolist())
+            )
         )
         self.converged_ = not chain.r_hat > SETTLED
         self.n_iter_ = len(chain.log_joint)

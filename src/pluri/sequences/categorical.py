@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -302,6 +302,8 @@ class CategoricalHMM(HiddenMarkovModel):
         sizes = getattr(self, "n_symbols_", None)
         if sizes is None:
             sizes = [table.shape[1] for table in self._tables()]
+        if words is not None and [len(known) for known in words] != list(sizes):
+            raise ValueError(f"vocabulary_ must have {list(sizes)} words in its columns, got {[len(w) for w in words]}")
         return Symbols(tuple(sizes), None if words is None else tuple(words), self.unseen)
 
     def _tables(self) -> list[Array]:
@@ -342,8 +344,3 @@ class CategoricalHMM(HiddenMarkovModel):
 
     def _n_features_of_parameters(self) -> int:
         return len(self._tables())
-
-    def fit(self, X: Any, y: Any = None, lengths: Any = None, *, sample_weight: Any = None) -> Self:
-        return super().fit(X, y, lengths, sample_weight=sample_weight)
-
-    fit.__doc__ = HiddenMarkovModel.fit.__doc__

@@ -40,7 +40,7 @@ from pluri.sequences.counting import (
 )
 from pluri.sequences.gaussian import GaussianHMM
 from pluri.sequences.hmm import HiddenMarkovModel
-from pluri.sequences.inputs import is_source
+from pluri.sequences.inputs import is_source, weight_by_either_name
 from pluri.sequences.labels import Integers, encode_labels, find_unknown, join_labels
 from pluri.sequences.learning import ChainPrior, HMMParameters
 from pluri.validation import as_generator
@@ -116,7 +116,13 @@ class HMMClassifier(ClassifierMixin, BaseEstimator):
         return hmm
 
     def fit(
-        self, X: Any, y: Any = None, lengths: ArrayLike | None = None, *, sequence_weight: ArrayLike | None = None
+        self,
+        X: Any,
+        y: Any = None,
+        lengths: ArrayLike | None = None,
+        *,
+        sequence_weight: ArrayLike | None = None,
+        **aliases: Any,
     ) -> Self:
         """Learn from labelled sequences.
 
@@ -129,12 +135,13 @@ class HMMClassifier(ClassifierMixin, BaseEstimator):
         lengths : array of shape (n_sequences,), optional
             Lengths of the sequences in X, which sum to n_samples; one sequence if None.
         sequence_weight : array of shape (n_sequences,), optional
-            Weight of each sequence.
+            Weight of each sequence; also taken under the name ``sample_weight``.
 
         Returns
         -------
         self : object
         """
+        sequence_weight = weight_by_either_name(sequence_weight, aliases)
         for name in ("anchor", "pseudo_count"):
             value = getattr(self, name)
             if not isinstance(value, Real) or not 0 <= float(value) < np.inf:

@@ -83,9 +83,10 @@ class GibbsChain:
     best_log_joint: float
 
     @property
-    def level(self) -> float:
-        """Mean log joint probability of the kept sweeps: what chains are ranked by."""
-        return float(self.log_joint[self.kept].mean()) if self.kept.any() else -np.inf
+    def rank(self) -> tuple[bool, float]:
+        """What chains are compared by: the mean log joint probability of the kept sweeps, if there are any."""
+        kept = bool(self.kept.any())
+        return kept, float(self.log_joint[self.kept].mean()) if kept else self.best_log_joint
 
     @property
     def r_hat(self) -> float:
@@ -159,13 +160,28 @@ def run_chain(
     if not rows:
         return None
     if sums:
-        means = tuple(total / sum(kept) for total in sums)
+        start, transition, emission = (total / sum(kept) for total in sums)
         labels, occupancy = votes.argmax(axis=1), votes.sum(axis=0) / sum(kept)
     else:
-        means = gibbs.posterior_mean(data, gibbs.count(data, best_labels, k), best_concentrations)
+        best_counts = gibbs.count(data, best_labels, k)
+        start, transition, emission = gibbs.posterior_mean(data, best_counts, best_concentrations)
         labels, occupancy = best_labels, np.bincount(best_labels, minlength=k).astype(np.float64)
-    columns = np.array(rows).T
-    return GibbsChain(*columns, np.array(kept), *means, labels.astype(np.int64), occupancy, best_labels, best_log_joint)
+    trace = np.array(rows)
+    return GibbsChain(
+        log_joint=trace[:, 0],
+        log_likelihood=trace[:, 1],
+        seconds=trace[:, 2],
+        transition_concentration=trace[:, 3],
+        emission_concentration=trace[:, 4],
+        kept=np.array(kept),
+        start=start,
+        transition=transition,
+        emission=emission,
+        labels=labels.astype(np.int64),
+        occupancy=occupancy,
+        best_labels=best_labels,
+        best_log_joint=best_log_joint,
+    )
 
 
 def run_chains(

@@ -18,7 +18,7 @@ from pluri.sequences.hmm import HiddenMarkovModel, Prior, check_distributions
 from pluri.sequences.inputs import check_width
 from pluri.sequences.learning import softmax
 from pluri.sequences.padding import padded_width
-from pluri.sequences.starting_values import centers_and_covariance, filled, kmeans_centers
+from pluri.sequences.starting_values import filled, kmeans_centers, nearest_center, within_covariance
 
 Array = NDArray[np.float64]
 
@@ -80,7 +80,8 @@ class MixtureEmission:
         if weights is None:
             weights = np.full((k, n_mix), 1.0 / n_mix)
         if covariances is None:
-            covariance = centers_and_covariance(X, k, rng, with_centers=False)[1]
+            flat = means.reshape(k * n_mix, -1)
+            covariance = within_covariance(filled(X), flat) if flat.shape[1] == n_features else np.eye(n_features)
             covariance = covariance + self.min_covar * np.eye(n_features)
             covariances = {
                 "spherical": np.full((k, n_mix), np.trace(covariance) / n_features),
@@ -250,10 +251,10 @@ def check_mixture(
 def _nested_centers(X: Array, n_components: int, n_mix: int, rng: np.random.Generator) -> Array:
     """Cluster the rows into states, then each state's rows into components: (k, M, D)."""
     centers = kmeans_centers(X, n_components, rng)
-    nearest = ((X[:, None, :] - centers) ** 2).sum(axis=2).argmin(axis=1) if len(X) * n_components < 10**7 else None
+    nearest = nearest_center(X, centers)
     means = np.empty((n_components, n_mix, X.shape[1]))
     for state in range(n_components):
-        rows = X if nearest is None else X[nearest == state]
+        rows = X[nearest == state]
         if len(rows) == 0:
             rows = centers[state : state + 1]
         means[state] = kmeans_centers(rows, n_mix, rng)

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from pluri.engine import ArraySource, Source
 from pluri.inference import EMResult, History, IterationState, expectation_maximization
-from pluri.priors import Dirichlet, RowPrior, as_diversity, log_determinant
+from pluri.priors import Dirichlet, RowPrior, as_diversity, log_determinant, warn_if_permutation
 from pluri.progress.callbacks import CallbackSupport, fit_callbacks, with_callbacks
 from pluri.sequences.emission import Emission
 from pluri.sequences.inputs import (
@@ -32,6 +32,7 @@ from pluri.sequences.inputs import (
     join_sequences,
     lengths_in_second_place,
     unmasked,
+    weight_by_either_name,
 )
 from pluri.sequences.learning import ChainPrior, HiddenMarkovProblem, HMMParameters, prepare_once
 from pluri.sequences.monitor import ConvergenceMonitor
@@ -111,7 +112,7 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
 
     def _validated(self, X: Any, fitting: bool, **options: Any) -> NDArray[Any]:
         options = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"} | options
-        if getattr(getattr(X, "dtype", None), "kind", "") in "mM":
+        if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
             raise ValueError(f"X must hold numbers, got dates or durations ({X.dtype}): take differences first")
         if fitting or hasattr(self, "n_features_in_"):
             return np.asarray(validate_data(self, X, reset=fitting, **options))
@@ -173,7 +174,13 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
 
     @with_callbacks
     def fit(
-        self, X: Any, y: Any = None, lengths: ArrayLike | None = None, *, sample_weight: ArrayLike | None = None
+        self,
+        X: Any,
+        y: Any = None,
+        lengths: ArrayLike | None = None,
+        *,
+        sequence_weight: ArrayLike | None = None,
+        **aliases: Any,
     ) -> Self:
         """Estimate the parameters by EM (MAP-EM under priors).
 
@@ -186,17 +193,19 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
             `HMMClassifier`.
         lengths : array of shape (n_sequences,), optional
             Lengths of the sequences in X, which sum to n_samples; one sequence if None.
-        sample_weight : array of shape (n_sequences,), optional
-            Weight of each sequence.
+        sequence_weight : array of shape (n_sequences,), optional
+            Weight of each sequence. Also taken under the name ``sample_weight``, which elsewhere means a weight for
+            each row: a Markov chain has no meaning for a row that counts more than its neighbours.
 
         Returns
         -------
         self : object
         """
+        sequence_weight = weight_by_either_name(sequence_weight, aliases)
         self._check_settings()
         with restored_on_failure(self):
             lengths = lengths_in_second_place(y, lengths, X)
-            source, n_samples = self._source(X, lengths, sample_weight)
+            source, n_samples = self._source(X, lengths, sequence_weight)
             with fit_callbacks(
                 self, max_iter=max(self.n_iter, 1), n_init=self.n_init, X=X, attributes=self._attributes
             ) as on_iteration:
@@ -204,14 +213,14 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
         return self
 
     def _source(
-        self, X: Any, lengths: ArrayLike | None, sample_weight: ArrayLike | None, labels: Integers | None = None
+        self, X: Any, lengths: ArrayLike | None, sequence_weight: ArrayLike | None, labels: Integers | None = None
     ) -> tuple[Source, int | None]:
         if is_source(X):
-            if lengths is not None or sample_weight is not None:
-                raise ValueError("lengths and sample_weight must be None when X is a source of batches: it holds them")
+            if lengths is not None or sequence_weight is not None:
+                raise ValueError("lengths and sequence_weight must be None when X is a source: it holds them")
             return self._checked_source(X), None
         data, counts = self._sequences(X, lengths, fitting=True)
-        weight = check_sequence_weight(sample_weight, counts)
+        weight = check_sequence_weight(sequence_weight, counts)
         if self.n_components > len(data):
             raise ValueError(
                 f"n_components must be at most the number of samples ({len(data)}), got {self.n_components}"
@@ -339,6 +348,7 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
         self.log_det_ = log_determinant(self.transmat_)
         self.state_occupancy_ = result.params.occupancy
         self._warn(result)
+        warn_if_permutation(self.transmat_, prior.diversity)
 
     def _fingerprint(self, n_samples: int | None) -> str:
         """What must be the same for a checkpoint to be of this fit: not how long it runs, or where."""

@@ -87,13 +87,24 @@ def check_sequence_lengths(lengths: ArrayLike | None, n_samples: int) -> Integer
     return values.astype(np.int64)
 
 
-def check_sequence_weight(sample_weight: ArrayLike | None, lengths: Integers) -> NDArray[np.float64] | None:
+def weight_by_either_name(sequence_weight: ArrayLike | None, aliases: dict[str, Any]) -> ArrayLike | None:
+    """`sequence_weight`, or what was passed as `sample_weight`; other keywords are refused."""
+    unknown = aliases.keys() - {"sample_weight"}
+    if unknown:
+        raise TypeError(f"fit() got an unexpected keyword argument {min(unknown)!r}")
+    alias = aliases.get("sample_weight")
+    if alias is not None and sequence_weight is not None:
+        raise ValueError("sequence_weight and sample_weight are two names of one thing: pass only one")
+    return sequence_weight if alias is None else alias
+
+
+def check_sequence_weight(sequence_weight: ArrayLike | None, lengths: Integers) -> NDArray[np.float64] | None:
     """One weight for each sequence; also taken: one for each sample, if it does not change within a sequence."""
-    if sample_weight is None:
+    if sequence_weight is None:
         return None
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    weight = np.asarray(sequence_weight, dtype=np.float64)
     if weight.ndim != 1:
-        raise ValueError(f"sample_weight must be 1D, one weight for each sequence, got shape {weight.shape}")
+        raise ValueError(f"sequence_weight must be 1D, one weight for each sequence, got shape {weight.shape}")
     if len(weight) != len(lengths) and len(weight) == lengths.sum():
         filled = np.flatnonzero(lengths)
         firsts = np.cumsum(lengths)[filled] - lengths[filled]
@@ -101,16 +112,16 @@ def check_sequence_weight(sample_weight: ArrayLike | None, lengths: Integers) ->
         by_sequence[filled] = weight[firsts]
         if not np.array_equal(np.repeat(by_sequence, lengths), weight):
             raise ValueError(
-                "sample_weight must be the same for all samples of a sequence: a Markov chain has no meaning for a "
+                "sequence_weight must be the same for all samples of a sequence: a Markov chain has no meaning for a "
                 "sample that counts more than its neighbours"
             )
         weight = by_sequence
     if len(weight) != len(lengths):
-        raise ValueError(f"sample_weight must have one weight for each sequence ({len(lengths)}), got {len(weight)}")
+        raise ValueError(f"sequence_weight must have one weight for each sequence ({len(lengths)}), got {len(weight)}")
     if not np.isfinite(weight).all() or (weight < 0).any():
-        raise ValueError("sample_weight must be finite and non-negative")
+        raise ValueError("sequence_weight must be finite and non-negative")
     if not (weight > 0).any():
-        raise ValueError("sample_weight must have at least one positive weight, got only zero weights")
+        raise ValueError("sequence_weight must have at least one positive weight, got only zero weights")
     return weight
 
 

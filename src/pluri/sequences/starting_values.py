@@ -26,16 +26,33 @@ def filled(X: Array) -> Array:
 def centers_and_covariance(
     X: Array, n_components: int, rng: np.random.Generator, *, with_centers: bool = True
 ) -> tuple[Array, Array]:
-    """k-means centres (k, D) and the covariance matrix (D, D) of the rows."""
+    """k-means centres (k, D) and the covariance matrix (D, D) of the rows about them (about the mean without)."""
     complete = filled(X)
-    centers = kmeans_centers(complete, n_components, rng) if with_centers else np.empty((0, X.shape[1]))
-    centered = complete - complete.mean(axis=0)
-    return centers, centered.T @ centered / max(len(X) - 1, 1)
+    if len(complete) > MAX_ROWS:
+        complete = complete[np.sort(rng.choice(len(complete), MAX_ROWS, replace=False))]
+    if not with_centers:
+        centered = complete - complete.mean(axis=0)
+        return np.empty((0, X.shape[1])), centered.T @ centered / max(len(complete) - 1, 1)
+    centers = kmeans_centers(complete, n_components, rng)
+    return centers, within_covariance(complete, centers)
+
+
+def within_covariance(X: Array, centers: Array) -> Array:
+    """Covariance matrix of the rows about the nearest centre: (D, D)."""
+    centered = X - centers[nearest_center(X, centers)]
+    return centered.T @ centered / max(len(X) - 1, 1)
+
+
+def nearest_center(X: Array, centers: Array) -> NDArray[np.intp]:
+    """Which centre is nearest to each row."""
+    distances = np.stack([((X - center) ** 2).sum(axis=1) for center in centers], axis=1)
+    return distances.argmin(axis=1)
 
 
 def kmeans_centers(X: Array, n_components: int, rng: np.random.Generator) -> Array:
     """Centres of k-means on at most `MAX_ROWS` rows; distinct even if the data have fewer distinct rows."""
     from sklearn.cluster import KMeans
+    from threadpoolctl import threadpool_limits
 
     if len(X) > MAX_ROWS:
         X = X[np.sort(rng.choice(len(X), MAX_ROWS, replace=False))]
@@ -46,4 +63,5 @@ def kmeans_centers(X: Array, n_components: int, rng: np.random.Generator) -> Arr
         return np.concatenate([distinct, extra + rng.normal(size=extra.shape) * spread])
     n_init = N_STARTS if len(X) <= FEW_ROWS else 2
     model = KMeans(n_components, n_init=n_init, random_state=int(rng.integers(2**31)))
-    return np.asarray(model.fit(X).cluster_centers_, dtype=np.float64)
+    with threadpool_limits(limits=1):  # on so few rows, threads only wait for each other
+        return np.asarray(model.fit(X).cluster_centers_, dtype=np.float64)

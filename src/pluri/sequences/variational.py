@@ -177,7 +177,7 @@ class VariationalHMM(HiddenMarkovModel):
         n_samples: int | None,
         on_iteration: Callable[[Any], bool] | None = None,
         start: HMMParameters[Any] | None = None,
-    ) -> EMResult[HMMParameters[Any]]:
+    ) -> None:
         self._check_settings()
         k = self.n_components
         resolved = VariationalPrior(
@@ -190,11 +190,10 @@ class VariationalHMM(HiddenMarkovModel):
             start = HMMParameters(
                 self.startprob_posterior_, self.transmat_posterior_, self._emission_posterior(), unknown
             )
-        result = super()._learn(source, resolved, n_samples=n_samples, on_iteration=on_iteration, start=start)
+        super()._learn(source, resolved, n_samples=n_samples, on_iteration=on_iteration, start=start)
         self.startprob_prior_ = resolved.start_concentration
         self.transmat_prior_ = resolved.transition_concentration
         self._store_emission_prior(resolved.emission)
-        return result
 
     def _problem(self, prior: ChainPrior, given: dict[str, Any]) -> VariationalProblem[Any]:
         assert isinstance(prior, VariationalPrior)
@@ -231,7 +230,7 @@ class VariationalHMM(HiddenMarkovModel):
 
 
 def as_concentration(name: str, value: Any, shape: tuple[int, ...]) -> Array:
-    """Dirichlet concentrations of this shape, from None (1 / number of entries), a number, an array or a prior object."""
+    """Dirichlet concentrations of this shape, from None (1 / row length), a number, an array or a prior object."""
     if value is None:
         return np.full(shape, 1.0 / shape[-1])
     if hasattr(value, "pseudo_counts"):

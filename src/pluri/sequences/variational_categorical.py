@@ -122,7 +122,7 @@ class VariationalCategoricalHMM(VariationalHMM, CategoricalHMM):
     Examples
     --------
     >>> import numpy as np
-    >>> from pluri.sequences.variational_categorical import VariationalCategoricalHMM
+    >>> from pluri.sequences import VariationalCategoricalHMM
     >>> X = np.tile([0, 0, 0, 1, 1, 1], 40)[:, None]
     >>> model = VariationalCategoricalHMM(n_components=8, n_init=5, random_state=0).fit(X)
     >>> int((model.state_occupancy_ > 1).sum())

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pluri.engine import Source
+from pluri.sequences import gaussian_components as components
 from pluri.sequences import normal_wishart
 from pluri.sequences.covariance import COVARIANCE_TYPES, check_positive_definite, spread_covariance
 from pluri.sequences.gaussian import GaussianEmission, GaussianHMM
@@ -47,7 +48,7 @@ class VariationalGaussianEmission:
     start: NormalWishart | None = None
 
     def prepare(self, X: NDArray[Any]) -> Array:
-        return np.ascontiguousarray(X, dtype=np.float64)
+        return components.check_magnitude(np.ascontiguousarray(X, dtype=np.float64))
 
     def initialize(self, X: Array, n_components: int, rng: np.random.Generator) -> NormalWishart:
         prior, share = self.prior, len(X) / n_components
@@ -83,10 +84,10 @@ class VariationalGaussianEmission:
         return -normal_wishart.divergence(parameters, self.prior)
 
     def sample(self, parameters: NormalWishart, states: NDArray[np.int64], rng: np.random.Generator) -> Array:
-        return GaussianEmission().sample(parameters.center, states, rng)
+        return components.sample(parameters.center, states, rng)
 
     def n_free(self, parameters: NormalWishart) -> int:
-        return GaussianEmission().n_free(parameters.center)
+        return parameters.means.size + components.n_covariance_parameters(parameters.center)
 
     def pack(self, parameters: NormalWishart) -> Array:
         return normal_wishart.pack(parameters)
@@ -148,11 +149,11 @@ class VariationalGaussianHMM(VariationalHMM, GaussianHMM):
     Examples
     --------
     >>> import numpy as np
-    >>> from pluri.sequences.variational_gaussian import VariationalGaussianHMM
+    >>> from pluri.sequences import VariationalGaussianHMM
     >>> rng = np.random.default_rng(0)
     >>> states = np.cumsum(rng.random(300) < 0.1) % 3
     >>> X = np.array([-4.0, 0.0, 4.0])[states, None] + rng.normal(size=(300, 1))
-    >>> model = VariationalGaussianHMM(n_components=6, n_init=5, random_state=0).fit(X)
+    >>> model = VariationalGaussianHMM(n_components=6, n_init=3, random_state=0).fit(X)
     >>> int((model.state_occupancy_ > 1).sum())
     3
     """
