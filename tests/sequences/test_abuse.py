@@ -180,7 +180,7 @@ def test_input_is_never_modified(family):
     X[4] = np.nan
     lengths, weight = np.array([15, 0, 25]), np.array([1.0, 0.0, 2.0])
     copies = X.copy(), lengths.copy(), weight.copy()
-    model = make(family).fit(X, lengths=lengths, sample_weight=weight)
+    model = make(family).fit(X, lengths=lengths, sequence_weight=weight)
     before = parameters(model)
     model.score(X, lengths=lengths)
     model.score_samples(X, lengths)
@@ -465,8 +465,8 @@ def test_lengths_with_a_list_of_sequences_are_refused():
     "weight", [[1.0], [1.0, 2.0, 3.0], [-1.0, 1.0], [np.nan, 1.0], [np.inf, 1.0], [0.0, 0.0], [[1.0, 1.0]], "ab"]
 )
 def test_weights_that_make_no_sense(weight):
-    with pytest.raises((ValueError, TypeError), match=r"sample_weight|convert string"):
-        make("gaussian-diag").fit(data("gaussian-diag"), lengths=[15, 25], sample_weight=weight)
+    with pytest.raises((ValueError, TypeError), match=r"sequence_weight|convert string"):
+        make("gaussian-diag").fit(data("gaussian-diag"), lengths=[15, 25], sequence_weight=weight)
 
 
 @two_families
@@ -723,7 +723,7 @@ def test_a_model_with_only_its_chain_set_is_not_fitted(family, query):
 FAILURES = {
     "fewer samples than states": (lambda X: np.hstack([X, X])[:1], {}),
     "bad lengths": (lambda X: np.hstack([X, X]), {"lengths": [3]}),
-    "bad weights": (lambda X: np.hstack([X, X]), {"sample_weight": [-1.0]}),
+    "bad weights": (lambda X: np.hstack([X, X]), {"sequence_weight": [-1.0]}),
     "bad letters": (lambda X: np.hstack([X, X]), {}),
     "infinite": (lambda X: np.hstack([_with(X, np.inf), X]), {}),
     "an error in the middle": (lambda X: np.hstack([X, X]), {}),
@@ -826,10 +826,10 @@ def test_a_source_with_infinity_in_a_later_batch(family):
 def test_a_source_with_lengths_or_weights_beside_it_is_refused():
     X = data("gaussian-diag")
     source = IterableSource([X])
-    with pytest.raises(ValueError, match="lengths and sample_weight must be None"):
+    with pytest.raises(ValueError, match="lengths and sequence_weight must be None"):
         make("gaussian-diag").fit(source, lengths=[40])
-    with pytest.raises(ValueError, match="lengths and sample_weight must be None"):
-        make("gaussian-diag").fit(source, sample_weight=[1.0])
+    with pytest.raises(ValueError, match="lengths and sequence_weight must be None"):
+        make("gaussian-diag").fit(source, sequence_weight=[1.0])
     with pytest.raises(ValueError, match="empty source"):
         make("gaussian-diag").fit(IterableSource([]))
 
@@ -843,6 +843,7 @@ QUESTIONS = [
     (lambda model, X: model.sample_paths(X, n_paths=-1), "n_paths"),
     (lambda model, X: model.sample_paths(X, n_paths=1.5), "n_paths"),
     (lambda model, X: model.sample(-1), "n_samples"),
+    (lambda model, X: model.sample(0), "n_samples"),
     (lambda model, X: model.sample(2.5), "n_samples"),
     (lambda model, X: model.sample(3, currstate=2), "currstate"),
     (lambda model, X: model.sample(3, currstate=-1), "currstate"),
@@ -857,13 +858,6 @@ def test_questions_that_make_no_sense(ask, name):
     model = make("gaussian-diag").fit(X)
     with pytest.raises((ValueError, TypeError), match=name):
         ask(model, X)
-
-
-def test_no_samples_are_no_samples():
-    model = make("gaussian-diag").fit(data("gaussian-diag"))
-    X, states = model.sample(0)
-    assert X.shape == (0, 3)
-    assert states.shape == (0,)
 
 
 @pytest.mark.parametrize("kind", ["diag", "full"])

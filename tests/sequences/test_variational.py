@@ -372,7 +372,7 @@ def test_gaussian_model_keeps_only_the_states_it_needs(covariance_type):
     rng = np.random.default_rng(1)
     states = switching(rng, 400, 3)
     X = np.array([[-6.0, 0.0], [0.0, 6.0], [6.0, 0.0]])[states] + rng.normal(size=(400, 2))
-    model = VariationalGaussianHMM(5, covariance_type, n_init=3, n_iter=300, random_state=0).fit(X)
+    model = VariationalGaussianHMM(5, covariance_type, n_init=10, n_iter=300, random_state=0).fit(X)
     assert (model.state_occupancy_ > 4).sum() == 3
     predicted = model.predict(X)
     assert len({(a, b) for a, b in zip(states, predicted)}) <= 4

@@ -29,4 +29,5 @@ def compiled(*, reorder: bool = False, **options: Any) -> Callable[[Callable[...
     options = {"cache": True, "nogil": True, "no_cfunc_wrapper": True, "error_model": "numpy"} | options
     if reorder:
         options["fastmath"] = set(REORDER)
-    return numba.njit(**options)
+    decorator: Callable[[Callable[..., Any]], Any] = numba.njit(**options)  # type: ignore[call-overload]
+    return decorator

@@ -20,7 +20,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from pluri.engine.compiled import compiled
-from pluri.sequences._vector_ops import row_plus_matrix_maximum, row_times_matrix
+from pluri.sequences._vector_ops import add_outer, row_plus_matrix_maximum, row_times_matrix
 
 #: A scale factor under this is treated as an underflow, and the sequence is done again in log space.
 UNDERFLOW = 1e-200
@@ -81,7 +81,7 @@ def exponentiate(log_emission, maxima):
             log_emission[t, j] = exp_nonpositive(log_emission[t, j] - largest)
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, inline="always")
 def forward(likelihood, begin, end, initial, transition, first, alpha, inverse_scale, work):
     """Filtered distributions of rows begin:end into `alpha`; returns False on underflow.
 
@@ -109,7 +109,7 @@ def forward(likelihood, begin, end, initial, transition, first, alpha, inverse_s
     return True
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, inline="always")
 def log_scale(inverse_scale, maxima, begin, end):
     """Sum over begin:end of log c_t + max_t: the log-likelihood of these rows."""
     total = 0.0
@@ -124,50 +124,27 @@ def log_scale(inverse_scale, maxima, begin, end):
     return total - np.log(product)
 
 
-@compiled(reorder=True)
-def backward(likelihood, begin, end, weight, transposed, alpha, inverse_scale, beta, betas, previous, pairs):
+@compiled(reorder=True, inline="always")
+def backward(likelihood, begin, end, weight, transposed, alpha, inverse_scale, beta, previous, pairs):
     """Turn `alpha` into weighted posteriors on rows begin:end, add the pair sums, and leave beta_{begin-1} in `beta`.
 
-    On entry `beta` is beta_{end-1} (ones at the end of a sequence). `likelihood` is overwritten with v_t. `previous`
-    is alpha_{begin-1}, or all zeros if `begin` starts the sequence. The pair sums are accumulated without the factor
-    A_ij, four time steps at a time, before alpha is overwritten: `betas` (4, K) holds what that needs.
+    On entry `beta` (1, K) is beta_{end-1}: ones at the end of a sequence. `likelihood` is overwritten with v_t.
+    `previous` (1, K) is alpha_{begin-1}, or zeros if `begin` starts the sequence. The pair sums lack the factor A_ij.
     """
-    width = beta.shape[0]
-    t = end - 1
-    while t >= begin:
-        group = min(4, t - begin + 1)
-        for g in range(group):
-            s = t - g
-            factor = inverse_scale[s]
-            for j in range(width):
-                betas[g, j] = beta[j] * weight
-                likelihood[s, j] *= beta[j] * factor
-            row_times_matrix(likelihood, s, transposed, beta)
-        if group == 4 and t - 4 >= begin:
-            for i in range(width):
-                a0 = weight * alpha[t - 1, i]
-                a1 = weight * alpha[t - 2, i]
-                a2 = weight * alpha[t - 3, i]
-                a3 = weight * alpha[t - 4, i]
-                for j in range(width):
-                    pairs[i, j] += (a0 * likelihood[t, j] + a1 * likelihood[t - 1, j]) + (
-                        a2 * likelihood[t - 2, j] + a3 * likelihood[t - 3, j]
-                    )
+    width = beta.shape[1]
+    for t in range(end - 1, begin - 1, -1):
+        factor = inverse_scale[t]
+        for j in range(width):
+            alpha[t, j] *= beta[0, j] * weight
+            likelihood[t, j] *= beta[0, j] * factor
+        if t > begin:
+            add_outer(alpha, t - 1, likelihood, t, weight, pairs)
         else:
-            for g in range(group):
-                s = t - g
-                for i in range(width):
-                    a0 = weight * (alpha[s - 1, i] if s > begin else previous[i])
-                    for j in range(width):
-                        pairs[i, j] += a0 * likelihood[s, j]
-        for g in range(group):
-            s = t - g
-            for j in range(width):
-                alpha[s, j] *= betas[g, j]
-        t -= group
+            add_outer(previous, 0, likelihood, t, weight, pairs)
+        row_times_matrix(likelihood, t, transposed, beta[0])
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, inline="always")
 def keeps_footing(likelihood, begin, end, transposed, inverse_scale, beta, work):
     """Whether no beta_t on rows begin:end is too large; leaves beta_{begin-1} in `beta`.
 
@@ -188,7 +165,7 @@ def keeps_footing(likelihood, begin, end, transposed, inverse_scale, beta, work)
     return True
 
 
-@compiled()
+@compiled(reorder=True)
 def smooth_sequences(
     likelihood,
     maxima,
@@ -208,11 +185,11 @@ def smooth_sequences(
     """Forward-backward over all sequences of a batch; returns how many lost their footing (their score is NaN).
 
     `alpha` becomes the weighted posteriors; `starts` and `pairs` (without the factor A_ij) are added to; `scores`
-    receives each sequence's log-likelihood. `work` is (7, K).
+    receives each sequence's log-likelihood. `work` is (3, K).
     """
     width = start.shape[1]
     n_failed = 0
-    nothing = work[0]
+    nothing = work[0:1]
     beta = work[1:2]
     for n in range(offsets.shape[0] - 1):
         begin = offsets[n]
@@ -220,11 +197,11 @@ def smooth_sequences(
         scores[n] = 0.0
         if begin == end:
             continue
-        good = forward(likelihood, begin, end, start, transition, True, alpha, inverse_scale, nothing)
+        good = forward(likelihood, begin, end, start, transition, True, alpha, inverse_scale, work[0])
         if good and has_gaps:
             for j in range(width):
                 beta[0, j] = 1.0
-            good = keeps_footing(likelihood, begin, end, transposed, inverse_scale, beta, work[6:7])
+            good = keeps_footing(likelihood, begin, end, transposed, inverse_scale, beta, work[2:3])
         if not good:
             scores[n] = np.nan
             n_failed += 1
@@ -235,16 +212,14 @@ def smooth_sequences(
         scores[n] = log_scale(inverse_scale, maxima, begin, end)
         for j in range(width):
             beta[0, j] = 1.0
-            nothing[j] = 0.0
-        backward(
-            likelihood, begin, end, weight[n], transposed, alpha, inverse_scale, beta[0], work[2:6], nothing, pairs
-        )
+            nothing[0, j] = 0.0
+        backward(likelihood, begin, end, weight[n], transposed, alpha, inverse_scale, beta, nothing, pairs)
         for j in range(width):
             starts[j] += alpha[begin, j]
     return n_failed
 
 
-@compiled()
+@compiled(reorder=True)
 def score_sequences(likelihood, maxima, offsets, start, transition, transposed, has_gaps, work, inverse_scale, scores):
     """Log-likelihood of each sequence by the forward pass alone, keeping one filtered distribution (`work`: (4, K)).
 

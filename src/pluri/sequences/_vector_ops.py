@@ -103,3 +103,33 @@ def row_plus_matrix_maximum(typing_context, rows, t, matrix, out):
     """out_j = max_i (rows[t, i] + matrix[i, j]); same layout."""
     signature = _signature(rows, t, matrix, out)
     return None if signature is None else (signature, _product(float("-inf"), _add_maximum, _maximum))
+
+
+def _add_outer(context, builder, signature, arguments):
+    """Code generator of matrix[i, j] += weight * left[t, i] * right[u, j]."""
+    left_type, _, right_type, _, _, matrix_type = signature.args
+    left = _data(context, builder, left_type, arguments[0])
+    right = _data(context, builder, right_type, arguments[2])
+    matrix = _data(context, builder, matrix_type, arguments[5])
+    width = cgutils.unpack_tuple(builder, matrix.shape, 2)[1]
+    left_row = builder.gep(left.data, [builder.mul(arguments[1], width)])
+    right_row = builder.gep(right.data, [builder.mul(arguments[3], width)])
+    one, step = ir.Constant(_INDEX, 1), ir.Constant(_INDEX, _LANES)
+    with cgutils.for_range_slice(builder, _INDEX(0), width, one, _INDEX) as (i, _):
+        scalar = builder.fmul(builder.load(builder.gep(left_row, [i])), arguments[4])
+        factor = _splat(builder, scalar)
+        row = builder.gep(matrix.data, [builder.mul(i, width)])
+        with cgutils.for_range_slice(builder, _INDEX(0), width, step, _INDEX) as (j, _):
+            place = builder.bitcast(builder.gep(row, [j]), _VECTOR.as_pointer())
+            entries = _load_vector(builder, builder.gep(right_row, [j]))
+            updated = _multiply_add(builder, builder.load(place, align=8), factor, entries)
+            builder.store(updated, place, align=8)
+    return context.get_dummy_value()
+
+
+@intrinsic
+def add_outer(typing_context, left, t, right, u, weight, matrix):
+    """matrix[i, j] += weight left[t, i] right[u, j]; same layout, matrix apart from the others."""
+    if _signature(left, t, right, matrix) is None:
+        return None
+    return types.void(left, types.int64, right, types.int64, types.float64, matrix), _add_outer

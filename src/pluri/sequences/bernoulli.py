@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pluri.sequences.hmm import HiddenMarkovModel, Prior
-from pluri.sequences.inputs import check_width
+from pluri.sequences.inputs import check_broadcast, check_width
 from pluri.sequences.starting_values import filled, kmeans_centers
 from pluri.sequences.weighted_sums import WeightedSums, split_missing, weighted_sums
 
@@ -36,6 +37,8 @@ class BernoulliEmission:
     probs: Array | None = None
 
     def prepare(self, X: NDArray[Any]) -> Array:
+        if np.isinf(X).any():
+            raise ValueError("X must hold finite values (NaN where missing), got infinity")
         if self.binarize is None:
             return np.ascontiguousarray(X, dtype=np.float64)
         return np.where(np.isnan(X), np.nan, self.binarize < X)
@@ -178,15 +181,16 @@ class BernoulliHMM(HiddenMarkovModel):
         self.n_jobs = n_jobs
 
     def _check_data(self, X: Any, *, fitting: bool) -> NDArray[Any]:
+        if self.binarize is not None and not isinstance(self.binarize, Real):
+            raise ValueError(f"binarize must be a number or None, got {self.binarize!r}")
         data = self._validated(X, fitting)
         if self.binarize is None and not np.isin(data[~np.isnan(data)], (0.0, 1.0)).all():
             raise ValueError("X must hold only zeros and ones (and NaN) when binarize is None")
         return data
 
     def _emission(self, given: dict[str, Any]) -> BernoulliEmission:
-        pseudo_count = np.asarray(self.probs_prior, dtype=np.float64) - 1.0
-        if (pseudo_count < 0).any():
-            raise ValueError(f"probs_prior must be at least 1, got {self.probs_prior!r}")
+        shape = (self.n_components, self.n_features)
+        pseudo_count = check_broadcast("probs_prior", self.probs_prior, shape, least=1.0) - 1.0
         probs = self._checked_probs() if "probs_" in given else None
         return BernoulliEmission(pseudo_count, self.binarize, "e" in self.params, probs)
 

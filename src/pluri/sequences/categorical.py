@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from pluri.engine import Statistics
 from pluri.priors import Dirichlet, RowPrior
 from pluri.sequences import _count_kernels as kernels
-from pluri.sequences.hmm import HiddenMarkovModel, Prior, check_distributions
-from pluri.sequences.inputs import is_sequence_list, is_source
+from pluri.sequences.hmm import HiddenMarkovModel, Prior, as_row_prior, check_distributions
+from pluri.sequences.inputs import is_sequence_list, is_source, unmasked
 from pluri.sequences.learning import softmax
 from pluri.sequences.padding import padded_width
 from pluri.sequences.symbols import Symbols, check_symbols, is_text, learn_vocabulary
@@ -27,6 +27,8 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 FLAT = Dirichlet(1.0)
+#: A larger symbol is a mistake rather than a table that fits in memory.
+MOST_SYMBOLS = 10**9
 
 
 @dataclass(frozen=True)
@@ -239,6 +241,8 @@ class CategoricalHMM(HiddenMarkovModel):
         return tags
 
     def _sequences(self, X: Any, lengths: ArrayLike | None, *, fitting: bool) -> tuple[NDArray[Any], Integers]:
+        if isinstance(X, list | tuple):
+            X = [unmasked(item) for item in X]
         if isinstance(X, list | tuple) and X and not is_sequence_list(X):
             if isinstance(X[0], str):
                 X = np.asarray(X, dtype=object).reshape(-1, 1)  # one sequence of words
@@ -289,6 +293,11 @@ class CategoricalHMM(HiddenMarkovModel):
             return
         largest = np.nanmax(np.where(np.isnan(X), -1, X) if X.dtype.kind == "f" else X, axis=0)
         seen = [int(value) + 1 for value in largest]
+        if max(seen) > MOST_SYMBOLS:
+            raise ValueError(
+                f"X must hold symbols below {MOST_SYMBOLS} (a table has a row for each), got {max(seen) - 1}: number "
+                "the symbols from 0, or give them as strings"
+            )
         if self.n_features is not None:
             if max(seen) > self.n_features and self.unseen == "error":
                 raise ValueError(
@@ -326,10 +335,11 @@ class CategoricalHMM(HiddenMarkovModel):
 
     def _emission(self, given: dict[str, Any]) -> CategoricalEmission:
         symbols = self._symbols()
-        prior = self.emissionprob_prior
+        for size in symbols.sizes:
+            prior = as_row_prior("emissionprob_prior", self.emissionprob_prior, (self.n_components, size))
         return CategoricalEmission(
             symbols,
-            prior if isinstance(prior, RowPrior) else Dirichlet(prior),
+            prior,
             update="e" in self.params,
             table=self._table(symbols) if "emissionprob_" in given else None,
         )

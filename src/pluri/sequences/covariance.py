@@ -23,11 +23,11 @@ def spread_covariance(covariance: Array, covariance_type: str, n_components: int
 
 def expand_covariances(covars: Array, covariance_type: str, n_components: int, n_features: int) -> Array:
     """Full matrices, (n_components, n_features, n_features), of covariances of any type."""
-    identity = np.eye(n_features)
+    diagonal = np.eye(n_features, dtype=bool)
     if covariance_type == "spherical":
-        return np.asarray(covars).reshape(n_components, -1)[:, :1, None] * identity
+        return np.where(diagonal, np.asarray(covars).reshape(n_components, -1)[:, :1, None], 0.0)
     if covariance_type == "diag":
-        return covars[:, :, None] * identity
+        return np.where(diagonal, covars[:, :, None], 0.0)
     if covariance_type == "full":
         return covars
     return np.tile(covars, (n_components, 1, 1))
@@ -56,12 +56,14 @@ def check_covariances(covars: Array, covariance_type: str, n_components: int) ->
 
 
 def _check_positive(covars: Array, covariance_type: str) -> None:
-    if not (covars > 0).all():
-        raise ValueError(f"{covariance_type!r} covars_ must be positive, got a smallest value of {covars.min()}")
+    if not ((covars > 0) & np.isfinite(covars)).all():
+        raise ValueError(f"{covariance_type!r} covars_ must be positive and finite, got values from {covars.min()}")
 
 
 def check_positive_definite(matrices: Array, name: str) -> None:
     """Refuse matrices that are not symmetric and positive definite."""
+    if not np.isfinite(matrices).all():
+        raise ValueError(f"{name} must be finite")
     symmetric = np.isclose(matrices, matrices.transpose(0, 2, 1)).all(axis=(1, 2))
     good = symmetric & (np.linalg.eigvalsh(matrices) > 0).all(axis=1)
     if not good.all():

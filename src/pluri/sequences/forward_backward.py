@@ -109,7 +109,7 @@ def smooth(
             chain.has_gaps,
             posterior,
             inverse_scale,
-            np.empty((7, width)),
+            np.empty((3, width)),
             starts,
             pairs,
             scores,
@@ -162,7 +162,7 @@ def smooth_long(
     edges = [*range(0, n_samples, BLOCK), n_samples]
     before = np.zeros((len(edges), width))
     before[0] = chain.start
-    maxima, work = np.empty(min(BLOCK, n_samples)), np.empty((6, width))
+    maxima, work = np.empty(min(BLOCK, n_samples)), np.empty(width)
 
     def forward(b: int) -> _Block | None:
         likelihood = log_emission(edges[b], edges[b + 1])
@@ -178,7 +178,7 @@ def smooth_long(
             b == 0,
             block.alpha,
             block.inverse_scale,
-            work[0],
+            work,
         )
         return block if good else None
 
@@ -193,7 +193,7 @@ def smooth_long(
             kept.append(block)
     if chain.has_gaps and not _keeps_footing(chain, lambda b: kept[b] if kept else forward(b), len(edges) - 1):
         return _smooth_whole(chain, log_emission, n_samples, weight, consume)
-    beta, pairs, nothing = np.ones(width), np.zeros((width, width)), np.zeros(width)
+    beta, pairs, nothing = np.ones((1, width)), np.zeros((width, width)), np.zeros((1, width))
     starts = np.zeros(k)
     for b in reversed(range(len(edges) - 1)):
         block = kept.pop() if kept else forward(b)
@@ -207,8 +207,7 @@ def smooth_long(
             block.alpha,
             block.inverse_scale,
             beta,
-            work[2:],
-            before[b] if b else nothing,
+            before[b : b + 1] if b else nothing,
             pairs,
         )
         consume(edges[b], edges[b + 1], block.alpha)

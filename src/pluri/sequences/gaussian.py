@@ -13,7 +13,7 @@ from pluri.sequences import gaussian_components as components
 from pluri.sequences.covariance import COVARIANCE_TYPES, check_covariances, expand_covariances, spread_covariance
 from pluri.sequences.gaussian_components import GaussianParameters, GaussianPrior, GaussianStatistics
 from pluri.sequences.hmm import HiddenMarkovModel, Prior
-from pluri.sequences.inputs import check_width
+from pluri.sequences.inputs import check_broadcast, check_width
 from pluri.sequences.starting_values import centers_and_covariance
 
 Array = NDArray[np.float64]
@@ -41,14 +41,19 @@ class GaussianEmission:
         means, covariances = self.means, self.covariances
         if means is not None and means.shape != (n_components, X.shape[1]):
             raise ValueError(f"means_ must have shape ({n_components}, {X.shape[1]}), got {means.shape}")
+        if means is not None and not np.isfinite(means).all():
+            raise ValueError("means_ must be finite")
         if means is None or covariances is None:
             centers, covariance = centers_and_covariance(X, n_components, rng, with_centers=means is None)
             covariance = covariance + self.min_covar * np.eye(X.shape[1])
             means = centers if means is None else means
             if covariances is None:
                 covariances = spread_covariance(covariance, self.covariance_type, n_components)
+        check_covariances(covariances, self.covariance_type, n_components)
         _check_covariance_width(covariances, self.covariance_type, X.shape[1])
-        return self.parameters(means, covariances)
+        parameters = self.parameters(means, covariances)
+        self.prior(parameters)  # refuses hyper-parameters that do not fit, before the first sweep
+        return parameters
 
     def parameters(self, means: Array, covariances: Array) -> GaussianParameters:
         """Record of `means` (k, D) and covariances in the shape of `covariance_type`."""
@@ -63,26 +68,27 @@ class GaussianEmission:
         A scalar `covars_prior` of a matrix-valued covariance is that multiple of the identity.
         """
         k, n_features = parameters.means.shape
-        location = np.broadcast_to(_per_state(self.means_prior, k), (k, n_features))
-        weight = np.broadcast_to(np.asarray(self.means_weight, dtype=np.float64), (k,))
+        location = check_broadcast("means_prior", _per_state(self.means_prior, k), (k, n_features))
+        weight = check_broadcast("means_weight", self.means_weight, (k,), least=0.0)
         if parameters.kind == "full":
             n_matrices = len(parameters.covariances)
-            scale = np.asarray(self.covars_prior, dtype=np.float64)
-            if scale.ndim < 2:
-                scale = scale[..., None, None] * np.eye(n_features)
-            degrees = np.maximum(np.asarray(self.covars_weight, dtype=np.float64) - n_features, 0.0)
+            scale = self.covars_prior
+            if np.ndim(scale) < 2:
+                scale = check_broadcast("covars_prior", scale, (n_matrices,), least=0.0)[:, None, None]
+                scale = scale * np.eye(n_features)
+            degrees = check_broadcast("covars_weight", self.covars_weight, (n_matrices,)) - n_features
             return GaussianPrior(
                 location,
                 weight,
-                np.broadcast_to(scale, (n_matrices, n_features, n_features)),
-                np.broadcast_to(degrees, (n_matrices,)),
+                check_broadcast("covars_prior", scale, (n_matrices, n_features, n_features)),
+                np.maximum(degrees, 0.0),
             )
-        degrees = np.maximum(_per_state(self.covars_weight, k) - 1.0, 0.0)
+        degrees = check_broadcast("covars_weight", _per_state(self.covars_weight, k), (k, n_features)) - 1.0
         return GaussianPrior(
             location,
             weight,
-            np.broadcast_to(_per_state(self.covars_prior, k), (k, n_features)),
-            np.broadcast_to(degrees, (k, n_features)),
+            check_broadcast("covars_prior", _per_state(self.covars_prior, k), (k, n_features), least=0.0),
+            np.maximum(degrees, 0.0),
         )
 
     def log_prob(self, parameters: GaussianParameters, X: Array, out: Array) -> None:
@@ -131,10 +137,9 @@ def _check_covariance_width(covariances: Array, covariance_type: str, n_features
         )
 
 
-def _per_state(value: Any, n_components: int) -> Array:
+def _per_state(value: Any, n_components: int) -> Any:
     """A scalar, a value for each state (k,), or a (k, D) array, ready to broadcast against (k, D)."""
-    array = np.asarray(value, dtype=np.float64)
-    return array[:, None] if array.ndim == 1 and len(array) == n_components else array
+    return np.asarray(value)[:, None] if np.shape(value) == (n_components,) else value
 
 
 class GaussianHMM(HiddenMarkovModel):
@@ -272,8 +277,10 @@ class GaussianHMM(HiddenMarkovModel):
     @property
     def covars_(self) -> Array:
         """Covariance matrices of the states: (n_components, n_features, n_features)."""
-        k, n_features = np.shape(self.means_)
-        return expand_covariances(self._covars_, self.covariance_type, k, n_features)
+        covars = self._covars_
+        # The means may not be set yet (or be wrong); only a spherical covariance does not know its width.
+        n_features = self.n_features if self.covariance_type == "spherical" else covars.shape[-1]
+        return expand_covariances(covars, self.covariance_type, self.n_components, n_features)
 
     @covars_.setter
     def covars_(self, covars: ArrayLike) -> None:
@@ -288,7 +295,7 @@ class GaussianHMM(HiddenMarkovModel):
             raise ValueError(f"covariance_type must be one of {COVARIANCE_TYPES}, got {self.covariance_type!r}")
         return GaussianEmission(
             covariance_type=self.covariance_type,
-            min_covar=self.min_covar,
+            min_covar=float(check_broadcast("min_covar", self.min_covar, (), least=0.0)),
             means_prior=self.means_prior,
             means_weight=self.means_weight,
             covars_prior=self.covars_prior,

@@ -15,7 +15,7 @@ from pluri.sequences import gaussian_components as components
 from pluri.sequences.covariance import COVARIANCE_TYPES, check_positive_definite
 from pluri.sequences.gaussian_components import GaussianParameters, GaussianPrior, GaussianStatistics
 from pluri.sequences.hmm import HiddenMarkovModel, Prior, check_distributions
-from pluri.sequences.inputs import check_width
+from pluri.sequences.inputs import check_broadcast, check_width
 from pluri.sequences.learning import softmax
 from pluri.sequences.padding import padded_width
 from pluri.sequences.starting_values import filled, kmeans_centers, nearest_center, within_covariance
@@ -90,7 +90,9 @@ class MixtureEmission:
                 "tied": np.tile(covariance, (k, 1, 1)),
             }[self.covariance_type]
         check_mixture(weights, means, covariances, self.covariance_type, (k, n_mix, n_features))
-        return self.parameters(weights, means, covariances)
+        parameters = self.parameters(weights, means, covariances)
+        self.prior(parameters)  # refuses hyper-parameters that do not fit, before the first sweep
+        return parameters
 
     def parameters(self, weights: Array, means: Array, covariances: Array) -> MixtureParameters:
         """Record of arrays in hmmlearn's shapes: weights (k, M), means (k, M, D), covariances by type."""
@@ -108,36 +110,37 @@ class MixtureEmission:
         k, n_mix = parameters.weights.shape
         n_features = parameters.gaussians.means.shape[1]
         n = k * n_mix
-        location = np.broadcast_to(self.means_prior, (k, n_mix, n_features)).reshape(n, n_features)
-        weight = np.broadcast_to(np.asarray(self.means_weight, dtype=np.float64), (k, n_mix)).reshape(n)
+        location = check_broadcast("means_prior", self.means_prior, (k, n_mix, n_features)).reshape(n, n_features)
+        weight = check_broadcast("means_weight", self.means_weight, (k, n_mix), least=0.0).reshape(n)
         scale, degrees = self.covars_prior, self.covars_weight
         if self.covariance_type in ("full", "tied"):
             # Inverse Wishart (Psi, nu) times normal: log|S| has the weight nu + D + 1 + (number of means).
             lead = (k, n_mix) if self.covariance_type == "full" else (k,)
             n_means = 1 if self.covariance_type == "full" else n_mix
-            psi = np.asarray(0.0 if scale is None else scale, dtype=np.float64)
-            if psi.ndim == 0:
-                psi = psi * np.eye(n_features)
+            shape = (*lead, n_features, n_features)
+            psi = np.zeros(shape)
+            if scale is not None:
+                matrix = scale * np.eye(n_features) if np.ndim(scale) == 0 else scale
+                psi = check_broadcast("covars_prior", matrix, shape)
             nu = -(n_means + n_features + 1.0) if degrees is None else degrees
             return GaussianPrior(
                 location,
                 weight,
-                np.broadcast_to(psi, (*lead, n_features, n_features)).reshape(-1, n_features, n_features),
-                np.broadcast_to(np.asarray(nu) + n_features + 1.0 + n_means, lead).reshape(-1).astype(np.float64),
+                psi.reshape(-1, n_features, n_features),
+                (check_broadcast("covars_weight", nu, lead) + n_features + 1.0 + n_means).reshape(-1),
             )
-        beta = np.asarray(0.0 if degrees is None else degrees, dtype=np.float64)
         if self.covariance_type == "diag":
             # Inverse gamma (alpha, beta) times normal: log v has the weight 2 (alpha + 1) + 1.
-            alpha = np.asarray(-1.5 if scale is None else scale, dtype=np.float64)
-            shape = (k, n_mix, n_features)
-            psi, log_weight = np.broadcast_to(2.0 * beta, shape), np.broadcast_to(2.0 * (alpha + 1.0) + 1.0, shape)
+            each = (k, n_mix, n_features)
+            alpha = check_broadcast("covars_prior", -1.5 if scale is None else scale, each)
+            psi = 2.0 * check_broadcast("covars_weight", 0.0 if degrees is None else degrees, each, least=0.0)
+            log_weight = 2.0 * (alpha + 1.0) + 1.0
         else:
             # One variance for all features: its prior is spread evenly over them.
-            alpha = np.asarray(-(n_features + 2.0) / 2.0 if scale is None else scale, dtype=np.float64)
-            whole = (
-                np.broadcast_to(2.0 * beta, (k, n_mix)),
-                np.broadcast_to(n_features + 2.0 * (alpha + 1.0), (k, n_mix)),
-            )
+            lead = (k, n_mix)
+            alpha = check_broadcast("covars_prior", -(n_features + 2.0) / 2.0 if scale is None else scale, lead)
+            beta = check_broadcast("covars_weight", 0.0 if degrees is None else degrees, lead, least=0.0)
+            whole = 2.0 * beta, n_features + 2.0 * (alpha + 1.0)
             psi, log_weight = (np.repeat(part[:, :, None] / n_features, n_features, axis=2) for part in whole)
         return GaussianPrior(location, weight, psi.reshape(n, n_features), log_weight.reshape(n, n_features))
 
@@ -378,10 +381,11 @@ class GMMHMM(HiddenMarkovModel):
         if not isinstance(self.n_mix, int | np.integer) or isinstance(self.n_mix, bool) or self.n_mix < 1:
             raise ValueError(f"n_mix must be an integer of at least 1, got {self.n_mix!r}")
         starting = {name: np.asarray(value, dtype=np.float64) for name, value in given.items()}
+        check_broadcast("weights_prior", self.weights_prior, (self.n_components, self.n_mix))
         return MixtureEmission(
             n_mix=self.n_mix,
             covariance_type=self.covariance_type,
-            min_covar=self.min_covar,
+            min_covar=float(check_broadcast("min_covar", self.min_covar, (), least=0.0)),
             weights_prior=self.weights_prior,
             means_prior=self.means_prior,
             means_weight=self.means_weight,

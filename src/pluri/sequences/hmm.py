@@ -24,6 +24,7 @@ from pluri.priors import Dirichlet, RowPrior, as_diversity, log_determinant, war
 from pluri.progress.callbacks import CallbackSupport, fit_callbacks, with_callbacks
 from pluri.sequences.emission import Emission
 from pluri.sequences.inputs import (
+    check_broadcast,
     check_sequence_lengths,
     check_sequence_weight,
     check_width,
@@ -239,8 +240,8 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
 
     def _chain_prior(self) -> ChainPrior:
         return ChainPrior(
-            start=as_row_prior("startprob_prior", self.startprob_prior),
-            transition=as_row_prior("transmat_prior", self.transmat_prior),
+            start=as_row_prior("startprob_prior", self.startprob_prior, (self.n_components,)),
+            transition=as_row_prior("transmat_prior", self.transmat_prior, (self.n_components, self.n_components)),
             diversity=as_diversity(self.diversity),
         )
 
@@ -426,11 +427,14 @@ def check_distributions(name: str, values: NDArray[Any]) -> None:
         )
 
 
-def as_row_prior(name: str, value: Prior) -> RowPrior:
-    """A prior object as it is; a number or array as the concentration of a Dirichlet prior."""
+def as_row_prior(name: str, value: Prior, shape: tuple[int, ...] | None = None) -> RowPrior:
+    """A prior object as it is; a number or array that fits `shape` as the concentration of a Dirichlet prior."""
     if isinstance(value, RowPrior):
         return value
     try:
-        return Dirichlet(value)
+        prior = Dirichlet(value)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be a finite number, an array or a prior over rows, got {value!r}") from error
+    if shape is not None:
+        check_broadcast(name, value, shape)
+    return prior

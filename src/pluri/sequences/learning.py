@@ -261,11 +261,14 @@ def softmax(logits: Array) -> Array:
 
 def initial_rows(source: Source, prepare: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
     """The first rows of the data, up to `MAX_INITIAL_ROWS`, spread over the batches if one batch is longer."""
-    parts, n_rows = [], 0
+    parts: list[NDArray[Any]] = []
+    n_rows = 0
     for lazy in source.batches():
         X = lazy.load().X
         if len(X) > MAX_INITIAL_ROWS:
             X = X[:: -(-len(X) // MAX_INITIAL_ROWS)]
+        if parts and X.shape[1] != parts[0].shape[1]:
+            raise ValueError(f"X must have the same features in all batches, got {parts[0].shape[1]} and {X.shape[1]}")
         parts.append(prepare(X))
         n_rows += len(X)
         if n_rows >= MAX_INITIAL_ROWS:

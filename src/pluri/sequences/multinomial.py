@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from pluri.priors import Dirichlet, RowPrior
 from pluri.sequences.counts import check_counts
-from pluri.sequences.hmm import HiddenMarkovModel, Prior, check_distributions
-from pluri.sequences.inputs import check_width
+from pluri.sequences.hmm import HiddenMarkovModel, Prior, as_row_prior, check_distributions
+from pluri.sequences.inputs import check_broadcast, check_width
 from pluri.sequences.learning import softmax
 from pluri.sequences.starting_values import kmeans_centers
 from pluri.sequences.weighted_sums import WeightedSums, weighted_sums
@@ -212,13 +212,12 @@ class MultinomialHMM(HiddenMarkovModel):
         return data
 
     def _emission(self, given: dict[str, Any]) -> MultinomialEmission:
-        prior = self.emissionprob_prior
         n_trials = getattr(self, "n_trials_", None)
         if n_trials is None and self.n_trials is not None and np.unique(np.asarray(self.n_trials)).size == 1:
             n_trials = int(np.asarray(self.n_trials).ravel()[0])
         return MultinomialEmission(
             n_trials,
-            prior if isinstance(prior, RowPrior) else Dirichlet(prior),
+            as_row_prior("emissionprob_prior", self.emissionprob_prior, (self.n_components, self.n_features)),
             "e" in self.params,
             self._checked_probabilities() if "emissionprob_" in given else None,
         )
@@ -240,6 +239,6 @@ class MultinomialHMM(HiddenMarkovModel):
         return int(np.atleast_2d(self.emissionprob_).shape[1])
 
 
-def _trials(n_trials: ArrayLike, sums: Array) -> Array:
+def _trials(n_trials: Any, sums: Array) -> Array:
     """Trials of each observed sample."""
-    return np.broadcast_to(np.asarray(n_trials, dtype=np.float64), sums.shape)[~np.isnan(sums)]
+    return check_broadcast("n_trials", n_trials, sums.shape, least=0.0)[~np.isnan(sums)]

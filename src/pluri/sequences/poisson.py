@@ -11,7 +11,7 @@ from scipy.special import gammaln
 
 from pluri.sequences.counts import check_counts
 from pluri.sequences.hmm import HiddenMarkovModel, Prior
-from pluri.sequences.inputs import check_width
+from pluri.sequences.inputs import check_broadcast, check_width
 from pluri.sequences.starting_values import filled, kmeans_centers
 from pluri.sequences.weighted_sums import WeightedSums, split_missing, weighted_sums
 
@@ -180,8 +180,9 @@ class PoissonHMM(HiddenMarkovModel):
         return check_counts(self._validated(X, fitting))
 
     def _emission(self, given: dict[str, Any]) -> PoissonEmission:
-        events = _per_state(self.lambdas_prior, self.n_components, "lambdas_prior")
-        exposure = _per_state(self.lambdas_weight, self.n_components, "lambdas_weight")
+        shape = (self.n_components, self.n_features)
+        events = check_broadcast("lambdas_prior", _per_state(self.lambdas_prior, shape), shape, least=0.0)
+        exposure = check_broadcast("lambdas_weight", _per_state(self.lambdas_weight, shape), shape, least=0.0)
         rates = self._checked_rates() if "lambdas_" in given else None
         return PoissonEmission(events, exposure, "l" in self.params, rates)
 
@@ -203,8 +204,6 @@ class PoissonHMM(HiddenMarkovModel):
         return int(np.atleast_2d(self.lambdas_).shape[1])
 
 
-def _per_state(value: ArrayLike, n_components: int, name: str) -> Array:
-    array = np.asarray(value, dtype=np.float64)
-    if (array < 0).any():
-        raise ValueError(f"{name} must be non-negative, got {value!r}")
-    return array[:, None] if array.ndim == 1 and len(array) == n_components else array
+def _per_state(value: Any, shape: tuple[int, int]) -> Any:
+    """A value for each state as a column."""
+    return np.asarray(value)[:, None] if np.shape(value) == shape[:1] else value

@@ -12,7 +12,7 @@ from pluri.sequences import _kernels as kernels
 from pluri.sequences import forward_backward as inference
 from pluri.sequences.emission import Emission
 from pluri.sequences.forward_backward import Chain, LogEmission
-from pluri.sequences.inputs import check_sequence_lengths, lengths_in_second_place, offsets_of
+from pluri.sequences.inputs import lengths_in_second_place, offsets_of
 from pluri.sequences.learning import HMMParameters, log_emission
 from pluri.sequences.online import OnlineFilter
 from pluri.validation import RandomState, as_generator
@@ -288,8 +288,9 @@ class ChainQueries:
 
     def bic(self, X: Any, lengths: ArrayLike | None = None) -> float:
         """Bayesian information criterion, -2 log-likelihood + n_free log(n_samples); lower is better."""
-        n_samples = int(check_sequence_lengths(lengths, self._observations(X, lengths)[1].sum()).sum())
-        return -2.0 * self.score(X, lengths=lengths) + self.n_free_parameters() * float(np.log(n_samples))
+        log_likelihood = self.score(X, lengths=lengths)
+        n_samples = int(self._observations(X, lengths)[1].sum())
+        return -2.0 * log_likelihood + self.n_free_parameters() * float(np.log(n_samples))
 
 
 def _check_n_paths(n_paths: int) -> None:

@@ -54,6 +54,7 @@ class Symbols:
         return codes if self.vocabulary is None else self.vocabulary[column][codes]
 
     def _integers(self, values: NDArray[Any], column: int) -> Integers:
+        check_symbols(values)  # a batch of a source was never looked at before
         missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
         # Compared before the cast, which wraps around what an int64 cannot hold.
         too_large = ~missing & (values >= self.sizes[column])

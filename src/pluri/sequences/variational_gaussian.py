@@ -107,7 +107,8 @@ class VariationalGaussianHMM(VariationalHMM, GaussianHMM):
     Parameters
     ----------
     n_components : int, default=1
-        Number of states; those that the data do not ask for are left with their prior.
+        Number of states; those that the data do not ask for are left with their prior. With more states than needed
+        there are many local optima: use `n_init`.
     covariance_type : {"spherical", "diag", "full", "tied"}, default="full"
         Form of the Wishart scale: see `pluri.sequences.normal_wishart`.
     startprob_prior, transmat_prior : float, array or prior object, default=None
@@ -150,10 +151,10 @@ class VariationalGaussianHMM(VariationalHMM, GaussianHMM):
     --------
     >>> import numpy as np
     >>> from pluri.sequences import VariationalGaussianHMM
-    >>> rng = np.random.default_rng(0)
+    >>> rng = np.random.default_rng(1)
     >>> states = np.cumsum(rng.random(300) < 0.1) % 3
     >>> X = np.array([-4.0, 0.0, 4.0])[states, None] + rng.normal(size=(300, 1))
-    >>> model = VariationalGaussianHMM(n_components=6, n_init=3, random_state=0).fit(X)
+    >>> model = VariationalGaussianHMM(n_components=6, n_init=10, random_state=0).fit(X)
     >>> int((model.state_occupancy_ > 1).sum())
     3
     """

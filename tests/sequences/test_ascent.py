@@ -1,0 +1,169 @@
+"""The objective never falls: every family, covariance type, prior, solver, acceleration, with gaps and weights."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
+
+from pluri.inference import AscentWarning
+from pluri.priors import Dirichlet, Diversity, DiversityWarning, Sticky
+from pluri.priors.protocol import RowPriorWarning
+from pluri.sequences import (
+    GMMHMM,
+    BernoulliHMM,
+    CategoricalHMM,
+    DeadStateWarning,
+    GaussianHMM,
+    MultinomialHMM,
+    PoissonHMM,
+)
+
+KINDS = st.sampled_from(["spherical", "diag", "full", "tied"])
+#: Flat, smoothing and sparse.
+CONCENTRATIONS = st.sampled_from([1.0, 2.5, 0.6])
+#: Rounding is far below this; a wrong M-step is far above.
+RELATIVE_SLACK = 1e-9
+
+
+@st.composite
+def chain_options(draw, k):
+    transition = draw(
+        st.one_of(
+            CONCENTRATIONS,
+            st.just(Sticky(3.0)),
+            st.just(Sticky(2.0, concentration=0.7)),
+            st.just(Dirichlet(0.5, floor=1e-4)),
+        )
+    )
+    solver = draw(st.sampled_from(["lbfgs", "fixed_point", "projected_gradient"]))
+    strength = draw(st.sampled_from([None, 0.3, 3.0, 40.0]))
+    rho = draw(st.sampled_from([0.5, 0.8]))
+    return {
+        "n_components": k,
+        "startprob_prior": draw(CONCENTRATIONS),
+        "transmat_prior": transition,
+        "diversity": None if strength is None else Diversity(strength, rho=rho, solver=solver),
+        "acceleration": draw(st.sampled_from([None, None, "squarem", "anderson"])),
+        "implementation": draw(st.sampled_from(["scaling", "log"])),
+        "n_iter": draw(st.integers(6, 15)),
+        "tol": -np.inf,
+        "random_state": draw(st.integers(0, 2**20)),
+    }
+
+
+@st.composite
+def data_sets(draw, kind):
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    lengths = rng.integers(0, 12, size=draw(st.integers(3, 8)))
+    lengths[0] += 5
+    n, d = int(lengths.sum()), draw(st.integers(1, 3))
+    groups = rng.integers(3, size=(n, 1))
+    if kind == "real":
+        X = rng.normal(size=(n, d)) * draw(st.sampled_from([1e-3, 1.0, 1e4])) + 2.0 * groups
+    elif kind == "symbols":
+        X = (rng.integers(4, size=(n, d)) + groups).astype(float)
+    else:
+        X = rng.poisson(0.5 + 3.0 * groups, size=(n, d)).astype(float)
+    if draw(st.booleans()):
+        X[rng.random(X.shape) < 0.25] = np.nan
+        X[0] = 1.0
+    weight = rng.choice([0.0, 0.5, 1.0, 3.0], size=len(lengths)) if draw(st.booleans()) else None
+    if weight is not None:
+        weight[0] = 1.0
+    return X, lengths, weight
+
+
+def gaussian(draw):
+    return GaussianHMM, {
+        "covariance_type": draw(KINDS),
+        "means_weight": draw(st.sampled_from([0.0, 2.0])),
+        "means_prior": 0.5,
+        "covars_prior": draw(st.sampled_from([0.0, 1e-2, 1.0])),
+        "covars_weight": draw(st.sampled_from([0.0, 1.0, 7.0])),
+    }
+
+
+def mixture(draw):
+    informative = draw(st.booleans())
+    return GMMHMM, {
+        "n_mix": draw(st.integers(1, 2)),
+        "covariance_type": draw(KINDS),
+        "weights_prior": draw(CONCENTRATIONS),
+        "means_weight": 1.0 if informative else 0.0,
+        "covars_prior": 2.0 if informative else None,
+        "covars_weight": 4.0 if informative else None,
+    }
+
+
+def categorical(draw):
+    return CategoricalHMM, {"emissionprob_prior": draw(CONCENTRATIONS)}
+
+
+def bernoulli(draw):
+    return BernoulliHMM, {"probs_prior": draw(st.sampled_from([1.0, 1.5])), "binarize": 1.0}
+
+
+def poisson(draw):
+    return PoissonHMM, {"lambdas_prior": draw(st.sampled_from([0.0, 2.0])), "lambdas_weight": 0.5}
+
+
+def multinomial(draw):
+    return MultinomialHMM, {"emissionprob_prior": draw(CONCENTRATIONS)}
+
+
+#: Family, the data it reads, and its share of 200 cases.
+FAMILIES = [
+    pytest.param(gaussian, "real", 60, id="gaussian"),
+    pytest.param(mixture, "real", 50, id="gmm"),
+    pytest.param(categorical, "symbols", 30, id="categorical"),
+    pytest.param(bernoulli, "counts", 20, id="bernoulli"),
+    pytest.param(poisson, "counts", 20, id="poisson"),
+    pytest.param(multinomial, "counts", 20, id="multinomial"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("family", "kind", "n_cases"), FAMILIES)
+def test_the_objective_never_falls(family, kind, n_cases):
+    @settings(
+        max_examples=n_cases,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.data())
+    def check(data):
+        make, own = family(data.draw)
+        X, lengths, weight = data.draw(data_sets(kind))
+        k = data.draw(st.integers(1, 4))
+        model = make(**own, **data.draw(chain_options(k)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for harmless in (ConvergenceWarning, DeadStateWarning, DiversityWarning, RowPriorWarning):
+                warnings.simplefilter("ignore", harmless)
+            warnings.simplefilter("error", AscentWarning)
+            model.fit(X, lengths=lengths, sequence_weight=weight)
+        objective = model.history_.objective
+        assert np.isfinite(objective).all()
+        assert (np.diff(objective) >= -RELATIVE_SLACK * np.maximum(1.0, np.abs(objective[1:]))).all()
+
+    check()
+
+
+@pytest.mark.parametrize("letters", ["s", "t", "m", "c", "mc", "st", "tm"])
+@pytest.mark.parametrize("kind", ["spherical", "diag", "full", "tied"])
+def test_updating_only_some_parameters_never_lowers_the_objective_and_keeps_the_others(kind, letters):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2)) + 3.0 * rng.integers(2, size=(60, 1))
+    options = {"random_state": 0, "means_weight": 1.0, "covars_prior": 0.3, "covars_weight": 5.0, "diversity": 1.0}
+    before = GaussianHMM(3, kind, n_iter=0, **options).fit(X)
+    after = GaussianHMM(3, kind, n_iter=8, tol=-np.inf, params=letters, **options).fit(X)
+    objective = after.history_.objective
+    assert (np.diff(objective) >= -RELATIVE_SLACK * np.abs(objective[1:])).all()
+    for letter, name in {"s": "startprob_", "t": "transmat_", "m": "means_", "c": "covars_"}.items():
+        same = np.array_equal(getattr(before, name), getattr(after, name))
+        assert same == (letter not in letters), name
