@@ -142,7 +142,7 @@ def _fit(toy: ToyHMM, strength: float, start: dict[str, Any] | None, seed: int) 
         model.init_params = ""
         for name, value in start.items():
             setattr(model, name, value)
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     # So few rows gain nothing from threads; k-means loses a lot of time waiting for them.
     with threadpool_limits(1), warnings.catch_warnings():

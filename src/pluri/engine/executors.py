@@ -106,7 +106,7 @@ class ThreadEngine(Engine):
     @contextmanager
     def over(self, source: Source) -> Iterator[Sweep]:
         """Hold the threads; on exit they finish the batch they are at and end."""
-        from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+        from threadpoolctl import ThreadpoolController
 
         libraries = ThreadpoolController()
         pool = ThreadPoolExecutor(self._n_threads, thread_name_prefix="pluri")

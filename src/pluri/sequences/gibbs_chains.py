@@ -7,23 +7,19 @@ call the same state differently, so averages are only ever taken within one chai
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.inference import IterationState
+from pluri.inference import chains
+from pluri.inference.chains import Watch, split_r_hat, sweep_state
 from pluri.sequences import collapsed_gibbs as gibbs
 from pluri.sequences.collapsed_gibbs import Concentrations, SymbolSequences
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
-#: Sees each sweep; True ends the chain, StopIteration all of them.
-Watch = Callable[[IterationState[Any]], bool]
 
 
 @dataclass(frozen=True)
@@ -91,14 +87,7 @@ class GibbsChain:
     @property
     def r_hat(self) -> float:
         """Split R-hat of the kept log joint probabilities: about 1 once they have stopped drifting; NaN if too few."""
-        values = self.log_joint[self.kept]
-        half = len(values) // 2
-        if half < 2:
-            return np.nan
-        halves = values[: 2 * half].reshape(2, half)
-        within = halves.var(axis=1, ddof=1).mean()
-        between = halves.mean(axis=1).var(ddof=1)
-        return float(np.sqrt((half - 1) / half + between / within)) if within > 0 else 1.0
+        return split_r_hat(self.log_joint[self.kept])
 
 
 def run_chain(
@@ -142,18 +131,15 @@ def run_chain(
         seconds = perf_counter() - started
         rows.append((log_joint, log_likelihood, seconds, concentrations.transition, concentrations.emission))
         if watch is not None and watch(
-            IterationState(
-                params=None,
-                restart=index,
-                n_init=n_chains,
-                iteration=number + 1,
-                max_iter=schedule.n_sweeps,
-                objective=log_joint,
+            sweep_state(
+                chain=index,
+                n_chains=n_chains,
+                sweep=number + 1,
+                n_sweeps=schedule.n_sweeps,
+                log_joint=log_joint,
                 log_likelihood=log_likelihood,
                 gain=gain,
                 seconds=seconds,
-                accepted=True,
-                reason="max_iter" if number + 1 == schedule.n_sweeps else None,
             )
         ):
             break
@@ -195,47 +181,11 @@ def run_chains(
     n_threads: int = 1,
     watch: Watch | None = None,
 ) -> tuple[list[GibbsChain], bool]:
-    """Run chains in threads, each with a random stream of its own; also tells whether Ctrl-C ended them early.
+    """Run chains in threads; also tells whether Ctrl-C ended them early (see `pluri.inference.chains`)."""
 
-    After Ctrl-C every chain finishes the sweep under way and gives what it has; KeyboardInterrupt goes through only
-    if no chain has done a sweep.
-    """
-    stop, interrupted = threading.Event(), False
-
-    def guarded(state: IterationState[Any]) -> bool:
-        assert watch is not None
-        try:
-            return watch(state)
-        except BaseException as error:
-            stop.set()
-            if isinstance(error, StopIteration):
-                return True
-            raise
-
-    def one(index: int, stream: np.random.Generator) -> GibbsChain | None:
+    def one(index: int, stream: np.random.Generator, seen: Watch | None, stop: threading.Event) -> GibbsChain | None:
         return run_chain(
-            data,
-            n_components,
-            concentrations,
-            schedule,
-            stream,
-            index=index,
-            n_chains=n_chains,
-            watch=None if watch is None else guarded,
-            stop=stop,
+            data, n_components, concentrations, schedule, stream, index=index, n_chains=n_chains, watch=seen, stop=stop
         )
 
-    with ThreadPoolExecutor(min(n_threads, n_chains)) as pool:
-        futures = [pool.submit(one, index, stream) for index, stream in enumerate(rng.spawn(n_chains))]
-        try:
-            # A wait without a time limit cannot be interrupted on every platform.
-            while wait(futures, timeout=0.1).not_done:
-                pass
-        except KeyboardInterrupt:
-            interrupted = True
-        finally:
-            stop.set()
-    chains = [chain for chain in (future.result() for future in futures) if chain is not None]
-    if interrupted and not chains:
-        raise KeyboardInterrupt
-    return chains, interrupted
+    return chains.run_chains(one, rng, n_chains=n_chains, n_threads=n_threads, watch=watch)

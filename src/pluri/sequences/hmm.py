@@ -310,7 +310,9 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
         if start is None and self.warm_start and hasattr(self, "history_"):
             start = self._model()[1]
         if self.n_iter == 0:
-            self._store(problem.initialize(source, as_generator(self.random_state)) if start is None else start)
+            # The stream of the first run: the values that a longer fit with this seed would start from.
+            stream = as_generator(self.random_state).spawn(1)[0]
+            self._store(problem.initialize(source, stream) if start is None else start)
             self.history_, self.converged_, self.n_iter_, self.objective_ = History(), False, 0, np.nan
             self.log_det_ = log_determinant(self.transmat_)
             self.state_occupancy_ = np.full(self.n_components, np.nan)
