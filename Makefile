@@ -4,6 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 # Two test processes share two cores; a BLAS that starts threads of its own would only get in their way.
 export OPENBLAS_NUM_THREADS ?= 1
+export OMP_NUM_THREADS ?= 1
 
 .PHONY: help demo test lint bench docs clean
 
@@ -25,7 +26,11 @@ $(VENV)/installed-%: $(VENV)/ready pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[$*]'
 	@touch $@
 
-demo: $(VENV)/installed-all
+$(VENV)/installed-core: $(VENV)/ready pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+demo: $(VENV)/installed-core
 	$(BIN)/pluri demo
 
 test: lint $(VENV)/installed-dev

@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 
 import numpy as np
-from published import Report
+from published import Report, run_if_data
 from sklearn.naive_bayes import BernoulliNB
 
 from pluri.datasets import load_ocr_letters
@@ -107,4 +107,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_if_data(main)

@@ -19,7 +19,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
-from published import Report, figure_path
+from published import Report, figure_path, run_if_data
 
 from pluri.datasets import load_treebank_sample, word_features
 from pluri.metrics import bhattacharyya_diversity, many_to_one_accuracy, one_to_one_accuracy
@@ -44,11 +44,15 @@ class Corpus:
         return many_to_one_accuracy(self.tags, states)
 
 
-def row(report: Report, name: str, corpus: Corpus, runs: list[tuple[np.ndarray, float]], published: float | None) -> list[float]:
+def row(
+    report: Report, name: str, corpus: Corpus, runs: list[tuple[np.ndarray, float]], published: float | None
+) -> list[float]:
     """Mean, best and label-free choice among runs of (states, objective)."""
     scores = [corpus.one_to_one(states) for states, _ in runs]
     chosen = int(np.argmax([objective for _, objective in runs]))
-    report.row(f"{name}: mean", published, float(np.mean(scores)), float(np.std(scores, ddof=1)) if len(runs) > 1 else None)
+    report.row(
+        f"{name}: mean", published, float(np.mean(scores)), float(np.std(scores, ddof=1)) if len(runs) > 1 else None
+    )
     report.row(f"{name}: best of {len(runs)} (needs labels to know)", published, max(scores))
     report.row(f"{name}: chosen by objective", published, scores[chosen])
     report.row(f"{name}: many-to-one, mean", None, float(np.mean([corpus.many_to_one(states) for states, _ in runs])))
@@ -72,7 +76,9 @@ def main() -> None:
     corpus = Corpus()
     report = Report(f"Part-of-speech induction: one-to-one accuracy, {n_starts} starts")
     counted = HMMClassifier(CategoricalHMM()).fit(corpus.codes, corpus.tags, corpus.lengths)
-    report.row("counted parameters (labels used), Viterbi", None, counted.score(corpus.codes, corpus.tags, corpus.lengths))
+    report.row(
+        "counted parameters (labels used), Viterbi", None, counted.score(corpus.codes, corpus.tags, corpus.lengths)
+    )
 
     sweep, log_det = [], []
     for strength in STRENGTHS:
@@ -84,7 +90,9 @@ def main() -> None:
 
     runs = []
     for seed in range(n_starts):
-        model = BayesianCategoricalHMM(N_STATES, n_samples=100, burn_in=500, learn_concentrations=True, random_state=seed)
+        model = BayesianCategoricalHMM(
+            N_STATES, n_samples=100, burn_in=500, learn_concentrations=True, random_state=seed
+        )
         model.fit(corpus.codes, lengths=corpus.lengths)
         runs.append((model.labels_, model.log_joint_))
     row(report, "collapsed Gibbs, concentrations learned", corpus, runs, 0.4688)
@@ -110,4 +118,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_if_data(main)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 warnings.simplefilter("ignore")
@@ -29,6 +30,14 @@ class Report:
 
     def close(self) -> None:
         print(f"({time.perf_counter() - self.started:.0f} s)")
+
+
+def run_if_data(main: Callable[[], None]) -> None:
+    """Run an experiment on files that cannot be shipped; say what is missing, and do nothing, without them."""
+    try:
+        main()
+    except FileNotFoundError as error:
+        print(f"skipped: {error}")
 
 
 def figure_path(name: str) -> Path:

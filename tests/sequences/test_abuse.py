@@ -674,6 +674,15 @@ def test_parameters_may_be_lists():
     model.set_params(init_params="", n_iter=2, tol=-np.inf).fit(np.array([[0.1], [2.9], [3.0], [0.2]]))
 
 
+@pytest.mark.parametrize("kind", ["spherical", "diag", "full", "tied"])
+def test_covariances_may_be_given_without_means(kind):
+    shapes = {"spherical": np.full(2, 7.0), "diag": np.full((2, 3), 7.0), "full": np.tile(7.0 * np.eye(3), (2, 1, 1))}
+    model = GaussianHMM(2, kind, init_params="stm", params="st", n_iter=2, tol=-np.inf, random_state=0)
+    model.covars_ = shapes.get(kind, 7.0 * np.eye(3))
+    model.fit(data("gaussian-diag"))
+    np.testing.assert_array_equal(model.covars_, np.tile(7.0 * np.eye(3), (2, 1, 1)))
+
+
 def test_parameters_set_by_hand_may_change_their_width():
     model = hand_set()
     model.predict(np.zeros((4, 3)))

@@ -20,6 +20,7 @@ from pluri.sequences import (
     MultinomialHMM,
     PoissonHMM,
 )
+from pluri.sequences.learning import HiddenMarkovProblem
 
 KINDS = st.sampled_from(["spherical", "diag", "full", "tied"])
 #: Flat, smoothing and sparse.
@@ -167,3 +168,42 @@ def test_updating_only_some_parameters_never_lowers_the_objective_and_keeps_the_
     for letter, name in {"s": "startprob_", "t": "transmat_", "m": "means_", "c": "covars_"}.items():
         same = np.array_equal(getattr(before, name), getattr(after, name))
         assert same == (letter not in letters), name
+
+
+def test_an_extrapolated_guess_stays_above_the_floors_of_the_m_step():
+    """Else it can beat every answer that the M-step may give, and the objective falls at the next step."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2)) + 4.0 * rng.integers(2, size=(40, 1))
+    for kind in ("spherical", "diag", "full", "tied"):
+        prior = Dirichlet(0.5, floor=1e-3)
+        model = GaussianHMM(2, kind, transmat_prior=prior, startprob_prior=prior, n_iter=3, tol=-np.inf, random_state=0)
+        emission, parameters = model.fit(X)._model()
+        problem = HiddenMarkovProblem(2, emission, model._chain_prior())
+        vector = problem.pack(parameters)
+        vector[[0, 2]] -= 50.0
+        vector[6 + parameters.emission.means.size :] -= 50.0
+        guess = problem.unpack(vector, parameters)
+        np.testing.assert_allclose(guess.start, [1e-3, 0.999])
+        np.testing.assert_allclose(guess.transition[0], [1e-3, 0.999])
+        np.testing.assert_allclose(guess.transition[1], parameters.transition[1])
+        record = guess.emission
+        floor = np.broadcast_to(record.floor, (2,))
+        if kind in ("full", "tied"):
+            units = np.sqrt(floor[:, None] * floor)
+            assert np.linalg.eigvalsh(record.covariances / units).min() >= 1.0 - 1e-9
+        else:
+            assert (record.covariances >= record.floor).all()
+
+
+def test_acceleration_does_not_overshoot_the_variance_floor():
+    """The states of this fit shrink onto single points, where only the floor stops the likelihood from growing."""
+    X = np.array(
+        [1.0, -16612.9, 37875.6, -2940.9, -17763.3, np.nan, -4809.0, -10742.8, np.nan, 1920.7, -1790.3, 20639.4]
+    )
+    X = np.append(X, [11543.7, 16519.2, -456.9, np.nan, np.nan, np.nan, -7819.1, 17631.2, np.nan, -3300.3, -17962.3])
+    model = GMMHMM(4, 1, covariance_type="spherical", transmat_prior=Sticky(3.0), diversity=40.0, random_state=0)
+    model.set_params(acceleration="anderson", n_iter=8, tol=-np.inf)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DiversityWarning)
+        objective = model.fit(X[:, None], lengths=[9, 3, 11]).history_.objective
+    assert (np.diff(objective) >= -RELATIVE_SLACK * np.abs(objective[1:])).all()

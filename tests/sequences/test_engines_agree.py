@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import threading
 
 import numpy as np
 import pytest
@@ -60,11 +59,12 @@ def test_every_number_of_threads_gives_the_bits_of_one_core(data, expected, engi
         assert_same_bits(fit(source, engine=engine[0], n_jobs=engine[1]), expected)
 
 
-def test_the_cut_into_batches_changes_only_rounding(data, expected):
-    for size in (1, 30, 10**6):
-        other = fit(ArraySource(*data, batch_size=size))
+@pytest.mark.parametrize(("diversity", "tolerance"), [(None, 1e-9), (1.0, 1e-6)])  # the row solver stops at 1e-10
+def test_the_cut_into_batches_changes_only_rounding(data, diversity, tolerance):
+    plain, *others = (fit(ArraySource(*data, batch_size=n), diversity=diversity) for n in (BATCH, 1, 30, 10**6))
+    for other in others:
         for name in ("startprob_", "transmat_", "means_", "covars_"):
-            np.testing.assert_allclose(getattr(other, name), getattr(expected, name), rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(getattr(other, name), getattr(plain, name), rtol=tolerance, atol=tolerance)
 
 
 def test_arrays_and_sources_start_alike(data, expected):
@@ -72,7 +72,7 @@ def test_arrays_and_sources_start_alike(data, expected):
     for given in (X, np.asfortranarray(X)):
         plain = GaussianHMM(3, "full", **OPTIONS).fit(given, lengths=lengths)
         for name in ("startprob_", "transmat_", "means_", "covars_"):
-            np.testing.assert_allclose(getattr(plain, name), getattr(expected, name), rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(getattr(plain, name), getattr(expected, name), rtol=1e-6, atol=1e-6)
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +121,7 @@ def test_a_worker_killed_in_the_middle_of_a_fit_leaves_the_result_unchanged(data
                 report(objective)
                 if monitor.iter == 2 and not victims:
                     victims.append(next(iter(client.run(os.getpid).values())))
-                    threading.Timer(0.01, os.kill, (victims[0], signal.SIGKILL)).start()
+                    os.kill(victims[0], signal.SIGKILL)
 
             monitor.report = reported
             return monitor, own

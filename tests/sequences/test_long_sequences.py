@@ -14,7 +14,7 @@ FAMILIES = ("gaussian-full", "gaussian-diag", "gmm-diag", "categorical", "bernou
 cuts = pytest.mark.parametrize("cut", CUTS)
 
 
-@pytest.fixture()
+@pytest.fixture
 def blocks(monkeypatch):
     def cut(name):
         block, long = CUTS[name]

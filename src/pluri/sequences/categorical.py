@@ -19,7 +19,7 @@ from pluri.priors import Dirichlet, RowPrior
 from pluri.sequences import _count_kernels as kernels
 from pluri.sequences.hmm import HiddenMarkovModel, Prior, as_row_prior, check_distributions
 from pluri.sequences.inputs import is_sequence_list, is_source, unmasked
-from pluri.sequences.learning import softmax
+from pluri.sequences.learning import rows_from_logits
 from pluri.sequences.padding import padded_width
 from pluri.sequences.symbols import Symbols, check_symbols, is_text, learn_vocabulary
 
@@ -134,7 +134,7 @@ class CategoricalEmission:
         logits = vector.reshape(like.table.shape)
         table = np.empty_like(like.table)
         for rows in self._columns():
-            table[rows] = softmax(logits[rows].T).T
+            table[rows] = rows_from_logits(logits[rows].T, like.table[rows].T, self.prior).T
         return CategoricalParameters(table)
 
 

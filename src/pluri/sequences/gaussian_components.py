@@ -356,15 +356,17 @@ def pack(parameters: GaussianParameters) -> Array:
 
 
 def unpack(vector: Array, like: GaussianParameters) -> GaussianParameters:
-    """The inverse of `pack`."""
+    """The inverse of `pack`, above the variance floor: a guess below it would beat every answer of the M-step."""
     means = vector[: like.means.size].reshape(like.means.shape)
     rest = vector[like.means.size :]
     if like.kind != "full":
-        return dataclasses.replace(like, means=means, covariances=np.exp(rest).reshape(like.covariances.shape))
+        variances = np.maximum(np.exp(rest).reshape(like.covariances.shape), like.floor)
+        return dataclasses.replace(like, means=means, covariances=variances)
     n_features = like.means.shape[1]
     rows, columns = np.tril_indices(n_features)
     factors = np.zeros_like(like.covariances)
     factors[:, rows, columns] = rest.reshape(len(factors), -1)
     diagonal = np.arange(n_features)
     factors[:, diagonal, diagonal] = np.exp(factors[:, diagonal, diagonal])
-    return dataclasses.replace(like, means=means, covariances=factors @ factors.transpose(0, 2, 1))
+    covariances = _raise_eigenvalues(factors @ factors.transpose(0, 2, 1), like.floor)
+    return dataclasses.replace(like, means=means, covariances=covariances)

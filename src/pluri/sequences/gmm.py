@@ -16,7 +16,7 @@ from pluri.sequences.covariance import COVARIANCE_TYPES, check_positive_definite
 from pluri.sequences.gaussian_components import GaussianParameters, GaussianPrior, GaussianStatistics
 from pluri.sequences.hmm import HiddenMarkovModel, Prior, check_distributions
 from pluri.sequences.inputs import check_broadcast, check_width
-from pluri.sequences.learning import softmax
+from pluri.sequences.learning import rows_from_logits, softmax
 from pluri.sequences.padding import padded_width
 from pluri.sequences.starting_values import filled, kmeans_centers, nearest_center, within_covariance
 
@@ -212,7 +212,8 @@ class MixtureEmission:
             return np.concatenate([np.log(parameters.weights).ravel(), components.pack(parameters.gaussians)])
 
     def unpack(self, vector: Array, like: MixtureParameters) -> MixtureParameters:
-        weights = softmax(vector[: like.weights.size].reshape(like.weights.shape))
+        logits = vector[: like.weights.size].reshape(like.weights.shape)
+        weights = rows_from_logits(logits, like.weights, Dirichlet(self.weights_prior))
         gaussians = components.unpack(vector[like.weights.size :], like.gaussians)
         return MixtureParameters(
             weights if self.update_weights else like.weights,

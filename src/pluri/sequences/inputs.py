@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 Integers = NDArray[np.int64]
 
+WEIGHT = "sequence_weight (also named sample_weight)"
+
 
 def is_source(X: Any) -> bool:
     """Whether X gives batches by itself."""
@@ -108,7 +110,7 @@ def check_sequence_weight(sequence_weight: ArrayLike | None, lengths: Integers) 
         return None
     weight = np.asarray(sequence_weight, dtype=np.float64)
     if weight.ndim != 1:
-        raise ValueError(f"sequence_weight (also named sample_weight) must be 1D, one weight for each sequence, got shape {weight.shape}")
+        raise ValueError(f"{WEIGHT} must be 1D, one weight for each sequence, got shape {weight.shape}")
     if len(weight) != len(lengths) and len(weight) == lengths.sum():
         filled = np.flatnonzero(lengths)
         firsts = np.cumsum(lengths)[filled] - lengths[filled]
@@ -116,16 +118,16 @@ def check_sequence_weight(sequence_weight: ArrayLike | None, lengths: Integers) 
         by_sequence[filled] = weight[firsts]
         if not np.array_equal(np.repeat(by_sequence, lengths), weight):
             raise ValueError(
-                "sequence_weight (also named sample_weight) must be the same for all samples of a sequence: a Markov chain has no meaning for a "
+                f"{WEIGHT} must be the same for all samples of a sequence: a Markov chain has no meaning for a "
                 "sample that counts more than its neighbours"
             )
         weight = by_sequence
     if len(weight) != len(lengths):
-        raise ValueError(f"sequence_weight (also named sample_weight) must have one weight for each sequence ({len(lengths)}), got {len(weight)}")
+        raise ValueError(f"{WEIGHT} must have one weight for each sequence ({len(lengths)}), got {len(weight)}")
     if not np.isfinite(weight).all() or (weight < 0).any():
-        raise ValueError("sequence_weight (also named sample_weight) must be finite and non-negative")
+        raise ValueError(f"{WEIGHT} must be finite and non-negative")
     if not (weight > 0).any():
-        raise ValueError("sequence_weight (also named sample_weight) must have at least one positive weight, got only zero weights")
+        raise ValueError(f"{WEIGHT} must have at least one positive weight, got only zero weights")
     return weight
 
 

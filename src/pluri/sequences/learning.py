@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.engine import ArraySource, Batch, Source, Statistics
-from pluri.priors import Dirichlet, Diversity, RowPrior, log_density_rows, maximize_rows
+from pluri.priors import Dirichlet, Diversity, PseudoCountPrior, RowPrior, log_density_rows, maximize_rows
 from pluri.sequences import forward_backward
 from pluri.sequences.emission import Emission, P
 from pluri.sequences.forward_backward import Chain, Smoothed, smooth, smooth_long
@@ -24,6 +24,8 @@ from pluri.sequences.forward_backward import Chain, Smoothed, smooth, smooth_lon
 Array = NDArray[np.float64]
 
 FLAT = Dirichlet(1.0)
+#: Smallest positive probability of an extrapolated guess: a zero would stay a zero.
+TINY = 1e-300
 #: Rows looked at to choose starting values when the data do not fit in memory.
 MAX_INITIAL_ROWS = 200_000
 
@@ -182,10 +184,10 @@ class HiddenMarkovProblem(Generic[P]):
         return np.concatenate([chain, self.emission.pack(params.emission)])
 
     def unpack(self, vector: Array, like: HMMParameters[P]) -> HMMParameters[P]:
-        """The inverse of `pack`."""
+        """The inverse of `pack`; a guess that the M-step could not have given is moved to the nearest it could."""
         k = self.n_components
-        start = softmax(vector[:k])
-        transition = softmax(vector[k : k + k * k].reshape(k, k))
+        start = rows_from_logits(vector[:k], like.start, self.prior.start)
+        transition = rows_from_logits(vector[k : k + k * k].reshape(k, k), like.transition, self.prior.transition)
         return HMMParameters(
             start if self.update_start else like.start,
             transition if self.update_transition else like.transition,
@@ -257,6 +259,24 @@ def softmax(logits: Array) -> Array:
     """Rows of probabilities from logits; -inf is probability zero."""
     shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return shifted / shifted.sum(axis=-1, keepdims=True)
+
+
+def rows_from_logits(logits: Array, like: Array, prior: RowPrior) -> Array:
+    """Rows with the zeros of `like`, above the floor that the prior's M-step keeps to.
+
+    Without the floor an extrapolated guess could beat every answer of the M-step, and the objective would fall after.
+    """
+    rows = softmax(logits)
+    bound = np.where(like > 0, TINY, 0.0)
+    if isinstance(prior, PseudoCountPrior):
+        bound = np.where((like > 0) & (prior.pseudo_counts(rows.shape) < 0), prior.floor, bound)
+    fixed = rows < bound
+    while (rows < bound).any():
+        fixed |= rows < bound
+        free = np.where(fixed, 0.0, rows)
+        room = 1.0 - np.where(fixed, bound, 0.0).sum(axis=-1, keepdims=True)
+        rows = np.where(fixed, bound, free * room / np.maximum(free.sum(axis=-1, keepdims=True), TINY))
+    return rows
 
 
 def initial_rows(source: Source, prepare: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:

@@ -13,7 +13,7 @@ from pluri.priors import Dirichlet, RowPrior
 from pluri.sequences.counts import check_counts
 from pluri.sequences.hmm import HiddenMarkovModel, Prior, as_row_prior, check_distributions
 from pluri.sequences.inputs import check_broadcast, check_width
-from pluri.sequences.learning import softmax
+from pluri.sequences.learning import rows_from_logits
 from pluri.sequences.starting_values import kmeans_centers
 from pluri.sequences.weighted_sums import WeightedSums, weighted_sums
 
@@ -103,7 +103,10 @@ class MultinomialEmission:
             return np.log(parameters.probabilities).ravel()
 
     def unpack(self, vector: Array, like: MultinomialParameters) -> MultinomialParameters:
-        return MultinomialParameters(softmax(vector.reshape(like.probabilities.shape))) if self.update else like
+        if not self.update:
+            return like
+        old = like.probabilities
+        return MultinomialParameters(rows_from_logits(vector.reshape(old.shape), old, self.prior))
 
 
 class MultinomialHMM(HiddenMarkovModel):

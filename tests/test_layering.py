@@ -1,0 +1,142 @@
+"""Imports point downwards: what each subpackage may import, and what `import pluri` must not load."""
+
+import ast
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import pluri
+
+ROOT = Path(pluri.__file__).parent
+
+#: Subpackage, and the subpackages that it may import. A new edge is a decision: write it here or do without it.
+ALLOWED = {
+    "validation": set(),
+    "optimize": {"validation"},
+    "engine": {"validation"},
+    "progress": {"validation"},
+    "metrics": {"validation"},
+    "datasets": {"validation"},
+    "plotting": {"validation", "metrics"},
+    "priors": {"validation", "optimize", "engine"},
+    "inference": {"validation", "engine", "progress"},
+    "io": {"validation", "inference"},
+    "sequences": {"validation", "engine", "inference", "metrics", "optimize", "priors", "progress"},
+    "report": {
+        "validation",
+        "engine",
+        "inference",
+        "io",
+        "metrics",
+        "datasets",
+        "optimize",
+        "plotting",
+        "priors",
+        "progress",
+        "sequences",
+    },
+    "cli": {
+        "validation",
+        "engine",
+        "inference",
+        "io",
+        "metrics",
+        "datasets",
+        "optimize",
+        "plotting",
+        "priors",
+        "progress",
+        "report",
+        "sequences",
+    },
+}
+FAMILIES = {"sequences"}
+SUBPACKAGES = sorted(path.name for path in ROOT.iterdir() if (path / "__init__.py").exists())
+
+
+def imported_modules(file):
+    """Absolute names of everything that a file imports, anywhere in it."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            package = file.relative_to(ROOT.parent).parent.parts
+            base = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
+            name = ".".join(part for part in (base, node.module or "") if part)
+            yield name
+            yield from (f"{name}.{alias.name}" for alias in node.names)
+
+
+def imported_subpackages(file):
+    names = {name.split(".")[1] for name in imported_modules(file) if name.startswith("pluri.")}
+    return names & set(SUBPACKAGES)
+
+
+def test_the_reader_of_imports_sees_every_form(tmp_path, monkeypatch):
+    folder = tmp_path / "pluri" / "metrics"
+    folder.mkdir(parents=True)
+    file = folder / "example.py"
+    file.write_text(
+        "import pluri.cli\nfrom pluri import sequences\nfrom ..io import save\ndef f():\n from . import x\n"
+    )
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path / "pluri")
+    assert {"pluri.cli", "pluri.sequences", "pluri.io", "pluri.metrics.x"} <= set(imported_modules(file))
+
+
+@pytest.mark.parametrize("subpackage", SUBPACKAGES)
+def test_a_subpackage_imports_only_what_lies_below_it(subpackage):
+    assert subpackage in ALLOWED, f"{subpackage} is new: say in ALLOWED what it may import"
+    for file in sorted((ROOT / subpackage).rglob("*.py")):
+        extra = imported_subpackages(file) - ALLOWED[subpackage] - {subpackage}
+        assert not extra, f"{file.relative_to(ROOT)} imports {sorted(extra)}"
+
+
+def test_the_table_itself_points_downwards():
+    order = list(ALLOWED)
+    for name, below in ALLOWED.items():
+        assert all(order.index(other) < order.index(name) for other in below), name
+        if name not in FAMILIES | {"report", "cli"}:
+            assert not below & (FAMILIES | {"report", "cli"}), f"{name} is a foundation"
+        if name in FAMILIES:
+            assert not below & ((FAMILIES - {name}) | {"report", "cli"}), f"{name} is a family"
+
+
+def run(program):
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=120
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout.split()
+
+
+HEAVY = ("numba", "llvmlite", "sklearn", "scipy", "pandas", "matplotlib", "dask", "distributed", "pyarrow", "rich")
+
+
+def test_importing_pluri_loads_nothing_heavy():
+    loaded = run(f"import sys, pluri; print(*(name for name in {HEAVY} if name in sys.modules))")
+    assert loaded == []
+
+
+def test_importing_the_models_loads_no_plotting_and_no_cluster():
+    # scikit-learn loads pandas, pyarrow and rich by itself where they are installed.
+    names = ("matplotlib", "dask", "distributed", "typer", "skops", "hmmlearn")
+    assert run(f"import sys, pluri.sequences; print(*(name for name in {names} if name in sys.modules))") == []
+
+
+def test_importing_the_models_compiles_nothing():
+    program = """
+        import pluri.engine.compiled, pluri.sequences, sys
+        from numba.core.dispatcher import Dispatcher
+        kernels = [
+            (module, name)
+            for module, content in list(sys.modules.items())
+            if module.startswith("pluri.")
+            for name, value in vars(content).items()
+            if isinstance(value, Dispatcher) and value.signatures
+        ]
+        print(*kernels)
+    """
+    assert run(program) == []
