@@ -100,7 +100,7 @@ def main() -> None:
         report.note(f"chosen (pseudo-count, diversity): {counts}")
     report.note(
         "The published pair (HMM 0.706-0.710, diversified 0.720) is what anchoring to smoothed counts gives with or\n"
-        "without diversity: the gain comes from the likelihood undoing the smoothing. Plain counts, not smoothed at all,\n"
+        "without diversity: the gain comes from the likelihood undoing the smoothing. Plain counts, not smoothed,\n"
         "beat every published figure, and diversity does not add to them."
     )
     report.close()

@@ -118,7 +118,9 @@ def learn_vocabulary(X: NDArray[Any]) -> tuple[NDArray[Any], ...]:
 
 
 def check_symbols(X: NDArray[Any]) -> None:
-    """Refuse numbers that are not non-negative integers (NaN is a missing value)."""
+    """Refuse what is not a non-negative integer (NaN is a missing value)."""
+    if X.dtype.kind not in "biuf":
+        raise ValueError("X must hold symbols as integers when it comes in batches or was fitted so, got strings")
     values = X[~np.isnan(X)] if X.dtype.kind == "f" else X
     if values.size and values.min() < 0:
         raise ValueError(f"X must hold symbols as non-negative integers, got {values.min()}: Negative values in data")
