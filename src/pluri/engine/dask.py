@@ -74,7 +74,7 @@ class DaskEngine(Engine):
     >>> from distributed import Client
     >>> from pluri.engine import ArraySource, DaskEngine
     >>> source = ArraySource(np.ones((5, 1)), batch_size=2)
-    >>> with Client(n_workers=1, processes=False, dashboard_address=None) as client:
+    >>> with Client(n_workers=1, processes=False, dashboard_address=":0") as client:
     ...     list(DaskEngine(client).map(lambda batch: batch.n_samples, source))
     [2, 2, 1]
     """
