@@ -48,7 +48,7 @@ def test_pipe_gets_lines_on_stderr(capsys, verbose, expected):
     assert captured.out == ""
     lines = captured.err.splitlines()
     assert [int(re.search(r"iteration +(\d+)/30", line).group(1)) for line in lines] == 2 * expected
-    assert lines[0].startswith("run 1/2  iteration  1/30  objective -99.0000  gain +nan")
+    assert lines[0].startswith("run 1/2  iteration  1/30  objective -99.0000  gain -")
     assert lines[-1].startswith("run 2/2  iteration 23/30  objective -77.0000  gain +1.00e+00")
     assert lines[-1].endswith("converged")
 

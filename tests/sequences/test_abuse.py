@@ -670,7 +670,7 @@ def test_parameters_may_be_lists():
     model.startprob_, model.transmat_ = [0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]]
     model.means_, model.covars_ = [[0.0], [3.0]], [[1.0], [1.0]]
     assert model.predict([[0.1], [2.9]]).tolist() == [0, 1]
-    assert "2 states, 1 features" in model.summary()
+    assert "2 states, 1 feature" in model.summary()
     model.set_params(init_params="", n_iter=2, tol=-np.inf).fit(np.array([[0.1], [2.9], [3.0], [0.2]]))
 
 

@@ -127,6 +127,7 @@ FAMILIES = [
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:X has one column")
 @pytest.mark.parametrize(("family", "kind", "n_cases"), FAMILIES)
 def test_the_objective_never_falls(family, kind, n_cases):
     @settings(

@@ -111,7 +111,7 @@ def _connected(client: Any, n_jobs: int | None) -> Iterator[Any]:
             client = distributed.default_client()
         except ValueError:
             n_workers = count_jobs(-1 if n_jobs is None else n_jobs)
-            options = {"n_workers": n_workers, "threads_per_worker": 1, "dashboard_address": None}
+            options = {"n_workers": n_workers, "threads_per_worker": 1, "dashboard_address": ":0"}
             with (
                 distributed.LocalCluster(processes=True, **options) as cluster,
                 distributed.Client(cluster, set_as_default=False) as started,

@@ -104,6 +104,7 @@ class TransitionDisplay:
         -------
         TransitionDisplay
         """
+        model = getattr(model, "hmm_", model)  # a classifier holds its model
         if not hasattr(model, "transmat_"):
             raise ValueError(f"model must be fitted and have transmat_, got {type(model).__name__} without it")
         return cls.from_matrix(model.transmat_, style=style, state_names=state_names, order=order, ax=ax, **options)

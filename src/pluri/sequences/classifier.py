@@ -266,7 +266,7 @@ def _check_label_lengths(labels: NDArray[Any], label_lengths: Integers | None, l
     if len(labels) != lengths.sum():
         raise ValueError(
             f"y must have one label for each of {lengths.sum()} samples, got {len(labels)}: inconsistent numbers of "
-            "samples"
+            "samples (for one label a sequence, fit one model a class and compare score_sequences)"
         )
     if label_lengths is not None and len(label_lengths) == len(lengths):
         wrong = np.flatnonzero(label_lengths != lengths)

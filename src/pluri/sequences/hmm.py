@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from pluri.engine import ArraySource, Source
@@ -32,10 +32,11 @@ from pluri.sequences.inputs import (
     is_source,
     join_sequences,
     lengths_in_second_place,
+    refuse_streams,
     unmasked,
     weight_by_either_name,
 )
-from pluri.sequences.learning import ChainPrior, HiddenMarkovProblem, HMMParameters, prepare_once
+from pluri.sequences.learning import ChainPrior, HiddenMarkovProblem, HMMParameters, digest, prepare_once
 from pluri.sequences.monitor import ConvergenceMonitor
 from pluri.sequences.queries import ALGORITHMS, ChainQueries
 from pluri.sequences.summary import summarize
@@ -123,6 +124,7 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
         return data
 
     def _sequences(self, X: Any, lengths: ArrayLike | None, *, fitting: bool) -> tuple[NDArray[Any], Integers]:
+        refuse_streams(X)
         X = unmasked(X)
         if is_sequence_list(X):
             if lengths is not None:
@@ -151,7 +153,11 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
         return start, transition
 
     def _model(self) -> tuple[Emission[Any, Any], HMMParameters[Any]]:
-        check_is_fitted(self, ["startprob_", "transmat_", *self._emission_attributes.values()])
+        names = ["startprob_", "transmat_", *self._emission_attributes.values()]
+        missing = [name for name in names if not hasattr(self, name)]
+        if missing and len(missing) < len(names):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted and lacks {', '.join(missing)}: set it too")
+        check_is_fitted(self, names)
         start, transition = self._check_chain()
         emission = self._emission({})
         unknown = np.full(self.n_components, np.nan)
@@ -184,6 +190,8 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
         **aliases: Any,
     ) -> Self:
         """Estimate the parameters by EM (MAP-EM under priors).
+
+        Ctrl-C ends the fit with a warning and keeps the best parameters so far.
 
         Parameters
         ----------
@@ -338,7 +346,7 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
             n_jobs=self.n_jobs,
             acceleration=self.acceleration,
             checkpoint=self.checkpoint,
-            fingerprint=self._fingerprint(n_samples),
+            fingerprint=self._fingerprint(source, n_samples),
             verbose=int(self.verbose),
             on_iteration=watch,
         )
@@ -353,11 +361,13 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
         self._warn(result)
         warn_if_permutation(self.transmat_, prior.diversity)
 
-    def _fingerprint(self, n_samples: int | None) -> str:
-        """What must be the same for a checkpoint to be of this fit: not how long it runs, or where."""
+    def _fingerprint(self, source: Source, n_samples: int | None) -> str:
+        """What must be the same for a checkpoint to be of this fit: the data, but not how long it runs, or where."""
+        if not self.checkpoint:
+            return ""
         free = {"n_iter", "tol", "verbose", "algorithm", "warm_start", "checkpoint", "engine", "n_jobs"}
         settings = {name: value for name, value in self.get_params(deep=False).items() if name not in free}
-        return f"{type(self).__name__} {settings} {n_samples}" if self.checkpoint else ""
+        return f"{type(self).__name__} {settings} {n_samples} {digest(source)}"
 
     def _open_monitor(self) -> tuple[ConvergenceMonitor, bool]:
         """The monitor, and whether it is one of the user's own that decides when to stop."""
@@ -387,8 +397,8 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
         dead = np.flatnonzero(self.state_occupancy_ < 1e-10)
         if dead.size:
             warnings.warn(
-                f"states {dead.tolist()} explain no observation and keep their starting values: use fewer states, "
-                "other starting values (n_init) or a prior",
+                f"states {dead.tolist()} explain no observation: use fewer states or other starting values (n_init); "
+                "if the data are small in scale, rescale them or lower min_covar and covars_prior",
                 DeadStateWarning,
                 stacklevel=5,
             )

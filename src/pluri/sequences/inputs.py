@@ -25,18 +25,24 @@ def is_source(X: Any) -> bool:
 def lengths_in_second_place(y: Any, lengths: ArrayLike | None, X: Any) -> ArrayLike | None:
     """Decide what the second positional argument was: hmmlearn's `lengths`, or a `y` to ignore.
 
-    An array of another length than X can only be meant as `lengths`, and is checked as such; ones throughout mean
-    sequences of one sample each.
+    An array of another length than X can only be meant as `lengths`, and is checked as such.
     """
     if y is None or lengths is not None or is_sequence_list(X) or is_source(X) or not hasattr(y, "__len__"):
         return lengths
     n_samples = X.shape[0] if hasattr(X, "shape") else len(X)
     values = np.asarray(y)
-    if values.ndim != 1:
-        return None
-    if len(values) != n_samples or (values.dtype.kind in "iu" and n_samples > 1 and (values == 1).all()):
-        return values
-    return None
+    return values if values.ndim == 1 and len(values) != n_samples else None
+
+
+def refuse_streams(X: Any) -> None:
+    """Refuse what can be read only batch by batch, or only once, where all observations are needed."""
+    if is_source(X):
+        raise TypeError(
+            f"X must be an array or a list of sequences, got a {type(X).__name__}, which only fit takes; for a file, "
+            "pass numpy.load(path, mmap_mode='r')"
+        )
+    if hasattr(X, "__next__"):
+        raise TypeError(f"X must be an array or a list of sequences, got a {type(X).__name__}: make a list of it first")
 
 
 def is_sequence_list(X: Any) -> bool:

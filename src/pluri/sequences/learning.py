@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -284,7 +285,12 @@ def initial_rows(source: Source, prepare: Callable[[NDArray[Any]], NDArray[Any]]
     parts: list[NDArray[Any]] = []
     n_rows = 0
     for lazy in source.batches():
-        X = lazy.load().X
+        batch = lazy.load()
+        X = batch.X
+        if batch.weight is not None and batch.lengths is not None and not (batch.weight > 0).all():
+            X = X[np.repeat(batch.weight > 0, batch.lengths)]  # what does not count should not be started from
+        if len(X) == 0:
+            continue
         if len(X) > MAX_INITIAL_ROWS:
             X = X[:: -(-len(X) // MAX_INITIAL_ROWS)]
         if parts and X.shape[1] != parts[0].shape[1]:
@@ -294,3 +300,16 @@ def initial_rows(source: Source, prepare: Callable[[NDArray[Any]], NDArray[Any]]
         if n_rows >= MAX_INITIAL_ROWS:
             break
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def digest(source: Source) -> str:
+    """A checksum of (up to `MAX_INITIAL_ROWS` rows of each batch of) the data, to tell one data set from another."""
+    checksum = 0
+    for lazy in source.batches():
+        batch = lazy.load()
+        rows = batch.X[:: -(-max(len(batch.X), 1) // MAX_INITIAL_ROWS)]
+        content = repr(rows.tolist()).encode() if rows.dtype.kind == "O" else np.ascontiguousarray(rows).tobytes()
+        checksum = crc32(content, crc32(repr(batch.offsets.tolist()).encode(), checksum))
+        for extra in (batch.weight, batch.labels):
+            checksum = checksum if extra is None else crc32(extra.tobytes(), checksum)
+    return f"{checksum:08x}"

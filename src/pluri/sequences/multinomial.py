@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -211,6 +212,12 @@ class MultinomialHMM(HiddenMarkovModel):
         if fitting:
             if self.n_trials is not None and not np.allclose(seen, _trials(self.n_trials, sums)):
                 raise ValueError("X must have rows that add up to n_trials, got other sums")
+            if data.shape[1] == 1 and len(np.unique(seen)) > 1:
+                warnings.warn(
+                    "X has one column, so that all states emit alike: for a column of symbols, use CategoricalHMM",
+                    UserWarning,
+                    stacklevel=7,
+                )
             self.n_trials_ = int(seen[0]) if len(seen) and np.all(seen == seen[0]) else None
         return data
 

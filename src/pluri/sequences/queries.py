@@ -172,6 +172,12 @@ class ChainQueries:
     def best_paths(self, X: Any, n_paths: int = 5) -> tuple[Array, Integers]:
         """The `n_paths` most probable paths of one sequence, best first (list Viterbi).
 
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            One sequence.
+        n_paths : int, default=5
+
         Returns
         -------
         log_prob : array of shape (n_found,)
@@ -188,6 +194,14 @@ class ChainQueries:
         self, X: Any, lengths: ArrayLike | None = None, *, n_paths: int = 1, random_state: RandomState = None
     ) -> Integers:
         """State paths drawn from their posterior given the observations.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features), or list of sequences
+        lengths : array of shape (n_sequences,), optional
+        n_paths : int, default=1
+        random_state : optional
+            The model's own if None.
 
         Returns
         -------

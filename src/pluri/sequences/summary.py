@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 def summarize(model: Any, max_states: int = 20) -> str:
     """Title, how the fit went, and a table with a row for each state."""
     k = len(model.startprob_)
-    lines = [f"{type(model).__name__}: {k} states, {model._n_features_of_parameters()} features", ""]
+    n_features = model._n_features_of_parameters()
+    lines = [f"{type(model).__name__}: {_plural(k, 'state')}, {_plural(n_features, 'feature')}", ""]
     lines += _fit_lines(model)
     stationary = model.get_stationary_distribution()
     occupancy = getattr(model, "state_occupancy_", None)
@@ -29,7 +30,7 @@ def summarize(model: Any, max_states: int = 20) -> str:
                 f"{model.startprob_[i]:.3f}",
                 f"{stationary[i]:.3f}",
                 "-" if occupancy is None else f"{occupancy[i]:.1f}",
-                f"{stay[i]:.1f}",
+                f"{stay[i]:.3g}",
                 f"{following} ({after[following]:.2f})" if k > 1 else "-",
                 _emission_text(model, i),
             ]
@@ -40,6 +41,10 @@ def summarize(model: Any, max_states: int = 20) -> str:
         lines.append(f"... and {k - max_states} more states")
     lines += ["", "share: stationary probability; stay: expected duration; next: likeliest other state (probability)"]
     return "\n".join(lines)
+
+
+def _plural(n: int, word: str) -> str:
+    return f"{n} {word}" if n == 1 else f"{n} {word}s"
 
 
 def _fit_lines(model: Any) -> list[str]:
