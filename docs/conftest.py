@@ -3,6 +3,8 @@
 python -m pytest README.md docs --doctest-glob='*.md' --doctest-glob='*.rst'
 """
 
+from pathlib import Path
+
 import matplotlib
 import pytest
 
@@ -15,6 +17,7 @@ def _in_an_empty_folder(tmp_path, monkeypatch):
     from matplotlib import pyplot
 
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(Path(__file__).parent / "snippets")
     monkeypatch.setenv("COLUMNS", "80")
     matplotlib.use("agg")
     yield

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +62,11 @@ class GaussianParameters:
     kind: str
     group: NDArray[np.int64]
     floor: Array | float = 0.0
+
+    @cached_property
+    def whitening(self) -> tuple[Array, Array]:
+        """Inverse Cholesky factors and log determinants of full covariances: computed once for all batches."""
+        return _whitening(self.covariances)
 
 
 def variance_floor(covariances: Array, kind: str) -> Array:
@@ -143,7 +149,7 @@ def log_prob(parameters: GaussianParameters, X: Array, out: Array) -> None:
         variances = _variances(parameters)
         kernels.log_prob_diagonal(X, shift, means, 1.0 / variances, np.log(variances) + LOG_2PI, out, work)
         return
-    whitening, log_determinant = _whitening(parameters.covariances)
+    whitening, log_determinant = parameters.whitening
     whitening, log_determinant = whitening[parameters.group], log_determinant[parameters.group]
     padded = np.zeros((n_components, n_features, padded_width(n_features)))
     padded[:, :, :n_features] = whitening
@@ -315,7 +321,7 @@ def log_prior(parameters: GaussianParameters, prior: GaussianPrior) -> float:
         variances = _variances(parameters)
         terms = prior.degrees * np.log(variances) + (prior.scale + prior.weight[:, None] * difference**2) / variances
         return float(-0.5 * terms.sum())
-    whitening, log_determinant = _whitening(parameters.covariances)
+    whitening, log_determinant = parameters.whitening
     total = float(prior.degrees @ log_determinant)
     total += float(np.einsum("gij,gik,gjk->", whitening, whitening, prior.scale))
     whitened = np.einsum("cij,cj->ci", whitening[parameters.group], difference)
