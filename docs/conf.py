@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
+import re
+from typing import Any
 
 import pluri
 
@@ -18,6 +19,7 @@ extensions = [
     "numpydoc",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "sphinx-mathjax-offline",  # formulas can be read without a network
     "myst_parser",
 ]
 root_doc = "index"
@@ -26,6 +28,7 @@ templates_path = ["_templates"]
 # `GaussianHMM` in a docstring is a link where the name is documented, and plain code elsewhere.
 default_role = "py:obj"
 add_module_names = False
+toc_object_entries_show_parents = "hide"
 
 autodoc_typehints = "none"
 autodoc_member_order = "groupwise"
@@ -34,8 +37,6 @@ numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 myst_heading_anchors = 3
 
-# A gallery script is a tutorial: a warning in it would be a mistake.
-warnings.filterwarnings("error", category=UserWarning, module="__main__")
 sphinx_gallery_conf = {
     "examples_dirs": "examples",
     "gallery_dirs": "gallery",
@@ -43,6 +44,7 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "show_signature": False,
     "min_reported_time": 0,
+    "within_subsection_order": "FileNameSortKey",
     "image_srcset": ["2x"],
 }
 
@@ -58,10 +60,25 @@ html_theme_options = {
     "logo": {"text": "pluri"},
     "show_toc_level": 2,
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 6,
     "footer_start": ["copyright"],
     "footer_end": ["theme-version"],
     "navbar_end": ["theme-switcher"],
     "pygments_light_style": "tango",
     "pygments_dark_style": "github-dark",
 }
+
+
+def skip_inherited_requests(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
+    """Leave out scikit-learn's generated methods ``set_fit_request`` and so on."""
+    return True if re.fullmatch(r"set_\w+_request|set_callbacks|get_metadata_routing", name) else None
+
+
+def quote_attributes(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Keep reStructuredText from reading ``default="transmat_"`` as a link."""
+    lines[:] = [re.sub(r'default="(\w+)_"', r'default="\1\\_"', line) for line in lines]
+
+
+def setup(app: Any) -> None:
+    app.connect("autodoc-skip-member", skip_inherited_requests)
+    app.connect("autodoc-process-docstring", quote_attributes, priority=100)

@@ -3,9 +3,9 @@ States that stay distinct, and what that is worth
 =================================================
 
 Five Gaussian states, 300 sequences of six steps: the toy problem of the diversified hidden Markov model
-(`make_toy_hmm`). A plain HMM and one with a diversity prior are fitted from the same poor starting values, on six data
-sets. The prior does what it says, it keeps the rows of the transition matrix apart. Whether that labels the data
-better is another question, and the answer here is: hardly.
+(`~pluri.datasets.make_toy_hmm`). A plain HMM and one with a diversity prior are fitted from the same poor starting
+values, on six data sets. The prior does what it says, it keeps the rows of the transition matrix apart. Whether that
+labels the data better is another question, and the answer here is: hardly.
 """
 
 # %%
@@ -89,8 +89,8 @@ DiversitySweepDisplay.from_results(
 # %%
 # A better start beats a better prior
 # -----------------------------------
-# Left to itself, `GaussianHMM` starts from k-means and can be run several times (``n_init``), keeping the run with the
-# best objective. That solves this problem, with or without the prior.
+# Left to itself, `~pluri.sequences.GaussianHMM` starts from k-means and can be run several times (``n_init``),
+# keeping the run with the best objective. That solves this problem, with or without the prior.
 
 for strength in (0.0, 1.0):
     models = [
@@ -99,3 +99,5 @@ for strength in (0.0, 1.0):
     ]
     scores = [accuracy(toy, model) for toy, model in zip(toys, models)]
     print(f"diversity {strength:g}: mean accuracy {np.mean(scores):.3f}, lowest {min(scores):.3f}")
+
+# sphinx_gallery_thumbnail_number = 2

@@ -2,9 +2,10 @@
 Word classes of an invented language
 ====================================
 
-`make_zipf_tagging` draws sentences from an invented language: word classes with the frequencies of English
-parts of speech, a hand-made grammar, words with Zipf frequencies. A `CategoricalHMM` that sees only the words looks for
-the classes. How many there are, and how strong a diversity prior to use, is chosen by held-out likelihood.
+`~pluri.datasets.make_zipf_tagging` draws sentences from an invented language: word classes with the frequencies of
+English parts of speech, a hand-made grammar, words with Zipf frequencies. A `~pluri.sequences.CategoricalHMM` that
+sees only the words looks for the classes. How many there are, and how strong a diversity prior to use, is chosen by
+held-out likelihood.
 """
 
 # %%
@@ -64,7 +65,7 @@ ax.legend(frameon=False)
 # How often each class is used
 # ----------------------------
 # EM spreads the words over the states more evenly than the language does: it cuts the large class into pieces. A model
-# in which each word belongs to one class, `SymbolClassHMM`, is closer to how this language was made.
+# in which each word belongs to one class, `~pluri.sequences.SymbolClassHMM`, is closer to how this language was made.
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", ConvergenceWarning)
@@ -84,3 +85,5 @@ for name, states in predictions.items():
 StateHistogramDisplay.from_predictions(
     corpus.y, predictions, n_states=5, state_names=corpus.tags, normalize=True, title="share of each class"
 )
+
+# sphinx_gallery_thumbnail_number = 2
