@@ -37,5 +37,5 @@ def test_the_commands_of_the_guide_run():
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_public_name_is_in_the_api_reference(package):
     page = (DOCS / "api" / f"{package}.rst").read_text()
-    listed = set(re.findall(r"^   (\w+)$", page, flags=re.MULTILINE))
+    listed = set(re.findall(r"^(?:   |\.\. py:data:: )(\w+)$", page, flags=re.MULTILINE))
     assert listed == set(import_module(f"pluri.{package}").__all__)
