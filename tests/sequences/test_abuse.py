@@ -894,3 +894,11 @@ def test_parameters_swapped_for_narrower_ones_do_not_crash_the_interpreter():
     )
     assert result.returncode == 0, result.stderr
     assert len(re.findall("features", result.stdout)) >= 2
+
+
+def test_empty_table_of_symbol_probabilities_is_refused():
+    model = CategoricalHMM(n_components=2)
+    model.startprob_, model.transmat_ = np.full(2, 0.5), np.full((2, 2), 0.5)
+    model.emissionprob_ = []
+    with pytest.raises(ValueError, match="emissionprob_"):
+        model.sample(3)

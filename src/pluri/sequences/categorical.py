@@ -335,6 +335,8 @@ class CategoricalHMM(HiddenMarkovModel):
 
     def _emission(self, given: dict[str, Any]) -> CategoricalEmission:
         symbols = self._symbols()
+        if not symbols.sizes:
+            raise ValueError("emissionprob_ must have a table for at least one column, got none")
         for size in symbols.sizes:
             prior = as_row_prior("emissionprob_prior", self.emissionprob_prior, (self.n_components, size))
         return CategoricalEmission(
