@@ -37,7 +37,7 @@ class _PseudoCounts:
     floor: float
 
     def pseudo_counts(self, shape: tuple[int, ...]) -> FloatArray:
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     def log_density(self, rows: ArrayLike, *, support: BoolArray | None = None) -> float:
         """Sum of ``pseudo_count * log(rows)``, where ``0 * log(0) = 0``.
