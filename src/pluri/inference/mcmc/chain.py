@@ -1,0 +1,113 @@
+"""One chain: a kernel, a state, a random stream, and how many steps it has made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pluri.inference.mcmc.kernel import Adaptation, Info
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A chain between two steps. `adaptation` is None once the warm-up is over."""
+
+    kernel: Any
+    adaptation: Adaptation | None
+    state: Any
+    rng: np.random.Generator
+    done: int
+
+    def iteration_state(self, index: int, n_chains: int, n_steps: int, seconds: float) -> Any:
+        """What progress displays want to know."""
+        from pluri.inference.chains import sweep_state
+
+        value = float(self.state.log_density)
+        return sweep_state(
+            chain=index, n_chains=n_chains, sweep=self.done, n_sweeps=n_steps, log_joint=value, log_likelihood=value,
+            gain=float("nan"), seconds=seconds,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Some steps of a chain: where it is now, and the draws made on the way (arrays by name, draw first)."""
+
+    chain: Chain
+    draws: Mapping[str, Any]
+    stats: Mapping[str, Any]
+    interrupted: bool = False
+
+    def followed_by(self, other: Segment) -> Segment:
+        """Both segments as one."""
+        if not other.draws or not self.draws:
+            return Segment(other.chain, self.draws or other.draws, self.stats or other.stats)
+        return Segment(
+            other.chain,
+            {name: np.concatenate([values, other.draws[name]]) for name, values in self.draws.items()},
+            {name: np.concatenate([values, other.stats[name]]) for name, values in self.stats.items()},
+        )
+
+
+def start_chain(kernel: Any, position: Any, rng: np.random.Generator, n_warmup: int) -> Chain:
+    """Chain at its first position, ready to warm up."""
+    state = kernel.init(rng, position)
+    adaptation = kernel.adaptation(n_warmup) if n_warmup > 0 else None
+    if adaptation is not None:
+        kernel = adaptation.start(rng, kernel, state)
+    return Chain(kernel, adaptation, state, rng, 0)
+
+
+def advance(
+    chain: Chain, n_steps: int, n_warmup: int, thin: int, record: Callable[[Any], Mapping[str, Any]] | None = None
+) -> Segment:
+    """Make some steps; Ctrl-C ends them early and keeps those made."""
+    kernel, adaptation, state, rng, done = chain.kernel, chain.adaptation, chain.state, chain.rng, chain.done
+    positions: list[Any] = []
+    infos: list[Info] = []
+    values: list[float] = []
+    between: list[Info] = []
+    interrupted = False
+    # A proposal far out may overflow on its way to being refused.
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        try:
+            for _ in range(n_steps):
+                new, info = kernel.step(rng, state)
+                if adaptation is not None and done < n_warmup:
+                    kernel = adaptation.update(rng, kernel, new, info)
+                    if done + 1 == n_warmup:
+                        kernel, adaptation = adaptation.finish(kernel), None
+                state, done = new, done + 1
+                if done > n_warmup:
+                    between.append(info)
+                    if (done - n_warmup) % thin == 0:
+                        positions.append(state.position if record is None else record(state.position))
+                        infos.append(between[0] if thin == 1 else _mean_info(between))
+                        values.append(state.log_density)
+                        between = []
+        except KeyboardInterrupt:
+            interrupted = True
+    moved = Chain(kernel, adaptation, state, rng, done)
+    return Segment(moved, _stack(positions), _stack_infos(infos, values), interrupted)
+
+
+def _mean_info(infos: list[Info]) -> Info:
+    return {name: float(np.mean([info[name] for info in infos])) for name in infos[0]}
+
+
+def _stack(positions: list[Any]) -> dict[str, Any]:
+    if not positions:
+        return {}
+    if isinstance(positions[0], Mapping):
+        return {str(name): np.array([position[name] for position in positions]) for name in positions[0]}
+    return {"x": np.array(positions)}
+
+
+def _stack_infos(infos: list[Info], values: list[float]) -> dict[str, Any]:
+    if not infos:
+        return {}
+    stats = {name: np.array([info[name] for info in infos]) for name in infos[0]}
+    return stats | {"log_density": np.array(values)}

@@ -1,0 +1,272 @@
+"""Running chains: warm-up, draws, progress, Ctrl-C, and going on later.
+
+Chains advance in rounds: each makes some steps, then all are looked at. So Ctrl-C ends them at the same length and
+nothing that was drawn is lost; progress and checkpoints come between rounds; and chains can live in other processes,
+as a chain is a record that can be sent there and back. Results do not depend on the rounds or on where they ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Literal
+
+import numpy as np
+
+from pluri.inference.mcmc.chain import Chain, advance, start_chain
+from pluri.inference.mcmc.health import warn_of_problems
+from pluri.inference.mcmc.kernel import Kernel
+from pluri.inference.mcmc.trace import ChainEnd, Trace, random_state_of, restored_generator
+from pluri.inference.mcmc.workers import Backend, open_workers
+from pluri.validation import RandomState, as_generator
+
+#: How long a round should take: short enough for progress and Ctrl-C, long enough that sending chains does not matter.
+ROUND_SECONDS = {"serial": 0.2, "threads": 0.3, "processes": 2.0}
+CHECKPOINT_SECONDS = 30.0
+
+Record = Callable[[Any], Mapping[str, Any]]
+
+
+def sample(
+    kernel: Kernel,
+    initial: Any,
+    *,
+    n_draws: int = 1000,
+    n_warmup: int = 1000,
+    n_chains: int = 4,
+    thin: int = 1,
+    record: Record | None = None,
+    random_state: RandomState = None,
+    n_jobs: int | None = None,
+    backend: Literal["processes", "threads"] = "processes",
+    verbose: int = 0,
+    callback: Callable[[Trace], bool | None] | None = None,
+    checkpoint: str | Path | None = None,
+    warn: bool = True,
+) -> Trace:
+    """Run several chains of a kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        What moves the chains: :class:`NUTS`, :class:`RandomWalk`, :class:`Gibbs`, ... or one of your own.
+    initial : array of shape (dim,) or (n_chains, dim), dict of arrays, list of positions, or callable
+        Where chains begin; a list gives each chain its own, a callable ``initial(rng)`` draws it.
+    n_draws, n_warmup : int, default=1000
+        Draws kept of each chain, and steps before them, during which the kernel learns its settings.
+    n_chains : int, default=4
+    thin : int, default=1
+        Steps from one draw to the next.
+    record : callable, optional
+        ``record(position) -> dict of arrays``: what to keep of a position; all of it by default.
+    random_state : int, Generator or None
+        Chains get independent streams, so that results do not depend on `n_jobs`.
+    n_jobs : int, optional
+        Chains run at a time; None and 1 run them here, -1 uses all processors.
+    backend : {"processes", "threads"}, default="processes"
+        Where chains run if `n_jobs` is not 1. Threads are enough for compiled kernels that let others run.
+    verbose : int, default=0
+        1 shows progress.
+    callback : callable, optional
+        ``callback(trace)`` sees the draws so far between rounds; True ends the run.
+    checkpoint : path, optional
+        File in which the draws so far are saved every 30 s and at the end.
+    warn : bool, default=True
+        Give a ConvergenceWarning for each problem that :meth:`Trace.diagnose` finds.
+
+    Returns
+    -------
+    Trace
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.inference import mcmc
+    >>> trace = mcmc.sample(mcmc.NUTS(lambda x: (-0.5 * x @ x, -x)), np.zeros(2), n_draws=300, random_state=0)
+    >>> trace["x"].shape
+    (4, 300, 2)
+    """
+    for name, value, least in (
+        ("n_draws", n_draws, 1), ("n_warmup", n_warmup, 0), ("n_chains", n_chains, 1), ("thin", thin, 1),
+    ):  # fmt: skip
+        if not isinstance(value, int | np.integer) or value < least:
+            raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    streams = as_generator(random_state).spawn(n_chains)
+    chains = [
+        start_chain(kernel, position, rng, n_warmup)
+        for position, rng in zip(initial_positions(initial, n_chains, streams), streams)
+    ]
+    return _run(
+        chains, n_draws, n_warmup, thin, record, n_jobs=n_jobs, backend=backend, verbose=verbose, callback=callback,
+        checkpoint=checkpoint, warn=warn,
+    )  # fmt: skip
+
+
+def resume(
+    trace: Trace,
+    n_draws: int = 1000,
+    *,
+    kernel: Kernel | None = None,
+    record: Record | None = None,
+    n_jobs: int | None = None,
+    backend: Literal["processes", "threads"] = "processes",
+    verbose: int = 0,
+    callback: Callable[[Trace], bool | None] | None = None,
+    checkpoint: str | Path | None = None,
+    warn: bool = True,
+) -> Trace:
+    """Go on where a trace stopped: the old draws and `n_draws` more, as if it had never stopped.
+
+    Parameters
+    ----------
+    trace : Trace
+    n_draws : int, default=1000
+        Further draws of each chain.
+    kernel : Kernel, optional
+        Needed for a trace that was read from a file, which keeps what the kernel had learned but no code. It must
+        have the same target.
+    record, n_jobs, backend, verbose, callback, checkpoint, warn
+        As in :func:`sample`.
+
+    Returns
+    -------
+    Trace
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.inference import mcmc
+    >>> kernel = mcmc.NUTS(lambda x: (-0.5 * x @ x, -x))
+    >>> first = mcmc.sample(kernel, np.zeros(1), n_draws=100, random_state=0, warn=False)
+    >>> both = mcmc.resume(first, 100, warn=False)
+    >>> whole = mcmc.sample(kernel, np.zeros(1), n_draws=200, random_state=0, warn=False)
+    >>> bool((both["x"] == whole["x"]).all())
+    True
+    """
+    if not trace.ends:
+        raise ValueError("the trace does not know where its chains stopped: it was put together by hand")
+    chains = []
+    for end in trace.ends:
+        moved = end.kernel if end.kernel is not None else kernel
+        if moved is None:
+            raise ValueError("kernel must be given for a trace that was read from a file")
+        rng = restored_generator(end.random_state)
+        if end.kernel is None and end.settings:
+            moved = replace(moved, **end.settings)  # type: ignore[type-var]
+        state = end.state if end.state is not None else moved.init(rng, end.position)
+        chains.append(Chain(moved, None, state, rng, 0))
+    return _run(
+        chains, n_draws, 0, trace.thin, record, n_jobs=n_jobs, backend=backend, verbose=verbose, callback=callback,
+        checkpoint=checkpoint, warn=warn, before=trace,
+    )  # fmt: skip
+
+
+def initial_positions(initial: Any, n_chains: int, streams: Sequence[np.random.Generator]) -> list[Any]:
+    """One position for each chain."""
+    if callable(initial):
+        return [initial(rng) for rng in streams]
+    if isinstance(initial, Mapping):
+        return [initial] * n_chains
+    if isinstance(initial, list) and initial and (isinstance(initial[0], Mapping) or np.ndim(initial[0]) > 0):
+        if len(initial) != n_chains:
+            raise ValueError(f"initial must have a position for each of {n_chains} chains, got {len(initial)}")
+        return list(initial)
+    values = np.asarray(initial, dtype=np.float64 if np.asarray(initial).dtype.kind in "iufb" else None)
+    if values.dtype.kind not in "iufbc":
+        raise ValueError(f"initial must be numbers, a dict of arrays or a function, got {type(initial).__name__}")
+    if values.ndim == 2:
+        if len(values) != n_chains:
+            raise ValueError(f"initial must have a row for each of {n_chains} chains, got shape {values.shape}")
+        return list(values)
+    return [np.atleast_1d(values)] * n_chains
+
+
+def _run(
+    chains: list[Chain], n_draws: int, n_warmup: int, thin: int, record: Record | None, *, n_jobs: int | None,
+    backend: Literal["processes", "threads"], verbose: int, callback: Callable[[Trace], bool | None] | None,
+    checkpoint: str | Path | None, warn: bool, before: Trace | None = None,
+) -> Trace:  # fmt: skip
+    from pluri.progress import open_progress
+
+    started = saved = perf_counter()
+    n_steps = n_warmup + n_draws * thin
+    kept: list[Any] = [[] for _ in chains]
+    done, interrupted, round_steps = 0, False, 1
+    mode: Backend = open_workers(n_jobs, backend, len(chains))
+    goal = ROUND_SECONDS[mode.kind]
+
+    def so_far() -> Trace:
+        return _assemble(chains, kept, n_warmup, thin, interrupted, perf_counter() - started, before)
+
+    with mode, open_progress(verbose) as report:
+        while done < n_steps and not interrupted:
+            began = perf_counter()
+            count = min(round_steps, n_steps - done)
+            moves = [
+                (advance, chain, count, n_warmup, thin, record) for chain in chains
+            ]  # fmt: skip
+            segments, interrupted = mode.map(moves)
+            # After Ctrl-C chains may be of different lengths by a part of a round: let the shorter ones catch up.
+            if interrupted:
+                longest = max(segment.chain.done for segment in segments)
+                segments = [
+                    segment.followed_by(advance(segment.chain, longest - segment.chain.done, n_warmup, thin, record))
+                    for segment in segments
+                ]
+            for index, segment in enumerate(segments):
+                chains[index] = segment.chain
+                if segment.draws:
+                    kept[index].append((segment.draws, segment.stats))
+            done = chains[0].done
+            seconds = perf_counter() - began
+            round_steps = max(1, min(4 * count, int(count * goal / max(seconds, 1e-6))))
+            for index, chain in enumerate(chains):
+                report(chain.iteration_state(index, len(chains), n_steps, seconds))
+            if callback is not None and kept[0] and callback(so_far()):
+                break
+            if checkpoint is not None and kept[0] and perf_counter() - saved > CHECKPOINT_SECONDS:
+                so_far().save(checkpoint)
+                saved = perf_counter()
+    if not any(kept) and before is None:
+        raise KeyboardInterrupt
+    trace = so_far()
+    if checkpoint is not None:
+        trace.save(checkpoint)
+    if interrupted:
+        import warnings
+
+        warnings.warn(f"interrupted after {trace.n_draws} draws of each chain; they are kept", stacklevel=3)
+    elif warn:
+        warn_of_problems(trace)
+    return trace
+
+
+def _assemble(
+    chains: list[Chain], kept: list[Any], n_warmup: int, thin: int, interrupted: bool, seconds: float,
+    before: Trace | None,
+) -> Trace:  # fmt: skip
+    def joined(which: int, old: Mapping[str, Any]) -> dict[str, Any]:
+        names = kept[0][0][which] if kept[0] else old
+        parts: dict[str, Any] = {}
+        for name in names:
+            rows = [np.concatenate([segment[which][name] for segment in chain]) for chain in kept if chain]
+            new = [np.stack(rows)] if rows else []
+            parts[name] = np.concatenate(([old[name]] if name in old else []) + new, axis=1)
+        return parts
+
+    ends = tuple(
+        ChainEnd(
+            chain.state.position,
+            random_state_of(chain.rng),
+            {name: getattr(chain.kernel, name) for name in getattr(chain.kernel, "tuned", ())},
+            chain.kernel,
+            chain.state,
+        )
+        for chain in chains
+    )
+    if before is not None:
+        n_warmup, seconds = before.n_warmup, seconds + before.seconds
+    draws, stats = joined(0, before.draws if before else {}), joined(1, before.stats if before else {})
+    return Trace(draws, stats, ends, n_warmup, thin, interrupted, seconds)

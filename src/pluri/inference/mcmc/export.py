@@ -1,0 +1,104 @@
+"""A trace in a file, and a trace for ArviZ."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pluri.inference.mcmc.trace import ChainEnd, Trace
+
+FORMAT = "pluri-trace"
+VERSION = 1
+
+
+def save_trace(trace: Trace, path: str | Path) -> None:
+    """Write a trace as NPZ: arrays, and one JSON text for the rest. The file appears whole or not at all."""
+    arrays: dict[str, Any] = {f"draws/{name}": values for name, values in trace.draws.items()}
+    arrays |= {f"stats/{name}": values for name, values in trace.stats.items()}
+    ends = []
+    for index, end in enumerate(trace.ends):
+        named = end.position if isinstance(end.position, Mapping) else {"": end.position}
+        arrays |= {f"position/{index}/{name}": np.asarray(value) for name, value in named.items()}
+        arrays |= {f"settings/{index}/{name}": np.asarray(value) for name, value in end.settings.items()}
+        ends.append({"random_state": end.random_state})
+    for name, values in arrays.items():
+        if np.asarray(values).dtype.hasobject:
+            raise TypeError(f"{name} holds Python objects, which a trace file cannot keep")
+    about = {
+        "format": FORMAT,
+        "version": VERSION,
+        "n_warmup": trace.n_warmup,
+        "thin": trace.thin,
+        "interrupted": trace.interrupted,
+        "seconds": trace.seconds,
+        "ends": ends,
+    }
+    arrays["about.json"] = np.array(json.dumps(about))
+    target = Path(path)
+    partial = target.with_name(f"{target.name}.part")
+    try:
+        with partial.open("wb") as file:
+            np.savez_compressed(file, **arrays)
+        os.replace(partial, target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def load_trace(path: str | Path) -> Trace:
+    """Read a trace file; nothing in it is ever run."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        about = json.loads(str(arrays.pop("about.json")))
+        if about["format"] != FORMAT:
+            raise ValueError
+    except (ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile, EOFError) as error:
+        raise ValueError(f"{path} is not a trace that pluri saved") from error
+    if about["version"] > VERSION:
+        raise ValueError(f"{path} was saved by a newer pluri (trace version {about['version']}, known {VERSION})")
+
+    def under(prefix: str) -> dict[str, Any]:
+        return {name[len(prefix) :]: value for name, value in arrays.items() if name.startswith(prefix)}
+
+    ends = []
+    for index, end in enumerate(about["ends"]):
+        named = under(f"position/{index}/")
+        settings = {
+            name: value.item() if value.ndim == 0 else value for name, value in under(f"settings/{index}/").items()
+        }
+        ends.append(ChainEnd(named.get("", named), end["random_state"], settings))
+    return Trace(
+        under("draws/"),
+        under("stats/"),
+        tuple(ends),
+        about["n_warmup"],
+        about["thin"],
+        about["interrupted"],
+        float(about["seconds"]),
+    )
+
+
+def to_arviz(trace: Trace) -> Any:
+    """``InferenceData`` (ArviZ up to 0.23) or ``DataTree`` (ArviZ from 1.0 on)."""
+    groups: dict[str, Any] = {"posterior": dict(trace.draws), "sample_stats": _arviz_stats(trace)}
+    try:
+        import arviz
+    except ImportError as error:
+        raise ImportError("to_arviz needs ArviZ: pip install 'pluri[arviz]'") from error
+    # From 1.0 on the groups are one argument, and there is no InferenceData.
+    return arviz.from_dict(**groups) if hasattr(arviz, "InferenceData") else arviz.from_dict(groups)
+
+
+def _arviz_stats(trace: Trace) -> dict[str, Any]:
+    """Statistics under the names that ArviZ's plots look for."""
+    names = {"divergent": "diverging", "acceptance": "acceptance_rate", "log_density": "lp", "n_evaluations": "n_steps"}
+    stats = {names.get(name, name): np.asarray(values) for name, values in trace.stats.items()}
+    if "diverging" in stats:
+        stats["diverging"] = stats["diverging"] > 0
+    return stats

@@ -1,0 +1,270 @@
+"""Hamiltonian Monte Carlo: a target seen as a landscape, and the leapfrog steps that roll over it.
+
+``H(q, p) = -log f(q) + p' M^-1 p / 2``. A leapfrog step (half a kick, a drift, half a kick) is reversible and keeps
+volume, so that a trajectory needs correcting only for the small change of H along it. `inverse_mass` is ``M^-1``: the
+variances of the target (a vector) or its covariance (a matrix).
+
+References
+----------
+.. [1] Neal, R. M. (2011). MCMC using Hamiltonian dynamics. Handbook of Markov chain Monte Carlo.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pluri.inference.mcmc.adaptation import DualAveraging, RunningVariance, window_ends
+from pluri.inference.mcmc.kernel import Info
+
+Array = NDArray[np.float64]
+#: A position (dim,) to its log density and the gradient (dim,).
+ValueAndGrad = Callable[[Array], tuple[float, Array]]
+Metric = Literal["diag", "dense", "unit"]
+#: A trajectory whose energy rises by more than this has left the true one.
+DIVERGENCE = 1000.0
+
+
+class GradientState(NamedTuple):
+    """Where a chain is, with the log density and its gradient there."""
+
+    position: Array
+    log_density: float
+    gradient: Array
+
+
+class Landscape(NamedTuple):
+    """A target and its metric, in the form that the inner loop wants.
+
+    ``velocity(p) = M^-1 p``; ``draw(rng) -> p ~ N(0, M)``.
+    """
+
+    value_and_grad: ValueAndGrad
+    inverse_mass: Array
+    draw: Callable[[np.random.Generator], Array]
+
+    @property
+    def dense(self) -> bool:
+        """Whether the metric is a full matrix."""
+        return self.inverse_mass.ndim == 2
+
+    def velocity(self, momentum: Array) -> Array:
+        """``M^-1 p``."""
+        return self.inverse_mass.dot(momentum) if self.inverse_mass.ndim == 2 else self.inverse_mass * momentum
+
+
+def landscape(value_and_grad: ValueAndGrad, inverse_mass: Array) -> Landscape:
+    """Prepare a metric: the factor by which standard normals become momenta."""
+    if inverse_mass.ndim == 1:
+        scale = 1.0 / np.sqrt(inverse_mass)
+        dim = len(scale)
+        return Landscape(value_and_grad, inverse_mass, lambda rng: scale * rng.standard_normal(dim))
+    # M = L^-T L^-1 for M^-1 = L L': p = L^-T z has covariance M.
+    root = np.linalg.inv(np.linalg.cholesky(inverse_mass)).T
+    return Landscape(value_and_grad, inverse_mass, lambda rng: root.dot(rng.standard_normal(len(root))))
+
+
+def leapfrog(
+    terrain: Landscape, position: Array, momentum: Array, gradient: Array, step_size: float
+) -> tuple[Array, Array, float, Array]:
+    """One step: the new position, momentum, log density and gradient."""
+    half = momentum + (0.5 * step_size) * gradient
+    position = position + step_size * terrain.velocity(half)
+    log_density, gradient = terrain.value_and_grad(position)
+    return position, half + (0.5 * step_size) * gradient, log_density, gradient
+
+
+def initial_state(value_and_grad: ValueAndGrad, position: Any, *, check_gradient: bool = True) -> GradientState:
+    """State at a position, after asking of the target all that can be asked once.
+
+    The value must be one finite number, the gradient as long as the position and finite; by default it is also
+    compared with finite differences along one random direction, and a target that is flat all around is refused.
+    """
+    position = np.array(position, dtype=np.float64)
+    if position.ndim != 1 or position.size == 0:
+        raise ValueError(f"the position must be a vector with at least one entry, got shape {position.shape}")
+    if not np.isfinite(position).all():
+        raise ValueError("the initial position must be finite")
+    result = value_and_grad(position)
+    if not (isinstance(result, tuple) and len(result) == 2):
+        raise ValueError(f"value_and_grad must return (log density, gradient), got {type(result).__name__}")
+    value, gradient = np.asarray(result[0], dtype=np.float64), np.asarray(result[1], dtype=np.float64)
+    if value.size != 1:
+        raise ValueError(f"the log density must be one number, got shape {value.shape}")
+    if gradient.shape != position.shape:
+        raise ValueError(f"the gradient must have the shape of the position {position.shape}, got {gradient.shape}")
+    if not np.isfinite(value).all():
+        raise ValueError(f"the log density must be finite at the initial position, got {float(value.item())}")
+    if not np.isfinite(gradient).all():
+        raise ValueError("the gradient must be finite at the initial position")
+    if check_gradient:
+        _check_gradient(value_and_grad, position, float(value.item()), gradient)
+    return GradientState(position, float(value.item()), gradient)
+
+
+def _check_gradient(value_and_grad: ValueAndGrad, position: Array, value: float, gradient: Array) -> None:
+    rng = np.random.default_rng(0)
+    direction = rng.standard_normal(len(position))
+    direction /= np.linalg.norm(direction)
+    width = 1e-5 * max(1.0, float(np.abs(position).max()))
+    above, below = (float(value_and_grad(position + sign * width * direction)[0]) for sign in (1.0, -1.0))
+    if not (math.isfinite(above) and math.isfinite(below)):
+        return
+    expected, slope = float(gradient @ direction), (above - below) / (2.0 * width)
+    # Rounding of the two values, and curvature over the width.
+    noise = 1e-12 * abs(value) / width + 1e-3 * (abs(expected) + abs(slope)) + 1e-5
+    bend = abs(above + below - 2.0 * value) / width
+    if abs(expected - slope) > noise + bend:
+        raise ValueError(
+            f"the gradient disagrees with finite differences of the log density: along a random direction it gives "
+            f"{expected:.6g}, differences give {slope:.6g}"
+        )
+    if not gradient.any():
+        probes = [position + scale * rng.standard_normal(len(position)) for scale in (0.1, 1.0, 10.0, 100.0)]
+        flat = all(float(v) == value and not np.any(g) for v, g in map(value_and_grad, probes))
+        if flat:
+            raise ValueError("the log density is constant: a flat target on the whole space cannot be normalised")
+
+
+def first_step_size(
+    rng: np.random.Generator, terrain: Landscape, state: GradientState, step_size: float, target: float = 0.8
+) -> float:
+    """Double or halve a step size until the acceptance of one leapfrog step crosses `target`."""
+    direction = 0
+    for _ in range(100):
+        momentum = terrain.draw(rng)
+        before = 0.5 * float(momentum.dot(terrain.velocity(momentum))) - state.log_density
+        _, after_momentum, log_density, _ = leapfrog(terrain, state.position, momentum, state.gradient, step_size)
+        after = 0.5 * float(after_momentum.dot(terrain.velocity(after_momentum))) - float(log_density)
+        accepted = before - after > math.log(target)  # False for NaN
+        turn = 1 if accepted else -1
+        if direction and turn != direction:
+            break
+        direction = turn
+        step_size *= 2.0**turn
+        if step_size > 1e100:
+            raise ValueError("every step is accepted however long: the log density does not depend on the position")
+        if step_size < 1e-100:
+            raise ValueError("no step is short enough to be accepted: is the log density continuous at the start?")
+    return step_size
+
+
+@dataclass(frozen=True)
+class HamiltonianKernel:
+    """What HMC and NUTS share: a target, a metric and a step size.
+
+    Parameters
+    ----------
+    value_and_grad : callable
+        Position (dim,) to the log density and its gradient (dim,).
+    step_size : float or None, default=None
+        Length of a leapfrog step; None lets the warm-up find it.
+    inverse_mass : array-like of shape (dim,) or (dim, dim), optional
+        Variances (or covariance) of the target as far as they are known; ones at first.
+    metric : {"diag", "dense", "unit"}, default="diag"
+        What the warm-up learns of the inverse mass; "unit" learns nothing.
+    target_accept : float, default=0.8
+        Mean acceptance that the warm-up aims at.
+    check_gradient : bool, default=True
+        Compare the gradient with finite differences at the start.
+    """
+
+    value_and_grad: ValueAndGrad
+    step_size: float | None = None
+    inverse_mass: Any = None
+    metric: Metric = "diag"
+    target_accept: float = 0.8
+    check_gradient: bool = True
+
+    #: Settings that the warm-up learns: what a saved trace keeps of a kernel.
+    tuned = ("step_size", "inverse_mass")
+
+    def __post_init__(self) -> None:
+        if self.metric not in ("diag", "dense", "unit"):
+            raise ValueError(f"metric must be 'diag', 'dense' or 'unit', got {self.metric!r}")
+        if not 0 < self.target_accept < 1:
+            raise ValueError(f"target_accept must lie between 0 and 1, got {self.target_accept!r}")
+        if self.step_size is not None and not (self.step_size > 0 and math.isfinite(self.step_size)):
+            raise ValueError(f"step_size must be positive, got {self.step_size!r}")
+        if self.inverse_mass is not None:
+            inverse_mass = np.asarray(self.inverse_mass, dtype=np.float64)
+            diagonal = np.diagonal(inverse_mass) if inverse_mass.ndim == 2 else inverse_mass
+            if inverse_mass.ndim not in (1, 2) or not (np.isfinite(inverse_mass).all() and (diagonal > 0).all()):
+                raise ValueError("inverse_mass must be a vector of variances or a covariance matrix, positive")
+            object.__setattr__(self, "inverse_mass", inverse_mass)
+            object.__setattr__(self, "_terrain", landscape(self.value_and_grad, inverse_mass))
+
+    def init(self, rng: np.random.Generator, position: Any) -> GradientState:
+        """State at a position."""
+        state = initial_state(self.value_and_grad, position, check_gradient=self.check_gradient)
+        if self.inverse_mass is not None and len(self.inverse_mass) != len(state.position):
+            raise ValueError(
+                f"inverse_mass must be for {len(state.position)} coordinates, got shape {self.inverse_mass.shape}"
+            )
+        return state
+
+    def terrain(self, dim: int) -> Landscape:
+        """The target with its metric; ones where none is known."""
+        if self.inverse_mass is None:
+            return landscape(self.value_and_grad, np.ones(dim))
+        prepared: Landscape = self._terrain  # type: ignore[attr-defined]
+        return prepared
+
+    def adaptation(self, n_warmup: int) -> HamiltonianAdaptation:
+        """Step size by dual averaging; the inverse mass from the draws, in windows."""
+        return HamiltonianAdaptation(n_warmup, self.metric, self.target_accept)
+
+
+H = TypeVar("H", bound=HamiltonianKernel)
+
+
+class HamiltonianAdaptation:
+    """Warm-up of HMC and NUTS."""
+
+    def __init__(self, n_warmup: int, metric: Metric, target_accept: float):
+        self._ends = window_ends(n_warmup) if metric != "unit" else ()
+        self._metric = metric
+        self._averaging = DualAveraging(target=target_accept)
+        self._done = 0
+
+    def start(self, rng: np.random.Generator, kernel: H, state: GradientState) -> H:
+        """Find a step size to begin with."""
+        if kernel.inverse_mass is None:
+            kernel = replace(kernel, inverse_mass=np.ones(len(state.position)))
+        terrain = kernel.terrain(len(state.position))
+        step_size = first_step_size(rng, terrain, state, kernel.step_size or 1.0)
+        self._averaging.restart(step_size)
+        self._seen = RunningVariance(len(state.position), dense=self._metric == "dense")
+        return replace(kernel, step_size=step_size)
+
+    def update(self, rng: np.random.Generator, kernel: H, state: GradientState, info: Info) -> H:
+        """Adapt the step size; at the end of a window, the inverse mass as well."""
+        self._done += 1
+        step_size = self._averaging.update(info["acceptance"])
+        if not self._ends or self._done <= self._ends[0] or self._done > self._ends[-1]:
+            return _with_step(kernel, step_size)
+        self._seen.add(state.position)
+        if self._done not in self._ends:
+            return _with_step(kernel, step_size)
+        kernel = replace(kernel, inverse_mass=self._seen.regularised(), step_size=step_size)
+        self._seen = RunningVariance(len(state.position), dense=self._metric == "dense")
+        step_size = first_step_size(rng, kernel.terrain(len(state.position)), state, step_size)
+        self._averaging.restart(step_size)
+        return _with_step(kernel, step_size)
+
+    def finish(self, kernel: H) -> H:
+        """Keep the averaged step size."""
+        return _with_step(kernel, self._averaging.averaged)
+
+
+def _with_step(kernel: H, step_size: float) -> H:
+    """The kernel with another step size and the same prepared metric: cheap, as it happens at every step."""
+    other: H = object.__new__(type(kernel))
+    other.__dict__.update(kernel.__dict__)
+    object.__setattr__(other, "step_size", step_size)
+    return other

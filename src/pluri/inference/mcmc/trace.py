@@ -1,0 +1,161 @@
+"""What sampling leaves behind: draws by name, what each step told, and where each chain stopped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pluri.inference.mcmc.summary import Summary, summarize
+
+Draws = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class ChainEnd:
+    """Where a chain stopped: all that it needs to go on.
+
+    Attributes
+    ----------
+    position : array or dict of arrays
+    random_state : state of the chain's own random stream (a dict of numbers, as NumPy's bit generators give it)
+    settings : what the warm-up learned of the kernel, by name
+    kernel, state : the kernel and state themselves; None for a trace that was read from a file
+    """
+
+    position: Any
+    random_state: dict[str, Any]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    kernel: Any = None
+    state: Any = None
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Draws of several chains.
+
+    Attributes
+    ----------
+    draws : dict of arrays of shape (n_chains, n_draws, ...)
+        By name; a kernel that moves a plain vector calls it ``"x"``.
+    stats : dict of arrays of shape (n_chains, n_draws)
+        What each step told: ``log_density``, ``acceptance``, ``divergent``, ...; means over the steps between two
+        draws if the chain is thinned.
+    ends : tuple of ChainEnd
+        Where the chains stopped; :func:`pluri.inference.mcmc.resume` goes on from there.
+    n_warmup, thin : int
+    interrupted : bool
+        Whether Ctrl-C ended the run early: the draws made until then are here.
+    seconds : float
+        Wall time of the run.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.inference import mcmc
+    >>> kernel = mcmc.NUTS(lambda x: (-0.5 * x @ x, -x))
+    >>> trace = mcmc.sample(kernel, np.zeros(2), n_draws=300, n_warmup=200, random_state=1)
+    >>> trace
+    <Trace of 4 chains x 300 draws: x (2,)>
+    >>> trace.flat("x").shape
+    (1200, 2)
+    >>> bool(trace.summary()["r_hat"].max() < 1.02)
+    True
+    """
+
+    draws: Draws
+    stats: Draws = field(default_factory=dict)
+    ends: tuple[ChainEnd, ...] = ()
+    n_warmup: int = 0
+    thin: int = 1
+    interrupted: bool = False
+    seconds: float = float("nan")
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self.draws:
+            raise KeyError(f"there is no variable {name!r}; there are {', '.join(map(repr, self.draws))}")
+        return self.draws[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.draws)
+
+    def __len__(self) -> int:
+        return len(self.draws)
+
+    @property
+    def n_chains(self) -> int:
+        """Number of chains."""
+        return next((len(values) for values in self.draws.values()), 0)
+
+    @property
+    def n_draws(self) -> int:
+        """Draws of each chain."""
+        return next((values.shape[1] for values in self.draws.values()), 0)
+
+    def flat(self, name: str) -> NDArray[Any]:
+        """Draws of one variable, chains one after another: (n_chains * n_draws, ...)."""
+        values = self[name]
+        return values.reshape(-1, *values.shape[2:])
+
+    def summary(self, mass: float = 0.94) -> Summary:
+        """Mean, standard deviation, interval, Monte Carlo error, R-hat and effective sizes of every number.
+
+        Parameters
+        ----------
+        mass : float, default=0.94
+            Share of the draws inside the highest-density interval.
+        """
+        return summarize(self.draws, mass)
+
+    def diagnose(self) -> list[str]:
+        """What a careful reader should know before using the draws, a sentence each; empty if all is well."""
+        from pluri.inference.mcmc.health import find_problems
+
+        return find_problems(self)
+
+    def to_arviz(self) -> Any:
+        """Draws and statistics for ArviZ: ``InferenceData`` up to version 0.23, a ``DataTree`` from 1.0 on."""
+        from pluri.inference.mcmc.export import to_arviz
+
+        return to_arviz(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write to a file (NPZ, no pickle) that :meth:`load` and ``pluri diagnose`` read."""
+        from pluri.inference.mcmc.export import save_trace
+
+        save_trace(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Trace:
+        """Read a file that :meth:`save` wrote; no code of it is run."""
+        from pluri.inference.mcmc.export import load_trace
+
+        return load_trace(path)
+
+    def __repr__(self) -> str:
+        shapes = ", ".join(f"{name} {values.shape[2:]}" for name, values in self.draws.items())
+        note = " (interrupted)" if self.interrupted else ""
+        return f"<Trace of {self.n_chains} chains x {self.n_draws} draws: {shapes}>{note}"
+
+
+def random_state_of(rng: np.random.Generator) -> dict[str, Any]:
+    """State of a random stream as plain numbers."""
+    plain: dict[str, Any] = json.loads(json.dumps(rng.bit_generator.state, default=_plain))
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)
+
+
+def restored_generator(state: dict[str, Any]) -> np.random.Generator:
+    """Generator that goes on where `state` was taken."""
+    kind = getattr(np.random, str(state["bit_generator"]))
+    bits = kind()
+    bits.state = {**bits.state, **state}
+    return np.random.Generator(bits)
