@@ -13,13 +13,17 @@ from pluri.inference.mcmc.kernel import Adaptation, Info
 
 @dataclass(frozen=True)
 class Chain:
-    """A chain between two steps. `adaptation` is None once the warm-up is over."""
+    """A chain between two steps.
+
+    `adaptation` is None once the warm-up is over; `since_draw` is what the steps since the last draw told.
+    """
 
     kernel: Any
     adaptation: Adaptation | None
     state: Any
     rng: np.random.Generator
     done: int
+    since_draw: tuple[Info, ...] = ()
 
     def iteration_state(self, index: int, n_chains: int, n_steps: int, seconds: float) -> Any:
         """What progress displays want to know."""
@@ -40,6 +44,16 @@ class Segment:
     draws: Mapping[str, Any]
     stats: Mapping[str, Any]
     interrupted: bool = False
+
+    @property
+    def n_draws(self) -> int:
+        """Draws made."""
+        return next((len(values) for values in self.draws.values()), 0)
+
+    def first(self, n_draws: int) -> Segment:
+        """The same, with the first draws only."""
+        draws = {name: values[:n_draws] for name, values in self.draws.items() if n_draws}
+        return Segment(self.chain, draws, {name: values[:n_draws] for name, values in self.stats.items() if n_draws})
 
     def followed_by(self, other: Segment) -> Segment:
         """Both segments as one."""
@@ -69,7 +83,7 @@ def advance(
     positions: list[Any] = []
     infos: list[Info] = []
     values: list[float] = []
-    between: list[Info] = []
+    between = list(chain.since_draw)
     interrupted = False
     # A proposal far out may overflow on its way to being refused.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -90,7 +104,7 @@ def advance(
                         between = []
         except KeyboardInterrupt:
             interrupted = True
-    moved = Chain(kernel, adaptation, state, rng, done)
+    moved = Chain(kernel, adaptation, state, rng, done, tuple(between))
     return Segment(moved, _stack(positions), _stack_infos(infos, values), interrupted)
 
 

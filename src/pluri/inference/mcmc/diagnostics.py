@@ -79,10 +79,11 @@ def ess_tail(draws: ArrayLike) -> float:
     >>> ess_tail(np.random.default_rng(0).normal(size=(4, 1000))) > 2000
     True
     """
-    halves = _split(draws)
-    if halves is None:
+    values = np.asarray(draws, dtype=np.float64)
+    if _split(values) is None:
         return float("nan")
-    return min(_ess((halves <= np.quantile(halves, level)).astype(np.float64)) for level in (0.05, 0.95))
+    below = [_split(values <= np.quantile(values, level)) for level in (0.05, 0.95)]
+    return min((_ess(halves) for halves in below if halves is not None), default=float("nan"))
 
 
 def ess_mean(draws: ArrayLike) -> float:
@@ -225,7 +226,7 @@ def _plain_r_hat(values: Array) -> float:
     n_draws = values.shape[1]
     within = values.var(axis=1, ddof=1).mean()
     between = n_draws * values.mean(axis=1).var(ddof=1)
-    if not within > 0:
+    if not np.ptp(values, axis=1).any():  # rounding would make the variances a little more than zero
         return float("inf") if between > 0 else float("nan")
     return float(np.sqrt((between / within + n_draws - 1) / n_draws))
 
@@ -250,9 +251,10 @@ def _ess(values: Array) -> float:
         variance += values.mean(axis=1).var(ddof=1)
     if not variance > 0:
         return float("nan")
-    correlation = 1.0 - (within - covariance.mean(axis=0) * n_draws / (n_draws - 1.0)) / variance
+    correlation = 1.0 - (within - covariance.mean(axis=0)) / variance
     correlation[0] = 1.0
-    pairs = correlation[: n_draws // 2 * 2].reshape(-1, 2).sum(axis=1)
+    # The last lags rest on a handful of products.
+    pairs = correlation[: (n_draws - 3) // 2 * 2].reshape(-1, 2).sum(axis=1)
     negative = np.flatnonzero(pairs < 0)
     n_pairs = int(negative[0]) if len(negative) else len(pairs)
     kept = np.minimum.accumulate(pairs[: max(n_pairs, 1)])

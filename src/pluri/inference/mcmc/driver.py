@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal
@@ -19,7 +20,7 @@ from pluri.inference.mcmc.chain import Chain, advance, start_chain
 from pluri.inference.mcmc.health import warn_of_problems
 from pluri.inference.mcmc.kernel import Kernel
 from pluri.inference.mcmc.trace import ChainEnd, Trace, random_state_of, restored_generator
-from pluri.inference.mcmc.workers import Backend, open_workers
+from pluri.inference.mcmc.workers import open_workers
 from pluri.validation import RandomState, as_generator
 
 #: How long a round should take: short enough for progress and Ctrl-C, long enough that sending chains does not matter.
@@ -194,27 +195,27 @@ def _run(
     n_steps = n_warmup + n_draws * thin
     kept: list[Any] = [[] for _ in chains]
     done, interrupted, round_steps = 0, False, 1
-    mode: Backend = open_workers(n_jobs, backend, len(chains))
-    goal = ROUND_SECONDS[mode.kind]
+    workers = open_workers(n_jobs, backend, len(chains))
+    goal = ROUND_SECONDS[workers.kind]
+    move = partial(advance, n_warmup=n_warmup, thin=thin, record=record)
 
     def so_far() -> Trace:
         return _assemble(chains, kept, n_warmup, thin, interrupted, perf_counter() - started, before)
 
-    with mode, open_progress(verbose) as report:
+    with workers, open_progress(verbose) as report:
         while done < n_steps and not interrupted:
             began = perf_counter()
             count = min(round_steps, n_steps - done)
-            moves = [
-                (advance, chain, count, n_warmup, thin, record) for chain in chains
-            ]  # fmt: skip
-            segments, interrupted = mode.map(moves)
+            segments, interrupted = workers.map(move, chains, count)
             # After Ctrl-C chains may be of different lengths by a part of a round: let the shorter ones catch up.
             if interrupted:
                 longest = max(segment.chain.done for segment in segments)
                 segments = [
-                    segment.followed_by(advance(segment.chain, longest - segment.chain.done, n_warmup, thin, record))
-                    for segment in segments
+                    segment.followed_by(move(segment.chain, longest - segment.chain.done)) for segment in segments
                 ]
+                # Stopped again: what one chain is ahead by cannot be kept.
+                shortest = min(segment.n_draws for segment in segments)
+                segments = [segment.first(shortest) for segment in segments]
             for index, segment in enumerate(segments):
                 chains[index] = segment.chain
                 if segment.draws:

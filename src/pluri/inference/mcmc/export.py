@@ -53,7 +53,7 @@ def save_trace(trace: Trace, path: str | Path) -> None:
 def load_trace(path: str | Path) -> Trace:
     """Read a trace file; nothing in it is ever run."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         about = json.loads(str(arrays.pop("about.json")))
         if about["format"] != FORMAT:

@@ -39,44 +39,45 @@ class GradientState(NamedTuple):
 
 
 class Landscape(NamedTuple):
-    """A target and its metric, in the form that the inner loop wants.
+    """A target in coordinates in which its metric is the identity: the inner loop then needs no mass matrix.
 
-    ``velocity(p) = M^-1 p``; ``draw(rng) -> p ~ N(0, M)``.
+    With ``M^-1 = S S'`` the momentum is ``S' p``, a standard normal; positions and gradients stay those of the target.
+
+    Attributes
+    ----------
+    value_and_grad : the target
+    scale : (dim,) square roots of the inverse mass, or (dim, dim) its lower Cholesky factor
     """
 
     value_and_grad: ValueAndGrad
-    inverse_mass: Array
-    draw: Callable[[np.random.Generator], Array]
-
-    @property
-    def dense(self) -> bool:
-        """Whether the metric is a full matrix."""
-        return self.inverse_mass.ndim == 2
-
-    def velocity(self, momentum: Array) -> Array:
-        """``M^-1 p``."""
-        return self.inverse_mass.dot(momentum) if self.inverse_mass.ndim == 2 else self.inverse_mass * momentum
+    scale: Array
 
 
 def landscape(value_and_grad: ValueAndGrad, inverse_mass: Array) -> Landscape:
-    """Prepare a metric: the factor by which standard normals become momenta."""
-    if inverse_mass.ndim == 1:
-        scale = 1.0 / np.sqrt(inverse_mass)
-        dim = len(scale)
-        return Landscape(value_and_grad, inverse_mass, lambda rng: scale * rng.standard_normal(dim))
-    # M = L^-T L^-1 for M^-1 = L L': p = L^-T z has covariance M.
-    root = np.linalg.inv(np.linalg.cholesky(inverse_mass)).T
-    return Landscape(value_and_grad, inverse_mass, lambda rng: root.dot(rng.standard_normal(len(root))))
+    """Factor a metric."""
+    factor = np.sqrt(inverse_mass) if inverse_mass.ndim == 1 else np.linalg.cholesky(inverse_mass)
+    return Landscape(value_and_grad, np.asarray(factor, dtype=np.float64))
+
+
+def strides(terrain: Landscape, step_size: float) -> tuple[Array, Array]:
+    """What a whole drift and half a kick multiply by: ``e S`` and ``e S' / 2``."""
+    return step_size * terrain.scale, (0.5 * step_size) * terrain.scale.T
 
 
 def leapfrog(
     terrain: Landscape, position: Array, momentum: Array, gradient: Array, step_size: float
 ) -> tuple[Array, Array, float, Array]:
     """One step: the new position, momentum, log density and gradient."""
-    half = momentum + (0.5 * step_size) * gradient
-    position = position + step_size * terrain.velocity(half)
+    drift, kick = strides(terrain, step_size)
+    if drift.ndim == 1:
+        half = momentum + kick * gradient
+        position = position + drift * half
+        log_density, gradient = terrain.value_and_grad(position)
+        return position, half + kick * gradient, float(log_density), gradient
+    half = momentum + kick.dot(gradient)
+    position = position + drift.dot(half)
     log_density, gradient = terrain.value_and_grad(position)
-    return position, half + (0.5 * step_size) * gradient, log_density, gradient
+    return position, half + kick.dot(gradient), float(log_density), gradient
 
 
 def initial_state(value_and_grad: ValueAndGrad, position: Any, *, check_gradient: bool = True) -> GradientState:
@@ -137,10 +138,10 @@ def first_step_size(
     """Double or halve a step size until the acceptance of one leapfrog step crosses `target`."""
     direction = 0
     for _ in range(100):
-        momentum = terrain.draw(rng)
-        before = 0.5 * float(momentum.dot(terrain.velocity(momentum))) - state.log_density
-        _, after_momentum, log_density, _ = leapfrog(terrain, state.position, momentum, state.gradient, step_size)
-        after = 0.5 * float(after_momentum.dot(terrain.velocity(after_momentum))) - float(log_density)
+        momentum = rng.standard_normal(len(state.position))
+        before = 0.5 * float(momentum.dot(momentum)) - state.log_density
+        _, momentum, log_density, _ = leapfrog(terrain, state.position, momentum, state.gradient, step_size)
+        after = 0.5 * float(momentum.dot(momentum)) - log_density
         accepted = before - after > math.log(target)  # False for NaN
         turn = 1 if accepted else -1
         if direction and turn != direction:

@@ -54,20 +54,20 @@ class HMC(HamiltonianKernel):
         terrain = self.terrain(len(state.position))
         nominal = self.step_size if self.step_size is not None else 1.0
         step_size = nominal * (1.0 + self.jitter * (2.0 * rng.random() - 1.0))
-        momentum = terrain.draw(rng)
-        energy = 0.5 * float(momentum.dot(terrain.velocity(momentum))) - state.log_density
+        momentum = rng.standard_normal(len(state.position))
+        energy = 0.5 * float(momentum.dot(momentum)) - state.log_density
         position, log_density, gradient = state.position, state.log_density, state.gradient
         change, n_steps = 0.0, 0
         for n_steps in range(1, self.n_leapfrog + 1):  # noqa: B007
             position, momentum, log_density, gradient = leapfrog(terrain, position, momentum, gradient, step_size)
-            change = float(0.5 * momentum.dot(terrain.velocity(momentum)) - log_density) - energy
+            change = 0.5 * float(momentum.dot(momentum)) - log_density - energy
             if not change <= DIVERGENCE:
                 break
         divergent = not change <= DIVERGENCE
         acceptance = 0.0 if divergent else math.exp(min(0.0, -change))
         accepted = rng.random() < acceptance
         if accepted:
-            state = GradientState(position, float(log_density), gradient)
+            state = GradientState(position, log_density, gradient)
         return state, {
             "acceptance": acceptance,
             "accepted": accepted,

@@ -1,9 +1,10 @@
 """The No-U-Turn sampler: Hamiltonian trajectories that grow until they turn back.
 
-A trajectory doubles, forwards or backwards at random, until the ends move towards each other; one of its states is
-drawn with probability proportional to ``exp(-H)``, favouring the newer half. Subtrees that turned within themselves
-are thrown away, which keeps the transition reversible. The tree is built without recursion: leaves are pushed one by
-one and equal subtrees merged, like the carries of a binary counter.
+A trajectory doubles, forwards or backwards at random, until its ends move towards each other; one of its states is
+drawn with probability proportional to ``exp(-H)``, favouring the newer half. A new half that turned within itself is
+thrown away, which keeps the transition reversible. The tree is built without recursion: leaves are added one by one
+and equal subtrees merged, like the carries of a binary counter. Momenta are those of `Landscape`, in which the metric
+is the identity.
 
 References
 ----------
@@ -15,50 +16,70 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.inference.mcmc.hamiltonian import DIVERGENCE, GradientState, HamiltonianKernel, Landscape
+from pluri.inference.mcmc.hamiltonian import DIVERGENCE, GradientState, HamiltonianKernel, ValueAndGrad, strides
 from pluri.inference.mcmc.kernel import Info
 
 Array = NDArray[np.float64]
+Point = tuple[Array, float, Array]  # position, log density, gradient
 
 
-class Tree:
-    """A stretch of trajectory, from the end built first (`near`) to the one built last (`far`).
+class Tree(NamedTuple):
+    """A stretch of ``2^depth`` states, from the end built first (`near`) to the one built last (`far`).
 
     Attributes
     ----------
-    depth : int
-        It holds ``2^depth`` states.
-    log_weight : float
-        Logarithm of the sum of ``exp(H_0 - H)``.
-    proposal : GradientState
-        One of its states, drawn with probability proportional to its weight.
-    total : (dim,)
-        Sum of the momenta.
-    near, far : (dim,)
-        Momenta at the ends.
-    near_velocity, far_velocity : (dim,)
-        ``M^-1 p`` at the ends.
+    depth : logarithm of the number of states
+    log_weight : logarithm of the sum of ``exp(H_0 - H)``
+    proposal : one of its states, drawn with probability proportional to its weight
+    total : (dim,): sum of the momenta
+    near, far : (dim,): momenta at the ends
     """
 
-    __slots__ = ("depth", "far", "far_velocity", "log_weight", "near", "near_velocity", "proposal", "total")
+    depth: int
+    log_weight: float
+    proposal: Point
+    total: Array
+    near: Array
+    far: Array
 
-    def __init__(
-        self, depth: int, log_weight: float, proposal: Any, total: Array, near: Array, near_velocity: Array,
-        far: Array, far_velocity: Array,
-    ):  # fmt: skip
-        self.depth = depth
-        self.log_weight = log_weight
-        self.proposal = proposal
-        self.total = total
-        self.near = near
-        self.near_velocity = near_velocity
-        self.far = far
-        self.far_velocity = far_velocity
+
+class Edge(NamedTuple):
+    """An end of the trajectory, from which it can go on."""
+
+    position: Array
+    momentum: Array
+    gradient: Array
+
+
+class Growth(NamedTuple):
+    """Outcome of growing one subtree: none if it turned or diverged on the way."""
+
+    tree: Tree | None
+    edge: Edge
+    n_leaves: int
+    acceptance: float
+    divergent: bool
+
+
+def log_add(a: float, b: float) -> float:
+    """``log(exp(a) + exp(b))``; a weight is never zero, as a divergent state is not added."""
+    return a + math.log1p(math.exp(b - a)) if a > b else b + math.log1p(math.exp(a - b))
+
+
+def turns(first: Tree, second: Tree, total: Array) -> bool:
+    """Whether the ends of two joined stretches approach, or those of either with the next state of the other."""
+    if total.dot(first.near) <= 0 or total.dot(second.far) <= 0:
+        return True
+    across = first.total + second.near
+    if across.dot(first.near) <= 0 or across.dot(second.near) <= 0:
+        return True
+    across = second.total + first.far
+    return bool(across.dot(first.far) <= 0 or across.dot(second.far) <= 0)
 
 
 def merge(first: Tree, second: Tree, uniform: float) -> Tree | None:
@@ -66,104 +87,70 @@ def merge(first: Tree, second: Tree, uniform: float) -> Tree | None:
 
     The proposal comes from the second with probability ``W_2 / (W_1 + W_2)``.
     """
-    if _turns(first, second):
-        return None
-    log_weight = _log_add(first.log_weight, second.log_weight)
-    take_second = uniform < math.exp(second.log_weight - log_weight)
-    return Tree(
-        first.depth + 1,
-        log_weight,
-        second.proposal if take_second else first.proposal,
-        first.total + second.total,
-        first.near,
-        first.near_velocity,
-        second.far,
-        second.far_velocity,
-    )
-
-
-def _log_add(a: float, b: float) -> float:
-    """``log(exp(a) + exp(b))``; a weight is never zero, as a divergent state is not added."""
-    return a + math.log1p(math.exp(b - a)) if a > b else b + math.log1p(math.exp(a - b))
-
-
-def _turns(first: Tree, second: Tree) -> bool:
-    """Whether the ends of the joined stretch, or of either half with the first state of the other, approach."""
     total = first.total + second.total
-    if total.dot(first.near_velocity) <= 0 or total.dot(second.far_velocity) <= 0:
-        return True
-    if first.depth == 0:
-        return False  # the two further checks are the same for two states
-    across = first.total + second.near
-    if across.dot(first.near_velocity) <= 0 or across.dot(second.near_velocity) <= 0:
-        return True
-    across = second.total + first.far
-    return bool(across.dot(first.far_velocity) <= 0 or across.dot(second.far_velocity) <= 0)
-
-
-class _Edge:
-    """An end of the trajectory, from which it can go on."""
-
-    __slots__ = ("gradient", "momentum", "position")
-
-    def __init__(self, position: Array, momentum: Array, gradient: Array):
-        self.position = position
-        self.momentum = momentum
-        self.gradient = gradient
-
-
-class Grown:
-    """Outcome of growing one subtree."""
-
-    __slots__ = ("acceptance", "divergent", "n_leaves", "tree")
-
-    def __init__(self, tree: Tree | None, n_leaves: int, acceptance: float, divergent: bool):
-        self.tree = tree
-        self.n_leaves = n_leaves
-        self.acceptance = acceptance
-        self.divergent = divergent
+    if turns(first, second, total):
+        return None
+    log_weight = log_add(first.log_weight, second.log_weight)
+    proposal = second.proposal if uniform < math.exp(second.log_weight - log_weight) else first.proposal
+    return Tree(first.depth + 1, log_weight, proposal, total, first.near, second.far)
 
 
 def grow(
-    rng: np.random.Generator, terrain: Landscape, edge: _Edge, depth: int, step_size: float, energy: float
-) -> Grown:
-    """Add ``2^depth`` leapfrog states beyond `edge` (moved along); no tree if they turn or diverge on the way."""
-    value_and_grad, inverse_mass = terrain.value_and_grad, terrain.inverse_mass
-    dense = inverse_mass.ndim == 2
-    drift, kick = step_size * inverse_mass, 0.5 * step_size
-    position, momentum, gradient = edge.position, edge.momentum, edge.gradient
+    rng: np.random.Generator, value_and_grad: ValueAndGrad, stride: tuple[Array, Array], edge: Edge, depth: int,
+    energy: float,
+) -> Growth:  # fmt: skip
+    """Add ``2^depth`` leapfrog states beyond `edge`; `stride` is how far a drift and half a kick go.
+
+    Pairs of leaves are merged on the spot: for two states with momenta p and r the turn is seen from ``p'p + p'r``.
+    """
+    drift, kick = stride
+    dense = drift.ndim == 2
+    exp = math.exp
+    position, momentum, gradient = edge
+    half = momentum + (kick.dot(gradient) if dense else kick * gradient)
+    n_leaves = 1 << depth
+    uniforms = iter(rng.random(n_leaves).tolist())  # one for each merge: n - 1 of them
     stack: list[Tree] = []
     acceptance = 0.0
-    n_leaves = 1 << depth
-    uniforms = rng.random(n_leaves)  # one for each merge: n - 1 of them
-    merges = 0
+    even = None
     for leaf in range(1, n_leaves + 1):
-        half = momentum + kick * gradient
         position = position + (drift.dot(half) if dense else drift * half)
         log_density, gradient = value_and_grad(position)
-        momentum = half + kick * gradient
-        velocity = inverse_mass.dot(momentum) if dense else inverse_mass * momentum
-        change = float(0.5 * momentum.dot(velocity) - log_density - energy)
+        kicked = kick.dot(gradient) if dense else kick * gradient
+        momentum = half + kicked
+        half = momentum + kicked
+        kinetic = float(momentum.dot(momentum))
+        change = 0.5 * kinetic - float(log_density) - energy
         if not change <= DIVERGENCE:  # NaN counts as divergent
-            return Grown(None, leaf, acceptance, True)
+            return Growth(None, edge, leaf, acceptance, True)
         if change == -math.inf:
             raise ValueError("the log density is +inf at a point of the trajectory: it must be finite or -inf")
-        acceptance += 1.0 if change <= 0 else math.exp(-change)
-        proposal = (position, log_density, gradient)
-        tree: Tree | None = Tree(0, -change, proposal, momentum, momentum, velocity, momentum, velocity)
+        acceptance += 1.0 if change <= 0 else exp(-change)
+        point = (position, log_density, gradient)
+        if even is None:
+            if depth == 0:
+                stack.append(Tree(0, -change, point, momentum, momentum, momentum))
+            even = (point, momentum, kinetic, change)
+            continue
+        before, other, other_kinetic, other_change = even
+        even = None
+        product = float(momentum.dot(other))
+        if other_kinetic + product <= 0 or kinetic + product <= 0:
+            return Growth(None, edge, leaf, acceptance, False)
+        log_weight = log_add(-other_change, -change)
+        proposal = point if next(uniforms) < exp(-change - log_weight) else before
+        tree: Tree | None = Tree(1, log_weight, proposal, other + momentum, other, momentum)
         while tree is not None and stack and stack[-1].depth == tree.depth:
-            tree = merge(stack.pop(), tree, uniforms[merges])
-            merges += 1
+            tree = merge(stack.pop(), tree, next(uniforms))
         if tree is None:
-            return Grown(None, leaf, acceptance, False)
+            return Growth(None, edge, leaf, acceptance, False)
         stack.append(tree)
-    edge.position, edge.momentum, edge.gradient = position, momentum, gradient
-    return Grown(stack[0], n_leaves, acceptance, False)
+    return Growth(stack[0], Edge(position, momentum, gradient), n_leaves, acceptance, False)
 
 
 @dataclass(frozen=True)
 class NUTS(HamiltonianKernel):
-    """No-U-Turn sampler (multinomial, with a generalised criterion) for a smooth density with a gradient.
+    """No-U-Turn sampler (multinomial, with the generalised criterion) for a smooth density with a gradient.
 
     The other parameters are those of :class:`HamiltonianKernel`.
 
@@ -187,29 +174,33 @@ class NUTS(HamiltonianKernel):
 
     max_tree_depth: int = 10
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 1 <= self.max_tree_depth <= 20:
+            raise ValueError(f"max_tree_depth must be from 1 to 20, got {self.max_tree_depth!r}")
+
     def step(self, rng: np.random.Generator, state: GradientState) -> tuple[GradientState, Info]:
         """One trajectory and the state drawn from it."""
-        terrain = self.terrain(len(state.position))
         step_size = self.step_size if self.step_size is not None else 1.0
-        momentum = terrain.draw(rng)
-        velocity = terrain.velocity(momentum)
-        energy = 0.5 * float(momentum.dot(velocity)) - state.log_density
-        whole = Tree(0, 0.0, state, momentum, momentum, velocity, momentum, velocity)
-        edges = _Edge(state.position, momentum, state.gradient), _Edge(state.position, momentum, state.gradient)
+        drift, kick = strides(self.terrain(len(state.position)), step_size)
+        momentum = rng.standard_normal(len(state.position))
+        energy = 0.5 * float(momentum.dot(momentum)) - state.log_density
+        whole = Tree(0, 0.0, state, momentum, momentum, momentum)
+        edges = [Edge(state.position, momentum, state.gradient)] * 2  # the latest and the earliest in time
         acceptance, n_leaves, depth, divergent = 0.0, 0, 0, False
-        directions = rng.random(self.max_tree_depth)
+        choices = rng.random(2 * self.max_tree_depth).tolist()
         while depth < self.max_tree_depth:
-            backwards = bool(directions[depth] < 0.5)
-            grown = grow(
-                rng, terrain, edges[backwards], depth, -step_size if backwards else step_size, energy
-            )  # fmt: skip
-            acceptance += grown.acceptance
-            n_leaves += grown.n_leaves
+            backwards = choices[2 * depth] < 0.5
+            stride = (-drift, -kick) if backwards else (drift, kick)
+            growth = grow(rng, self.value_and_grad, stride, edges[backwards], depth, energy)
+            acceptance += growth.acceptance
+            n_leaves += growth.n_leaves
             depth += 1
-            if grown.tree is None:
-                divergent = grown.divergent
+            if growth.tree is None:
+                divergent = growth.divergent
                 break
-            whole, turned = extend(whole, grown.tree, backwards, rng.random())
+            edges[backwards] = growth.edge
+            whole, turned = extend(whole, growth.tree, backwards, choices[2 * depth - 1])
             if turned:
                 break
         position, log_density, gradient = whole.proposal
@@ -229,15 +220,12 @@ def extend(whole: Tree, grown: Tree, backwards: bool, uniform: float) -> tuple[T
     `whole` runs in time: its near end is the earliest. The proposal moves to the new part with probability
     ``min(1, W_new / W_old)``.
     """
-    take = uniform < math.exp(min(0.0, grown.log_weight - whole.log_weight))
-    # Seen from the new part the trajectory is read in the direction in which it grew.
-    old = whole
-    if backwards:
-        old = Tree(whole.depth, whole.log_weight, whole.proposal, whole.total, whole.far, whole.far_velocity,
-                   whole.near, whole.near_velocity)  # fmt: skip
-    turned = _turns(old, grown)
-    log_weight = _log_add(old.log_weight, grown.log_weight)
-    ends = (grown.far, grown.far_velocity, old.near, old.near_velocity) if backwards else (
-        old.near, old.near_velocity, grown.far, grown.far_velocity)  # fmt: skip
-    proposal = grown.proposal if take else whole.proposal
-    return Tree(whole.depth + 1, log_weight, proposal, old.total + grown.total, *ends), turned
+    depth, log_weight, proposal, total, near, far = whole
+    if uniform < math.exp(min(0.0, grown.log_weight - log_weight)):
+        proposal = grown.proposal
+    # Seen from the new part, the trajectory is read in the direction in which it grew.
+    seen = Tree(depth, log_weight, proposal, total, far, near) if backwards else whole
+    total = total + grown.total
+    turned = turns(seen, grown, total)
+    ends = (grown.far, far) if backwards else (near, grown.far)
+    return Tree(depth + 1, log_add(log_weight, grown.log_weight), proposal, total, *ends), turned

@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import os
+import pickle
+import sys
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from typing import Any, Literal, Protocol, Self
 
-from pluri.inference.mcmc.chain import Segment
+from pluri.inference.mcmc.chain import Chain, Segment
 
-Move = tuple[Any, ...]  # a function and its arguments
+#: Makes some steps of a chain.
+Advance = Callable[[Chain, int], Segment]
+Kind = Literal["serial", "threads", "processes"]
 
 
-class Backend(Protocol):
-    """Runs one round of all chains."""
+class Workers(Protocol):
+    """Run rounds of all chains."""
 
-    kind: Literal["serial", "threads", "processes"]
+    kind: Kind
 
     def __enter__(self) -> Self: ...
     def __exit__(self, *error: object) -> None: ...
-    def map(self, moves: Sequence[Move]) -> tuple[list[Segment], bool]:
-        """Segments in order, and whether Ctrl-C came."""
+    def map(self, advance: Advance, chains: Sequence[Chain], n_steps: int) -> tuple[list[Segment], bool]:
+        """Segments in order, and whether Ctrl-C came; the round under way is finished all the same."""
 
 
 class Serial:
     """One chain after another, in this thread."""
 
-    kind: Literal["serial", "threads", "processes"] = "serial"
+    kind: Kind = "serial"
 
     def __enter__(self) -> Self:
         return self
@@ -34,21 +39,20 @@ class Serial:
     def __exit__(self, *error: object) -> None:
         pass
 
-    def map(self, moves: Sequence[Move]) -> tuple[list[Segment], bool]:
-        """Segments in order, and whether Ctrl-C came."""
+    def map(self, advance: Advance, chains: Sequence[Chain], n_steps: int) -> tuple[list[Segment], bool]:
+        """Segments in order, and whether Ctrl-C came: then chains differ in length, and the driver evens them out."""
         segments: list[Segment] = []
-        for function, chain, *rest in moves:
+        for chain in chains:
             stopped = any(segment.interrupted for segment in segments)
-            # A chain whose turn had not come makes no step; the driver lets it catch up.
-            segments.append(Segment(chain, {}, {}) if stopped else function(chain, *rest))
+            segments.append(Segment(chain, {}, {}) if stopped else advance(chain, n_steps))
         return segments, any(segment.interrupted for segment in segments)
 
 
 class Pool:
-    """Chains in the workers of an executor."""
+    """Chains sent to the workers of an executor and back."""
 
-    def __init__(self, kind: Literal["threads", "processes"], executor: Executor):
-        self.kind: Literal["serial", "threads", "processes"] = kind
+    def __init__(self, kind: Kind, executor: Executor):
+        self.kind: Kind = kind
         self._executor = executor
 
     def __enter__(self) -> Self:
@@ -58,40 +62,150 @@ class Pool:
         if self.kind == "threads":
             self._executor.shutdown(wait=True)
 
-    def map(self, moves: Sequence[Move]) -> tuple[list[Segment], bool]:
-        """Segments in order, and whether Ctrl-C came; then the round under way is finished all the same."""
+    def map(self, advance: Advance, chains: Sequence[Chain], n_steps: int) -> tuple[list[Segment], bool]:
+        """Segments in order, and whether Ctrl-C came."""
         run = _deaf if self.kind == "processes" else _plain
-        futures = [self._executor.submit(run, *move) for move in moves]
-        interrupted = False
-        while True:
-            try:
-                # A wait without a time limit cannot be interrupted on every platform.
-                while wait(futures, timeout=0.1).not_done:
-                    pass
-                break
-            except KeyboardInterrupt:
-                if interrupted:
-                    raise
-                interrupted = True
+        futures = [self._executor.submit(run, advance, chain, n_steps) for chain in chains]
+        # A wait without a time limit cannot be interrupted on every platform.
+        interrupted = _through_one_interrupt(lambda: not wait(futures, timeout=0.1).not_done)
         return [future.result() for future in futures], interrupted
 
 
-def _plain(function: Callable[..., Segment], *arguments: Any) -> Segment:
-    return function(*arguments)
+class Forked:
+    """Chains that live in copies of this process: nothing is imported or sent before the first step.
+
+    Each worker keeps its share of the chains from round to round and sends back what it drew.
+    """
+
+    kind: Kind = "processes"
+
+    def __init__(self, n_workers: int):
+        self._n_workers = n_workers
+        self._workers: list[tuple[Any, Any]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for process, pipe in self._workers:
+            pipe.close()  # a worker ends when nobody listens
+            process.join(timeout=1.0)
+            if process.is_alive():
+                process.terminate()
+                process.join()
+        self._workers = []
+
+    def map(self, advance: Advance, chains: Sequence[Chain], n_steps: int) -> tuple[list[Segment], bool]:
+        """Segments in order, and whether Ctrl-C came."""
+        if not self._workers:
+            self._start(advance, chains)
+        for _, pipe in self._workers:
+            pipe.send(n_steps)
+        answers: list[Any] = [None] * len(self._workers)
+
+        def all_came() -> bool:
+            for index, (_, pipe) in enumerate(self._workers):
+                if answers[index] is None and pipe.poll(0.05):
+                    answers[index] = pipe.recv_bytes()
+            return all(answer is not None for answer in answers)
+
+        try:
+            interrupted = _through_one_interrupt(all_came)
+        except EOFError:
+            raise RuntimeError("a process that ran a chain ended: was it killed, or out of memory?") from None
+        segments: list[Any] = [None] * len(chains)
+        for first, answer in enumerate(answers):
+            share = pickle.loads(answer)
+            if isinstance(share, BaseException):
+                raise share
+            segments[first :: self._n_workers] = share
+        return segments, interrupted
+
+    def _start(self, advance: Advance, chains: Sequence[Chain]) -> None:
+        import multiprocessing
+
+        context = multiprocessing.get_context("fork")
+        for first in range(self._n_workers):
+            here, there = context.Pipe()
+            earlier = [pipe for _, pipe in self._workers] + [here]
+            arguments = (there, earlier, advance, list(chains[first :: self._n_workers]))
+            process = context.Process(target=_serve, args=arguments, daemon=True)
+            process.start()
+            there.close()
+            self._workers.append((process, here))
 
 
-def _deaf(function: Callable[..., Segment], *arguments: Any) -> Segment:
-    """In another process: Ctrl-C reaches the whole group, and the parent decides what it means."""
+def _serve(pipe: Any, inherited: Sequence[Any], advance: Advance, chains: list[Chain]) -> None:
+    """Life of a forked worker: told a number of steps, it makes them and sends the segments."""
+    import signal
+
+    # Ctrl-C reaches the whole group of processes; what it means is for the parent to say.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for other in inherited:
+        other.close()
+    while True:
+        try:
+            n_steps = pipe.recv()
+        except (EOFError, OSError):
+            return
+        try:
+            segments = [advance(chain, n_steps) for chain in chains]
+            chains = [segment.chain for segment in segments]
+            answer = _dumps(segments)
+        except BaseException as error:
+            answer = _dumps(error)
+        try:
+            pipe.send_bytes(answer)
+        except OSError:
+            return
+
+
+def _dumps(value: Any) -> bytes:
+    """Pickle; functions that have no name to be found by are sent whole."""
+    try:
+        return pickle.dumps(value)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        from joblib.externals import cloudpickle
+
+        whole: bytes = cloudpickle.dumps(value)
+        return whole
+
+
+def _through_one_interrupt(finished: Callable[[], bool]) -> bool:
+    """Wait until `finished`; tells whether Ctrl-C came meanwhile. A second one is not waited for."""
+    interrupted = False
+    while True:
+        try:
+            while not finished():
+                pass
+            return interrupted
+        except KeyboardInterrupt:
+            if interrupted:
+                raise
+            interrupted = True
+
+
+def _plain(advance: Advance, chain: Chain, n_steps: int) -> Segment:
+    return advance(chain, n_steps)
+
+
+def _deaf(advance: Advance, chain: Chain, n_steps: int) -> Segment:
+    """In another process, where Ctrl-C is not to be heard."""
     import signal
 
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        return function(*arguments)
+        return advance(chain, n_steps)
     finally:
         signal.signal(signal.SIGINT, before)
 
 
-def open_workers(n_jobs: int | None, backend: str, n_chains: int) -> Backend:
+def can_fork() -> bool:
+    """Whether a copy of this process would work: on Linux, with no other thread and no library that forbids it."""
+    return sys.platform == "linux" and threading.active_count() == 1 and not {"jax", "torch"} & set(sys.modules)
+
+
+def open_workers(n_jobs: int | None, backend: str, n_chains: int) -> Workers:
     """Workers for chains; `n_jobs` counts as in joblib."""
     if backend not in ("processes", "threads"):
         raise ValueError(f"backend must be 'processes' or 'threads', got {backend!r}")
@@ -104,6 +218,8 @@ def open_workers(n_jobs: int | None, backend: str, n_chains: int) -> Backend:
         return Serial()
     if backend == "threads":
         return Pool("threads", ThreadPoolExecutor(count))
+    if can_fork():
+        return Forked(count)
     from joblib.externals.loky import get_reusable_executor
 
     # loky sends functions by value, so that a density defined in a notebook can go to another process.

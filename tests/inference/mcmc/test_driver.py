@@ -1,0 +1,277 @@
+"""The chain driver: reproducible, parallel, thinned, interrupted, resumed, saved."""
+
+import os
+import signal
+import threading
+import warnings
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from pluri.inference import mcmc
+from pluri.inference.mcmc import workers
+
+
+def normal(x):
+    return -0.5 * x @ x, -x
+
+
+class Counted(NamedTuple):
+    position: np.ndarray
+    log_density: float = 0.0
+
+
+@dataclass(frozen=True)
+class Counter:
+    """Not random: counts its steps, and can stop the program at one of them."""
+
+    interrupt_at: int = -1
+    dictionary: bool = False
+
+    def init(self, rng, position):
+        return Counted(np.asarray(position, dtype=float))
+
+    def step(self, rng, state):
+        if state.position[0] == self.interrupt_at:
+            raise KeyboardInterrupt
+        return Counted(state.position + 1), {"acceptance": 1.0, "count": state.position[0]}
+
+    def adaptation(self, n_warmup):
+        return None
+
+
+def run(kernel=None, initial=None, **options):
+    options = {"n_draws": 40, "n_warmup": 30, "random_state": 0, "warn": False} | options
+    return mcmc.sample(
+        kernel if kernel is not None else mcmc.NUTS(normal), np.zeros(2) if initial is None else initial, **options
+    )
+
+
+def test_draws_do_not_depend_on_where_chains_run(monkeypatch):
+    here = run()
+    assert_array_equal(run(n_jobs=2)["x"], here["x"])
+    assert_array_equal(run(n_jobs=2, backend="threads")["x"], here["x"])
+    monkeypatch.setattr(workers, "can_fork", lambda: False)
+    sent = run(n_jobs=2)
+    assert_array_equal(sent["x"], here["x"])
+    assert_array_equal(mcmc.resume(sent, 10, warn=False)["x"], mcmc.resume(here, 10, warn=False)["x"])
+
+
+def test_forked_chains_go_on_like_those_here():
+    forked = run(n_jobs=2)
+    assert_array_equal(mcmc.resume(forked, 20, warn=False)["x"], run(n_draws=60)["x"])
+
+
+def test_chains_have_different_streams_and_a_seed_repeats_them():
+    first, again, other = run(), run(), run(random_state=1)
+    assert_array_equal(first["x"], again["x"])
+    assert not np.array_equal(first["x"], other["x"])
+    assert len(np.unique(first["x"][:, 0, 0])) == 4
+
+
+def test_warm_up_is_left_out_and_thinning_counts_steps():
+    trace = run(Counter(), np.zeros(1), n_draws=5, n_warmup=3, thin=4, n_chains=1)
+    assert_array_equal(trace["x"][0, :, 0], [7, 11, 15, 19, 23])
+    assert_allclose(trace.stats["count"][0], np.array([7, 11, 15, 19, 23]) - 2.5)  # mean over the steps between
+
+
+def test_record_chooses_what_is_kept():
+    trace = run(
+        Counter(), np.zeros(2), n_warmup=0, record=lambda x: {"first": x[0], "both": x, "square": np.outer(x, x)}
+    )
+    assert trace["first"].shape == (4, 40)
+    assert trace["both"].shape == (4, 40, 2)
+    assert trace["square"].shape == (4, 40, 2, 2)
+
+
+@pytest.mark.parametrize(
+    "initial", [np.arange(4.0)[:, None], [np.array([i]) for i in range(4)], lambda rng: rng.normal(size=1)]
+)
+def test_each_chain_may_have_its_own_beginning(initial):
+    trace = run(Counter(), initial, n_warmup=0, n_draws=1)
+    assert len(np.unique(trace["x"])) == 4
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_keeps_the_draws_made_and_evens_out_the_chains(times):
+    # The second chain is stopped at its 25th step, once or every time it is tried: the first may be ahead.
+    left = iter([True] * times)
+
+    class Stopped(Counter):
+        def step(self, rng, state):
+            if state.position[0] == 1025 and next(left, False):
+                raise KeyboardInterrupt
+            return super().step(rng, state)
+
+    with pytest.warns(match="interrupted"):
+        trace = run(Stopped(), [np.array([0.0]), np.array([1000.0])], n_chains=2, n_warmup=0, n_draws=10**4)
+    assert trace.interrupted
+    assert trace.n_draws >= 25
+    assert_array_equal(trace["x"][0, :, 0], np.arange(1, trace.n_draws + 1))
+
+
+def test_ctrl_c_before_the_first_draw_goes_through():
+    with pytest.raises(KeyboardInterrupt):
+        run(Counter(interrupt_at=5), np.zeros(1), n_warmup=100)
+
+
+@pytest.mark.parametrize("options", [{"n_jobs": 1}, {"n_jobs": 2}, {"n_jobs": 2, "backend": "threads"}])
+def test_a_real_signal_keeps_the_draws(options):
+    def slow(x):
+        return -0.5 * x @ x, -x
+
+    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    kernel = mcmc.NUTS(slow)
+    timer.start()
+    with pytest.warns(match="interrupted"):
+        trace = run(kernel, n_draws=10**6, n_warmup=20, **options)
+    timer.join()
+    assert trace.interrupted
+    assert 0 < trace.n_draws < 10**6
+
+
+def test_resume_is_as_if_it_had_never_stopped():
+    whole = run(n_draws=60)
+    parts = mcmc.resume(mcmc.resume(run(n_draws=20), 15, warn=False), 25, warn=False)
+    assert_array_equal(parts["x"], whole["x"])
+    for name in whole.stats:
+        assert_array_equal(parts.stats[name], whole.stats[name])
+
+
+def test_resume_from_a_file_is_exact_too(tmp_path):
+    path = tmp_path / "trace.npz"
+    run(n_draws=20).save(path)
+    loaded = mcmc.Trace.load(path)
+    with pytest.raises(ValueError, match="kernel must be given"):
+        mcmc.resume(loaded, 5)
+    assert_array_equal(mcmc.resume(loaded, 40, kernel=mcmc.NUTS(normal), warn=False)["x"], run(n_draws=60)["x"])
+
+
+def test_saved_traces_come_back_whole(tmp_path):
+    trace = run()
+    trace.save(tmp_path / "a.npz")
+    back = mcmc.Trace.load(tmp_path / "a.npz")
+    assert_array_equal(back["x"], trace["x"])
+    assert set(back.stats) == set(trace.stats)
+    assert (back.n_warmup, back.thin, back.interrupted) == (30, 1, False)
+    assert not list(tmp_path.glob("*.part"))
+
+
+@pytest.mark.parametrize("content", [b"", b"no trace", b"PK\x03\x04broken"])
+def test_other_files_are_refused(tmp_path, content):
+    path = tmp_path / "other.npz"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="not a trace"):
+        mcmc.Trace.load(path)
+
+
+def test_a_file_with_pickled_objects_is_refused(tmp_path):
+    path = tmp_path / "evil.npz"
+    np.savez(path, **{"about.json": np.array([object()], dtype=object)}, allow_pickle=True)
+    with pytest.raises(ValueError, match="not a trace"):
+        mcmc.Trace.load(path)
+
+
+def test_a_checkpoint_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr("pluri.inference.mcmc.driver.CHECKPOINT_SECONDS", 0.0)
+    run(Counter(), np.zeros(1), n_warmup=0, n_draws=200, checkpoint=tmp_path / "c.npz")
+    assert mcmc.Trace.load(tmp_path / "c.npz").n_draws == 200
+
+
+def test_a_callback_ends_the_run():
+    trace = run(Counter(), np.zeros(1), n_warmup=0, n_draws=10**6, callback=lambda trace: trace.n_draws > 10)
+    assert 10 < trace.n_draws < 10**6
+    assert not trace.interrupted
+
+
+def test_progress_is_shown_on_stderr(capsys):
+    run(verbose=2)
+    assert "iteration" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_draws": 0}, "n_draws"),
+        ({"n_draws": 2.5}, "n_draws"),
+        ({"n_warmup": -1}, "n_warmup"),
+        ({"n_chains": 0}, "n_chains"),
+        ({"thin": 0}, "thin"),
+        ({"n_jobs": 0}, "n_jobs"),
+        ({"backend": "cloud"}, "backend"),
+        ({"initial": np.zeros((3, 2))}, "each of 4 chains"),
+        ({"initial": [np.zeros(2)] * 3}, "each of 4 chains"),
+        ({"initial": "start"}, "initial"),
+    ],
+)
+def test_bad_arguments_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        run(**options)
+
+
+def test_an_error_in_another_process_reaches_the_caller():
+    def failing(x):
+        if x[0] > 0.5:
+            raise ZeroDivisionError("at the wall")
+        return -0.5 * x @ x, -x
+
+    with pytest.raises(ZeroDivisionError, match="at the wall"):
+        run(mcmc.NUTS(failing), n_jobs=2)
+
+
+def test_problems_are_warned_of_in_words():
+    rng = np.random.default_rng(0)
+    apart = mcmc.Trace({"mu": rng.normal(size=(4, 500)) + np.arange(4)[:, None]})
+    assert "chains disagree about 1 number: R-hat of mu" in " ".join(apart.diagnose())
+    slow = mcmc.Trace({"mu": np.cumsum(rng.normal(size=(1, 500)), axis=1)})
+    assert "effective draws" in " ".join(slow.diagnose())
+    still = mcmc.Trace({"mu": np.zeros((4, 100))})
+    assert "Nothing moved" in " ".join(still.diagnose())
+    broken = mcmc.Trace({"mu": np.full((4, 100), np.nan)})
+    assert "not finite" in " ".join(broken.diagnose())
+    fine = mcmc.Trace({"mu": rng.normal(size=(4, 1000))})
+    assert fine.diagnose() == []
+
+
+def test_a_good_run_is_silent():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run(n_draws=500, n_warmup=300, warn=True)
+
+
+def test_summary_prints_a_table_and_gives_columns_and_rows():
+    summary = run(n_draws=100).summary()
+    assert "r_hat" in str(summary)
+    assert summary.names == ("x[0]", "x[1]")
+    assert summary["mean"].shape == (2,)
+    assert summary["x[1]"][0] == summary["mean"][1]
+    with pytest.raises(KeyError, match="neither"):
+        summary["y"]
+    assert list(summary.to_frame().columns) == list(summary)
+
+
+def test_export_to_arviz_keeps_draws_and_names(monkeypatch):
+    arviz = pytest.importorskip("arviz")
+    trace = run()
+    data = trace.to_arviz()
+    assert_array_equal(data.posterior["x"].values, trace["x"])
+    assert data.sample_stats["diverging"].dtype == bool
+    assert "lp" in data.sample_stats
+    assert_allclose(arviz.summary(data, round_to=12)["mean"], trace.summary()["mean"], atol=1e-9)
+
+
+def test_export_to_arviz_from_version_one_on(monkeypatch):
+    # Version 1 has no InferenceData, and its from_dict (of arviz_base) takes one dictionary of groups.
+    base = pytest.importorskip("arviz_base")
+    monkeypatch.setitem(__import__("sys").modules, "arviz", base)
+    tree = run().to_arviz()
+    assert_array_equal(tree["posterior"]["x"].values, run()["x"])
+
+
+def test_export_without_arviz_names_the_command(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "arviz", None)
+    with pytest.raises(ImportError, match=r"pluri\[arviz\]"):
+        run().to_arviz()

@@ -1,0 +1,225 @@
+"""Leapfrog laws, and NUTS and HMC against targets with known moments."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from pluri.inference import mcmc
+from pluri.inference.mcmc.hamiltonian import initial_state, landscape, leapfrog
+from pluri.inference.mcmc.nuts import Edge, grow
+
+
+def normal(x):
+    return -0.5 * x @ x, -x
+
+
+def correlated(dim, rng):
+    factor = rng.normal(size=(dim, dim))
+    precision = factor @ factor.T / dim + np.eye(dim)
+    return (lambda x: (-0.5 * x @ precision @ x, -precision @ x)), np.linalg.inv(precision)
+
+
+def banana(x):
+    value = -0.5 * x[0] ** 2 - 2.0 * (x[1] - x[0] ** 2) ** 2
+    return value, np.array([-x[0] + 8.0 * x[0] * (x[1] - x[0] ** 2), -4.0 * (x[1] - x[0] ** 2)])
+
+
+METRICS = [np.ones(3), np.array([0.5, 2.0, 1.0]), np.array([[2.0, 0.3, 0], [0.3, 1.0, 0.1], [0, 0.1, 0.5]])]
+
+
+@pytest.mark.parametrize("inverse_mass", METRICS, ids=["unit", "diag", "dense"])
+def test_leapfrog_is_reversible(inverse_mass):
+    rng = np.random.default_rng(0)
+    target, _ = correlated(3, rng)
+    terrain = landscape(target, inverse_mass)
+    start, momentum = rng.normal(size=3), rng.normal(size=3)
+    state = start, momentum, *target(start)
+    for _ in range(20):
+        state = leapfrog(terrain, state[0], state[1], state[3], 0.1)
+    state = state[0], -state[1], state[2], state[3]
+    for _ in range(20):
+        state = leapfrog(terrain, state[0], state[1], state[3], 0.1)
+    assert_allclose(state[0], start, atol=1e-10)
+    assert_allclose(-state[1], momentum, atol=1e-10)
+
+
+@pytest.mark.parametrize("inverse_mass", METRICS, ids=["unit", "diag", "dense"])
+def test_leapfrog_keeps_volume(inverse_mass):
+    rng = np.random.default_rng(1)
+    target, _ = correlated(3, rng)
+    terrain = landscape(target, inverse_mass)
+
+    def flow(z):
+        position, momentum, _, _ = leapfrog(terrain, z[:3], z[3:], target(z[:3])[1], 0.3)
+        return np.concatenate([position, momentum])
+
+    start, width = rng.normal(size=6), 1e-6
+    jacobian = np.array([(flow(start + width * e) - flow(start - width * e)) / (2 * width) for e in np.eye(6)])
+    assert_allclose(np.linalg.det(jacobian), 1.0, atol=1e-8)
+
+
+def test_energy_error_falls_with_the_square_of_the_step():
+    def error(step_size):
+        terrain = landscape(banana, np.ones(2))
+        position, momentum, gradient = np.array([0.4, 0.2]), np.array([0.3, -0.5]), banana(np.array([0.4, 0.2]))[1]
+        before = 0.5 * momentum @ momentum - banana(position)[0]
+        for _ in range(round(1.0 / step_size)):
+            position, momentum, value, gradient = leapfrog(terrain, position, momentum, gradient, step_size)
+        return abs(0.5 * momentum @ momentum - value - before)
+
+    assert_allclose(error(0.02) / error(0.01), 4.0, rtol=0.05)
+
+
+def test_oscillator_keeps_its_exact_invariant():
+    terrain, step_size = landscape(normal, np.ones(1)), 0.7
+    q, p, g = np.array([1.0]), np.array([0.3]), np.array([-1.0])
+    for _ in range(1000):
+        q, p, _, g = leapfrog(terrain, q, p, g, step_size)
+    assert_allclose(p**2 + (1 - step_size**2 / 4) * q**2, 0.9675, atol=1e-10)
+
+
+def test_a_grown_tree_sums_what_it_visited():
+    rng = np.random.default_rng(2)
+    target, _ = correlated(3, rng)
+    start, momentum = rng.normal(size=3), rng.normal(size=3)
+    value, gradient = target(start)
+    energy = 0.5 * momentum @ momentum - value
+    drift, kick = np.full(3, 0.05), np.full(3, 0.025)
+    growth = grow(rng, target, (drift, kick), Edge(start, momentum, gradient), 3, energy)
+    terrain, total, weights = landscape(target, np.ones(3)), 0, []
+    position = start
+    for _ in range(8):
+        position, momentum, value, gradient = leapfrog(terrain, position, momentum, gradient, 0.05)
+        total = total + momentum
+        weights.append(energy - 0.5 * momentum @ momentum + value)
+    assert growth.n_leaves == 8
+    assert_allclose(growth.tree.total, total)
+    assert_allclose(growth.tree.far, momentum)
+    assert_allclose(growth.tree.log_weight, np.logaddexp.reduce(weights))
+    assert_allclose(growth.edge.position, position)
+
+
+@pytest.mark.parametrize(
+    "kernel", [mcmc.NUTS(normal), mcmc.HMC(normal, n_leapfrog=2), mcmc.NUTS(normal, metric="dense")]
+)
+def test_normal_is_sampled_efficiently(kernel):
+    trace = mcmc.sample(kernel, np.zeros(2), n_draws=1000, n_warmup=500, n_chains=4, random_state=0, warn=False)
+    summary = trace.summary()
+    # Two means and two spreads, five standard errors each: false alarms 2e-6.
+    assert (np.abs(summary["mean"]) < 5 * summary["mcse_mean"]).all()
+    assert (np.abs(summary["sd"] - 1) < 5 * summary["mcse_sd"]).all()
+    assert (summary["ess_bulk"] > 0.3 * 4000).all()
+    assert 0.7 < trace.stats["acceptance"].mean() < 0.95
+
+
+@pytest.mark.parametrize("metric", ["diag", "dense"])
+def test_correlated_normal_in_many_dimensions(metric):
+    dim = 30
+    target, covariance = correlated(dim, np.random.default_rng(3))
+    trace = mcmc.sample(
+        mcmc.NUTS(target, metric=metric), np.zeros(dim), n_draws=600, n_warmup=400, random_state=1, warn=False
+    )
+    summary = trace.summary()
+    # 60 comparisons at five standard errors: false alarms 4e-5.
+    assert (np.abs(summary["mean"]) < 5 * summary["mcse_mean"]).all()
+    assert (np.abs(summary["sd"] - np.sqrt(np.diag(covariance))) < 5 * summary["mcse_sd"]).all()
+
+
+def test_the_dense_metric_learns_the_covariance():
+    precision = np.linalg.inv([[1, 0.9], [0.9, 1]])
+
+    def target(x):
+        return -0.5 * x @ precision @ x, -precision @ x
+
+    trace = mcmc.sample(mcmc.NUTS(target, metric="dense"), np.zeros(2), n_draws=10, random_state=0, warn=False)
+    learned = np.mean([end.kernel.inverse_mass for end in trace.ends], axis=0)
+    assert_allclose(learned, [[1, 0.9], [0.9, 1]], atol=0.25)
+
+
+def test_curved_target_has_the_moments_of_its_factors():
+    # x ~ N(0, 1), y | x ~ N(x^2, 1/4): E y = 1, Var y = 2 + 1/4.
+    trace = mcmc.sample(mcmc.NUTS(banana, target_accept=0.9), np.zeros(2), n_draws=1500, random_state=2, warn=False)
+    summary = trace.summary()
+    assert_allclose(summary["mean"], [0, 1], atol=5 * summary["mcse_mean"].max())
+    assert_allclose(summary["sd"], [1, 1.5], atol=5 * summary["mcse_sd"].max())
+
+
+def test_the_funnel_is_flagged_by_divergences():
+    def funnel(x):
+        v, rest = x[0], x[1:]
+        inverse = np.exp(-v)
+        value = -v * v / 18 - 0.5 * inverse * rest @ rest - 0.5 * len(rest) * v
+        slope = -v / 9 + 0.5 * inverse * rest @ rest - 0.5 * len(rest)
+        return value, np.concatenate([[slope], -inverse * rest])
+
+    trace = mcmc.sample(mcmc.NUTS(funnel), np.zeros(10), n_draws=500, n_warmup=500, random_state=0, warn=False)
+    assert "diverged" in trace.diagnose()[0]
+    assert trace.stats["divergent"].sum() > 5
+
+
+def test_adaptation_stands_still_after_warm_up():
+    trace = mcmc.sample(mcmc.NUTS(normal), np.zeros(3), n_draws=50, n_warmup=100, random_state=0, warn=False)
+    assert (trace.stats["step_size"] == trace.stats["step_size"][:, :1]).all()
+
+
+def test_a_given_step_size_is_used_without_warm_up():
+    kernel = mcmc.HMC(normal, step_size=0.25, n_leapfrog=5)
+    trace = mcmc.sample(kernel, np.zeros(1), n_draws=20, n_warmup=0, n_chains=1, random_state=0, warn=False)
+    assert (trace.stats["step_size"] == 0.25).all()
+
+
+BAD_TARGETS = {
+    "NaN": (lambda x: (np.nan, -x), "finite"),
+    "minus infinity": (lambda x: (-np.inf, -x), "finite"),
+    "plus infinity": (lambda x: (np.inf, -x), "finite"),
+    "gradient too short": (lambda x: (0.0, x[:1]), "shape of the position"),
+    "scalar gradient": (lambda x: (0.0, 1.0), "shape of the position"),
+    "vector of values": (lambda x: (x, -x), "one number"),
+    "no gradient": (lambda x: 0.0, "must return"),
+    "gradient with NaN": (lambda x: (0.0, x * np.nan), "gradient must be finite"),
+    "gradient of another function": (lambda x: (-0.5 * x @ x, -2 * x - 1), "finite differences"),
+    "constant": (lambda x: (1.0, np.zeros_like(x)), "constant"),
+}
+
+
+@pytest.mark.parametrize("kind", [mcmc.NUTS, mcmc.HMC])
+@pytest.mark.parametrize("name", BAD_TARGETS)
+def test_bad_targets_get_a_clear_error(kind, name):
+    target, message = BAD_TARGETS[name]
+    with pytest.raises(ValueError, match=message):
+        mcmc.sample(kind(target), np.ones(3), n_draws=10, n_warmup=10)
+
+
+def test_a_target_that_becomes_undefined_is_refused_there_and_counted():
+    def half_line(x):
+        return (-0.5 * x @ x, -x) if x[0] > 0 else (np.nan, x * np.nan)
+
+    trace = mcmc.sample(mcmc.NUTS(half_line), np.ones(1), n_draws=300, n_warmup=200, random_state=0, warn=False)
+    assert (trace["x"] > 0).all()
+    assert "diverged" in " ".join(trace.diagnose())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"step_size": -1.0}, "step_size"),
+        ({"metric": "round"}, "metric"),
+        ({"target_accept": 1.0}, "target_accept"),
+        ({"inverse_mass": [1.0, -1.0]}, "inverse_mass"),
+        ({"max_tree_depth": 0}, "max_tree_depth"),
+    ],
+)
+def test_bad_settings_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        mcmc.NUTS(normal, **settings)
+
+
+def test_an_inverse_mass_of_the_wrong_length_is_refused():
+    with pytest.raises(ValueError, match="3 coordinates"):
+        mcmc.NUTS(normal, inverse_mass=np.ones(2)).init(np.random.default_rng(0), np.zeros(3))
+
+
+@pytest.mark.parametrize("position", [np.zeros(0), np.zeros((2, 2)), [np.nan, 0.0]])
+def test_bad_positions_are_refused(position):
+    with pytest.raises(ValueError, match="position"):
+        initial_state(normal, position)
