@@ -23,9 +23,9 @@ ALLOWED = {
     "progress": {"validation"},
     "metrics": {"validation"},
     "datasets": {"validation"},
-    "plotting": {"validation", "metrics"},
     "priors": {"validation", "optimize", "engine"},
     "inference": {"validation", "engine", "progress", "optimize"},
+    "plotting": {"validation", "metrics", "inference"},
     "io": {"validation", "inference"},
     "testing": {"validation", "inference"},
     # The one family that the others may build on: a process is a prior that can be sampled and conditioned.

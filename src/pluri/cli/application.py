@@ -8,6 +8,7 @@ import typer
 
 from pluri.cli.demo import demo
 from pluri.cli.describing import inspect, models
+from pluri.cli.diagnosing import diagnose
 from pluri.cli.fitting import fit
 from pluri.cli.querying import predict, sample, score
 
@@ -20,7 +21,7 @@ application = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, models, fit, predict, score, sample, inspect):
+for command in (demo, models, fit, predict, score, sample, inspect, diagnose):
     application.command()(command)
 
 

@@ -5,21 +5,33 @@ other axes or in another style. Axes may be given (``ax=``), are kept as ``ax_``
 shown or saved here. Matplotlib is imported when something is drawn.
 """
 
+from pluri.plotting.annealing_path import AnnealingPathDisplay
+from pluri.plotting.autocorrelation import AutocorrelationDisplay
 from pluri.plotting.bhattacharyya import BhattacharyyaDisplay
 from pluri.plotting.convergence import ConvergenceDisplay
 from pluri.plotting.decoded_sequence import DecodedSequenceDisplay
 from pluri.plotting.diversity_sweep import DiversitySweepDisplay
+from pluri.plotting.elbo import ElboDisplay
+from pluri.plotting.particle_cloud import ParticleCloudDisplay
+from pluri.plotting.rank import RankDisplay
 from pluri.plotting.state_histogram import StateHistogramDisplay
 from pluri.plotting.style import PALETTE, state_colors
+from pluri.plotting.trace import TraceDisplay
 from pluri.plotting.transition import TransitionDisplay
 
 __all__ = [
     "PALETTE",
+    "AnnealingPathDisplay",
+    "AutocorrelationDisplay",
     "BhattacharyyaDisplay",
     "ConvergenceDisplay",
     "DecodedSequenceDisplay",
     "DiversitySweepDisplay",
+    "ElboDisplay",
+    "ParticleCloudDisplay",
+    "RankDisplay",
     "StateHistogramDisplay",
+    "TraceDisplay",
     "TransitionDisplay",
     "state_colors",
 ]

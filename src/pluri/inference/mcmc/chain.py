@@ -10,6 +10,9 @@ import numpy as np
 
 from pluri.inference.mcmc.kernel import Adaptation, Info
 
+#: A proposal far out may overflow on its way to being refused.
+FAR_OUT: Any = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}
+
 
 @dataclass(frozen=True)
 class Chain:
@@ -68,10 +71,11 @@ class Segment:
 
 def start_chain(kernel: Any, position: Any, rng: np.random.Generator, n_warmup: int) -> Chain:
     """Chain at its first position, ready to warm up."""
-    state = kernel.init(rng, position)
-    adaptation = kernel.adaptation(n_warmup) if n_warmup > 0 else None
-    if adaptation is not None:
-        kernel = adaptation.start(rng, kernel, state)
+    with np.errstate(**FAR_OUT):
+        state = kernel.init(rng, position)
+        adaptation = kernel.adaptation(n_warmup) if n_warmup > 0 else None
+        if adaptation is not None:
+            kernel = adaptation.start(rng, kernel, state)
     return Chain(kernel, adaptation, state, rng, 0)
 
 
@@ -85,8 +89,7 @@ def advance(
     values: list[float] = []
     between = list(chain.since_draw)
     interrupted = False
-    # A proposal far out may overflow on its way to being refused.
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+    with np.errstate(**FAR_OUT):
         try:
             for _ in range(n_steps):
                 new, info = kernel.step(rng, state)
