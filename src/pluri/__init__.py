@@ -1,7 +1,9 @@
 """Latent-variable models whose parts stay distinct, behind the scikit-learn interface.
 
-Subpackages are imported when they are first used: ``pluri.sequences`` (hidden Markov models), ``pluri.priors``,
-``pluri.engine``, ``pluri.inference``, ``pluri.metrics``, ``pluri.datasets``, ``pluri.plotting``, ``pluri.io``.
+Subpackages are imported when they are first used. Models: ``pluri.sequences`` (hidden Markov models),
+``pluri.mixtures``, ``pluri.factors``, ``pluri.processes``. Foundations: ``pluri.priors``, ``pluri.inference``,
+``pluri.engine``, ``pluri.metrics``, ``pluri.datasets``, ``pluri.plotting``, ``pluri.io``, and ``pluri.testing``, which
+proves samplers.
 """
 
 from importlib import import_module
@@ -13,14 +15,18 @@ if TYPE_CHECKING:
     from pluri import (
         datasets,
         engine,
+        factors,
         inference,
         io,
         metrics,
+        mixtures,
         optimize,
         plotting,
         priors,
+        processes,
         progress,
         sequences,
+        testing,
         validation,
     )
     from pluri.io import load, save
@@ -29,16 +35,20 @@ __all__ = [
     "__version__",
     "datasets",
     "engine",
+    "factors",
     "inference",
     "io",
     "load",
     "metrics",
+    "mixtures",
     "optimize",
     "plotting",
     "priors",
+    "processes",
     "progress",
     "save",
     "sequences",
+    "testing",
     "validation",
 ]
 

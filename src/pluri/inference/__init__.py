@@ -1,4 +1,13 @@
-"""Learning loops, free of any model: what a model must give, and what the loop does with it."""
+"""Learning loops, free of any model: what a model must give, and what the loop does with it.
+
+EM is here; the other ways of learning are packages of their own, imported when they are first used:
+``pluri.inference.mcmc`` (Markov chains), ``pluri.inference.variational`` (coordinate ascent, stochastic and black-box
+variational inference, normalizing flows), ``pluri.inference.smc`` (particle filters and samplers) and
+``pluri.inference.ais`` (importance sampling, plain and annealed).
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from pluri.inference.acceleration import Anderson, Squarem
 from pluri.inference.checkpoint import flatten, unflatten
@@ -7,6 +16,9 @@ from pluri.inference.history import History, HistoryRow
 from pluri.inference.learnable import Learnable, Packable
 from pluri.inference.result import EMResult, IterationState
 from pluri.inference.run import AscentWarning
+
+if TYPE_CHECKING:
+    from pluri.inference import ais, mcmc, smc, variational
 
 __all__ = [
     "Anderson",
@@ -18,7 +30,17 @@ __all__ = [
     "Learnable",
     "Packable",
     "Squarem",
+    "ais",
     "expectation_maximization",
     "flatten",
+    "mcmc",
+    "smc",
     "unflatten",
+    "variational",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("ais", "mcmc", "smc", "variational"):
+        return import_module(f"pluri.inference.{name}")
+    raise AttributeError(f"module 'pluri.inference' has no attribute {name!r}")

@@ -85,7 +85,7 @@ def test_a_grown_tree_sums_what_it_visited():
     value, gradient = target(start)
     energy = 0.5 * momentum @ momentum - value
     drift, kick = np.full(3, 0.05), np.full(3, 0.025)
-    growth = grow(rng, target, (drift, kick), Edge(start, momentum, gradient), 3, energy)
+    growth = grow(rng, target, (drift, kick), Edge(start, momentum + kick * gradient), 3, energy)
     terrain, total, weights = landscape(target, np.ones(3)), 0, []
     position = start
     for _ in range(8):

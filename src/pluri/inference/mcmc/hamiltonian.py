@@ -59,7 +59,7 @@ def landscape(value_and_grad: ValueAndGrad, inverse_mass: Array) -> Landscape:
     return Landscape(value_and_grad, np.asarray(factor, dtype=np.float64))
 
 
-def strides(terrain: Landscape, step_size: float) -> tuple[Array, Array]:
+def strides_of(terrain: Landscape, step_size: float) -> tuple[Array, Array]:
     """What a whole drift and half a kick multiply by: ``e S`` and ``e S' / 2``."""
     return step_size * terrain.scale, (0.5 * step_size) * terrain.scale.T
 
@@ -68,7 +68,7 @@ def leapfrog(
     terrain: Landscape, position: Array, momentum: Array, gradient: Array, step_size: float
 ) -> tuple[Array, Array, float, Array]:
     """One step: the new position, momentum, log density and gradient."""
-    drift, kick = strides(terrain, step_size)
+    drift, kick = strides_of(terrain, step_size)
     if drift.ndim == 1:
         half = momentum + kick * gradient
         position = position + drift * half

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.inference.mcmc.hamiltonian import DIVERGENCE, GradientState, HamiltonianKernel, ValueAndGrad, strides
+from pluri.inference.mcmc.hamiltonian import DIVERGENCE, GradientState, HamiltonianKernel, ValueAndGrad, strides_of
 from pluri.inference.mcmc.kernel import Info
 
 Array = NDArray[np.float64]
@@ -49,11 +49,10 @@ class Tree(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """An end of the trajectory, from which it can go on."""
+    """An end of the trajectory, from which it can go on: the momentum has had its half kick already."""
 
     position: Array
-    momentum: Array
-    gradient: Array
+    half: Array
 
 
 class Growth(NamedTuple):
@@ -75,6 +74,8 @@ def turns(first: Tree, second: Tree, total: Array) -> bool:
     """Whether the ends of two joined stretches approach, or those of either with the next state of the other."""
     if total.dot(first.near) <= 0 or total.dot(second.far) <= 0:
         return True
+    if first.depth == 0:
+        return False  # two states: there is nothing in between
     across = first.total + second.near
     if across.dot(first.near) <= 0 or across.dot(second.near) <= 0:
         return True
@@ -106,8 +107,7 @@ def grow(
     drift, kick = stride
     dense = drift.ndim == 2
     exp = math.exp
-    position, momentum, gradient = edge
-    half = momentum + (kick.dot(gradient) if dense else kick * gradient)
+    position, half = edge
     n_leaves = 1 << depth
     uniforms = iter(rng.random(n_leaves).tolist())  # one for each merge: n - 1 of them
     stack: list[Tree] = []
@@ -145,7 +145,7 @@ def grow(
         if tree is None:
             return Growth(None, edge, leaf, acceptance, False)
         stack.append(tree)
-    return Growth(stack[0], Edge(position, momentum, gradient), n_leaves, acceptance, False)
+    return Growth(stack[0], Edge(position, half), n_leaves, acceptance, False)
 
 
 @dataclass(frozen=True)
@@ -182,17 +182,19 @@ class NUTS(HamiltonianKernel):
     def step(self, rng: np.random.Generator, state: GradientState) -> tuple[GradientState, Info]:
         """One trajectory and the state drawn from it."""
         step_size = self.step_size if self.step_size is not None else 1.0
-        drift, kick = strides(self.terrain(len(state.position)), step_size)
+        drift, kick = strides_of(self.terrain(len(state.position)), step_size)
         momentum = rng.standard_normal(len(state.position))
         energy = 0.5 * float(momentum.dot(momentum)) - state.log_density
         whole = Tree(0, 0.0, state, momentum, momentum, momentum)
-        edges = [Edge(state.position, momentum, state.gradient)] * 2  # the latest and the earliest in time
+        kicked = kick.dot(state.gradient) if kick.ndim == 2 else kick * state.gradient
+        # The latest end in time and the earliest, each with what a drift and half a kick multiply by there.
+        edges = [Edge(state.position, momentum + kicked), Edge(state.position, momentum - kicked)]
+        strides = ((drift, kick), (-drift, -kick))
         acceptance, n_leaves, depth, divergent = 0.0, 0, 0, False
         choices = rng.random(2 * self.max_tree_depth).tolist()
         while depth < self.max_tree_depth:
             backwards = choices[2 * depth] < 0.5
-            stride = (-drift, -kick) if backwards else (drift, kick)
-            growth = grow(rng, self.value_and_grad, stride, edges[backwards], depth, energy)
+            growth = grow(rng, self.value_and_grad, strides[backwards], edges[backwards], depth, energy)
             acceptance += growth.acceptance
             n_leaves += growth.n_leaves
             depth += 1

@@ -165,10 +165,16 @@ def _dumps(value: Any) -> bytes:
     try:
         return pickle.dumps(value)
     except (pickle.PicklingError, AttributeError, TypeError):
-        from joblib.externals import cloudpickle
+        return _whole(value)
 
-        whole: bytes = cloudpickle.dumps(value)
-        return whole
+
+def _whole(value: Any) -> bytes:
+    try:
+        import cloudpickle
+    except ImportError:  # older joblib brings a copy of its own
+        from joblib.externals import cloudpickle
+    found: bytes = cloudpickle.dumps(value)
+    return found
 
 
 def _through_one_interrupt(finished: Callable[[], bool]) -> bool:
