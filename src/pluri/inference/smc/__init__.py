@@ -1,0 +1,58 @@
+"""Sequential Monte Carlo: clouds of weighted particles that follow a sequence of distributions."""
+
+from pluri.inference.smc.cloud import Cloud
+from pluri.inference.smc.compiled_model import CompiledModel
+from pluri.inference.smc.filter import ParticleFilterResult, particle_filter
+from pluri.inference.smc.kalman import KalmanResult, kalman_filter, kalman_smoother
+from pluri.inference.smc.linear_gaussian import LinearGaussianModel
+from pluri.inference.smc.model import StateSpaceModel
+from pluri.inference.smc.online import ParticleFilter
+from pluri.inference.smc.particle_gibbs import ParticleGibbs
+from pluri.inference.smc.particle_metropolis import ParticleMarginalMetropolis
+from pluri.inference.smc.rao_blackwell import RaoBlackwellResult, rao_blackwell_filter
+from pluri.inference.smc.resampling import RESAMPLING_METHODS, resample
+from pluri.inference.smc.simulate import simulate
+from pluri.inference.smc.smoothing import ancestral_paths, backward_simulation, fixed_lag_smoother
+from pluri.inference.smc.stochastic_volatility import StochasticVolatility
+from pluri.inference.smc.switching import (
+    SwitchingLinearModel,
+    make_maneuvering_target,
+    make_slds_random,
+    regime_probabilities,
+)
+from pluri.inference.smc.tempered import tempered_smc
+from pluri.inference.smc.tempered_result import TemperedResult
+from pluri.inference.smc.weights import ParticleDegeneracyError, effective_sample_size, normalize_log_weights
+
+__all__ = [
+    "RESAMPLING_METHODS",
+    "Cloud",
+    "CompiledModel",
+    "KalmanResult",
+    "LinearGaussianModel",
+    "ParticleDegeneracyError",
+    "ParticleFilter",
+    "ParticleFilterResult",
+    "ParticleGibbs",
+    "ParticleMarginalMetropolis",
+    "RaoBlackwellResult",
+    "StateSpaceModel",
+    "StochasticVolatility",
+    "SwitchingLinearModel",
+    "TemperedResult",
+    "ancestral_paths",
+    "backward_simulation",
+    "effective_sample_size",
+    "fixed_lag_smoother",
+    "kalman_filter",
+    "kalman_smoother",
+    "make_maneuvering_target",
+    "make_slds_random",
+    "normalize_log_weights",
+    "particle_filter",
+    "rao_blackwell_filter",
+    "regime_probabilities",
+    "resample",
+    "simulate",
+    "tempered_smc",
+]

@@ -1,0 +1,51 @@
+"""Draws of states and observations from a state-space model."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pluri.inference.smc.model import require
+from pluri.validation import RandomState, as_generator
+
+__all__ = ["simulate"]
+
+
+def simulate(model: Any, n_steps: int, random_state: RandomState = None) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Draw one path of states and its observations.
+
+    Parameters
+    ----------
+    model : StateSpaceModel
+        With ``sample_observation(rng, particles, t)`` besides.
+    n_steps : int
+        Length.
+    random_state : int, Generator, RandomState or None
+        Source of randomness.
+
+    Returns
+    -------
+    states : ndarray (n_steps, ...)
+    observations : ndarray (n_steps, ...)
+
+    Examples
+    --------
+    >>> from pluri.inference.smc import StochasticVolatility, simulate
+    >>> states, observations = simulate(StochasticVolatility(), 5, random_state=0)
+    >>> states.shape, observations.shape
+    ((5, 1), (5, 1))
+    """
+    require(model, ("sample_observation",), "simulation")
+    if not isinstance(n_steps, Integral) or isinstance(n_steps, bool) or n_steps < 1:
+        raise ValueError(f"n_steps must be an integer of at least 1, got {n_steps!r}")
+    rng = as_generator(random_state)
+    state = model.sample_initial(rng, 1)
+    states, observations = [state[0]], [model.sample_observation(rng, state, 0)[0]]
+    for t in range(1, int(n_steps)):
+        state = model.sample_transition(rng, state, t)
+        states.append(state[0])
+        observations.append(model.sample_observation(rng, state, t)[0])
+    return np.array(states), np.array(observations)
