@@ -1,25 +1,93 @@
-"""How good, how distinct and how many: measures of a labelling and of a set of distributions.
+"""How good, how distinct, how many, and how much information: measures of labellings, distributions and samples.
 
 What scikit-learn has already (``v_measure_score``, ``adjusted_rand_score``, ...) is not repeated here.
 """
 
 from pluri.metrics.accuracy import many_to_one_accuracy, one_to_one_accuracy
 from pluri.metrics.alignment import StateAlignment, align_rows, align_states, permute_states
+from pluri.metrics.distribution_information import (
+    bernoulli_kl,
+    beta_entropy,
+    beta_kl,
+    categorical_kl,
+    dirichlet_entropy,
+    dirichlet_kl,
+    gamma_entropy,
+    gamma_kl,
+    wishart_entropy,
+    wishart_kl,
+)
 from pluri.metrics.diversity import BhattacharyyaDiversity, bhattacharyya_distances, bhattacharyya_diversity
-from pluri.metrics.information import variation_of_information
+from pluri.metrics.entropies import (
+    bregman_divergence,
+    conditional_entropy,
+    conditional_mutual_information,
+    cross_entropy,
+    entropy,
+    joint_entropy,
+    js_divergence,
+    kl_divergence,
+    mutual_information,
+    pointwise_mutual_information,
+    varentropy,
+)
+from pluri.metrics.entropy_estimators import entropy_from_samples
+from pluri.metrics.gaussian_information import gaussian_entropy, gaussian_kl, gaussian_mutual_information
+from pluri.metrics.information_estimators import (
+    Interval,
+    bootstrap_interval,
+    kl_from_samples,
+    mi_from_samples,
+    variational_mutual_information,
+)
+from pluri.metrics.information_projection import Projection, i_projection, m_projection
 from pluri.metrics.occupancy import effective_states, state_histogram
+from pluri.metrics.partition_distance import variation_of_information
 
 __all__ = [
     "BhattacharyyaDiversity",
+    "Interval",
+    "Projection",
     "StateAlignment",
     "align_rows",
     "align_states",
+    "bernoulli_kl",
+    "beta_entropy",
+    "beta_kl",
     "bhattacharyya_distances",
     "bhattacharyya_diversity",
+    "bootstrap_interval",
+    "bregman_divergence",
+    "categorical_kl",
+    "conditional_entropy",
+    "conditional_mutual_information",
+    "cross_entropy",
+    "dirichlet_entropy",
+    "dirichlet_kl",
     "effective_states",
+    "entropy",
+    "entropy_from_samples",
+    "gamma_entropy",
+    "gamma_kl",
+    "gaussian_entropy",
+    "gaussian_kl",
+    "gaussian_mutual_information",
+    "i_projection",
+    "joint_entropy",
+    "js_divergence",
+    "kl_divergence",
+    "kl_from_samples",
+    "m_projection",
     "many_to_one_accuracy",
+    "mi_from_samples",
+    "mutual_information",
     "one_to_one_accuracy",
     "permute_states",
+    "pointwise_mutual_information",
     "state_histogram",
+    "varentropy",
     "variation_of_information",
+    "variational_mutual_information",
+    "wishart_entropy",
+    "wishart_kl",
 ]

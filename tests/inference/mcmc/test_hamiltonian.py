@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from pluri.inference import mcmc
 from pluri.inference.mcmc.hamiltonian import initial_state, landscape, leapfrog
-from pluri.inference.mcmc.nuts import Edge, grow
+from pluri.inference.mcmc.nuts import Edge, Growth, walk
 
 
 def normal(x):
@@ -85,7 +85,8 @@ def test_a_grown_tree_sums_what_it_visited():
     value, gradient = target(start)
     energy = 0.5 * momentum @ momentum - value
     drift, kick = np.full(3, 0.05), np.full(3, 0.025)
-    growth = grow(rng, target, (drift, kick), Edge(start, momentum + kick * gradient), 3, energy)
+    growth = Growth(rng, 3)
+    edge = walk(target, (drift, kick), Edge(start, momentum + kick * gradient), growth, energy)
     terrain, total, weights = landscape(target, np.ones(3)), 0, []
     position = start
     for _ in range(8):
@@ -96,7 +97,7 @@ def test_a_grown_tree_sums_what_it_visited():
     assert_allclose(growth.tree.total, total)
     assert_allclose(growth.tree.far, momentum)
     assert_allclose(growth.tree.log_weight, np.logaddexp.reduce(weights))
-    assert_allclose(growth.edge.position, position)
+    assert_allclose(edge.position, position)
 
 
 @pytest.mark.parametrize(
@@ -155,6 +156,33 @@ def test_the_funnel_is_flagged_by_divergences():
     trace = mcmc.sample(mcmc.NUTS(funnel), np.zeros(10), n_draws=500, n_warmup=500, random_state=0, warn=False)
     assert "diverged" in trace.diagnose()[0]
     assert trace.stats["divergent"].sum() > 5
+
+
+@pytest.mark.parametrize("metric", ["diag", "dense"])
+def test_chains_together_draw_what_they_draw_alone(metric):
+    precision = np.linalg.inv([[1, 0.6], [0.6, 2]])
+
+    def alone(x):
+        return -0.5 * x @ precision @ x, -precision @ x
+
+    def rows(x):
+        return -0.5 * ((x @ precision) * x).sum(axis=1), -x @ precision
+
+    options = {"n_draws": 15, "n_warmup": 40, "random_state": 0, "warn": False, "thin": 2}
+    expected = mcmc.sample(mcmc.NUTS(alone, metric=metric), np.zeros(2), **options)
+    for n_jobs in (1, 2):
+        found = mcmc.sample(mcmc.NUTS(rows, metric=metric, vectorized=True), np.zeros(2), n_jobs=n_jobs, **options)
+        # Sums of rows are rounded differently, which trajectories magnify.
+        assert_allclose(found["x"], expected["x"], atol=1e-6)
+        for name in expected.stats:
+            assert_allclose(found.stats[name], expected.stats[name], atol=1e-6)
+
+
+def test_a_vectorised_target_of_the_wrong_shape_is_refused():
+    with pytest.raises(ValueError, match=r"\(n,\) and \(n, 2\)"):
+        mcmc.sample(mcmc.NUTS(lambda x: (-0.5 * x @ x.T, -x), vectorized=True), np.zeros(2))
+    with pytest.raises(ValueError, match="must return"):
+        mcmc.sample(mcmc.NUTS(lambda x: x, vectorized=True), np.zeros(2))
 
 
 def test_adaptation_stands_still_after_warm_up():

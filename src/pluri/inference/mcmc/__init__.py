@@ -1,8 +1,14 @@
 """Markov chain Monte Carlo: one driver, kernels with one skeleton, and draws that know how good they are.
 
-``sample(kernel, initial)`` runs chains of any kernel and gives a `Trace`. Gradient-based: `NUTS`, `HMC`.
+``sample(kernel, initial)`` runs chains of any kernel and gives a `Trace`. With a gradient: `NUTS`, `HMC`, `Langevin`.
+Without: `RandomWalk`, `ComponentWise`, `Slice`, `EllipticalSlice` (Gaussian priors), `Independence`,
+`MetropolisHastings` (a proposal of your own), `DiscreteFlip`. Put together: `Gibbs`, `KernelCycle`, `KernelMixture`.
+`Space` turns constrained parameters into the vectors that kernels move. ``sample_blackjax`` runs a JAX density.
 """
 
+from pluri.inference.mcmc.blackjax_adapter import sample_blackjax
+from pluri.inference.mcmc.component_wise import ComponentWise
+from pluri.inference.mcmc.composition import KernelCycle, KernelMixture
 from pluri.inference.mcmc.diagnostics import (
     autocorrelation,
     ess_bulk,
@@ -14,9 +20,30 @@ from pluri.inference.mcmc.diagnostics import (
     r_hat,
 )
 from pluri.inference.mcmc.driver import resume, sample
+from pluri.inference.mcmc.elliptical import EllipticalSlice
+from pluri.inference.mcmc.gibbs import Conditional, Gibbs
 from pluri.inference.mcmc.hmc import HMC
 from pluri.inference.mcmc.kernel import Adaptation, Info, Kernel, State
+from pluri.inference.mcmc.metropolis import Independence, MetropolisHastings
 from pluri.inference.mcmc.nuts import NUTS
+from pluri.inference.mcmc.proposals import DiscreteFlip, Langevin
+from pluri.inference.mcmc.random_walk import RandomWalk
+from pluri.inference.mcmc.slice_sampling import Slice
+from pluri.inference.mcmc.space import (
+    Correlation,
+    CorrelationCholesky,
+    Covariance,
+    CovarianceCholesky,
+    Interval,
+    LowerBound,
+    Ordered,
+    Positive,
+    PositiveOrdered,
+    Real,
+    Simplex,
+    Space,
+    UpperBound,
+)
 from pluri.inference.mcmc.summary import Summary
 from pluri.inference.mcmc.trace import ChainEnd, Trace
 
@@ -25,11 +52,36 @@ __all__ = [
     "NUTS",
     "Adaptation",
     "ChainEnd",
+    "ComponentWise",
+    "Conditional",
+    "Correlation",
+    "CorrelationCholesky",
+    "Covariance",
+    "CovarianceCholesky",
+    "DiscreteFlip",
+    "EllipticalSlice",
+    "Gibbs",
+    "Independence",
     "Info",
+    "Interval",
     "Kernel",
+    "KernelCycle",
+    "KernelMixture",
+    "Langevin",
+    "LowerBound",
+    "MetropolisHastings",
+    "Ordered",
+    "Positive",
+    "PositiveOrdered",
+    "RandomWalk",
+    "Real",
+    "Simplex",
+    "Slice",
+    "Space",
     "State",
     "Summary",
     "Trace",
+    "UpperBound",
     "autocorrelation",
     "ess_bulk",
     "ess_mean",
@@ -40,4 +92,5 @@ __all__ = [
     "r_hat",
     "resume",
     "sample",
+    "sample_blackjax",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,36 +79,64 @@ def start_chain(kernel: Any, position: Any, rng: np.random.Generator, n_warmup: 
     return Chain(kernel, adaptation, state, rng, 0)
 
 
+class Logbook:
+    """A chain under way: what each step does to it, and the draws kept."""
+
+    def __init__(
+        self, chain: Chain, n_warmup: int, thin: int, record: Callable[[Any], Mapping[str, Any]] | None = None
+    ):
+        self.kernel, self.state, self.rng, self.done = chain.kernel, chain.state, chain.rng, chain.done
+        self._adaptation = chain.adaptation
+        self._between = list(chain.since_draw)
+        self._n_warmup, self._thin, self._record = n_warmup, thin, record
+        self._positions: list[Any] = []
+        self._infos: list[Info] = []
+        self._values: list[float] = []
+
+    def took(self, state: Any, info: Info) -> None:
+        """A step was made: adapt during warm-up, keep every `thin`-th state after it."""
+        done, n_warmup = self.done, self._n_warmup
+        if self._adaptation is not None and done < n_warmup:
+            self.kernel = self._adaptation.update(self.rng, self.kernel, state, info)
+            if done + 1 == n_warmup:
+                self.kernel, self._adaptation = self._adaptation.finish(self.kernel), None
+        self.state, self.done = state, done + 1
+        if self.done > n_warmup:
+            self._between.append(info)
+            if (self.done - n_warmup) % self._thin == 0:
+                self._positions.append(state.position if self._record is None else self._record(state.position))
+                self._infos.append(info if self._thin == 1 else _mean_info(self._between))
+                self._values.append(state.log_density)
+                self._between = []
+
+    def segment(self, interrupted: bool = False) -> Segment:
+        """What was done."""
+        chain = Chain(self.kernel, self._adaptation, self.state, self.rng, self.done, tuple(self._between))
+        return Segment(chain, _stack(self._positions), _stack_infos(self._infos, self._values), interrupted)
+
+
 def advance(
-    chain: Chain, n_steps: int, n_warmup: int, thin: int, record: Callable[[Any], Mapping[str, Any]] | None = None
-) -> Segment:
-    """Make some steps; Ctrl-C ends them early and keeps those made."""
-    kernel, adaptation, state, rng, done = chain.kernel, chain.adaptation, chain.state, chain.rng, chain.done
-    positions: list[Any] = []
-    infos: list[Info] = []
-    values: list[float] = []
-    between = list(chain.since_draw)
+    chains: Sequence[Chain],
+    n_steps: int,
+    n_warmup: int,
+    thin: int,
+    record: Callable[[Any], Mapping[str, Any]] | None = None,
+) -> list[Segment]:
+    """Make some steps of each chain; Ctrl-C ends them early and keeps those made."""
+    books = [Logbook(chain, n_warmup, thin, record) for chain in chains]
+    together = getattr(chains[0].kernel, "advance_together", None)
     interrupted = False
     with np.errstate(**FAR_OUT):
         try:
-            for _ in range(n_steps):
-                new, info = kernel.step(rng, state)
-                if adaptation is not None and done < n_warmup:
-                    kernel = adaptation.update(rng, kernel, new, info)
-                    if done + 1 == n_warmup:
-                        kernel, adaptation = adaptation.finish(kernel), None
-                state, done = new, done + 1
-                if done > n_warmup:
-                    between.append(info)
-                    if (done - n_warmup) % thin == 0:
-                        positions.append(state.position if record is None else record(state.position))
-                        infos.append(between[0] if thin == 1 else _mean_info(between))
-                        values.append(state.log_density)
-                        between = []
+            if together is not None:
+                together(books, n_steps)
+            else:
+                for book in books:
+                    for _ in range(n_steps):
+                        book.took(*book.kernel.step(book.rng, book.state))
         except KeyboardInterrupt:
             interrupted = True
-    moved = Chain(kernel, adaptation, state, rng, done, tuple(between))
-    return Segment(moved, _stack(positions), _stack_infos(infos, values), interrupted)
+    return [book.segment(interrupted) for book in books]
 
 
 def _mean_info(infos: list[Info]) -> Info:

@@ -211,7 +211,7 @@ def _run(
             if interrupted:
                 longest = max(segment.chain.done for segment in segments)
                 segments = [
-                    segment.followed_by(move(segment.chain, longest - segment.chain.done)) for segment in segments
+                    segment.followed_by(move([segment.chain], longest - segment.chain.done)[0]) for segment in segments
                 ]
                 # Stopped again: what one chain is ahead by cannot be kept.
                 shortest = min(segment.n_draws for segment in segments)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -155,6 +155,25 @@ def first_step_size(
     return step_size
 
 
+class OneRow:
+    """A function of rows, for a single position."""
+
+    def __init__(self, function: Callable[[Array], tuple[Any, Array]]):
+        self._function = function
+
+    def __call__(self, position: Array) -> tuple[float, Array]:
+        result = self._function(position[np.newaxis])
+        if not (isinstance(result, tuple) and len(result) == 2):
+            raise ValueError(f"value_and_grad must return (log densities, gradients), got {type(result).__name__}")
+        values, gradients = np.asarray(result[0]), np.asarray(result[1])
+        if values.shape != (1,) or gradients.shape != (1, len(position)):
+            raise ValueError(
+                f"a vectorized value_and_grad must give shapes (n,) and (n, {len(position)}) for n rows, "
+                f"got {values.shape} and {gradients.shape} for one"
+            )
+        return float(values[0]), gradients[0]
+
+
 @dataclass(frozen=True)
 class HamiltonianKernel:
     """What HMC and NUTS share: a target, a metric and a step size.
@@ -173,6 +192,8 @@ class HamiltonianKernel:
         Mean acceptance that the warm-up aims at.
     check_gradient : bool, default=True
         Compare the gradient with finite differences at the start.
+    vectorized : bool, default=False
+        Whether `value_and_grad` takes a row for each chain, (n, dim), and gives (n,) and (n, dim).
     """
 
     value_and_grad: ValueAndGrad
@@ -181,6 +202,9 @@ class HamiltonianKernel:
     metric: Metric = "diag"
     target_accept: float = 0.8
     check_gradient: bool = True
+    vectorized: bool = False
+
+    one_row: ValueAndGrad = field(init=False, repr=False, compare=False)
 
     #: Settings that the warm-up learns: what a saved trace keeps of a kernel.
     tuned = ("step_size", "inverse_mass")
@@ -198,11 +222,14 @@ class HamiltonianKernel:
             if inverse_mass.ndim not in (1, 2) or not (np.isfinite(inverse_mass).all() and (diagonal > 0).all()):
                 raise ValueError("inverse_mass must be a vector of variances or a covariance matrix, positive")
             object.__setattr__(self, "inverse_mass", inverse_mass)
-            object.__setattr__(self, "_terrain", landscape(self.value_and_grad, inverse_mass))
+        # What every step needs is worked out once; it follows from the fields, so the record stays what it was.
+        object.__setattr__(self, "one_row", OneRow(self.value_and_grad) if self.vectorized else self.value_and_grad)
+        if self.inverse_mass is not None:
+            object.__setattr__(self, "_terrain", landscape(self.one_row, self.inverse_mass))
 
     def init(self, rng: np.random.Generator, position: Any) -> GradientState:
         """State at a position."""
-        state = initial_state(self.value_and_grad, position, check_gradient=self.check_gradient)
+        state = initial_state(self.one_row, position, check_gradient=self.check_gradient)
         if self.inverse_mass is not None and len(self.inverse_mass) != len(state.position):
             raise ValueError(
                 f"inverse_mass must be for {len(state.position)} coordinates, got shape {self.inverse_mass.shape}"
@@ -212,9 +239,18 @@ class HamiltonianKernel:
     def terrain(self, dim: int) -> Landscape:
         """The target with its metric; ones where none is known."""
         if self.inverse_mass is None:
-            return landscape(self.value_and_grad, np.ones(dim))
+            return landscape(self.one_row, np.ones(dim))
         prepared: Landscape = self._terrain  # type: ignore[attr-defined]
         return prepared
+
+    @property
+    def used_step_size(self) -> float:
+        """The step size, or 1 where none is known."""
+        return self.step_size if self.step_size is not None else 1.0
+
+    def stride(self, dim: int) -> tuple[Array, Array]:
+        """What a drift and half a kick multiply by."""
+        return strides_of(self.terrain(dim), self.used_step_size)
 
     def adaptation(self, n_warmup: int) -> HamiltonianAdaptation:
         """Step size by dual averaging; the inverse mass from the draws, in windows."""
@@ -235,8 +271,10 @@ class HamiltonianAdaptation:
 
     def start(self, rng: np.random.Generator, kernel: H, state: GradientState) -> H:
         """Find a step size to begin with."""
-        if kernel.inverse_mass is None:
-            kernel = replace(kernel, inverse_mass=np.ones(len(state.position)))
+        inverse_mass = kernel.inverse_mass if kernel.inverse_mass is not None else np.ones(len(state.position))
+        if self._metric == "dense" and inverse_mass.ndim == 1:
+            inverse_mass = np.diag(inverse_mass)
+        kernel = replace(kernel, inverse_mass=inverse_mass)
         terrain = kernel.terrain(len(state.position))
         step_size = first_step_size(rng, terrain, state, kernel.step_size or 1.0)
         self._averaging.restart(step_size)

@@ -52,7 +52,7 @@ class HMC(HamiltonianKernel):
     def step(self, rng: np.random.Generator, state: GradientState) -> tuple[GradientState, Info]:
         """One trajectory, accepted with probability ``min(1, exp(H_old - H_new))``."""
         terrain = self.terrain(len(state.position))
-        nominal = self.step_size if self.step_size is not None else 1.0
+        nominal = self.used_step_size
         step_size = nominal * (1.0 + self.jitter * (2.0 * rng.random() - 1.0))
         momentum = rng.standard_normal(len(state.position))
         energy = 0.5 * float(momentum.dot(momentum)) - state.log_density

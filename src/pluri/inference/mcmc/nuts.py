@@ -4,7 +4,8 @@ A trajectory doubles, forwards or backwards at random, until its ends move towar
 drawn with probability proportional to ``exp(-H)``, favouring the newer half. A new half that turned within itself is
 thrown away, which keeps the transition reversible. The tree is built without recursion: leaves are added one by one
 and equal subtrees merged, like the carries of a binary counter. Momenta are those of `Landscape`, in which the metric
-is the identity.
+is the identity. The parts are small enough to be driven for one chain (here) or for several at once
+(`pluri.inference.mcmc.nuts_together`).
 
 References
 ----------
@@ -16,16 +17,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.inference.mcmc.hamiltonian import DIVERGENCE, GradientState, HamiltonianKernel, ValueAndGrad, strides_of
+from pluri.inference.mcmc.hamiltonian import DIVERGENCE, GradientState, HamiltonianKernel, ValueAndGrad
 from pluri.inference.mcmc.kernel import Info
 
 Array = NDArray[np.float64]
-Point = tuple[Array, float, Array]  # position, log density, gradient
 
 
 class Tree(NamedTuple):
@@ -42,7 +42,7 @@ class Tree(NamedTuple):
 
     depth: int
     log_weight: float
-    proposal: Point
+    proposal: Any
     total: Array
     near: Array
     far: Array
@@ -53,16 +53,6 @@ class Edge(NamedTuple):
 
     position: Array
     half: Array
-
-
-class Growth(NamedTuple):
-    """Outcome of growing one subtree: none if it turned or diverged on the way."""
-
-    tree: Tree | None
-    edge: Edge
-    n_leaves: int
-    acceptance: float
-    divergent: bool
 
 
 def log_add(a: float, b: float) -> float:
@@ -96,24 +86,162 @@ def merge(first: Tree, second: Tree, uniform: float) -> Tree | None:
     return Tree(first.depth + 1, log_weight, proposal, total, first.near, second.far)
 
 
-def grow(
-    rng: np.random.Generator, value_and_grad: ValueAndGrad, stride: tuple[Array, Array], edge: Edge, depth: int,
-    energy: float,
-) -> Growth:  # fmt: skip
-    """Add ``2^depth`` leapfrog states beyond `edge`; `stride` is how far a drift and half a kick go.
+class Growth:
+    """A subtree of ``2^depth`` states that is being built.
 
-    Pairs of leaves are merged on the spot: for two states with momenta p and r the turn is seen from ``p'p + p'r``.
+    Attributes
+    ----------
+    missing : states that it still lacks
+    tree : the whole, once nothing is missing
+    divergent : whether it ended because the energy rose without bound
+    acceptance, n_leaves : sum of the acceptance probabilities, and number, of the states that were tried
     """
+
+    __slots__ = ("_even", "_stack", "_uniforms", "acceptance", "divergent", "missing", "n_leaves")
+
+    def __init__(self, rng: np.random.Generator, depth: int):
+        self.missing = self.n_leaves = 1 << depth
+        self._uniforms = iter(rng.random(self.missing).tolist())  # one for each merge: n - 1 of them
+        self._stack: list[Tree] = []
+        self._even: tuple[Any, Array, float, float] | None = None
+        self.acceptance = 0.0
+        self.divergent = False
+
+    @property
+    def tree(self) -> Tree:
+        """The finished subtree."""
+        return self._stack[0]
+
+    def add(self, point: Any, momentum: Array, kinetic: float, change: float) -> bool:
+        """Add the next state; False if the subtree turns or diverges, and is to be thrown away.
+
+        `kinetic` is ``p'p`` and `change` the energy above that of the start. Pairs of leaves are merged on the spot:
+        for two states with momenta p and r the turn is seen from ``p'p + p'r``.
+        """
+        missing = self.missing = self.missing - 1
+        if not change <= DIVERGENCE:  # NaN counts as divergent
+            self.divergent = True
+            self.n_leaves -= missing
+            return False
+        if change == -math.inf:
+            raise ValueError("the log density is +inf at a point of the trajectory: it must be finite or -inf")
+        self.acceptance += 1.0 if change <= 0 else math.exp(-change)
+        even = self._even
+        if even is None:
+            if self.n_leaves == 1:
+                self._stack.append(Tree(0, -change, point, momentum, momentum, momentum))
+            self._even = (point, momentum, kinetic, change)
+            return True
+        before, other, other_kinetic, other_change = even
+        self._even = None
+        product = float(momentum.dot(other))
+        if other_kinetic + product <= 0 or kinetic + product <= 0:
+            self.n_leaves -= missing
+            return False
+        log_weight = log_add(-other_change, -change)
+        proposal = point if next(self._uniforms) < math.exp(-change - log_weight) else before
+        tree: Tree | None = Tree(1, log_weight, proposal, other + momentum, other, momentum)
+        stack = self._stack
+        while tree is not None and stack and stack[-1].depth == tree.depth:
+            tree = merge(stack.pop(), tree, next(self._uniforms))
+        if tree is None:
+            self.n_leaves -= missing
+            return False
+        stack.append(tree)
+        return True
+
+
+class Trajectory:
+    """A trajectory that is being built: the whole so far, and where it can go on.
+
+    Attributes
+    ----------
+    energy : that of the start
+    edges : the latest end in time and the earliest
+    strides : what a drift and half a kick multiply by, forwards and backwards
+    growth : the subtree under way
+    backwards : whether it grows into the past
+    """
+
+    __slots__ = ("_choices", "_info", "_rng", "_whole", "backwards", "depth", "edges", "energy", "growth", "strides")
+
+    def __init__(self, rng: np.random.Generator, kernel: NUTS, state: GradientState):
+        self._rng = rng
+        dim = len(state.position)
+        drift, kick = kernel.stride(dim)
+        momentum = rng.standard_normal(dim)
+        self.energy = 0.5 * float(momentum.dot(momentum)) - state.log_density
+        self._whole = Tree(0, 0.0, state, momentum, momentum, momentum)
+        kicked = kick.dot(state.gradient) if kick.ndim == 2 else kick * state.gradient
+        self.edges = [Edge(state.position, momentum + kicked), Edge(state.position, momentum - kicked)]
+        self.strides = ((drift, kick), (-drift, -kick))
+        self._choices = rng.random(2 * kernel.max_tree_depth).tolist()
+        self._info = [0.0, 0]  # acceptance, number of leaves
+        self.depth = 0
+        self._grow()
+
+    def _grow(self) -> None:
+        self.backwards = self._choices[2 * self.depth] < 0.5
+        self.growth = Growth(self._rng, self.depth)
+        self.depth += 1
+
+    def grown(self, edge: Edge | None) -> bool:
+        """Take in the subtree under way, which ended at `edge` (None: it is to be thrown away); True to go on."""
+        growth = self.growth
+        self._info[0] += growth.acceptance
+        self._info[1] += growth.n_leaves
+        if edge is None:
+            return False
+        self.edges[self.backwards] = edge
+        self._whole, turned = extend(self._whole, growth.tree, self.backwards, self._choices[2 * self.depth - 1])
+        if turned or 2 * self.depth == len(self._choices):
+            return False
+        self._grow()
+        return True
+
+    @property
+    def proposal(self) -> Any:
+        """The state drawn from the trajectory."""
+        return self._whole.proposal
+
+    def info(self, step_size: float) -> Info:
+        """What the step tells."""
+        acceptance, n_leaves = self._info
+        return {
+            "acceptance": acceptance / n_leaves,
+            "n_evaluations": n_leaves,
+            "divergent": self.growth.divergent,
+            "tree_depth": self.depth,
+            "energy": self.energy,
+            "step_size": step_size,
+        }
+
+
+def extend(whole: Tree, grown: Tree, backwards: bool, uniform: float) -> tuple[Tree, bool]:
+    """Put a grown subtree at one end of the trajectory; also tells whether the whole now turns.
+
+    `whole` runs in time: its near end is the earliest. The proposal moves to the new part with probability
+    ``min(1, W_new / W_old)``.
+    """
+    depth, log_weight, proposal, total, near, far = whole
+    if uniform < math.exp(min(0.0, grown.log_weight - log_weight)):
+        proposal = grown.proposal
+    # Seen from the new part, the trajectory is read in the direction in which it grew.
+    seen = Tree(depth, log_weight, proposal, total, far, near) if backwards else whole
+    total = total + grown.total
+    turned = turns(seen, grown, total)
+    ends = (grown.far, far) if backwards else (near, grown.far)
+    return Tree(depth + 1, log_add(log_weight, grown.log_weight), proposal, total, *ends), turned
+
+
+def walk(
+    value_and_grad: ValueAndGrad, stride: tuple[Array, Array], edge: Edge, growth: Growth, energy: float
+) -> Edge | None:
+    """Make the leapfrog steps of a subtree; the edge reached, or None if it turned or diverged on the way."""
     drift, kick = stride
     dense = drift.ndim == 2
-    exp = math.exp
     position, half = edge
-    n_leaves = 1 << depth
-    uniforms = iter(rng.random(n_leaves).tolist())  # one for each merge: n - 1 of them
-    stack: list[Tree] = []
-    acceptance = 0.0
-    even = None
-    for leaf in range(1, n_leaves + 1):
+    while growth.missing:
         position = position + (drift.dot(half) if dense else drift * half)
         log_density, gradient = value_and_grad(position)
         kicked = kick.dot(gradient) if dense else kick * gradient
@@ -121,31 +249,9 @@ def grow(
         half = momentum + kicked
         kinetic = float(momentum.dot(momentum))
         change = 0.5 * kinetic - float(log_density) - energy
-        if not change <= DIVERGENCE:  # NaN counts as divergent
-            return Growth(None, edge, leaf, acceptance, True)
-        if change == -math.inf:
-            raise ValueError("the log density is +inf at a point of the trajectory: it must be finite or -inf")
-        acceptance += 1.0 if change <= 0 else exp(-change)
-        point = (position, log_density, gradient)
-        if even is None:
-            if depth == 0:
-                stack.append(Tree(0, -change, point, momentum, momentum, momentum))
-            even = (point, momentum, kinetic, change)
-            continue
-        before, other, other_kinetic, other_change = even
-        even = None
-        product = float(momentum.dot(other))
-        if other_kinetic + product <= 0 or kinetic + product <= 0:
-            return Growth(None, edge, leaf, acceptance, False)
-        log_weight = log_add(-other_change, -change)
-        proposal = point if next(uniforms) < exp(-change - log_weight) else before
-        tree: Tree | None = Tree(1, log_weight, proposal, other + momentum, other, momentum)
-        while tree is not None and stack and stack[-1].depth == tree.depth:
-            tree = merge(stack.pop(), tree, next(uniforms))
-        if tree is None:
-            return Growth(None, edge, leaf, acceptance, False)
-        stack.append(tree)
-    return Growth(stack[0], Edge(position, half), n_leaves, acceptance, False)
+        if not growth.add((position, log_density, gradient), momentum, kinetic, change):
+            return None
+    return Edge(position, half)
 
 
 @dataclass(frozen=True)
@@ -170,6 +276,14 @@ class NUTS(HamiltonianKernel):
     (4, 500, 3)
     >>> bool(np.abs(trace["x"].mean(axis=(0, 1))).max() < 0.1)
     True
+
+    Chains may share one call for all their positions, which costs less than a call for each:
+
+    >>> def rows(x):  # (n, dim) to (n,) and (n, dim)
+    ...     return -0.5 * (x * x).sum(axis=1), -x
+    >>> kernel = mcmc.NUTS(rows, vectorized=True)
+    >>> mcmc.sample(kernel, np.zeros(3), n_draws=500, n_warmup=300, random_state=0)
+    <Trace of 4 chains x 500 draws: x (3,)>
     """
 
     max_tree_depth: int = 10
@@ -181,53 +295,23 @@ class NUTS(HamiltonianKernel):
 
     def step(self, rng: np.random.Generator, state: GradientState) -> tuple[GradientState, Info]:
         """One trajectory and the state drawn from it."""
-        step_size = self.step_size if self.step_size is not None else 1.0
-        drift, kick = strides_of(self.terrain(len(state.position)), step_size)
-        momentum = rng.standard_normal(len(state.position))
-        energy = 0.5 * float(momentum.dot(momentum)) - state.log_density
-        whole = Tree(0, 0.0, state, momentum, momentum, momentum)
-        kicked = kick.dot(state.gradient) if kick.ndim == 2 else kick * state.gradient
-        # The latest end in time and the earliest, each with what a drift and half a kick multiply by there.
-        edges = [Edge(state.position, momentum + kicked), Edge(state.position, momentum - kicked)]
-        strides = ((drift, kick), (-drift, -kick))
-        acceptance, n_leaves, depth, divergent = 0.0, 0, 0, False
-        choices = rng.random(2 * self.max_tree_depth).tolist()
-        while depth < self.max_tree_depth:
-            backwards = choices[2 * depth] < 0.5
-            growth = grow(rng, self.value_and_grad, strides[backwards], edges[backwards], depth, energy)
-            acceptance += growth.acceptance
-            n_leaves += growth.n_leaves
-            depth += 1
-            if growth.tree is None:
-                divergent = growth.divergent
-                break
-            edges[backwards] = growth.edge
-            whole, turned = extend(whole, growth.tree, backwards, choices[2 * depth - 1])
-            if turned:
-                break
-        position, log_density, gradient = whole.proposal
-        return GradientState(position, float(log_density), gradient), {
-            "acceptance": acceptance / n_leaves,
-            "n_evaluations": n_leaves,
-            "divergent": divergent,
-            "tree_depth": depth,
-            "energy": energy,
-            "step_size": step_size,
-        }
+        trajectory = Trajectory(rng, self, state)
+        going = True
+        while going:
+            backwards = trajectory.backwards
+            edge = walk(
+                self.one_row, trajectory.strides[backwards], trajectory.edges[backwards], trajectory.growth,
+                trajectory.energy,
+            )  # fmt: skip
+            going = trajectory.grown(edge)
+        position, log_density, gradient = trajectory.proposal
+        return GradientState(position, float(log_density), gradient), trajectory.info(self.used_step_size)
 
+    @property
+    def advance_together(self) -> Any:
+        """How chains of this kernel advance side by side; None if each goes by itself."""
+        if not self.vectorized:
+            return None
+        from pluri.inference.mcmc.nuts_together import advance_together
 
-def extend(whole: Tree, grown: Tree, backwards: bool, uniform: float) -> tuple[Tree, bool]:
-    """Put a grown subtree at one end of the trajectory; also tells whether the whole now turns.
-
-    `whole` runs in time: its near end is the earliest. The proposal moves to the new part with probability
-    ``min(1, W_new / W_old)``.
-    """
-    depth, log_weight, proposal, total, near, far = whole
-    if uniform < math.exp(min(0.0, grown.log_weight - log_weight)):
-        proposal = grown.proposal
-    # Seen from the new part, the trajectory is read in the direction in which it grew.
-    seen = Tree(depth, log_weight, proposal, total, far, near) if backwards else whole
-    total = total + grown.total
-    turned = turns(seen, grown, total)
-    ends = (grown.far, far) if backwards else (near, grown.far)
-    return Tree(depth + 1, log_add(log_weight, grown.log_weight), proposal, total, *ends), turned
+        return advance_together

@@ -12,8 +12,8 @@ from typing import Any, Literal, Protocol, Self
 
 from pluri.inference.mcmc.chain import Chain, Segment
 
-#: Makes some steps of a chain.
-Advance = Callable[[Chain, int], Segment]
+#: Makes some steps of several chains.
+Advance = Callable[[Sequence[Chain], int], list[Segment]]
 Kind = Literal["serial", "threads", "processes"]
 
 
@@ -41,19 +41,17 @@ class Serial:
 
     def map(self, advance: Advance, chains: Sequence[Chain], n_steps: int) -> tuple[list[Segment], bool]:
         """Segments in order, and whether Ctrl-C came: then chains differ in length, and the driver evens them out."""
-        segments: list[Segment] = []
-        for chain in chains:
-            stopped = any(segment.interrupted for segment in segments)
-            segments.append(Segment(chain, {}, {}) if stopped else advance(chain, n_steps))
+        segments = advance(chains, n_steps)
         return segments, any(segment.interrupted for segment in segments)
 
 
 class Pool:
     """Chains sent to the workers of an executor and back."""
 
-    def __init__(self, kind: Kind, executor: Executor):
+    def __init__(self, kind: Kind, executor: Executor, n_workers: int):
         self.kind: Kind = kind
         self._executor = executor
+        self._n_workers = n_workers
 
     def __enter__(self) -> Self:
         return self
@@ -65,10 +63,11 @@ class Pool:
     def map(self, advance: Advance, chains: Sequence[Chain], n_steps: int) -> tuple[list[Segment], bool]:
         """Segments in order, and whether Ctrl-C came."""
         run = _deaf if self.kind == "processes" else _plain
-        futures = [self._executor.submit(run, advance, chain, n_steps) for chain in chains]
+        n_workers = self._n_workers
+        futures = [self._executor.submit(run, advance, chains[i::n_workers], n_steps) for i in range(n_workers)]
         # A wait without a time limit cannot be interrupted on every platform.
         interrupted = _through_one_interrupt(lambda: not wait(futures, timeout=0.1).not_done)
-        return [future.result() for future in futures], interrupted
+        return _interleaved([future.result() for future in futures], len(chains)), interrupted
 
 
 class Forked:
@@ -113,13 +112,11 @@ class Forked:
             interrupted = _through_one_interrupt(all_came)
         except EOFError:
             raise RuntimeError("a process that ran a chain ended: was it killed, or out of memory?") from None
-        segments: list[Any] = [None] * len(chains)
-        for first, answer in enumerate(answers):
-            share = pickle.loads(answer)
+        shares = [pickle.loads(answer) for answer in answers]
+        for share in shares:
             if isinstance(share, BaseException):
                 raise share
-            segments[first :: self._n_workers] = share
-        return segments, interrupted
+        return _interleaved(shares, len(chains)), interrupted
 
     def _start(self, advance: Advance, chains: Sequence[Chain]) -> None:
         import multiprocessing
@@ -149,7 +146,7 @@ def _serve(pipe: Any, inherited: Sequence[Any], advance: Advance, chains: list[C
         except (EOFError, OSError):
             return
         try:
-            segments = [advance(chain, n_steps) for chain in chains]
+            segments = advance(chains, n_steps)
             chains = [segment.chain for segment in segments]
             answer = _dumps(segments)
         except BaseException as error:
@@ -191,17 +188,22 @@ def _through_one_interrupt(finished: Callable[[], bool]) -> bool:
             interrupted = True
 
 
-def _plain(advance: Advance, chain: Chain, n_steps: int) -> Segment:
-    return advance(chain, n_steps)
+def _interleaved(shares: Sequence[list[Segment]], n_chains: int) -> list[Segment]:
+    """Segments in the order of the chains: worker i had the chains i, i + n, i + 2n, ..."""
+    return [shares[index % len(shares)][index // len(shares)] for index in range(n_chains)]
 
 
-def _deaf(advance: Advance, chain: Chain, n_steps: int) -> Segment:
+def _plain(advance: Advance, chains: Sequence[Chain], n_steps: int) -> list[Segment]:
+    return advance(chains, n_steps)
+
+
+def _deaf(advance: Advance, chains: Sequence[Chain], n_steps: int) -> list[Segment]:
     """In another process, where Ctrl-C is not to be heard."""
     import signal
 
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        return advance(chain, n_steps)
+        return advance(chains, n_steps)
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -223,10 +225,10 @@ def open_workers(n_jobs: int | None, backend: str, n_chains: int) -> Workers:
     if count == 1:
         return Serial()
     if backend == "threads":
-        return Pool("threads", ThreadPoolExecutor(count))
+        return Pool("threads", ThreadPoolExecutor(count), count)
     if can_fork():
         return Forked(count)
     from joblib.externals.loky import get_reusable_executor
 
     # loky sends functions by value, so that a density defined in a notebook can go to another process.
-    return Pool("processes", get_reusable_executor(max_workers=count, timeout=60))
+    return Pool("processes", get_reusable_executor(max_workers=count, timeout=60), count)

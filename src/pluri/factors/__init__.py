@@ -1,0 +1,6 @@
+"""Data as sums of parts."""
+
+from pluri.factors.ibp_gibbs import IndianBuffetGibbs
+from pluri.factors.ibp_linear_gaussian import IBPLinearGaussian
+
+__all__ = ["IBPLinearGaussian", "IndianBuffetGibbs"]

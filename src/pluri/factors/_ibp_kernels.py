@@ -1,0 +1,186 @@
+# mypy: allow-untyped-defs, allow-untyped-calls
+"""The compiled sweep over the rows of Z, with the features integrated out.
+
+P = M^-1 and W = P Z' X describe the features given all rows. Without row n, with g = P z, d = 1 - z' g and the
+residual r = x - W' z, they are P + g g' / d and W - g r' / d; adding a row is the same with the signs turned and
+d = 1 + z' g. The density of x given z and the other rows is then N(W' z, s (1 + z' P z)), so that turning one entry of
+z over costs O(K + D). A feature that no other row has is drawn with the rest of its kind: their number j is
+Poisson(alpha / N) a priori and adds j f / s to z' P z. The sum over j is cut where what is left is below 1e-17 of it.
+"""
+
+from __future__ import annotations
+
+import math
+
+from pluri.engine.compiled import compiled
+
+#: Log of the share of the sum over numbers of new features that may be left out.
+NEGLIGIBLE = -40.0
+
+
+@compiled()
+def log_weight_of_new(j, rate, spread, size, misfit, n_dims):
+    """Log of Poisson weight times density for j new features; `size` is 1 + z' P z, `misfit` is r' r / s."""
+    variance = size + j * spread
+    return j * math.log(rate) - math.lgamma(j + 1.0) - 0.5 * (n_dims * math.log(variance) + misfit / variance)
+
+
+@compiled()
+def draw_new_features(rate, spread, size, misfit, n_dims, uniform):
+    """Draw the number of new features of a row from its exact conditional law."""
+    best = misfit / n_dims  # the variance under which x is likeliest
+    largest = log_weight_of_new(0, rate, spread, size, misfit, n_dims)
+    total = 1.0
+    j = 0
+    while True:
+        j += 1
+        weight = log_weight_of_new(j, rate, spread, size, misfit, n_dims)
+        if weight > largest:
+            total = total * math.exp(largest - weight) + 1.0
+            largest = weight
+        else:
+            total += math.exp(weight - largest)
+        # What is left is at most twice the next Poisson weight times the highest density that is still to come.
+        variance = max(size + (j + 1) * spread, best)
+        bound = (j + 1) * math.log(rate) - math.lgamma(j + 2.0)
+        bound -= 0.5 * (n_dims * math.log(variance) + misfit / variance)
+        if rate < 0.5 * (j + 2) and bound < largest + math.log(total) + NEGLIGIBLE:
+            break
+    threshold = uniform * total
+    cumulative = 0.0
+    for i in range(j + 1):
+        cumulative += math.exp(log_weight_of_new(i, rate, spread, size, misfit, n_dims) - largest)
+        if cumulative > threshold:
+            return i
+    return j
+
+
+@compiled()
+def sweep_rows(
+    X, Z, owners, P, W, n_columns, first, start, stop, pending, noise, feature, rate, uniforms, z, g, r
+):  # fmt: skip
+    """Resample the rows from `start` to `stop` of Z in place, with P, W and `owners` kept in step.
+
+    `Z` (N, capacity) has `n_columns` columns in use, of which those before `first` are always on; `owners`
+    (capacity,) counts the ones of a column; `uniforms` (N, capacity + 1); `z`, `g` (capacity,) and `r` (D,) are room
+    to work in. If the capacity is used up the sweep stops short, row n being out of P, W and `owners`: it goes on
+    when it is called again with more room and the number of features that row n was to get as `pending`.
+
+    Returns (next row, number of columns, pending).
+    """
+    n_rows, n_dims = X.shape
+    capacity = Z.shape[1]
+    spread = feature / noise
+    k = n_columns
+    for n in range(start, stop):
+        if pending < 0:
+            change_row(X, Z, P, W, owners, n, k, -1.0, z, g, r)
+            new = 0
+            a = first
+            while a < k:
+                if Z[n, a] == 1 and owners[a] < 0.5:
+                    k -= 1
+                    remove_column(Z, P, W, owners, a, k)
+                    new += 1
+                else:
+                    a += 1
+            size = 1.0 + new * spread
+            for a in range(k):
+                z[a] = Z[n, a]
+            for a in range(k):
+                g[a] = 0.0
+                for b in range(k):
+                    g[a] += P[a, b] * z[b]
+                size += z[a] * g[a]
+            misfit = 0.0
+            for j in range(n_dims):
+                r[j] = X[n, j]
+                for a in range(k):
+                    if z[a] > 0.5:
+                        r[j] -= W[a, j]
+                misfit += r[j] * r[j]
+            for a in range(first, k):
+                sign = 1.0 if z[a] < 0.5 else -1.0
+                size_then = size + sign * 2.0 * g[a] + P[a, a]
+                misfit_then = 0.0
+                for j in range(n_dims):
+                    moved = r[j] - sign * W[a, j]
+                    misfit_then += moved * moved
+                log_odds = -0.5 * n_dims * math.log(size_then / size)
+                log_odds -= (misfit_then / size_then - misfit / size) / (2.0 * noise)
+                log_odds += sign * math.log(owners[a] / (n_rows - owners[a]))
+                if log_odds > 0.0:
+                    turn = 1.0 / (1.0 + math.exp(-log_odds))
+                else:
+                    turn = math.exp(log_odds) / (1.0 + math.exp(log_odds))
+                if uniforms[n, a] < turn:
+                    z[a] = 1.0 - z[a]
+                    Z[n, a] = 1 - Z[n, a]
+                    size = size_then
+                    misfit = misfit_then
+                    for j in range(n_dims):
+                        r[j] -= sign * W[a, j]
+                    for b in range(k):
+                        g[b] += sign * P[b, a]
+            pending = draw_new_features(
+                rate, spread, size - new * spread, misfit / noise, n_dims, uniforms[n, capacity]
+            )
+            if k + pending > capacity:
+                return n, k, pending
+        for c in range(k, k + pending):
+            for b in range(c):
+                P[b, c] = 0.0
+                P[c, b] = 0.0
+            P[c, c] = spread
+            for j in range(n_dims):
+                W[c, j] = 0.0
+            owners[c] = 0.0
+            Z[n, c] = 1
+        k += pending
+        pending = -1
+        change_row(X, Z, P, W, owners, n, k, 1.0, z, g, r)
+    return stop, k, -1
+
+
+@compiled()
+def change_row(X, Z, P, W, owners, n, k, sign, z, g, r):
+    """Add (sign 1) or take away (sign -1) row n."""
+    n_dims = X.shape[1]
+    for a in range(k):
+        z[a] = Z[n, a]
+    scale = 1.0
+    for a in range(k):
+        g[a] = 0.0
+        for b in range(k):
+            g[a] += P[a, b] * z[b]
+        scale += sign * z[a] * g[a]
+    for j in range(n_dims):
+        r[j] = X[n, j]
+        for a in range(k):
+            if z[a] > 0.5:
+                r[j] -= W[a, j]
+    for a in range(k):
+        share = sign * g[a] / scale
+        for b in range(k):
+            P[a, b] -= share * g[b]
+        for j in range(n_dims):
+            W[a, j] += share * r[j]
+        owners[a] += sign * z[a]
+
+
+@compiled()
+def remove_column(Z, P, W, owners, a, last):
+    """Put the last column in the place of column a, and clear it."""
+    if a != last:
+        for b in range(last + 1):
+            P[a, b] = P[last, b]
+        for b in range(last + 1):
+            P[b, a] = P[b, last]
+        P[a, a] = P[last, last]
+        for j in range(W.shape[1]):
+            W[a, j] = W[last, j]
+        owners[a] = owners[last]
+        for n in range(Z.shape[0]):
+            Z[n, a] = Z[n, last]
+    for n in range(Z.shape[0]):
+        Z[n, last] = 0

@@ -1,0 +1,280 @@
+"""Gibbs sampling over named blocks: each is drawn from its law given all the others, or moved by a kernel for that law.
+
+A sweep of draws from full conditionals leaves the joint law invariant, and so does one in which some blocks only make
+a step of a kernel whose target is their conditional. A block that can be integrated out should be: averages over
+``E[f | rest]`` never have a larger variance than averages over f.
+
+References
+----------
+.. [1] Geman, S. and Geman, D. (1984). Stochastic relaxation, Gibbs distributions, and the Bayesian restoration of
+       images. IEEE PAMI 6, 721-741.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from pluri.inference.mcmc.composition import joined_info, settings_from, settings_of, settings_text, with_settings
+from pluri.inference.mcmc.kernel import Info
+from pluri.inference.mcmc.metropolis import one_number
+from pluri.inference.mcmc.step_search import with_setting
+
+Values = dict[str, Any]
+#: ``draw(rng, position)``: the new value of a block, or a dict of the new values of several variables.
+Draw = Callable[[np.random.Generator, Mapping[str, Any]], Any]
+
+
+class Inner(NamedTuple):
+    """What the kernel of a block did in a sweep: what its warm-up wants to see."""
+
+    kernel: Any
+    state: Any
+    info: Info
+
+
+class GibbsState(NamedTuple):
+    """Values of all variables by name; the log density (NaN if it is not known); the kernels' last steps by block."""
+
+    position: Values
+    log_density: float
+    inner: Mapping[str, Inner]
+
+
+@dataclass(frozen=True)
+class Conditional:
+    """A block that a kernel moves, given the other blocks.
+
+    Parameters
+    ----------
+    kernel : callable
+        ``kernel(rest) -> Kernel`` for the law of the block given `rest`, a dict of all other variables. The kernel
+        moves a vector: the values of the block one after another, or its coordinates in `space`.
+    space : Space, optional
+        For constrained variables: the kernel moves their unconstrained coordinates.
+    n_steps : int, default=1
+        Steps of the kernel in each sweep.
+
+    Examples
+    --------
+    See :class:`Gibbs`.
+    """
+
+    kernel: Callable[[Mapping[str, Any]], Any]
+    space: Any = None
+    n_steps: int = 1
+
+    def __post_init__(self) -> None:
+        if not callable(self.kernel):
+            raise ValueError(f"kernel must be a function of the other variables, got {type(self.kernel).__name__}")
+        if self.n_steps < 1:
+            raise ValueError(f"n_steps must be at least 1, got {self.n_steps!r}")
+
+    def pack(self, position: Mapping[str, Any], names: Sequence[str]) -> Any:
+        """Values of the block as one vector."""
+        if self.space is not None:
+            return self.space.unconstrain({name: position[name] for name in names})
+        return np.concatenate([np.ravel(position[name]) for name in names])
+
+    def unpack(self, vector: Any, position: Mapping[str, Any], names: Sequence[str]) -> Values:
+        """The vector back in the shapes of the block."""
+        if self.space is not None:
+            values: Values = self.space.constrain(vector)
+            return values
+        if len(names) == 1:
+            return {names[0]: np.reshape(vector, np.shape(position[names[0]]))}
+        ends = np.cumsum([np.size(position[name]) for name in names])[:-1]
+        return {name: np.reshape(part, np.shape(position[name])) for name, part in zip(names, np.split(vector, ends))}
+
+
+@dataclass(frozen=True)
+class Gibbs:
+    """Gibbs sampling: the position is a dict of arrays, and each block is renewed given the rest.
+
+    Parameters
+    ----------
+    blocks : dict
+        By name of the variable, or tuple of names for variables that move together: a function
+        ``draw(rng, position)`` that gives the new value (or a dict of new values, of these or other variables), or a
+        :class:`Conditional`. Functions must not change the arrays that they are given.
+    log_density : callable, optional
+        Position to the log density of all of it; kept with the draws, and what finds the block that broke something.
+    scan : {"fixed", "random"}, default="fixed"
+        All blocks in order, or as many blocks drawn at random, which is reversible.
+    learned : str
+        What the warm-up learned of the kernels, as text; a trace that is resumed fills it in.
+
+    Examples
+    --------
+    A normal sample with unknown mean and variance; the mean from its conditional, the variance by slice sampling of
+    its logarithm:
+
+    >>> import numpy as np
+    >>> from pluri.inference import mcmc
+    >>> from pluri.inference.mcmc.gibbs import Conditional, Gibbs
+    >>> from pluri.inference.mcmc.slice_sampling import Slice
+    >>> x = np.random.default_rng(0).normal(3, 2, size=200)
+    >>> def mean(rng, position):
+    ...     return rng.normal(x.mean(), np.exp(0.5 * position["log_variance"]) / np.sqrt(len(x)))
+    >>> def log_variance(rest):
+    ...     residual = ((x - rest["mean"]) ** 2).sum()
+    ...     return Slice(lambda v: float(-0.5 * len(x) * v[0] - 0.5 * residual * np.exp(-v[0])))
+    >>> kernel = Gibbs({"mean": mean, "log_variance": Conditional(log_variance)})
+    >>> trace = mcmc.sample(kernel, {"mean": 0.0, "log_variance": 0.0}, n_draws=500, n_warmup=100, random_state=0)
+    >>> bool(abs(trace["mean"].mean() - x.mean()) < 0.05)
+    True
+    """
+
+    blocks: Mapping[Any, Draw | Conditional]
+    log_density: Callable[[Mapping[str, Any]], float] | None = None
+    scan: Literal["fixed", "random"] = "fixed"
+    learned: str = ""
+
+    #: One text with what the kernels of all blocks have learned.
+    tuned = ("learned",)
+
+    def __post_init__(self) -> None:
+        if not self.blocks:
+            raise ValueError("blocks must hold at least one block, got none")
+        if self.scan not in ("fixed", "random"):
+            raise ValueError(f"scan must be 'fixed' or 'random', got {self.scan!r}")
+        table = []
+        for key, block in self.blocks.items():
+            names = (key,) if isinstance(key, str) else tuple(key)
+            if not (isinstance(block, Conditional) or callable(block)):
+                raise ValueError(f"block {', '.join(names)!r} must be a function or a Conditional, got {block!r}")
+            table.append((", ".join(names), names, block))
+        object.__setattr__(self, "_table", tuple(table))
+        object.__setattr__(self, "_settings", settings_from(self.learned))
+        object.__setattr__(self, "_watched", False)
+
+    def init(self, rng: np.random.Generator, position: Any) -> GibbsState:
+        """State at a position: every block must be there, and every kernel must accept its part."""
+        if not isinstance(position, Mapping):
+            raise ValueError(f"the position must be a dict of arrays, got {type(position).__name__}")
+        values = {str(name): np.asarray(value) for name, value in position.items()}
+        for _, names, block in self._table:  # type: ignore[attr-defined]
+            missing = [name for name in names if name not in values]
+            if missing:
+                raise ValueError(f"the position must hold {missing[0]!r}; it holds {', '.join(map(repr, values))}")
+            if isinstance(block, Conditional):
+                self._enter(rng, values, names, block, first=True)
+        return GibbsState(values, self._value_of([("at the initial position", values)]), {})
+
+    def step(self, rng: np.random.Generator, state: GibbsState) -> tuple[GibbsState, Info]:
+        """One sweep."""
+        table = self._table  # type: ignore[attr-defined]
+        order = range(len(table)) if self.scan == "fixed" else rng.integers(len(table), size=len(table))
+        position = state.position
+        path: list[tuple[str, Values]] = []
+        infos: list[Info] = []
+        inner: dict[str, Inner] = {}
+        for index in order:
+            label, names, block = table[index]
+            if isinstance(block, Conditional):
+                kernel, block_state = self._enter(rng, position, names, block)
+                for _ in range(block.n_steps):
+                    block_state, told = kernel.step(rng, block_state)
+                    infos.append(told)
+                values = block.unpack(block_state.position, position, names)
+                if self._watched:  # type: ignore[attr-defined]
+                    inner[label] = Inner(kernel, block_state, told)
+            else:
+                drawn = block(rng, position)
+                values = dict(drawn) if isinstance(drawn, Mapping) else {names[0]: drawn}
+                if not isinstance(drawn, Mapping) and len(names) > 1:
+                    raise ValueError(f"block {label!r} holds several variables: it must return a dict of them")
+            position = _renewed(position, values, label)
+            path.append((f"after block {label!r} was renewed", position))
+        value = self._value_of(path)
+        return GibbsState(position, value, inner), joined_info(infos)
+
+    def adaptation(self, n_warmup: int) -> GibbsAdaptation | None:
+        """Each kernel learns its own settings, which stay with its block from sweep to sweep."""
+        table = self._table  # type: ignore[attr-defined]
+        moved = any(isinstance(block, Conditional) for _, _, block in table)
+        return GibbsAdaptation(n_warmup) if moved else None
+
+    def _enter(
+        self, rng: np.random.Generator, position: Values, names: Sequence[str], block: Conditional, first: bool = False
+    ) -> tuple[Any, Any]:
+        """The kernel of a block for what the others are now, with what it has learned, and its state."""
+        label = ", ".join(names)
+        rest = {name: value for name, value in position.items() if name not in names}
+        kernel = block.kernel(rest)
+        kernel = with_settings(kernel, self._settings.get(label, {}), checks=first)  # type: ignore[attr-defined]
+        try:
+            state = kernel.init(rng, block.pack(position, names))
+        except ValueError as error:
+            raise ValueError(f"block {label!r}: {error}") from error
+        return kernel, state
+
+    def _value_of(self, path: Sequence[tuple[str, Values]]) -> float:
+        """Log density at the end of a sweep; if it is not finite, the first block after which it was not is named."""
+        if self.log_density is None:
+            return math.nan
+        value = one_number(self.log_density(path[-1][1]))
+        if not math.isfinite(value):
+            for label, position in path:
+                value = one_number(self.log_density(position))
+                if not math.isfinite(value):
+                    raise ValueError(f"log_density must be finite, got {value} {label}")
+        return value
+
+
+def _renewed(position: Values, values: Mapping[str, Any], label: str) -> Values:
+    """The position with some values replaced; the old one stays as it is."""
+    fresh = dict(position)
+    for name, value in values.items():
+        if name not in position:
+            raise ValueError(f"block {label!r} gave a value for {name!r}, which is no variable of the position")
+        array = np.asarray(value)
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ValueError(f"block {label!r} gave values of {name!r} that are not finite")
+        fresh[name] = array
+    return fresh
+
+
+class GibbsAdaptation:
+    """Warm-up of :class:`Gibbs`: the warm-ups of its kernels, one for each block."""
+
+    def __init__(self, n_warmup: int):
+        self._n_warmup = n_warmup
+        self._adaptations: dict[str, Any] = {}
+        self._last: dict[str, Any] = {}
+
+    def start(self, rng: np.random.Generator, kernel: Gibbs, state: GibbsState) -> Gibbs:
+        """Begin with the kernel of every block."""
+        for label, names, block in kernel._table:  # type: ignore[attr-defined]
+            if not isinstance(block, Conditional):
+                continue
+            inner, inner_state = kernel._enter(rng, state.position, names, block)
+            adaptation = inner.adaptation(self._n_warmup)
+            if adaptation is not None:
+                self._adaptations[label] = adaptation
+                self._last[label] = adaptation.start(rng, inner, inner_state)
+        return self._with(kernel, watched=True)
+
+    def update(self, rng: np.random.Generator, kernel: Gibbs, state: GibbsState, info: Info) -> Gibbs:
+        """Each kernel that moved sees its own step."""
+        for label, (inner, inner_state, told) in state.inner.items():
+            adaptation = self._adaptations.get(label)
+            if adaptation is not None:
+                self._last[label] = adaptation.update(rng, inner, inner_state, told)
+        return self._with(kernel, watched=True)
+
+    def finish(self, kernel: Gibbs) -> Gibbs:
+        """Keep what was learned, also as text."""
+        for label, adaptation in self._adaptations.items():
+            self._last[label] = adaptation.finish(self._last[label])
+        kernel = self._with(kernel, watched=False)
+        return replace(kernel, learned=settings_text(kernel._settings))  # type: ignore[attr-defined]
+
+    def _with(self, kernel: Gibbs, watched: bool) -> Gibbs:
+        settings = {label: settings_of(inner) for label, inner in self._last.items()}
+        other: Gibbs = with_setting(with_setting(kernel, "_settings", settings), "_watched", watched)
+        return other

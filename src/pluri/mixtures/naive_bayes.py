@@ -1,0 +1,386 @@
+r"""Naive Bayes with a family for each feature, explicit priors, and an exact Bayesian predictive.
+
+    p(y = c | x) proportional to pi_c prod_j p(x_j | theta_jc),    pi ~ Dirichlet(alpha),
+
+with theta_jc estimated by maximum likelihood, as the posterior mode, or integrated out. See
+`pluri.mixtures.feature_families` for the families and their priors.
+
+References
+----------
+Murphy (2012), Machine learning: a probabilistic perspective, section 3.5.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from scipy.special import logsumexp
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets, unique_labels
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from pluri.mixtures.feature_families import (
+    ROWS,
+    BernoulliFeatures,
+    CategoricalFeatures,
+    Estimator,
+    GaussianFeatures,
+    log_dirichlet,
+    log_dirichlet_evidence,
+    modes,
+)
+
+Array = NDArray[np.float64]
+
+FAMILIES = ("bernoulli", "gaussian", "categorical")
+ESTIMATORS = ("map", "mle", "bayes")
+
+
+@dataclass(frozen=True)
+class LogOdds:
+    """Why a row was put into one class rather than another.
+
+    Attributes
+    ----------
+    target, against : (n_samples,): the two classes
+    prior : (n_samples,): log pi_target - log pi_against
+    contributions : (n_samples, n_features): log p(x_j | target) - log p(x_j | against)
+    """
+
+    target: NDArray[Any]
+    against: NDArray[Any]
+    prior: Array
+    contributions: Array
+
+    @property
+    def total(self) -> Array:
+        """Log odds of target to against: the prior's part and all features'."""
+        return self.prior + self.contributions.sum(axis=1)
+
+
+class NaiveBayes(ClassifierMixin, BaseEstimator):
+    """Naive Bayes classifier for binary, categorical and real features, in any mixture.
+
+    Parameters
+    ----------
+    family : {"bernoulli", "gaussian", "categorical"} or list of these, default="bernoulli"
+        The law of every feature, or of each column.
+    estimator : {"map", "mle", "bayes"}, default="map"
+        Posterior modes, maximum likelihood, or posterior means with the exact predictive of a new row (Student-t for
+        Gaussian features).
+    alpha : float or array of shape (n_classes,), default=1.0
+        Dirichlet prior of the class probabilities.
+    beta : (float, float), default=(2.0, 2.0)
+        Beta prior of a Bernoulli feature: pseudo-counts of ones and of zeros. (2, 2) with "map" adds one to each, as
+        ``sklearn.naive_bayes.BernoulliNB(alpha=1)`` does; (1, 1) with "map" is maximum likelihood.
+    eta : float, default=2.0
+        Dirichlet prior of each value of a categorical feature.
+    normal_prior : (mean, strength, shape, rate), optional
+        Normal-Gamma prior of a Gaussian feature, numbers or one per Gaussian column. By default each column's own mean
+        and variance, with the weight of one row.
+    binarize : float or None, default=0.0
+        A Bernoulli feature is one above this; None: X has zeros and ones already.
+    n_categories : int, optional
+        Number of values of each categorical feature; by default one more than the largest code seen.
+    var_smoothing : float, default=1e-9
+        Share of the largest variance of a column that is added to all variances.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    class_count_, class_prior_ : arrays of shape (n_classes,)
+        Weight of the rows of each class, and its estimated probability.
+    theta_ : array of shape (n_classes, n_bernoulli)
+        P(x_j = 1 | class) of the Bernoulli columns.
+    mean_, var_ : arrays of shape (n_classes, n_gaussian)
+        Location and squared scale of the Gaussian columns.
+    category_prob_ : list of arrays of shape (n_classes, n_values)
+        P(value | class) of each categorical column.
+    log_likelihood_ : float
+        Log p(X, y) at the estimates.
+    log_posterior_ : float
+        The same plus the log prior density of the estimates ("mle" has no prior).
+    log_evidence_ : float
+        Log p(X, y) with all parameters integrated out; for "map" and "bayes".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.mixtures import NaiveBayes
+    >>> X = np.array([[1, 0, 1], [1, 1, 0], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
+    >>> model = NaiveBayes().fit(X, [0, 0, 0, 1, 1])
+    >>> model.theta_
+    array([[0.8 , 0.4 , 0.4 ],
+           [0.25, 0.75, 0.5 ]])
+    >>> model.predict_proba([[1, 1, 1]]).round(4)
+    array([[0.6719, 0.3281]])
+    """
+
+    def __init__(
+        self,
+        family: str | list[str] = "bernoulli",
+        estimator: str = "map",
+        alpha: ArrayLike = 1.0,
+        beta: tuple[float, float] = (2.0, 2.0),
+        eta: float = 2.0,
+        normal_prior: tuple[Any, Any, Any, Any] | None = None,
+        binarize: float | None = 0.0,
+        n_categories: int | None = None,
+        var_smoothing: float = 1e-9,
+    ) -> None:
+        self.family = family
+        self.estimator = estimator
+        self.alpha = alpha
+        self.beta = beta
+        self.eta = eta
+        self.normal_prior = normal_prior
+        self.binarize = binarize
+        self.n_categories = n_categories
+        self.var_smoothing = var_smoothing
+
+    # Learning -----------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Count and estimate.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,), optional
+            A weight of 2 is the same as the row twice.
+        """
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        check_classification_targets(y)
+        return self._learn(X, y, np.unique(y), sample_weight, afresh=True)
+
+    def partial_fit(
+        self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Add rows to those counted before; the result is that of one `fit` to all of them.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        classes : array of shape (n_classes,), optional
+            All classes that there will be; needed at the first call.
+        sample_weight : array of shape (n_samples,), optional
+        """
+        first = not hasattr(self, "classes_")
+        if first and classes is None:
+            raise ValueError("classes must be given at the first call of partial_fit, got None")
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, reset=first)
+        check_classification_targets(y)
+        known = unique_labels(classes) if classes is not None else self.classes_
+        if not first and not np.array_equal(known, self.classes_):
+            raise ValueError(f"classes must be those of the first call, {self.classes_}, got {known}")
+        return self._learn(X, y, known, sample_weight, afresh=first)
+
+    def _learn(self, X: Any, y: Any, classes: Any, sample_weight: ArrayLike | None, *, afresh: bool) -> Self:
+        self._check_settings()
+        families = self._families(X.shape[1])
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
+        if not (classes[codes] == y).all():
+            raise ValueError(f"y must hold the classes {classes} only, got {y[classes[codes] != y][0]!r}")
+        membership = np.zeros((X.shape[0], len(classes)))
+        membership[np.arange(len(y)), codes] = weight
+        counted = [self._count(kind, _columns(X, columns), membership) for kind, columns in families]
+        class_count = membership.sum(axis=0)
+        if not afresh:
+            counted = [old + new for old, new in zip(self._statistics, counted)]
+            class_count = self.class_count_ + class_count
+        if class_count.sum() == 0:
+            raise ValueError("sample_weight must have a positive sum, got 0")
+        self._estimate(classes, families, counted, class_count)
+        return self
+
+    def _count(self, kind: Any, X: Any, membership: Array) -> Any:
+        if isinstance(kind, BernoulliFeatures) or not sparse.issparse(X):
+            return kind.count(kind.prepare(X), membership)
+        # Blocks of rows: the whole would not fit as a dense array.
+        parts = [kind.count(kind.prepare(X[rows]), membership[rows]) for rows in _blocks(X.shape[0])]
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part
+        return total
+
+    def _estimate(self, classes: Any, families: Any, counted: list[Any], class_count: Array) -> None:
+        how: Estimator = self.estimator  # type: ignore[assignment]
+        alpha = self._class_prior(len(classes))
+        class_prior = modes(class_count, alpha, "alpha", how)
+        estimates = [kind.estimate(stats, how) for (kind, _), stats in zip(families, counted)]
+        # Nothing is set before everything has been computed: a failed fit leaves the model as it was.
+        self.classes_, self.class_count_, self.class_prior_ = classes, class_count, class_prior
+        self._layout, self._statistics, self._estimates = families, counted, estimates
+        with np.errstate(divide="ignore"):
+            self._log_class_prior = np.log(class_prior)
+        for (kind, _), estimate in zip(families, estimates):
+            if isinstance(kind, BernoulliFeatures):
+                self.theta_ = estimate
+            elif isinstance(kind, GaussianFeatures):
+                self.mean_, self.var_ = estimate.mean, estimate.variance
+            else:
+                self.category_prob_ = estimate
+        counts = np.where(class_count > 0, class_count * np.where(class_prior > 0, self._log_class_prior, 0.0), 0.0)
+        triples = [(kind, stats, value) for (kind, _), stats, value in zip(families, counted, estimates)]
+        self.log_likelihood_ = float(counts.sum()) + sum(k.log_score(s, value) for k, s, value in triples)
+        self.log_posterior_ = self.log_likelihood_
+        if how != "mle":
+            prior = log_dirichlet(class_prior, alpha) + sum(k.log_prior(value, s) for k, s, value in triples)
+            self.log_posterior_ += prior
+            evidence = log_dirichlet_evidence(class_count, alpha)
+            self.log_evidence_ = evidence + sum(k.log_evidence(s) for k, s, _ in triples)
+
+    # Answers ------------------------------------------------------------------------------------------------------
+
+    def predict_joint_log_proba(self, X: Any) -> Array:
+        """Log p(x, class), (n_samples, n_classes); -inf where a row is impossible."""
+        X = self._checked(X)
+        joint = np.tile(self._log_class_prior, (X.shape[0], 1))
+        for (kind, columns), estimate in zip(self._layout, self._estimates):
+            part = _columns(X, columns)
+            if isinstance(kind, BernoulliFeatures) or not sparse.issparse(part):
+                joint += kind.log_likelihood(estimate, kind.prepare(part))
+            else:
+                for rows in _blocks(X.shape[0]):
+                    joint[rows] += kind.log_likelihood(estimate, kind.prepare(part[rows]))
+        return joint
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Log posterior probability of each class; the class prior for rows that are impossible under every class."""
+        joint = self.predict_joint_log_proba(X)
+        impossible = np.isneginf(joint).all(axis=1)
+        if impossible.any():
+            warnings.warn(
+                f"{int(impossible.sum())} rows are impossible under every class; they get the class prior",
+                UserWarning,
+                stacklevel=2,
+            )
+            joint[impossible] = self._log_class_prior
+        return joint - logsumexp(joint, axis=1, keepdims=True)
+
+    def predict_proba(self, X: Any) -> Array:
+        """Posterior probability of each class, (n_samples, n_classes)."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Most probable class of each row."""
+        best = self.predict_log_proba(X).argmax(axis=1)
+        return self.classes_[best]
+
+    def explain(self, X: Any, target: Any = None, against: Any = None) -> LogOdds:
+        """What each feature says for one class against another, as log odds that add up.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+        target, against : class labels, optional
+            By default the most probable class of each row, and the most probable of the others.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from pluri.mixtures import NaiveBayes
+        >>> X = np.array([[1, 0, 1], [1, 1, 0], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
+        >>> odds = NaiveBayes().fit(X, [0, 0, 0, 1, 1]).explain([[1, 1, 1]], target=0, against=1)
+        >>> odds.contributions.round(3), odds.total.round(3)
+        (array([[ 1.163, -0.629, -0.223]]), array([0.717]))
+        """
+        X = self._checked(X)
+        if len(self.classes_) < 2:
+            raise ValueError("explain needs at least two classes, got one")
+        joint = self.predict_joint_log_proba(X)
+        first = self._class_index("target", target, joint)
+        others = joint.copy()
+        others[np.arange(len(joint)), first] = -np.inf
+        second = self._class_index("against", against, others)
+        contributions = np.empty((X.shape[0], self.n_features_in_))
+        rows = np.arange(X.shape[0])
+        for (kind, columns), estimate in zip(self._layout, self._estimates):
+            logs = kind.contributions(estimate, kind.prepare(_columns(X, columns)))
+            # Impossible under both classes: it says nothing for either.
+            with np.errstate(invalid="ignore"):
+                gap = logs[rows, first] - logs[rows, second]
+            contributions[:, columns] = np.where(np.isnan(gap), 0.0, gap)
+        prior = self._log_class_prior[first] - self._log_class_prior[second]
+        return LogOdds(self.classes_[first], self.classes_[second], prior, contributions)
+
+    # Checks -------------------------------------------------------------------------------------------------------
+
+    def _class_index(self, name: str, label: Any, joint: Array) -> NDArray[np.int64]:
+        if label is None:
+            return joint.argmax(axis=1)
+        where = np.flatnonzero(self.classes_ == label)
+        if not len(where):
+            raise ValueError(f"{name} must be one of the classes {self.classes_}, got {label!r}")
+        return np.full(len(joint), where[0])
+
+    def _checked(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+
+    def _families(self, n_features: int) -> list[tuple[Any, NDArray[np.int64]]]:
+        """Each family that occurs, with its columns."""
+        names = [self.family] * n_features if isinstance(self.family, str) else list(self.family)
+        if len(names) != n_features:
+            raise ValueError(f"family must name a family for each of {n_features} columns, got {len(names)}")
+        strangers = sorted({str(name) for name in names} - set(FAMILIES))
+        if strangers:
+            raise ValueError(f"family must be one of {FAMILIES}, or a list of these, got {strangers[0]!r}")
+        kinds: dict[str, Any] = {
+            "bernoulli": BernoulliFeatures((float(self.beta[0]), float(self.beta[1])), self.binarize),
+            "gaussian": GaussianFeatures(self.normal_prior, float(self.var_smoothing)),
+            "categorical": CategoricalFeatures(float(self.eta), self.n_categories),
+        }
+        places = {name: np.flatnonzero(np.array(names) == name) for name in FAMILIES}
+        return [(kinds[name], columns) for name, columns in places.items() if len(columns)]
+
+    def _class_prior(self, n_classes: int) -> Array:
+        alpha = np.asarray(self.alpha, dtype=np.float64)
+        if alpha.shape not in ((), (n_classes,)) or not (alpha > 0).all() or not np.isfinite(alpha).all():
+            raise ValueError(f"alpha must be a positive number, or one for each of {n_classes} classes, got {alpha}")
+        return np.broadcast_to(alpha, (n_classes,))
+
+    def _check_settings(self) -> None:
+        if self.estimator not in ESTIMATORS:
+            raise ValueError(f"estimator must be one of {ESTIMATORS}, got {self.estimator!r}")
+        if np.shape(self.beta) != (2,) or not (np.asarray(self.beta, dtype=np.float64) > 0).all():
+            raise ValueError(f"beta must be two positive numbers (of ones, of zeros), got {self.beta!r}")
+        if not isinstance(self.eta, Real) or not 0 < self.eta < np.inf:
+            raise ValueError(f"eta must be finite and positive, got {self.eta!r}")
+        if not isinstance(self.var_smoothing, Real) or not 0 <= self.var_smoothing < np.inf:
+            raise ValueError(f"var_smoothing must be finite and not negative, got {self.var_smoothing!r}")
+        if self.n_categories is not None and not (isinstance(self.n_categories, Integral) and self.n_categories >= 1):
+            raise ValueError(f"n_categories must be None or an integer of at least 1, got {self.n_categories!r}")
+        if self.normal_prior is not None:
+            if len(self.normal_prior) != 4:
+                raise ValueError(f"normal_prior must be (mean, strength, shape, rate), got {self.normal_prior!r}")
+            _, strength, shape, rate = (np.asarray(value, dtype=np.float64) for value in self.normal_prior)
+            if not ((strength > 0).all() and (shape > 0.5).all() and (rate > 0).all()):
+                raise ValueError(
+                    "normal_prior must have a positive strength and rate, and a shape above 0.5, got "
+                    f"{self.normal_prior!r}"
+                )
+
+    def __sklearn_tags__(self) -> Any:
+        tags: Any = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = self.family == "categorical"
+        return tags
+
+
+def _columns(X: Any, columns: NDArray[np.int64]) -> Any:
+    return X if len(columns) == X.shape[1] else X[:, columns]
+
+
+def _blocks(n_rows: int) -> Iterator[slice]:
+    return (slice(begin, min(begin + ROWS, n_rows)) for begin in range(0, n_rows, ROWS))

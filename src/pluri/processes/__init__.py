@@ -1,0 +1,61 @@
+"""Random functions, distributions, partitions, binary matrices and fields: sample them, condition them, fit them.
+
+Gaussian processes and Bayesian linear regression (the same thing seen from its weights), Dirichlet and hierarchical
+Dirichlet processes, the Indian buffet process, Ising and Potts fields, and densities made by normalizing flows.
+"""
+
+from pluri.processes.bayesian_linear import BayesianLinearRegression
+from pluri.processes.chinese_restaurant import ChineseRestaurantProcess, PolyaUrn
+from pluri.processes.concentration import (
+    draw_concentration,
+    draw_group_concentration,
+    draw_table_counts,
+    log_stirling,
+)
+from pluri.processes.conjugate import BetaBernoulli, Conjugate, DirichletMultinomial, GammaPoisson
+from pluri.processes.conjugate_gaussian import NormalGamma, NormalInverseWishart
+from pluri.processes.direct_assignment import DirectAssignmentGibbs
+from pluri.processes.dirichlet import Dirichlet, draw_log_dirichlet
+from pluri.processes.dirichlet_process import DirichletProcess, DiscreteMeasure
+from pluri.processes.franchise_gibbs import FranchiseGibbs
+from pluri.processes.gaussian_process_classification import GaussianProcessClassifier
+from pluri.processes.gaussian_process_regression import GaussianProcessRegressor
+from pluri.processes.hierarchical_dirichlet import ChineseRestaurantFranchise, HierarchicalDirichletProcess, Seating
+from pluri.processes.indian_buffet import IndianBuffetProcess, left_ordered_form
+from pluri.processes.ising import IsingDenoiser
+from pluri.processes.ising_gibbs import LabelGibbs
+from pluri.processes.stick_breaking import StickBreaking, sticks_to_weights, weights_to_sticks
+
+__all__ = [
+    "BayesianLinearRegression",
+    "BetaBernoulli",
+    "ChineseRestaurantFranchise",
+    "ChineseRestaurantProcess",
+    "Conjugate",
+    "DirectAssignmentGibbs",
+    "Dirichlet",
+    "DirichletMultinomial",
+    "DirichletProcess",
+    "DiscreteMeasure",
+    "FranchiseGibbs",
+    "GammaPoisson",
+    "GaussianProcessClassifier",
+    "GaussianProcessRegressor",
+    "HierarchicalDirichletProcess",
+    "IndianBuffetProcess",
+    "IsingDenoiser",
+    "LabelGibbs",
+    "NormalGamma",
+    "NormalInverseWishart",
+    "PolyaUrn",
+    "Seating",
+    "StickBreaking",
+    "draw_concentration",
+    "draw_group_concentration",
+    "draw_log_dirichlet",
+    "draw_table_counts",
+    "left_ordered_form",
+    "log_stirling",
+    "sticks_to_weights",
+    "weights_to_sticks",
+]

@@ -1,0 +1,135 @@
+"""Indian buffet: probabilities that sum to one, moments, exchangeability, and the left-ordered form."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import stats
+
+from pluri.processes import IndianBuffetProcess, left_ordered_form
+
+matrices = arrays(np.int8, st.tuples(st.integers(1, 5), st.integers(0, 6)), elements=st.integers(0, 1))
+
+
+@given(matrices, st.randoms())
+def test_the_left_ordered_form_is_idempotent_and_forgets_the_order_of_columns(Z, random):
+    form = left_ordered_form(Z)
+    assert (left_ordered_form(form) == form).all()
+    columns = list(range(Z.shape[1]))
+    random.shuffle(columns)
+    assert (left_ordered_form(Z[:, columns]) == form).all()
+    numbers = [int("".join(map(str, column)), 2) for column in form.T]
+    assert numbers == sorted(numbers, reverse=True)
+    assert 0 not in numbers
+
+
+def test_the_left_ordered_form_has_no_limit_of_rows():
+    Z = np.random.default_rng(0).integers(0, 2, size=(200, 30))
+    form = left_ordered_form(Z)
+    numbers = [int("".join(map(str, column)), 2) for column in form.T]
+    assert numbers == sorted(numbers, reverse=True)
+
+
+def all_classes(n_rows, most):
+    """A matrix of every left-ordered class with fewer than `most` columns of each kind."""
+    kinds = [kind for kind in product([0, 1], repeat=n_rows) if any(kind)]
+    for counts in product(range(most), repeat=len(kinds)):
+        yield np.repeat(np.array(kinds).T, counts, axis=1)
+
+
+def test_probabilities_of_all_classes_sum_to_one():
+    buffet = IndianBuffetProcess(1.0)
+    assert sum(np.exp(buffet.logpmf(Z)) for Z in all_classes(2, 14)) == pytest.approx(1, abs=1e-13)
+
+
+def test_probabilities_of_most_classes_of_three_rows_have_their_known_sum():
+    # Each kind's number is Poisson by itself, so that the sum over a box is a product; checked on a smaller box.
+    def box(most):
+        kinds = [kind for kind in product([0, 1], repeat=3) if any(kind)]
+        empty = np.exp(IndianBuffetProcess(1.0).logpmf(np.zeros((3, 0))))
+        factors = []
+        for kind in kinds:
+            columns = [np.repeat(np.array(kind)[:, None], k, axis=1) for k in range(most)]
+            factors.append(sum(np.exp(IndianBuffetProcess(1.0).logpmf(Z)) for Z in columns) / empty)
+        return empty * np.prod(factors)
+
+    assert box(2) == pytest.approx(sum(np.exp(IndianBuffetProcess(1.0).logpmf(Z)) for Z in all_classes(3, 2)))
+    assert box(5) == pytest.approx(0.99989, abs=5e-6)
+
+
+def test_matrices_of_the_buffet_sum_to_their_class():
+    # All orderings that the buffet can give, for each class of three rows with at most two of each of three kinds.
+    buffet = IndianBuffetProcess(1.7)
+    from itertools import permutations
+
+    for Z in (
+        np.array([[1, 1, 0], [0, 1, 1], [0, 0, 1]]),
+        np.array([[1, 1], [1, 1]]),
+        np.array([[0, 1, 1], [1, 0, 0]]),
+    ):
+        orders = {tuple(map(tuple, Z[:, list(order)])) for order in permutations(range(Z.shape[1]))}
+        total = sum(np.exp(buffet.logpmf(np.array(matrix), ordered=True)) for matrix in orders)
+        assert total == pytest.approx(np.exp(buffet.logpmf(Z)))
+
+
+@given(matrices, st.randoms())
+def test_the_probability_of_a_class_forgets_the_order_of_rows(Z, random):
+    rows = list(range(len(Z)))
+    random.shuffle(rows)
+    buffet = IndianBuffetProcess(0.7)
+    assert buffet.logpmf(Z[rows]) == pytest.approx(buffet.logpmf(Z), abs=1e-11)
+
+
+def test_buffet_and_sticks_have_the_exact_moments():
+    # 5000 matrices of 4 rows: mean and variance of K, ones, and one row, within 4.5 standard errors.
+    alpha, n, draws = 1.5, 4, 5000
+    buffet, rng = IndianBuffetProcess(alpha), np.random.default_rng(1)
+    expected = buffet.expected_n_features(n)
+    assert expected == pytest.approx(alpha * (1 + 1 / 2 + 1 / 3 + 1 / 4))
+    for make in (lambda: buffet.sample(n, rng), lambda: buffet.sample_sticks(n, random_state=rng)[0]):
+        matrices = [make() for _ in range(draws)]
+        width = np.array([(Z.any(axis=0)).sum() for Z in matrices])
+        ones = np.array([Z.sum() for Z in matrices])
+        assert abs(width.mean() - expected) < 4.5 * np.sqrt(expected / draws)
+        square = (width - expected) ** 2
+        assert abs(square.mean() - expected) < 4.5 * square.std() / np.sqrt(draws)
+        assert abs(ones.mean() - n * alpha) < 4.5 * ones.std() / np.sqrt(draws)
+        for row in (0, n - 1):
+            sums = np.array([Z[row].sum() for Z in matrices])
+            bins = np.bincount(np.minimum(sums, 5), minlength=6)
+            law = stats.poisson(alpha)
+            pmf = np.append(law.pmf(np.arange(5)), law.sf(4))
+            assert stats.chisquare(bins, draws * pmf).pvalue > 1e-5
+
+
+def test_simulated_classes_have_their_probabilities_whatever_the_order_of_rows():
+    # Chi-square over the classes expected at least 20 times in 6000 draws of three rows, the rest pooled; 1e-4.
+    buffet, rng, draws = IndianBuffetProcess(0.8), np.random.default_rng(2), 6000
+    for rows in ([0, 1, 2], [2, 0, 1]):
+        seen = Counter(left_ordered_form(buffet.sample(3, rng)[rows]).tobytes() for _ in range(draws))
+        common = {left_ordered_form(Z).tobytes(): np.exp(buffet.logpmf(Z)) for Z in all_classes(3, 3)}
+        common = {key: p for key, p in common.items() if draws * p >= 20}
+        counts = [seen[key] for key in common]
+        p = list(common.values())
+        counts, p = [*counts, draws - sum(counts)], [*p, 1 - sum(p)]
+        assert stats.chisquare(counts, draws * np.array(p)).pvalue > 1e-4
+
+
+def test_wrong_input_gets_one_sentence():
+    with pytest.raises(ValueError, match="alpha must be a positive number"):
+        IndianBuffetProcess(0.0)
+    with pytest.raises(ValueError, match="Z must hold zeros and ones"):
+        left_ordered_form([[0, 2]])
+    with pytest.raises(ValueError, match="Z must have shape"):
+        IndianBuffetProcess(1.0).logpmf(np.zeros(3))
+    with pytest.raises(ValueError, match="n_rows must be an integer of at least 1"):
+        IndianBuffetProcess(1.0).sample(0)
+    with pytest.raises(ValueError, match="tail_mass must be a positive number"):
+        IndianBuffetProcess(1.0).sample_sticks(2, tail_mass=0)
+    assert IndianBuffetProcess(1.0).logpmf([[0, 1], [1, 0]], ordered=True) == -np.inf
