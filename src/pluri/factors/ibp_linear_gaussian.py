@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -252,7 +251,7 @@ class IBPLinearGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             random_state=as_generator(self.random_state), n_jobs=self.n_jobs, backend="threads",
             verbose=int(self.verbose), warn=False,
         )  # fmt: skip
-        self.trace_ = replace(trace, ends=())  # the draws alone: a kernel holds all the data
+        self.trace_ = trace.detached()  # a kernel holds all the data
         chain = int(np.argmax([end.state.best_log_density for end in trace.ends]))
         state = trace.ends[chain].state
         self.log_joint_ = float(state.best_log_density)

@@ -252,7 +252,7 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
             latents = trace.flat("latent")
             kept = latents[spread_draws(len(latents), self.n_prediction_draws)]
             component = Component(chosen, solve(factor, kept.T).T, None)
-            return BinaryFit(chosen, (component,), latents.mean(axis=0), float("nan"), (), trace)
+            return BinaryFit(chosen, (component,), latents.mean(axis=0), float("nan"), (), trace.detached())
         sites = approximate(how, matrix, labels, self.max_iter, float(self.damping))
         if not sites.converged:
             warn_unconverged(f"inference={how!r}", self.max_iter)
@@ -271,7 +271,9 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
             means.append(sites.mean)
         best = kernel.clone_with_theta(thetas[int(np.argmax(np.ravel(trace.stats["log_density"])))])
         sites = approximate(how, best(X), labels, self.max_iter, float(self.damping))
-        return BinaryFit(best, tuple(components), np.mean(means, axis=0), sites.log_evidence, sites.history, trace)
+        return BinaryFit(
+            best, tuple(components), np.mean(means, axis=0), sites.log_evidence, sites.history, trace.detached()
+        )
 
     def _sample_jointly(
         self, kernel: Any, covariance: Any, X: Array, labels: Array, parameters: Any, priors: Any,
@@ -290,7 +292,7 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
                 weights = solve(factor, latents[index])[None]
                 components.append(Component(kernel.clone_with_theta(thetas[index]), weights, None))
         best = kernel.clone_with_theta(thetas[int(np.argmax(np.ravel(trace.stats["log_density"])))])
-        return BinaryFit(best, tuple(components), latents.mean(axis=0), float("nan"), (), trace)
+        return BinaryFit(best, tuple(components), latents.mean(axis=0), float("nan"), (), trace.detached())
 
     def _predictive(self, X: Any) -> tuple[Array, Array, Array]:
         """Mean and variance of the latent functions, and probabilities: each (n_functions, n_samples)."""

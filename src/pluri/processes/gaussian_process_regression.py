@@ -224,7 +224,7 @@ class GaussianProcessRegressor(RegressorMixin, BaseEstimator):
         for name in ("trace_", "_thetas"):
             self.__dict__.pop(name, None)
         if trace is not None:
-            self.trace_ = trace
+            self.trace_ = trace.detached()
             self._thetas = draws[spread_draws(len(draws), self.n_prediction_draws)]
         return self
 

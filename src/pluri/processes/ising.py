@@ -256,7 +256,7 @@ class IsingDenoiser(BaseEstimator):
             raise KeyboardInterrupt  # before there was anything to keep
         total = np.sum([state.conditional for state in states], axis=0)
         proba: Array = total / sum(state.n_sweeps for state in states)
-        self.trace_ = trace
+        self.trace_ = trace.detached()
         self.n_iter_ = int(self.burn_in) + 1 + states[0].n_sweeps
         disagreement = mcmc.r_hat(trace.stats["log_density"])
         self.converged_ = not disagreement > SETTLED

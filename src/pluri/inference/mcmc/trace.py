@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +101,10 @@ class Trace:
         """Draws of one variable, chains one after another: (n_chains * n_draws, ...)."""
         values = self[name]
         return values.reshape(-1, *values.shape[2:])
+
+    def detached(self) -> Trace:
+        """The same draws without kernels and states: what a fitted model keeps, and what can be put in its file."""
+        return replace(self, ends=tuple(replace(end, kernel=None, state=None) for end in self.ends))
 
     def summary(self, mass: float = 0.94) -> Summary:
         """Mean, standard deviation, interval, Monte Carlo error, R-hat and effective sizes of every number.
