@@ -43,10 +43,18 @@ lint: $(VENV)/installed-dev
 
 bench: $(VENV)/installed-bench
 	$(BIN)/python benchmarks/peers/hmm.py
+	$(BIN)/python benchmarks/peers/mcmc.py
+	$(BIN)/python benchmarks/peers/smc.py
 	$(BIN)/python benchmarks/reproduce/dhmm_toy.py
 	$(BIN)/python benchmarks/reproduce/dhmm_toy_variance.py
 	$(BIN)/python benchmarks/reproduce/dhmm_ocr.py
 	$(BIN)/python benchmarks/reproduce/dhmm_pos.py
+	$(BIN)/python benchmarks/reproduce/posteriordb.py
+	$(BIN)/python benchmarks/reproduce/ais_known_answers.py
+	$(BIN)/python benchmarks/reproduce/flows_four_densities.py
+	$(BIN)/python benchmarks/reproduce/gp_hyperparameters.py
+	$(BIN)/python benchmarks/reproduce/ibp_images.py
+	$(BIN)/python benchmarks/reproduce/ising_denoising.py
 
 docs: $(VENV)/installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

@@ -17,6 +17,7 @@ from pluri.processes.conjugate_gaussian import NormalGamma, NormalInverseWishart
 from pluri.processes.direct_assignment import DirectAssignmentGibbs
 from pluri.processes.dirichlet import Dirichlet, draw_log_dirichlet
 from pluri.processes.dirichlet_process import DirichletProcess, DiscreteMeasure
+from pluri.processes.flow_density import FlowDensity
 from pluri.processes.franchise_gibbs import FranchiseGibbs
 from pluri.processes.gaussian_process_classification import GaussianProcessClassifier
 from pluri.processes.gaussian_process_regression import GaussianProcessRegressor
@@ -37,6 +38,7 @@ __all__ = [
     "DirichletMultinomial",
     "DirichletProcess",
     "DiscreteMeasure",
+    "FlowDensity",
     "FranchiseGibbs",
     "GammaPoisson",
     "GaussianProcessClassifier",

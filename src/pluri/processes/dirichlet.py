@@ -34,7 +34,7 @@ def draw_log_dirichlet(rng: np.random.Generator, alpha: Array, size: tuple[int, 
 
     Returns
     -------
-    array of shape (*size, ..., k)
+    array of shape ``(*size, ..., k)``
 
     Examples
     --------

@@ -104,7 +104,7 @@ class Logbook:
         if self.done > n_warmup:
             self._between.append(info)
             if (self.done - n_warmup) % self._thin == 0:
-                self._positions.append(state.position if self._record is None else self._record(state.position))
+                self._positions.append(recorded(state.position, self._record))
                 self._infos.append(info if self._thin == 1 else _mean_info(self._between))
                 self._values.append(state.log_density)
                 self._between = []
@@ -112,7 +112,7 @@ class Logbook:
     def segment(self, interrupted: bool = False) -> Segment:
         """What was done."""
         chain = Chain(self.kernel, self._adaptation, self.state, self.rng, self.done, tuple(self._between))
-        return Segment(chain, _stack(self._positions), _stack_infos(self._infos, self._values), interrupted)
+        return Segment(chain, stacked(self._positions), _stack_infos(self._infos, self._values), interrupted)
 
 
 def advance(
@@ -143,7 +143,13 @@ def _mean_info(infos: list[Info]) -> Info:
     return {name: float(np.mean([info[name] for info in infos])) for name in infos[0]}
 
 
-def _stack(positions: list[Any]) -> dict[str, Any]:
+def recorded(position: Any, record: Callable[[Any], Mapping[str, Any]] | None) -> Any:
+    """What is kept of a position."""
+    return position if record is None else record(position)
+
+
+def stacked(positions: list[Any]) -> dict[str, Any]:
+    """Positions as arrays by name, position first."""
     if not positions:
         return {}
     if isinstance(positions[0], Mapping):

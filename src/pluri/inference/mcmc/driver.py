@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pluri.inference.mcmc.chain import Chain, advance, start_chain
+from pluri.inference.mcmc.chain import Chain, advance, recorded, stacked, start_chain
 from pluri.inference.mcmc.health import warn_of_problems
 from pluri.inference.mcmc.kernel import Kernel
 from pluri.inference.mcmc.trace import ChainEnd, Trace, random_state_of, restored_generator
@@ -24,7 +24,7 @@ from pluri.inference.mcmc.workers import open_workers
 from pluri.validation import RandomState, as_generator
 
 #: How long a round should take: short enough for progress and Ctrl-C, long enough that sending chains does not matter.
-ROUND_SECONDS = {"serial": 0.2, "threads": 0.3, "processes": 2.0}
+ROUND_SECONDS = {"serial": 1.0, "threads": 1.0, "processes": 2.0}
 CHECKPOINT_SECONDS = 30.0
 
 Record = Callable[[Any], Mapping[str, Any]]
@@ -73,7 +73,7 @@ def sample(
     callback : callable, optional
         ``callback(trace)`` sees the draws so far between rounds; True ends the run.
     checkpoint : path, optional
-        File in which the draws so far are saved every 30 s and at the end.
+        File in which the draws so far are saved every 30 s and at the end, be it an error of the target.
     warn : bool, default=True
         Give a ConvergenceWarning for each problem that :meth:`Trace.diagnose` finds.
 
@@ -146,6 +146,8 @@ def resume(
     >>> bool((both["x"] == whole["x"]).all())
     True
     """
+    if not isinstance(n_draws, int | np.integer) or n_draws < 1:
+        raise ValueError(f"n_draws must be a whole number of at least 1, got {n_draws!r}")
     if not trace.ends:
         raise ValueError("the trace does not know where its chains stopped: it was put together by hand")
     chains = []
@@ -158,10 +160,26 @@ def resume(
             moved = replace(moved, **end.settings)  # type: ignore[type-var]
         state = end.state if end.state is not None else moved.init(rng, end.position)
         chains.append(Chain(moved, None, state, rng, 0))
+    _check_same_variables(trace, chains[0].state.position, record)
     return _run(
         chains, n_draws, 0, trace.thin, record, n_jobs=n_jobs, backend=backend, verbose=verbose, callback=callback,
         checkpoint=checkpoint, warn=warn, before=trace,
     )  # fmt: skip
+
+
+def _check_same_variables(trace: Trace, position: Any, record: Record | None) -> None:
+    """Refuse to go on with other variables than those of the draws that are there."""
+    there = {name: values.shape[2:] for name, values in trace.draws.items()}
+    further = {name: values.shape[1:] for name, values in stacked([recorded(position, record)]).items()}
+    if there != further:
+        raise ValueError(
+            f"record must keep what the draws of the trace are, {_listed(there)}; it would keep {_listed(further)}. "
+            "Give the same record as before"
+        )
+
+
+def _listed(shapes: Mapping[str, tuple[int, ...]]) -> str:
+    return ", ".join(f"{name} {shape}" for name, shape in shapes.items())
 
 
 def initial_positions(initial: Any, n_chains: int, streams: Sequence[np.random.Generator]) -> list[Any]:
@@ -202,34 +220,44 @@ def _run(
     def so_far() -> Trace:
         return _assemble(chains, kept, n_warmup, thin, interrupted, perf_counter() - started, before)
 
-    with workers, open_progress(verbose) as report:
-        while done < n_steps and not interrupted:
-            began = perf_counter()
-            count = min(round_steps, n_steps - done)
-            segments, interrupted = workers.map(move, chains, count)
-            # After Ctrl-C chains may be of different lengths by a part of a round: let the shorter ones catch up.
-            if interrupted:
-                longest = max(segment.chain.done for segment in segments)
-                segments = [
-                    segment.followed_by(move([segment.chain], longest - segment.chain.done)[0]) for segment in segments
-                ]
-                # Stopped again: what one chain is ahead by cannot be kept.
-                shortest = min(segment.n_draws for segment in segments)
-                segments = [segment.first(shortest) for segment in segments]
-            for index, segment in enumerate(segments):
-                chains[index] = segment.chain
-                if segment.draws:
-                    kept[index].append((segment.draws, segment.stats))
-            done = chains[0].done
-            seconds = perf_counter() - began
-            round_steps = max(1, min(4 * count, int(count * goal / max(seconds, 1e-6))))
-            for index, chain in enumerate(chains):
-                report(chain.iteration_state(index, len(chains), n_steps, seconds))
-            if callback is not None and kept[0] and callback(so_far()):
-                break
-            if checkpoint is not None and kept[0] and perf_counter() - saved > CHECKPOINT_SECONDS:
-                so_far().save(checkpoint)
-                saved = perf_counter()
+    try:
+        with workers, open_progress(verbose) as report:
+            while done < n_steps and not interrupted:
+                began = perf_counter()
+                count = min(round_steps, n_steps - done)
+                segments, interrupted = workers.map(move, chains, count)
+                # After Ctrl-C chains may be of different lengths by a part of a round: let the shorter ones catch up.
+                if interrupted:
+                    longest = max(segment.chain.done for segment in segments)
+                    segments = [
+                        segment.followed_by(move([segment.chain], longest - segment.chain.done)[0])
+                        for segment in segments
+                    ]
+                    # Stopped again: what one chain is ahead by cannot be kept.
+                    shortest = min(segment.n_draws for segment in segments)
+                    segments = [segment.first(shortest) for segment in segments]
+                for index, segment in enumerate(segments):
+                    chains[index] = segment.chain
+                    if segment.draws:
+                        kept[index].append((segment.draws, segment.stats))
+                done = chains[0].done
+                seconds = perf_counter() - began
+                round_steps = max(1, min(4 * count, int(count * goal / max(seconds, 1e-6))))
+                for index, chain in enumerate(chains):
+                    report(chain.iteration_state(index, len(chains), n_steps, seconds))
+                if callback is not None and kept[0] and callback(so_far()):
+                    break
+                if checkpoint is not None and kept[0] and perf_counter() - saved > CHECKPOINT_SECONDS:
+                    so_far().save(checkpoint)
+                    saved = perf_counter()
+    except KeyboardInterrupt:  # between two rounds, or for a second time: the rounds that are complete are kept
+        interrupted = True
+        for rounds in kept:
+            del rounds[min(map(len, kept)) :]
+    except Exception:
+        if checkpoint is not None and all(kept):
+            so_far().save(checkpoint)
+        raise
     if not any(kept) and before is None:
         raise KeyboardInterrupt
     trace = so_far()

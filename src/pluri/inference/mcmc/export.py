@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,9 @@ def save_trace(trace: Trace, path: str | Path) -> None:
     for index, end in enumerate(trace.ends):
         named = end.position if isinstance(end.position, Mapping) else {"": end.position}
         arrays |= {f"position/{index}/{name}": np.asarray(value) for name, value in named.items()}
-        arrays |= {f"settings/{index}/{name}": np.asarray(value) for name, value in end.settings.items()}
+        # None is what the kernel has by itself: nothing was learned.
+        learned = {name: value for name, value in end.settings.items() if value is not None}
+        arrays |= {f"settings/{index}/{name}": np.asarray(value) for name, value in learned.items()}
         ends.append({"random_state": end.random_state})
     for name, values in arrays.items():
         if np.asarray(values).dtype.hasobject:
@@ -58,7 +61,7 @@ def load_trace(path: str | Path) -> Trace:
         about = json.loads(str(arrays.pop("about.json")))
         if about["format"] != FORMAT:
             raise ValueError
-    except (ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile, EOFError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise ValueError(f"{path} is not a trace that pluri saved") from error
     if about["version"] > VERSION:
         raise ValueError(f"{path} was saved by a newer pluri (trace version {about['version']}, known {VERSION})")

@@ -64,6 +64,11 @@ def strides_of(terrain: Landscape, step_size: float) -> tuple[Array, Array]:
     return step_size * terrain.scale, (0.5 * step_size) * terrain.scale.T
 
 
+def as_numpy(log_density: Any, gradient: Any) -> tuple[float, Array]:
+    """What a density gave, in double precision: arrays of another library would spread to all that follows."""
+    return float(log_density), np.asarray(gradient, dtype=np.float64)
+
+
 def leapfrog(
     terrain: Landscape, position: Array, momentum: Array, gradient: Array, step_size: float
 ) -> tuple[Array, Array, float, Array]:
@@ -72,12 +77,12 @@ def leapfrog(
     if drift.ndim == 1:
         half = momentum + kick * gradient
         position = position + drift * half
-        log_density, gradient = terrain.value_and_grad(position)
-        return position, half + kick * gradient, float(log_density), gradient
+        log_density, gradient = as_numpy(*terrain.value_and_grad(position))
+        return position, half + kick * gradient, log_density, gradient
     half = momentum + kick.dot(gradient)
     position = position + drift.dot(half)
-    log_density, gradient = terrain.value_and_grad(position)
-    return position, half + kick.dot(gradient), float(log_density), gradient
+    log_density, gradient = as_numpy(*terrain.value_and_grad(position))
+    return position, half + kick.dot(gradient), log_density, gradient
 
 
 def initial_state(value_and_grad: ValueAndGrad, position: Any, *, check_gradient: bool = True) -> GradientState:
@@ -104,21 +109,40 @@ def initial_state(value_and_grad: ValueAndGrad, position: Any, *, check_gradient
     if not np.isfinite(gradient).all():
         raise ValueError("the gradient must be finite at the initial position")
     if check_gradient:
-        _check_gradient(value_and_grad, position, float(value.item()), gradient)
+        _check_arrays(value_and_grad, position, gradient)
+        precision = np.finfo(np.float64).eps
+        for given in result:  # a density in single precision is held to less
+            kind = np.asarray(given).dtype
+            precision = max(precision, np.finfo(kind).eps) if kind.kind == "f" else precision
+        _check_gradient(value_and_grad, position, float(value.item()), gradient, float(precision))
     return GradientState(position, float(value.item()), gradient)
 
 
-def _check_gradient(value_and_grad: ValueAndGrad, position: Array, value: float, gradient: Array) -> None:
+def _check_arrays(value_and_grad: ValueAndGrad, position: Array, gradient: Array) -> None:
+    """Refuse a density that writes into the position, or into the gradient that it gave before."""
+    given, before = position.copy(), gradient.copy()
+    again = np.asarray(value_and_grad(given)[1])
+    if not np.array_equal(given, position):
+        raise ValueError("value_and_grad changed the position that it was given: it must leave it as it is")
+    if np.shares_memory(again, gradient) or not np.array_equal(gradient, before):
+        raise ValueError("value_and_grad gives the same array at every call: the gradient must be a new one each time")
+
+
+def _check_gradient(
+    value_and_grad: ValueAndGrad, position: Array, value: float, gradient: Array, precision: float
+) -> None:
     rng = np.random.default_rng(0)
     direction = rng.standard_normal(len(position))
     direction /= np.linalg.norm(direction)
-    width = 1e-5 * max(1.0, float(np.abs(position).max()))
+    double = precision < 1e-12
+    width = (1e-5 if double else 1e-2) * max(1.0, float(np.abs(position).max()))
     above, below = (float(value_and_grad(position + sign * width * direction)[0]) for sign in (1.0, -1.0))
     if not (math.isfinite(above) and math.isfinite(below)):
         return
     expected, slope = float(gradient @ direction), (above - below) / (2.0 * width)
     # Rounding of the two values, and curvature over the width.
-    noise = 1e-12 * abs(value) / width + 1e-3 * (abs(expected) + abs(slope)) + 1e-5
+    noise = (1e-12 if double else 1e2 * precision) * abs(value) / width
+    noise += 1e-3 * (abs(expected) + abs(slope)) + (1e-5 if double else 1e-2)
     bend = abs(above + below - 2.0 * value) / width
     if abs(expected - slope) > noise + bend:
         raise ValueError(
@@ -137,7 +161,7 @@ def first_step_size(
 ) -> float:
     """Double or halve a step size until the acceptance of one leapfrog step crosses `target`."""
     direction = 0
-    for _ in range(100):
+    for _ in range(700):
         momentum = rng.standard_normal(len(state.position))
         before = 0.5 * float(momentum.dot(momentum)) - state.log_density
         _, momentum, log_density, _ = leapfrog(terrain, state.position, momentum, state.gradient, step_size)
@@ -290,7 +314,10 @@ class HamiltonianAdaptation:
         self._seen.add(state.position)
         if self._done not in self._ends:
             return _with_step(kernel, step_size)
-        kernel = replace(kernel, inverse_mass=self._seen.regularised(), step_size=step_size)
+        inverse_mass = self._seen.regularised()
+        if kernel.inverse_mass.ndim > inverse_mass.ndim:  # chains that move together need metrics of one shape
+            inverse_mass = np.diag(inverse_mass)
+        kernel = replace(kernel, inverse_mass=inverse_mass, step_size=step_size)
         self._seen = RunningVariance(len(state.position), dense=self._metric == "dense")
         step_size = first_step_size(rng, kernel.terrain(len(state.position)), state, step_size)
         self._averaging.restart(step_size)

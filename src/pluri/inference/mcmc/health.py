@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 R_HAT_LIMIT = 1.01
 ESS_PER_CHAIN = 100
+#: Halves of a chain shorter than four draws have no effective size.
+LEAST_DRAWS = 8
 #: Numbers looked at, so that a trace of a large latent array does not take longer to check than to make.
 MOST_NUMBERS = 2000
 
@@ -22,6 +24,11 @@ MOST_NUMBERS = 2000
 def find_problems(trace: Trace) -> list[str]:
     """One sentence for each thing that should make a reader careful."""
     problems = _about_steps(trace)
+    if 0 < trace.n_draws < LEAST_DRAWS:
+        problems.append(
+            f"There are only {trace.n_draws} draws of each chain: at least {LEAST_DRAWS} are needed to tell whether "
+            "chains agree, and many more to use them."
+        )
     still, apart, few = [], [], []
     checked = 0
     for name, values in each_number(trace.draws):

@@ -63,6 +63,8 @@ class HMC(HamiltonianKernel):
             change = 0.5 * float(momentum.dot(momentum)) - log_density - energy
             if not change <= DIVERGENCE:
                 break
+            if change == -math.inf:
+                raise ValueError("the log density is +inf at a point of the trajectory: it must be finite or -inf")
         divergent = not change <= DIVERGENCE
         acceptance = 0.0 if divergent else math.exp(min(0.0, -change))
         accepted = rng.random() < acceptance

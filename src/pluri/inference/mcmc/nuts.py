@@ -244,6 +244,7 @@ def walk(
     while growth.missing:
         position = position + (drift.dot(half) if dense else drift * half)
         log_density, gradient = value_and_grad(position)
+        gradient = np.asarray(gradient, dtype=np.float64)
         kicked = kick.dot(gradient) if dense else kick * gradient
         momentum = half + kicked
         half = momentum + kicked

@@ -155,9 +155,12 @@ class RandomWalkAdaptation:
         self._seen = RunningVariance(len(state.position), dense=True)
         if covariance is None:  # nothing moved in this window
             return kernel
+        kernel = replace(kernel, covariance=covariance)
+        if not self._scale:
+            return kernel
         step_size = 2.38 / math.sqrt(len(state.position))
         self._search.restart(step_size)
-        return replace(kernel, covariance=covariance, step_size=step_size)
+        return with_setting(kernel, "step_size", step_size)
 
     def finish(self, kernel: RandomWalk) -> RandomWalk:
         """Keep the averaged step size."""

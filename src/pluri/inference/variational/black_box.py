@@ -1,0 +1,404 @@
+"""Black-box variational inference: a Gaussian q fitted to any density by stochastic gradients.
+
+Maximises ``ELBO(q) = E_q[log p~(z) - log q(z)] = log Z - KL(q || p)``, with one of two unbiased gradients:
+
+- reparameterised: ``E_e[(dz/dlambda)^T grad_z (log p~(z) - log q(z))]`` at ``z = mean + L e``. Only the path through z
+  is followed, so that the noise vanishes as q approaches p;
+- score function, which needs no gradient of p~: ``E_q[(log p~(z) - log q(z) - a) grad_lambda log q(z)]``, where a is
+  the control variate's coefficient ``E[f h^2] / E[h^2]`` of each parameter, estimated from the other draws.
+
+The learning rate falls whenever the ELBO of a window of iterations has stopped rising and no parameter has a gradient
+that keeps its sign; the fit has converged when the rate is a hundredth of the first one.
+
+References
+----------
+Ranganath, Gerrish and Blei (2014), Black box variational inference, AISTATS.
+Kucukelbir, Tran, Ranganath, Gelman and Blei (2017), Automatic differentiation variational inference, JMLR 18.
+Roeder, Wu and Duvenaud (2017), Sticking the landing, NeurIPS.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pluri.inference.result import IterationState
+from pluri.inference.variational.adam import Array, adam_step, decays_of, no_moments
+from pluri.inference.variational.families import Family, MeanFieldGaussian, make_family
+from pluri.inference.variational.flows.importance import Evidence, evidence
+from pluri.inference.variational.flows.target import Target, check_target, differentiate
+from pluri.progress import open_progress
+from pluri.validation import as_generator
+from pluri.validation.random import RandomState
+
+#: Number of draws of an iteration, by kind of gradient.
+BATCH_SIZES = {"reparameterized": 16, "score": 256}
+#: Mean gradient over a window, in standard errors, above which a parameter still travels.
+DRIFT = 4.0
+#: Adam forgets squares of gradients faster than usual, as they fall by orders of magnitude while q narrows.
+MEMORY = 0.99
+#: The rate is multiplied by this when the ELBO has stopped rising, down to this share of the first rate.
+COOLING, COLDEST = 0.4, 0.01
+
+
+@dataclass(frozen=True)
+class BlackBoxResult:
+    """A Gaussian fitted to a density.
+
+    Attributes
+    ----------
+    mean, cov : (dim,), (dim, dim): moments of q
+    elbo, elbo_standard_error : estimated from fresh draws
+    elbo_trace : (n_iter,): ELBO of each batch
+    evidence : importance-weighted evidence and the Pareto shape k, which is above 0.7 where q is a poor fit
+    n_iter : number of iterations
+    converged, interrupted : how the fit ended
+    factor : (dim, dim): lower triangular, cov = factor factor^T
+    """
+
+    mean: Array
+    cov: Array
+    elbo: float
+    elbo_standard_error: float
+    elbo_trace: Array = field(repr=False)
+    evidence: Evidence = field(repr=False)
+    n_iter: int
+    converged: bool
+    interrupted: bool
+    factor: Array = field(repr=False)
+
+    def sample(self, n_samples: int = 1, random_state: RandomState = None) -> Array:
+        """Independent draws, of shape (n_samples, dim)."""
+        noise = as_generator(random_state).standard_normal((n_samples, len(self.mean)))
+        return self.mean + noise @ self.factor.T
+
+    def log_prob(self, z: ArrayLike) -> Array:
+        """Log q at the rows of z."""
+        z = np.asarray(z, dtype=np.float64)
+        if z.ndim != 2 or z.shape[1] != len(self.mean):
+            raise ValueError(f"z must have shape (n, {len(self.mean)}), got {z.shape}")
+        noise = np.linalg.solve(self.factor, (z - self.mean).T)
+        constant = np.log(np.diag(self.factor)).sum() + 0.5 * len(self.mean) * np.log(2.0 * np.pi)
+        return -0.5 * (noise * noise).sum(axis=0) - constant
+
+
+def fit_black_box(
+    log_density: Callable[[Any], Any],
+    dim: int,
+    family: str = "full_rank",
+    *,
+    gradient: str = "reparameterized",
+    local_terms: Callable[[Array], Any] | None = None,
+    vectorized: bool = True,
+    backend: str = "numpy",
+    location: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    optimizer: str = "adam",
+    learning_rate: float = 0.05,
+    batch_size: int | None = None,
+    window: int = 100,
+    max_iter: int = 20_000,
+    n_final: int = 4000,
+    random_state: RandomState = None,
+    verbose: int = 0,
+) -> BlackBoxResult:
+    """Fit a Gaussian to an unnormalised density on R^dim.
+
+    Parameters
+    ----------
+    log_density : callable
+        From points (n, dim) to a pair: log densities (n,) and gradients (n, dim). With ``gradient="score"`` the log
+        densities alone will do. With ``backend="jax"``: from one point (dim,) to a number, in ``jax.numpy``.
+    dim : int
+        Number of coordinates.
+    family : {"full_rank", "mean_field"}, default="full_rank"
+        Any covariance, or a diagonal one.
+    gradient : {"reparameterized", "score"}, default="reparameterized"
+        The score-function gradient needs no derivative of the density, and far more draws.
+    local_terms : callable, optional
+        For ``gradient="score"`` and the mean-field family: from points (n, dim) to (n, dim), where column i is the
+        sum of those terms of the log density in which coordinate i occurs. The others only add noise to the gradient
+        of that coordinate (Rao-Blackwellisation).
+    vectorized : bool, default=True
+        False if `log_density` takes one point (dim,) at a time.
+    backend : {"numpy", "jax"}, default="numpy"
+        Who makes the gradient of the density.
+    location, scale : array of shape (dim,) or float, default=0 and 1
+        Mean and standard deviation of the first q, and the units of the steps: give rough ones where coordinates have
+        very different units.
+    optimizer : {"adam", "rmsprop"}, default="adam"
+    learning_rate : float, default=0.05
+        First rate, in units of `scale`.
+    batch_size : int, optional
+        Number of draws of an iteration; 16, or 256 with the score-function gradient.
+    window : int, default=100
+        Number of iterations over which the ELBO is averaged to see whether it still rises.
+    max_iter : int, default=20_000
+    n_final : int, default=4000
+        Number of fresh draws for the final ELBO and importance weights.
+    random_state : int, Generator, RandomState or None
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Returns
+    -------
+    BlackBoxResult
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the ELBO still rises after `max_iter` iterations.
+    UserWarning
+        After Ctrl-C, when the parameters so far are returned.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.inference.variational.black_box import fit_black_box
+    >>> precision = np.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> def density(z):
+    ...     slope = -(z - 1.0) @ precision
+    ...     return 0.5 * np.sum((z - 1.0) * slope, axis=1), slope
+    >>> result = fit_black_box(density, dim=2, random_state=0)
+    >>> result.mean.round(2), result.cov.round(2)
+    (array([1., 1.]), array([[ 0.67, -0.33],
+           [-0.33,  0.67]]))
+    """
+    if gradient not in BATCH_SIZES:
+        raise ValueError(f"gradient must be one of {sorted(BATCH_SIZES)}, got {gradient!r}")
+    if backend not in ("numpy", "jax"):
+        raise ValueError(f"backend must be 'numpy' or 'jax', got {backend!r}")
+    n_draws = BATCH_SIZES[gradient] if batch_size is None else batch_size
+    least = {"dim": (dim, 1), "batch_size": (n_draws, 2), "window": (window, 10), "max_iter": (max_iter, 1)}
+    for name, (value, lowest) in (least | {"n_final": (n_final, 2)}).items():
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < lowest:
+            raise ValueError(f"{name} must be an integer of at least {lowest}, got {value!r}")
+    if not isinstance(learning_rate, Real) or not 0 < learning_rate < math.inf:
+        raise ValueError(f"learning_rate must be a positive number, got {learning_rate!r}")
+    shape = make_family(family, dim)
+    if local_terms is not None and not (gradient == "score" and isinstance(shape, MeanFieldGaussian)):
+        raise ValueError("local_terms must be None unless gradient is 'score' and family is 'mean_field'")
+    center = _vector(0.0 if location is None else location, dim, "location")
+    units = _vector(scale, dim, "scale")
+    if not (units > 0).all():
+        raise ValueError(f"scale must be positive, got {scale!r}")
+    rng = as_generator(random_state)
+
+    function = differentiate(log_density) if backend == "jax" else log_density if vectorized else _by_rows(log_density)
+    given = Target(function, dim, "log_density")
+    # In units of scale around location; the Jacobian is a constant, added to the ELBO at the end.
+    target = Target(_rescaled(given, center, units, gradient == "reparameterized"), dim, "log_density")
+    check_target(target, rng, with_gradient=gradient == "reparameterized")
+    terms = None if local_terms is None else _checked_terms(local_terms, center, units)
+
+    def estimate(parameters: Array, noise: Array) -> tuple[float, Array]:
+        if gradient == "score":
+            return score_gradient(shape, parameters, noise, target, terms)
+        return path_gradient(shape, parameters, noise, target)
+
+    run = _ascend(
+        shape, estimate, _Settings(float(learning_rate), decays_of(optimizer), n_draws, window, max_iter), rng, verbose
+    )
+    noise = rng.standard_normal((n_final, dim))
+    z = shape.draw(run.parameters, noise)
+    found = evidence(target.values(z) - shape.log_prob(run.parameters, z) + np.log(units).sum())
+    mean, factor = shape.moments(run.parameters)
+    factor = units[:, None] * factor
+    result = BlackBoxResult(
+        mean=center + units * mean,
+        cov=factor @ factor.T,
+        elbo=found.elbo,
+        elbo_standard_error=found.elbo_standard_error,
+        elbo_trace=np.array(run.trace) + np.log(units).sum(),
+        evidence=found,
+        n_iter=len(run.trace),
+        converged=run.converged,
+        interrupted=run.interrupted,
+        factor=factor,
+    )
+    if run.interrupted:
+        warnings.warn(
+            f"fit interrupted after {result.n_iter} of {max_iter} iterations; the parameters so far are kept",
+            UserWarning,
+            stacklevel=2,
+        )
+    elif not run.converged:
+        from sklearn.exceptions import ConvergenceWarning
+
+        warnings.warn(
+            f"the ELBO may still rise after max_iter={max_iter} iterations: raise max_iter, or give location and scale",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return result
+
+
+def path_gradient(family: Family, parameters: Array, noise: Array, target: Target) -> tuple[float, Array]:
+    """ELBO of a batch and its reparameterised gradient, along the path through z only."""
+    z = family.draw(parameters, noise)
+    values, slope = target(z)
+    elbo = float(np.mean(values - family.log_prob(parameters, z)))
+    return elbo, family.pull_back(parameters, noise, (slope - family.slope(parameters, noise)) / len(noise))
+
+
+def score_gradient(
+    family: Family, parameters: Array, noise: Array, target: Target, local_terms: Callable[[Array], Array] | None = None
+) -> tuple[float, Array]:
+    """ELBO of a batch and its score-function gradient, with a control variate for each parameter."""
+    z = family.draw(parameters, noise)
+    log_weights = target.values(z) - family.log_prob(parameters, z)
+    score = family.score(parameters, z)
+    worth = np.broadcast_to(log_weights[:, None], score.shape)
+    if local_terms is not None:
+        assert isinstance(family, MeanFieldGaussian)
+        own = local_terms(z) - family.log_probs(parameters, z)
+        worth = np.hstack([own, own])  # coordinate i has the parameters i and dim + i
+    squares = score * score
+    # The coefficient for a draw comes from the others, so that the gradient stays unbiased.
+    top = (worth * squares).sum(axis=0) - worth * squares
+    bottom = squares.sum(axis=0) - squares
+    coefficient = top / np.maximum(bottom, np.finfo(float).tiny)
+    return float(log_weights.mean()), ((worth - coefficient) * score).mean(axis=0)
+
+
+@dataclass(frozen=True)
+class _Settings:
+    learning_rate: float
+    decays: tuple[float, float]
+    batch_size: int
+    window: int
+    max_iter: int
+
+
+@dataclass(frozen=True)
+class _Run:
+    parameters: Array
+    trace: list[float]
+    converged: bool
+    interrupted: bool
+
+
+def _ascend(
+    family: Family,
+    estimate: Callable[[Array, Array], tuple[float, Array]],
+    settings: _Settings,
+    rng: np.random.Generator,
+    verbose: int,
+) -> _Run:
+    """Adam with a rate that falls when the ELBO stops rising; gives the mean parameters at the last rate."""
+    parameters = family.standard()
+    moments, rate = no_moments(family.n_parameters), settings.learning_rate
+    decays = (settings.decays[0], min(settings.decays[1], MEMORY))
+    trace: list[float] = []
+    gradients: list[Array] = []
+    total, since, mean = np.zeros(family.n_parameters), 0, parameters
+    converged = interrupted = False
+    started = perf_counter()
+    try:
+        with open_progress(verbose) as report:
+            while len(trace) < settings.max_iter and not converged:
+                noise = rng.standard_normal((settings.batch_size, family.dim))
+                elbo, gradient = estimate(parameters, noise)
+                if not (math.isfinite(elbo) and np.isfinite(gradient).all()):
+                    raise FloatingPointError(f"the fit diverged at iteration {len(trace) + 1}: lower learning_rate")
+                trace.append(elbo)
+                gradients.append(gradient)
+                step, moments = adam_step(-gradient, moments, rate, decays)
+                parameters = parameters + step
+                total, since = total + parameters, since + 1
+                if len(gradients) == settings.window:
+                    gain, error = _gain(trace, settings.window)
+                    if since >= 2 * settings.window and gain < error and _settled(gradients, gain, trace[-1]):
+                        mean, total = total / since, np.zeros_like(total)
+                        rate, since = rate * COOLING, 0
+                        converged = rate < COLDEST * settings.learning_rate
+                    gradients.clear()
+                    if verbose:
+                        report(_state(trace, settings, gain, converged, perf_counter() - started))
+    except KeyboardInterrupt:
+        if not trace:
+            raise
+        interrupted = True
+    return _Run(mean if converged else parameters, trace, converged, interrupted)
+
+
+def _gain(trace: list[float], window: int) -> tuple[float, float]:
+    """Rise of the mean ELBO from one window to the next, and its standard error."""
+    if len(trace) < 2 * window:
+        return math.nan, 0.0
+    now, before = np.array(trace[-window:]), np.array(trace[-2 * window : -window])
+    error = math.sqrt((now.var() + before.var()) / window)
+    return float(now.mean() - before.mean()), error + 1e-12 * abs(float(now.mean()))
+
+
+def _settled(gradients: list[Array], gain: float, elbo: float) -> bool:
+    """Whether the gradients of a window average out, or the ELBO is exact already."""
+    if abs(gain) <= 1e-9 * (1.0 + abs(elbo)):
+        return True
+    rows = np.array(gradients)
+    error = rows.std(axis=0) / math.sqrt(len(rows))
+    return bool((np.abs(rows.mean(axis=0)) <= DRIFT * error).all())
+
+
+def _state(
+    trace: list[float], settings: _Settings, gain: float, converged: bool, seconds: float
+) -> IterationState[None]:
+    last = len(trace) == settings.max_iter
+    return IterationState(
+        params=None,
+        restart=0,
+        n_init=1,
+        iteration=len(trace),
+        max_iter=settings.max_iter,
+        objective=float(np.mean(trace[-settings.window :])),
+        log_likelihood=math.nan,
+        gain=gain,
+        seconds=seconds,
+        accepted=True,
+        reason="converged" if converged else "max_iter" if last else None,
+    )
+
+
+def _vector(value: ArrayLike, dim: int, name: str) -> Array:
+    array = np.asarray(value, dtype=np.float64)
+    if array.shape not in ((), (1,), (dim,)) or not np.isfinite(array).all():
+        raise ValueError(f"{name} must be a finite number or an array of shape ({dim},), got {value!r}")
+    return np.broadcast_to(array, (dim,)).copy()
+
+
+def _by_rows(log_density: Callable[[Array], Any]) -> Callable[[Array], Any]:
+    def rows(z: Array) -> Any:
+        answers = [log_density(row) for row in z]
+        if isinstance(answers[0], tuple):
+            return np.array([answer[0] for answer in answers]), np.array([answer[1] for answer in answers])
+        return np.array(answers)
+
+    return rows
+
+
+def _rescaled(given: Target, center: Array, units: Array, with_gradient: bool) -> Callable[[Array], Any]:
+    def rescaled(x: Array) -> Any:
+        if not with_gradient:
+            return given.values(center + units * x)
+        values, slope = given(center + units * x)
+        return values, units * slope
+
+    return rescaled
+
+
+def _checked_terms(local_terms: Callable[[Array], Any], center: Array, units: Array) -> Callable[[Array], Array]:
+    def checked(x: Array) -> Array:
+        terms = np.asarray(local_terms(center + units * x), dtype=np.float64)
+        if terms.shape != x.shape:
+            raise ValueError(f"local_terms must return an array of shape {x.shape}, got {terms.shape}")
+        return terms
+
+    return checked
