@@ -38,7 +38,7 @@ class Parcel:
         self.content = content
 
     def __reduce__(self) -> tuple[Any, ...]:
-        import cloudpickle  # type: ignore[import-untyped]
+        import cloudpickle
 
         return _unpack, (cloudpickle.dumps(self.content, protocol=4),)
 
