@@ -16,31 +16,32 @@ SIGMA = [15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0]
 
 def ours(n_jobs):
     started = perf_counter()
+    import math
+
     import numpy as np
 
     from pluri.inference import mcmc
 
     y, precision, ones = np.array(Y), 1 / np.array(SIGMA) ** 2, np.ones(8)
 
-    def value_and_grad(x):  # a row for each chain
-        mu, log_tau, z = x[:, :1], x[:, 1], x[:, 2:]
-        tau = np.exp(log_tau)
+    def value_and_grad(x):
+        mu, log_tau = x[:2].tolist()
+        z = x[2:]
+        tau = math.exp(log_tau)
         square = tau * tau
-        spread = tau[:, None] * z
-        residual = y - mu - spread
+        residual = y - mu - tau * z
         weighted = residual * precision
-        mu = mu[:, 0]
-        value = log_tau - np.log1p(square / 25.0) - mu * mu / 50.0
-        value -= 0.5 * (np.vecdot(residual, weighted) + np.vecdot(z, z))
-        gradient = np.empty_like(x)
-        gradient[:, 0] = weighted @ ones - mu / 25.0
-        gradient[:, 1] = np.vecdot(weighted, spread) + (25.0 - square) / (25.0 + square)
-        gradient[:, 2:] = tau[:, None] * weighted - z
+        value = log_tau - math.log1p(square / 25.0) - mu * mu / 50.0
+        value -= 0.5 * float(residual.dot(weighted) + z.dot(z))
+        gradient = np.empty(10)
+        gradient[0] = weighted.dot(ones) - mu / 25.0
+        gradient[1] = tau * float(weighted.dot(z)) + (25.0 - square) / (25.0 + square)
+        gradient[2:] = tau * weighted - z
         return value, gradient
 
     def run(seed):
         trace = mcmc.sample(
-            mcmc.NUTS(value_and_grad, vectorized=True), lambda rng: rng.normal(size=10), n_draws=DRAWS, n_warmup=WARMUP,
+            mcmc.NUTS(value_and_grad), lambda rng: rng.normal(size=10), n_draws=DRAWS, n_warmup=WARMUP,
             n_chains=CHAINS, random_state=seed, n_jobs=n_jobs, warn=False,
         )  # fmt: skip
         return trace["x"]

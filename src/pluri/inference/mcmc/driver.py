@@ -171,7 +171,7 @@ def _check_same_variables(trace: Trace, position: Any, record: Record | None) ->
     """Refuse to go on with other variables than those of the draws that are there."""
     there = {name: values.shape[2:] for name, values in trace.draws.items()}
     further = {name: values.shape[1:] for name, values in stacked([recorded(position, record)]).items()}
-    if there != further:
+    if there and there != further:
         raise ValueError(
             f"record must keep what the draws of the trace are, {_listed(there)}; it would keep {_listed(further)}. "
             "Give the same record as before"

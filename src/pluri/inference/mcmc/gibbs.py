@@ -29,6 +29,10 @@ Values = dict[str, Any]
 Draw = Callable[[np.random.Generator, Mapping[str, Any]], Any]
 
 
+#: What the kernels did before the first sweep, in which it is seen whether functions leave their arguments alone.
+UNTRIED: Mapping[str, Inner] = {}
+
+
 class Inner(NamedTuple):
     """What the kernel of a block did in a sweep: what its warm-up wants to see."""
 
@@ -163,7 +167,7 @@ class Gibbs:
                 raise ValueError(f"the position must hold {missing[0]!r}; it holds {', '.join(map(repr, values))}")
             if isinstance(block, Conditional):
                 self._enter(rng, values, names, block, first=True)
-        return GibbsState(values, self._value_of([("at the initial position", values)]), {})
+        return GibbsState(values, self._value_of([("at the initial position", values)]), UNTRIED)
 
     def step(self, rng: np.random.Generator, state: GibbsState) -> tuple[GibbsState, Info]:
         """One sweep."""
@@ -184,7 +188,13 @@ class Gibbs:
                 if self._watched:  # type: ignore[attr-defined]
                     inner[label] = Inner(kernel, block_state, told)
             else:
+                before = {name: value.tobytes() for name, value in position.items()} if state.inner is UNTRIED else {}
                 drawn = block(rng, position)
+                changed = [name for name, content in before.items() if position[name].tobytes() != content]
+                if changed:
+                    raise ValueError(
+                        f"block {label!r} changed the array {changed[0]!r} that it was given: it must return a new one"
+                    )
                 values = dict(drawn) if isinstance(drawn, Mapping) else {names[0]: drawn}
                 if not isinstance(drawn, Mapping) and len(names) > 1:
                     raise ValueError(f"block {label!r} holds several variables: it must return a dict of them")

@@ -120,11 +120,12 @@ def initial_state(value_and_grad: ValueAndGrad, position: Any, *, check_gradient
 
 def _check_arrays(value_and_grad: ValueAndGrad, position: Array, gradient: Array) -> None:
     """Refuse a density that writes into the position, or into the gradient that it gave before."""
-    given, before = position.copy(), gradient.copy()
-    again = np.asarray(value_and_grad(given)[1])
-    if not np.array_equal(given, position):
+    elsewhere = position + 1e-6 * np.maximum(1.0, np.abs(position))
+    given, before = elsewhere.copy(), gradient.copy()
+    value_and_grad(given)
+    if not np.array_equal(given, elsewhere):
         raise ValueError("value_and_grad changed the position that it was given: it must leave it as it is")
-    if np.shares_memory(again, gradient) or not np.array_equal(gradient, before):
+    if not np.array_equal(gradient, before):
         raise ValueError("value_and_grad gives the same array at every call: the gradient must be a new one each time")
 
 
@@ -272,9 +273,15 @@ class HamiltonianKernel:
         """The step size, or 1 where none is known."""
         return self.step_size if self.step_size is not None else 1.0
 
-    def stride(self, dim: int) -> tuple[Array, Array]:
-        """What a drift and half a kick multiply by."""
-        return strides_of(self.terrain(dim), self.used_step_size)
+    def strides(self, dim: int) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+        """What a drift and half a kick multiply by, forwards and backwards."""
+        found: tuple[tuple[Array, Array], tuple[Array, Array]] | None = self.__dict__.get("_strides")
+        if found is None:
+            drift, kick = strides_of(self.terrain(dim), self.used_step_size)
+            found = (drift, kick), (-drift, -kick)
+            if self.inverse_mass is not None:  # the dimension is that of the metric
+                object.__setattr__(self, "_strides", found)
+        return found
 
     def adaptation(self, n_warmup: int) -> HamiltonianAdaptation:
         """Step size by dual averaging; the inverse mass from the draws, in windows."""
@@ -332,5 +339,6 @@ def _with_step(kernel: H, step_size: float) -> H:
     """The kernel with another step size and the same prepared metric: cheap, as it happens at every step."""
     other: H = object.__new__(type(kernel))
     other.__dict__.update(kernel.__dict__)
+    other.__dict__.pop("_strides", None)
     object.__setattr__(other, "step_size", step_size)
     return other

@@ -62,7 +62,7 @@ def find_problems(trace: Trace) -> list[str]:
             f"Too few effective draws of {_count(len(few))}: {name} has {worth:.0f}, fewer than {ESS_PER_CHAIN} a "
             f"chain ({ESS_PER_CHAIN * trace.n_chains}). Draw more, or reparameterise."
         )
-    if still and len(still) == checked:
+    if still and len(still) == checked and trace.n_draws > 1:
         problems.append("Nothing moved: every variable has the same value in all draws.")
     return problems
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -114,7 +115,7 @@ class MetropolisHastings:
         ``log_proposal(new, old)``: log density of the proposal, which must be the one that `propose` draws from, up
         to a constant that does not depend on `old`. Without it the proposal is taken to be symmetric.
     check_proposal : bool, default=True
-        Test at the start that `propose` and `log_proposal` belong together.
+        Test at the start that `propose` leaves its argument as it is, and that it and `log_proposal` belong together.
 
     Examples
     --------
@@ -141,6 +142,8 @@ class MetropolisHastings:
     def init(self, rng: np.random.Generator, position: Any) -> PointState:
         """State at a position."""
         state = initial_point(self.log_density, position)
+        if self.check_proposal:
+            refuse_change_in_place(self.propose, state.position)
         if self.check_proposal and self.log_proposal is not None:
             error = proposal_mismatch(self.propose, self.log_proposal, state.position)
             if error > MISMATCH:
@@ -165,6 +168,20 @@ class MetropolisHastings:
     def adaptation(self, n_warmup: int) -> None:
         """Nothing to learn."""
         return
+
+
+def refuse_change_in_place(propose: Callable[[np.random.Generator, Any], Any], position: Any, n_tries: int = 5) -> None:
+    """Refuse a proposal that writes into the position: a move that is refused could then not be taken back."""
+    rng = np.random.default_rng(0)
+    for _ in range(n_tries):
+        given = deepcopy(position)
+        propose(rng, given)
+        if _contents(given) != _contents(position):
+            raise ValueError("propose changed the position that it was given: it must return a new one")
+
+
+def _contents(position: Any) -> list[bytes]:
+    return [value.tobytes() for value in (position.values() if isinstance(position, Mapping) else [position])]
 
 
 def log_ratio(log_proposal: Callable[[Any, Any], float], new: Any, old: Any) -> float:

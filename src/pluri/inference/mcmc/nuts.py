@@ -101,7 +101,8 @@ class Growth:
 
     def __init__(self, rng: np.random.Generator, depth: int):
         self.missing = self.n_leaves = 1 << depth
-        self._uniforms = iter(rng.random(self.missing).tolist())  # one for each merge: n - 1 of them
+        # One for each merge.
+        self._uniforms = iter(rng.random(self.missing - 1).tolist() if depth else ())
         self._stack: list[Tree] = []
         self._even: tuple[Any, Array, float, float] | None = None
         self.acceptance = 0.0
@@ -168,13 +169,13 @@ class Trajectory:
     def __init__(self, rng: np.random.Generator, kernel: NUTS, state: GradientState):
         self._rng = rng
         dim = len(state.position)
-        drift, kick = kernel.stride(dim)
+        self.strides = kernel.strides(dim)
+        kick = self.strides[0][1]
         momentum = rng.standard_normal(dim)
         self.energy = 0.5 * float(momentum.dot(momentum)) - state.log_density
         self._whole = Tree(0, 0.0, state, momentum, momentum, momentum)
         kicked = kick.dot(state.gradient) if kick.ndim == 2 else kick * state.gradient
         self.edges = [Edge(state.position, momentum + kicked), Edge(state.position, momentum - kicked)]
-        self.strides = ((drift, kick), (-drift, -kick))
         self._choices = rng.random(2 * kernel.max_tree_depth).tolist()
         self._info = [0.0, 0]  # acceptance, number of leaves
         self.depth = 0

@@ -62,10 +62,14 @@ class Rows:
         self.drift[row], self.kick[row] = trajectory.strides[backwards]
         self.energy[row] = trajectory.energy
 
-    def keep(self, chosen: list[int]) -> None:
-        """Leave out the rows of walkers that are done."""
-        self.position, self.half = self.position[chosen], self.half[chosen]
-        self.drift, self.kick, self.energy = self.drift[chosen], self.kick[chosen], self.energy[chosen]
+    def rest(self, row: int, position: Array) -> None:
+        """Leave a walker that is done where it is.
+
+        Its row stays, as a product of matrices may round differently for another number of rows: draws would depend
+        on where rounds end.
+        """
+        self.position[row] = position
+        self.half[row] = self.drift[row] = self.kick[row] = 0.0
 
 
 def advance_together(books: list[Logbook], n_steps: int) -> None:
@@ -75,10 +79,11 @@ def advance_together(books: list[Logbook], n_steps: int) -> None:
         return
     value_and_grad: Any = books[0].kernel.value_and_grad
     rows = Rows(walkers)
-    while walkers:
+    going = len(walkers)
+    while going:
         dense = rows.drift.ndim == 3
         position = rows.position + (_times(rows.drift, rows.half) if dense else rows.drift * rows.half)
-        log_density, gradient = value_and_grad(position)
+        log_density, gradient = (np.asarray(part, dtype=np.float64) for part in value_and_grad(position))
         kicked = _times(rows.kick, gradient) if dense else rows.kick * gradient
         momentum = rows.half + kicked
         rows.half = momentum + kicked
@@ -86,23 +91,24 @@ def advance_together(books: list[Logbook], n_steps: int) -> None:
         kinetic = np.vecdot(momentum, momentum)
         changes = (0.5 * kinetic - log_density - rows.energy).tolist()
         squares = kinetic.tolist()
-        shared, finished = True, False
+        shared = True
         for row, walker in enumerate(walkers):
+            if not walker.left:
+                continue
             trajectory = walker.trajectory
             growth = trajectory.growth
             alive = growth.add((position, log_density, gradient, row), momentum[row], squares[row], changes[row])
             if alive and growth.missing:
                 continue
             edge = Edge(position[row].copy(), rows.half[row].copy()) if alive else None
-            if not trajectory.grown(edge) and not walker.finish():
-                finished = True
-                continue
+            done = not trajectory.grown(edge) and not walker.finish()
             if shared:  # the rows of this step may be somebody's proposal: they are not to be written over
                 rows.position, shared = position.copy(), False
-            rows.place(row, walker.trajectory)
-        if finished:
-            rows.keep([row for row, walker in enumerate(walkers) if walker.left])
-            walkers = [walker for walker in walkers if walker.left]
+            if done:
+                going -= 1
+                rows.rest(row, walker.book.state.position)
+            else:
+                rows.place(row, walker.trajectory)
 
 
 def _times(matrices: Array, vectors: Array) -> Array:

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
+from dataclasses import replace
 from typing import Any, Literal, Protocol, Self
 
 from pluri.inference.mcmc.chain import Chain, Segment
@@ -73,7 +74,8 @@ class Pool:
 class Forked:
     """Chains that live in copies of this process: nothing is imported or sent before the first step.
 
-    Each worker keeps its share of the chains from round to round and sends back what it drew.
+    Each worker keeps its share of the chains from round to round and sends back what it drew. What a kernel learned
+    comes back as its settings: the functions inside it never travel.
     """
 
     kind: Kind = "processes"
@@ -116,7 +118,8 @@ class Forked:
         for share in shares:
             if isinstance(share, BaseException):
                 raise share
-        return _interleaved(shares, len(chains)), interrupted
+        segments = _interleaved(shares, len(chains))
+        return [_unpacked(segment, chain.kernel) for segment, chain in zip(segments, chains)], interrupted
 
     def _start(self, advance: Advance, chains: Sequence[Chain]) -> None:
         import multiprocessing
@@ -140,6 +143,7 @@ def _serve(pipe: Any, inherited: Sequence[Any], advance: Advance, chains: list[C
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for other in inherited:
         other.close()
+    first = [chain.kernel for chain in chains]
     while True:
         try:
             n_steps = pipe.recv()
@@ -148,13 +152,46 @@ def _serve(pipe: Any, inherited: Sequence[Any], advance: Advance, chains: list[C
         try:
             segments = advance(chains, n_steps)
             chains = [segment.chain for segment in segments]
-            answer = _dumps(segments)
+            answer = _dumps([_packed(segment, kernel) for segment, kernel in zip(segments, first)])
         except BaseException as error:
-            answer = _dumps(error)
+            answer = _dumps_error(error)
         try:
             pipe.send_bytes(answer)
         except OSError:
             return
+
+
+def _packed(segment: Segment, first: Any) -> Segment:
+    """A segment whose kernel is reduced to what it learned, or to nothing if it is still the first one.
+
+    The adaptation stays in the worker, which alone needs it.
+    """
+    chain, kernel = segment.chain, segment.chain.kernel
+    if hasattr(kernel, "tuned"):
+        kernel = {name: getattr(kernel, name) for name in kernel.tuned}
+    elif kernel is first:
+        kernel = None
+    return replace(segment, chain=replace(chain, kernel=kernel, adaptation=None))
+
+
+def _unpacked(segment: Segment, first: Any) -> Segment:
+    """The same with the kernel made whole again."""
+    kernel = segment.chain.kernel
+    if hasattr(first, "tuned"):
+        kernel = replace(first, **kernel)
+    elif kernel is None:
+        kernel = first
+    return replace(segment, chain=replace(segment.chain, kernel=kernel))
+
+
+def _dumps_error(error: BaseException) -> bytes:
+    """Pickle of an error; of its text, if it cannot be put together again from what is sent."""
+    try:
+        answer = _dumps(error)
+        pickle.loads(answer)
+    except Exception:
+        return pickle.dumps(RuntimeError(f"{type(error).__name__} in a process that ran a chain: {error}"))
+    return answer
 
 
 def _dumps(value: Any) -> bytes:
