@@ -236,6 +236,11 @@ def test_problems_are_warned_of_in_words():
     assert fine.diagnose() == []
 
 
+def test_a_flat_target_is_warned_of_where_no_kernel_can_know():
+    kernel = mcmc.MetropolisHastings(lambda x: 0.0, lambda rng, x: x + rng.normal(size=x.shape))
+    assert "flat target" in " ".join(run(kernel).diagnose())
+
+
 def test_a_good_run_is_silent():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -79,6 +79,12 @@ def _about_steps(trace: Trace) -> list[str]:
     undefined = int((np.asarray(stats.get("undefined", 0)) > 0).sum())
     if undefined:
         problems.append(f"The log density was NaN at the proposals of {undefined} draws; they were refused.")
+    values = np.asarray(stats.get("log_density", ()))
+    if values.size > 1 and np.ptp(values) == 0 and "accepted" in stats and np.all(stats["accepted"] == 1):
+        problems.append(
+            "The log density is the same at every draw and nothing was refused: a flat target on the whole space "
+            "cannot be normalised, and the chains wander off."
+        )
     limits = {end.kernel.max_tree_depth for end in trace.ends if hasattr(end.kernel, "max_tree_depth")}
     if limits and "tree_depth" in stats:
         full = int((stats["tree_depth"] >= min(limits)).sum())

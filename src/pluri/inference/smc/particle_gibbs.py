@@ -140,13 +140,15 @@ def conditional_path(
 ) -> NDArray[Any]:
     """One step of conditional SMC: a new path, from a filter whose last particle at each step is `path`."""
     n_steps = len(rows)
-    clouds = np.empty((n_steps, n, *path.shape[1:]), dtype=path.dtype)
+    first = checked_particles(model.sample_initial(rng, n), n, "sample_initial", 0)
+    # A path that was given as whole numbers must not make whole numbers of all states.
+    clouds = np.empty((n_steps, n, *path.shape[1:]), dtype=np.result_type(path, first))
     ancestors = np.empty((n_steps, n), dtype=np.int64)
     weights = np.full(n, 1 / n)
     log_weights = np.log(weights)
     for t, row in enumerate(rows):
         if t == 0:
-            clouds[0] = checked_particles(model.sample_initial(rng, n), n, "sample_initial", 0)
+            clouds[0] = first
         else:
             ancestors[t, :-1] = draw_ancestors(rng, weights, "multinomial", n - 1)
             ancestors[t, -1] = n - 1
@@ -163,7 +165,7 @@ def conditional_path(
         except ParticleDegeneracyError:
             raise degenerate(t, n) from None
         log_weights = log_weights - total
-    new = np.empty_like(path)
+    new = np.empty(path.shape, dtype=clouds.dtype)
     index = int(draw_ancestors(rng, weights, "multinomial", 1)[0])
     for t in range(n_steps - 1, -1, -1):
         new[t] = clouds[t, index]

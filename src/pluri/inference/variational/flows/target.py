@@ -60,7 +60,9 @@ class Target:
     def _values(self, answer: Any, z: Array) -> Array:
         values = np.asarray(answer, dtype=np.float64)
         if values.shape != (len(z),):
-            raise ValueError(f"{self.name} must return values of shape ({len(z)},), got {values.shape}")
+            raise ValueError(
+                f"{self.name} must take a row for each point and return values of shape ({len(z)},), got {values.shape}"
+            )
         self._refuse(~np.isfinite(values), z, values, "a finite log density")
         return values
 
