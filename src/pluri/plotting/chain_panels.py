@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from pluri.inference.mcmc.summary import each_number
 
@@ -65,3 +65,42 @@ def grid_of_axes(
 def name_row(ax: Axes, label: str) -> None:
     """Write the name of a number beside its axes."""
     ax.set_ylabel(label, rotation=0, ha="right", va="center")
+
+
+class ChainDisplay:
+    """What displays of the numbers in a trace have in common.
+
+    Parameters
+    ----------
+    numbers : mapping of str to array-like of shape (n_chains, n_draws)
+    """
+
+    axes_: NDArray[Any]
+    figure_: Figure
+
+    def __init__(self, numbers: Mapping[str, ArrayLike]) -> None:
+        self.numbers = {name: np.asarray(values, dtype=np.float64) for name, values in numbers.items()}
+        if not self.numbers:
+            raise ValueError("numbers must hold at least one, got none")
+
+    @classmethod
+    def from_trace(
+        cls, trace: Any, names: Sequence[str] | str | None = None, *, axes: Any = None, **options: Any
+    ) -> Self:
+        """Draw a trace.
+
+        Parameters
+        ----------
+        trace : pluri.inference.mcmc.Trace or mapping of str to array of shape (n_chains, n_draws, ...)
+        names : list of str, optional
+            Variables, or single numbers such as ``"theta[2]"``; the first twelve numbers by default.
+        axes : array of matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        **options
+            Passed to ``plot``.
+        """
+        return cls(chosen_numbers(trace, names)).plot(axes=axes, **options)
+
+    def plot(self, *, axes: Any = None) -> Self:
+        """Draw."""
+        raise NotImplementedError

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from pluri.plotting.chain_panels import chosen_numbers, grid_of_axes
+from pluri.plotting.chain_panels import ChainDisplay, grid_of_axes
 from pluri.plotting.style import TRUTH_COLOR, state_colors, tidy
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
-
-class RankDisplay:
+class RankDisplay(ChainDisplay):
     """Histogram of ranks, a line for each chain; the dashed line is where all should lie.
 
     Make it with :meth:`from_trace`.
@@ -46,36 +42,7 @@ class RankDisplay:
     >>> matplotlib.pyplot.close("all")
     """
 
-    axes_: NDArray[Any]
-    figure_: Figure
     counts_: dict[str, NDArray[np.float64]]
-
-    def __init__(self, numbers: Mapping[str, ArrayLike]) -> None:
-        self.numbers = {name: np.asarray(values, dtype=np.float64) for name, values in numbers.items()}
-        if not self.numbers:
-            raise ValueError("numbers must hold at least one, got none")
-
-    @classmethod
-    def from_trace(
-        cls, trace: Any, names: Sequence[str] | str | None = None, *, axes: Any = None, **options: Any
-    ) -> Self:
-        """Draw a trace.
-
-        Parameters
-        ----------
-        trace : pluri.inference.mcmc.Trace or mapping of str to array of shape (n_chains, n_draws, ...)
-        names : list of str, optional
-            Variables, or single numbers such as ``"theta[2]"``; the first twelve numbers by default.
-        axes : array of matplotlib Axes, optional
-            One for each number; a new figure by default.
-        **options
-            Passed to :meth:`plot`.
-
-        Returns
-        -------
-        RankDisplay
-        """
-        return cls(chosen_numbers(trace, names)).plot(axes=axes, **options)
 
     def plot(self, *, axes: Any = None, n_bins: int = 20) -> Self:
         """Draw.

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from pluri.plotting.chain_panels import chosen_numbers, grid_of_axes, name_row
+from pluri.plotting.chain_panels import ChainDisplay, chosen_numbers, grid_of_axes, name_row
 from pluri.plotting.style import TRUTH_COLOR, state_colors, tidy
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
-
-class TraceDisplay:
+class TraceDisplay(ChainDisplay):
     """For each number a histogram of every chain (left) and its path (right); divergences as ticks below.
 
     Make it with :meth:`from_trace`.
@@ -42,35 +39,15 @@ class TraceDisplay:
     >>> matplotlib.pyplot.close("all")
     """
 
-    axes_: NDArray[Any]
-    figure_: Figure
-
     def __init__(self, numbers: Mapping[str, ArrayLike], *, divergent: ArrayLike | None = None) -> None:
-        self.numbers = {name: np.asarray(values, dtype=np.float64) for name, values in numbers.items()}
-        if not self.numbers:
-            raise ValueError("numbers must hold at least one, got none")
+        super().__init__(numbers)
         self.divergent = None if divergent is None else np.asarray(divergent) > 0
 
     @classmethod
     def from_trace(
         cls, trace: Any, names: Sequence[str] | str | None = None, *, axes: Any = None, **options: Any
     ) -> Self:
-        """Draw a trace.
-
-        Parameters
-        ----------
-        trace : pluri.inference.mcmc.Trace or mapping of str to array of shape (n_chains, n_draws, ...)
-        names : list of str, optional
-            Variables, or single numbers such as ``"theta[2]"``; the first twelve numbers by default.
-        axes : array of matplotlib Axes, optional
-            A row of two for each number; a new figure by default.
-        **options
-            Passed to :meth:`plot`.
-
-        Returns
-        -------
-        TraceDisplay
-        """
+        """Draw a trace and where it diverged; the arguments are those of :meth:`RankDisplay.from_trace`."""
         divergent = getattr(trace, "stats", {}).get("divergent")
         return cls(chosen_numbers(trace, names), divergent=divergent).plot(axes=axes, **options)
 
