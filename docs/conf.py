@@ -75,10 +75,19 @@ def skip_inherited_requests(app: Any, what: str, name: str, obj: Any, skip: bool
 
 
 def quote_attributes(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Keep reStructuredText from reading ``default="transmat_"`` as a link."""
+    """Keep reStructuredText from reading ``default="transmat_"`` or ``shape (n, n_features_in_)`` as links."""
     lines[:] = [re.sub(r'default="(\w+)_"', r'default="\1\\_"', line) for line in lines]
+    lines[:] = [re.sub(r"(shape \([^)]*\w)_([,)])", r"\1\\_\2", line) for line in lines]
+
+
+def drop_foreign_labels(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Methods inherited from scikit-learn point to labels of its own documentation: keep the words."""
+    if str(getattr(obj, "__module__", "")).startswith("sklearn."):
+        lines[:] = [re.sub(r":ref:`([^`<]+?)\s*<[^`]*>`", r"\1", line) for line in lines]
+        lines[:] = [re.sub(r":ref:`sphx_glr[^`]*`", "scikit-learn's gallery", line) for line in lines]
 
 
 def setup(app: Any) -> None:
     app.connect("autodoc-skip-member", skip_inherited_requests)
     app.connect("autodoc-process-docstring", quote_attributes, priority=100)
+    app.connect("autodoc-process-docstring", drop_foreign_labels, priority=100)

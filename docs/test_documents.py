@@ -14,6 +14,8 @@ import pluri
 
 DOCS = Path(__file__).parent
 PACKAGES = [name for name in pluri.__all__ if name not in ("__version__", "load", "save")]
+#: Packages within packages; each has a page of its own.
+PACKAGES += [f"inference.{name}" for name in ("mcmc", "ais", "smc", "variational")]
 
 
 def commands(page: str) -> list[str]:
@@ -21,21 +23,38 @@ def commands(page: str) -> list[str]:
     return re.findall(r"^\s+\$ pluri (.+)$", (DOCS / page).read_text(), flags=re.MULTILINE)
 
 
-@pytest.mark.slow
-def test_the_commands_of_the_guide_run():
-    # The data file is made by the page's own code, which its doctest runs too.
-    source = (DOCS / "guide" / "files.rst").read_text()
-    lines = source[source.index(">>> rng") : source.index(".. code-block:: console")].splitlines()
-    exec("\n".join(line[4:] for line in lines if line.startswith((">>>", "..."))), {"np": np})
-    found = commands("guide/files.rst")
-    assert len(found) == 7
+def run_code(source: str) -> None:
+    """Run what stands behind prompts: the files that commands read are made by the page itself."""
+    lines = [line for line in source.splitlines() if line.startswith((">>>", "... "))]
+    exec("\n".join(line[4:] for line in lines), {"np": np})
+
+
+def run_commands(page: str) -> int:
+    """Run the commands of a page, and count them."""
+    found = commands(page)
     for command in found:
         subprocess.run([sys.executable, "-m", "pluri", *shlex.split(command)], check=True, capture_output=True)
+    return len(found)
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_guide_run():
+    source = (DOCS / "guide" / "files.rst").read_text()
+    run_code(source[source.index(">>> rng") : source.index(".. code-block:: console")])
+    assert run_commands("guide/files.rst") == 7
     assert Path("states.csv").read_text().startswith("state,p_0,p_1,p_2")
+
+
+def test_a_saved_trace_is_diagnosed_from_the_shell():
+    source = (DOCS / "guide" / "chains.rst").read_text()
+    run_code(source[source.index(">>> import numpy") : source.index(">>> longer")] + '>>> trace.save("schools.npz")')
+    assert run_commands("guide/chains.rst") == 1
+    assert Path("schools.png").stat().st_size > 0
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_public_name_is_in_the_api_reference(package):
     page = (DOCS / "api" / f"{package}.rst").read_text()
     listed = set(re.findall(r"^(?:   |\.\. py:data:: )(\w+)$", page, flags=re.MULTILINE))
-    assert listed == set(import_module(f"pluri.{package}").__all__)
+    within = {name.rpartition(".")[2] for name in PACKAGES if name.startswith(f"{package}.")}
+    assert listed == set(import_module(f"pluri.{package}").__all__) - within

@@ -325,7 +325,7 @@ def main():
         rows = [json.loads(line) for line in file]
     wanted = set(sys.argv[1:])
     print(f"{CHAINS} chains x ({WARMUP} + {DRAWS}); deviations in standard errors (largest over the parameters)")
-    print(f"{'posterior':<44}{'mean':>7}{'sd':>7}{'R-hat':>8}{'ESS':>8}{'div.':>6}{'s':>7}")
+    print(f"{'posterior':<44}{'mean':>7}{'sd':>7}{'mean*':>7}{'R-hat':>8}{'ESS':>8}{'div.':>6}{'s':>7}")
     worst = 0.0
     for row in rows:
         if wanted and row["model"] not in wanted:
@@ -334,10 +334,11 @@ def main():
         worst = max(worst, found["mean"], found["sd"])
         verdict = "" if max(found["mean"], found["sd"]) < 4 and found["r_hat"] < 1.01 else "  <-- outside"
         print(
-            f"{row['name']:<44}{found['mean']:>7.2f}{found['sd']:>7.2f}{found['r_hat']:>8.4f}{found['ess']:>8.0f}"
+            f"{row['name']:<44}{found['mean']:>7.2f}{found['sd']:>7.2f}{found['plain']:>7.2f}{found['r_hat']:>8.4f}{found['ess']:>8.0f}"
             f"{found['divergent']:>6}{found['seconds']:>7.1f}{verdict}",
             flush=True,
         )
+    print("mean*: in our own standard errors alone, as if the reference had none")
     print(f"largest deviation {worst:.2f} standard errors (limit 4)")
 
 

@@ -1,5 +1,6 @@
 """Traces, ranks, autocorrelations, bounds, paths and clouds: what is drawn are the numbers given."""
 
+import warnings
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
@@ -8,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from pluri.inference import mcmc
+from pluri.inference.variational import fit_black_box, fit_flow
 from pluri.plotting import (
     AnnealingPathDisplay,
     AutocorrelationDisplay,
@@ -67,6 +69,20 @@ def test_the_bound_is_smoothed_over_the_window():
     display = ElboDisplay.from_estimator(SimpleNamespace(elbo_=[1.0, 2.0, 3.0, 4.0]), window=2, evidence=5.0)
     assert_allclose(display.smooth_, [1.5, 2.5, 3.5])
     assert_allclose(ElboDisplay.from_estimator(SimpleNamespace(free_energy=[3.0, 1.0])).smooth_, [-3, -1])
+
+
+def test_results_of_every_variational_engine_can_be_drawn():
+    def normal(x):
+        return -0.5 * (x**2).sum(axis=1), -x
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # too short to converge
+        boxed = fit_black_box(normal, 2, max_iter=50, random_state=0)
+    assert len(ElboDisplay.from_estimator(boxed).elbo) == len(boxed.elbo_trace)
+    flow = fit_flow(normal, 2, n_layers=1, max_iter=30, random_state=0, check_modes=False)
+    assert_allclose(ElboDisplay.from_estimator(flow).elbo, -np.asarray(flow.free_energy))
+    with pytest.raises(ValueError, match="elbo_"):
+        ElboDisplay.from_estimator(SimpleNamespace(elbo=3.0))
 
 
 @pytest.mark.parametrize("options", [{"window": 5}, {"window": 0}, {"skip": 4}])

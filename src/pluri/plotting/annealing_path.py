@@ -67,7 +67,7 @@ class AnnealingPathDisplay:
 
         Parameters
         ----------
-        samples : pluri.inference.AnnealedSamples
+        samples : pluri.inference.ais.AnnealedSamples
             With its paths kept.
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.

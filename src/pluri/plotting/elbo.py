@@ -50,12 +50,12 @@ class ElboDisplay:
 
     @classmethod
     def from_estimator(cls, model: Any, *, ax: Axes | None = None, **options: Any) -> Self:
-        """Draw the bound of a fitted model (its ``elbo_``) or of a result (its ``elbo``).
+        """Draw the bound of a fitted model (``elbo_``) or of a variational result (``trace``, ``elbo_trace``).
 
         Parameters
         ----------
         model : object
-            Anything with ``elbo_`` or ``elbo``, a number for each iteration.
+            Anything with one of these, a number for each iteration; the ``free_energy`` of a flow is turned around.
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
         **options
@@ -65,9 +65,9 @@ class ElboDisplay:
         -------
         ElboDisplay
         """
-        for name in ("elbo_", "elbo", "elbo_trace", "free_energy"):
-            if hasattr(model, name):
-                values = np.asarray(getattr(model, name), dtype=np.float64)
+        for name in ("elbo_", "elbo_trace", "trace", "elbo", "free_energy"):
+            values = np.asarray(getattr(model, name, ()), dtype=np.float64)
+            if values.ndim == 1 and values.size:
                 return cls(-values if name == "free_energy" else values).plot(ax=ax, **options)
         raise ValueError(f"model must be fitted and have elbo_, got {type(model).__name__} without it")
 
