@@ -63,3 +63,8 @@ def test_wrong_options_are_usage_errors(good, arguments):
 def test_another_file_is_refused(tmp_path):
     (tmp_path / "x.npz").write_text("nothing")
     run("diagnose", tmp_path / "x.npz", code=1)
+
+
+def test_a_figure_of_another_type_is_refused_by_the_name_of_its_option(good, tmp_path):
+    result = run("diagnose", good, "--figure", tmp_path / "figure.xyz", code=2)
+    assert "--figure must be a file of type" in result.output

@@ -204,3 +204,33 @@ def test_a_wrong_position_and_data_from_a_flat_prior_are_refused():
         kernel.init(rng, {"Z": np.ones((2, 1))})
     with pytest.raises(ValueError, match="a flat prior has no draws"):
         kernel.sample_data(rng, kernel.sample_prior(rng))
+
+
+@pytest.mark.parametrize("noise", [1e-5, 1e-7])
+def test_data_with_hardly_any_noise_do_not_spoil_the_inverse(noise, monkeypatch):
+    # A feature that a single row has leaves next to nothing to divide by when that row is taken away.
+    from pluri.factors import ibp_gibbs
+
+    errors = []
+
+    def fill(room, P, W, Z):
+        if len(Z) == 30 and room.W.any():
+            errors.append(float(np.abs(room.W[: len(W)] - W).max()))
+        original(room, P, W, Z)
+
+    original = ibp_gibbs._Room.fill
+    monkeypatch.setattr(ibp_gibbs._Room, "fill", fill)
+    monkeypatch.setattr(ibp_gibbs, "REFRESH", 10)
+    rng = np.random.default_rng(5)
+    X = rng.integers(0, 2, size=(30, 3)) @ rng.normal(size=(3, 4)) + np.sqrt(noise) * rng.normal(size=(30, 4))
+    kernel = IndianBuffetGibbs(X, alpha=2.0, noise_variance=noise, feature_variance=1.0, learn=())
+    position = kernel.sample_prior(rng)
+    for _ in range(2):
+        position = kernel.sweep(rng, position, X)
+    assert max(errors) < 0.05 * np.sqrt(noise)
+
+
+def test_noise_below_what_arithmetic_can_tell_is_refused():
+    kernel = IndianBuffetGibbs(np.ones((3, 2)), noise_variance=1e-12, feature_variance=1.0, learn=())
+    with pytest.raises(ValueError, match="noise_variance must be at least 1e-09 of feature_variance"):
+        kernel.sweep(np.random.default_rng(0), kernel.sample_prior(np.random.default_rng(0)), kernel.data)

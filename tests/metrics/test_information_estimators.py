@@ -138,6 +138,7 @@ def test_divergence_by_neighbours_is_near_the_truth():
     assert np.mean(same) == pytest.approx(0, abs=0.05)
 
 
+@pytest.mark.filterwarnings("ignore:less than 75% of the points")
 def test_equal_points_do_not_break_the_neighbours():
     repeated = np.repeat(np.random.default_rng(7).normal(size=50), 4)
     assert np.isfinite(entropy_from_samples(repeated))
@@ -210,3 +211,21 @@ def test_the_variational_bound_is_met_by_the_true_conditional_and_by_no_other():
 def test_wrong_input_gets_one_sentence(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("estimate", [entropy_from_samples, lambda x: mi_from_samples(x, x[::-1])])
+def test_labels_taken_for_points_are_noticed(estimate):
+    with pytest.warns(UserWarning, match="plug-in"):
+        estimate(np.random.default_rng(0).integers(0, 5, size=100))
+
+
+def test_a_bootstrap_of_nearest_neighbours_that_draws_points_twice_warns_in_one_text():
+    x, y = np.random.default_rng(0).normal(size=(2, 100))
+    with pytest.warns(UserWarning, match="with_replacement=False") as caught:
+        bootstrap_interval(mi_from_samples, x, y, n_resamples=5, random_state=0)
+    assert len({str(warning.message) for warning in caught}) == 1
+
+
+def test_words_without_a_counting_method_are_answered_with_one():
+    with pytest.raises(ValueError, match="plug-in"):
+        entropy_from_samples(["a", "b", "a"])

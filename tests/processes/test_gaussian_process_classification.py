@@ -315,3 +315,11 @@ def test_a_short_run_says_that_it_has_not_converged():
     X, labels = some_data(30)
     with pytest.warns(ConvergenceWarning, match="had not converged after max_iter=2"):
         GaussianProcessClassifier(100.0 * RBF(1.0), inference="polya-gamma", hyper="fixed", max_iter=2).fit(X, labels)
+
+
+@pytest.mark.parametrize("label", [1.0, -1.0])
+def test_compiled_moments_see_the_sigmoid_from_a_start_far_on_its_flat_side(label):
+    # exp(-u) underflows at the start of the sums, and the lower tail still reaches u < 0.
+    given = np.full(3, label), label * np.array([650.0, 731.9, 900.0]), np.full(3, 1e5)
+    for found, expected in zip(compiled_tilted_moments(*given), tilted_moments(*given)):
+        np.testing.assert_allclose(found, expected, rtol=1e-7)

@@ -145,3 +145,14 @@ def test_the_stein_test_sees_tails_and_differences_give_the_gradient():
 def test_bad_input_is_refused(draws, settings, message):
     with pytest.raises(ValueError, match=message):
         goodness_of_fit(draws, **settings)
+
+
+def test_the_name_of_a_distribution_is_no_distribution():
+    with pytest.raises(ValueError, match="cdf must be a function, or a distribution"):
+        goodness_of_fit(np.zeros(10) + np.arange(10), cdf="norm")
+
+
+def test_a_result_is_shown_in_one_line_and_printed_as_a_table():
+    result = goodness_of_fit(np.random.default_rng(0).normal(size=200), cdf=stats.norm)
+    assert repr(result) == f"<FitResult: {result.headline()}>"
+    assert str(result) == result.summary()

@@ -40,7 +40,7 @@ def diagnose(
 
         if not 0 < mass < 1:
             raise UsageError(f"--mass must lie between 0 and 1, got {mass}")
-        check_output(figure, force, FIGURES)
+        check_output(figure, force, FIGURES, "--figure")
         draws = Trace.load(trace)
         problems = draws.diagnose()
         chosen = _chosen(draws, names)

@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def check_output(path: Path | None, force: bool, suffixes: Sequence[str] = ()) -> None:
+def check_output(path: Path | None, force: bool, suffixes: Sequence[str] = (), option: str = "--output") -> None:
     """Refuse a place that cannot be written, or a file that is there already; called before the work is done."""
     if path is None:
         return
     if path.is_dir():
-        raise UsageError(f"--output must name a file, got the folder {str(path)!r}")
+        raise UsageError(f"{option} must name a file, got the folder {str(path)!r}")
     if not path.absolute().parent.is_dir():
-        raise UsageError(f"--output must lie in an existing folder, got {str(path)!r}")
+        raise UsageError(f"{option} must lie in an existing folder, got {str(path)!r}")
     if path.exists() and not force:
-        raise UsageError(f"--output must name a new file, got {str(path)!r}, which exists: add --force to replace it")
+        raise UsageError(f"{option} must name a new file, got {str(path)!r}, which exists: add --force to replace it")
     if suffixes and path.suffix.lower() not in suffixes:
-        raise UsageError(f"--output must be a file of type {', '.join(suffixes)}, got {path.name!r}")
+        raise UsageError(f"{option} must be a file of type {', '.join(suffixes)}, got {path.name!r}")
 
 
 @contextmanager

@@ -16,6 +16,10 @@ from pluri.engine.compiled import compiled
 
 #: Log of the share of the sum over numbers of new features that may be left out.
 NEGLIGIBLE = -40.0
+#: Taking away a row divides by d, and adding a feature multiplies by f / s: beyond these, rounding would be heard.
+SMALLEST_DIVISOR, LARGEST_SPREAD = 1e-4, 1e4
+#: What `sweep_rows` gives as pending: nothing, or a row that must be left out of P and W by computing them anew.
+NOTHING, LEAVE_OUT = -1, -2
 
 
 @compiled()
@@ -35,6 +39,8 @@ def draw_new_features(rate, spread, size, misfit, n_dims, uniform):
     while True:
         j += 1
         weight = log_weight_of_new(j, rate, spread, size, misfit, n_dims)
+        if not weight > -math.inf:
+            break
         if weight > largest:
             total = total * math.exp(largest - weight) + 1.0
             largest = weight
@@ -64,7 +70,9 @@ def sweep_rows(
     `Z` (N, capacity) has `n_columns` columns in use, of which those before `first` are always on; `owners`
     (capacity,) counts the ones of a column; `uniforms` (N, capacity + 1); `z`, `g` (capacity,) and `r` (D,) are room
     to work in. If the capacity is used up the sweep stops short, row n being out of P, W and `owners`: it goes on
-    when it is called again with more room and the number of features that row n was to get as `pending`.
+    when it is called again with more room and the number of features that row n was to get as `pending`. It also stops
+    before a row that cannot be taken away without loss of digits (pending is then `LEAVE_OUT`: it goes on with the same
+    and P, W and `owners` without that row), and after one whose new features cost digits.
 
     Returns (next row, number of columns, pending).
     """
@@ -74,7 +82,8 @@ def sweep_rows(
     k = n_columns
     for n in range(start, stop):
         if pending < 0:
-            change_row(X, Z, P, W, owners, n, k, -1.0, z, g, r)
+            if pending == NOTHING and not change_row(X, Z, P, W, owners, n, k, -1.0, z, g, r):
+                return n, k, LEAVE_OUT
             new = 0
             a = first
             while a < k:
@@ -137,14 +146,16 @@ def sweep_rows(
             owners[c] = 0.0
             Z[n, c] = 1
         k += pending
-        pending = -1
         change_row(X, Z, P, W, owners, n, k, 1.0, z, g, r)
-    return stop, k, -1
+        if pending > 0 and spread > LARGEST_SPREAD:
+            return n + 1, k, NOTHING
+        pending = NOTHING
+    return stop, k, NOTHING
 
 
 @compiled()
 def change_row(X, Z, P, W, owners, n, k, sign, z, g, r):
-    """Add (sign 1) or take away (sign -1) row n."""
+    """Add (sign 1) or take away (sign -1) row n; returns whether that could be done without loss of digits."""
     n_dims = X.shape[1]
     for a in range(k):
         z[a] = Z[n, a]
@@ -154,6 +165,8 @@ def change_row(X, Z, P, W, owners, n, k, sign, z, g, r):
         for b in range(k):
             g[a] += P[a, b] * z[b]
         scale += sign * z[a] * g[a]
+    if scale < SMALLEST_DIVISOR:
+        return False
     for j in range(n_dims):
         r[j] = X[n, j]
         for a in range(k):
@@ -166,6 +179,7 @@ def change_row(X, Z, P, W, owners, n, k, sign, z, g, r):
         for j in range(n_dims):
             W[a, j] += share * r[j]
         owners[a] += sign * z[a]
+    return True
 
 
 @compiled()

@@ -33,6 +33,8 @@ Position = Mapping[str, NDArray[Any]]
 
 #: Rows between two computations of the inverse from scratch: what rounding does to it stays far below noise.
 REFRESH = 1024
+#: Share of the variance of a feature that the noise must have.
+SMALLEST_NOISE = 1e-9
 #: Room for new features before arrays must grow.
 SPARE = 16
 
@@ -179,17 +181,23 @@ class IndianBuffetGibbs:
     def _sweep_rows(
         self, rng: np.random.Generator, X: Array, Z: Binary, alpha: float, noise: float, feature: float
     ) -> Binary:
-        from pluri.factors._ibp_kernels import sweep_rows
+        from pluri.factors._ibp_kernels import LEAVE_OUT, NOTHING, sweep_rows
 
+        if noise < SMALLEST_NOISE * feature:
+            raise ValueError(
+                f"noise_variance must be at least {SMALLEST_NOISE:g} of feature_variance for the arithmetic to be "
+                f"exact enough, got {noise:.3g} and {feature:.3g}"
+            )
         n, first = len(X), 0 if self.bias_variance is None else 1
         columns = with_bias(Z, self.bias_variance)
-        k, row, pending = columns.shape[1], 0, -1
+        k, row, pending = columns.shape[1], 0, NOTHING
         work = _Room(columns, X, k + SPARE)
         uniforms = rng.random((n, work.capacity + 1))
         while row < n:
             if pending < 0:
-                posterior = feature_posterior(X, work.Z[:, first:k], noise, feature, self.bias_variance)
-                work.fill(posterior.spread, posterior.mean)
+                kept = np.arange(n) != row if pending == LEAVE_OUT else np.ones(n, dtype=bool)
+                posterior = feature_posterior(X[kept], work.Z[kept, first:k], noise, feature, self.bias_variance)
+                work.fill(posterior.spread, posterior.mean, work.Z[kept])
             row, k, pending = sweep_rows(
                 X, work.Z, work.owners, work.P, work.W, k, first, row, min(n, row + REFRESH), pending, noise, feature,
                 alpha / n, uniforms, work.z, work.g, work.r,
@@ -232,10 +240,11 @@ class _Room:
         self.W = np.zeros((capacity, X.shape[1]))
         self.z, self.g, self.r = np.zeros(capacity), np.zeros(capacity), np.zeros(X.shape[1])
 
-    def fill(self, P: Array, W: Array) -> None:
+    def fill(self, P: Array, W: Array, Z: Binary) -> None:
         k = len(P)
         self.P[:k, :k] = P
         self.W[:k] = W
+        self.owners[:] = Z.sum(axis=0, dtype=np.float64)
 
     def grown(self, X: Array, capacity: int) -> _Room:
         """The same with more room; a row may be out of the counts just now, so they are copied, not counted."""

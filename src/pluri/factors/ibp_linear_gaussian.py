@@ -244,7 +244,10 @@ class IBPLinearGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
                 raise KeyboardInterrupt
             q = result.params
             Z = (q.assignments > 0.5).astype(np.int8)
-            return {"Z": Z} | {name: np.asarray(getattr(q, name)) for name in LEARNABLE}
+            values = {name: float(getattr(q, name)) for name in LEARNABLE}
+            if settings["noise_variance"] is None:  # a fit may be perfect, but a chain cannot begin without noise
+                values["noise_variance"] = max(values["noise_variance"], 1e-6 * values["feature_variance"])
+            return {"Z": Z} | {name: np.asarray(value) for name, value in values.items()}
 
         trace = mcmc.sample(
             kernel, start, record=kernel.record, n_draws=self.n_samples, n_warmup=self.burn_in, n_chains=self.n_init,

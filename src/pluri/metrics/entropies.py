@@ -12,6 +12,7 @@ Cover and Thomas (2006), Elements of Information Theory, 2nd edition, Wiley.
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -26,7 +27,7 @@ TOLERANCE = 1e-6
 
 def log_base(base: float) -> float:
     """Natural logarithm of a base, by which nats are divided."""
-    if not (np.ndim(base) == 0 and base > 0 and base != 1 and math.isfinite(base)):
+    if not (isinstance(base, numbers.Real) and base > 0 and base != 1 and math.isfinite(base)):
         raise ValueError(f"base must be a positive number other than 1, got {base!r}")
     return math.log(base)
 

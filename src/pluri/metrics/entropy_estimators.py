@@ -14,6 +14,7 @@ Miller (1955), Note on the bias of information estimates. Wolpert and Wolf (1995
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -27,12 +28,17 @@ from pluri.validation import RandomState, as_generator
 Array = NDArray[np.float64]
 
 COUNTING = ("plug-in", "miller-madow", "dirichlet", "jackknife")
+#: With fewer distinct points than this share of them, an estimate by nearest neighbours means nothing.
+MANY_TIES = 0.75
 CONTINUOUS = ("nearest-neighbours", "gaussian", "kde", "kde-leave-one-out", "histogram")
 
 
 def as_points(X: ArrayLike, name: str, *, least: int = 2) -> Array:
     """Check a sample of points: (n_samples,) or (n_samples, n_features), finite, at least `least` of them."""
-    points = np.asarray(X, dtype=np.float64)
+    try:
+        points = np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold numbers ({error}); for labels there is method='plug-in'") from None
     points = points[:, None] if points.ndim == 1 else points
     if points.ndim != 2 or points.shape[1] == 0:
         raise ValueError(f"{name} must have shape (n_samples,) or (n_samples, n_features), got {np.shape(X)}")
@@ -53,6 +59,17 @@ def label_codes(X: ArrayLike, name: str) -> tuple[NDArray[np.intp], NDArray[np.i
     labels = labels.astype(np.str_) if labels.dtype.kind == "O" else labels
     _, codes, counts = np.unique(labels, axis=0, return_inverse=True, return_counts=True)
     return codes.reshape(-1), counts
+
+
+def warn_of_ties(points: Array, name: str, instead: str = "method='plug-in'") -> None:
+    """Say so if many points are equal: labels rather than points, or drawn twice by a bootstrap."""
+    if len(np.unique(points, axis=0)) < MANY_TIES * len(points):
+        warnings.warn(  # the same text for the same argument, so that a bootstrap warns once
+            f"less than {MANY_TIES:.0%} of the points of {name} are distinct; nearest neighbours measure a density, "
+            f"which equal points do not have: for labels use {instead}, in a bootstrap with_replacement=False",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def untied(points: Array, rng: np.random.Generator) -> Array:
@@ -202,6 +219,7 @@ def entropy_from_samples(
     points = as_points(X, "X")
     if method == "nearest-neighbours":
         k = check_neighbours(k, len(points), "X")
+        warn_of_ties(points, "X")
         return _nearest_neighbours(untied(points, as_generator(random_state)), k) / unit
     if method == "gaussian":
         return gaussian_entropy(np.cov(points, rowvar=False), base=base)

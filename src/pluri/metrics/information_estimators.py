@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import digamma, ndtri
 
 from pluri.metrics.entropies import log_base, mutual_information
-from pluri.metrics.entropy_estimators import as_points, check_neighbours, label_codes, untied
+from pluri.metrics.entropy_estimators import as_points, check_neighbours, label_codes, untied, warn_of_ties
 from pluri.metrics.gaussian_information import gaussian_mutual_information
 from pluri.validation import RandomState, as_generator
 
@@ -139,6 +139,7 @@ def mi_from_samples(
         return _mixed(codes, counts, untied(_standardised(points_y), rng), k) / unit
     points_x = as_points(X, "X")
     k = check_neighbours(k, len(points_x), "X")
+    warn_of_ties(np.hstack([points_x, points_y]), "X and Y")
     return _nearest_neighbours(untied(_standardised(points_x), rng), untied(_standardised(points_y), rng), k) / unit
 
 
@@ -174,6 +175,7 @@ def kl_from_samples(
     k = check_neighbours(k, len(x), "X")
     if k > len(y):
         raise ValueError(f"k must be at most the size of Y, {len(y)}, got {k}")
+    warn_of_ties(x, "X", "kl_divergence of their shares")
     n, d = x.shape
     both = untied(np.vstack([x, y]), as_generator(random_state))
     x, y = both[:n], both[n:]

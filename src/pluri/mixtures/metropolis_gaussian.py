@@ -72,7 +72,7 @@ class MetropolisGaussianMixture(DensityMixin, BaseEstimator):
     >>> from pluri.mixtures.metropolis_gaussian import MetropolisGaussianMixture
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(-3, 1, size=(40, 1)), rng.normal(3, 1, size=(60, 1))])
-    >>> model = MetropolisGaussianMixture(n_draws=300, n_warmup=200, n_chains=2, random_state=0).fit(X)
+    >>> model = MetropolisGaussianMixture(n_draws=500, n_warmup=300, n_chains=2, random_state=0).fit(X)
     >>> bool(abs(model.weights_[0] - 0.4) < 0.05)
     True
     >>> model.predict([[-3.0], [3.0]])

@@ -24,7 +24,7 @@ GammaPrior = tuple[float, float]
 
 def check_positive(value: float, name: str) -> float:
     """Check a positive finite number."""
-    if not (np.ndim(value) == 0 and np.isfinite(value) and value > 0):
+    if isinstance(value, str) or not (np.ndim(value) == 0 and np.isfinite(value) and value > 0):
         raise ValueError(f"{name} must be a positive number, got {value!r}")
     return float(value)
 

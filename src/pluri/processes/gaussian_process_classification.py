@@ -31,6 +31,7 @@ from pluri.processes.gp_inference.learning import (
     Charts,
     PenalisedEvidence,
     maximize,
+    one_thread_if_small,
     sample_posterior,
     spread_draws,
     thetas_of,
@@ -199,10 +200,11 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"X must have at most max_exact_n={self.max_exact_n} rows, got {len(X)}: fit a subset")
         classes = np.unique(y)
         if len(classes) < 2:
-            raise ValueError(f"y must have at least two classes, got one class only: {classes[0]!r}")
+            raise ValueError(f"y must have at least two classes, got one class only: {classes.tolist()[0]!r}")
         rng = as_generator(self.random_state)
         positive = classes[1:] if len(classes) == 2 else classes
-        fits = [self._fit_binary(X, np.where(y == label, 1.0, -1.0), rng) for label in positive]
+        with one_thread_if_small(len(X)):
+            fits = [self._fit_binary(X, np.where(y == label, 1.0, -1.0), rng) for label in positive]
 
         self.classes_, self.X_train_, self._fits = classes, X, fits
         self.kernels_ = [fit.kernel for fit in fits]
@@ -356,6 +358,7 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         lines = [
             f"Gaussian process classification, {len(self.X_train_)} rows, {len(self.classes_)} classes, "
             f"inference={self.inference!r}, hyper={self.hyper!r}",
-            f"approximate log evidence {self.log_marginal_likelihood_value_:.4f}",
         ]
+        if np.isfinite(self.log_marginal_likelihood_value_):  # samplers of the latent function have none
+            lines.append(f"approximate log evidence {self.log_marginal_likelihood_value_:.4f}")
         return "\n".join(lines + [f"kernel {kernel}" for kernel in self.kernels_])

@@ -28,6 +28,7 @@ from pluri.processes.gp_inference.learning import (
     Charts,
     PenalisedEvidence,
     maximize,
+    one_thread_if_small,
     sample_posterior,
     spread_draws,
     thetas_of,
@@ -200,13 +201,15 @@ class GaussianProcessRegressor(RegressorMixin, BaseEstimator):
                 objective, charts = PenalisedEvidence(evidence, priors), Charts(priors)
                 bounds = objective.bounds()
                 draw = _prior_theta(charts)
-            theta = maximize(objective, theta, bounds, rng, self.n_restarts, draw).theta
+            with one_thread_if_small(len(X)):
+                theta = maximize(objective, theta, bounds, rng, self.n_restarts, draw).theta
         elif self.hyper in ("nuts", "slice"):
             priors = choose_priors(parameters, self.priors, measure_inputs(X), spread)
-            trace = sample_posterior(
-                evidence, parameters, priors, self.hyper, rng, n_draws=self.n_draws,
-                n_warmup=self.n_warmup, n_chains=self.n_chains, n_jobs=self.n_jobs, verbose=self.verbose,
-            )  # fmt: skip
+            with one_thread_if_small(len(X)):
+                trace = sample_posterior(
+                    evidence, parameters, priors, self.hyper, rng, n_draws=self.n_draws,
+                    n_warmup=self.n_warmup, n_chains=self.n_chains, n_jobs=self.n_jobs, verbose=self.verbose,
+                )  # fmt: skip
             draws = thetas_of(trace, parameters)
             theta = draws[int(np.argmax(np.ravel(trace.stats["log_density"])))]
 

@@ -175,6 +175,8 @@ class IsingDenoiser(BaseEstimator):
         """
         self._check_settings()
         self.levels_ = self._checked_levels()
+        if self.levels is None and self.n_labels == 2 and self.noise == "gaussian":
+            _warn_of_other_levels(Y)
         field, shape = self._field(Y)
         for name in ("elbo_", "history_", "trace_"):
             self.__dict__.pop(name, None)
@@ -328,3 +330,16 @@ class IsingDenoiser(BaseEstimator):
             raise ValueError(f"sigma must be finite and positive, got {self.sigma!r}")
         if self.noise == "flip" and not (isinstance(self.flip_prob, Real) and 0 < self.flip_prob < 1):
             raise ValueError(f"flip_prob must lie in (0, 1) with noise='flip', got {self.flip_prob!r}")
+
+
+def _warn_of_other_levels(Y: ArrayLike) -> None:
+    """Say so if an image looks like one from 0 to 1 or 255, while the levels are -1 and 1: all its pixels say 1."""
+    values = np.asarray(Y, dtype=np.float64)
+    values = values[np.isfinite(values)]
+    low, high = (values.min(), values.max()) if values.size else (-1.0, 1.0)
+    if 0 <= low < 0.5 < high:
+        warnings.warn(
+            f"Y lies between {low:.4g} and {high:.4g}, the levels are -1 and 1: give levels=({low:.4g}, {high:.4g})",
+            UserWarning,
+            stacklevel=3,
+        )

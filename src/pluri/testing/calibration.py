@@ -40,7 +40,7 @@ N_PILOTS = 3
 PILOT_LENGTH = 4
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CalibrationResult(Outcome):
     """Ranks of the true values among posterior draws.
 

@@ -89,6 +89,9 @@ class Outcome:
     def __str__(self) -> str:
         return self.summary()
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.headline()}>"
+
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], n_left: int = 1) -> str:
     """Table of plain text: the first `n_left` columns to the left, the others to the right."""

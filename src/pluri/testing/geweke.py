@@ -47,7 +47,7 @@ Mode = Literal["replicated", "ranks", "chain"]
 N_PILOTS = 50
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GewekeResult(Outcome):
     """What the joint distribution test found.
 

@@ -33,7 +33,7 @@ from pluri.validation import RandomState, as_generator
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FitResult(Outcome):
     """How well draws fit.
 
@@ -148,7 +148,10 @@ def as_chains(draws: ArrayLike) -> Array:
 
 
 def _by_cdf(chains: Array, cdf: Any, sizes: Sequence[float], independent: bool) -> list[Comparison]:
-    functions = list(cdf) if isinstance(cdf, Sequence) else [cdf]
+    functions = list(cdf) if isinstance(cdf, Sequence) and not isinstance(cdf, str) else [cdf]
+    for function in functions:
+        if not (function is None or callable(function) or hasattr(function, "cdf")):
+            raise ValueError(f"cdf must be a function, or a distribution such as scipy.stats.norm(), got {function!r}")
     if len(functions) != chains.shape[2]:
         raise ValueError(f"cdf must be given for each of {chains.shape[2]} coordinates, got {len(functions)}")
     found = []

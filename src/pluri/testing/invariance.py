@@ -23,7 +23,7 @@ from pluri.validation import RandomState, as_generator
 Quantities = Callable[[Any], Mapping[str, Any]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class InvarianceResult(Outcome):
     """What was found; `stages` tells the rounds of testing, the comparisons are those of the last."""
 

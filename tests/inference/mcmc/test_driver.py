@@ -222,6 +222,25 @@ def test_an_error_in_another_process_reaches_the_caller():
         run(mcmc.NUTS(failing), n_jobs=2)
 
 
+def test_an_error_in_the_target_brings_the_draws_along():
+    @dataclass(frozen=True)
+    class Failing(Counter):
+        def step(self, rng, state):
+            if state.position[0] == 50:
+                raise ZeroDivisionError
+            return super().step(rng, state)
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        run(Failing(), np.zeros(1), n_warmup=0, n_draws=100)
+    assert 0 < caught.value.trace.n_draws <= 50
+    assert "attribute `trace`" in caught.value.__notes__[0]
+
+
+def test_a_trace_can_go_on_with_another_copy_of_its_kernel():
+    first = run(n_draws=20)
+    assert_array_equal(mcmc.resume(first, 20, kernel=mcmc.NUTS(normal), warn=False)["x"], run(n_draws=40)["x"])
+
+
 def test_problems_are_warned_of_in_words():
     rng = np.random.default_rng(0)
     apart = mcmc.Trace({"mu": rng.normal(size=(4, 500)) + np.arange(4)[:, None]})
@@ -280,3 +299,103 @@ def test_export_without_arviz_names_the_command(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "arviz", None)
     with pytest.raises(ImportError, match=r"pluri\[arviz\]"):
         run().to_arviz()
+
+
+def test_a_trace_whose_kernel_learned_nothing_can_be_saved_and_resumed(tmp_path):
+    kernel = mcmc.NUTS(normal)  # step_size and inverse_mass stay None without a warm-up
+    path = tmp_path / "trace.npz"
+    first = mcmc.sample(kernel, np.zeros(2), n_draws=20, n_warmup=0, random_state=0, warn=False, checkpoint=path)
+    whole = mcmc.sample(kernel, np.zeros(2), n_draws=30, n_warmup=0, random_state=0, warn=False)
+    assert_array_equal(mcmc.resume(mcmc.Trace.load(path), 10, kernel=kernel, warn=False)["x"], whole["x"])
+    assert_array_equal(mcmc.resume(first, 10, warn=False)["x"], whole["x"])
+
+
+def test_a_trace_is_not_resumed_with_other_variables():
+    trace = mcmc.sample(
+        mcmc.NUTS(normal), np.zeros(2), n_draws=10, n_warmup=20, random_state=0, warn=False,
+        record=lambda x: {"first": x[0]},
+    )  # fmt: skip
+    with pytest.raises(ValueError, match=r"record must keep .*first \(\).* it would keep both \(2,\)"):
+        mcmc.resume(trace, 5, record=lambda x: {"both": x}, warn=False)
+    with pytest.raises(ValueError, match="n_draws must be a whole number"):
+        mcmc.resume(trace, -1, record=lambda x: {"first": x[0]})
+
+
+def test_ctrl_c_between_rounds_keeps_the_draws():
+    def callback(trace):
+        if trace.n_draws > 10:
+            raise KeyboardInterrupt
+
+    with pytest.warns(UserWarning, match="interrupted after"):
+        trace = mcmc.sample(
+            mcmc.NUTS(normal), np.zeros(1), n_draws=5000, n_warmup=10, random_state=0, warn=False, callback=callback
+        )
+    assert trace.interrupted
+    assert trace.n_draws > 10
+    assert mcmc.resume(trace, 5, warn=False).n_draws == trace.n_draws + 5
+
+
+def test_an_error_of_the_density_leaves_the_draws_so_far_in_the_checkpoint(tmp_path):
+    calls = 0
+
+    def fails_late(x):
+        nonlocal calls
+        calls += 1
+        if calls > 5000:
+            raise ArithmeticError("late")
+        return normal(x)
+
+    path = tmp_path / "trace.npz"
+    with pytest.raises(ArithmeticError, match="late"):
+        mcmc.sample(
+            mcmc.NUTS(fails_late), np.zeros(1), n_draws=50_000, n_warmup=20, n_chains=2, random_state=0, warn=False,
+            checkpoint=path,
+        )  # fmt: skip
+    assert mcmc.Trace.load(path).n_draws > 0
+
+
+def test_a_damaged_file_is_called_so(tmp_path):
+    path, damaged = tmp_path / "trace.npz", tmp_path / "damaged.npz"
+    mcmc.sample(mcmc.NUTS(normal), np.zeros(2), n_draws=20, n_warmup=20, random_state=0, warn=False).save(path)
+    content = path.read_bytes()
+    rng = np.random.default_rng(0)
+    messages = set()
+    for place in rng.integers(len(content), size=100):
+        damaged.write_bytes(content[:place] + bytes([content[place] ^ 0x5A]) + content[place + 1 :])
+        try:
+            mcmc.Trace.load(damaged)  # some bytes do not matter
+        except ValueError as error:
+            messages.add(str(error))
+    assert messages == {f"{damaged} is not a trace that pluri saved"}
+
+
+def test_few_draws_are_a_problem_of_their_own():
+    trace = mcmc.sample(mcmc.NUTS(normal), np.zeros(1), n_draws=3, n_warmup=20, random_state=0, warn=False)
+    assert any("only 3 draws" in problem for problem in trace.diagnose())
+
+
+def test_an_error_that_cannot_be_sent_is_told_by_its_text():
+    class Awkward(Exception):
+        def __init__(self, code, text):
+            super().__init__(f"{code}: {text}")
+
+    def fails(x):
+        if abs(x[0]) > 0.5:
+            raise Awkward(7, "too far")
+        return normal(x)
+
+    with pytest.raises(RuntimeError, match=r"Awkward.*7: too far"):
+        mcmc.sample(mcmc.NUTS(fails), np.zeros(1), n_draws=50, n_warmup=0, n_jobs=2, random_state=0, warn=False)
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="signals cannot be held back here")
+def test_ctrl_c_does_not_tear_an_answer_of_a_worker():
+    class Pipe:
+        def recv_bytes(self):
+            signal.raise_signal(signal.SIGINT)
+            return b"whole"
+
+    answers = [None]
+    with pytest.raises(KeyboardInterrupt):
+        workers._receive(Pipe(), answers, 0)
+    assert answers == [b"whole"]

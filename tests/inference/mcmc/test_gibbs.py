@@ -220,3 +220,13 @@ def test_chains_may_run_in_other_processes_with_the_same_result():
     here = mcmc.sample(kernel, START, **options)
     there = mcmc.sample(kernel, START, n_jobs=2, backend="threads", **options)
     np.testing.assert_array_equal(here["x"], there["x"])
+
+
+def test_a_block_that_writes_into_the_position_is_refused():
+    def in_place(rng, position):
+        position["z"][0] = not position["z"][0]
+        return position["z"]
+
+    kernel = Gibbs({"z": in_place})
+    with pytest.raises(ValueError, match="block 'z' changed the array 'z'"):
+        mcmc.sample(kernel, {"z": np.zeros(3, dtype=bool)}, n_draws=5, n_warmup=0, random_state=0, warn=False)

@@ -370,3 +370,19 @@ def test_a_composition_resumes_from_a_file_with_what_it_had_learned(tmp_path):
 def test_what_cannot_work_is_refused_in_one_sentence(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_a_proposal_that_writes_into_the_position_is_refused():
+    def in_place(rng, x):
+        x[0] += rng.normal()
+        return x
+
+    with pytest.raises(ValueError, match="propose changed the position"):
+        MetropolisHastings(normal, in_place).init(np.random.default_rng(0), np.zeros(2))
+
+
+def test_learning_the_covariance_leaves_a_given_step_size_alone():
+    kernel = RandomWalk(normal, step_size=0.3, adapt="covariance")
+    trace = mcmc.sample(kernel, np.zeros(2), n_draws=10, n_warmup=200, n_chains=1, random_state=0, warn=False)
+    assert trace.ends[0].settings["step_size"] == 0.3
+    assert trace.ends[0].settings["covariance"].shape == (2, 2)

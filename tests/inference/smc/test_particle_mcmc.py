@@ -192,3 +192,11 @@ def test_interruption_inside_a_filter_keeps_the_draws_and_no_half_filtered_evide
         trace = run(Interrupting)
     assert trace.interrupted
     assert trace["x"][0] == pytest.approx(run(LinearGaussianModel)["x"][0, :29])
+
+
+def test_a_path_of_whole_numbers_does_not_round_the_states(observations):
+    kernel = ParticleGibbs(make_model([0.7]), observations, n_particles=5)
+    state = kernel.init(np.random.default_rng(0), {"path": np.zeros((20, 1), dtype=int)})
+    path = kernel.step(np.random.default_rng(0), state)[0].position["path"]
+    assert path.dtype == np.float64
+    assert (path != np.round(path)).any()

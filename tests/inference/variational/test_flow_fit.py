@@ -248,3 +248,11 @@ def test_bad_dimensions_are_refused():
 def test_progress_is_shown_when_asked_for(capsys):
     fit_flow(gaussian, 2, n_layers=1, max_iter=200, random_state=0, verbose=2, check_modes=False)
     assert "iteration 200/200" in capsys.readouterr().err
+
+
+def test_a_result_is_shown_in_one_line():
+    def density(z):
+        return -0.5 * (z * z).sum(axis=1), -z
+
+    result = fit_flow(density, dim=2, flow="planar", n_layers=2, max_iter=5, check_modes=False, random_state=0)
+    assert repr(result).startswith("<FlowResult: 2 layers, dim 2, 5 iterations, free energy ")

@@ -62,7 +62,7 @@ class AnnealedSamples(WeightedSamples):
     seconds: float = float("nan")
 
     _least_share = 0.01
-    _advice = "use more temperatures, more steps at each, or transitions that mix better"
+    _advice = "use more temperatures, another schedule, more steps at each, or transitions that mix better"
 
     @property
     def log_z_thermodynamic(self) -> float:

@@ -80,6 +80,8 @@ def sample(
     Returns
     -------
     Trace
+        After Ctrl-C, the draws made until then. An error in the target goes through, with those draws as its
+        attribute ``trace``.
 
     Examples
     --------
@@ -94,6 +96,8 @@ def sample(
     ):  # fmt: skip
         if not isinstance(value, int | np.integer) or value < least:
             raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    if isinstance(kernel, type) or not (hasattr(kernel, "init") and hasattr(kernel, "step")):
+        raise ValueError(f"kernel must be a kernel such as NUTS(value_and_grad), got {kernel!r}")
     streams = as_generator(random_state).spawn(n_chains)
     chains = [
         start_chain(kernel, position, rng, n_warmup)
@@ -126,9 +130,11 @@ def resume(
     n_draws : int, default=1000
         Further draws of each chain.
     kernel : Kernel, optional
-        Needed for a trace that was read from a file, which keeps what the kernel had learned but no code. It must
-        have the same target.
-    record, n_jobs, backend, verbose, callback, checkpoint, warn
+        Needed for a trace that was read from a file, which keeps what the kernel had learned but no code. It gets
+        what was learned, and must have the same target.
+    record : callable, optional
+        As in :func:`sample`; that of the trace by default, which a file does not keep either.
+    n_jobs, backend, verbose, callback, checkpoint, warn
         As in :func:`sample`.
 
     Returns
@@ -150,16 +156,17 @@ def resume(
         raise ValueError(f"n_draws must be a whole number of at least 1, got {n_draws!r}")
     if not trace.ends:
         raise ValueError("the trace does not know where its chains stopped: it was put together by hand")
+    record = trace.ends[0].record if record is None else record
     chains = []
     for end in trace.ends:
-        moved = end.kernel if end.kernel is not None else kernel
-        if moved is None:
-            raise ValueError("kernel must be given for a trace that was read from a file")
         rng = restored_generator(end.random_state)
-        if end.kernel is None and end.settings:
-            moved = replace(moved, **end.settings)  # type: ignore[type-var]
-        state = end.state if end.state is not None else moved.init(rng, end.position)
-        chains.append(Chain(moved, None, state, rng, 0))
+        if kernel is None and end.kernel is None:
+            raise ValueError("kernel must be given for a trace that was read from a file")
+        if kernel is None:
+            chains.append(Chain(end.kernel, None, end.state, rng, 0))
+            continue
+        moved: Any = replace(kernel, **end.settings) if end.settings else kernel  # type: ignore[type-var]
+        chains.append(Chain(moved, None, moved.init(rng, end.position), rng, 0))
     _check_same_variables(trace, chains[0].state.position, record)
     return _run(
         chains, n_draws, 0, trace.thin, record, n_jobs=n_jobs, backend=backend, verbose=verbose, callback=callback,
@@ -218,7 +225,7 @@ def _run(
     move = partial(advance, n_warmup=n_warmup, thin=thin, record=record)
 
     def so_far() -> Trace:
-        return _assemble(chains, kept, n_warmup, thin, interrupted, perf_counter() - started, before)
+        return _assemble(chains, kept, n_warmup, thin, interrupted, perf_counter() - started, before, record)
 
     try:
         with workers, open_progress(verbose) as report:
@@ -254,9 +261,12 @@ def _run(
         interrupted = True
         for rounds in kept:
             del rounds[min(map(len, kept)) :]
-    except Exception:
-        if checkpoint is not None and all(kept):
-            so_far().save(checkpoint)
+    except Exception as error:
+        if all(kept):
+            error.trace = so_far()  # type: ignore[attr-defined]
+            error.add_note("The draws made until then are the attribute `trace` of this error.")
+            if checkpoint is not None:
+                so_far().save(checkpoint)
         raise
     if not any(kept) and before is None:
         raise KeyboardInterrupt
@@ -274,7 +284,7 @@ def _run(
 
 def _assemble(
     chains: list[Chain], kept: list[Any], n_warmup: int, thin: int, interrupted: bool, seconds: float,
-    before: Trace | None,
+    before: Trace | None, record: Record | None,
 ) -> Trace:  # fmt: skip
     def joined(which: int, old: Mapping[str, Any]) -> dict[str, Any]:
         names = kept[0][0][which] if kept[0] else old
@@ -292,6 +302,7 @@ def _assemble(
             {name: getattr(chain.kernel, name) for name in getattr(chain.kernel, "tuned", ())},
             chain.kernel,
             chain.state,
+            record,
         )
         for chain in chains
     )

@@ -71,7 +71,7 @@ class EllipticalSlice:
 
     def __post_init__(self) -> None:
         if (self.covariance is None) == (self.cholesky is None):
-            raise ValueError("give either covariance or cholesky, and not both")
+            raise ValueError("give either covariance or cholesky, that of the prior, and not both")
         if self.covariance is not None:
             root = square_root(np.asarray(self.covariance, dtype=np.float64), "covariance")
         else:

@@ -16,6 +16,11 @@ from pluri.inference.mcmc.trace import ChainEnd, Trace
 
 FORMAT = "pluri-trace"
 VERSION = 1
+#: What reading a file that is something else, or damaged, ends in.
+DAMAGE = (
+    ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, OSError, MemoryError,
+    zipfile.BadZipFile, zlib.error, EOFError,
+)  # fmt: skip
 
 
 def save_trace(trace: Trace, path: str | Path) -> None:
@@ -55,14 +60,15 @@ def save_trace(trace: Trace, path: str | Path) -> None:
 
 def load_trace(path: str | Path) -> Trace:
     """Read a trace file; nothing in it is ever run."""
-    try:
-        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        about = json.loads(str(arrays.pop("about.json")))
-        if about["format"] != FORMAT:
-            raise ValueError
-    except (ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise ValueError(f"{path} is not a trace that pluri saved") from error
+    with open(path, "rb") as stream:
+        try:
+            with np.load(stream, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+            about = json.loads(str(arrays.pop("about.json")))
+            if about["format"] != FORMAT:
+                raise ValueError
+        except DAMAGE as error:
+            raise ValueError(f"{path} is not a trace that pluri saved") from error
     if about["version"] > VERSION:
         raise ValueError(f"{path} was saved by a newer pluri (trace version {about['version']}, known {VERSION})")
 

@@ -242,6 +242,8 @@ def _renewed(position: Values, values: Mapping[str, Any], label: str) -> Values:
     for name, value in values.items():
         if name not in position:
             raise ValueError(f"block {label!r} gave a value for {name!r}, which is no variable of the position")
+        if value is None:
+            raise ValueError(f"block {label!r} gave None for {name!r}: its function must return the new value")
         array = np.asarray(value)
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise ValueError(f"block {label!r} gave values of {name!r} that are not finite")

@@ -12,7 +12,7 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -64,8 +64,15 @@ def strides_of(terrain: Landscape, step_size: float) -> tuple[Array, Array]:
     return step_size * terrain.scale, (0.5 * step_size) * terrain.scale.T
 
 
-def as_numpy(log_density: Any, gradient: Any) -> tuple[float, Array]:
-    """What a density gave, in double precision: arrays of another library would spread to all that follows."""
+def value_at(value_and_grad: ValueAndGrad, position: Array) -> tuple[float, Array]:
+    """What a density gives, in double precision: arrays of another library would spread to all that follows.
+
+    A matrix that cannot be factored, as it comes about where a trajectory runs away, counts as a density of zero.
+    """
+    try:
+        log_density, gradient = value_and_grad(position)
+    except np.linalg.LinAlgError:
+        return -math.inf, np.zeros(len(position))
     return float(log_density), np.asarray(gradient, dtype=np.float64)
 
 
@@ -77,11 +84,11 @@ def leapfrog(
     if drift.ndim == 1:
         half = momentum + kick * gradient
         position = position + drift * half
-        log_density, gradient = as_numpy(*terrain.value_and_grad(position))
+        log_density, gradient = value_at(terrain.value_and_grad, position)
         return position, half + kick * gradient, log_density, gradient
     half = momentum + kick.dot(gradient)
     position = position + drift.dot(half)
-    log_density, gradient = as_numpy(*terrain.value_and_grad(position))
+    log_density, gradient = value_at(terrain.value_and_grad, position)
     return position, half + kick.dot(gradient), log_density, gradient
 
 
@@ -91,6 +98,10 @@ def initial_state(value_and_grad: ValueAndGrad, position: Any, *, check_gradient
     The value must be one finite number, the gradient as long as the position and finite; by default it is also
     compared with finite differences along one random direction, and a target that is flat all around is refused.
     """
+    if isinstance(position, Mapping):
+        raise ValueError(
+            "the position must be a vector, got a dict: begin at Space.unconstrain(values), with record=Space.constrain"
+        )
     position = np.array(position, dtype=np.float64)
     if position.ndim != 1 or position.size == 0:
         raise ValueError(f"the position must be a vector with at least one entry, got shape {position.shape}")
@@ -208,7 +219,8 @@ class HamiltonianKernel:
     value_and_grad : callable
         Position (dim,) to the log density and its gradient (dim,).
     step_size : float or None, default=None
-        Length of a leapfrog step; None lets the warm-up find it.
+        Length of a leapfrog step. The warm-up begins with it (with 1 if it is None) and adapts it; without a warm-up
+        it stays as it is.
     inverse_mass : array-like of shape (dim,) or (dim, dim), optional
         Variances (or covariance) of the target as far as they are known; ones at first.
     metric : {"diag", "dense", "unit"}, default="diag"

@@ -20,10 +20,23 @@ from pluri.inference.mcmc.kernel import Info
 class HMC(HamiltonianKernel):
     """Hamiltonian Monte Carlo.
 
-    The other parameters are those of :class:`HamiltonianKernel`.
-
     Parameters
     ----------
+    value_and_grad : callable
+        Position (dim,) to the log density and its gradient (dim,).
+    step_size : float or None, default=None
+        Length of a leapfrog step. The warm-up begins with it (with 1 if it is None) and adapts it; without a warm-up
+        it stays as it is.
+    inverse_mass : array-like of shape (dim,) or (dim, dim), optional
+        Variances (or covariance) of the target as far as they are known; ones at first.
+    metric : {"diag", "dense", "unit"}, default="diag"
+        What the warm-up learns of the inverse mass; "unit" learns nothing.
+    target_accept : float, default=0.8
+        Mean acceptance that the warm-up aims at.
+    check_gradient : bool, default=True
+        Compare the gradient with finite differences at the start.
+    vectorized : bool, default=False
+        Whether `value_and_grad` takes a row for each chain, (n, dim), and gives (n,) and (n, dim).
     n_leapfrog : int, default=16
         Steps of a trajectory.
     jitter : float, default=0.1
@@ -34,7 +47,7 @@ class HMC(HamiltonianKernel):
     >>> import numpy as np
     >>> from pluri.inference import mcmc
     >>> kernel = mcmc.HMC(lambda x: (-0.5 * x @ x, -x))
-    >>> trace = mcmc.sample(kernel, np.zeros(2), n_draws=500, n_warmup=300, random_state=0)
+    >>> trace = mcmc.sample(kernel, np.zeros(2), random_state=0)
     >>> bool(abs(trace["x"].std() - 1) < 0.1)
     True
     """

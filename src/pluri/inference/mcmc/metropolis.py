@@ -49,7 +49,13 @@ def one_number(value: Any, name: str = "log_density") -> float:
     """What a density returned, as a float."""
     if isinstance(value, float):
         return value
-    values = np.asarray(value, dtype=np.float64)
+    if value is None:
+        raise ValueError(f"{name} must return one number, got None")
+    try:
+        values = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        hint = ": a pair of value and gradient is for NUTS, HMC and Langevin" if isinstance(value, tuple) else ""
+        raise ValueError(f"{name} must return one number, got {type(value).__name__}{hint}") from None
     if values.size != 1:
         raise ValueError(f"{name} must return one number, got shape {values.shape}")
     return float(values.item())
@@ -75,6 +81,10 @@ def initial_point(log_density: LogDensity, position: Any, name: str = "log_densi
 
 def as_vector(position: Any) -> Array:
     """A position of a kernel that moves vectors of real numbers."""
+    if isinstance(position, Mapping):
+        raise ValueError(
+            "the position must be a vector, got a dict: begin at Space.unconstrain(values), with record=Space.constrain"
+        )
     vector = np.array(position, dtype=np.float64)
     if vector.ndim != 1 or vector.size == 0:
         raise ValueError(f"the position must be a vector with at least one entry, got shape {vector.shape}")

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.inference.mcmc.hamiltonian import DIVERGENCE, GradientState, HamiltonianKernel, ValueAndGrad
+from pluri.inference.mcmc.hamiltonian import DIVERGENCE, GradientState, HamiltonianKernel, ValueAndGrad, value_at
 from pluri.inference.mcmc.kernel import Info
 
 Array = NDArray[np.float64]
@@ -244,13 +244,12 @@ def walk(
     position, half = edge
     while growth.missing:
         position = position + (drift.dot(half) if dense else drift * half)
-        log_density, gradient = value_and_grad(position)
-        gradient = np.asarray(gradient, dtype=np.float64)
+        log_density, gradient = value_at(value_and_grad, position)
         kicked = kick.dot(gradient) if dense else kick * gradient
         momentum = half + kicked
         half = momentum + kicked
         kinetic = float(momentum.dot(momentum))
-        change = 0.5 * kinetic - float(log_density) - energy
+        change = 0.5 * kinetic - log_density - energy
         if not growth.add((position, log_density, gradient), momentum, kinetic, change):
             return None
     return Edge(position, half)
@@ -260,10 +259,23 @@ def walk(
 class NUTS(HamiltonianKernel):
     """No-U-Turn sampler (multinomial, with the generalised criterion) for a smooth density with a gradient.
 
-    The other parameters are those of :class:`HamiltonianKernel`.
-
     Parameters
     ----------
+    value_and_grad : callable
+        Position (dim,) to the log density and its gradient (dim,).
+    step_size : float or None, default=None
+        Length of a leapfrog step. The warm-up begins with it (with 1 if it is None) and adapts it; without a warm-up
+        it stays as it is.
+    inverse_mass : array-like of shape (dim,) or (dim, dim), optional
+        Variances (or covariance) of the target as far as they are known; ones at first.
+    metric : {"diag", "dense", "unit"}, default="diag"
+        What the warm-up learns of the inverse mass; "unit" learns nothing.
+    target_accept : float, default=0.8
+        Mean acceptance that the warm-up aims at.
+    check_gradient : bool, default=True
+        Compare the gradient with finite differences at the start.
+    vectorized : bool, default=False
+        Whether `value_and_grad` takes a row for each chain, (n, dim), and gives (n,) and (n, dim).
     max_tree_depth : int, default=10
         A trajectory has at most ``2^max_tree_depth`` steps.
 

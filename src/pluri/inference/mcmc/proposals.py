@@ -34,7 +34,23 @@ from pluri.inference.mcmc.metropolis import (
 class Langevin(HamiltonianKernel):
     """Metropolis-adjusted Langevin algorithm (MALA): a random walk that leans uphill.
 
-    The parameters are those of :class:`HamiltonianKernel`; the acceptance aimed at is 0.574, best in many dimensions.
+    Parameters
+    ----------
+    value_and_grad : callable
+        Position (dim,) to the log density and its gradient (dim,).
+    step_size : float or None, default=None
+        Length of a leapfrog step. The warm-up begins with it (with 1 if it is None) and adapts it; without a warm-up
+        it stays as it is.
+    inverse_mass : array-like of shape (dim,) or (dim, dim), optional
+        Variances (or covariance) of the target as far as they are known; ones at first.
+    metric : {"diag", "dense", "unit"}, default="diag"
+        What the warm-up learns of the inverse mass; "unit" learns nothing.
+    target_accept : float, default=0.574
+        Mean acceptance that the warm-up aims at; 0.574 is best in many dimensions.
+    check_gradient : bool, default=True
+        Compare the gradient with finite differences at the start.
+    vectorized : bool, default=False
+        Whether `value_and_grad` takes a row for each chain, (n, dim), and gives (n,) and (n, dim).
 
     Examples
     --------

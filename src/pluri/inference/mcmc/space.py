@@ -151,9 +151,23 @@ class Space:
         Parameters
         ----------
         function : callable
-            Dict of the variables to their log density and a dict of its gradients, shaped like the variables.
+            Dict of the variables to their log density and a dict of its gradients, shaped like the variables. A
+            matrix that is singular or a number that overflows, far out, counts as density zero.
         """
         return _ValueAndGrad(self, function)
+
+
+def _refuse_rows(space: Space, vector: Array) -> None:
+    if np.ndim(vector) != 1 or len(vector) != space.size:
+        raise ValueError(
+            f"the density of a space takes one vector of {space.size} entries at a time, got shape {np.shape(vector)}; "
+            "it cannot be used with vectorized=True"
+        )
+
+
+#: What a density may raise far out, where matrices are singular and exponentials overflow: zero density. Until it has
+#: worked once, at the start that is, such an error is a mistake and goes through.
+FAR_OUT = (np.linalg.LinAlgError, ArithmeticError)
 
 
 class _Density:
@@ -161,21 +175,32 @@ class _Density:
 
     def __init__(self, space: Space, log_density: Callable[[Values], float]):
         self.space, self.log_density = space, log_density
+        self.worked = False
 
     def __call__(self, vector: Array) -> float:
+        _refuse_rows(self.space, vector)
         values: dict[str, Array] = {}
         volume = 0.0
         for name, transform, where in self.space._table:
             values[name], term, _ = transform.forward(vector[where])
             volume += term
-        return one_number(self.log_density(values)) + volume
+        try:
+            value = one_number(self.log_density(values))
+        except FAR_OUT:
+            if self.worked:
+                return -math.inf
+            raise
+        self.worked = True
+        return value + volume
 
 
 class _ValueAndGrad:
     def __init__(self, space: Space, function: Callable[[Values], tuple[float, Values]]):
         self.space, self.function = space, function
+        self.worked = False
 
     def __call__(self, vector: Array) -> tuple[float, Array]:
+        _refuse_rows(self.space, vector)
         table = self.space._table
         values: dict[str, Array] = {}
         memories = []
@@ -184,7 +209,16 @@ class _ValueAndGrad:
             values[name], term, memory = transform.forward(vector[where])
             memories.append(memory)
             volume += term
-        value, gradients = self.function(values)
+        try:
+            answer = self.function(values)
+        except FAR_OUT:
+            if self.worked:
+                return -math.inf, np.zeros(self.space.size)
+            raise
+        self.worked = True
+        if not (isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], Mapping)):
+            raise ValueError("the function must return (log density, dict of gradients by name)")
+        value, gradients = answer
         result = np.empty(self.space.size)
         for (name, transform, where), memory in zip(table, memories):
             try:

@@ -25,7 +25,8 @@ class ChainEnd:
     position : array or dict of arrays
     random_state : state of the chain's own random stream (a dict of numbers, as NumPy's bit generators give it)
     settings : what the warm-up learned of the kernel, by name
-    kernel, state : the kernel and state themselves; None for a trace that was read from a file
+    kernel, state, record : the kernel, its state and what is kept of a position, themselves; None for a trace that was
+        read from a file
     """
 
     position: Any
@@ -33,6 +34,7 @@ class ChainEnd:
     settings: Mapping[str, Any] = field(default_factory=dict)
     kernel: Any = None
     state: Any = None
+    record: Any = None
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ class Trace:
 
     def detached(self) -> Trace:
         """The same draws without kernels and states: what a fitted model keeps, and what can be put in its file."""
-        return replace(self, ends=tuple(replace(end, kernel=None, state=None) for end in self.ends))
+        return replace(self, ends=tuple(replace(end, kernel=None, state=None, record=None) for end in self.ends))
 
     def summary(self, mass: float = 0.94) -> Summary:
         """Mean, standard deviation, interval, Monte Carlo error, R-hat and effective sizes of every number.

@@ -166,7 +166,7 @@ class Ordered(Transform):
 
 @dataclass(frozen=True)
 class PositiveOrdered(Ordered):
-    """k positive numbers in ascending order, ``x_j = exp(u_1) + ... + exp(u_j)``.
+    """k positive numbers in ascending order: x_j is the sum of ``exp(u_1)`` to ``exp(u_j)``.
 
     Parameters
     ----------

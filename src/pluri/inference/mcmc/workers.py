@@ -107,7 +107,7 @@ class Forked:
         def all_came() -> bool:
             for index, (_, pipe) in enumerate(self._workers):
                 if answers[index] is None and pipe.poll(0.05):
-                    answers[index] = pipe.recv_bytes()
+                    _receive(pipe, answers, index)
             return all(answer is not None for answer in answers)
 
         try:
@@ -154,11 +154,22 @@ def _serve(pipe: Any, inherited: Sequence[Any], advance: Advance, chains: list[C
             chains = [segment.chain for segment in segments]
             answer = _dumps([_packed(segment, kernel) for segment, kernel in zip(segments, first)])
         except BaseException as error:
-            answer = _dumps_error(error)
+            answer = _dumps(_sendable(error))
         try:
             pipe.send_bytes(answer)
         except OSError:
             return
+
+
+def _receive(pipe: Any, answers: list[Any], index: int) -> None:
+    """Read an answer; Ctrl-C waits until it is there, as half of it read would spoil all that follows."""
+    import signal
+
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        answers[index] = pipe.recv_bytes()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _packed(segment: Segment, first: Any) -> Segment:
@@ -184,14 +195,13 @@ def _unpacked(segment: Segment, first: Any) -> Segment:
     return replace(segment, chain=replace(segment.chain, kernel=kernel))
 
 
-def _dumps_error(error: BaseException) -> bytes:
-    """Pickle of an error; of its text, if it cannot be put together again from what is sent."""
+def _sendable(error: BaseException) -> BaseException:
+    """An error, or one with its text if it cannot be put together again from what is sent."""
     try:
-        answer = _dumps(error)
-        pickle.loads(answer)
+        pickle.loads(_dumps(error))
     except Exception:
-        return pickle.dumps(RuntimeError(f"{type(error).__name__} in a process that ran a chain: {error}"))
-    return answer
+        return RuntimeError(f"{type(error).__name__} in a process that ran a chain: {error}")
+    return error
 
 
 def _dumps(value: Any) -> bytes:
@@ -241,6 +251,8 @@ def _deaf(advance: Advance, chains: Sequence[Chain], n_steps: int) -> list[Segme
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         return advance(chains, n_steps)
+    except Exception as error:
+        raise _sendable(error) from None
     finally:
         signal.signal(signal.SIGINT, before)
 

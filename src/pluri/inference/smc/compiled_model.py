@@ -72,6 +72,7 @@ class CompiledModel:
         for name in ("initial", "transition", "log_density"):
             if not callable(getattr(self, name)):
                 raise TypeError(f"{name} must be a function, got {getattr(self, name)!r}")
+        self._try_indices()
         if self.log_transition_density is not None:
             # An attribute of the instance: without a density the model has no such method, which algorithms ask for.
             object.__setattr__(self, "log_transition", self._log_transition)
@@ -80,6 +81,25 @@ class CompiledModel:
     def values(self) -> Floats:
         """Parameters as an array."""
         return np.array(self.parameters, dtype=np.float64).ravel()
+
+    def _try_indices(self) -> None:
+        """Run the functions once uncompiled: compiled ones read and write beyond the end of an array unnoticed."""
+        rng, old, new = np.random.default_rng(0), np.zeros(self.n_dims), np.zeros(self.n_dims)
+        calls: list[tuple[str, Any, tuple[Any, ...]]] = [
+            ("initial", self.initial, (rng, self.values, old)),
+            ("transition", self.transition, (rng, 1, self.values, old, new)),
+            ("log_transition_density", self.log_transition_density, (1, self.values, old, new)),
+        ]
+        for name, function, arguments in calls:
+            try:
+                getattr(function, "py_func", function)(*arguments)
+            except IndexError as error:
+                raise ValueError(
+                    f"{name} went beyond an array ({error}): states have n_dims={self.n_dims} entries, and there are "
+                    f"{len(self.values)} parameters"
+                ) from error
+            except Exception:  # what Python refuses, a division by zero say, may be fine when compiled
+                continue
 
     def check_observations(self, observations: ArrayLike) -> Floats:
         """Observations (n_steps, any); a vector is one column."""

@@ -82,6 +82,11 @@ class ParticleFilterResult:
         """Number of observations that were used."""
         return len(self.increments)
 
+    def __repr__(self) -> str:
+        note = " (interrupted)" if self.interrupted else ""
+        size = f"{self.n_steps} steps, {self.particles.shape[1]} particles"
+        return f"<ParticleFilterResult: {size}, log evidence {self.log_evidence:.4f}>{note}"
+
 
 def particle_filter(
     model: StateSpaceModel,

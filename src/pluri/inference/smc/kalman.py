@@ -50,6 +50,10 @@ class KalmanResult:
     log_evidence: float
     increments: Floats
 
+    def __repr__(self) -> str:
+        size = f"{len(self.mean)} steps, {self.covariance.shape[-1]} dimensions"
+        return f"<KalmanResult: {size}, log evidence {self.log_evidence:.4f}>"
+
 
 def kalman_filter(model: LinearGaussianModel, observations: ArrayLike) -> KalmanResult:
     """Filter exactly.

@@ -74,6 +74,11 @@ class RaoBlackwellResult:
     particle_covariances: Floats
     interrupted: bool = False
 
+    def __repr__(self) -> str:
+        note = " (interrupted)" if self.interrupted else ""
+        size = f"{len(self.increments)} steps, {self.log_weights.shape[1]} particles"
+        return f"<RaoBlackwellResult: {size}, log evidence {self.log_evidence:.4f}>{note}"
+
 
 @dataclass(frozen=True, eq=False)
 class Tracks:

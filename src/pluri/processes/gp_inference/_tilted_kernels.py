@@ -50,8 +50,9 @@ def tilted_moments_loop(labels, means, variances, log_mass, first, second):
             while True:
                 gauss *= ratio
                 ratio *= decay
-                e *= shrink
                 d += side * h
+                # From a start that has underflowed no product comes back.
+                e = math.exp(-center - d) if center > 600.0 else e * shrink
                 term = gauss * scale / (1.0 + e)
                 total += term
                 moment += term * d

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -28,6 +29,21 @@ Hyper = Literal["fixed", "ml2", "map", "nuts", "slice"]
 FARTHEST = 100.0
 #: Tries to find a start of positive density.
 MOST_STARTS = 100
+#: Up to so many rows the threads of a linear algebra library gain nothing, and on a busy machine each of thousands of
+#: small factorisations waits for a thread that is not running: a hundred times slower and more.
+FEW_ROWS = 300
+
+
+@contextmanager
+def one_thread_if_small(n_rows: int) -> Iterator[None]:
+    """Linear algebra on one thread while matrices of so few rows are factored again and again."""
+    if n_rows > FEW_ROWS:
+        yield
+        return
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1, user_api="blas"):
+        yield
 
 
 @dataclass(frozen=True)

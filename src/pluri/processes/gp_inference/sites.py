@@ -133,8 +133,10 @@ def expected_sigmoid(mean: Array, variance: Array) -> Array:
     shape = np.shape(mean)
     flat_mean, flat_variance = np.ravel(mean), np.maximum(np.ravel(variance), 1e-12)
     result = np.empty(len(flat_mean))
-    for start in range(0, len(flat_mean), 20_000):  # blocks of moderate memory
-        part = slice(start, start + 20_000)
+    widest = math.sqrt(float(flat_variance.max(initial=1.0)))
+    size = max(1, int(20_000 / max(widest, 1.0)))  # a wide Gaussian takes more points
+    for start in range(0, len(flat_mean), size):  # blocks of moderate memory
+        part = slice(start, start + size)
         result[part] = np.exp(tilted_moments(np.ones(len(flat_mean[part])), flat_mean[part], flat_variance[part])[0])
     return np.minimum(result, 1.0).reshape(shape)
 

@@ -39,6 +39,11 @@ class FlowResult:
     interrupted: bool
     target: Target = field(repr=False)
 
+    def __repr__(self) -> str:
+        note = " (interrupted)" if self.interrupted else ""
+        energy = f", free energy {self.free_energy[-1]:.4f}" if len(self.free_energy) else ""
+        return f"<FlowResult: {len(self.flow.layers)} layers, dim {self.dim}, {self.n_iter} iterations{energy}>{note}"
+
     @property
     def dim(self) -> int:
         """Number of coordinates."""

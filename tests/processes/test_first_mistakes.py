@@ -1,0 +1,68 @@
+"""Small data on a busy machine, images with other levels, words for numbers."""
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+from pluri.processes import GaussianProcessClassifier, GaussianProcessRegressor, IsingDenoiser, StickBreaking
+from pluri.processes.gp_inference.learning import FEW_ROWS, one_thread_if_small
+
+
+def blas_threads():
+    return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+
+
+def test_few_rows_are_factored_on_one_thread_and_many_as_before():
+    before = blas_threads()
+    with one_thread_if_small(FEW_ROWS + 1):
+        assert blas_threads() == before
+    with one_thread_if_small(FEW_ROWS):
+        assert blas_threads() <= {1}
+    assert blas_threads() == before
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("hyper", ["ml2", "nuts"])
+def test_learning_from_few_rows_uses_one_thread(hyper, monkeypatch):
+    from pluri.processes import gaussian_process_regression as module
+
+    seen = []
+
+    def spied(real):
+        def function(*arguments, **settings):
+            seen.append(blas_threads())
+            return real(*arguments, **settings)
+
+        return function
+
+    for name in ("maximize", "sample_posterior"):
+        monkeypatch.setattr(module, name, spied(getattr(module, name)))
+    X = np.linspace(0, 3, 8)[:, None]
+    model = GaussianProcessRegressor(hyper=hyper, n_draws=20, n_warmup=50, n_chains=2, random_state=0)
+    model.fit(X, np.sin(X[:, 0]) + 0.1 * np.cos(9 * X[:, 0]))
+    assert len(seen) == 1
+    assert seen[0] <= {1}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_sampled_classifier_does_not_print_an_evidence_that_it_has_not():
+    X = np.linspace(-2, 2, 12)[:, None]
+    settings = {"hyper": "fixed", "n_draws": 400, "n_warmup": 50, "n_chains": 2, "random_state": 0}
+    model = GaussianProcessClassifier(inference="polya-gamma-gibbs", **settings).fit(X, X[:, 0] > 0)
+    assert "nan" not in model.summary()
+    assert "log evidence" in GaussianProcessClassifier(hyper="fixed").fit(X, X[:, 0] > 0).summary()
+
+
+@pytest.mark.parametrize("top", [1, 255])
+def test_an_image_from_zero_on_is_not_taken_for_one_around_zero(top):
+    image = np.zeros((8, 8), dtype=np.uint8)
+    image[2:6, 2:6] = top
+    with pytest.warns(UserWarning, match=rf"levels=\(0, {top}\)"):
+        IsingDenoiser(sigma=0.5).fit(image)
+    denoised = IsingDenoiser(sigma=top / 4, levels=(0, top)).fit_transform(image)
+    np.testing.assert_array_equal(denoised, image)
+
+
+def test_a_word_is_no_concentration():
+    with pytest.raises(ValueError, match="alpha must be a positive number, got 'a'"):
+        StickBreaking("a")
