@@ -59,6 +59,7 @@ class Summary:
                 for column, value in zip(COLUMNS, row)
             ]
             lines.append(f"{name:<{width}}" + "".join(cells))
+        lines.append(f"hdi: shortest interval with {100 * self.mass:g} % of the draws")
         return "\n".join(lines)
 
     __repr__ = __str__
