@@ -249,7 +249,7 @@ def _run(
                         kept[index].append((segment.draws, segment.stats))
                 done = chains[0].done
                 seconds = perf_counter() - began
-                round_steps = max(1, min(4 * count, int(count * goal / max(seconds, 1e-6))))
+                round_steps = max(1, min(16 * count, int(count * goal / max(seconds, 1e-6))))
                 for index, chain in enumerate(chains):
                     report(chain.iteration_state(index, len(chains), n_steps, seconds))
                 if callback is not None and kept[0] and callback(so_far()):

@@ -17,15 +17,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.inference.mcmc.hamiltonian import DIVERGENCE, GradientState, HamiltonianKernel, ValueAndGrad, value_at
+from pluri.inference.mcmc.hamiltonian import DIVERGENCE, GradientState, HamiltonianKernel, ValueAndGrad
 from pluri.inference.mcmc.kernel import Info
 
 Array = NDArray[np.float64]
+DOUBLE = np.dtype(np.float64)
 
 
 class Tree(NamedTuple):
@@ -46,6 +48,10 @@ class Tree(NamedTuple):
     total: Array
     near: Array
     far: Array
+
+
+#: Makes a `Tree` of its fields in a third of the time; it happens twice for each state.
+new_tree = partial(tuple.__new__, Tree)
 
 
 class Edge(NamedTuple):
@@ -83,7 +89,7 @@ def merge(first: Tree, second: Tree, uniform: float) -> Tree | None:
         return None
     log_weight = log_add(first.log_weight, second.log_weight)
     proposal = second.proposal if uniform < math.exp(second.log_weight - log_weight) else first.proposal
-    return Tree(first.depth + 1, log_weight, proposal, total, first.near, second.far)
+    return new_tree((first.depth + 1, log_weight, proposal, total, first.near, second.far))
 
 
 class Growth:
@@ -97,12 +103,11 @@ class Growth:
     acceptance, n_leaves : sum of the acceptance probabilities, and number, of the states that were tried
     """
 
-    __slots__ = ("_even", "_stack", "_uniforms", "acceptance", "divergent", "missing", "n_leaves")
+    __slots__ = ("_even", "_stack", "_uniform", "acceptance", "divergent", "missing", "n_leaves")
 
     def __init__(self, rng: np.random.Generator, depth: int):
         self.missing = self.n_leaves = 1 << depth
-        # One for each merge.
-        self._uniforms = iter(rng.random(self.missing - 1).tolist() if depth else ())
+        self._uniform = rng.random
         self._stack: list[Tree] = []
         self._even: tuple[Any, Array, float, float] | None = None
         self.acceptance = 0.0
@@ -112,6 +117,12 @@ class Growth:
     def tree(self) -> Tree:
         """The finished subtree."""
         return self._stack[0]
+
+    def diverge(self) -> None:
+        """The next state cannot be reached: the subtree is to be thrown away."""
+        self.divergent = True
+        self.missing -= 1
+        self.n_leaves -= self.missing
 
     def add(self, point: Any, momentum: Array, kinetic: float, change: float) -> bool:
         """Add the next state; False if the subtree turns or diverges, and is to be thrown away.
@@ -130,7 +141,7 @@ class Growth:
         even = self._even
         if even is None:
             if self.n_leaves == 1:
-                self._stack.append(Tree(0, -change, point, momentum, momentum, momentum))
+                self._stack.append(new_tree((0, -change, point, momentum, momentum, momentum)))
             self._even = (point, momentum, kinetic, change)
             return True
         before, other, other_kinetic, other_change = even
@@ -140,11 +151,11 @@ class Growth:
             self.n_leaves -= missing
             return False
         log_weight = log_add(-other_change, -change)
-        proposal = point if next(self._uniforms) < math.exp(-change - log_weight) else before
-        tree: Tree | None = Tree(1, log_weight, proposal, other + momentum, other, momentum)
+        proposal = point if self._uniform() < math.exp(-change - log_weight) else before
+        tree: Tree | None = new_tree((1, log_weight, proposal, other + momentum, other, momentum))
         stack = self._stack
         while tree is not None and stack and stack[-1].depth == tree.depth:
-            tree = merge(stack.pop(), tree, next(self._uniforms))
+            tree = merge(stack.pop(), tree, self._uniform())
         if tree is None:
             self.n_leaves -= missing
             return False
@@ -173,7 +184,7 @@ class Trajectory:
         kick = self.strides[0][1]
         momentum = rng.standard_normal(dim)
         self.energy = 0.5 * float(momentum.dot(momentum)) - state.log_density
-        self._whole = Tree(0, 0.0, state, momentum, momentum, momentum)
+        self._whole = new_tree((0, 0.0, state, momentum, momentum, momentum))
         kicked = kick.dot(state.gradient) if kick.ndim == 2 else kick * state.gradient
         self.edges = [Edge(state.position, momentum + kicked), Edge(state.position, momentum - kicked)]
         self._choices = rng.random(2 * kernel.max_tree_depth).tolist()
@@ -225,14 +236,14 @@ def extend(whole: Tree, grown: Tree, backwards: bool, uniform: float) -> tuple[T
     ``min(1, W_new / W_old)``.
     """
     depth, log_weight, proposal, total, near, far = whole
-    if uniform < math.exp(min(0.0, grown.log_weight - log_weight)):
+    if grown.log_weight >= log_weight or uniform < math.exp(grown.log_weight - log_weight):
         proposal = grown.proposal
     # Seen from the new part, the trajectory is read in the direction in which it grew.
-    seen = Tree(depth, log_weight, proposal, total, far, near) if backwards else whole
+    seen = new_tree((depth, log_weight, proposal, total, far, near)) if backwards else whole
     total = total + grown.total
     turned = turns(seen, grown, total)
-    ends = (grown.far, far) if backwards else (near, grown.far)
-    return Tree(depth + 1, log_add(log_weight, grown.log_weight), proposal, total, *ends), turned
+    near, far = (grown.far, far) if backwards else (near, grown.far)
+    return new_tree((depth + 1, log_add(log_weight, grown.log_weight), proposal, total, near, far)), turned
 
 
 def walk(
@@ -242,16 +253,23 @@ def walk(
     drift, kick = stride
     dense = drift.ndim == 2
     position, half = edge
-    while growth.missing:
-        position = position + (drift.dot(half) if dense else drift * half)
-        log_density, gradient = value_at(value_and_grad, position)
-        kicked = kick.dot(gradient) if dense else kick * gradient
-        momentum = half + kicked
-        half = momentum + kicked
-        kinetic = float(momentum.dot(momentum))
-        change = 0.5 * kinetic - log_density - energy
-        if not growth.add((position, log_density, gradient), momentum, kinetic, change):
-            return None
+    try:
+        while growth.missing:
+            position = position + (drift.dot(half) if dense else drift * half)
+            log_density, gradient = value_and_grad(position)
+            if type(gradient) is not np.ndarray or gradient.dtype is not DOUBLE:
+                gradient = np.asarray(gradient, dtype=np.float64)  # other types would spread to all that follows
+            kicked = kick.dot(gradient) if dense else kick * gradient
+            momentum = half + kicked
+            half = momentum + kicked
+            kinetic = float(momentum.dot(momentum))
+            log_density = float(log_density)
+            change = 0.5 * kinetic - log_density - energy
+            if not growth.add((position, log_density, gradient), momentum, kinetic, change):
+                return None
+    except np.linalg.LinAlgError:  # as a density may raise where a trajectory runs away
+        growth.diverge()
+        return None
     return Edge(position, half)
 
 
