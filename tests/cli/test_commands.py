@@ -189,7 +189,6 @@ def test_words_are_fitted_predicted_and_drawn(tmp_path):
     assert set(cells[:, 0]) <= set(words)
 
 
-@pytest.mark.skipif("HMMClassifier" not in pluri.sequences.__all__, reason="there is no classifier")
 def test_a_classifier_learns_from_labels(folder, toy, tmp_path):
     arguments = [folder / "toy.csv", "--columns", "x", "--sequence", "id", "-q", "-o", tmp_path / "model.skops"]
     assert "--label must be given" in run("fit", "HMMClassifier", *arguments, code=2).stderr.replace("│\n│ ", "")
@@ -204,7 +203,6 @@ def test_a_classifier_learns_from_labels(folder, toy, tmp_path):
     assert table(run("sample", tmp_path / "model.skops", "-n", "3").stdout)[0] == ["x", "state"]
 
 
-@pytest.mark.skipif("HMMSearchCV" not in pluri.sequences.__all__, reason="there is no search")
 def test_a_search_finds_the_number_of_states(folder, toy, tmp_path):
     arguments = [folder / "toy.csv", "--columns", "x", "--sequence", "id", "-q", "-o", tmp_path / "model.skops"]
     assert "--set estimator=GaussianHMM" in plain(run("fit", "HMMSearchCV", *arguments, code=2).stderr)

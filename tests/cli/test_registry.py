@@ -73,14 +73,12 @@ def test_unknown_parameters_list_the_valid_ones():
             build_model("GaussianHMM", [setting])
 
 
-@pytest.mark.skipif("HMMClassifier" not in pluri.sequences.__all__, reason="there is no classifier")
 def test_a_model_can_be_part_of_another():
     model = build_model("HMMClassifier", ["hmm__diversity=2", "hmm=PoissonHMM", "anchor=0.5"])
     assert type(model.hmm).__name__ == "PoissonHMM"
     assert (model.hmm.diversity, model.anchor) == (2, 0.5)
 
 
-@pytest.mark.skipif("HMMSearchCV" not in pluri.sequences.__all__, reason="there is no search")
 def test_a_required_part_is_asked_for():
     with pytest.raises(UsageError, match="--set must give estimator to HMMSearchCV, as in --set estimator=GaussianHMM"):
         build_model("HMMSearchCV", ["cv=3"])

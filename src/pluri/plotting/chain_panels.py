@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -67,7 +68,7 @@ def name_row(ax: Axes, label: str) -> None:
     ax.set_ylabel(label, rotation=0, ha="right", va="center")
 
 
-class ChainDisplay:
+class ChainDisplay(ABC):
     """What displays of the numbers in a trace have in common.
 
     Parameters
@@ -101,6 +102,6 @@ class ChainDisplay:
         """
         return cls(chosen_numbers(trace, names)).plot(axes=axes, **options)
 
+    @abstractmethod
     def plot(self, *, axes: Any = None) -> Self:
         """Draw."""
-        raise NotImplementedError

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
@@ -46,7 +47,7 @@ class Moved(NamedTuple):
     uncovered: int = 0
 
 
-class Moves:
+class Moves(ABC):
     """What all moves share. `adapts` tells whether a pilot has something to learn."""
 
     adapts = False
@@ -55,9 +56,9 @@ class Moves:
     #: Steps that a pilot needs at each temperature to tune the settings.
     n_tunings = 1
 
+    @abstractmethod
     def move(self, rng: np.random.Generator, path: TemperedPath, beta: float, cloud: Cloud, n_steps: int) -> Moved:
         """Apply the transition `n_steps` times to every point."""
-        raise NotImplementedError
 
     def learn(self, x: NDArray[Any], weights: Array) -> Moves:
         """These moves in the shape of a weighted cloud."""

@@ -29,8 +29,8 @@ class DualAveraging:
         Wanted mean acceptance.
     gamma, offset, decay : float
         Shrinkage towards ten times the first step size, stability of the first steps, and how fast old ones are
-        forgotten in the average. The usual 0.05 for the shrinkage lets the step size swing so far during warm-up
-        that its short steps cost an eighth of all evaluations on the eight schools (``benchmarks/peers/mcmc.py``).
+        forgotten in the average. The usual 0.05 for the shrinkage lets the step size swing far during warm-up,
+        and its short steps are expensive.
 
     Examples
     --------
@@ -110,9 +110,8 @@ def window_ends(n_warmup: int) -> tuple[int, ...]:
     """Steps after which scales are renewed: the first is when learning them begins.
 
     The first 75 steps find the typical set, the last fifth settles the step size for the scales found; between them
-    windows of 25, 50, 100, ... The usual 50 steps at the end leave the step size too short and too different from
-    chain to chain: on the eight schools (``benchmarks/peers/mcmc.py``) a fifth gives a third more effective draws for
-    each evaluation. A warm-up shorter than 150 is divided 15 : 65 : 20; below 20 there are no windows.
+    windows of 25, 50, 100, ... The usual 50 steps at the end leave the step size noisy, and too short on average. A
+    warm-up shorter than 150 is divided 15 : 65 : 20; below 20 there are no windows.
 
     Examples
     --------

@@ -8,6 +8,7 @@ with respect to u.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,23 +32,23 @@ def total(values: Array) -> float:
     return float(values.item()) if values.size == 1 else float(np.add.reduce(values, axis=None))
 
 
-class Transform:
+class Transform(ABC):
     """A variable of a given `shape` as a function of `size` free numbers."""
 
     shape: tuple[int, ...]
     size: int
 
+    @abstractmethod
     def forward(self, free: Array) -> tuple[Array, float, Any]:
         """The variable, ``log |dT/du|``, and what :meth:`backward` wants to remember; `free` has shape (size,)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def backward(self, gradient: Any, memory: Any) -> Array:
         """Gradient (size,) of ``f(T(u)) + log |dT/du|``, from the gradient of f with respect to the variable."""
-        raise NotImplementedError
 
+    @abstractmethod
     def inverse(self, value: Array) -> Array:
         """Free numbers (size,) of a variable; ValueError if it is outside the support or on its edge."""
-        raise NotImplementedError
 
     def _set_shape(self, shape: Any, size: int | None = None) -> None:
         object.__setattr__(self, "shape", as_shape(shape))
