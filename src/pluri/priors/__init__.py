@@ -1,9 +1,10 @@
-"""What we believe before the data: priors over the rows of stochastic matrices.
+"""What we believe before the data: priors over the rows of stochastic matrices and over sets of components.
 
 Each gives a log density, a gradient and the M-step it leads to; :func:`maximize_rows` combines them.
 """
 
 from pluri.priors.determinant import DiversityWarning, log_determinant, log_determinant_gradient, relative_gain
+from pluri.priors.determinantal import DeterminantalDiagnosis, DeterminantalPrior
 from pluri.priors.dirichlet import Dirichlet, Sticky
 from pluri.priors.diverse_rows import expected_determinant, sample_diverse_rows
 from pluri.priors.diversity import Diversity, as_diversity
@@ -11,6 +12,8 @@ from pluri.priors.protocol import PseudoCountPrior, RowPrior, RowPriorWarning
 from pluri.priors.rows import log_density_rows, maximize_rows, rows_objective, warn_if_permutation
 
 __all__ = [
+    "DeterminantalDiagnosis",
+    "DeterminantalPrior",
     "Dirichlet",
     "Diversity",
     "DiversityWarning",
