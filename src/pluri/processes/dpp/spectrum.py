@@ -1,0 +1,143 @@
+r"""The spectrum of a determinantal point process: independent coins, one for each eigenvector.
+
+With :math:`L = \sum_n \lambda_n v_n v_n^\top` the process is a mixture: each eigenvector is taken with probability
+:math:`\lambda_n / (1 + \lambda_n)`, and the items are then drawn from the projection on those taken. Normaliser, sizes,
+marginals and the exact samplers follow from the pairs :math:`(\lambda_n, v_n)`. For features, :math:`L = F F^\top`,
+they come from the small matrix :math:`F^\top F` (the dual representation): :math:`v_n = F c_n / \sqrt{\lambda_n}`.
+
+References
+----------
+.. [1] J. B. Hough, M. Krishnapur, Y. Peres and B. Virag, "Determinantal processes and independence", Probability
+   Surveys 3, 2006.
+.. [2] A. Kulesza and B. Taskar, "Determinantal point processes for machine learning", Foundations and Trends in Machine
+   Learning 5, 2012.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pluri.processes.dpp.kernel_forms import ROUNDING, Array, check_eigenvalues
+
+#: A marginal eigenvalue this close to one is a direction that is always taken.
+CERTAIN = 1e-12
+#: Below this ratio of eigenvalues the product of the features with themselves has lost the small ones.
+SAFE_TO_SQUARE = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """Eigenvalues and eigenvectors of a kernel, without those that are zero.
+
+    Attributes
+    ----------
+    odds : (rank,), descending
+        Eigenvalues of L: the odds that an eigenvector is taken; infinity for one that always is.
+    vectors : (n_items, rank)
+        Orthonormal eigenvectors in columns, each contiguous in memory.
+    """
+
+    odds: Array
+    vectors: Array
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return int(self.vectors.shape[0])
+
+    @property
+    def rank(self) -> int:
+        """Number of eigenvalues that are not zero: no subset can be larger."""
+        return int(self.odds.size)
+
+    @cached_property
+    def probabilities(self) -> Array:
+        """Probability that each eigenvector is taken: eigenvalues of the marginal kernel K."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(1.0 / (1.0 + 1.0 / self.odds))
+
+    @cached_property
+    def log_odds(self) -> Array:
+        """Logarithms of the odds."""
+        return np.asarray(np.log(self.odds))
+
+    @property
+    def log_normalizer(self) -> float:
+        """``log det(L + I)``; infinite if some direction is always taken."""
+        return float(np.log1p(self.odds).sum())
+
+    @property
+    def has_certain(self) -> bool:
+        """Whether a direction is always taken, so that there is no L."""
+        return bool(self.rank and np.isinf(self.odds[0]))
+
+    def scaled(self, factor: float) -> Spectrum:
+        """The spectrum of ``factor * L``."""
+        return Spectrum(self.odds * factor, self.vectors)
+
+
+def spectrum_of_kernel(kernel: Array, name: str = "L") -> Spectrum:
+    """Spectrum of a symmetric kernel L; ValueError if it has a negative eigenvalue beyond rounding."""
+    from scipy.linalg import eigh
+
+    if len(kernel) == 0:
+        return Spectrum(np.empty(0), np.empty((0, 0)))
+    values, vectors = eigh(kernel, check_finite=False, driver="evd")
+    check_eigenvalues(values, name)
+    return _positive(values, vectors, values > _rounding(len(values)) * max(values[-1], 0.0))
+
+
+def spectrum_of_marginal(marginal: Array) -> Spectrum:
+    """Spectrum from the marginal kernel K, whose eigenvalues must lie between 0 and 1."""
+    from scipy.linalg import eigh
+
+    if len(marginal) == 0:
+        return Spectrum(np.empty(0), np.empty((0, 0)))
+    values, vectors = eigh(marginal, check_finite=False, driver="evd")
+    if values[0] < -ROUNDING or values[-1] > 1 + ROUNDING:
+        worst = values[0] if values[0] < -ROUNDING else values[-1]
+        raise ValueError(f"K must have eigenvalues between 0 and 1, got {worst:.6g}")
+    clipped = np.clip(values, 0.0, 1.0)
+    with np.errstate(divide="ignore"):
+        odds = np.where(clipped >= 1 - CERTAIN, np.inf, clipped / (1 - clipped))
+    # K carries rounding of the size of one, not of its largest odds.
+    return _positive(odds, vectors, clipped > _rounding(len(values)))
+
+
+def spectrum_of_features(features: Any) -> Spectrum:
+    """Spectrum of ``F F^T`` from feature rows, dense or sparse, through the smaller of its two products."""
+    from scipy.linalg import eigh, svd
+
+    n_items, n_features = features.shape
+    is_sparse = not isinstance(features, np.ndarray)
+    if n_features >= n_items:
+        product = features @ features.T
+        return spectrum_of_kernel(np.asarray(product.toarray() if is_sparse else product), "features @ features.T")
+    product = features.T @ features
+    values, vectors = eigh(np.asarray(product.toarray() if is_sparse else product), check_finite=False, driver="evd")
+    if not is_sparse and values[-1] > 0 and values[0] < SAFE_TO_SQUARE * values[-1]:
+        # Squaring has lost the small ones; the singular values of the features themselves keep twice the digits.
+        left, singular, _ = svd(features, full_matrices=False, check_finite=False)
+        keep = singular > _rounding(max(features.shape)) * singular[0]
+        return Spectrum(singular[keep] ** 2, np.asfortranarray(left[:, keep]))
+    keep = values > _rounding(n_features) * max(values[-1], 0.0)
+    odds = values[keep][::-1]
+    directions = (vectors[:, keep] / np.sqrt(values[keep]))[:, ::-1]
+    # The transpose of the product of the transposes: each eigenvector comes out contiguous, without a copy.
+    return Spectrum(np.ascontiguousarray(odds), np.asfortranarray((directions.T @ features.T).T))
+
+
+def _rounding(n: int) -> float:
+    """Share of the largest eigenvalue below which one of n eigenvalues is rounding of zero."""
+    return float(4 * n * np.finfo(np.float64).eps)
+
+
+def _positive(values: Array, vectors: Array, keep: NDArray[np.bool_]) -> Spectrum:
+    """What is to be kept of ascending eigenvalues, largest first."""
+    order = np.flatnonzero(keep)[::-1]
+    return Spectrum(values[order], np.asfortranarray(vectors[:, order]))
