@@ -9,6 +9,7 @@ import re
 from dataclasses import is_dataclass
 from functools import partial
 from importlib import import_module
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from pluri.inference.mcmc import slice_intervals
 from pluri.inference.smc import LinearGaussianModel, ParticleGibbs, ParticleMarginalMetropolis
 from pluri.mixtures.mixture_posterior import MixturePosterior, MixturePrior
 from pluri.processes import DirectAssignmentGibbs, FranchiseGibbs, NormalGamma, grouped_mixture
+from pluri.processes.dpp.chain_kernels import AddDelete, Exchange
 from pluri.processes.gp_inference.polya_gamma import PolyaGammaGibbs
 from pluri.processes.ising_gibbs import LabelGibbs
 from pluri.processes.ising_grid import LabelField
@@ -744,6 +746,39 @@ def particle_metropolis():
         transition=kernel_transition(kernel, n_steps=10),
         n_steps=1,
     )
+
+
+# Subsets of a determinantal point process -----------------------------------------------------------------------------
+
+SUBSET_KERNEL = np.array([[1.5, 0.9, 0.2, 0.0], [0.9, 1.0, 0.5, 0.3], [0.2, 0.5, 0.8, -0.4], [0.0, 0.3, -0.4, 2.0]])
+
+
+def subset_problem(name, kernel, size=None):
+    """All subsets, or those of one size, with their determinants."""
+
+    def log_determinant(included):
+        items = np.flatnonzero(included)
+        return float(np.linalg.slogdet(SUBSET_KERNEL[np.ix_(items, items)])[1]) if len(items) else 0.0
+
+    def move(rng, included):
+        return kernel.step(rng, kernel.init(rng, {"included": included}))[0].included.astype(int)
+
+    sizes = range(5) if size is None else [size]
+    sets = [np.isin(np.arange(4), items).astype(int) for k in sizes for items in combinations(range(4), k)]
+    posterior = enumerate_posterior(log_determinant, configurations=sets)
+    return SamplerProblem(name, kernel=move, posterior=posterior, reversible=True, n_steps=2)
+
+
+for _name, _kernel, _size in (
+    ("AddDelete", AddDelete(SUBSET_KERNEL, n_inner=3), None),
+    ("AddDelete, Metropolis", AddDelete(SUBSET_KERNEL, rule="metropolis", n_inner=3), None),
+    ("AddDelete, lazy Metropolis", AddDelete(SUBSET_KERNEL, rule="metropolis", lazy=True, n_inner=3), None),
+    ("AddDelete, swaps", AddDelete(SUBSET_KERNEL, swaps=True, n_inner=3), None),
+    ("Exchange", Exchange(SUBSET_KERNEL, n_inner=3), 2),
+    ("Exchange, heat bath", Exchange(SUBSET_KERNEL, rule="heat-bath", n_inner=3), 3),
+):
+    TABLE[_name] = partial(subset_problem, _name, _kernel, _size)
+COVERED.update({AddDelete, Exchange})
 
 
 # The tests -----------------------------------------------------------------------------------------------------------
