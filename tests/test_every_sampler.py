@@ -24,6 +24,9 @@ from pluri.inference.smc import LinearGaussianModel, ParticleGibbs, ParticleMarg
 from pluri.mixtures.mixture_posterior import MixturePosterior, MixturePrior
 from pluri.processes import DirectAssignmentGibbs, FranchiseGibbs, NormalGamma, grouped_mixture
 from pluri.processes.dpp.chain_kernels import AddDelete, Exchange
+from pluri.processes.dpp.continuous_domains import NormalBase
+from pluri.processes.dpp.continuous_gibbs import PointGibbs
+from pluri.processes.dpp.gaussian_continuous import GaussianContinuousDPP
 from pluri.processes.gp_inference.polya_gamma import PolyaGammaGibbs
 from pluri.processes.ising_gibbs import LabelGibbs
 from pluri.processes.ising_grid import LabelField
@@ -779,6 +782,21 @@ for _name, _kernel, _size in (
 ):
     TABLE[_name] = partial(subset_problem, _name, _kernel, _size)
 COVERED.update({AddDelete, Exchange})
+
+
+@sampler("PointGibbs", PointGibbs, "pluri.processes.dpp.continuous_gibbs")
+def repelling_points():
+    """Three points in the plane that repel each other, against exact draws by Hermite functions."""
+    process = GaussianContinuousDPP([0.8, 0.5], [1.0, 0.7])
+    return SamplerProblem(
+        "Gibbs on the points of a continuous k-DPP",
+        kernel=PointGibbs(process.kernel, NormalBase([0.0, 0.0], [1.0, 0.7]), bound=1.0),
+        exact_draws=lambda rng: {"points": process.sample(size=3, random_state=rng)},
+        reversible=True,
+        n_steps=1,
+        initial={"points": np.array([[3.0, 3.0], [-3.0, 3.0], [0.0, -3.0]])},
+        n_convergence=15,
+    )
 
 
 # The tests -----------------------------------------------------------------------------------------------------------

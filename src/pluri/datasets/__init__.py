@@ -4,7 +4,10 @@ Generators (``make_*``) return what was drawn together with the parameters it wa
 in the folder given by :func:`data_home`.
 """
 
+from pluri.datasets.enron import Correspondence, Snapshots, communication_snapshots, load_enron
+from pluri.datasets.feeds import DocumentStream, document_stream
 from pluri.datasets.home import data_home
+from pluri.datasets.news import Documents, load_newsgroups, load_reuters
 from pluri.datasets.ocr import OCRLetters, load_ocr_letters
 from pluri.datasets.records import LabelledSequences
 from pluri.datasets.tag_groups import TAG_GROUPS
@@ -15,13 +18,22 @@ from pluri.datasets.zipf_tagging import ZipfTagging, make_zipf_tagging
 
 __all__ = [
     "TAG_GROUPS",
+    "Correspondence",
+    "DocumentStream",
+    "Documents",
     "LabelledSequences",
     "OCRLetters",
+    "Snapshots",
     "ToyHMM",
     "TreebankSample",
     "ZipfTagging",
+    "communication_snapshots",
     "data_home",
+    "document_stream",
+    "load_enron",
+    "load_newsgroups",
     "load_ocr_letters",
+    "load_reuters",
     "load_treebank_sample",
     "make_toy_hmm",
     "make_zipf_tagging",

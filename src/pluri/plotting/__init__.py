@@ -12,10 +12,14 @@ from pluri.plotting.convergence import ConvergenceDisplay
 from pluri.plotting.decoded_sequence import DecodedSequenceDisplay
 from pluri.plotting.diversity_sweep import DiversitySweepDisplay
 from pluri.plotting.elbo import ElboDisplay
+from pluri.plotting.inclusion import InclusionDisplay
+from pluri.plotting.kernel_spectrum import KernelSpectrumDisplay
 from pluri.plotting.particle_cloud import ParticleCloudDisplay
 from pluri.plotting.rank import RankDisplay
 from pluri.plotting.state_histogram import StateHistogramDisplay
 from pluri.plotting.style import PALETTE, state_colors
+from pluri.plotting.subsets import SubsetDisplay
+from pluri.plotting.timeline import TimelineDisplay
 from pluri.plotting.trace import TraceDisplay
 from pluri.plotting.transition import TransitionDisplay
 
@@ -28,9 +32,13 @@ __all__ = [
     "DecodedSequenceDisplay",
     "DiversitySweepDisplay",
     "ElboDisplay",
+    "InclusionDisplay",
+    "KernelSpectrumDisplay",
     "ParticleCloudDisplay",
     "RankDisplay",
     "StateHistogramDisplay",
+    "SubsetDisplay",
+    "TimelineDisplay",
     "TraceDisplay",
     "TransitionDisplay",
     "state_colors",

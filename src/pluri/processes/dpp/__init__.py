@@ -4,10 +4,16 @@ Sample them exactly, condition them, find the most probable subset, learn their 
 (:mod:`pluri.processes.dpp.learning`), follow them through time.
 """
 
+from pluri.processes.dpp.approximate import ApproximationError, NystromDPP, approximation_error, nystrom_features
 from pluri.processes.dpp.chain import DPPMarkovChain, draw_by_chain
 from pluri.processes.dpp.chain_kernels import AddDelete, Exchange
+from pluri.processes.dpp.continuous import ContinuousDPP
+from pluri.processes.dpp.continuous_domains import Box, NormalBase
+from pluri.processes.dpp.continuous_gibbs import PointGibbs
+from pluri.processes.dpp.diverse_simplex import DirichletDPP
 from pluri.processes.dpp.finite import DPP
 from pluri.processes.dpp.fixed_size import KDPP
+from pluri.processes.dpp.gaussian_continuous import GaussianContinuousDPP, gaussian_eigenvalues
 from pluri.processes.dpp.greedy import MapResult, greedy_map
 from pluri.processes.dpp.kernel_forms import (
     DenseKernel,
@@ -18,9 +24,14 @@ from pluri.processes.dpp.kernel_forms import (
     check_kernel,
 )
 from pluri.processes.dpp.local_search import local_search
+from pluri.processes.dpp.markov import MarkovDPP
 from pluri.processes.dpp.relaxation import RelaxedMap, relaxed_map, softmax_gradient, softmax_relaxation
+from pluri.processes.dpp.ridge_approximation import RidgeApproximation, RidgeDPP, ridge_by_em, ridge_from_eigenvectors
+from pluri.processes.dpp.sequential import SequentialDPP
+from pluri.processes.dpp.sequential_learning import SequentialDPPLearner
 from pluri.processes.dpp.set_constraints import Budget, Cardinality, PartitionMatroid, SetConstraint, Unconstrained
 from pluri.processes.dpp.spectrum import Spectrum
+from pluri.processes.dpp.structured import StructuredDPP
 from pluri.processes.dpp.subset_law import Entropy, SubsetLaw
 from pluri.processes.dpp.symmetric_polynomials import log_elementary, log_elementary_table, log_elementary_without
 
@@ -28,31 +39,50 @@ __all__ = [
     "DPP",
     "KDPP",
     "AddDelete",
+    "ApproximationError",
+    "Box",
     "Budget",
     "Cardinality",
+    "ContinuousDPP",
     "DPPMarkovChain",
     "DenseKernel",
+    "DirichletDPP",
     "Entropy",
     "Exchange",
     "FeatureKernel",
     "FunctionKernel",
+    "GaussianContinuousDPP",
     "KernelForm",
     "MapResult",
+    "MarkovDPP",
+    "NormalBase",
+    "NystromDPP",
     "PartitionMatroid",
+    "PointGibbs",
     "RelaxedMap",
+    "RidgeApproximation",
+    "RidgeDPP",
+    "SequentialDPP",
+    "SequentialDPPLearner",
     "SetConstraint",
     "Spectrum",
+    "StructuredDPP",
     "SubsetLaw",
     "Unconstrained",
+    "approximation_error",
     "as_subset",
     "check_kernel",
     "draw_by_chain",
+    "gaussian_eigenvalues",
     "greedy_map",
     "local_search",
     "log_elementary",
     "log_elementary_table",
     "log_elementary_without",
+    "nystrom_features",
     "relaxed_map",
+    "ridge_by_em",
+    "ridge_from_eigenvectors",
     "softmax_gradient",
     "softmax_relaxation",
 ]
