@@ -11,6 +11,7 @@ from pluri.cli.describing import inspect, models
 from pluri.cli.diagnosing import diagnose
 from pluri.cli.fitting import fit
 from pluri.cli.querying import predict, sample, score
+from pluri.cli.selecting import select
 
 application = typer.Typer(
     name="pluri",
@@ -21,7 +22,7 @@ application = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, models, fit, predict, score, sample, inspect, diagnose):
+for command in (demo, models, fit, predict, score, sample, select, inspect, diagnose):
     application.command()(command)
 
 

@@ -21,6 +21,8 @@ MODELS = frozenset(
         "pluri.processes.dpp.learning.kernel_learner.DPPKernelLearner",
         "pluri.processes.dpp.learning.spikes.LatentInhibition",
         "pluri.processes.dpp.learning.variable_selection.DPPVariableSelection",
+        "pluri.processes.dpp.selector.DPPSelector",
+        "pluri.processes.dpp.sequential_learning.SequentialDPPLearner",
         "pluri.processes.flow_density.FlowDensity",
         "pluri.processes.gaussian_process_classification.GaussianProcessClassifier",
         "pluri.processes.gaussian_process_regression.GaussianProcessRegressor",

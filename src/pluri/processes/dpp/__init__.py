@@ -10,6 +10,7 @@ from pluri.processes.dpp.chain_kernels import AddDelete, Exchange
 from pluri.processes.dpp.continuous import ContinuousDPP
 from pluri.processes.dpp.continuous_domains import Box, NormalBase
 from pluri.processes.dpp.continuous_gibbs import PointGibbs
+from pluri.processes.dpp.coreset import Coreset, coreset
 from pluri.processes.dpp.diverse_simplex import DirichletDPP
 from pluri.processes.dpp.finite import DPP
 from pluri.processes.dpp.fixed_size import KDPP
@@ -27,6 +28,8 @@ from pluri.processes.dpp.local_search import local_search
 from pluri.processes.dpp.markov import MarkovDPP
 from pluri.processes.dpp.relaxation import RelaxedMap, relaxed_map, softmax_gradient, softmax_relaxation
 from pluri.processes.dpp.ridge_approximation import RidgeApproximation, RidgeDPP, ridge_by_em, ridge_from_eigenvectors
+from pluri.processes.dpp.seeding import diverse_seeds
+from pluri.processes.dpp.selector import DPPSelector
 from pluri.processes.dpp.sequential import SequentialDPP
 from pluri.processes.dpp.sequential_learning import SequentialDPPLearner
 from pluri.processes.dpp.set_constraints import Budget, Cardinality, PartitionMatroid, SetConstraint, Unconstrained
@@ -44,7 +47,9 @@ __all__ = [
     "Budget",
     "Cardinality",
     "ContinuousDPP",
+    "Coreset",
     "DPPMarkovChain",
+    "DPPSelector",
     "DenseKernel",
     "DirichletDPP",
     "Entropy",
@@ -72,6 +77,8 @@ __all__ = [
     "approximation_error",
     "as_subset",
     "check_kernel",
+    "coreset",
+    "diverse_seeds",
     "draw_by_chain",
     "gaussian_eigenvalues",
     "greedy_map",

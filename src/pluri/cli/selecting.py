@@ -1,0 +1,156 @@
+"""``pluri select``: rows of a data file that are good and different."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pluri.cli import options
+from pluri.cli.console import note, plain, reporting
+from pluri.cli.outputs import check_output, replacing
+from pluri.cli.registry import UsageError, parse_value
+
+METHODS = ("exact", "map", "mcmc")
+KERNELS = ("rbf", "cosine", "linear", "exponential-cosine")
+
+
+def select(
+    data: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DATA", help="File of type .csv, .tsv, .txt, .jsonl, .npy or .parquet; - for the standard input."
+        ),
+    ],
+    k: Annotated[
+        str, typer.Option("--k", "-k", help="Number of rows, a share between 0 and 1, or auto for a random number.")
+    ] = "10",
+    method: Annotated[
+        str, typer.Option(help="exact (a random draw), map (the most probable rows, always the same) or mcmc.")
+    ] = "exact",
+    kernel: Annotated[
+        str | None,
+        typer.Option(help=f"Similarity: {', '.join(KERNELS)}; rbf for numbers and cosine for text by default."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the kernel, such as length_scale=0.5."),
+    ] = None,
+    columns: options.Columns = None,
+    text: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column of text, compared by its words (TF-IDF).")
+    ] = None,
+    quality: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column with a non-negative factor for each row.")
+    ] = None,
+    identifier: Annotated[
+        str | None, typer.Option("--id", metavar="COLUMN", help="Column to print; row numbers from 0 by default.")
+    ] = None,
+    standardize: Annotated[
+        bool, typer.Option("--standardize", help="Scale each column of numbers to mean 0 and variance 1 first.")
+    ] = False,
+    random_state: Annotated[int | None, typer.Option(min=0, help="Seed; a new draw every time by default.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File for the result; - or none for the terminal.")
+    ] = None,
+    header: options.Header = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Choose rows of a data file that are good and different.
+
+    Prints one id a line: in the order of choice for the method map, in the order of the file for others.
+    """
+    with reporting():
+        place = None if output is None or str(output) == "-" else output
+        check_output(place, force)
+        if text is not None and (columns is not None or standardize):
+            raise UsageError("--text must not be given together with --columns or --standardize")
+        from pluri.cli.candidates import Roles, read_candidates
+
+        chosen_kernel = kernel or ("rbf" if text is None else "cosine")
+        selector = _selector(_number(k), method, chosen_kernel, settings or [], random_state, text is not None)
+        names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
+        items = read_candidates(data, Roles(names, text, quality, identifier, header))
+        rows = _words(items.rows) if text is not None else items.rows
+        if standardize:
+            from sklearn.preprocessing import StandardScaler
+
+            rows = StandardScaler().fit_transform(rows)
+        try:
+            found = selector.select(rows, items.ids, quality=items.quality)
+        except ValueError as error:
+            raise ValueError(str(error).replace("n_select", "--k")) from error
+        report = {
+            "selected": found,
+            "indices": selector.selected_indices_,
+            "n_rows": len(items.ids),
+            "kernel": chosen_kernel,
+            "method": method,
+            "log_prob": selector.log_prob_,
+        }
+        _write(place, _as_text(report) if as_json else "".join(f"{name}\n" for name in found))
+        if place is not None:
+            note(f"{len(found)} of {len(items.ids)} ids written to {place}")
+
+
+def _number(k: str) -> int | float | None:
+    """The number of rows as the selector takes it."""
+    if k == "auto":
+        return None
+    value = parse_value(k)
+    if (type(value) is int and value >= 1) or (type(value) is float and 0 < value < 1):
+        number: int | float = value
+        return number
+    raise UsageError(f"--k must be a whole number of at least 1, a share between 0 and 1, or auto, got {k!r}")
+
+
+def _selector(
+    n_select: int | float | None, method: str, kernel: str, settings: list[str], random_state: int | None, text: bool
+) -> Any:
+    if method not in METHODS:
+        raise UsageError(f"--method must be one of {', '.join(METHODS)}, got {method!r}")
+    if kernel not in KERNELS:
+        raise UsageError(f"--kernel must be one of {', '.join(KERNELS)}, got {kernel!r}")
+    if text and kernel == "rbf":
+        raise UsageError("--kernel must be cosine, linear or exponential-cosine for --text, got 'rbf'")
+    parameters = {}
+    for setting in settings:
+        name, equals, value = (part.strip() for part in setting.partition("="))
+        if not equals or not name:
+            raise UsageError(f"--set must have the form name=value, got {setting!r}")
+        parameters[name] = parse_value(value)
+    from pluri.processes.dpp.selector import DPPSelector
+    from pluri.processes.dpp.similarity import as_similarity
+
+    try:
+        as_similarity(kernel, **parameters)
+    except TypeError as error:
+        raise UsageError(f"--set must name a parameter of the kernel {kernel}, got {', '.join(parameters)}") from error
+    except ValueError as error:
+        raise UsageError(f"--set: {error}") from error
+    return DPPSelector(n_select, kernel=kernel, method=method, kernel_params=parameters, random_state=random_state)
+
+
+def _words(texts: list[str]) -> Any:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    try:
+        return TfidfVectorizer().fit_transform(texts)
+    except ValueError as error:
+        raise ValueError(f"--text must name a column with words, got none: {error}") from error
+
+
+def _as_text(report: dict[str, Any]) -> str:
+    return json.dumps(plain(report), indent=2, ensure_ascii=False) + "\n"
+
+
+def _write(place: Path | None, text: str) -> None:
+    if place is None:
+        sys.stdout.write(text)
+        return
+    with replacing(place) as temporary:
+        temporary.write_text(text, encoding="utf-8")
