@@ -11,6 +11,7 @@ from pluri.inference.smc.particle_gibbs import ParticleGibbs
 from pluri.inference.smc.particle_metropolis import ParticleMarginalMetropolis
 from pluri.inference.smc.rao_blackwell import RaoBlackwellResult, rao_blackwell_filter
 from pluri.inference.smc.resampling import RESAMPLING_METHODS, resample
+from pluri.inference.smc.sampler import ParticleCollapseError, SMCSampler, random_walk_kernel
 from pluri.inference.smc.simulate import simulate
 from pluri.inference.smc.smoothing import ancestral_paths, backward_simulation, fixed_lag_smoother
 from pluri.inference.smc.stochastic_volatility import StochasticVolatility
@@ -30,12 +31,14 @@ __all__ = [
     "CompiledModel",
     "KalmanResult",
     "LinearGaussianModel",
+    "ParticleCollapseError",
     "ParticleDegeneracyError",
     "ParticleFilter",
     "ParticleFilterResult",
     "ParticleGibbs",
     "ParticleMarginalMetropolis",
     "RaoBlackwellResult",
+    "SMCSampler",
     "StateSpaceModel",
     "StochasticVolatility",
     "SwitchingLinearModel",
@@ -50,6 +53,7 @@ __all__ = [
     "make_slds_random",
     "normalize_log_weights",
     "particle_filter",
+    "random_walk_kernel",
     "rao_blackwell_filter",
     "regime_probabilities",
     "resample",

@@ -30,6 +30,7 @@ from pluri.processes.dpp.relaxation import RelaxedMap, relaxed_map, softmax_grad
 from pluri.processes.dpp.ridge_approximation import RidgeApproximation, RidgeDPP, ridge_by_em, ridge_from_eigenvectors
 from pluri.processes.dpp.seeding import diverse_seeds
 from pluri.processes.dpp.selector import DPPSelector
+from pluri.processes.dpp.separate import Comparison, SeparateDPP, compare_streams, inner_similarity, jaccard_overlap
 from pluri.processes.dpp.sequential import SequentialDPP
 from pluri.processes.dpp.sequential_learning import SequentialDPPLearner
 from pluri.processes.dpp.set_constraints import Budget, Cardinality, PartitionMatroid, SetConstraint, Unconstrained
@@ -37,6 +38,8 @@ from pluri.processes.dpp.spectrum import Spectrum
 from pluri.processes.dpp.structured import StructuredDPP
 from pluri.processes.dpp.subset_law import Entropy, SubsetLaw
 from pluri.processes.dpp.symmetric_polynomials import log_elementary, log_elementary_table, log_elementary_without
+from pluri.processes.dpp.time_varying import TimeVaryingDPP
+from pluri.processes.dpp.tracking_state import Stamp, WeightedSubsets
 
 __all__ = [
     "DPP",
@@ -46,6 +49,7 @@ __all__ = [
     "Box",
     "Budget",
     "Cardinality",
+    "Comparison",
     "ContinuousDPP",
     "Coreset",
     "DPPMarkovChain",
@@ -67,21 +71,28 @@ __all__ = [
     "RelaxedMap",
     "RidgeApproximation",
     "RidgeDPP",
+    "SeparateDPP",
     "SequentialDPP",
     "SequentialDPPLearner",
     "SetConstraint",
     "Spectrum",
+    "Stamp",
     "StructuredDPP",
     "SubsetLaw",
+    "TimeVaryingDPP",
     "Unconstrained",
+    "WeightedSubsets",
     "approximation_error",
     "as_subset",
     "check_kernel",
+    "compare_streams",
     "coreset",
     "diverse_seeds",
     "draw_by_chain",
     "gaussian_eigenvalues",
     "greedy_map",
+    "inner_similarity",
+    "jaccard_overlap",
     "local_search",
     "log_elementary",
     "log_elementary_table",
