@@ -284,3 +284,14 @@ def test_rounding_of_symmetry_and_of_zero_eigenvalues_is_forgiven():
     assert DPP(rough).rank == 4
     slightly_negative = (FRAME * [1.0, 1.0, 1.0, 1.0, 1.0, -1e-10]) @ FRAME.T
     assert DPP(slightly_negative).rank == 5
+
+
+def test_independent_items_of_any_scale_are_exact():
+    values = 10.0 ** np.linspace(-12, 12, 13)
+    process = KDPP(np.diag(values), 5)
+    exact = np.array([
+        sum(np.prod(values[list(s)]) for s in itertools.combinations(range(13), 5) if i in s) for i in range(13)
+    ])  # fmt: skip
+    total = sum(np.prod(values[list(s)]) for s in itertools.combinations(range(13), 5))
+    np.testing.assert_allclose(process.inclusion_probabilities(), exact / total, rtol=1e-10)
+    assert process.log_normalizer == pytest.approx(np.log(total), rel=1e-12)

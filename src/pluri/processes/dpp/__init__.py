@@ -16,6 +16,7 @@ from pluri.processes.dpp.finite import DPP
 from pluri.processes.dpp.fixed_size import KDPP
 from pluri.processes.dpp.gaussian_continuous import GaussianContinuousDPP, gaussian_eigenvalues
 from pluri.processes.dpp.greedy import MapResult, greedy_map
+from pluri.processes.dpp.intermediate import IntermediateSampler, draw_intermediate
 from pluri.processes.dpp.kernel_forms import (
     DenseKernel,
     FeatureKernel,
@@ -32,6 +33,7 @@ from pluri.processes.dpp.seeding import diverse_seeds
 from pluri.processes.dpp.selector import DPPSelector
 from pluri.processes.dpp.separate import Comparison, SeparateDPP, compare_streams, inner_similarity, jaccard_overlap
 from pluri.processes.dpp.sequential import SequentialDPP
+from pluri.processes.dpp.sequential_draws import draw_sequentially, draw_sequentially_low_rank
 from pluri.processes.dpp.sequential_learning import SequentialDPPLearner
 from pluri.processes.dpp.set_constraints import Budget, Cardinality, PartitionMatroid, SetConstraint, Unconstrained
 from pluri.processes.dpp.spectrum import Spectrum
@@ -61,6 +63,7 @@ __all__ = [
     "FeatureKernel",
     "FunctionKernel",
     "GaussianContinuousDPP",
+    "IntermediateSampler",
     "KernelForm",
     "MapResult",
     "MarkovDPP",
@@ -89,6 +92,9 @@ __all__ = [
     "coreset",
     "diverse_seeds",
     "draw_by_chain",
+    "draw_intermediate",
+    "draw_sequentially",
+    "draw_sequentially_low_rank",
     "gaussian_eigenvalues",
     "greedy_map",
     "inner_similarity",

@@ -33,10 +33,13 @@ CHECK = 10
 DRIFT = 1e-6
 #: An item that adds less than this share of its own L_ii depends on the others.
 DEPENDENT = 1e-10
+#: Squared correlations below this are zero: they are far below rounding, and their products would fall among the
+#: denormal numbers, which are slow.
+UNRELATED = 1e-60
 
 
 @compiled(reorder=True)
-def fill_column(matrix, from_features, items, size, item, column):
+def fill_column(matrix, from_features, diagonal, items, size, item, column):
     """Entries of L between the first `size` of `items` and `item`; `matrix` is L itself, or features."""
     if from_features:
         for m in range(size):
@@ -48,16 +51,22 @@ def fill_column(matrix, from_features, items, size, item, column):
     else:
         for m in range(size):
             column[m] = matrix[item, items[m]]
+    least = UNRELATED * diagonal[item]
+    for m in range(size):
+        if column[m] * column[m] < least * diagonal[items[m]]:
+            column[m] = 0.0
 
 
 @compiled(reorder=True)
-def multiply(inverse, size, column, product):
-    """``product = A column``; returns ``column . product``."""
+def multiply(inverse, size, column, scale, product):
+    """``product = A column``; returns ``column . product``. The item has L_ii = `scale`."""
     form = 0.0
     for m in range(size):
         total = 0.0
         for n in range(size):
             total += inverse[m, n] * column[n]
+        if total * total < UNRELATED * scale * inverse[m, m]:
+            total = 0.0
         product[m] = total
         form += column[m] * total
     return form
@@ -129,7 +138,7 @@ def invert(matrix, from_features, diagonal, items, size, inverse, factor, column
     """The inverse of L_Y by its Cholesky factor, and log det L_Y; -inf if the items depend on each other."""
     log_det = 0.0
     for m in range(size):
-        fill_column(matrix, from_features, items, m, items[m], column)
+        fill_column(matrix, from_features, diagonal, items, m, items[m], column)
         pivot = diagonal[items[m]]
         for n in range(m):
             total = column[n]
@@ -207,8 +216,8 @@ def walk(
             # An item of Y, or an empty Y: nothing to swap. Both ends of a swap have the same size, so it is symmetric.
             if p < 0 and size > 0:
                 p = min(int(choice * size), size - 1)
-                fill_column(matrix, from_features, items, size, item, column)
-                gain = diagonal[item] - multiply(inverse, size, column, product)
+                fill_column(matrix, from_features, diagonal, items, size, item, column)
+                gain = diagonal[item] - multiply(inverse, size, column, diagonal[item], product)
                 ratio = inverse[p, p] * gain + product[p] * product[p]
                 if ratio <= DEPENDENT * diagonal[item] * inverse[p, p]:
                     ratio = 0.0
@@ -217,8 +226,8 @@ def walk(
         elif p >= 0:
             ratio = inverse[p, p]
         else:
-            fill_column(matrix, from_features, items, size, item, column)
-            gain = diagonal[item] - multiply(inverse, size, column, product)
+            fill_column(matrix, from_features, diagonal, items, size, item, column)
+            gain = diagonal[item] - multiply(inverse, size, column, diagonal[item], product)
             if gain > DEPENDENT * diagonal[item]:
                 ratio = gain
         acceptance = min(1.0, ratio) if rule == METROPOLIS else ratio / (1.0 + ratio)

@@ -14,19 +14,6 @@ NOTHING_LEFT = 1e-10
 
 
 @compiled()
-def fill_blocks(modes, blocks):
-    """``blocks[n, b]``: sum of the squared entries of eigenvector n over the blocks before b."""
-    n_modes, n_items = modes.shape
-    for n in range(n_modes):
-        total = 0.0
-        for block in range(blocks.shape[1] - 1):
-            blocks[n, block] = total
-            for i in range(block * BLOCK, min(n_items, (block + 1) * BLOCK)):
-                total += modes[n, i] * modes[n, i]
-        blocks[n, blocks.shape[1] - 1] = total
-
-
-@compiled()
 def fill_coins(table, log_odds, coins):
     """``coins[n, r]``: probability that eigenvector n is taken when r of 0..n are still wanted.
 
@@ -38,21 +25,6 @@ def fill_coins(table, log_odds, coins):
                 coins[n, r] = 1.0
             else:
                 coins[n, r] = np.exp(log_odds[n] + table[n, r - 1] - table[n + 1, r])
-
-
-@compiled()
-def toss(rng, probabilities, taken, counts):
-    """Independent coins: indices of what is taken, one draw after the other; returns how many (room permitting)."""
-    filled = 0
-    for draw in range(counts.size):
-        before = filled
-        for n in range(probabilities.size):
-            if rng.random() < probabilities[n]:
-                if filled < taken.size:
-                    taken[filled] = n
-                filled += 1
-        counts[draw] = filled - before
-    return filled
 
 
 @compiled()
@@ -92,29 +64,6 @@ def propose(rng, modes, blocks, n):
     return chosen
 
 
-@compiled()
-def scan(rng, modes, taken, basis, n_drawn):
-    """An item with probability its squared length outside the basis, by looking at all: the last resort."""
-    n_items, size = modes.shape[1], taken.size
-    chosen, total = -1, 0.0
-    for i in range(n_items):
-        left, full = 0.0, 0.0
-        for a in range(size):
-            full += modes[taken[a], i] * modes[taken[a], i]
-        left = full
-        for b in range(n_drawn):
-            dot = 0.0
-            for a in range(size):
-                dot += modes[taken[a], i] * basis[b, a]
-            left -= dot * dot
-        if left > NOTHING_LEFT * full:
-            total += left
-            # Reservoir of one: item i replaces the earlier ones with probability its share so far.
-            if rng.random() * total < left:
-                chosen = i
-    return chosen
-
-
 @compiled(reorder=True)
 def reaches(basis, row, bound, n_drawn):
     """Whether ``row`` has more than ``bound`` of squared length inside the basis; looks no further than it must."""
@@ -143,62 +92,43 @@ def project(basis, row, coefficients, n_drawn):
 
 
 @compiled()
-def draw_items(rng, modes, blocks, taken, basis, row, coefficients, patience, items):
-    """Items of the projection process on the eigenvectors ``taken``, by rejection; returns how many were found.
-
-    An item is proposed with probability its squared length p_i / size in the span (an eigenvector at random, then one
-    of its items), and accepted with the share of p_i that lies outside the items drawn so far. The mean number of
-    proposals for the s-th item is size / (size - s + 1), whatever the number of items.
-    """
-    size = taken.size
-    for drawn in range(size):
-        chosen = -1
-        for _ in range(patience):
-            i = propose(rng, modes, blocks, taken[int(rng.random() * size)])
-            full = 0.0
-            for a in range(size):
-                row[a] = modes[taken[a], i]
-                full += row[a] * row[a]
-            if not reaches(basis, row[:size], full * (1.0 - max(rng.random(), NOTHING_LEFT)), drawn):
-                chosen = i
-                break
-        if chosen < 0:
-            chosen = scan(rng, modes, taken, basis, drawn)
-            if chosen < 0:
-                return drawn
-            for a in range(size):
-                row[a] = modes[taken[a], chosen]
-        # Orthogonalised twice: what the first pass leaves by rounding, the second removes.
-        project(basis, row[:size], coefficients, drawn)
-        project(basis, row[:size], coefficients, drawn)
-        length = 0.0
-        for a in range(size):
-            length += row[a] * row[a]
-        length = np.sqrt(length)
-        for a in range(size):
-            basis[drawn, a] = row[a] / length
-        items[drawn] = chosen
-    return size
-
-
-@compiled()
 def draw_many(rng, modes, blocks, taken, counts, largest, items, found):
-    """`draw_items` for each draw; ``taken`` and ``items`` hold the draws one after the other."""
-    basis = np.empty((largest, largest))
-    row, coefficients = np.empty(largest), np.empty(largest)
+    """Items of the projection processes on the eigenvectors ``taken``, by rejection.
+
+    ``taken`` and ``items`` hold the draws one after the other; ``found`` tells how many items each draw got before its
+    patience ended, normally all. An item is proposed with probability its squared length p_i / size in the span (an
+    eigenvector at random, then one of its items), and accepted with the share of p_i that lies outside the items drawn
+    so far. The mean number of proposals for the s-th item is size / (size - s + 1), whatever the number of items.
+    """
+    room = np.empty((largest, largest))
+    row_room, coefficients = np.empty(largest), np.empty(largest)
     begin = 0
     for draw in range(counts.size):
-        end = begin + counts[draw]
         size = counts[draw]
-        found[draw] = draw_items(
-            rng,
-            modes,
-            blocks,
-            taken[begin:end],
-            basis[:size, :size],
-            row,
-            coefficients,
-            200 + 50 * size,
-            items[begin:end],
-        )
-        begin = end
+        basis, row = room[:size, :size], row_room[:size]
+        found[draw] = size
+        for drawn in range(size):
+            chosen = -1
+            for _ in range(200 + 50 * size):
+                i = propose(rng, modes, blocks, taken[begin + int(rng.random() * size)])
+                full = 0.0
+                for a in range(size):
+                    row[a] = modes[taken[begin + a], i]
+                    full += row[a] * row[a]
+                if not reaches(basis, row, full * (1.0 - max(rng.random(), NOTHING_LEFT)), drawn):
+                    chosen = i
+                    break
+            if chosen < 0:
+                found[draw] = drawn
+                break
+            # Orthogonalised twice: what the first pass leaves by rounding, the second removes.
+            for _ in range(2):
+                project(basis, row, coefficients, drawn)
+            length = 0.0
+            for a in range(size):
+                length += row[a] * row[a]
+            length = np.sqrt(length)
+            for a in range(size):
+                basis[drawn, a] = row[a] / length
+            items[begin + drawn] = chosen
+        begin += size

@@ -25,6 +25,9 @@ DEPENDENT = 1e-10
 FRAGILE = 1e-3
 #: Number of changes after which an inverse is made anew.
 MAX_AGE = 256
+#: Squared correlations below this are zero: they are far below rounding, and their products would fall among the
+#: denormal numbers, which are slow.
+UNRELATED = 1e-60
 
 
 @compiled(reorder=True)
@@ -54,8 +57,10 @@ def add_outer(inverse, size, vector, scale):
 @compiled()
 def gather(kernel, item, members, size, column):
     """The entries of a row of the kernel at the members, zero up to the end of the block."""
+    least = UNRELATED * kernel[item, item]
     for j in range(size):
-        column[j] = kernel[item, members[j]]
+        entry = kernel[item, members[j]]
+        column[j] = entry if entry * entry >= least * kernel[members[j], members[j]] else 0.0
     for j in range(size, (size + 7) // 8 * 8):
         column[j] = 0.0
 

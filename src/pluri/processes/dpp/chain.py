@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from pluri.inference.mcmc import autocorrelation, ess_mean, r_hat
-from pluri.processes.dpp.chain_walk import Records, Steps, Target, Walk, run_walk, start_walk, target_of
+from pluri.processes.dpp.chain_walk import Records, Steps, Target, Walk, as_kernel_form, run_walk, start_walk, target_of
 from pluri.processes.dpp.greedy import greedy_map
 from pluri.processes.dpp.kernel_forms import Array, IntArray, as_subset
 from pluri.validation import RandomState, as_generator
@@ -95,7 +95,7 @@ class DPPMarkovChain:
         self, kernel: Any, move: Move = "auto", lazy: bool = False, size: int | None = None,
         start: ArrayLike | None = None,
     ) -> None:  # fmt: skip
-        self.kernel = kernel
+        self.kernel = as_kernel_form(kernel)
         self.move = move
         self.lazy = lazy
         self.size = size

@@ -75,8 +75,8 @@ class IntermediateSampler:
     """Exact draws whose cost depends on the size of the subsets and not on the number of items.
 
     The preparation looks at the items in a few passes, O(n_items * n_landmarks^2), and keeps numbers, not rows, of
-    each; no matrix of all items is made. It pays for 5,000 items or more and subsets of at most about a hundred: the
-    number of candidates grows with the square of the expected size.
+    each; no matrix of all items is made. The number of candidates grows with the square of the expected size: this is
+    for many items and subsets of at most about a hundred (``python benchmarks/peers/dpp.py candidates``).
 
     Parameters
     ----------

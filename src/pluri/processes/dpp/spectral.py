@@ -26,6 +26,9 @@ from pluri.processes.dpp.kernel_forms import Array, IntArray
 from pluri.processes.dpp.spectrum import Spectrum
 from pluri.processes.dpp.symmetric_polynomials import log_elementary_table
 
+#: Coins that are tossed in one go.
+TOSSES = 1 << 22
+
 
 @dataclass(frozen=True, eq=False)
 class SpectralSampler:
@@ -49,38 +52,53 @@ class SpectralSampler:
         items, found = np.empty(taken.size, dtype=np.int64), np.empty(n_draws, dtype=np.int64)
         if taken.size:
             draw_many(rng, self._modes, self._blocks, taken, counts, int(counts.max()), items, found)
-            if (found < counts).any():
-                warnings.warn(
-                    "the eigenvectors are not independent to working precision: some subsets have fewer items than "
-                    "they should; drop the smallest eigenvalues or scale the features",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
-                return [
-                    np.sort(part[:n]) for part, n in zip(np.split(items, np.cumsum(counts)[:-1]), found, strict=True)
-                ]
-        return [np.sort(part) for part in np.split(items, np.cumsum(counts)[:-1])]
+        ends = np.cumsum(counts)
+        subsets = [np.sort(part) for part in np.split(items, ends[:-1])]
+        for draw in np.flatnonzero(found < counts) if taken.size else ():
+            begin = ends[draw] - counts[draw]
+            subsets[draw] = np.sort(self._finish(taken[begin : ends[draw]], items[begin : begin + found[draw]], rng))
+        return subsets
 
     def _eigenvectors(self, n_draws: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
         """Which eigenvectors each draw takes, one draw after the other, and how many each."""
-        from pluri.processes.dpp._spectral_kernels import toss, toss_exactly
+        if self.size is not None:
+            from pluri.processes.dpp._spectral_kernels import toss_exactly
 
-        counts = np.empty(n_draws, dtype=np.int64)
-        if self.size is None:
-            mean = float(self.spectrum.probabilities.sum())
-            room = int(n_draws * (mean + 8 * np.sqrt(mean + 1)) + 16)
-            while True:
-                state = rng.bit_generator.state
-                taken = np.empty(room, dtype=np.int64)
-                filled = toss(rng, self.spectrum.probabilities, taken, counts)
-                if filled <= room:
-                    return taken[:filled], counts
-                rng.bit_generator.state, room = state, filled
-        chosen = np.empty((n_draws, self.size), dtype=np.int64)
-        toss_exactly(rng, self._coins, self.size, chosen)
-        counts[:] = self.size
-        # The coins are in ascending order of the odds, the spectrum in descending order.
-        return self.spectrum.rank - 1 - chosen.ravel(), counts
+            chosen = np.empty((n_draws, self.size), dtype=np.int64)
+            toss_exactly(rng, self._coins, self.size, chosen)
+            # The coins are in ascending order of the odds, the spectrum in descending order.
+            return self.spectrum.rank - 1 - chosen.ravel(), np.full(n_draws, self.size)
+        taken, counts = [], []
+        at_once = max(1, TOSSES // max(self.spectrum.rank, 1))
+        for begin in range(0, n_draws, at_once):
+            shape = (min(at_once, n_draws - begin), self.spectrum.rank)
+            draws, heads = np.nonzero(rng.random(shape) < self.spectrum.probabilities)
+            taken.append(heads)
+            counts.append(np.bincount(draws, minlength=shape[0]))
+        return np.concatenate(taken), np.concatenate(counts)
+
+    def _finish(self, taken: IntArray, items: IntArray, rng: np.random.Generator) -> IntArray:
+        """A draw that rejection did not complete: the weights of all items, after each pick.
+
+        This happens when the eigenvectors are not orthonormal to working precision, so that less is left than should.
+        """
+        rows = self.spectrum.vectors[:, taken]
+        chosen = list(items)
+        while len(chosen) < taken.size:
+            basis = np.linalg.qr(rows[chosen].T)[0]
+            left = (rows**2).sum(axis=1) - ((rows @ basis) ** 2).sum(axis=1)
+            left[chosen] = 0.0
+            left = np.maximum(left, 0.0)
+            if left.sum() <= 1e-9:
+                warnings.warn(
+                    "the eigenvectors are not independent to working precision: a subset has fewer items than it "
+                    "should; drop the smallest eigenvalues or scale the features",
+                    RuntimeWarning,
+                    stacklevel=4,
+                )
+                break
+            chosen.append(int(rng.choice(left.size, p=left / left.sum())))
+        return np.array(chosen, dtype=np.int64)
 
     @cached_property
     def _modes(self) -> Array:
@@ -88,10 +106,13 @@ class SpectralSampler:
 
     @cached_property
     def _blocks(self) -> Array:
-        from pluri.processes.dpp._spectral_kernels import BLOCK, fill_blocks
+        """Sums of the squared entries of each eigenvector over the blocks before, (rank, n_blocks + 1)."""
+        from pluri.processes.dpp._spectral_kernels import BLOCK
 
-        blocks = np.empty((self.spectrum.rank, -(-self.spectrum.n_items // BLOCK) + 1))
-        fill_blocks(self._modes, blocks)
+        starts = np.arange(0, self.spectrum.n_items, BLOCK)
+        blocks = np.zeros((self.spectrum.rank, starts.size + 1))
+        for n, mode in enumerate(self._modes):
+            np.cumsum(np.add.reduceat(mode**2, starts), out=blocks[n, 1:])
         return blocks
 
     @cached_property

@@ -82,11 +82,20 @@ class Spectrum:
 
 
 def spectrum_of_kernel(kernel: Array, name: str = "L") -> Spectrum:
-    """Spectrum of a symmetric kernel L; ValueError if it has a negative eigenvalue beyond rounding."""
+    """Spectrum of a symmetric kernel L; ValueError if it has a negative eigenvalue beyond rounding.
+
+    Eigenvalues below about n eps of the largest are rounding and count as zero, unless the kernel is diagonal.
+    """
     from scipy.linalg import eigh
 
     if len(kernel) == 0:
         return Spectrum(np.empty(0), np.empty((0, 0)))
+    diagonal = np.diagonal(kernel)
+    if np.count_nonzero(kernel) == np.count_nonzero(diagonal):
+        # Independent items: their own eigenvalues, exact however far apart they are.
+        check_eigenvalues(diagonal, name)
+        order = np.argsort(-diagonal, kind="stable")[: np.count_nonzero(diagonal > 0)]
+        return Spectrum(diagonal[order], np.asfortranarray(np.eye(len(kernel))[:, order]))
     values, vectors = eigh(kernel, check_finite=False, driver="evd")
     check_eigenvalues(values, name)
     return _positive(values, vectors, values > _rounding(len(values)) * max(values[-1], 0.0))
