@@ -23,10 +23,10 @@ from pluri.inference.mcmc import slice_intervals
 from pluri.inference.smc import LinearGaussianModel, ParticleGibbs, ParticleMarginalMetropolis
 from pluri.mixtures.mixture_posterior import MixturePosterior, MixturePrior
 from pluri.processes import DirectAssignmentGibbs, FranchiseGibbs, NormalGamma, grouped_mixture
-from pluri.processes.dpp.chain_kernels import AddDelete, Exchange
-from pluri.processes.dpp.continuous_domains import NormalBase
-from pluri.processes.dpp.continuous_gibbs import PointGibbs
-from pluri.processes.dpp.gaussian_continuous import GaussianContinuousDPP
+from pluri.processes.dpp.continuous.domains import NormalBase
+from pluri.processes.dpp.continuous.gaussian import GaussianContinuousDPP
+from pluri.processes.dpp.continuous.point_gibbs import PointGibbs
+from pluri.processes.dpp.samplers.chain_kernels import AddDelete, Exchange
 from pluri.processes.gp_inference.polya_gamma import PolyaGammaGibbs
 from pluri.processes.ising_gibbs import LabelGibbs
 from pluri.processes.ising_grid import LabelField
@@ -784,7 +784,7 @@ for _name, _kernel, _size in (
 COVERED.update({AddDelete, Exchange})
 
 
-@sampler("PointGibbs", PointGibbs, "pluri.processes.dpp.continuous_gibbs")
+@sampler("PointGibbs", PointGibbs, "pluri.processes.dpp.continuous.point_gibbs")
 def repelling_points():
     """Three points in the plane that repel each other, against exact draws by Hermite functions."""
     process = GaussianContinuousDPP([0.8, 0.5], [1.0, 0.7])

@@ -224,7 +224,7 @@ def part_candidates() -> None:
     from dppy.finite_dpps import FiniteDPP
 
     from pluri.processes.dpp import DPP, FunctionKernel
-    from pluri.processes.dpp.intermediate import IntermediateSampler
+    from pluri.processes.dpp.samplers.intermediate import IntermediateSampler
 
     for n_items in (5_000, 20_000, 100_000):
         X = points(n_items)

@@ -29,8 +29,8 @@ from threadpoolctl import threadpool_limits
 
 from pluri.datasets.enron import Correspondence, Snapshots, communication_snapshots, load_enron
 from pluri.priors.kernels import repair_kernel, shortest_path_kernel
-from pluri.processes.dpp.separate import SeparateDPP
-from pluri.processes.dpp.time_varying import TimeVaryingDPP
+from pluri.processes.dpp.tracking.separate import SeparateDPP
+from pluri.processes.dpp.tracking.time_varying import TimeVaryingDPP
 
 N_PARTICLES, TARGET, WINDOW, DECAY = 100, 7.0, 30, 1.0
 BURN_IN, THIN, EVERY, N_REPEATS = 10_000, 80, 20, 10

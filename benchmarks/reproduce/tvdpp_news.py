@@ -32,8 +32,8 @@ from threadpoolctl import threadpool_limits
 
 from pluri.datasets.feeds import DocumentStream, document_stream
 from pluri.datasets.news import Documents, load_newsgroups, load_reuters
-from pluri.processes.dpp.separate import SeparateDPP
-from pluri.processes.dpp.time_varying import TimeVaryingDPP
+from pluri.processes.dpp.tracking.separate import SeparateDPP
+from pluri.processes.dpp.tracking.time_varying import TimeVaryingDPP
 
 N_SLOTS, N_REPLACED, N_STEPS, N_PARTICLES, N_NEIGHBOURS = 33, 5, 1000, 100, 700
 BURN_IN, THIN, EVERY = 10_000, 80, 50

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
 from pluri.cli.application import application
-from pluri.processes.dpp.selector import DPPSelector
+from pluri.processes.dpp.selection.selector import DPPSelector
 
 RNG = np.random.default_rng(5)
 X = np.round(RNG.normal(size=(25, 3)), 6)

@@ -123,7 +123,7 @@ def _selector(
         if not equals or not name:
             raise UsageError(f"--set must have the form name=value, got {setting!r}")
         parameters[name] = parse_value(value)
-    from pluri.processes.dpp.selector import DPPSelector
+    from pluri.processes.dpp.selection.selector import DPPSelector
     from pluri.processes.dpp.similarity import as_similarity
 
     try:

@@ -9,8 +9,13 @@ from scipy.stats import chisquare
 from sklearn.exceptions import ConvergenceWarning
 
 from pluri.processes.dpp import DPP, DenseKernel, FeatureKernel, FunctionKernel
-from pluri.processes.dpp.approximate import NystromDPP, approximation_error, choose_landmarks, nystrom_features
-from pluri.processes.dpp.ridge_approximation import (
+from pluri.processes.dpp.approximations.nystrom import (
+    NystromDPP,
+    approximation_error,
+    choose_landmarks,
+    nystrom_features,
+)
+from pluri.processes.dpp.approximations.ridge import (
     RidgeApproximation,
     RidgeDPP,
     product,

@@ -7,9 +7,9 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from pluri.inference import mcmc
-from pluri.processes.dpp import chain as chain_module
-from pluri.processes.dpp.chain import DPPMarkovChain, draw_by_chain
 from pluri.processes.dpp.kernel_forms import FeatureKernel
+from pluri.processes.dpp.samplers import chain as chain_module
+from pluri.processes.dpp.samplers.chain import DPPMarkovChain, draw_by_chain
 
 
 def random_kernel(n_items, seed=0, scale=0.6):
@@ -142,7 +142,7 @@ def test_ctrl_c_keeps_the_draws_made_so_far(monkeypatch):
 
 
 def test_ctrl_c_within_a_chain_keeps_whole_records(monkeypatch):
-    from pluri.processes.dpp import chain_walk
+    from pluri.processes.dpp.samplers import chain_walk
 
     calls, advance = [], chain_walk.advance
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pluri.inference import mcmc
-from pluri.processes.dpp.chain_kernels import AddDelete, Exchange
 from pluri.processes.dpp.kernel_forms import FeatureKernel
+from pluri.processes.dpp.samplers.chain_kernels import AddDelete, Exchange
 from pluri.testing import SamplerProblem, check_sampler, enumerate_posterior
 
 

@@ -5,8 +5,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from pluri.processes.dpp import _chain_kernels as compiled_steps
-from pluri.processes.dpp.chain_walk import (
+from pluri.processes.dpp.kernel_forms import DenseKernel, FeatureKernel, FunctionKernel
+from pluri.processes.dpp.samplers import _chain_kernels as compiled_steps
+from pluri.processes.dpp.samplers.chain_walk import (
     MOVES,
     RULES,
     Records,
@@ -18,7 +19,6 @@ from pluri.processes.dpp.chain_walk import (
     target_of,
     transition_matrix,
 )
-from pluri.processes.dpp.kernel_forms import DenseKernel, FeatureKernel, FunctionKernel
 
 
 def random_features(n_items, n_features, seed=0, scale=0.7):

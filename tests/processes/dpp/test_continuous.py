@@ -9,12 +9,12 @@ from scipy.stats import kstest, norm
 
 from pluri.inference import mcmc
 from pluri.priors import expected_determinant, sample_diverse_rows
-from pluri.processes.dpp.continuous import ContinuousDPP
-from pluri.processes.dpp.continuous_domains import Box, NormalBase, spread_points
-from pluri.processes.dpp.continuous_features import GaussianSimilarity, by_quadrature, fourier, nystrom
-from pluri.processes.dpp.continuous_gibbs import PointGibbs
-from pluri.processes.dpp.diverse_simplex import DirichletDPP
-from pluri.processes.dpp.gaussian_continuous import GaussianContinuousDPP
+from pluri.processes.dpp.continuous.diverse_simplex import DirichletDPP
+from pluri.processes.dpp.continuous.domains import Box, NormalBase, spread_points
+from pluri.processes.dpp.continuous.features import GaussianSimilarity, by_quadrature, fourier, nystrom
+from pluri.processes.dpp.continuous.gaussian import GaussianContinuousDPP
+from pluri.processes.dpp.continuous.point_gibbs import PointGibbs
+from pluri.processes.dpp.continuous.process import ContinuousDPP
 from pluri.testing import SamplerProblem, check_sampler, compare_samples
 
 #: False-alarm rate of each statistical test below.

@@ -6,8 +6,8 @@ from numpy.polynomial.hermite import hermgauss
 from scipy.integrate import quad
 from scipy.stats import chisquare, kstest, norm
 
-from pluri.processes.dpp._continuous_kernels import draw_squared_hermite, fill_hermite, hermite_cdf
-from pluri.processes.dpp.gaussian_continuous import GaussianContinuousDPP, gaussian_eigenvalues
+from pluri.processes.dpp.continuous._kernels import draw_squared_hermite, fill_hermite, hermite_cdf
+from pluri.processes.dpp.continuous.gaussian import GaussianContinuousDPP, gaussian_eigenvalues
 
 #: False-alarm rate of each statistical test below.
 ALPHA = 1e-4

@@ -10,8 +10,8 @@ from sklearn.cluster import KMeans
 
 from pluri.priors.kernels import RBFKernel
 from pluri.processes.dpp import KDPP, FunctionKernel
-from pluri.processes.dpp.approximate import nystrom_features
-from pluri.processes.dpp.coreset import Coreset, coreset
+from pluri.processes.dpp.approximations.nystrom import nystrom_features
+from pluri.processes.dpp.selection.coreset import Coreset, coreset
 
 RNG = np.random.default_rng(11)
 CENTRES = np.array([[0.0, 0.0], [6.0, 0.0], [0.0, 6.0]])

@@ -9,10 +9,10 @@ import pytest
 from scipy import stats
 
 from pluri.processes.dpp import DPP, KDPP
-from pluri.processes.dpp.intermediate import IntermediateSampler
 from pluri.processes.dpp.kernel_forms import DenseKernel, FeatureKernel, FunctionKernel
-from pluri.processes.dpp.sequential_draws import draw_sequentially, draw_sequentially_low_rank
-from pluri.processes.dpp.spectral import draw_subsets
+from pluri.processes.dpp.samplers.intermediate import IntermediateSampler
+from pluri.processes.dpp.samplers.sequential import draw_sequentially, draw_sequentially_low_rank
+from pluri.processes.dpp.samplers.spectral import draw_subsets
 from pluri.processes.dpp.spectrum import spectrum_of_features, spectrum_of_kernel, spectrum_of_marginal
 
 FALSE_ALARM = 1e-4

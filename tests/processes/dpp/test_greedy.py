@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from pluri.processes.dpp.greedy import greedy_map
 from pluri.processes.dpp.kernel_forms import DenseKernel, FeatureKernel, FunctionKernel
+from pluri.processes.dpp.search.greedy import greedy_map
 
 
 def random_features(n_items, n_features, seed=0, scale=1.0):

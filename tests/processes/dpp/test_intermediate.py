@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from pluri.processes.dpp import intermediate
-from pluri.processes.dpp.intermediate import IntermediateSampler, draw_intermediate, tilt
 from pluri.processes.dpp.kernel_forms import DenseKernel, FeatureKernel, FunctionKernel
-from pluri.processes.dpp.landmarks import approximate_below, more_landmarks
-from pluri.processes.dpp.spectral import draw_subsets
+from pluri.processes.dpp.samplers import intermediate
+from pluri.processes.dpp.samplers.intermediate import IntermediateSampler, draw_intermediate, tilt
+from pluri.processes.dpp.samplers.landmarks import approximate_below, more_landmarks
+from pluri.processes.dpp.samplers.spectral import draw_subsets
 from pluri.processes.dpp.spectrum import spectrum_of_kernel
 
 

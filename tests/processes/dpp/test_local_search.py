@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from pluri.processes.dpp.greedy import greedy_map
 from pluri.processes.dpp.kernel_forms import FeatureKernel
-from pluri.processes.dpp.local_search import _Moves, local_search
-from pluri.processes.dpp.set_constraints import Budget, Cardinality, PartitionMatroid
+from pluri.processes.dpp.search.greedy import greedy_map
+from pluri.processes.dpp.search.local_search import _Moves, local_search
+from pluri.processes.dpp.search.set_constraints import Budget, Cardinality, PartitionMatroid
 
 
 def random_features(n_items, n_features=None, seed=0, scale=0.6):

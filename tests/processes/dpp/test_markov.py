@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import chisquare
 
 from pluri.processes.dpp import DPP
-from pluri.processes.dpp.markov import MarkovDPP
+from pluri.processes.dpp.successive.markov import MarkovDPP
 
 N = 5
 #: False-alarm rate of each statistical test below.

@@ -8,14 +8,14 @@ from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
 
 from pluri.processes.dpp.kernel_forms import FeatureKernel
-from pluri.processes.dpp.relaxation import (
+from pluri.processes.dpp.search.relaxation import (
     _climb,
     _round_coordinates,
     relaxed_map,
     softmax_gradient,
     softmax_relaxation,
 )
-from pluri.processes.dpp.set_constraints import Budget, Cardinality, PartitionMatroid, Unconstrained
+from pluri.processes.dpp.search.set_constraints import Budget, Cardinality, PartitionMatroid, Unconstrained
 
 COSTS = np.array([1.0, 2.5, 1.5, 3.0, 0.7, 2.0, 1.2, 0.9])
 GROUPS = np.array([0, 0, 1, 1, 1, 2, 2, 0])

@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.cluster import KMeans
 
 from pluri.processes.dpp import DPP
-from pluri.processes.dpp.seeding import diverse_seeds
+from pluri.processes.dpp.selection.seeding import diverse_seeds
 
 CENTRES = np.array([[0, 0], [60, 0], [0, 60], [60, 60], [30, 100]])
 SIZES = (20, 12, 8, 6, 4)

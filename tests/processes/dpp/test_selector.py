@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pluri.priors.kernels import RBFKernel
 from pluri.processes.dpp import DPP, KDPP
-from pluri.processes.dpp.selector import DPPSelector
+from pluri.processes.dpp.selection.selector import DPPSelector
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(7, 3))

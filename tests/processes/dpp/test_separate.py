@@ -5,10 +5,10 @@ import pickle
 import numpy as np
 import pytest
 
-from pluri.processes.dpp import tracking_draws
-from pluri.processes.dpp.separate import SeparateDPP, compare_streams, inner_similarity, jaccard_overlap
-from pluri.processes.dpp.time_varying import TimeVaryingDPP
-from pluri.processes.dpp.tracking_draws import draw_by_moves
+from pluri.processes.dpp.tracking import draws as tracking_draws
+from pluri.processes.dpp.tracking.draws import draw_by_moves
+from pluri.processes.dpp.tracking.separate import SeparateDPP, compare_streams, inner_similarity, jaccard_overlap
+from pluri.processes.dpp.tracking.time_varying import TimeVaryingDPP
 
 
 def topic_stream(n_stamps, random_state=0, n_items=20):

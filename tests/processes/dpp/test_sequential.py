@@ -10,8 +10,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from pluri.processes.dpp import DPP
-from pluri.processes.dpp.sequential import SequentialDPP
-from pluri.processes.dpp.sequential_learning import SequentialDPPLearner, _steps, log_likelihood_and_gradient
+from pluri.processes.dpp.successive.sequential import SequentialDPP
+from pluri.processes.dpp.successive.sequential_learning import SequentialDPPLearner, _steps, log_likelihood_and_gradient
 
 #: False-alarm rate of each statistical test below.
 ALPHA = 1e-4

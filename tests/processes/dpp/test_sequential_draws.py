@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pluri.processes.dpp.sequential_draws import BLOCK, draw_sequentially, draw_sequentially_low_rank
+from pluri.processes.dpp.samplers.sequential import BLOCK, draw_sequentially, draw_sequentially_low_rank
 from pluri.processes.dpp.spectrum import spectrum_of_features, spectrum_of_kernel
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chisquare
 
 from pluri.processes.dpp import DPP, KDPP
-from pluri.processes.dpp.structured import StructuredDPP
+from pluri.processes.dpp.structured.process import StructuredDPP
 
 #: False-alarm rate of each statistical test below.
 ALPHA = 1e-4

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from pluri.processes.dpp.time_varying import TimeVaryingDPP
+from pluri.processes.dpp.tracking.time_varying import TimeVaryingDPP
 
 N_ITEMS = 6
 

@@ -11,8 +11,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from pluri.inference.smc.weights import ParticleDegeneracyError
 from pluri.priors.kernels import repair_kernel, shortest_path_kernel
-from pluri.processes.dpp import tracking_draws
-from pluri.processes.dpp.time_varying import TimeVaryingDPP
+from pluri.processes.dpp.tracking import draws as tracking_draws
+from pluri.processes.dpp.tracking.time_varying import TimeVaryingDPP
 
 
 def news_stream(n_stamps, random_state=0, n_words=300, n_slots=33, n_replaced=5):

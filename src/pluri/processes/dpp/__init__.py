@@ -4,19 +4,20 @@ Sample them exactly, condition them, find the most probable subset, learn their 
 (:mod:`pluri.processes.dpp.learning`), follow them through time.
 """
 
-from pluri.processes.dpp.approximate import ApproximationError, NystromDPP, approximation_error, nystrom_features
-from pluri.processes.dpp.chain import DPPMarkovChain, draw_by_chain
-from pluri.processes.dpp.chain_kernels import AddDelete, Exchange
-from pluri.processes.dpp.continuous import ContinuousDPP
-from pluri.processes.dpp.continuous_domains import Box, NormalBase
-from pluri.processes.dpp.continuous_gibbs import PointGibbs
-from pluri.processes.dpp.coreset import Coreset, coreset
-from pluri.processes.dpp.diverse_simplex import DirichletDPP
+from pluri.processes.dpp.approximations.nystrom import (
+    ApproximationError,
+    NystromDPP,
+    approximation_error,
+    nystrom_features,
+)
+from pluri.processes.dpp.approximations.ridge import RidgeApproximation, RidgeDPP, ridge_by_em, ridge_from_eigenvectors
+from pluri.processes.dpp.continuous.diverse_simplex import DirichletDPP
+from pluri.processes.dpp.continuous.domains import Box, NormalBase
+from pluri.processes.dpp.continuous.gaussian import GaussianContinuousDPP, gaussian_eigenvalues
+from pluri.processes.dpp.continuous.point_gibbs import PointGibbs
+from pluri.processes.dpp.continuous.process import ContinuousDPP
 from pluri.processes.dpp.finite import DPP
 from pluri.processes.dpp.fixed_size import KDPP
-from pluri.processes.dpp.gaussian_continuous import GaussianContinuousDPP, gaussian_eigenvalues
-from pluri.processes.dpp.greedy import MapResult, greedy_map
-from pluri.processes.dpp.intermediate import IntermediateSampler, draw_intermediate
 from pluri.processes.dpp.kernel_forms import (
     DenseKernel,
     FeatureKernel,
@@ -25,23 +26,39 @@ from pluri.processes.dpp.kernel_forms import (
     as_subset,
     check_kernel,
 )
-from pluri.processes.dpp.local_search import local_search
-from pluri.processes.dpp.markov import MarkovDPP
-from pluri.processes.dpp.relaxation import RelaxedMap, relaxed_map, softmax_gradient, softmax_relaxation
-from pluri.processes.dpp.ridge_approximation import RidgeApproximation, RidgeDPP, ridge_by_em, ridge_from_eigenvectors
-from pluri.processes.dpp.seeding import diverse_seeds
-from pluri.processes.dpp.selector import DPPSelector
-from pluri.processes.dpp.separate import Comparison, SeparateDPP, compare_streams, inner_similarity, jaccard_overlap
-from pluri.processes.dpp.sequential import SequentialDPP
-from pluri.processes.dpp.sequential_draws import draw_sequentially, draw_sequentially_low_rank
-from pluri.processes.dpp.sequential_learning import SequentialDPPLearner
-from pluri.processes.dpp.set_constraints import Budget, Cardinality, PartitionMatroid, SetConstraint, Unconstrained
+from pluri.processes.dpp.samplers.chain import DPPMarkovChain, draw_by_chain
+from pluri.processes.dpp.samplers.chain_kernels import AddDelete, Exchange
+from pluri.processes.dpp.samplers.intermediate import IntermediateSampler, draw_intermediate
+from pluri.processes.dpp.samplers.sequential import draw_sequentially, draw_sequentially_low_rank
+from pluri.processes.dpp.search.greedy import MapResult, greedy_map
+from pluri.processes.dpp.search.local_search import local_search
+from pluri.processes.dpp.search.relaxation import RelaxedMap, relaxed_map, softmax_gradient, softmax_relaxation
+from pluri.processes.dpp.search.set_constraints import (
+    Budget,
+    Cardinality,
+    PartitionMatroid,
+    SetConstraint,
+    Unconstrained,
+)
+from pluri.processes.dpp.selection.coreset import Coreset, coreset
+from pluri.processes.dpp.selection.seeding import diverse_seeds
+from pluri.processes.dpp.selection.selector import DPPSelector
 from pluri.processes.dpp.spectrum import Spectrum
-from pluri.processes.dpp.structured import StructuredDPP
+from pluri.processes.dpp.structured.process import StructuredDPP
 from pluri.processes.dpp.subset_law import Entropy, SubsetLaw
+from pluri.processes.dpp.successive.markov import MarkovDPP
+from pluri.processes.dpp.successive.sequential import SequentialDPP
+from pluri.processes.dpp.successive.sequential_learning import SequentialDPPLearner
 from pluri.processes.dpp.symmetric_polynomials import log_elementary, log_elementary_table, log_elementary_without
-from pluri.processes.dpp.time_varying import TimeVaryingDPP
-from pluri.processes.dpp.tracking_state import Stamp, WeightedSubsets
+from pluri.processes.dpp.tracking.separate import (
+    Comparison,
+    SeparateDPP,
+    compare_streams,
+    inner_similarity,
+    jaccard_overlap,
+)
+from pluri.processes.dpp.tracking.state import Stamp, WeightedSubsets
+from pluri.processes.dpp.tracking.time_varying import TimeVaryingDPP
 
 __all__ = [
     "DPP",

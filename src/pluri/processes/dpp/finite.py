@@ -23,8 +23,8 @@ from numpy.typing import ArrayLike
 from pluri.processes.dpp.ground_set import GroundSet
 from pluri.processes.dpp.kernel_forms import Array, IntArray, KernelForm, as_subset
 from pluri.processes.dpp.representation import Representation
+from pluri.processes.dpp.samplers.spectral import SpectralSampler
 from pluri.processes.dpp.sizes import scale_for_size, size_probabilities
-from pluri.processes.dpp.spectral import SpectralSampler
 from pluri.processes.dpp.subset_law import SubsetLaw, representation, similarity_representation
 
 
@@ -210,12 +210,12 @@ class DPP(SubsetLaw):
         if method == "spectral":
             return self._sampler.draw(n_draws, rng)
         if method == "sequential":
-            from pluri.processes.dpp.sequential_draws import draw_sequentially
+            from pluri.processes.dpp.samplers.sequential import draw_sequentially
 
             return draw_sequentially(self.K, n_draws, rng)
         if method == "intermediate":
             return self._intermediate.draw(n_draws, rng)
-        from pluri.processes.dpp.chain import draw_by_chain
+        from pluri.processes.dpp.samplers.chain import draw_by_chain
 
         return draw_by_chain(self._process.kernel, n_draws, rng)
 
@@ -225,7 +225,7 @@ class DPP(SubsetLaw):
 
     @cached_property
     def _intermediate(self) -> Any:
-        from pluri.processes.dpp.intermediate import IntermediateSampler
+        from pluri.processes.dpp.samplers.intermediate import IntermediateSampler
 
         return IntermediateSampler(self._process.kernel)
 

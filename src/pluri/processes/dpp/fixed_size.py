@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from pluri.processes.dpp.ground_set import GroundSet
 from pluri.processes.dpp.kernel_forms import Array, IntArray, KernelForm
 from pluri.processes.dpp.representation import Representation
-from pluri.processes.dpp.spectral import SpectralSampler
+from pluri.processes.dpp.samplers.spectral import SpectralSampler
 from pluri.processes.dpp.subset_law import SubsetLaw, representation, similarity_representation
 from pluri.processes.dpp.symmetric_polynomials import log_elementary, log_elementary_without
 
@@ -167,7 +167,7 @@ class KDPP(SubsetLaw):
         if method == "intermediate":
             return self._intermediate.draw(n_draws, rng)
         if method == "mcmc":
-            from pluri.processes.dpp.chain import draw_by_chain
+            from pluri.processes.dpp.samplers.chain import draw_by_chain
 
             return draw_by_chain(self._process.kernel, n_draws, rng, size=self._n_open)
         raise ValueError("method must be 'spectral', 'intermediate' or 'mcmc' for a fixed size, got 'sequential'")
@@ -183,7 +183,7 @@ class KDPP(SubsetLaw):
 
     @cached_property
     def _intermediate(self) -> Any:
-        from pluri.processes.dpp.intermediate import IntermediateSampler
+        from pluri.processes.dpp.samplers.intermediate import IntermediateSampler
 
         return IntermediateSampler(self._process.kernel, size=self._n_open)
 

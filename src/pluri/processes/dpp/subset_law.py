@@ -201,7 +201,7 @@ class SubsetLaw(ABC):
         ndarray of int
             Sorted items.
         """
-        from pluri.processes.dpp.maximize import most_probable
+        from pluri.processes.dpp.search.maximize import most_probable
 
         wanted = self._wanted_size(size)
         found = most_probable(self._process.kernel, wanted, method=method, local_search=local_search)

@@ -1,0 +1,305 @@
+r"""The ridge approximation of a kernel: a few directions, and the same small weight for all that is left.
+
+.. math:: L \approx A A^\top + \delta I, \qquad A : (n, D), \; \delta > 0
+
+minimises :math:`\log\det C + \mathrm{tr}(L C^{-1})` over :math:`C = A A^\top + \delta I`, as probabilistic principal
+components do. In closed form :math:`\delta` is the mean of the remaining eigenvalues and
+:math:`A = V_D (\Lambda_D - \delta)^{1/2}`; by EM no eigendecomposition is needed, one product L A for each iteration.
+
+Draws are exact, and cost no more than those of :math:`A A^\top` alone: since
+:math:`\det((A A^\top + \delta I)_Y) = \sum_{S \subseteq Y} \det((A A^\top)_S) \, \delta^{|Y \setminus S|}`, a subset is
+:math:`S \sim \mathrm{DPP}(A A^\top / (1 + \delta))` together with every other item by a coin of odds :math:`\delta`.
+
+References
+----------
+.. [1] S. Wang, C. Zhang, H. Qian and Z. Zhang, "Using the matrix ridge approximation to speedup determinantal point
+   processes sampling algorithms", AAAI 2014.
+.. [2] M. E. Tipping and C. M. Bishop, "Probabilistic principal component analysis", JRSS B 61, 1999.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pluri.processes.dpp.approximations.nystrom import as_kernel_form
+from pluri.processes.dpp.kernel_forms import Array, DenseKernel, FeatureKernel, IntArray, KernelForm, as_subset
+from pluri.processes.dpp.samplers.spectral import SpectralSampler
+from pluri.processes.dpp.spectrum import spectrum_of_features
+from pluri.processes.dpp.structured.directions import check_number
+from pluri.validation import RandomState, as_generator
+
+#: Rows of a kernel that are computed at a time when it is not written out.
+BLOCK = 512
+#: Up to this share of the items, leading eigenpairs come from Lanczos' method and not from all of them.
+FEW = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeApproximation:
+    """A kernel ``A A^T + ridge I``.
+
+    Attributes
+    ----------
+    factor : (n_items, n_components)
+        A.
+    ridge : float
+        The weight delta of everything outside the columns of A.
+    objective : float
+        ``log det C + tr(L C^-1)``, which the approximation makes small; NaN if the ridge is zero.
+    n_iter : int
+        Iterations of EM; 0 for the closed form.
+    converged : bool
+    """
+
+    factor: Array
+    ridge: float
+    objective: float = np.nan
+    n_iter: int = 0
+    converged: bool = True
+
+    def matrix(self) -> Array:
+        """The approximate kernel written out."""
+        return self.factor @ self.factor.T + self.ridge * np.eye(len(self.factor))
+
+
+def ridge_from_eigenvectors(kernel: ArrayLike | KernelForm, n_components: int) -> RidgeApproximation:
+    """The best ridge approximation, from the leading eigenpairs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.processes.dpp.approximations.ridge import ridge_from_eigenvectors
+    >>> ridge_from_eigenvectors(np.diag([5.0, 0.3, 0.1, 0.2]), 1).ridge
+    0.2
+    """
+    from scipy.linalg import eigh
+    from scipy.sparse.linalg import LinearOperator, eigsh
+
+    form = as_kernel_form(kernel)
+    n_items, width = form.n_items, _check_components(form, n_components)
+    trace = float(form.diagonal().sum())
+    if trace == 0:
+        return RidgeApproximation(np.zeros((n_items, width)), 0.0)
+    if width < FEW * n_items:
+        operator = LinearOperator(
+            (n_items, n_items),
+            matvec=lambda v: product(form, v.reshape(-1, 1))[:, 0],
+            matmat=lambda v: product(form, v),
+            dtype=np.float64,
+        )
+        # A fixed start, so that the same kernel gives the same approximation.
+        start = np.random.default_rng(0).standard_normal(n_items)
+        values, vectors = eigsh(operator, k=width, which="LA", v0=start)
+    else:
+        values, vectors = eigh(form.rows(np.arange(n_items)), subset_by_index=(n_items - width, n_items - 1))
+    ridge = max((trace - float(values.sum())) / (n_items - width), 0.0)
+    factor = vectors * np.sqrt(np.maximum(values - ridge, 0.0))
+    return RidgeApproximation(factor, ridge, _objective(form, factor, ridge))
+
+
+def ridge_by_em(
+    kernel: ArrayLike | KernelForm,
+    n_components: int,
+    *,
+    max_iter: int = 2000,
+    tol: float = 1e-10,
+    random_state: RandomState = None,
+) -> RidgeApproximation:
+    """The ridge approximation by expectation-maximisation, without eigenvectors.
+
+    Each iteration multiplies the kernel once with a matrix of ``n_components`` columns. It ends when the objective
+    falls by less than ``tol`` of its scale; Ctrl-C keeps what there is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.processes.dpp.approximations.ridge import ridge_by_em
+    >>> round(ridge_by_em(np.diag([5.0, 0.3, 0.1, 0.2]), 1, random_state=0).ridge, 6)
+    0.2
+    """
+    form = as_kernel_form(kernel)
+    n_items, width = form.n_items, _check_components(form, n_components)
+    if max_iter < 1:
+        raise ValueError(f"max_iter must be at least 1, got {max_iter!r}")
+    trace = float(form.diagonal().sum())
+    if trace == 0:
+        return RidgeApproximation(np.zeros((n_items, width)), 0.0)
+    mean = trace / n_items
+    rng = as_generator(random_state)
+    # One product with the kernel already turns a random start towards the leading directions.
+    factor = product(form, rng.standard_normal((n_items, width)))
+    factor *= np.sqrt(0.5 * trace / max(float((factor**2).sum()), np.finfo(float).tiny))
+    floor, ridge = 1e-12 * mean, 0.5 * mean
+    objective, converged, n_iter = np.inf, False, 0
+    try:
+        while n_iter < max_iter:
+            n_iter += 1
+            image = product(form, factor)
+            inner = ridge * np.eye(width) + factor.T @ factor
+            solved = np.linalg.solve(inner, np.column_stack([factor.T @ image, image.T]))
+            moment, half = solved[:, :width], solved[:, width:]
+            before = objective
+            objective = _log_det(inner, n_items, ridge) + (trace - float(np.trace(moment))) / ridge
+            if before - objective <= tol * (abs(objective) + n_items):
+                converged = True
+                break
+            factor = np.asarray(np.linalg.solve((ridge * np.eye(width) + moment).T, image.T).T, dtype=np.float64)
+            ridge = max((trace - float(np.einsum("dn,nd->", half, factor))) / n_items, floor)
+    except KeyboardInterrupt:
+        warnings.warn(f"interrupted after {n_iter} iterations; the ridge approximation so far is kept", stacklevel=2)
+        return RidgeApproximation(factor, float(ridge), float(objective), n_iter, False)
+    if not converged:
+        from sklearn.exceptions import ConvergenceWarning
+
+        warnings.warn(
+            f"the ridge approximation has not converged in {max_iter} iterations: raise max_iter or tol, or use the "
+            "closed form (method='eigen')",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return RidgeApproximation(factor, float(ridge), float(objective), n_iter, converged)
+
+
+def product(form: KernelForm, right: Array) -> Array:
+    """``L @ right`` without writing the kernel out."""
+    if isinstance(form, DenseKernel):
+        return np.asarray(form.matrix @ right)
+    if isinstance(form, FeatureKernel):
+        return np.asarray(form.features @ (form.features.T @ right))
+    parts = [
+        form.rows(np.arange(begin, min(begin + BLOCK, form.n_items))) @ right for begin in range(0, form.n_items, BLOCK)
+    ]
+    return np.concatenate(parts)
+
+
+def _check_components(form: KernelForm, n_components: int) -> int:
+    if isinstance(n_components, bool) or n_components != int(n_components) or not 1 <= n_components < form.n_items:
+        raise ValueError(
+            f"n_components must be a whole number from 1 to {form.n_items - 1} (one less than the items), got "
+            f"{n_components!r}"
+        )
+    return int(n_components)
+
+
+def _log_det(inner: Array, n_items: int, ridge: float) -> float:
+    return float(np.linalg.slogdet(inner)[1]) + (n_items - len(inner)) * float(np.log(ridge))
+
+
+def _objective(form: KernelForm, factor: Array, ridge: float) -> float:
+    if ridge == 0:
+        return np.nan
+    n_items, width = factor.shape
+    inner = ridge * np.eye(width) + factor.T @ factor
+    explained = float(np.trace(np.linalg.solve(inner, factor.T @ product(form, factor))))
+    return _log_det(inner, n_items, ridge) + (float(form.diagonal().sum()) - explained) / ridge
+
+
+class RidgeDPP:
+    """The process of the ridge approximation of a kernel.
+
+    Parameters
+    ----------
+    L : array_like (n_items, n_items), kernel object or RidgeApproximation
+        Kernel, or an approximation that is ready.
+    n_components : int, default=20
+        Columns of A.
+    method : {"eigen", "em"}, default="eigen"
+        How the approximation is found.
+    random_state : int, Generator or None
+        For the start of EM.
+
+    Attributes
+    ----------
+    approximation : RidgeApproximation
+
+    See Also
+    --------
+    NystromDPP : without the ridge, so that no subset has more items than there are landmarks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.processes.dpp.approximations.ridge import RidgeDPP
+    >>> X = np.linspace(0, 1, 200)
+    >>> process = RidgeDPP(np.exp(-np.abs(X[:, None] - X) / 0.1), n_components=10)
+    >>> round(process.expected_size, 2), len(process.sample(3, random_state=0))
+    (42.62, 3)
+    """
+
+    approximation: RidgeApproximation
+
+    def __init__(
+        self,
+        L: ArrayLike | KernelForm | RidgeApproximation,
+        n_components: int = 20,
+        *,
+        method: str = "eigen",
+        random_state: RandomState = None,
+    ) -> None:
+        if isinstance(L, RidgeApproximation):
+            self.approximation = L
+        elif method == "eigen":
+            self.approximation = ridge_from_eigenvectors(L, n_components)
+        elif method == "em":
+            self.approximation = ridge_by_em(L, n_components, random_state=random_state)
+        else:
+            raise ValueError(f"method must be 'eigen' or 'em', got {method!r}")
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return int(self.approximation.factor.shape[0])
+
+    @cached_property
+    def _sampler(self) -> SpectralSampler:
+        return SpectralSampler(spectrum_of_features(self.approximation.factor / np.sqrt(1 + self.approximation.ridge)))
+
+    @property
+    def log_normalizer(self) -> float:
+        """``log det(A A^T + (1 + ridge) I)``."""
+        return self._sampler.spectrum.log_normalizer + self.n_items * float(np.log1p(self.approximation.ridge))
+
+    def inclusion_probabilities(self) -> Array:
+        """Probability that each item is drawn."""
+        spectrum, ridge = self._sampler.spectrum, self.approximation.ridge
+        structured = (spectrum.vectors**2) @ spectrum.probabilities
+        return np.asarray(structured + (1 - structured) * ridge / (1 + ridge))
+
+    @property
+    def expected_size(self) -> float:
+        """Mean number of items drawn."""
+        return float(self.inclusion_probabilities().sum())
+
+    def log_prob(self, Y: ArrayLike) -> float:
+        """Log probability of drawing exactly ``Y``, given as ids or as a mask."""
+        items = as_subset(Y, self.n_items)
+        rows, ridge = self.approximation.factor[items], self.approximation.ridge
+        if items.size > rows.shape[1]:
+            if ridge == 0:
+                return -np.inf
+            inner = rows.T @ rows + ridge * np.eye(rows.shape[1])
+            log_det = _log_det(inner, items.size, ridge)
+        else:
+            sign, log_det = np.linalg.slogdet(rows @ rows.T + ridge * np.eye(items.size))
+            if sign <= 0:
+                return -np.inf
+        return float(log_det) - self.log_normalizer
+
+    def sample(self, n: int | None = None, random_state: RandomState = None) -> IntArray | list[IntArray]:
+        """Draw subsets exactly: one sorted array, or a list of ``n``."""
+        count, rng = check_number(n), as_generator(random_state)
+        chance = self.approximation.ridge / (1 + self.approximation.ridge)
+        draws = []
+        for structured in self._sampler.draw(count, rng) if count else []:
+            # As many coins as there are items, tossed by their number of heads.
+            heads = rng.choice(self.n_items, size=rng.binomial(self.n_items, chance), replace=False)
+            draws.append(np.union1d(structured, heads).astype(np.int64))
+        return draws[0] if n is None else draws
+
+    def __repr__(self) -> str:
+        return f"RidgeDPP(n_items={self.n_items}, n_components={self.approximation.factor.shape[1]})"

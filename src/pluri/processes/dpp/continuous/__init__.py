@@ -1,0 +1,1 @@
+"""Processes over points of a continuous space."""

@@ -1,0 +1,312 @@
+r"""Determinantal point processes in space: points that repel each other, with any kernel.
+
+Density of a set X with respect to the unit-rate Poisson process on the base measure:
+:math:`\det(L_X) / \prod_n (1 + \lambda_n)` with :math:`L(x, y) = q(x) k(x, y) q(y)` and the eigenvalues
+:math:`\lambda_n` of L as an integral operator. The Gaussian kernel over a normal base measure is exact
+(`GaussianContinuousDPP`); other kernels are replaced by one of low rank, which is then sampled exactly, or a fixed
+number of points is sampled by Gibbs' method with the kernel itself.
+
+References
+----------
+.. [1] R. H. Affandi, E. B. Fox and B. Taskar, "Approximate inference in continuous determinantal processes", NeurIPS
+   2013.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pluri.processes.dpp.continuous.bounds import GridBound
+from pluri.processes.dpp.continuous.checks import check_similarity, check_trace, largest_diagonal
+from pluri.processes.dpp.continuous.domains import Box, Domain, NormalBase, spread_points
+from pluri.processes.dpp.continuous.features import GaussianSimilarity, LowRank, fourier, nystrom
+from pluri.processes.dpp.continuous.gaussian import GaussianContinuousDPP, log_determinant
+from pluri.processes.dpp.continuous.point_gibbs import PointGibbs
+from pluri.processes.dpp.continuous.point_process import PointProcess, as_points, scale_odds
+from pluri.processes.dpp.continuous.projection_points import draw_sets
+from pluri.processes.dpp.kernel_forms import Array, IntArray
+from pluri.processes.dpp.structured.directions import check_number, check_size, take_directions
+from pluri.validation import RandomState, as_generator
+
+METHODS = ("auto", "exact", "nystrom", "fourier", "gibbs")
+#: Eigenvalues below this share of the largest are rounding of zero.
+NEGLIGIBLE = 1e-11
+
+
+class ContinuousDPP(PointProcess):
+    """Points in space that repel each other.
+
+    Parameters
+    ----------
+    domain : Box or NormalBase
+        Where the points are, and the base measure.
+    kernel : "gaussian" or callable, default="gaussian"
+        Similarity ``k(X, Y)`` of all pairs of points; positive semi-definite.
+    length_scale : float or array_like (n_dimensions,), default=1.0
+        Of the Gaussian kernel.
+    quality : float or callable, default=1.0
+        ``q(X)``, one non-negative number for each point.
+    method : {"auto", "exact", "nystrom", "fourier", "gibbs"}, default="auto"
+        "exact" for the Gaussian kernel of constant quality over `NormalBase`; "nystrom" and "fourier" (Gaussian kernel
+        only) replace the kernel by one of low rank; "gibbs" samples a fixed number of points with the kernel itself.
+        "auto" is "exact" where possible, else "nystrom".
+    n_features : int, default=200
+        Landmarks of "nystrom", or twice the number of frequencies of "fourier".
+    landmarks : array_like (n_landmarks, n_dimensions), optional
+        Of "nystrom"; points spread evenly over the base measure by default.
+    quality_bound : float, optional
+        At least the largest quality; found from many points, with a margin, if it is not given. A draw that meets a
+        larger one says so.
+    random_state : int, Generator or None
+        For the frequencies of "fourier".
+
+    Attributes
+    ----------
+    log_odds : ndarray (rank,)
+        Logarithms of the eigenvalues, largest first; not with "gibbs".
+    method_ : str
+        The method in use.
+
+    Examples
+    --------
+    >>> from pluri.processes.dpp.continuous.process import ContinuousDPP
+    >>> from pluri.processes.dpp.continuous.domains import Box
+    >>> square = Box([0, 0], [1, 1])
+    >>> process = ContinuousDPP(square, length_scale=0.15).with_expected_size(15)
+    >>> points = process.sample(random_state=0)
+    >>> points.shape[1], bool(((points > 0) & (points < 1)).all()), round(process.expected_size, 6)
+    (2, True, 15.0)
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        kernel: str | Callable[[Array, Array], Any] = "gaussian",
+        *,
+        length_scale: ArrayLike = 1.0,
+        quality: float | Callable[[Array], Any] = 1.0,
+        method: str = "auto",
+        n_features: int = 200,
+        landmarks: ArrayLike | None = None,
+        quality_bound: float | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        if method not in METHODS:
+            raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+        if not hasattr(domain, "from_uniforms"):
+            raise ValueError(f"domain must be a Box or a NormalBase, got {type(domain).__name__}")
+        if isinstance(n_features, bool) or n_features != int(n_features) or n_features < 1:
+            raise ValueError(f"n_features must be a positive whole number, got {n_features!r}")
+        self.domain = domain
+        self._similarity = _similarity(kernel, length_scale, domain.n_dimensions)
+        self._quality = quality
+        check_similarity(self._similarity, domain)
+        check_trace(self._similarity, quality, domain)
+        self._bound = largest_diagonal(self._similarity, self.quality, domain, quality_bound, callable(quality))
+        self._exact: GaussianContinuousDPP | None = None
+        if (
+            method in ("auto", "exact")
+            and isinstance(self._similarity, GaussianSimilarity)
+            and isinstance(domain, NormalBase)
+            and not callable(quality)
+        ):
+            self._exact = GaussianContinuousDPP(
+                self._similarity.length_scale, domain.scale, mean=domain.mean, amplitude=float(quality) ** 2
+            )
+            self.log_odds = self._exact.log_odds
+        elif method == "exact":
+            raise ValueError("method 'exact' needs the Gaussian kernel, a constant quality and a NormalBase")
+        self.method_ = ("nystrom" if self._exact is None else "exact") if method == "auto" else method
+        if self.method_ in ("nystrom", "fourier"):
+            self._set_low_rank(int(n_features), landmarks, random_state)
+
+    def _set_low_rank(self, n_features: int, landmarks: ArrayLike | None, random_state: RandomState) -> None:
+        dim = self.n_dimensions
+        if self.method_ == "nystrom":
+            if landmarks is None:
+                points = self.domain.from_uniforms(spread_points(dim, n_features))
+            else:
+                points = as_points(landmarks, dim, "landmarks")
+            self._low_rank: LowRank = nystrom(self._similarity, points, self.domain, self._quality)
+        else:
+            if not isinstance(self._similarity, GaussianSimilarity):
+                raise ValueError("method 'fourier' needs the Gaussian kernel; use method='nystrom'")
+            rng = as_generator(random_state)
+            frequencies = rng.standard_normal((max(1, n_features // 2), dim)) / self._similarity.length_scale
+            self._low_rank = fourier(frequencies, self.domain, self._quality)
+        values, vectors = np.linalg.eigh(0.5 * (self._low_rank.moment + self._low_rank.moment.T))
+        keep = np.flatnonzero(values > NEGLIGIBLE * max(float(values[-1]), 0.0))[::-1]
+        self._set_spectrum(values[keep], vectors[:, keep])
+
+    def _set_spectrum(self, values: Array, vectors: Array) -> None:
+        self._values, self._vectors, self._factor = values, vectors, 1.0
+        self.log_odds = np.log(values)
+
+    @property
+    def n_dimensions(self) -> int:
+        """Number of coordinates."""
+        return self.domain.n_dimensions
+
+    def quality(self, X: ArrayLike) -> Array:
+        """``q(x)`` of points."""
+        points = as_points(X, self.n_dimensions)
+        if not callable(self._quality):
+            return np.full(len(points), float(self._quality))
+        values = np.asarray(self._quality(points), dtype=np.float64).reshape(-1)
+        if values.shape != (len(points),) or not (np.isfinite(values).all() and (values >= 0).all()):
+            raise ValueError(
+                "quality must give one finite, non-negative number for each point, got "
+                + (f"shape {values.shape}" if values.shape != (len(points),) else f"{values.min():.3g}")
+            )
+        return values
+
+    def kernel(self, X: ArrayLike, Y: ArrayLike) -> Array:
+        """``L(x, y) = q(x) k(x, y) q(y)`` of all pairs, not its approximation."""
+        one, other = as_points(X, self.n_dimensions), as_points(Y, self.n_dimensions)
+        values = np.asarray(self._similarity(one, other), dtype=np.float64)
+        return np.asarray(values * self.quality(one)[:, None] * self.quality(other))
+
+    def base_density(self, X: ArrayLike) -> Array:
+        """Density of the base measure with respect to volume."""
+        return self.domain.density(as_points(X, self.n_dimensions))
+
+    def with_expected_size(self, expected_size: float) -> ContinuousDPP:
+        """The process with the quality scaled so that this many points are drawn on average."""
+        self._need_spectrum()
+        made = ContinuousDPP.__new__(ContinuousDPP)
+        made.__dict__ |= {name: value for name, value in self.__dict__.items() if name != "_grid"}
+        if self._exact is not None:
+            made._exact = self._exact.with_expected_size(expected_size)
+            factor = made._exact.amplitude / self._exact.amplitude
+            made.log_odds = made._exact.log_odds
+        else:
+            factor = scale_odds(self.log_odds, expected_size)
+            made.log_odds = self.log_odds + np.log(factor)
+            made._factor = self._factor * factor
+        root, given = float(np.sqrt(factor)), self._quality
+        made._quality = (lambda X: root * np.asarray(given(X))) if callable(given) else root * float(given)
+        made._bound = self._bound * factor
+        return made
+
+    def sample(
+        self,
+        n: int | None = None,
+        size: int | None = None,
+        random_state: RandomState = None,
+        *,
+        n_sweeps: int = 20,
+    ) -> Array | list[Array]:
+        """Draw sets of points.
+
+        Parameters
+        ----------
+        n : int, optional
+            Number of sets; None gives one by itself.
+        size : int, optional
+            Number of points of each; None leaves it random, which "gibbs" cannot.
+        random_state : int, Generator or None
+        n_sweeps : int, default=20
+            With "gibbs": sweeps before each set, which goes on from the one before it.
+
+        Returns
+        -------
+        ndarray (n_points, n_dimensions), or a list of them
+        """
+        count, rng = check_number(n), as_generator(random_state)
+        if self._exact is not None:
+            return self._exact.sample(n, size, rng)
+        if self.method_ == "gibbs":
+            draws = self._sweep(count, size, n_sweeps, rng)
+            if n is None and not draws:
+                raise KeyboardInterrupt
+        else:
+            taken, counts = take_directions(self.log_odds, count, check_size(size, self.rank), rng)
+            draws = draw_sets(
+                rng, taken, counts, self.domain.draw, self._features, self._values, self._vectors,
+                length=self._bound / self._factor, mass=self.domain.mass, tighter=self._tighter_bound,
+            )  # fmt: skip
+        return draws[0] if n is None else draws
+
+    def gibbs_kernel(self) -> PointGibbs:
+        """The sampler of a fixed number of points, for `pluri.inference.mcmc.sample`."""
+        return PointGibbs(self.kernel, self.domain, self._bound)
+
+    def _sweep(self, count: int, size: int | None, n_sweeps: int, rng: np.random.Generator) -> list[Array]:
+        if size is None or isinstance(size, bool) or size != int(size) or size < 1:
+            raise ValueError(f"size must be a positive whole number with method 'gibbs', got {size!r}")
+        if isinstance(n_sweeps, bool) or n_sweeps != int(n_sweeps) or n_sweeps < 1:
+            raise ValueError(f"n_sweeps must be a positive whole number, got {n_sweeps!r}")
+        chain = self.gibbs_kernel()
+        state = chain.init(rng, chain.draw_start(rng, int(size)))
+        draws: list[Array] = []
+        try:
+            for _ in range(count):
+                for _ in range(n_sweeps):
+                    state, _ = chain.step(rng, state)
+                draws.append(state.points)
+        except KeyboardInterrupt:
+            warnings.warn(f"interrupted after {len(draws)} of {count} sets, which are kept", stacklevel=3)
+        return draws
+
+    def _features(self, points: Array) -> Array:
+        """Features with the quality that the eigenvalues were made with."""
+        quality = self.quality(points) / np.sqrt(self._factor)
+        return np.asarray(self._low_rank.features(points) * quality[:, None])
+
+    @cached_property
+    def _grid(self) -> GridBound | None:
+        return GridBound.of_box(self.domain, self._features, self._vectors) if isinstance(self.domain, Box) else None
+
+    def _tighter_bound(self, chosen: IntArray) -> float:
+        return np.inf if self._grid is None else self._grid.largest(chosen, self._values[chosen])
+
+    def _whitened(self, points: Array) -> Array:
+        return self._features(points) @ (self._vectors / np.sqrt(self._values))
+
+    def _marginal(self, X: Array, Y: Array) -> Array:
+        self._need_spectrum()
+        if self._exact is not None:
+            return self._exact._marginal(X, Y)
+        return np.asarray((self._whitened(X) / (1.0 + np.exp(-self.log_odds))) @ self._whitened(Y).T)
+
+    def _marginal_diagonal(self, X: Array) -> Array:
+        self._need_spectrum()
+        if self._exact is not None:
+            return self._exact._marginal_diagonal(X)
+        return np.asarray(self._whitened(X) ** 2 @ (1.0 / (1.0 + np.exp(-self.log_odds))))
+
+    def _log_determinant(self, points: Array) -> float:
+        """Of the kernel in use: that of low rank where there is one, so that densities integrate to one."""
+        if self._exact is not None:
+            return self._exact._log_determinant(points)
+        rows = self._whitened(points) * np.exp(0.5 * self.log_odds)
+        return log_determinant(rows @ rows.T) if len(points) <= self.rank else -np.inf
+
+    def _need_spectrum(self) -> None:
+        if self.method_ == "gibbs":
+            raise ValueError("method 'gibbs' knows no eigenvalues: use 'nystrom', 'fourier' or 'exact'")
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "log_odds" and self.__dict__.get("method_") == "gibbs":
+            self._need_spectrum()
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __repr__(self) -> str:
+        return f"ContinuousDPP(n_dimensions={self.n_dimensions}, method={self.method_!r})"
+
+
+def _similarity(kernel: Any, length_scale: ArrayLike, n_dimensions: int) -> Callable[[Array, Array], Any]:
+    if callable(kernel):
+        return kernel
+    if kernel != "gaussian":
+        raise ValueError(f"kernel must be 'gaussian' or a callable, got {kernel!r}")
+    scale = np.asarray(length_scale, dtype=np.float64)
+    if scale.shape not in ((), (n_dimensions,)) or not ((scale > 0) & np.isfinite(scale)).all():
+        raise ValueError(f"length_scale must be positive, a number or {n_dimensions} of them, got {length_scale!r}")
+    return GaussianSimilarity(np.array(np.broadcast_to(scale, n_dimensions)))

@@ -1,0 +1,1 @@
+"""Searches for the most probable subset: greedy, local, and by a smooth relaxation."""

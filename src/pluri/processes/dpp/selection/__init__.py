@@ -1,0 +1,1 @@
+"""Choosing rows of data: a selector, a coreset, and seeds for clusters."""

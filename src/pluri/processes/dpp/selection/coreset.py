@@ -1,0 +1,189 @@
+r"""A weighted handful of rows that stands for a data set: sums over it estimate sums over all rows.
+
+Rows Y are drawn by a determinantal point process of fixed size, which spreads them out; each is weighted by the inverse
+of the probability :math:`\pi_i` with which it is drawn [1]_, so that for every function f
+
+.. math:: E \sum_{i \in Y} \frac{f(x_i)}{\pi_i} = \sum_i f(x_i),
+
+with a smaller variance than independent rows have where f is smooth, because similar rows are not taken twice [2]_.
+
+References
+----------
+.. [1] D. Horvitz and D. Thompson, "A generalization of sampling without replacement from a finite universe", Journal of
+   the American Statistical Association 47, 1952.
+.. [2] N. Tremblay, S. Barthelme and P.-O. Amblard, "Determinantal point processes for coresets", Journal of Machine
+   Learning Research 20, 2019.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_array
+
+from pluri.processes.dpp.approximations.nystrom import nystrom_features
+from pluri.processes.dpp.kernel_forms import Array, FeatureKernel, FunctionKernel, IntArray, KernelForm
+from pluri.processes.dpp.selection.row_choice import LARGEST_WRITTEN, choose_rows, kernel_of_rows, law_of_rows, too_many
+from pluri.processes.dpp.selection.selector import number_of_rows
+from pluri.validation import RandomState, as_generator
+
+#: Landmarks of the kernel of many rows: at least, and for each row drawn.
+LEAST_LANDMARKS, LANDMARKS_PER_ROW = 200, 5
+#: Rows whose similarities are looked at together.
+CHUNK = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Coreset:
+    """Rows and their weights; give them as ``X[indices]`` and ``sample_weight=weights`` to an estimator.
+
+    Attributes
+    ----------
+    indices : (n,) int64
+        The rows.
+    weights : (n,)
+        Positive; how many rows each of them stands for.
+    """
+
+    indices: IntArray
+    weights: Array
+
+    def total(self, values: ArrayLike) -> Any:
+        """Estimate of the sum of a function over all rows, from its values (n, ...) at the rows of the coreset."""
+        at_rows = np.asarray(values, dtype=np.float64)
+        if at_rows.ndim == 0 or len(at_rows) != len(self.weights):
+            raise ValueError(f"values must be given for the {len(self.weights)} rows, got shape {at_rows.shape}")
+        return np.tensordot(self.weights, at_rows, axes=(0, 0))[()]
+
+
+def coreset(
+    X: Any,
+    n: int | float,
+    *,
+    kernel: str | Callable[..., Any] = "rbf",
+    method: str = "exact",
+    kernel_params: dict[str, Any] | None = None,
+    sample_weight: ArrayLike | None = None,
+    normalize: bool = False,
+    random_state: RandomState = None,
+) -> Coreset:
+    """A weighted subset of rows whose weighted sums estimate sums over all rows.
+
+    Parameters
+    ----------
+    X : array_like or sparse matrix (n_rows, n_features)
+        The rows.
+    n : int or float
+        Number of rows, or a share of them between 0 and 1.
+    kernel : {"rbf", "cosine", "linear", "exponential-cosine"} or callable, default="rbf"
+        Similarity of rows: functions that change little between similar rows are estimated well. Of more than 1000
+        rows a kernel that is no product of features is replaced by its Nystrom approximation, which changes the
+        variance a little; the estimates stay unbiased.
+    method : {"exact", "map"}, default="exact"
+        A random draw, with inverse probabilities as weights; or the greedy choice, in which each row stands for the
+        rows that it resembles most: the same every time, and biased.
+    kernel_params : dict, optional
+        Parameters of the kernel. Unless it is given, the length scale of "rbf" is 0.7 of the spacing of n points on a
+        grid that fills a cube with the median distance of the rows:
+        ``median * sqrt(3 / n_features) / n ** (1 / n_features)``. Longer scales lower the variance for smooth functions
+        and raise it for constants.
+    sample_weight : array_like (n_rows,), optional
+        Non-negative weights of the rows in the sums; heavier rows are drawn more often.
+    normalize : bool, default=False
+        Whether the weights are scaled to sum to the total weight of all rows. Better for functions whose mean is large
+        compared to how they vary (log-likelihoods); the estimate is then no longer exactly unbiased.
+    random_state : int, Generator, RandomState or None
+        Source of randomness.
+
+    Returns
+    -------
+    Coreset
+        ``indices`` (sorted, or in order of choice for "map") and ``weights``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.processes.dpp import coreset
+    >>> X = np.linspace(0, 1, 200)[:, None]
+    >>> few = coreset(X, 20, kernel_params={"length_scale": 0.1}, random_state=0)
+    >>> float(few.total(X[few.indices, 0] ** 2)), float((X**2).sum())
+    (69.4, 66.8)
+    """
+    if method not in ("exact", "map"):
+        raise ValueError(f"method must be 'exact' or 'map', got {method!r}")
+    rows = check_array(X, accept_sparse="csr", dtype=np.float64)
+    size = number_of_rows(n, rows.shape[0], "n")
+    if size is None:
+        raise ValueError("n must be a whole number or a share, got None")
+    mass = _checked_weight(sample_weight, rows.shape[0])
+    parameters = dict(kernel_params or {})
+    if kernel == "rbf" and "length_scale" not in parameters:
+        parameters["length_scale"] = _spacing(rows, size)
+    form = kernel_of_rows(rows, kernel, parameters, np.sqrt(mass))
+    if method == "map":
+        chosen = choose_rows(law_of_rows(form, size), size, "map", as_generator(random_state))
+        weights = _mass_around(form, chosen, mass)
+    else:
+        chosen, weights = _draw(form, size, mass, as_generator(random_state))
+    if normalize:
+        weights = weights * (mass.sum() / weights.sum())
+    return Coreset(chosen, weights)
+
+
+def _draw(form: KernelForm, size: int, mass: Array, rng: np.random.Generator) -> tuple[IntArray, Array]:
+    if isinstance(form, FunctionKernel) and form.n_items > LARGEST_WRITTEN:
+        n_landmarks = min(form.n_items, max(LEAST_LANDMARKS, LANDMARKS_PER_ROW * size))
+        form = FeatureKernel(nystrom_features(form, n_landmarks=n_landmarks))
+    law = law_of_rows(form, size)
+    if size > law.rank:
+        raise too_many(size, law.rank, law.n_items, "n")
+    probabilities = law.inclusion_probabilities()
+    never = np.flatnonzero((mass > 0) & (probabilities <= 0))
+    if never.size:
+        raise ValueError(
+            f"every row of positive weight must have a chance, got {never.size} rows that this kernel never draws, "
+            f"such as row {never[0]} (a row of zeros?)"
+        )
+    chosen = law.sample(random_state=rng, method="spectral")
+    return chosen, mass[chosen] / probabilities[chosen]
+
+
+def _mass_around(form: KernelForm, chosen: IntArray, mass: Array) -> Array:
+    """Total weight of the rows that resemble each chosen one more than the others."""
+    scale = np.sqrt(np.maximum(form.diagonal(), 0.0))
+    total = np.zeros(chosen.size)
+    for begin in range(0, form.n_items, CHUNK):
+        part = np.arange(begin, min(begin + CHUNK, form.n_items))
+        closeness = form.block(part, chosen) / scale[chosen]
+        nearest = closeness.argmax(axis=1)
+        total += np.bincount(nearest, weights=mass[part], minlength=chosen.size)
+    return total
+
+
+def _spacing(rows: Any, size: int) -> Any:
+    """A length scale somewhat below the spacing of ``size`` points that fill the room of the rows."""
+    from pluri.priors.kernels import RBFKernel
+
+    if hasattr(rows, "tocsr") or np.ptp(rows, axis=0).max() == 0:
+        return "median"
+    median = RBFKernel("median").fixed(rows).length_scale
+    # Two points of a unit cube are sqrt(n_features / 6) apart on average (root mean square); its grid of n points has
+    # the spacing n^(-1 / n_features), of which sqrt(1 / 2) is taken.
+    n_features = rows.shape[1]
+    return float(median) * np.sqrt(3.0 / n_features) / size ** (1.0 / n_features)  # type: ignore[arg-type]
+
+
+def _checked_weight(sample_weight: ArrayLike | None, n_rows: int) -> Array:
+    if sample_weight is None:
+        return np.ones(n_rows)
+    mass = np.array(sample_weight, dtype=np.float64)
+    if mass.shape != (n_rows,) or not (np.isfinite(mass).all() and (mass >= 0).all() and mass.any()):
+        raise ValueError(
+            f"sample_weight must be {n_rows} finite, non-negative numbers, not all zero, got shape {mass.shape}"
+            + (f" with a minimum of {mass.min():.3g}" if mass.size else "")
+        )
+    return mass

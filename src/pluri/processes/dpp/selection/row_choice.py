@@ -1,0 +1,175 @@
+r"""Rows of data as the items of a determinantal point process: their kernel, and a choice among them.
+
+.. math:: L_{ij} = q_i \, k(x_i, x_j) \, q_j
+
+Similarities that are products of features (cosine, linear) stay features; others are computed where they are needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pluri.processes.dpp.finite import DPP
+from pluri.processes.dpp.kernel_forms import (
+    DenseKernel,
+    FeatureKernel,
+    FunctionKernel,
+    IntArray,
+    KernelForm,
+    check_kernel,
+    check_quality,
+)
+from pluri.processes.dpp.search.greedy import greedy_map
+from pluri.processes.dpp.search.local_search import local_search
+from pluri.processes.dpp.similarity import as_similarity
+from pluri.processes.dpp.subset_law import SubsetLaw
+
+#: Ways to choose rows: see `choose_rows`.
+CHOICES = ("exact", "map", "mcmc")
+#: A kernel function of at most so many rows is written out and decomposed; of more, exact draws avoid both.
+LARGEST_WRITTEN = 1000
+
+
+def kernel_of_rows(
+    X: Any,
+    kernel: str | Callable[..., Any] = "rbf",
+    parameters: Mapping[str, Any] | None = None,
+    quality: ArrayLike | None = None,
+) -> KernelForm:
+    """The kernel of rows, in a form that is not written out.
+
+    Parameters
+    ----------
+    X : ndarray or CSR array (n_rows, n_features)
+        Checked already.
+    kernel : {"rbf", "cosine", "linear", "exponential-cosine"} or callable
+        Similarity; a callable takes two sets of rows.
+    parameters : mapping, optional
+        Of the kernel; the length scale of "rbf" is the median distance of the rows unless it is given.
+    quality : array_like (n_rows,), optional
+        Non-negative factors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.processes.dpp.selection.row_choice import kernel_of_rows
+    >>> kernel_of_rows(np.array([[3.0, 4.0], [4.0, 3.0]]), "cosine").rows([0])
+    array([[1.  , 0.96]])
+    """
+    given = dict(parameters or {})
+    if isinstance(kernel, str) and kernel == "rbf":
+        given.setdefault("length_scale", "median")
+    similarity = as_similarity(kernel, **given)
+    factors = None if quality is None else check_quality(quality, X.shape[0])
+    if hasattr(similarity, "features"):
+        rows = similarity.features(X)
+        if factors is not None:
+            rows = rows * factors[:, None] if isinstance(rows, np.ndarray) else rows.multiply(factors[:, None]).tocsr()
+        return FeatureKernel(rows)
+    if getattr(similarity, "length_scale", None) == "median":
+        similarity = _with_median(similarity, X)
+    shape = np.shape(similarity(X[:1], X[:2]))
+    if shape != (1, min(2, X.shape[0])):
+        raise ValueError(f"kernel must give similarities (n_a, n_b) of two sets of rows, got shape {shape} of 1 and 2")
+    return FunctionKernel(similarity, X, factors)
+
+
+def _with_median(similarity: Any, X: Any) -> Any:
+    if X.shape[0] > 0 and not hasattr(X, "tocsr") and np.ptp(X, axis=0).max() == 0:
+        return type(similarity)(length_scale=1.0)  # rows that all coincide are alike on any scale
+    return similarity.fixed(X)
+
+
+def law_of_rows(form: KernelForm, size: int | None) -> SubsetLaw:
+    """The process of a kernel, of a fixed size if one is given; small kernels are checked and written out."""
+    if isinstance(form, FunctionKernel) and form.n_items <= LARGEST_WRITTEN:
+        form = DenseKernel(check_kernel(form.rows(np.arange(form.n_items)), "kernel(X, X)"))
+    process = DPP(form)
+    law: SubsetLaw = process if size is None else process.fixed_size(size)
+    return law
+
+
+def choose_rows(
+    law: SubsetLaw,
+    size: int | None,
+    method: str,
+    rng: np.random.Generator,
+    *,
+    improve: bool = False,
+    name: str = "n_select",
+) -> IntArray:
+    """Rows chosen from their process.
+
+    Parameters
+    ----------
+    law : DPP or KDPP
+        From `law_of_rows`.
+    size : int, optional
+        Number of rows; without it as many as the process draws, or as raise its probability.
+    method : {"exact", "map", "mcmc"}
+        An exact draw, the greedy search for the most probable rows, or a draw by a Markov chain.
+    rng : numpy.random.Generator
+    improve : bool, default=False
+        Whether rows found by "map" are exchanged for others as long as that helps.
+    name : str
+        What the size is called where it was asked for.
+
+    Returns
+    -------
+    int64 array
+        In order of choice by "map" without ``improve``, sorted otherwise.
+
+    Raises
+    ------
+    ValueError
+        If fewer rows differ than are wanted.
+    """
+    if method not in CHOICES:
+        raise ValueError(f"method must be one of {CHOICES}, got {method!r}")
+    written = not isinstance(law.kernel, FunctionKernel)
+    if method == "exact" and written:
+        if size is not None and size > law.rank:
+            raise too_many(size, law.rank, law.n_items, name)
+        return law.sample(random_state=rng, method="spectral")
+    if size is not None:
+        # Also before a draw: a search that ends early is a sure and cheap sign that there are too few rows.
+        try:
+            found = greedy_map(law.kernel, size).items
+        except ValueError as error:
+            raise too_many(size, _number_of_different(law.kernel, size), law.n_items, name) from error
+    if method == "exact":
+        return law.sample(random_state=rng, method="intermediate")
+    if method == "mcmc":
+        return law.sample(random_state=rng, method="mcmc")
+    if size is None:
+        found = greedy_map(law.kernel).items
+    if not improve:
+        return found
+    moves = ("add", "delete", "swap") if size is None else ("swap",)
+    return local_search(law.kernel, found, moves=moves).items
+
+
+def _number_of_different(kernel: KernelForm, size: int) -> int:
+    """The largest size below ``size`` that a greedy search reaches."""
+    low, high = 0, size
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            greedy_map(kernel, middle)
+            low = middle
+        except ValueError:
+            high = middle
+    return low
+
+
+def too_many(size: int, possible: int, n_rows: int, name: str) -> ValueError:
+    """The error of asking for more rows than differ."""
+    return ValueError(
+        f"{name} must be at most {possible}, the number of the {n_rows} rows that this kernel tells apart, got {size}: "
+        "duplicates and rows that depend on others count once (a smaller length_scale of 'rbf', or more columns for "
+        "'cosine' and 'linear', tell more apart)"
+    )

@@ -1,0 +1,254 @@
+r"""Diverse rows of a data set, chosen by a determinantal point process behind scikit-learn's interface.
+
+.. math:: P(Y) \propto \det\bigl[q_i \, k(x_i, x_j) \, q_j\bigr]_{i, j \in Y}
+
+Rows of high quality q are preferred, and rows that resemble each other are not taken together: for search results,
+recommendations, summaries, training sets, sensors, points to label next.
+
+References
+----------
+.. [1] A. Kulesza and B. Taskar, "k-DPPs: fixed-size determinantal point processes", ICML 2011.
+.. [2] L. Chen, G. Zhang and E. Zhou, "Fast greedy MAP inference for determinantal point process to improve
+   recommendation diversity", NeurIPS 2018.
+"""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from pluri.processes.dpp.kernel_forms import Array, FeatureKernel, FunctionKernel, IntArray, KernelForm
+from pluri.processes.dpp.selection.row_choice import CHOICES, choose_rows, kernel_of_rows, law_of_rows
+from pluri.processes.dpp.subset_law import SubsetLaw
+from pluri.validation import RandomState, as_generator
+
+#: A kernel of so many rows is decomposed only to know a probability.
+SMALL = 300
+
+
+class DPPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Choose rows that are good and different.
+
+    The choice is made by `fit`, among the rows that it is given. `transform` takes the chosen rows out of the same
+    rows (or of anything else with a row for each of them, in the same order); the number of rows changes, so in a
+    pipeline this is a last step.
+
+    Parameters
+    ----------
+    n_select : int, float or None, default=10
+        Number of rows; a share of the rows if it is a float between 0 and 1. With None the number is random ("exact",
+        "mcmc"), or what makes the rows most probable ("map"): the quality then says how many.
+    kernel : {"rbf", "cosine", "linear", "exponential-cosine"} or callable, default="rbf"
+        Similarity of rows. A callable takes two sets of rows and gives a matrix. All but "rbf" take sparse rows; of
+        "cosine" and "linear" nothing of the size n_rows^2 is made, but for exact draws from more columns than rows.
+    method : {"exact", "map", "mcmc"}, default="exact"
+        A random draw of the process, its most probable rows by greedy search (the same every time), or a draw by a
+        Markov chain, for many rows.
+    kernel_params : dict, optional
+        Parameters of the kernel, such as ``{"length_scale": 0.5}``. The length scale of "rbf" is the median distance
+        between rows unless it is given here.
+    quality : callable, optional
+        Function of X that gives a non-negative factor for each row, where `fit` is given none.
+    local_search : bool, default=False
+        Whether rows found by "map" are then exchanged for others as long as that helps.
+    random_state : int, Generator, RandomState or None
+        Source of randomness of "exact" and "mcmc".
+
+    Attributes
+    ----------
+    selected_indices_ : ndarray of int
+        Chosen rows: in the order of choice for "map" without local search, else sorted.
+    log_det_ : float
+        Log determinant of the kernel over the chosen rows.
+    log_prob_ : float
+        Log probability of exactly these rows. NaN where it would need more work than the choice itself: a
+        decomposition of more than 300 rows (and columns, for "cosine" and "linear"), if "exact" has made none.
+    n_samples_fit_ : int
+        Number of rows of the fit.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where the columns have names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.processes.dpp import DPPSelector
+    >>> X = np.array([[0.0], [0.1], [5.0], [5.1], [9.0]])
+    >>> selector = DPPSelector(3, method="map").fit(X, quality=[1.0, 2.0, 1.0, 2.0, 1.0])
+    >>> selector.selected_indices_
+    array([1, 3, 4])
+    >>> selector.transform(X)
+    array([[0.1],
+           [5.1],
+           [9. ]])
+    >>> DPPSelector(2, kernel="cosine", random_state=0).select([[1, 0], [2, 0], [0, 1]], ids=["a", "b", "c"])
+    ['a', 'c']
+    """
+
+    selected_indices_: IntArray
+    log_det_: float
+    log_prob_: float
+    n_samples_fit_: int
+
+    def __init__(
+        self,
+        n_select: int | float | None = 10,
+        *,
+        kernel: str | Callable[..., Any] = "rbf",
+        method: str = "exact",
+        kernel_params: dict[str, Any] | None = None,
+        quality: Callable[[Any], ArrayLike] | None = None,
+        local_search: bool = False,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_select = n_select
+        self.kernel = kernel
+        self.method = method
+        self.kernel_params = kernel_params
+        self.quality = quality
+        self.local_search = local_search
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: object = None, quality: ArrayLike | None = None) -> Self:
+        """Choose among the rows.
+
+        Parameters
+        ----------
+        X : array_like or sparse matrix (n_rows, n_features)
+            The rows.
+        y : ignored
+        quality : array_like (n_rows,), optional
+            Non-negative factor for each row, such as ``exp(score / 2)`` of a relevance score; a row of twice the
+            quality is four times as likely beside rows that it does not resemble, and one of quality 0 is never chosen.
+        """
+        if self.method not in CHOICES:
+            raise ValueError(f"method must be one of {CHOICES}, got {self.method!r}")
+        rows = validate_data(self, X, accept_sparse=self._takes_sparse() and "csr", dtype=np.float64)
+        n_rows = int(rows.shape[0])
+        size = number_of_rows(self.n_select, n_rows)
+        if quality is None and self.quality is not None:
+            quality = self.quality(X)
+        form = kernel_of_rows(rows, self.kernel, self.kernel_params, quality)
+        law = law_of_rows(form, size)
+        chosen = choose_rows(law, size, self.method, as_generator(self.random_state), improve=bool(self.local_search))
+        if chosen.size == 0:
+            warnings.warn(
+                "no row was chosen: give n_select, or a quality above 1 to rows that should be",
+                UserWarning,
+                stacklevel=2,
+            )
+        self.selected_indices_ = chosen
+        self.log_det_ = _log_determinant(law.kernel, chosen)
+        self.log_prob_ = law.log_prob(chosen) if _is_cheap(law, self.method) else np.nan
+        self.n_samples_fit_ = n_rows
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """The chosen rows of X in the order of `selected_indices_`: an array of an array, a data frame of a data frame.
+
+        Parameters
+        ----------
+        X : array_like, sparse matrix or data frame (n_samples_fit_, n_features)
+            The rows of the fit, or others that stand for them one by one.
+        """
+        check_is_fitted(self)
+        rows = validate_data(self, X, accept_sparse=self._takes_sparse() and "csr", dtype=None, reset=False)
+        if rows.shape[0] != self.n_samples_fit_:
+            raise ValueError(
+                f"X must have the {self.n_samples_fit_} rows among which fit has chosen, got {rows.shape[0]}: "
+                "the choice is among given rows, fit again for others"
+            )
+        if hasattr(X, "iloc"):  # with its index, and with columns of different types
+            return X.iloc[self.selected_indices_]
+        return rows[self.selected_indices_]
+
+    def select(
+        self, X: Any, ids: Sequence[Any] | NDArray[Any] | None = None, *, quality: ArrayLike | None = None
+    ) -> list[Any]:
+        """Fit, and tell which rows were chosen.
+
+        Parameters
+        ----------
+        X : array_like or sparse matrix (n_rows, n_features)
+        ids : sequence (n_rows,), optional
+            Names of the rows; their numbers by default.
+        quality : array_like (n_rows,), optional
+            See `fit`.
+
+        Returns
+        -------
+        list
+            Ids in the order of `selected_indices_`.
+        """
+        self.fit(X, quality=quality)
+        if ids is None:
+            found: list[Any] = self.selected_indices_.tolist()
+            return found
+        names = list(ids)
+        if len(names) != self.n_samples_fit_:
+            raise ValueError(f"ids must name each of the {self.n_samples_fit_} rows, got {len(names)}")
+        return [names[index] for index in self.selected_indices_]
+
+    def get_support(self, indices: bool = False) -> NDArray[Any]:
+        """Which rows were chosen: a mask (n_samples_fit_,), or their sorted numbers."""
+        check_is_fitted(self)
+        if indices:
+            return np.sort(self.selected_indices_)
+        mask = np.zeros(self.n_samples_fit_, dtype=bool)
+        mask[self.selected_indices_] = True
+        return mask
+
+    def _takes_sparse(self) -> bool:
+        return self.kernel != "rbf"
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._takes_sparse()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def number_of_rows(wanted: int | float | None, n_rows: int, name: str = "n_select") -> int | None:
+    """How many of the rows are wanted: a number, a share of them, or None for as many as it may be.
+
+    Examples
+    --------
+    >>> from pluri.processes.dpp.selection.selector import number_of_rows
+    >>> number_of_rows(3, 20), number_of_rows(0.1, 20), number_of_rows(0.001, 20)
+    (3, 2, 1)
+    """
+    if wanted is None:
+        return None
+    whole = isinstance(wanted, numbers.Integral) and not isinstance(wanted, bool)
+    share = isinstance(wanted, numbers.Real) and not isinstance(wanted, numbers.Integral) and 0 < wanted < 1
+    if share:
+        return max(1, round(float(wanted) * n_rows))
+    if not whole or wanted < 1:
+        raise ValueError(
+            f"{name} must be a whole number of at least 1, a share between 0 and 1, or None, got {wanted!r}"
+        )
+    if wanted > n_rows:
+        raise ValueError(f"{name} must be at most the number of rows (n_samples = {n_rows}), got {wanted}")
+    return int(wanted)
+
+
+def _is_cheap(law: SubsetLaw, method: str) -> bool:
+    """Whether the normaliser is known, or can be had in little time."""
+    form = law.kernel
+    if method == "exact":
+        return not isinstance(form, FunctionKernel)
+    return (min(form.features.shape) if isinstance(form, FeatureKernel) else form.n_items) <= SMALL
+
+
+def _log_determinant(form: KernelForm, chosen: IntArray) -> float:
+    block: Array = form.block(chosen, chosen)
+    sign, value = np.linalg.slogdet(block)
+    return float(value) if sign > 0 else -np.inf

@@ -1,0 +1,1 @@
+"""Processes whose items change: weighted subsets that follow them through time."""

@@ -1,0 +1,100 @@
+"""Where tracking begins: fresh draws of subsets, their inverses, and the exact normaliser of a kernel."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from types import SimpleNamespace
+
+import numpy as np
+
+from pluri.processes.dpp.kernel_forms import Array, IntArray
+from pluri.processes.dpp.tracking.state import BLOCK, Particles, in_blocks
+
+#: Up to this many items the normaliser, the expected size and the inclusion probabilities are computed exactly.
+MAX_EXACT = 2000
+#: Up to this many items our own loops are about as fast as LAPACK, whose threads would fight on a busy machine.
+SMALL = 400
+NONE: IntArray = np.empty(0, dtype=np.int64)
+
+
+@cache
+def loops() -> SimpleNamespace:
+    """The compiled loops, loaded when they are first needed."""
+    from pluri.processes.dpp.tracking import _carry_kernels, _move_kernels, _resolvent_kernels
+
+    return SimpleNamespace(
+        carry=_carry_kernels.carry,
+        exchange_rows=_carry_kernels.exchange_rows,
+        write_rows=_carry_kernels.write_rows,
+        move_all=_move_kernels.move_all,
+        prepare_rows=_move_kernels.prepare_rows,
+        run_chain=_move_kernels.run_chain,
+        settle=_move_kernels.settle,
+        replace_in_resolvent=_resolvent_kernels.replace_in_resolvent,
+        invert=_resolvent_kernels.invert,
+        is_positive=_resolvent_kernels.is_positive,
+    )
+
+
+def solve_resolvent(kernel: Array) -> tuple[Array | None, float]:
+    """``(L + I)^-1`` and ``log det(L + I)``; None and NaN when there are too many items."""
+    if len(kernel) > MAX_EXACT:
+        return None, math.nan
+    shifted = kernel + np.eye(len(kernel))
+    if len(kernel) <= SMALL:
+        log_determinant = float(loops().invert(shifted, np.empty(len(kernel))))
+        if math.isnan(log_determinant):
+            raise np.linalg.LinAlgError("the kernel plus the identity is not positive definite")
+        return shifted, log_determinant
+    from scipy.linalg.lapack import dpotrf, dpotri
+
+    factor, trouble = dpotrf(shifted, lower=1)
+    if trouble:
+        raise np.linalg.LinAlgError("the kernel plus the identity is not positive definite")
+    log_determinant = 2.0 * float(np.log(np.diagonal(factor)).sum())
+    lower = np.tril(dpotri(factor, lower=1)[0])
+    return np.ascontiguousarray(lower + np.tril(lower, -1).T), log_determinant
+
+
+def draw_exactly(kernel: Array, n_draws: int, rng: np.random.Generator) -> tuple[list[IntArray], float]:
+    """Independent exact draws by the eigenvectors of the kernel, as slots, and its log normaliser."""
+    from pluri.processes.dpp.samplers.spectral import draw_subsets
+    from pluri.processes.dpp.spectrum import spectrum_of_kernel
+
+    possible = np.flatnonzero(np.diagonal(kernel) > 0)
+    if not possible.size:
+        return [NONE] * n_draws, 0.0
+    spectrum = spectrum_of_kernel(kernel[np.ix_(possible, possible)])
+    return [possible[subset] for subset in draw_subsets(spectrum, n_draws, rng)], spectrum.log_normalizer
+
+
+def draw_by_moves(
+    kernel: Array, n_draws: int, rng: np.random.Generator, metropolis: bool = False, burn_in: int = 10_000,
+    thin: int = 80,
+) -> tuple[list[IntArray], float]:  # fmt: skip
+    """Subsets along one chain of add-or-drop moves from the empty set, as slots, and the share of moves accepted."""
+    candidates = np.flatnonzero(np.diagonal(kernel) > 0)
+    n_steps = burn_in + n_draws * thin
+    if not candidates.size or not n_steps:
+        return [NONE] * n_draws, math.nan
+    room = in_blocks(candidates.size)
+    subsets, sizes = np.zeros((n_draws, room), dtype=np.int32), np.zeros(n_draws, dtype=np.int64)
+    state = Particles.empty(1, room, len(kernel))
+    accepted = loops().run_chain(
+        kernel, candidates, rng.random((n_steps, 2)), burn_in, thin, metropolis, state.members[0], state.places[0],
+        state.inverses[0], np.zeros(room), np.zeros(room), subsets, sizes, np.zeros(n_draws),
+    )  # fmt: skip
+    return [np.sort(row[:n]).astype(np.int64) for row, n in zip(subsets, sizes)], accepted / n_steps
+
+
+def settled(kernel: Array, subsets: list[IntArray]) -> Particles:
+    """Particles of these subsets, with their inverses."""
+    sizes = np.array([subset.size for subset in subsets], dtype=np.int64)
+    # Room for a little more than the largest: subsets grow and shrink from stamp to stamp.
+    particles = Particles.empty(len(subsets), min(int(sizes.max()) + BLOCK, len(kernel)), len(kernel))
+    for row, subset in zip(particles.members, subsets):
+        row[: subset.size] = subset
+    particles.sizes[:] = sizes
+    loops().settle(kernel, *particles[:5], np.zeros(particles.room), np.zeros(particles.room))
+    return particles

@@ -1,0 +1,357 @@
+"""The items of a ground set that changes: who they are, where their rows stand, and what a change does to the kernel.
+
+Each item has an id, which says who it is, and a slot, the row of the kernel where it stands; slots of items that have
+gone are given to those that come. A change is planned first and accepted when the particles have followed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pluri.processes.dpp.kernel_forms import Array, IntArray, check_symmetric
+from pluri.processes.dpp.tracking.draws import NONE
+from pluri.processes.dpp.tracking.features import KernelRows, checked_kernel, scale_to, symmetric_kernel
+from pluri.processes.dpp.tracking.tracker import Change
+
+#: Entries that differ by less than this share of the largest are the same: they were computed in another order.
+SAME = 1e-12
+#: Up to this share of the rows, changes found in a whole kernel are treated as items that were replaced.
+REPLACED_SHARE = 0.2
+#: Of many rows that changed, those that changed by more than this, relative to the diagonal, are replaced; so many at
+#: most.
+LARGE_CHANGE, MOST_REPLACED = 0.2, 16
+
+
+class Plan(NamedTuple):
+    """A change, and what the ground set will be after it.
+
+    Attributes
+    ----------
+    change : Change
+    gone : ids that leave
+    placed : pairs of an id that enters and its slot
+    written, features, previous : slots whose features are replaced, by what, and what was there
+    order : slots in the order in which the items were told; None to leave it
+    raw, scale : the kernel before it is scaled to the wanted size, and its scale
+    """
+
+    change: Change
+    gone: tuple[Hashable, ...]
+    placed: tuple[tuple[Hashable, int], ...]
+    written: IntArray
+    features: Array | None
+    previous: Array | None
+    order: IntArray | None
+    raw: Array | None
+    scale: float
+
+
+class TrackedItems:
+    """The ground set: ids, slots, features, and the kernel before any scaling.
+
+    Parameters
+    ----------
+    rows : KernelRows
+        How features become rows of the kernel.
+    target_size : float or None
+        Expected size that the kernel is scaled to at every stamp.
+    """
+
+    def __init__(self, rows: KernelRows, target_size: float | None) -> None:
+        self.rows = rows
+        self.target_size = target_size
+        self.slot_of: dict[Hashable, int] = {}
+        self.slot_ids: list[Hashable] = []
+        self.free: list[int] = []
+        self.features: Array | None = None
+        self.raw: Array | None = None
+        self.scale = 1.0
+        self.order: IntArray | None = None
+
+    @property
+    def ids(self) -> tuple[Hashable, ...]:
+        """Ids of the present items, in the order in which they were told."""
+        return tuple(self.slot_ids[slot] for slot in self.slots.tolist())
+
+    @property
+    def slots(self) -> IntArray:
+        """Slots of the present items, in the order of `ids`."""
+        if self.order is not None:
+            return self.order
+        return np.array(sorted(self.slot_of.values()), dtype=np.int64)
+
+    def begin_with_features(self, ids: Sequence[Hashable], features: Any) -> Array:
+        """Take the first items; returns their kernel."""
+        self._begin(ids)
+        self.features = self.rows.prepare(features)
+        self._check_count(len(ids), len(self.features))
+        return self._scaled(symmetric_kernel(self.rows, self.features))
+
+    def begin_with_kernel(self, ids: Sequence[Hashable], kernel: Array) -> Array:
+        """Take the first items, by a checked kernel; returns it, scaled."""
+        self._begin(ids)
+        self.order = np.arange(len(ids))
+        return self._scaled(kernel)
+
+    def _begin(self, ids: Sequence[Hashable]) -> None:
+        check_ids(ids, "item_ids")
+        if not len(ids):
+            raise ValueError("the first stamp must have at least one item, got none")
+        self.slot_of = {item: slot for slot, item in enumerate(ids)}
+        self.slot_ids = list(ids)
+
+    def _scaled(self, kernel: Array) -> Array:
+        if self.target_size is None:
+            return kernel
+        self.raw = kernel
+        self.scale = scale_to(kernel, self.target_size)
+        return kernel * self.scale
+
+    def missing_slots(self, n_new: int, n_gone: int) -> int:
+        """How many slots there are too few."""
+        return max(n_new - n_gone - len(self.free), 0)
+
+    def rearrange(self, kept: IntArray, n_slots: int) -> None:
+        """The slots `kept` become the first of `n_slots`; the others are free."""
+        new_slot = np.full(len(self.slot_ids), -1, dtype=np.int64)
+        new_slot[kept] = np.arange(kept.size)
+        ids: list[Hashable] = [None] * n_slots
+        slot_of = {item: int(new_slot[slot]) for item, slot in self.slot_of.items()}
+        for item, slot in slot_of.items():
+            ids[slot] = item
+        if self.features is not None:
+            features = np.zeros((n_slots, self.features.shape[1]))
+            features[: kept.size] = self.features[kept]
+            self.features = features
+        if self.raw is not None:
+            raw = np.zeros((n_slots, n_slots))
+            raw[: kept.size, : kept.size] = self.raw[np.ix_(kept, kept)]
+            self.raw = raw
+        if self.order is not None:
+            self.order = new_slot[self.order]
+        taken = set(slot_of.values())
+        self.slot_of, self.slot_ids = slot_of, ids
+        self.free = [slot for slot in range(n_slots) if slot not in taken]
+
+    def plan_features(
+        self, changed_ids: Sequence[Hashable], features: Any, leaving: Sequence[Hashable], by_slot: bool, kernel: Array
+    ) -> Plan:
+        """What new features of some items, and the leaving of others, do to the present kernel."""
+        assert self.features is not None
+        slot_of = self.slot_of
+        prepared = self.rows.prepare(features) if len(changed_ids) else np.empty((0, self.features.shape[1]))
+        self._check_count(len(changed_ids), len(prepared))
+        if prepared.shape[1] != self.features.shape[1]:
+            raise ValueError(f"features must have {self.features.shape[1]} columns as before, got {prepared.shape[1]}")
+        vacated = [slot_of[item] for item in leaving]
+        vacancies = iter(vacated + self.free)
+        placed: list[tuple[Hashable, int]] = []
+        slots: list[int] = []
+        stayed: list[int] = []
+        for item in changed_ids:
+            slot = slot_of.get(item)
+            if slot is None:
+                slot = next(vacancies)
+                placed.append((item, slot))
+            else:
+                stayed.append(slot)
+            slots.append(slot)
+        written = np.array(slots, dtype=np.int64)
+        abandoned = list(vacancies)  # slots without an item after the change
+        left = [slot for slot in vacated if slot in abandoned] if abandoned else []
+        previous = self.features[written]
+        try:
+            rows = self._new_rows(written, prepared, abandoned, kernel, left)
+        except BaseException:
+            self.features[written] = previous
+            raise
+        n_items = len(slot_of) + len(placed) - len(vacated)
+        turnover = (len(stayed) + max(len(placed), len(vacated))) / n_items
+        every = np.array(slots + left, dtype=np.int64) if left else written
+        gone, come, reweighed = every, written, NONE
+        if len(placed) > len(vacated):
+            gone = np.array(vacated + stayed, dtype=np.int64)
+        if by_slot and stayed:
+            present = np.diagonal(self.raw if self.raw is not None else kernel)
+            kept = {s for a, s in enumerate(slots) if s in set(stayed) and present[s] > 0 and rows[a, s] > 0}
+            reweighed = np.array(sorted(kept), dtype=np.int64)
+            gone = np.array([s for s in gone.tolist() if s not in kept], dtype=np.int64)
+            come = np.array([s for s in slots if s not in kept], dtype=np.int64)
+        change = Change(every, rows, gone, come, reweighed, 1.0, n_items, len(slots) + len(left), turnover)
+        order = None
+        if self.order is not None:
+            order = np.array([*(s for s in self.order.tolist() if s not in set(vacated)), *(s for _, s in placed)])
+        return self._plan(change, tuple(leaving), tuple(placed), written, prepared, previous, order)
+
+    def _new_rows(
+        self, written: IntArray, prepared: Array, abandoned: list[int], kernel: Array, left: list[int]
+    ) -> Array:
+        """Rows of the kernel at slots with new features, then rows of zeros for slots that are left empty."""
+        assert self.features is not None
+        self.features[written] = prepared
+        rows = self.rows.between(prepared, self.features)
+        if not self.rows.is_trusted:
+            rows[:, written] = check_symmetric(rows[:, written], "the kernel of the features")
+        if abandoned:
+            rows[:, abandoned] = 0.0
+        if left:
+            rows = np.concatenate([rows, np.zeros((len(left), rows.shape[1]))])
+        if not self.rows.is_trusted and written.size:
+            whole = (self.raw if self.raw is not None else kernel).copy()
+            every = np.array([*written.tolist(), *left], dtype=np.int64)
+            whole[every] = rows
+            whole[:, every] = rows.T
+            checked_kernel(whole, "the kernel of the features")
+        return rows
+
+    def plan_kernel(
+        self, kernel: Array, ids: Sequence[Hashable], changed: Sequence[Hashable] | None, by_slot: bool, present: Array
+    ) -> Plan:
+        """What a whole new kernel, checked and in the order of `ids`, does to the present one."""
+        raw = self.raw if self.raw is not None else present
+        n_slots = len(self.slot_ids)
+        coming = set(ids)
+        gone = [item for item in self.slot_of if item not in coming]
+        vacated = [self.slot_of[item] for item in gone]
+        vacancies = iter(vacated + self.free)
+        placed: list[tuple[Hashable, int]] = []
+        order = np.empty(len(ids), dtype=np.int64)
+        for position, item in enumerate(ids):
+            slot = self.slot_of.get(item)
+            if slot is None:
+                slot = next(vacancies)
+                placed.append((item, slot))
+            order[position] = slot
+        full = np.zeros((n_slots, n_slots))
+        full[np.ix_(order, order)] = kernel
+        entered = [slot for _, slot in placed]
+        stays = np.zeros(n_slots, dtype=bool)
+        stays[order] = True
+        stays[entered] = False
+        differs = np.abs(full - raw) > SAME * max(float(np.abs(kernel).max()), float(np.abs(raw).max()))
+        differs &= stays[:, None] & stays
+        if changed is None:
+            altered = cover(differs)
+            replaced = altered.size <= REPLACED_SHARE * len(ids)
+        else:
+            altered = np.array([self.slot_of[item] for item in changed if item in self.slot_of], dtype=np.int64)
+            differs[altered] = False
+            differs[:, altered] = False
+            if differs.any():
+                missed = self.slot_ids[int(np.flatnonzero(differs.any(axis=1))[0])]
+                raise ValueError(f"changed must name every item whose row of the kernel changed, it lacks {missed!r}")
+            replaced = True
+        n_turned = altered.size if replaced else 0
+        turnover = max(len(placed) + n_turned, len(vacated) + n_turned) / max(len(ids), 1)
+        left = sorted(set(vacated) - set(entered))
+        if not replaced or (by_slot and altered.size):
+            was, becomes = np.diagonal(raw)[altered] > 0, np.diagonal(full)[altered] > 0
+            stays_put = was & becomes
+            if not by_slot:
+                stays_put &= ~most_altered(raw, full, altered)
+            reweighed = altered[stays_put]
+            leaving, entering = altered[was & ~stays_put], altered[becomes & ~stays_put]
+        else:
+            reweighed, leaving, entering = NONE, altered, altered
+        slots = np.array([*altered.tolist(), *entered, *left], dtype=np.int64)
+        change = Change(
+            slots, full[slots], np.concatenate([leaving, np.array(vacated, dtype=np.int64)]),
+            np.concatenate([entering, np.array(entered, dtype=np.int64)]), reweighed, 1.0, len(ids), slots.size,
+            turnover,
+        )  # fmt: skip
+        return self._plan(change, tuple(gone), tuple(placed), NONE, None, None, order)
+
+    def accept(self, plan: Plan) -> None:
+        """Carry out a plan; done twice, it is as if done once."""
+        vacated = [self.slot_of.get(item) for item in plan.gone]
+        for item, slot in zip(plan.gone, vacated):
+            if slot is not None and self.slot_ids[slot] == item:
+                self.slot_ids[slot] = None
+        for item, slot in plan.placed:
+            self.slot_ids[slot] = item
+            self.slot_of[item] = slot
+        for item in plan.gone:
+            self.slot_of.pop(item, None)
+        if plan.gone or plan.placed:
+            taken = set(self.slot_of.values())
+            if len(taken) < len(self.slot_ids) or self.free:
+                self.free = [slot for slot in range(len(self.slot_ids)) if slot not in taken]
+        if plan.raw is not None:
+            self.raw, self.scale = plan.raw, plan.scale
+        if plan.order is not None:
+            self.order = plan.order
+
+    def reject(self, plan: Plan) -> None:
+        """Put the features back; done twice, it is as if done once."""
+        if plan.previous is not None and self.features is not None:
+            self.features[plan.written] = plan.previous
+
+    def _plan(
+        self, change: Change, gone: tuple[Hashable, ...], placed: tuple[tuple[Hashable, int], ...], written: IntArray,
+        features: Array | None, previous: Array | None, order: IntArray | None,
+    ) -> Plan:  # fmt: skip
+        if self.raw is None:
+            return Plan(change, gone, placed, written, features, previous, order, None, 1.0)
+        raw = self.raw.copy()
+        raw[change.slots] = change.rows
+        raw[:, change.slots] = change.rows.T
+        assert self.target_size is not None
+        scale = scale_to(raw, self.target_size)
+        change = change._replace(slots=np.arange(len(raw)), rows=raw * scale, factor=scale / self.scale)
+        return Plan(change, gone, placed, written, features, previous, order, raw, scale)
+
+    def _check_count(self, n_ids: int, n_rows: int) -> None:
+        if n_ids != n_rows:
+            raise ValueError(f"features must have a row for each of the {n_ids} changed items, got {n_rows}")
+
+
+def most_altered(before: Array, after: Array, items: IntArray) -> Any:
+    """Mask of those items whose rows changed most, in units of the geometric mean of the diagonal.
+
+    They are worth being replaced instead of reweighed: subsets that were next to impossible with them may be probable
+    now, and the weights of the few particles that have such a subset would outweigh all others.
+    """
+    root = np.sqrt(np.maximum(np.diagonal(before), np.diagonal(after)))
+    root = np.where(root > 0, root, 1.0)
+    change = (np.abs(after[items] - before[items]) / root / root[items, None]).max(axis=1, initial=0.0)
+    threshold = (
+        max(LARGE_CHANGE, float(np.sort(change)[-MOST_REPLACED])) if change.size > MOST_REPLACED else LARGE_CHANGE
+    )
+    return change > threshold
+
+
+def cover(differs: Any) -> IntArray:
+    """Few rows that account for all entries that differ: those with most differences first."""
+    left = np.array(differs)
+    chosen: list[int] = []
+    counts = left.sum(axis=1)
+    while counts.any():
+        worst = int(np.argmax(counts))
+        chosen.append(worst)
+        counts -= left[:, worst]
+        left[worst] = left[:, worst] = False
+        counts[worst] = 0
+    return np.array(sorted(chosen), dtype=np.int64)
+
+
+def check_ids(ids: Iterable[Hashable], name: str) -> None:
+    """Refuse ids that occur twice."""
+    seen: set[Hashable] = set()
+    for item in ids:
+        if item in seen:
+            raise ValueError(f"{name} must not name an item twice, got {item!r} more than once")
+        seen.add(item)
+
+
+def as_ids(ids: ArrayLike | Iterable[Hashable], name: str) -> list[Hashable]:
+    """A list of ids, each once; ids of an array become plain numbers or strings."""
+    if isinstance(ids, (str, bytes)):
+        raise ValueError(f"{name} must be a list of ids, got the string {ids!r}")
+    listed: list[Hashable] = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)  # type: ignore[arg-type]
+    if len(set(listed)) != len(listed):
+        check_ids(listed, name)
+    return listed

@@ -1,0 +1,408 @@
+"""What all estimators of subsets through time share: taking in stamps, and answering about the last one."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from pluri.inference.smc.resampling import draw_ancestors
+from pluri.processes.dpp.kernel_forms import Array, IntArray
+from pluri.processes.dpp.tracking.features import KernelRows, checked_kernel
+from pluri.processes.dpp.tracking.items import Plan, TrackedItems, as_ids
+from pluri.processes.dpp.tracking.state import Particles, Stamp, WeightedSubsets
+from pluri.processes.dpp.tracking.tracker import Change
+from pluri.validation import RandomState, as_generator
+
+
+class Follower(Protocol):
+    """Weighted subsets and the kernel that they follow; a step is proposed, then accepted or rejected."""
+
+    kernel: Array
+    weights: Array
+    ancestors: IntArray
+    log_normalizer: float
+    resolvent: Array | None
+    stamp: Stamp
+
+    @property
+    def particles(self) -> Particles:
+        """The subsets."""
+
+    def propose(self, change: Change) -> Any:
+        """The state after a change; it has a `stamp`."""
+
+    def accept(self, proposal: Any) -> None:
+        """Make it the present one."""
+
+    def reject(self) -> None:
+        """Forget it."""
+
+    def rearrange(self, kept: IntArray, n_slots: int) -> None:
+        """Renumber the slots."""
+
+
+class SubsetStream(BaseEstimator):
+    """An estimator that takes in one stamp after the other; see `TimeVaryingDPP` and `SeparateDPP`."""
+
+    target_size: float | None
+    psd_repair: str
+    kernel: str | Callable[..., Any]
+    kernel_params: Mapping[str, Any] | None
+    random_state: RandomState
+    verbose: int
+
+    #: One record for each stamp.
+    history_: list[Stamp]
+
+    def fit(
+        self,
+        kernels: Iterable[ArrayLike],
+        item_ids: Iterable[Iterable[Hashable]] | None = None,
+        *,
+        features: bool = False,
+    ) -> Self:
+        """Follow a whole sequence, from the beginning. Ctrl-C keeps the stamps taken in so far.
+
+        Parameters
+        ----------
+        kernels : iterable of array-like (n_items, n_items)
+            Kernel of each stamp; a generator is read one stamp at a time.
+        item_ids : iterable of iterables of hashable, optional
+            Ids of the items of each stamp; 0 to n_items - 1 by default.
+        features : bool, default=False
+            Whether the matrices are features (n_items, n_features), of which the kernel is to be made. Rows that did
+            not change from one stamp to the next are not touched.
+
+        Returns
+        -------
+        self
+        """
+        from pluri.inference.chains import sweep_state
+        from pluri.progress import open_progress
+
+        self._forget()
+        ids = iter(item_ids) if item_ids is not None else None
+        n_stamps = len(kernels) if isinstance(kernels, Sequence) else 0
+        take = self._take_feature_matrix if features else self._take_kernel
+        try:
+            with open_progress(self.verbose) as report:
+                for t, matrix in enumerate(kernels):
+                    present = None
+                    if ids is not None:
+                        present = next(ids, None)
+                        if present is None:
+                            raise ValueError(f"item_ids must have an entry for each kernel, got only {t}")
+                    take(matrix, present)
+                    if self.verbose:
+                        report(
+                            sweep_state(
+                                chain=0, n_chains=1, sweep=t + 1, n_sweeps=max(n_stamps, t + 1),
+                                log_joint=self.history_[-1].log_normalizer_ratio,
+                                log_likelihood=self.history_[-1].log_normalizer_ratio, gain=math.nan,
+                                seconds=sum(stamp.seconds for stamp in self.history_),
+                            )
+                        )  # fmt: skip
+        except KeyboardInterrupt:
+            if not getattr(self, "history_", None):
+                raise
+            warnings.warn(f"interrupted: {len(self.history_)} stamps were taken in", UserWarning, stacklevel=2)
+        if not getattr(self, "history_", None):
+            raise ValueError("kernels must have at least one stamp, got none")
+        return self
+
+    def partial_fit(
+        self, kernel: ArrayLike, item_ids: Iterable[Hashable] | None = None, changed: Iterable[Hashable] | None = None
+    ) -> Self:
+        """Follow the process to a whole new kernel.
+
+        Parameters
+        ----------
+        kernel : array-like (n_items, n_items)
+            L-ensemble kernel of the present items, symmetric and positive semi-definite.
+        item_ids : iterable of hashable, optional
+            Who the items are, in the order of the kernel; 0 to n_items - 1 by default. Ids that were there before are
+            the same items, wherever they stand.
+        changed : iterable of hashable, optional
+            Items whose rows changed though their ids did not. Found by comparison by default; if more than a fifth of
+            the rows differ, subsets are then weighted by their determinants, each computed anew.
+
+        Returns
+        -------
+        self
+        """
+        self._take_kernel(kernel, item_ids, changed)
+        return self
+
+    def update(
+        self, changed_ids: Iterable[Hashable], features: Any, *, leaving: Iterable[Hashable] = ()
+    ) -> WeightedSubsets:
+        """Follow the process when a few items enter, leave, or change: the fast way, for streams.
+
+        Parameters
+        ----------
+        changed_ids : iterable of hashable
+            Items that are new or whose features changed. At the first call, all items.
+        features : array-like (n_changed, n_features)
+            Their features.
+        leaving : iterable of hashable, default=()
+            Items that go.
+
+        Returns
+        -------
+        WeightedSubsets
+            The subsets with their weights, the effective sample size, and what happened.
+        """
+        changed, gone = as_ids(changed_ids, "changed_ids"), as_ids(leaving, "leaving")
+        if not self._has_begun():
+            if gone:
+                raise ValueError(f"leaving must be empty at the first stamp, got {gone[0]!r}")
+            items = self._new_items()
+            self._open(items, items.begin_with_features(changed, features))
+            return self._cloud()
+        items = self._items
+        if items.features is None:
+            raise ValueError("update needs features from the first stamp on: this stream was begun with a kernel")
+        n_new = sum(item not in items.slot_of for item in changed)
+        for item in gone:
+            if item not in items.slot_of:
+                raise ValueError(f"leaving must name present items, got the unknown id {item!r}")
+        if gone and not set(gone).isdisjoint(changed):
+            both = next(item for item in gone if item in set(changed))
+            raise ValueError(f"an item cannot both change and leave, got {both!r} in changed_ids and in leaving")
+        if len(items.slot_of) + n_new == len(gone):
+            raise ValueError("at least one item must stay or enter, but all are leaving")
+        self._make_room(n_new, len(gone))
+        plan = items.plan_features(changed, features, gone, self._is_by_slot(), self._follower.kernel)
+        self._follow(plan)
+        return self._cloud()
+
+    def sample(self, n: int | None = None, random_state: RandomState = None) -> Any:
+        """Draw from the weighted subsets: one, or a list of `n`.
+
+        Parameters
+        ----------
+        n : int, optional
+        random_state : int, Generator, RandomState or None
+            None goes on with the estimator's own source.
+
+        Returns
+        -------
+        tuple of ids, or list of tuples
+        """
+        follower = self._present()
+        rng = self._rng if random_state is None else as_generator(random_state)
+        drawn = draw_ancestors(rng, follower.weights, "multinomial", 1 if n is None else int(n))
+        subsets = [self._subset(int(p)) for p in rng.permutation(drawn)]
+        return subsets[0] if n is None else subsets
+
+    def inclusion_probabilities(self, *, exact: bool = False) -> Array:
+        """Probability that each item is chosen, in the order of `item_ids_`.
+
+        Parameters
+        ----------
+        exact : bool, default=False
+            Whether to compute it from the kernel, instead of estimating it from the subsets.
+        """
+        follower = self._present()
+        slots = self._items.slots
+        if not exact:
+            return np.asarray(follower.weights @ (follower.particles.places >= 0))[slots]
+        if follower.resolvent is not None:
+            return 1.0 - np.diagonal(follower.resolvent)[slots]
+        return np.asarray(1.0 - np.diagonal(np.linalg.inv(follower.kernel + np.eye(len(follower.kernel))))[slots])
+
+    def best_subset(self, method: str = "particle") -> tuple[Any, ...]:
+        """A subset of high probability.
+
+        Parameters
+        ----------
+        method : {"particle", "greedy"}, default="particle"
+            The most probable of the particles, or items chosen one by one, each the best beside those before.
+        """
+        follower = self._present()
+        if method == "particle":
+            alive = np.where(follower.weights > 0, follower.particles.log_determinants, -np.inf)
+            return self._subset(int(np.argmax(alive)))
+        if method != "greedy":
+            raise ValueError(f"method must be one of particle, greedy, got {method!r}")
+        from pluri.processes.dpp.search.greedy import greedy_map
+
+        slots = np.sort(self._items.slots)
+        chosen = greedy_map(follower.kernel[np.ix_(slots, slots)]).items
+        return tuple(self._items.slot_ids[slot] for slot in slots[np.sort(chosen)].tolist())
+
+    def score(self, subset: Iterable[Hashable]) -> float:
+        """Exact log probability of a subset, given by ids, at the last stamp."""
+        follower = self._present()
+        ids = as_ids(subset, "subset")
+        for item in ids:
+            if item not in self._items.slot_of:
+                raise ValueError(f"subset must name present items, got the unknown id {item!r}")
+        slots = [self._items.slot_of[item] for item in ids]
+        log_normalizer = follower.log_normalizer
+        if math.isnan(log_normalizer):
+            log_normalizer = float(np.linalg.slogdet(follower.kernel + np.eye(len(follower.kernel)))[1])
+        sign, log_determinant = np.linalg.slogdet(follower.kernel[np.ix_(slots, slots)])
+        return float(log_determinant) - log_normalizer if sign > 0 else -math.inf
+
+    @property
+    def particles_(self) -> list[tuple[Any, ...]]:
+        """Ids of the items of each subset."""
+        return self._cloud().subsets
+
+    @property
+    def weights_(self) -> Array:
+        """Weights of the subsets."""
+        return self._present().weights.copy()
+
+    @property
+    def item_ids_(self) -> tuple[Hashable, ...]:
+        """Ids of the present items."""
+        self._present()
+        return self._items.ids
+
+    @property
+    def expected_size_(self) -> float:
+        """Exact mean size of a subset; NaN when there are too many items."""
+        self._present()
+        return self.history_[-1].expected_size
+
+    def _begin(self, kernel: Array, n_items: int, rng: np.random.Generator) -> Follower:
+        """Subsets at the first stamp."""
+        raise NotImplementedError  # abstract
+
+    def _is_by_slot(self) -> bool:
+        """Whether items whose content changed keep their place."""
+        return False
+
+    def _has_begun(self) -> bool:
+        return hasattr(self, "_follower")
+
+    def _present(self) -> Follower:
+        if not self._has_begun():
+            raise NotFittedError(f"this {type(self).__name__} has seen no stamp yet: call fit, partial_fit or update")
+        return self._follower
+
+    def _forget(self) -> None:
+        for name in ("_follower", "_items", "_rng", "history_"):
+            if hasattr(self, name):
+                delattr(self, name)
+
+    def _subset(self, particle: int) -> tuple[Any, ...]:
+        particles = self._follower.particles
+        members = np.sort(particles.members[particle, : particles.sizes[particle]])
+        return tuple(self._items.slot_ids[slot] for slot in members.tolist())
+
+    def _cloud(self) -> WeightedSubsets:
+        follower = self._present()
+        particles = follower.particles
+        return WeightedSubsets(
+            follower.weights.copy(), particles.sizes.copy(), particles.log_determinants.copy(), follower.ancestors,
+            self.history_[-1], particles.members.copy(), tuple(self._items.slot_ids),
+        )  # fmt: skip
+
+    def _new_items(self) -> TrackedItems:
+        size = self.target_size
+        if size is not None and (isinstance(size, (bool, str)) or not size > 0):
+            raise ValueError(f"target_size must be a positive number or None, got {size!r}")
+        if self.psd_repair not in ("raise", "clip", "shift"):
+            raise ValueError(f"psd_repair must be one of raise, clip, shift, got {self.psd_repair!r}")
+        return TrackedItems(KernelRows(self.kernel, self.kernel_params), size)
+
+    def _open(self, items: TrackedItems, kernel: Array) -> None:
+        """Begin with the first stamp."""
+        rng = as_generator(self.random_state)
+        follower = self._begin(kernel, len(items.slot_of), rng)
+        self._items, self._rng, self.history_, self._follower = items, rng, [follower.stamp], follower
+
+    def _follow(self, plan: Plan) -> None:
+        """Make one stamp of a plan, wholly or not at all."""
+        follower, t = self._follower, len(self.history_)
+        try:
+            proposal = follower.propose(plan.change)
+        except BaseException:
+            follower.reject()
+            self._items.reject(plan)
+            raise
+        try:
+            self._write_down(plan, proposal, t)
+        except KeyboardInterrupt:  # too late to go back: the stamp is finished first
+            self._write_down(plan, proposal, t)
+            raise
+
+    def _write_down(self, plan: Plan, proposal: Any, t: int) -> None:
+        """Make a proposal the present state, as stamp number t; done twice, it is as if done once."""
+        self._items.accept(plan)
+        self._follower.accept(proposal)
+        self.history_[t:] = [proposal.stamp]
+
+    def _make_room(self, n_new: int, n_gone: int) -> None:
+        """Grow the number of slots if need be; shrink it when most are empty."""
+        items, n_slots = self._items, len(self._items.slot_ids)
+        missing = items.missing_slots(n_new, n_gone)
+        if missing:
+            kept, n_next = np.arange(n_slots), n_slots + max(missing, n_slots // 4)
+        elif n_slots > 2 * (len(items.slot_of) + n_new) + 16:
+            kept = np.array(sorted(items.slot_of.values()), dtype=np.int64)
+            n_next = kept.size + n_new
+        else:
+            return
+        self._follower.rearrange(kept, n_next)
+        items.rearrange(kept, n_next)
+
+    def _take_kernel(
+        self, kernel: ArrayLike, item_ids: Iterable[Hashable] | None, changed: Iterable[Hashable] | None = None
+    ) -> None:
+        begun = self._has_begun()
+        items = self._items if begun else self._new_items()
+        if self.psd_repair == "raise":
+            matrix = checked_kernel(kernel)
+        else:
+            from pluri.priors.kernels import repair_kernel
+
+            matrix = repair_kernel(kernel, self.psd_repair)
+        ids = list(range(len(matrix))) if item_ids is None else as_ids(item_ids, "item_ids")
+        if len(ids) != len(matrix):
+            raise ValueError(f"item_ids must name each of the {len(matrix)} items of the kernel, got {len(ids)}")
+        altered = None if changed is None else as_ids(changed, "changed")
+        for item in altered or ():
+            if item not in set(ids):
+                raise ValueError(f"changed must name items of this stamp, got the unknown id {item!r}")
+        if not begun:
+            self._open(items, items.begin_with_kernel(ids, matrix))
+            return
+        if items.features is not None:
+            raise ValueError("this stream was begun with features: go on with update, or call fit to begin anew")
+        n_new = sum(item not in items.slot_of for item in ids)
+        self._make_room(n_new, len(items.slot_of) - len(ids) + n_new)
+        self._follow(items.plan_kernel(matrix, ids, altered, self._is_by_slot(), self._follower.kernel))
+
+    def _take_feature_matrix(self, features: Any, item_ids: Iterable[Hashable] | None) -> None:
+        """A stamp given by the features of all items: only those that differ are taken in."""
+        n_items = len(features) if not hasattr(features, "shape") else features.shape[0]
+        ids = list(range(n_items)) if item_ids is None else as_ids(item_ids, "item_ids")
+        if len(ids) != n_items:
+            raise ValueError(f"item_ids must name each of the {n_items} rows of the features, got {len(ids)}")
+        if not self._has_begun():
+            self.update(ids, features)
+            return
+        items = self._items
+        assert items.features is not None
+        prepared = items.rows.prepare(features)
+        slot_of, stored = items.slot_of, items.features
+        differs = [
+            position
+            for position, item in enumerate(ids)
+            if item not in slot_of or not np.array_equal(stored[slot_of[item]], prepared[position])
+        ]
+        present = set(ids)
+        gone = [item for item in slot_of if item not in present]
+        rows = features[differs] if hasattr(features, "shape") else [features[i] for i in differs]
+        self.update([ids[i] for i in differs], rows, leaving=gone)

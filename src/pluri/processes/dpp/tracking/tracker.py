@@ -1,0 +1,381 @@
+r"""Particles of subsets that follow a determinantal point process through changes of its kernel.
+
+Between two stamps items leave (D), enter (N), or stay (C). A weighted particle x of the old process is projected on C,
+:math:`c = x \cap C`, its weight is multiplied by
+
+.. math:: \tilde w = \frac{\det L'_c}{\det L_c} \frac{\det(I + R'_N(c))}{\det(I + R_D(c))}, \qquad
+   R_N(c) = L_{NN} - L_{Nc} L_c^{-1} L_{cN},
+
+and items of N are added by an exact draw from the process with kernel :math:`R'_N(c)`. This is the ratio of the two
+marginal laws of c: items that enter, which no reweighting could reach, are there with the right probability, and the
+weighted mean of :math:`\tilde w` estimates the ratio of the normalisers, :math:`\det(L' + I) / \det(L + I)`. An item
+whose content changed counts as one that leaves and one that enters (the marginal rule), or it stays where it is and is
+paid for by the first ratio (the slot rule). Then follow resampling, if the effective sample size is small, and
+add-or-drop moves that leave the new process invariant.
+
+References
+----------
+.. [1] P. Del Moral, A. Doucet and A. Jasra, "Sequential Monte Carlo samplers", JRSS B 68, 2006.
+.. [2] B. Kang, "Fast determinantal point process sampling with application to clustering", NeurIPS 2013.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+
+from pluri.inference.smc.resampling import draw_ancestors
+from pluri.inference.smc.weights import ParticleDegeneracyError
+from pluri.processes.dpp.kernel_forms import Array, IntArray
+from pluri.processes.dpp.tracking.draws import (
+    MAX_EXACT,
+    draw_by_moves,
+    draw_exactly,
+    loops,
+    settled,
+    solve_resolvent,
+)
+from pluri.processes.dpp.tracking.state import BLOCK, Particles, Stamp, in_blocks
+
+#: Updates after which the resolvent is made anew.
+MAX_RESOLVENT_AGE = 64
+#: Moves of each particle in one compiled call: a subset can grow by no more.
+MOVES_AT_A_TIME = 16
+#: Below this effective share of the particles a change of the whole kernel is too large to follow.
+HOPELESS = 0.1
+
+
+@dataclass(frozen=True)
+class TrackerSettings:
+    """How particles follow the kernel; see `TimeVaryingDPP` for the meaning of each."""
+
+    n_particles: int = 100
+    ess_threshold: float = 0.5
+    n_moves: int | str = "auto"
+    metropolis: bool = False
+    resampling: str = "systematic"
+    init: str = "exact"
+    restart_fraction: float = 0.5
+    restart_on_collapse: bool = True
+
+
+class Change(NamedTuple):
+    """Which rows of the kernel change, and what that means for the items.
+
+    Attributes
+    ----------
+    slots : slots whose rows are replaced
+    rows : (n, n_slots), the new rows; zero for a slot that is left empty
+    leaving, entering, reweighed : slots of items that leave (or whose old content does), that enter, that stay
+    factor : scale of the new kernel relative to the old one, on the items that stay unchanged
+    n_items, n_changed : number of items after the change, and of those that it touches
+    turnover : share of the items that are new, gone or other than before
+    """
+
+    slots: IntArray
+    rows: Array
+    leaving: IntArray
+    entering: IntArray
+    reweighed: IntArray
+    factor: float
+    n_items: int
+    n_changed: int
+    turnover: float
+
+
+class Proposal(NamedTuple):
+    """The state after a change, which `Tracker.accept` makes the present one."""
+
+    particles: Particles
+    spare: Particles
+    weights: Array
+    spare_weights: Array
+    resolvent: Array | None
+    spare_resolvent: Array | None
+    resolvent_age: int
+    log_normalizer: float
+    ancestors: IntArray
+    n_items: int
+    stamp: Stamp
+
+
+class _Scratch:
+    """Buffers that the compiled loops write to.
+
+    They are for a number of slots, of items that leave or enter, of rows that change, and of items in a subset.
+    """
+
+    def __init__(self, n_slots: int, n_moved: int, n_changes: int, room: int) -> None:
+        self.n_slots, self.n_moved, self.n_changes, self.room = n_slots, n_moved, n_changes, room
+        width = in_blocks(n_moved)
+        self.first = width  # columns of items that leave, then of those that enter
+        self.panel = np.zeros((n_slots, 2 * width))
+        self.images = np.zeros((room, 2 * width))
+        self.conditional = np.zeros((n_moved, width))
+        self.lower = np.zeros((n_moved, n_moved))
+        self.pivots = np.zeros(n_moved)
+        self.block = np.zeros((n_changes, n_changes))
+        self.rows = np.zeros((n_changes, n_slots))
+        self.column = np.zeros(room)
+        self.image = np.zeros(room)
+        self.candidates = np.zeros(n_slots, dtype=np.int64)
+        self.report = np.zeros(6)
+
+
+class Tracker:
+    """Weighted particles of subsets, and the kernel that they follow.
+
+    A step is made in two parts, so that a step that fails or is interrupted can leave everything as it was: `propose`
+    computes the next state beside the present one, and `accept` puts it in place. The kernel alone is changed at once,
+    and put back by `reject`.
+
+    Parameters
+    ----------
+    kernel : ndarray (n_slots, n_slots)
+        The first kernel; owned by the tracker from now on. Rows of zeros are empty slots.
+    n_items : int
+        Number of items, empty slots not counted.
+    settings : TrackerSettings
+    rng : Generator
+    """
+
+    def __init__(self, kernel: Array, n_items: int, settings: TrackerSettings, rng: np.random.Generator) -> None:
+        started = perf_counter()
+        n = settings.n_particles
+        self.kernel, self.settings, self.rng, self.n_items = kernel, settings, rng, n_items
+        self.weights = np.full(n, 1.0 / n)
+        self.ancestors: IntArray = np.full(n, -1, dtype=np.int64)
+        self.resolvent, self.log_normalizer = solve_resolvent(kernel)
+        self.particles, self.log_normalizer = self._draw(self.log_normalizer)
+        self._scratch = _Scratch(len(kernel), 0, 0, self.particles.room)
+        self._spare = Particles.empty(n, self.particles.room, len(kernel))
+        self._spare_weights = np.empty(n)
+        self._identity: IntArray = np.arange(n)
+        self._spare_resolvent: Array | None = None
+        self._resolvent_age = 0
+        self._before: tuple[IntArray, Array] | None = None
+        self.stamp = Stamp(
+            n_items, n_items, float(n), False, False, 0, math.nan, self.log_normalizer, self.log_normalizer,
+            self.expected_size, float(self.particles.sizes.mean()), perf_counter() - started,
+        )  # fmt: skip
+
+    @property
+    def n_slots(self) -> int:
+        """Number of slots, empty ones among them."""
+        return len(self.kernel)
+
+    @property
+    def expected_size(self) -> float:
+        """Exact mean size of a subset, tr K; NaN when there are too many items."""
+        return math.nan if self.resolvent is None else self.n_slots - float(self.resolvent.trace())
+
+    def inclusion(self) -> Array:
+        """Weighted share of the subsets that hold each slot."""
+        return np.asarray(self.weights @ (self.particles.places >= 0))
+
+    def rearrange(self, kept: IntArray, n_slots: int) -> None:
+        """Make the slots `kept` the first of `n_slots`; others must be empty, and are forgotten."""
+        kernel = np.zeros((n_slots, n_slots))
+        inside = np.ix_(kept, kept)
+        kernel[: kept.size, : kept.size] = self.kernel[inside]
+        if self.resolvent is not None:
+            resolvent = np.eye(n_slots)
+            resolvent[: kept.size, : kept.size] = self.resolvent[inside]
+            self.resolvent, self._spare_resolvent = resolvent, None
+        self.particles = self.particles.on_slots(kept, n_slots)
+        self._spare = Particles.empty(self.settings.n_particles, self.particles.room, n_slots)
+        self.kernel = kernel
+
+    def propose(self, change: Change) -> Proposal:
+        """The state after a change of the kernel; see the module's docstring."""
+        started = perf_counter()
+        settings, n = self.settings, self.settings.n_particles
+        scratch = self._scratch_for(change)
+        report = scratch.report
+        self._before = change.slots, self.kernel[change.slots]
+        n_candidates = loops().exchange_rows(
+            self.kernel, change.slots, change.rows, change.leaving, change.entering, scratch.panel,
+            scratch.first, scratch.candidates,
+        )  # fmt: skip
+        resolvent, age, log_normalizer = self._next_resolvent(change, scratch)
+        expected = math.nan if resolvent is None else self.n_slots - float(resolvent.trace())
+        weights, ancestors = self._spare_weights, self._identity
+        resampled, restarted = False, change.turnover > settings.restart_fraction
+        if not restarted:
+            particles = self._carry(change, scratch)
+            ratio, ess = float(report[0]), float(report[1])
+            if ess == 0.0:
+                self._collapse()
+                restarted = True
+            # No reweighing can follow a kernel that has become another altogether: most particles are then worthless.
+            elif ess < HOPELESS * n and change.reweighed.size > settings.restart_fraction * change.n_items:
+                restarted = True
+        if restarted:
+            particles, log_normalizer = self._draw(log_normalizer)
+            weights = np.full(n, 1.0 / n)
+            ess, ratio = float(n), log_normalizer - self.log_normalizer
+            ancestors = np.full(n, -1, dtype=np.int64)
+            report[5] = particles.sizes.max()
+        elif ess < settings.ess_threshold * n:
+            weights, ancestors = self._resample(particles, weights)
+            resampled = True
+        report[2] = 0.0
+        particles, n_moves = self._move(particles, scratch.candidates[:n_candidates], weights, expected, restarted)
+        n_tried = n_moves * n
+        stamp = Stamp(
+            change.n_items, change.n_changed, ess, resampled, restarted, n_moves,
+            float(report[2]) / n_tried if n_tried else math.nan, ratio, log_normalizer - self.log_normalizer, expected,
+            float(report[3]), perf_counter() - started,
+        )  # fmt: skip
+        return Proposal(
+            particles, self.particles, weights, self.weights, resolvent, self.resolvent, age, log_normalizer,
+            ancestors, change.n_items, stamp,
+        )  # fmt: skip
+
+    def accept(self, proposal: Proposal) -> None:
+        """Make a proposal the present state; done twice, it is as if done once."""
+        (
+            self.particles, self._spare, self.weights, self._spare_weights, self.resolvent, self._spare_resolvent,
+            self._resolvent_age, self.log_normalizer, self.ancestors, self.n_items, self.stamp,
+        ) = proposal  # fmt: skip
+        self._before = None
+
+    def reject(self) -> None:
+        """Put the kernel back to what it was before the last proposal; done twice, it is as if done once."""
+        if self._before is not None:
+            loops().write_rows(self.kernel, *self._before)
+            self._before = None
+
+    def _scratch_for(self, change: Change) -> _Scratch:
+        scratch = self._scratch
+        n_moved, n_changes = max(change.leaving.size, change.entering.size), change.slots.size
+        n_changes = n_changes if self._is_few(n_changes) else 0
+        room = max(self.particles.room, self._spare.room)
+        # The panels are as wide as they must be, not wider: one large change would slow down all that follow.
+        fits = scratch.n_moved >= n_moved and scratch.first == in_blocks(n_moved) and scratch.n_changes >= n_changes
+        if not fits or scratch.n_slots != self.n_slots or scratch.room < room:
+            self._scratch = scratch = _Scratch(self.n_slots, n_moved, n_changes, room)
+        return scratch
+
+    def _is_few(self, n_changes: int) -> bool:
+        """Whether it is less work to change the resolvent than to make it anew."""
+        return 4 * n_changes <= self.n_slots
+
+    def _next_resolvent(self, change: Change, scratch: _Scratch) -> tuple[Array | None, int, float]:
+        """Resolvent, its age and the exact log normaliser of the new kernel."""
+        if self.resolvent is None or self.n_slots > MAX_EXACT:
+            return None, 0, math.nan
+        n = change.slots.size
+        if n == 0:
+            return self.resolvent, self._resolvent_age, self.log_normalizer
+        if self._is_few(n) and self._resolvent_age < MAX_RESOLVENT_AGE:
+            out = self._spare_resolvent
+            if out is None or out is self.resolvent or out.shape != self.resolvent.shape:
+                out = np.empty_like(self.resolvent)
+            gain = loops().replace_in_resolvent(
+                self.resolvent, self.kernel, change.slots, out, scratch.block, scratch.rows
+            )
+            if not math.isnan(gain):
+                return out, self._resolvent_age + 1, self.log_normalizer + gain
+        resolvent, log_normalizer = solve_resolvent(self.kernel)
+        return resolvent, 0, log_normalizer
+
+    def _carry(self, change: Change, scratch: _Scratch) -> Particles:
+        """Weigh and extend the particles into the spare buffers."""
+        uniforms = self.rng.random((self.settings.n_particles, change.entering.size))
+        spare = self._spare
+        while not loops().carry(
+            self.kernel, change.leaving, change.entering, change.reweighed, change.factor, scratch.panel,
+            scratch.first, *self.particles, *spare, uniforms, self.weights, self._spare_weights, scratch.report,
+            scratch.images, scratch.conditional, scratch.lower, scratch.pivots, scratch.column, scratch.image,
+        ):  # fmt: skip
+            spare = self._widened(spare, spare.room + BLOCK)
+        return spare
+
+    def _widened(self, particles: Particles, room: int) -> Particles:
+        """The particles with more room, and scratch buffers to match."""
+        particles = particles.widened(room)
+        scratch = self._scratch
+        if particles.room > scratch.room:
+            scratch.room = particles.room
+            scratch.images = np.zeros((particles.room, scratch.images.shape[1]))
+            scratch.column, scratch.image = np.zeros(particles.room), np.zeros(particles.room)
+        return particles
+
+    def _collapse(self) -> None:
+        what = f"all {self.settings.n_particles} subsets have become impossible under the new kernel"
+        if not self.settings.restart_on_collapse:
+            raise ParticleDegeneracyError(what + ': use weights="marginal", or on_collapse="restart"')
+        from sklearn.exceptions import ConvergenceWarning
+
+        warnings.warn(what + ": they are drawn anew", ConvergenceWarning, stacklevel=5)
+
+    def _resample(self, particles: Particles, weights: Array) -> tuple[Array, IntArray]:
+        """Copy particles over those that die out; those that survive stay where they are."""
+        n = weights.size
+        drawn = draw_ancestors(self.rng, weights, self.settings.resampling, n)
+        copies = np.bincount(drawn, minlength=n)
+        free = np.flatnonzero(copies == 0)
+        sources = np.repeat(np.arange(n), np.maximum(copies - 1, 0))
+        particles.copy_over(free, sources)
+        ancestors = np.arange(n)
+        ancestors[free] = sources
+        return np.full(n, 1.0 / n), ancestors
+
+    def _move(
+        self, particles: Particles, candidates: IntArray, weights: Array, expected: float, fresh: bool
+    ) -> tuple[Particles, int]:
+        """Move the particles; with "auto", on until their mean size agrees with the exact one."""
+        n_moves = self.settings.n_moves
+        if isinstance(n_moves, int) or fresh or not candidates.size:
+            n = n_moves if isinstance(n_moves, int) and not fresh and candidates.size else 0
+            return self._move_by(particles, candidates, weights, n), n
+        batch = max(1, -(-candidates.size // 10))
+        done = 0
+        report = self._scratch.report
+        while True:
+            particles = self._move_by(particles, candidates, weights, batch)
+            done += batch
+            error = abs(float(report[3]) - expected)
+            if not error > 3 * math.sqrt(max(float(report[4]), 1e-12)):
+                return particles, done
+            if done >= 2 * candidates.size:
+                from sklearn.exceptions import ConvergenceWarning
+
+                warnings.warn(
+                    f"after {done} moves of each particle the mean size of the subsets is {report[3]:.3g}, not "
+                    f"{expected:.3g}: use more particles or a lower restart_fraction",
+                    ConvergenceWarning,
+                    stacklevel=5,
+                )
+                return particles, done
+
+    def _move_by(self, particles: Particles, candidates: IntArray, weights: Array, n_moves: int) -> Particles:
+        while True:
+            now = min(n_moves, MOVES_AT_A_TIME)
+            if now and particles.room < self.n_slots:
+                needed = min(int(self._scratch.report[5]) + now, self.n_slots)
+                if needed > particles.room:
+                    particles = self._widened(particles, needed)
+            scratch = self._scratch
+            loops().move_all(
+                self.kernel, candidates, now, self.rng.random((self.settings.n_particles * now, 2)),
+                self.settings.metropolis, *particles, weights, scratch.report, scratch.column, scratch.image,
+            )  # fmt: skip
+            n_moves -= now
+            if not n_moves:
+                return particles
+
+    def _draw(self, log_normalizer: float) -> tuple[Particles, float]:
+        """Particles drawn anew from the process of the present kernel, and its log normaliser."""
+        if self.settings.init == "exact":
+            subsets, exact = draw_exactly(self.kernel, self.settings.n_particles, self.rng)
+            log_normalizer = exact if math.isnan(log_normalizer) else log_normalizer
+        else:
+            subsets = draw_by_moves(self.kernel, self.settings.n_particles, self.rng, self.settings.metropolis)[0]
+        return settled(self.kernel, subsets), log_normalizer
