@@ -45,6 +45,7 @@ bench: $(VENV)/installed-bench
 	$(BIN)/python benchmarks/peers/hmm.py
 	$(BIN)/python benchmarks/peers/mcmc.py
 	$(BIN)/python benchmarks/peers/smc.py
+	$(BIN)/python benchmarks/peers/dpp.py
 	$(BIN)/python benchmarks/reproduce/dhmm_toy.py
 	$(BIN)/python benchmarks/reproduce/dhmm_toy_variance.py
 	$(BIN)/python benchmarks/reproduce/dhmm_ocr.py
@@ -55,6 +56,8 @@ bench: $(VENV)/installed-bench
 	$(BIN)/python benchmarks/reproduce/gp_hyperparameters.py
 	$(BIN)/python benchmarks/reproduce/ibp_images.py
 	$(BIN)/python benchmarks/reproduce/ising_denoising.py
+	$(BIN)/python benchmarks/reproduce/tvdpp_news.py
+	$(BIN)/python benchmarks/reproduce/tvdpp_enron.py
 
 docs: $(VENV)/installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

@@ -27,10 +27,9 @@ from scipy.optimize import brentq
 from subset_streams import Array, Followed, Moment, plain_chain
 from threadpoolctl import threadpool_limits
 
-from pluri.datasets.enron import Correspondence, Snapshots, communication_snapshots, load_enron
+from pluri.datasets import Correspondence, Snapshots, communication_snapshots, load_enron
 from pluri.priors.kernels import repair_kernel, shortest_path_kernel
-from pluri.processes.dpp.tracking.separate import SeparateDPP
-from pluri.processes.dpp.tracking.time_varying import TimeVaryingDPP
+from pluri.processes.dpp import SeparateDPP, TimeVaryingDPP
 
 N_PARTICLES, TARGET, WINDOW, DECAY = 100, 7.0, 30, 1.0
 BURN_IN, THIN, EVERY, N_REPEATS = 10_000, 80, 20, 10
@@ -244,7 +243,7 @@ def draw(snapshots: Snapshots, runs: dict[str, Followed], path: str) -> None:
     """People displayed each day, followed with few moves, with many, and sampled separately."""
     import matplotlib.pyplot as plt
 
-    from pluri.plotting.timeline import TimelineDisplay
+    from pluri.plotting import TimelineDisplay
 
     chosen = [runs[FEW], runs[MAIN], runs[SEPARATE]]
     everyone = sorted(set().union(*(subset for run in chosen for subset in run.shown)))

@@ -30,10 +30,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from subset_streams import Followed, FreshDraws, Moment, plain_chain
 from threadpoolctl import threadpool_limits
 
-from pluri.datasets.feeds import DocumentStream, document_stream
-from pluri.datasets.news import Documents, load_newsgroups, load_reuters
-from pluri.processes.dpp.tracking.separate import SeparateDPP
-from pluri.processes.dpp.tracking.time_varying import TimeVaryingDPP
+from pluri.datasets import Documents, DocumentStream, document_stream, load_newsgroups, load_reuters
+from pluri.processes.dpp import SeparateDPP, TimeVaryingDPP
 
 N_SLOTS, N_REPLACED, N_STEPS, N_PARTICLES, N_NEIGHBOURS = 33, 5, 1000, 100, 700
 BURN_IN, THIN, EVERY = 10_000, 80, 50
@@ -228,7 +226,7 @@ def draw(stream: DocumentStream, runs: dict[str, Followed], path: str) -> None:
     """Slots displayed over the first 200 steps, followed and sampled separately."""
     import matplotlib.pyplot as plt
 
-    from pluri.plotting.timeline import TimelineDisplay
+    from pluri.plotting import TimelineDisplay
 
     few = runs["slot, moves 1"]
     figure, axes = plt.subplots(2, 1, figsize=(9, 11), layout="constrained")

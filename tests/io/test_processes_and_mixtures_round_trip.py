@@ -15,7 +15,15 @@ from pluri.factors import IBPLinearGaussian
 from pluri.io import load, save
 from pluri.io.trusted import MODELS, type_name
 from pluri.mixtures import MetropolisGaussianMixture, NaiveBayes
-from pluri.processes import BayesianLinearRegression, GaussianProcessClassifier, GaussianProcessRegressor, IsingDenoiser
+from pluri.priors.kernels import RBFKernel
+from pluri.processes import (
+    BayesianLinearRegression,
+    GaussianProcessClassifier,
+    GaussianProcessRegressor,
+    IsingDenoiser,
+    dpp,
+)
+from pluri.processes.dpp import learning
 from pluri.processes.hyperpriors import LogNormal
 
 RNG = np.random.default_rng(0)
@@ -63,8 +71,46 @@ def test_a_loaded_model_predicts_the_same(model, data, method, tmp_path):
         assert_array_equal(again.trace_.summary().values, model.trace_.summary().values)
 
 
-@pytest.mark.parametrize("family", [pluri.mixtures, pluri.factors, pluri.processes])
+@pytest.mark.parametrize("family", [pluri.mixtures, pluri.factors, pluri.processes, dpp, learning])
 def test_every_public_estimator_can_be_saved(family):
     public = [getattr(family, name) for name in family.__all__]
     estimators = {type_name(kind) for kind in public if isinstance(kind, type) and issubclass(kind, BaseEstimator)}
     assert estimators <= MODELS
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [dpp.TimeVaryingDPP(20, random_state=0), dpp.SeparateDPP("exact", n_samples=20, random_state=0)],
+    ids=["followed", "separate"],
+)
+def test_a_loaded_stream_of_subsets_goes_on_as_the_saved_one(stream, tmp_path):
+    features = np.random.default_rng(1).normal(size=(12, 4))
+    stream.update([*"abcdefgh"], features[:8])
+    stream.update(["i"], features[8:9], leaving=["a"])
+    save(stream, tmp_path / "stream.skops")
+    again = load(tmp_path / "stream.skops")
+    for model in (stream, again):
+        model.update(["b", "j"], features[10:])
+    assert again.particles_ == stream.particles_
+    assert_array_equal(again.weights_, stream.weights_)
+    assert [stamp[:5] for stamp in again.history_] == [stamp[:5] for stamp in stream.history_]
+
+
+SUBSETS = dpp.DPP(features=RNG.normal(size=(5, 3))).sample(40, random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "attribute"),
+    [
+        (dpp.DPPSelector(4, kernel=RBFKernel(0.5), random_state=0), (X,), "selected_indices_"),
+        (learning.DPPKernelLearner(), (SUBSETS, 5), "L_"),
+        (learning.ConditionalDPP(), ((X[:5], np.eye(5)), SUBSETS), "coef_"),
+        (learning.DPPVariableSelection(n_draws=20, n_warmup=20, random_state=0), (X, Y), "inclusion_"),
+    ],
+    ids=lambda value: str(value)[:60] if isinstance(value, BaseEstimator) else "",
+)
+def test_models_of_subsets_survive(model, data, attribute, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        save(model.fit(*data), tmp_path / "model.skops")
+    assert_array_equal(getattr(load(tmp_path / "model.skops"), attribute), getattr(model, attribute))

@@ -20,7 +20,7 @@ from typing import Any, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.io.trusted import NUMPY_SCALARS, Allowed, type_name
+from pluri.io.trusted import NUMPY_SCALARS, RECORDS, Allowed, type_name
 
 State = dict[str, Any]
 
@@ -63,6 +63,8 @@ def pack(value: Any, names: Allowed, place: str = "model", depth: int = 0) -> An
         return _pack_array(value, inner)
     if kind in (list, tuple):
         return kind(inner(item, index) for index, item in enumerate(value))
+    if isinstance(value, tuple) and type_name(kind) in RECORDS:
+        return kind(*(inner(item, index) for index, item in enumerate(value)))
     if kind is dict and all(type(key) in (str, int) or isinstance(key, np.str_ | np.integer) for key in value):
         return {key: inner(item, key) for key, item in value.items()}
     if isinstance(value, FunctionType) and type_name(value) in names.functions:

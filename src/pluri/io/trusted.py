@@ -23,6 +23,8 @@ MODELS = frozenset(
         "pluri.processes.dpp.learning.variable_selection.DPPVariableSelection",
         "pluri.processes.dpp.selection.selector.DPPSelector",
         "pluri.processes.dpp.successive.sequential_learning.SequentialDPPLearner",
+        "pluri.processes.dpp.tracking.separate.SeparateDPP",
+        "pluri.processes.dpp.tracking.time_varying.TimeVaryingDPP",
         "pluri.processes.flow_density.FlowDensity",
         "pluri.processes.gaussian_process_classification.GaussianProcessClassifier",
         "pluri.processes.gaussian_process_regression.GaussianProcessRegressor",
@@ -65,6 +67,12 @@ PARTS = frozenset(
         "pluri.priors.kernels.vectors.ExponentialCosineKernel",
         "pluri.priors.kernels.vectors.LinearKernel",
         "pluri.priors.kernels.vectors.RBFKernel",
+        "pluri.processes.dpp.tracking.features.KernelRows",
+        "pluri.processes.dpp.tracking.items.TrackedItems",
+        "pluri.processes.dpp.tracking.separate.FreshDraws",
+        "pluri.processes.dpp.tracking.tracker.Tracker",
+        "pluri.processes.dpp.tracking.tracker.TrackerSettings",
+        "pluri.processes.dpp.tracking.tracker._Scratch",
         "pluri.processes.gaussian_process_classification.BinaryFit",
         "pluri.processes.gp_inference.approximate.Component",
         "pluri.processes.gp_inference.covariance.Asked",
@@ -87,6 +95,11 @@ PARTS = frozenset(
         "pluri.sequences.monitor.ConvergenceMonitor",
         "pluri.sequences.symbol_classes.SymbolClassTrace",
     }
+)
+
+#: Named tuples that a model may hold.
+RECORDS = frozenset(
+    f"pluri.processes.dpp.tracking.{name}" for name in ("separate.Drawing", "state.Particles", "state.Stamp")
 )
 
 #: Functions that a model may refer to: pure functions of data, which `load` looks up and does not call.
@@ -145,7 +158,7 @@ CONTAINERS: dict[str, frozenset[str]] = {
     "NdArrayNode": NUMPY_SCALARS | {"numpy.ndarray"},
     "RandomGeneratorNode": frozenset({"numpy.random._generator.Generator"}),
     "RandomStateNode": frozenset({"numpy.random.mtrand.RandomState"}),
-    "TupleNode": frozenset({"builtins.tuple"}),
+    "TupleNode": RECORDS | {"builtins.tuple"},
     "TypeNode": KEYS | {"builtins.float"},
 }
 
@@ -165,7 +178,7 @@ class Allowed:
     @property
     def names(self) -> list[str]:
         """All of them, for skops."""
-        return sorted(self.objects | self.functions)
+        return sorted(self.objects | self.functions | RECORDS)
 
 
 def type_name(kind: Any) -> str:
