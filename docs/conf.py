@@ -75,9 +75,16 @@ def skip_inherited_requests(app: Any, what: str, name: str, obj: Any, skip: bool
 
 
 def quote_attributes(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Keep reStructuredText from reading ``default="transmat_"`` or ``shape (n, n_features_in_)`` as links."""
+    """Keep reStructuredText from reading ``default="transmat_"`` or ``shape (n_features_in_,)`` as links."""
     lines[:] = [re.sub(r'default="(\w+)_"', r'default="\1\\_"', line) for line in lines]
     lines[:] = [re.sub(r"(shape \([^)]*\w)_([,)])", r"\1\\_\2", line) for line in lines]
+    is_code = re.compile(r"\s*(>>>|\.\.\.) ")
+    lines[:] = [line if is_code.match(line) else re.sub(r"(\(\w+)_([,)])", r"\1\\_\2", line) for line in lines]
+
+
+def join_ranges(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Write ``0 .. n`` with an ellipsis: a summary would end at the two dots, in the middle of a literal."""
+    lines[:] = [re.sub(r"(\w) \.\. (\w)", "\\1 \N{HORIZONTAL ELLIPSIS} \\2", line) for line in lines]
 
 
 def drop_foreign_labels(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
@@ -90,4 +97,5 @@ def drop_foreign_labels(app: Any, what: str, name: str, obj: Any, options: Any, 
 def setup(app: Any) -> None:
     app.connect("autodoc-skip-member", skip_inherited_requests)
     app.connect("autodoc-process-docstring", quote_attributes, priority=100)
+    app.connect("autodoc-process-docstring", join_ranges, priority=100)
     app.connect("autodoc-process-docstring", drop_foreign_labels, priority=100)

@@ -16,6 +16,7 @@ DOCS = Path(__file__).parent
 PACKAGES = [name for name in pluri.__all__ if name not in ("__version__", "load", "save")]
 #: Packages within packages; each has a page of its own.
 PACKAGES += [f"inference.{name}" for name in ("mcmc", "ais", "smc", "variational")]
+PACKAGES += ["priors.kernels", "processes.dpp", "processes.dpp.learning"]
 
 
 def commands(page: str) -> list[str]:
@@ -41,7 +42,7 @@ def run_commands(page: str) -> int:
 def test_the_commands_of_the_guide_run():
     source = (DOCS / "guide" / "files.rst").read_text()
     run_code(source[source.index(">>> rng") : source.index(".. code-block:: console")])
-    assert run_commands("guide/files.rst") == 7
+    assert run_commands("guide/files.rst") == 9
     assert Path("states.csv").read_text().startswith("state,p_0,p_1,p_2")
 
 
