@@ -439,3 +439,48 @@ def test_an_indefinite_kernel_can_be_repaired():
     kernel = [[1.0, 0.9, 0.0], [0.9, 1.0, 0.9], [0.0, 0.9, 1.0]]
     model = TimeVaryingDPP(10, psd_repair="clip", random_state=0).partial_fit(kernel)
     np.testing.assert_allclose(model._follower.kernel, repair_kernel(kernel))
+
+
+def test_quality_scales_the_rows_of_the_kernel():
+    rng = np.random.default_rng(3)
+    first, later = rng.normal(size=(9, 5)), rng.normal(size=(2, 5))
+    quality, new_quality = rng.uniform(0.5, 2.0, size=9), np.array([0.0, 1.5])
+    asked = TimeVaryingDPP(40, kernel="linear", random_state=0)
+    scaled = TimeVaryingDPP(40, kernel="linear", random_state=0)
+    asked.update(range(9), first, quality=quality)
+    scaled.update(range(9), first * quality[:, None])
+    asked.update([2, 9], later, quality=new_quality, leaving=[4])
+    scaled.update([2, 9], later * new_quality[:, None], leaving=[4])
+    asked.update([3], later[:1])  # of quality 1
+    scaled.update([3], later[:1])
+    assert asked.particles_ == scaled.particles_
+    np.testing.assert_allclose(asked.weights_, scaled.weights_)
+    np.testing.assert_allclose(asked.inclusion_probabilities(exact=True), scaled.inclusion_probabilities(exact=True))
+
+
+def test_quality_works_with_a_kernel_that_is_no_product_of_rows():
+    rng = np.random.default_rng(4)
+    features, quality = rng.normal(size=(6, 3)), rng.uniform(0.5, 2.0, size=6)
+    model = TimeVaryingDPP(10, kernel="rbf", kernel_params={"length_scale": 1.0}, random_state=0)
+    model.update(range(6), features, quality=quality)
+    squares = ((features[:, None] - features) ** 2).sum(axis=-1)
+    L = np.exp(-0.5 * squares) * quality * quality[:, None]
+    np.testing.assert_allclose(model.inclusion_probabilities(exact=True), np.diag(L @ np.linalg.inv(L + np.eye(6))))
+
+
+def test_quality_must_be_given_from_the_first_stamp_on_and_be_sensible():
+    features = np.eye(3)
+    model = TimeVaryingDPP(10, random_state=0)
+    with pytest.raises(ValueError, match="quality must be 3 finite, non-negative numbers"):
+        model.update(range(3), features, quality=[1.0, -1.0, 1.0])
+    model.update(range(3), features)
+    with pytest.raises(ValueError, match="quality must be given from the first stamp on"):
+        model.update([1], features[:1], quality=[2.0])
+    assert len(model.history_) == 1
+
+
+def test_each_stamp_remembers_its_best_subset():
+    model = TimeVaryingDPP(30, random_state=0)
+    for t, ids in enumerate(("abcd", "e", "f")):
+        model.update(list(ids), np.random.default_rng(t).normal(size=(len(ids), 3)))
+        assert model.history_[-1].best == model.best_subset()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pluri.processes.dpp.kernel_forms import ROUNDING, Array, check_kernel, check_symmetric
+from pluri.processes.dpp.kernel_forms import ROUNDING, Array, check_kernel, check_quality, check_symmetric
 from pluri.processes.dpp.similarity import as_similarity
 from pluri.processes.dpp.sizes import scale_for_size
 from pluri.processes.dpp.tracking.draws import SMALL, loops
@@ -32,9 +32,22 @@ class KernelRows:
         self.function = as_similarity(kernel, **(parameters or {}))
         self.name = kernel if isinstance(kernel, str) else None
         self.is_trusted = self.name is not None
+        self.has_quality = False
 
-    def prepare(self, features: Any) -> Array:
-        """Checked features (n, n_features), of unit length where only directions count."""
+    def prepare(self, features: Any, quality: ArrayLike | None = None) -> Array:
+        """Checked features (n, n_features), of unit length where only directions count.
+
+        If the stream was begun with qualities (`has_quality`), a last column holds them; 1 for items without.
+        """
+        rows = self._prepare(features)
+        if quality is not None and not self.has_quality:
+            raise ValueError("quality must be given from the first stamp on: this stream was begun without")
+        if not self.has_quality:
+            return rows
+        factors = np.ones(len(rows)) if quality is None else check_quality(quality, len(rows))
+        return np.column_stack([rows, factors])
+
+    def _prepare(self, features: Any) -> Array:
         rows = np.array(features.toarray() if hasattr(features, "toarray") else features, dtype=np.float64)
         if rows.ndim != 2 or not rows.shape[1]:
             raise ValueError(f"features must have a row for each changed item, got shape {rows.shape}")
@@ -46,6 +59,11 @@ class KernelRows:
 
     def between(self, first: Array, second: Array) -> Array:
         """Kernel of prepared rows."""
+        if not self.has_quality:
+            return self._between(first, second)
+        return self._between(first[:, :-1], second[:, :-1]) * first[:, -1:] * second[:, -1]
+
+    def _between(self, first: Array, second: Array) -> Array:
         if self.name in ("cosine", "linear"):
             return first @ second.T
         if self.name == "exponential-cosine":

@@ -84,10 +84,11 @@ class TrackedItems:
             return self.order
         return np.array(sorted(self.slot_of.values()), dtype=np.int64)
 
-    def begin_with_features(self, ids: Sequence[Hashable], features: Any) -> Array:
+    def begin_with_features(self, ids: Sequence[Hashable], features: Any, quality: ArrayLike | None = None) -> Array:
         """Take the first items; returns their kernel."""
         self._begin(ids)
-        self.features = self.rows.prepare(features)
+        self.rows.has_quality = quality is not None
+        self.features = self.rows.prepare(features, quality)
         self._check_count(len(ids), len(self.features))
         return self._scaled(symmetric_kernel(self.rows, self.features))
 
@@ -138,15 +139,18 @@ class TrackedItems:
         self.free = [slot for slot in range(n_slots) if slot not in taken]
 
     def plan_features(
-        self, changed_ids: Sequence[Hashable], features: Any, leaving: Sequence[Hashable], by_slot: bool, kernel: Array
-    ) -> Plan:
+        self, changed_ids: Sequence[Hashable], features: Any, quality: ArrayLike | None, leaving: Sequence[Hashable],
+        by_slot: bool, kernel: Array,
+    ) -> Plan:  # fmt: skip
         """What new features of some items, and the leaving of others, do to the present kernel."""
         assert self.features is not None
         slot_of = self.slot_of
-        prepared = self.rows.prepare(features) if len(changed_ids) else np.empty((0, self.features.shape[1]))
+        width = self.features.shape[1]
+        prepared = self.rows.prepare(features, quality) if len(changed_ids) else np.empty((0, width))
         self._check_count(len(changed_ids), len(prepared))
-        if prepared.shape[1] != self.features.shape[1]:
-            raise ValueError(f"features must have {self.features.shape[1]} columns as before, got {prepared.shape[1]}")
+        if prepared.shape[1] != width:
+            extra = int(self.rows.has_quality)
+            raise ValueError(f"features must have {width - extra} columns as before, got {prepared.shape[1] - extra}")
         vacated = [slot_of[item] for item in leaving]
         vacancies = iter(vacated + self.free)
         placed: list[tuple[Hashable, int]] = []

@@ -96,6 +96,7 @@ class Stamp(NamedTuple):
     expected_size : exact mean size of a subset; NaN when there are too many items
     estimated_size : mean size of the weighted subsets
     seconds : time taken
+    best : ids of the most probable of the subsets
     """
 
     n_items: int
@@ -110,6 +111,7 @@ class Stamp(NamedTuple):
     expected_size: float
     estimated_size: float
     seconds: float
+    best: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -141,7 +141,12 @@ class SubsetStream(BaseEstimator):
         return self
 
     def update(
-        self, changed_ids: Iterable[Hashable], features: Any, *, leaving: Iterable[Hashable] = ()
+        self,
+        changed_ids: Iterable[Hashable],
+        features: Any,
+        *,
+        quality: ArrayLike | None = None,
+        leaving: Iterable[Hashable] = (),
     ) -> WeightedSubsets:
         """Follow the process when a few items enter, leave, or change: the fast way, for streams.
 
@@ -151,6 +156,9 @@ class SubsetStream(BaseEstimator):
             Items that are new or whose features changed. At the first call, all items.
         features : array-like (n_changed, n_features)
             Their features.
+        quality : array-like (n_changed,), optional
+            Non-negative factors: the kernel is ``quality_i * kernel(i, j) * quality_j``. A stream uses them from its
+            first stamp on or not at all; later items without have quality 1.
         leaving : iterable of hashable, default=()
             Items that go.
 
@@ -164,7 +172,7 @@ class SubsetStream(BaseEstimator):
             if gone:
                 raise ValueError(f"leaving must be empty at the first stamp, got {gone[0]!r}")
             items = self._new_items()
-            self._open(items, items.begin_with_features(changed, features))
+            self._open(items, items.begin_with_features(changed, features, quality))
             return self._cloud()
         items = self._items
         if items.features is None:
@@ -179,7 +187,7 @@ class SubsetStream(BaseEstimator):
         if len(items.slot_of) + n_new == len(gone):
             raise ValueError("at least one item must stay or enter, but all are leaving")
         self._make_room(n_new, len(gone))
-        plan = items.plan_features(changed, features, gone, self._is_by_slot(), self._follower.kernel)
+        plan = items.plan_features(changed, features, quality, gone, self._is_by_slot(), self._follower.kernel)
         self._follow(plan)
         return self._cloud()
 
@@ -321,6 +329,7 @@ class SubsetStream(BaseEstimator):
         rng = as_generator(self.random_state)
         follower = self._begin(kernel, len(items.slot_of), rng)
         self._items, self._rng, self.history_, self._follower = items, rng, [follower.stamp], follower
+        self._note_best()
 
     def _follow(self, plan: Plan) -> None:
         """Make one stamp of a plan, wholly or not at all."""
@@ -342,6 +351,10 @@ class SubsetStream(BaseEstimator):
         self._items.accept(plan)
         self._follower.accept(proposal)
         self.history_[t:] = [proposal.stamp]
+        self._note_best()
+
+    def _note_best(self) -> None:
+        self.history_[-1] = self.history_[-1]._replace(best=self.best_subset())
 
     def _make_room(self, n_new: int, n_gone: int) -> None:
         """Grow the number of slots if need be; shrink it when most are empty."""

@@ -46,8 +46,9 @@ class TimeVaryingDPP(SubsetStream):
         subset is kept and the weight is multiplied by the ratio of the determinants, the published rule. Items whose
         ids come or go, or that become possible (L_ii > 0) or impossible, are always treated by the exact rule.
     n_moves : int or "auto", default="auto"
-        Moves of each particle at each stamp. "auto" makes one for every ten items, and goes on until the mean size of
-        the subsets agrees with the exact one within three standard errors, up to two moves for every item.
+        Moves of each particle at each stamp. "auto" makes one for every ten items (one for every item after
+        resampling, when many particles are copies), and goes on until the mean size of the subsets agrees with the
+        exact one within three standard errors, up to two moves for every item.
     move : {"heat-bath", "metropolis"}, default="heat-bath"
         How a proposal to add or drop an item is accepted; Metropolis is made lazy.
     init : {"exact", "mcmc"}, default="exact"

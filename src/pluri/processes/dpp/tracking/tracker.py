@@ -225,7 +225,8 @@ class Tracker:
             weights, ancestors = self._resample(particles, weights)
             resampled = True
         report[2] = 0.0
-        particles, n_moves = self._move(particles, scratch.candidates[:n_candidates], weights, expected, restarted)
+        candidates = scratch.candidates[:n_candidates]
+        particles, n_moves = self._move(particles, candidates, weights, expected, restarted, resampled)
         n_tried = n_moves * n
         stamp = Stamp(
             change.n_items, change.n_changed, ess, resampled, restarted, n_moves,
@@ -328,19 +329,22 @@ class Tracker:
         return np.full(n, 1.0 / n), ancestors
 
     def _move(
-        self, particles: Particles, candidates: IntArray, weights: Array, expected: float, fresh: bool
+        self, particles: Particles, candidates: IntArray, weights: Array, expected: float, fresh: bool, copied: bool
     ) -> tuple[Particles, int]:
-        """Move the particles; with "auto", on until their mean size agrees with the exact one."""
+        """Move the particles; with "auto", on until their mean size agrees with the exact one.
+
+        After resampling many are copies of each other: "auto" then begins with a move for every item.
+        """
         n_moves = self.settings.n_moves
         if isinstance(n_moves, int) or fresh or not candidates.size:
             n = n_moves if isinstance(n_moves, int) and not fresh and candidates.size else 0
             return self._move_by(particles, candidates, weights, n), n
         batch = max(1, -(-candidates.size // 10))
-        done = 0
+        now, done = candidates.size if copied else batch, 0
         report = self._scratch.report
         while True:
-            particles = self._move_by(particles, candidates, weights, batch)
-            done += batch
+            particles = self._move_by(particles, candidates, weights, now)
+            done, now = done + now, batch
             error = abs(float(report[3]) - expected)
             if not error > 3 * math.sqrt(max(float(report[4]), 1e-12)):
                 return particles, done
