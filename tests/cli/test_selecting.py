@@ -52,12 +52,12 @@ def expected(n_select, rows=X, quality=None, **options):
 
 def test_row_numbers_of_an_array_are_those_of_python(folder):
     for method in ("exact", "map", "mcmc"):
-        result = run(folder / "points.npy", "--k", 6, "--method", method, "--random-state", 3)
+        result = run(folder / "points.npy", "--k", 6, "--method", method, "--seed", 3)
         assert [int(line) for line in result.stdout.split()] == expected(6, method=method, random_state=3)
         assert result.stderr == ""
     assert len(run(folder / "points.npy").stdout.split()) == 10
     assert len(run(folder / "points.npy", "-k", "0.2").stdout.split()) == 5
-    drawn = run(folder / "points.npy", "-k", "auto", "--random-state", 1).stdout.split()
+    drawn = run(folder / "points.npy", "-k", "auto", "--seed", 1).stdout.split()
     assert [int(line) for line in drawn] == expected(None, random_state=1)
 
 
@@ -97,7 +97,7 @@ def test_lists_of_numbers_are_several_columns(folder):
 
 
 def test_json_tells_the_ids_and_their_probability(folder, tmp_path):
-    options = [folder / "points.csv", "--k", 4, "--random-state", 2, "--columns", "a,b,c", "--id", "name", "--json"]
+    options = [folder / "points.csv", "--k", 4, "--seed", 2, "--columns", "a,b,c", "--id", "name", "--json"]
     report = json.loads(run(*options).stdout)
     selector = DPPSelector(4, random_state=2).fit(X)
     assert report["indices"] == selector.selected_indices_.tolist()

@@ -52,7 +52,7 @@ def select(
     standardize: Annotated[
         bool, typer.Option("--standardize", help="Scale each column of numbers to mean 0 and variance 1 first.")
     ] = False,
-    random_state: Annotated[int | None, typer.Option(min=0, help="Seed; a new draw every time by default.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed; a new draw every time by default.")] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File for the result; - or none for the terminal.")
     ] = None,
@@ -72,7 +72,7 @@ def select(
         from pluri.cli.candidates import Roles, read_candidates
 
         chosen_kernel = kernel or ("rbf" if text is None else "cosine")
-        selector = _selector(_number(k), method, chosen_kernel, settings or [], random_state, text is not None)
+        selector = _selector(_number(k), method, chosen_kernel, settings or [], seed, text is not None)
         names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
         items = read_candidates(data, Roles(names, text, quality, identifier, header))
         rows = _words(items.rows) if text is not None else items.rows
@@ -109,7 +109,7 @@ def _number(k: str) -> int | float | None:
 
 
 def _selector(
-    n_select: int | float | None, method: str, kernel: str, settings: list[str], random_state: int | None, text: bool
+    n_select: int | float | None, method: str, kernel: str, settings: list[str], seed: int | None, text: bool
 ) -> Any:
     if method not in METHODS:
         raise UsageError(f"--method must be one of {', '.join(METHODS)}, got {method!r}")
@@ -132,7 +132,7 @@ def _selector(
         raise UsageError(f"--set must name a parameter of the kernel {kernel}, got {', '.join(parameters)}") from error
     except ValueError as error:
         raise UsageError(f"--set: {error}") from error
-    return DPPSelector(n_select, kernel=kernel, method=method, kernel_params=parameters, random_state=random_state)
+    return DPPSelector(n_select, kernel=kernel, method=method, kernel_params=parameters, random_state=seed)
 
 
 def _words(texts: list[str]) -> Any:

@@ -64,3 +64,10 @@ def test_bad_searches_are_refused():
         DPP(kernel()).map(10)
     with pytest.raises(ValueError, match="size must be k = 3 or None, got 4"):
         KDPP(kernel(), 3).map(4)
+
+
+def test_an_empty_best_subset_is_told():
+    process = DPP(0.3 * np.eye(4))
+    with pytest.warns(UserWarning, match="no item raises the probability"):
+        assert process.map().size == 0
+    assert process.map(2).size == 2

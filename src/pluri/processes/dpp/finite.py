@@ -46,7 +46,11 @@ class DPP(SubsetLaw):
 
     See Also
     --------
-    KDPP : the process with a fixed number of items.
+    KDPP : The process with a fixed number of items.
+    DPPSelector : Choose rows of data behind scikit-learn's interface.
+    greedy_map : The search behind `map`, with windows, given items and more.
+    DPPMarkovChain, IntermediateSampler : What ``method="mcmc"`` and ``method="intermediate"`` use, with diagnostics.
+    TimeVaryingDPP : Follow a process whose items change.
 
     Examples
     --------
@@ -100,7 +104,7 @@ class DPP(SubsetLaw):
         expected_size : float, optional
             Scale the kernel so that this many items are drawn on average.
         **parameters
-            Of the kernel, such as ``length_scale=0.1``.
+            Of the kernel, such as ``length_scale=0.1``; that of "rbf" is the median distance by default.
 
         Examples
         --------

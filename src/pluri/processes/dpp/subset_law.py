@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, NamedTuple, Self, overload
@@ -205,6 +206,13 @@ class SubsetLaw(ABC):
 
         wanted = self._wanted_size(size)
         found = most_probable(self._process.kernel, wanted, method=method, local_search=local_search)
+        if found.size == 0 and wanted is None and self._process.n_items:
+            warnings.warn(
+                "the most probable subset has no items beyond those that are fixed: no item raises the probability "
+                "(L_ii is below 1). Give a size, or a kernel of a larger scale",
+                UserWarning,
+                stacklevel=2,
+            )
         return self._ground.subset(found)
 
     def entropy(self, n_draws: int = 1000, random_state: RandomState = None) -> Entropy:
@@ -270,6 +278,8 @@ def similarity_representation(
     """The process of a similarity between rows of data, in the cheapest exact form."""
     from pluri.processes.dpp.similarity import as_similarity
 
+    if kernel == "rbf":
+        parameters = {"length_scale": "median"} | parameters
     similarity = as_similarity(kernel, **parameters)
     rows = check_features(X, "X")
     factors = None if quality is None else check_quality(quality, rows.shape[0])
