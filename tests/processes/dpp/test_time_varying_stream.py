@@ -484,3 +484,17 @@ def test_each_stamp_remembers_its_best_subset():
     for t, ids in enumerate(("abcd", "e", "f")):
         model.update(list(ids), np.random.default_rng(t).normal(size=(len(ids), 3)))
         assert model.history_[-1].best == model.best_subset()
+
+
+def test_the_best_subset_has_the_size_asked_for():
+    features = np.random.default_rng(5).normal(size=(40, 30))
+    model = TimeVaryingDPP(200, target_size=6, random_state=0)
+    cloud = model.update(range(40), features)
+    assert "200 weighted subsets of 40 items" in repr(cloud)
+    assert len(model.best_subset()) == 6 == len(model.history_[-1].best)
+    assert len(model.best_subset("greedy")) == 6
+    assert len(model.best_subset("greedy", size=3)) == 3
+    log_dets = [model.score(subset) for subset in cloud.subsets if len(subset) == 6]
+    assert model.score(model.best_subset()) == pytest.approx(max(log_dets))
+    with pytest.raises(ValueError, match="size must be a whole number from 0 to 40, got 41"):
+        model.best_subset(size=41)

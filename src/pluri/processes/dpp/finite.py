@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pluri.processes.dpp.ground_set import GroundSet
-from pluri.processes.dpp.kernel_forms import Array, IntArray, KernelForm, as_subset
-from pluri.processes.dpp.representation import Representation
+from pluri.processes.dpp.kernel_forms import Array, FeatureKernel, IntArray, KernelForm, as_subset
+from pluri.processes.dpp.representation import LARGEST_DENSE, Representation
 from pluri.processes.dpp.samplers.spectral import SpectralSampler
 from pluri.processes.dpp.sizes import scale_for_size, size_probabilities
 from pluri.processes.dpp.subset_law import SubsetLaw, representation, similarity_representation
@@ -122,6 +122,11 @@ class DPP(SubsetLaw):
     def K(self) -> Array:
         """The marginal kernel of the free items as a matrix: ``P(A in Y) = det(K_A)``."""
         everything = np.arange(self._process.n_items)
+        if everything.size > LARGEST_DENSE:
+            raise ValueError(
+                f"the marginal kernel of {everything.size} items is too large to be written out (limit "
+                f"{LARGEST_DENSE}): ask for inclusion_probabilities(), marginal(A), or the spectrum"
+            )
         return self._process.marginal_block(everything, everything)
 
     @property
@@ -153,7 +158,7 @@ class DPP(SubsetLaw):
         positions, fixed, _ = self._ground.positions(A, "A")
         if fixed.size:
             return 0.0
-        return max(float(np.linalg.det(np.eye(positions.size) - self._process.marginal_block(positions, positions))), 0)
+        return self._process.exclusion(positions)
 
     def pair_correlation(self, i: int, j: int) -> float:
         """``P(i and j) / (P(i) P(j))``: 1 for items that do not see each other, 0 for items never drawn together."""
@@ -170,6 +175,11 @@ class DPP(SubsetLaw):
 
     def with_expected_size(self, expected_size: float) -> DPP:
         """The process of ``c * L`` with c such that this many items are drawn on average (fixed ones counted)."""
+        if self._process.n_items > LARGEST_DENSE and not isinstance(self._process.form, FeatureKernel):
+            raise ValueError(
+                f"expected_size needs the eigenvalues of the kernel, which has too many items ({self.n_items}, limit "
+                f"{LARGEST_DENSE}): fix the size (KDPP), give a quality, or use NystromDPP or features"
+            )
         self._process._refuse_certain()
         factor = scale_for_size(self.spectrum.odds, expected_size - self._ground.fixed.size)
         return DPP._of(self._process.scaled(factor), self._ground)
@@ -178,8 +188,9 @@ class DPP(SubsetLaw):
         """The law of the items that are *not* drawn: its marginal kernel is ``I - K``."""
         ground = self._ground
         drawn = np.setdiff1d(np.arange(ground.n_items), np.concatenate([ground.free, ground.fixed]))
-        process = Representation(None, np.eye(self._process.n_items) - self.K)
-        return DPP._of(process, GroundSet(ground.n_items, ground.free, drawn))
+        marginal = -self.K
+        marginal.flat[:: len(marginal) + 1] += 1.0
+        return DPP._of(Representation(None, marginal), GroundSet(ground.n_items, ground.free, drawn))
 
     def restrict(self, items: ArrayLike) -> DPP:
         """The law of the drawn items that lie in ``items``: its marginal kernel is a block of K.
@@ -189,6 +200,10 @@ class DPP(SubsetLaw):
         """
         chosen = as_subset(items, self.n_items, "items")
         positions = self._ground.positions(chosen[np.isin(chosen, self._ground.free)])[0]
+        if positions.size > LARGEST_DENSE:
+            raise ValueError(
+                f"items must be at most {LARGEST_DENSE}, as their marginal kernel is written out, got {positions.size}"
+            )
         ground = GroundSet(self.n_items, self._ground.free[positions], np.intersect1d(self._ground.fixed, chosen))
         return DPP._of(Representation(None, self._process.marginal_block(positions, positions)), ground)
 

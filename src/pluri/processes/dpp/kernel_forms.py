@@ -18,6 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 Array: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 
+#: Entries of a kernel above this, or of features above its root, would overflow once they are added up.
+LARGEST = 1e300
 #: Asymmetry, and negative eigenvalues, up to this share of the largest entry or eigenvalue count as rounding.
 ROUNDING = 1e-8
 
@@ -221,10 +223,13 @@ def check_symmetric(kernel: ArrayLike, name: str = "L") -> Array:
         raise ValueError(f"{name} must be a square matrix, got shape {matrix.shape}")
     if matrix.shape[0] == 0:
         raise ValueError(f"{name} must have at least one item, got an empty matrix")
-    if not np.isfinite(matrix).all():
+    largest = float(np.abs(matrix).max())
+    if not np.isfinite(largest):
         raise ValueError(f"{name} must be finite, got NaN or infinity")
+    if largest > LARGEST:
+        raise ValueError(f"{name} must have entries of at most {LARGEST:g}, got {largest:.3g}: scale it down")
     asymmetry = float(np.abs(matrix - matrix.T).max())
-    if asymmetry > ROUNDING * max(float(np.abs(matrix).max()), np.finfo(np.float64).tiny):
+    if asymmetry > ROUNDING * max(largest, np.finfo(np.float64).tiny):
         raise ValueError(f"{name} must be symmetric, got entries that differ by {asymmetry:.3g} from their mirror")
     matrix += matrix.T.copy()
     matrix *= 0.5
@@ -254,7 +259,42 @@ def check_features(features: Any, name: str = "features") -> Any:
         raise ValueError(f"{name} must be a matrix with a row for each item, got shape {rows.shape}")
     if not finite:
         raise ValueError(f"{name} must be finite, got NaN or infinity")
+    return check_lengths(rows, name)
+
+
+def check_lengths(rows: Any, name: str) -> Any:
+    """The feature rows as they are, unless their products would overflow."""
+    entries = rows if isinstance(rows, np.ndarray) else rows.data
+    largest = float(np.abs(entries).max(initial=0.0))
+    if not largest < np.sqrt(LARGEST / rows.shape[1]):
+        raise ValueError(f"{name} must be so small that their products stay finite, got {largest:.3g}: scale them down")
     return rows
+
+
+def as_kernel_form(kernel: Any, name: str = "kernel") -> KernelForm:
+    """A kernel as an object with ``diagonal``, ``rows`` and ``block``; a matrix is checked, a process gives its own."""
+    if isinstance(kernel, type):
+        raise ValueError(f"{name} must be a matrix or a kernel such as FeatureKernel(features), got {kernel!r}")
+    if all(hasattr(kernel, part) for part in ("n_items", "diagonal", "rows", "block")):
+        form: KernelForm = kernel
+        return form
+    inner = getattr(kernel, "kernel", None)
+    if inner is not None and hasattr(inner, "block"):
+        return as_kernel_form(inner, name)
+    return DenseKernel(check_kernel(kernel, name))
+
+
+def checked_form(kernel: KernelForm, name: str = "L") -> KernelForm:
+    """A kernel object as the algorithms want it: finite float64 numbers. That it is positive is not looked at."""
+    if isinstance(kernel, DenseKernel):
+        return DenseKernel(check_symmetric(kernel.matrix, name))
+    if isinstance(kernel, FeatureKernel):
+        rows = kernel.features
+        if isinstance(rows, np.ndarray) and rows.dtype == np.float64 and rows.ndim == 2 and np.isfinite(rows).all():
+            check_lengths(rows, name)
+            return kernel
+        return FeatureKernel(check_features(rows, name))
+    return kernel
 
 
 def check_quality(quality: ArrayLike, n_items: int) -> Array:

@@ -18,8 +18,10 @@ from pluri.processes.dpp.kernel_forms import (
     Array,
     DenseKernel,
     FeatureKernel,
+    FunctionKernel,
     IntArray,
     KernelForm,
+    check_symmetric,
 )
 from pluri.processes.dpp.spectrum import (
     Spectrum,
@@ -30,6 +32,8 @@ from pluri.processes.dpp.spectrum import (
 
 #: Kernels of more items than this are not written out as a matrix.
 LARGEST_DENSE = 20_000
+#: Features of at most so many columns are rotated when items are given: the rotation is a matrix of all columns.
+WORTH_ROTATING = 2000
 #: Pivots below this share of the diagonal are rounding of zero.
 NO_VOLUME = 1e-13
 
@@ -85,7 +89,8 @@ class Representation:
         kernel = self.kernel
         if isinstance(kernel, DenseKernel):
             return kernel.matrix
-        return kernel.rows(np.arange(self.n_items))
+        matrix = kernel.rows(np.arange(self.n_items))
+        return check_symmetric(matrix, "the kernel") if self.n_items else matrix
 
     def marginal_block(self, rows: IntArray, columns: IntArray) -> Array:
         """``K[rows][:, columns]``."""
@@ -105,6 +110,15 @@ class Representation:
             total += probability * vectors[:, n] ** 2
         return np.clip(total, 0.0, 1.0)
 
+    def exclusion(self, items: IntArray) -> float:
+        """Probability that none of the items is drawn: ``det(I - K_A)``."""
+        if self.marginal is not None or items.size <= self.spectrum.rank:
+            block = self.marginal_block(items, items)
+        else:  # the same determinant, over the eigenvectors
+            rows = self.spectrum.vectors[items] * np.sqrt(self.spectrum.probabilities)
+            block = rows.T @ rows
+        return max(float(np.linalg.det(np.eye(len(block)) - block)), 0.0)
+
     def log_volume(self, items: IntArray) -> float:
         """``log det L_Y``; minus infinity for items that are dependent to working precision."""
         kernel = self.kernel
@@ -118,14 +132,22 @@ class Representation:
         """``log P(Y)``, also where some direction is always taken and there is no L."""
         if not self.spectrum.has_certain:
             return self.log_volume(items) - self.spectrum.log_normalizer
-        matrix = self.marginal_block(np.arange(self.n_items), np.arange(self.n_items)).copy()
+        # The probability that these are in, det K_Y, times that no other is, given that they are.
+        inside = self.marginal_block(items, items)
         outside = np.delete(np.arange(self.n_items), items)
-        matrix[outside, outside] -= 1.0
-        # |det(K - I_outside)|, whose sign is that of (-1)^outside unless the determinant is rounding of zero.
-        sign, log_value = np.linalg.slogdet(matrix)
-        if sign * (-1.0) ** outside.size <= 0 or log_value < self.n_items * np.log(NO_VOLUME) / 8:
+        others, cross = self.marginal_block(outside, outside), self.marginal_block(items, outside)
+        try:
+            factor = np.linalg.cholesky(inside)
+            half = np.linalg.solve(factor, cross)
+            rest = np.linalg.cholesky(np.eye(outside.size) - others + half.T @ half)
+        except np.linalg.LinAlgError:
             return -np.inf
-        return float(log_value)
+        # Each pivot is the probability of one decision given those before; K knows it up to its own rounding.
+        kept, dropped = np.diagonal(factor) ** 2, np.diagonal(rest) ** 2
+        least = NO_VOLUME * self.n_items
+        if kept.min(initial=1.0) < least or dropped.min(initial=1.0) < least / kept.min(initial=1.0):
+            return -np.inf
+        return float(np.log(kept).sum() + np.log(dropped).sum())
 
     def conditioned(self, include: IntArray, keep: IntArray, exclude: IntArray) -> Representation:
         """The law of the items ``keep`` given that ``include`` are in and ``exclude`` are out."""
@@ -134,11 +156,21 @@ class Representation:
         kernel = self.kernel
         if isinstance(kernel, FeatureKernel):
             return Representation(FeatureKernel(_project_away(kernel, include, keep)))
+        if keep.size > LARGEST_DENSE:
+            if include.size or not isinstance(kernel, FunctionKernel):
+                raise ValueError(
+                    f"include must be empty for a kernel of so many items ({keep.size} are left, limit "
+                    f"{LARGEST_DENSE}) that is not given by features"
+                )
+            quality = None if kernel.quality is None else kernel.quality[keep]
+            return Representation(FunctionKernel(kernel.function, kernel.X[keep], quality))
         block = kernel.block(keep, keep)
         if include.size:
             cross = kernel.block(include, keep)
-            block = block - cross.T @ _solve(kernel.block(include, include), cross, "include")
-        return Representation(DenseKernel(0.5 * (block + block.T)))
+            block = without_noise(
+                block - cross.T @ _solve(kernel.block(include, include), cross, "include"), np.diagonal(block)
+            )
+        return Representation(DenseKernel(block))
 
     def _conditioned_marginal(self, include: IntArray, keep: IntArray, exclude: IntArray) -> Representation:
         kept_or_included = np.concatenate([keep, include])
@@ -167,6 +199,18 @@ class Representation:
     def _refuse_certain(self) -> None:
         if self.spectrum.has_certain:
             raise ValueError("K has an eigenvalue of 1, so this process has no kernel L; use it through K")
+
+
+def without_noise(block: Array, own: Array) -> Array:
+    """A Schur complement, symmetric, without what rounding leaves of items that those given explain wholly.
+
+    ``own`` is their ``L_ii`` before. Such an item can never be drawn, however large the kernel.
+    """
+    block = 0.5 * (block + block.T)
+    gone = np.diagonal(block) <= 1e-12 * np.maximum(own, 0.0)
+    block[gone] = 0.0
+    block[:, gone] = 0.0
+    return np.asarray(block)
 
 
 def _log_volume(block: Array) -> float:
@@ -210,10 +254,17 @@ def _project_away(kernel: FeatureKernel, include: IntArray, keep: IntArray) -> A
         features, anchors = features.toarray(), anchors.toarray()
     if _log_volume_of_rows(anchors) == -np.inf:
         raise ValueError("include must have a positive probability, got items that the process cannot draw so")
-    directions, _ = np.linalg.qr(anchors.T)
     length = np.sqrt(np.einsum("ij,ij->i", features, features))
-    for _ in range(2):  # what the first pass leaves by rounding, the second removes
-        features = features - (features @ directions) @ directions.T
+    if features.shape[1] <= WORTH_ROTATING:
+        # Coordinates in what is orthogonal to them: fewer columns, none of them superfluous.
+        directions = np.linalg.qr(anchors.T, mode="complete")[0]
+        features = features @ directions[:, min(len(anchors), features.shape[1] - 1) :]
+        if len(anchors) == directions.shape[1]:
+            features[:] = 0.0
+    else:
+        directions, _ = np.linalg.qr(anchors.T)
+        for _ in range(2):  # what the first pass leaves by rounding, the second removes
+            features = features - (features @ directions) @ directions.T
     left = np.sqrt(np.einsum("ij,ij->i", features, features))
     features[left < 1e-12 * length] = 0.0
     return np.asarray(features)

@@ -11,6 +11,8 @@ References
    Surveys 3, 2006.
 .. [2] A. Kulesza and B. Taskar, "Determinantal point processes for machine learning", Foundations and Trends in Machine
    Learning 5, 2012.
+.. [3] Z. Drmac and K. Veselic, "New fast and accurate Jacobi SVD algorithm", SIAM Journal on Matrix Analysis and
+   Applications 29, 2008.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ from pluri.processes.dpp.kernel_forms import ROUNDING, Array, check_eigenvalues
 CERTAIN = 1e-12
 #: Below this ratio of eigenvalues the product of the features with themselves has lost the small ones.
 SAFE_TO_SQUARE = 1e-8
+#: Items of such different lengths (ratio of L_ii) need more than a method that is accurate relative to the longest.
+GRADED = 1e10
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +62,7 @@ class Spectrum:
     @cached_property
     def probabilities(self) -> Array:
         """Probability that each eigenvector is taken: eigenvalues of the marginal kernel K."""
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             return np.asarray(1.0 / (1.0 + 1.0 / self.odds))
 
     @cached_property
@@ -84,7 +88,8 @@ class Spectrum:
 def spectrum_of_kernel(kernel: Array, name: str = "L") -> Spectrum:
     """Spectrum of a symmetric kernel L; ValueError if it has a negative eigenvalue beyond rounding.
 
-    Eigenvalues below about n eps of the largest are rounding and count as zero, unless the kernel is diagonal.
+    Eigenvalues below about n eps of the largest are rounding and count as zero, unless the kernel is diagonal. Items
+    of very different quality are first brought to the same length, so that those of low quality keep their digits.
     """
     from scipy.linalg import eigh
 
@@ -96,9 +101,51 @@ def spectrum_of_kernel(kernel: Array, name: str = "L") -> Spectrum:
         check_eigenvalues(diagonal, name)
         order = np.argsort(-diagonal, kind="stable")[: np.count_nonzero(diagonal > 0)]
         return Spectrum(diagonal[order], np.asfortranarray(np.eye(len(kernel))[:, order]))
+    if not np.isfinite(kernel).all():
+        raise ValueError(f"{name} must be finite, got NaN or infinity")
+    if _is_graded(diagonal) and (found := _graded_spectrum(kernel)) is not None:
+        return found
     values, vectors = eigh(kernel, check_finite=False, driver="evd")
     check_eigenvalues(values, name)
     return _positive(values, vectors, values > _rounding(len(values)) * max(values[-1], 0.0))
+
+
+def _is_graded(diagonal: Array) -> bool:
+    """Whether the lengths of the items that are not zero span so much that the short ones would be lost."""
+    positive = diagonal[diagonal > 0]
+    return bool(positive.size and positive.max() > GRADED * positive.min())
+
+
+def _graded_spectrum(kernel: Array) -> Spectrum | None:
+    """Spectrum of ``D S D`` with a similarity S of unit diagonal: ``S = G G^T``, then singular values of ``D G``.
+
+    None if S is not positive semi-definite: the short items are rounding of the long ones.
+    """
+    from scipy.linalg import eigh
+
+    # Powers of two: nothing is rounded.
+    scale = np.exp2(np.round(0.5 * np.log2(np.where(np.diagonal(kernel) > 0, np.diagonal(kernel), 1.0))))
+    values, vectors = eigh(kernel / scale / scale[:, None], check_finite=False, driver="evd")
+    if values[0] < -ROUNDING * values[-1]:
+        return None
+    keep = values > _rounding(len(values)) * values[-1]
+    return _spectrum_of_graded_rows(scale[:, None] * (vectors[:, keep] * np.sqrt(values[keep])))
+
+
+def _spectrum_of_graded_rows(rows: Array) -> Spectrum:
+    """Spectrum of ``F F^T`` from rows of very different lengths, no fewer than columns, by one-sided Jacobi rotations.
+
+    Singular values come out accurate relative to themselves, not only to the largest [3]_.
+    """
+    from scipy.linalg.lapack import dgejsv
+
+    singular, left, _, work, _, trouble = dgejsv(rows, joba=2, jobu=0, jobv=3, jobr=1, jobt=0, jobp=0)
+    if trouble:
+        raise ValueError(f"the singular values of items of so different lengths were not found (LAPACK says {trouble})")
+    singular = singular * (work[0] / work[1])
+    order = np.argsort(-singular, kind="stable")
+    order = order[singular[order] > 0]
+    return Spectrum(singular[order] ** 2, np.asfortranarray(left[:, order]))
 
 
 def spectrum_of_marginal(marginal: Array) -> Spectrum:
@@ -131,6 +178,8 @@ def spectrum_of_features(features: Any) -> Spectrum:
     values, vectors = eigh(np.asarray(product.toarray() if is_sparse else product), check_finite=False, driver="evd")
     if not is_sparse and values[-1] > 0 and values[0] < SAFE_TO_SQUARE * values[-1]:
         # Squaring has lost the small ones; the singular values of the features themselves keep twice the digits.
+        if _is_graded(np.einsum("ij,ij->i", features, features)):
+            return _spectrum_of_graded_rows(features)
         left, singular, _ = svd(features, full_matrices=False, check_finite=False)
         keep = singular > _rounding(max(features.shape)) * singular[0]
         return Spectrum(singular[keep] ** 2, np.asfortranarray(left[:, keep]))

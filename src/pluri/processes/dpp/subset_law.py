@@ -20,8 +20,10 @@ from pluri.processes.dpp.kernel_forms import (
     KernelForm,
     check_features,
     check_kernel,
+    check_lengths,
     check_quality,
     check_symmetric,
+    checked_form,
 )
 from pluri.processes.dpp.representation import LARGEST_DENSE, Representation
 from pluri.processes.dpp.spectrum import Spectrum
@@ -78,8 +80,10 @@ class SubsetLaw(ABC):
 
     @property
     def L(self) -> Array:
-        """The kernel L of the free items as a matrix."""
-        return self._process.dense()
+        """The kernel L of the free items as a matrix, not to be written to."""
+        matrix = self._process.dense().view()
+        matrix.flags.writeable = False
+        return matrix
 
     @property
     @abstractmethod
@@ -126,8 +130,8 @@ class SubsetLaw(ABC):
         """
         inside, _, possible = self._ground.positions(include, "include")
         outside, certain, _ = self._ground.positions(exclude, "exclude")
-        both = np.intersect1d(np.asarray(include, dtype=object), np.asarray(exclude, dtype=object))
-        if np.intersect1d(inside, outside).size:
+        both = self._ground.free[np.intersect1d(inside, outside)]
+        if both.size:
             raise ValueError(f"include and exclude must not share items, got {both.tolist()} in both")
         if not possible or certain.size:
             raise ValueError("include and exclude must be possible, got an item that is excluded or included already")
@@ -171,8 +175,8 @@ class SubsetLaw(ABC):
         if method == "auto":
             large = self._process.n_items > LARGEST_DENSE and not isinstance(self._process.form, FeatureKernel)
             method = "intermediate" if large else "spectral"
-        draws = []
-        if n_draws > 0:
+        draws = [np.empty(0, dtype=np.int64)] * int(n_draws)
+        if n_draws > 0 and self._process.n_items > 0:
             draws = self._draw(int(n_draws), as_generator(random_state), method)
         subsets = [self._ground.subset(draw) for draw in draws]
         return subsets[0] if n is None else subsets
@@ -205,6 +209,8 @@ class SubsetLaw(ABC):
         from pluri.processes.dpp.search.maximize import most_probable
 
         wanted = self._wanted_size(size)
+        if self._process.n_items == 0:
+            return self._ground.subset(np.empty(0, dtype=np.int64))
         found = most_probable(self._process.kernel, wanted, method=method, local_search=local_search)
         if found.size == 0 and wanted is None and self._process.n_items:
             warnings.warn(
@@ -260,15 +266,19 @@ def representation(
         if quality is not None:
             factors = check_quality(quality, rows.shape[0])
             rows = rows * factors[:, None] if isinstance(rows, np.ndarray) else rows.multiply(factors[:, None]).tocsr()
-        return Representation(FeatureKernel(rows))
-    if isinstance(L, (DenseKernel, FeatureKernel, FunctionKernel)):
+        return Representation(FeatureKernel(check_lengths(rows, "features times quality")))
+    if isinstance(L, DenseKernel) or all(hasattr(L, part) for part in ("n_items", "diagonal", "rows", "block")):
         if quality is not None:
             raise ValueError("quality must be part of a kernel object, got it beside one")
-        return Representation(L)
+        return Representation(checked_form(L))  # type: ignore[arg-type]
     matrix = check_kernel(L)  # type: ignore[arg-type]
     if quality is not None:
         factors = check_quality(quality, len(matrix))
-        matrix *= factors * factors[:, None]
+        # One factor after the other: their product alone may overflow where that with the entries does not.
+        with np.errstate(over="ignore"):
+            matrix *= factors
+            matrix *= factors[:, None]
+        matrix = check_symmetric(matrix, "L times quality")
     return Representation(DenseKernel(matrix))
 
 

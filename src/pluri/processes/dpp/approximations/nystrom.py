@@ -16,7 +16,7 @@ References
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,12 +25,11 @@ from pluri.processes.dpp.finite import DPP
 from pluri.processes.dpp.ground_set import GroundSet
 from pluri.processes.dpp.kernel_forms import (
     Array,
-    DenseKernel,
     FeatureKernel,
     IntArray,
     KernelForm,
+    as_kernel_form,
     as_subset,
-    check_kernel,
 )
 from pluri.processes.dpp.representation import Representation
 from pluri.processes.dpp.spectrum import spectrum_of_kernel
@@ -39,13 +38,6 @@ from pluri.validation import RandomState, as_generator
 #: Directions of the landmarks below this share of the largest are rounding of zero.
 NO_DIRECTION = 1e-12
 METHODS = ("uniform", "greedy", "leverage")
-
-
-def as_kernel_form(kernel: ArrayLike | KernelForm, name: str = "L") -> KernelForm:
-    """A kernel object as it is, a matrix after its checks."""
-    if hasattr(kernel, "block") and hasattr(kernel, "n_items"):
-        return cast(KernelForm, kernel)
-    return DenseKernel(check_kernel(kernel, name))
 
 
 def choose_landmarks(kernel: KernelForm, n_landmarks: int, method: str, rng: np.random.Generator) -> IntArray:
@@ -128,7 +120,7 @@ def nystrom_features(
     >>> bool(np.allclose(features @ features.T, X @ X.T))
     True
     """
-    form = as_kernel_form(kernel)
+    form = as_kernel_form(kernel, "L")
     return _features(form, _landmarks(form, landmarks, n_landmarks, method, random_state))
 
 
@@ -200,7 +192,7 @@ class NystromDPP(DPP):
         method: str = "greedy",
         random_state: RandomState = None,
     ) -> None:
-        form = as_kernel_form(L)
+        form = as_kernel_form(L, "L")
         if n_landmarks is None and landmarks is None:
             n_landmarks = min(100, form.n_items)
         self.landmarks = _landmarks(form, landmarks, n_landmarks, method, random_state)
@@ -257,7 +249,7 @@ def approximation_error(kernel: ArrayLike | KernelForm, approximation: Approxima
     >>> [f"{approximation_error(L, NystromDPP(L, m)).inclusion:.0e}" for m in (5, 10, 20)]
     ['5e-01', '7e-02', '5e-06']
     """
-    form = as_kernel_form(kernel)
+    form = as_kernel_form(kernel, "L")
     spectrum = spectrum_of_kernel(form.rows(np.arange(form.n_items)))
     exact = (spectrum.vectors**2) @ spectrum.probabilities
     found = approximation.inclusion_probabilities()

@@ -26,8 +26,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pluri.processes.dpp.approximations.nystrom import as_kernel_form
-from pluri.processes.dpp.kernel_forms import Array, DenseKernel, FeatureKernel, IntArray, KernelForm, as_subset
+from pluri.processes.dpp.kernel_forms import (
+    Array,
+    DenseKernel,
+    FeatureKernel,
+    IntArray,
+    KernelForm,
+    as_kernel_form,
+    as_subset,
+)
 from pluri.processes.dpp.samplers.spectral import SpectralSampler
 from pluri.processes.dpp.spectrum import spectrum_of_features
 from pluri.processes.dpp.structured.directions import check_number
@@ -80,7 +87,7 @@ def ridge_from_eigenvectors(kernel: ArrayLike | KernelForm, n_components: int) -
     from scipy.linalg import eigh
     from scipy.sparse.linalg import LinearOperator, eigsh
 
-    form = as_kernel_form(kernel)
+    form = as_kernel_form(kernel, "L")
     n_items, width = form.n_items, _check_components(form, n_components)
     trace = float(form.diagonal().sum())
     if trace == 0:
@@ -122,7 +129,7 @@ def ridge_by_em(
     >>> round(ridge_by_em(np.diag([5.0, 0.3, 0.1, 0.2]), 1, random_state=0).ridge, 6)
     0.2
     """
-    form = as_kernel_form(kernel)
+    form = as_kernel_form(kernel, "L")
     n_items, width = form.n_items, _check_components(form, n_components)
     if max_iter < 1:
         raise ValueError(f"max_iter must be at least 1, got {max_iter!r}")

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from pluri.engine.compiled import compiled
-from pluri.processes.dpp.samplers._spectral_kernels import NOTHING_LEFT, project, reaches
+from pluri.processes.dpp.samplers._spectral_kernels import NOTHING_LEFT, extend, reaches
 
 #: log of pi^(1/4).
 LOG_QUARTER_PI = 0.25 * math.log(math.pi)
@@ -100,14 +100,7 @@ def draw_hermite_points(rng, orders, taken, counts, patience, points, found):
             if not accepted:
                 found[draw] = drawn
                 break
-            project(basis[:, :size], row[:size], coefficients, drawn)
-            project(basis[:, :size], row[:size], coefficients, drawn)
-            length = 0.0
-            for a in range(size):
-                length += row[a] * row[a]
-            length = math.sqrt(length)
-            for a in range(size):
-                basis[drawn, a] = row[a] / length
+            extend(basis[:, :size], row[:size], coefficients, drawn)
         begin += size
 
 

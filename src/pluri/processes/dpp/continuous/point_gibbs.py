@@ -27,6 +27,8 @@ from pluri.processes.dpp.kernel_forms import Array
 
 #: Rows of which a function of two sets of rows is asked at a time when only its diagonal is wanted.
 BLOCK = 64
+#: Proposals after which the share that is accepted can be told from what is left of them on average.
+ENOUGH_TO_JUDGE = 50_000
 
 
 class PointState(NamedTuple):
@@ -126,7 +128,7 @@ class PointGibbs:
                 raise RuntimeError(
                     f"{len(others)} points have no volume to working precision: the kernel has too low a rank for more"
                 ) from None
-        proposed, block = 0, 32
+        proposed, block, total_left = 0, 32, 0.0
         while proposed < self.max_proposals:
             candidates = self.domain.draw(rng, block)
             own = kernel_diagonal(self.kernel, candidates)
@@ -143,6 +145,10 @@ class PointGibbs:
             if accepted.size:
                 return candidates[accepted[0]], proposed + int(accepted[0]) + 1
             proposed += block
+            total_left += float(np.maximum(left, 0.0).sum())
+            # The share of proposals that will be accepted is known by now: none of them, where it is too small.
+            if proposed > ENOUGH_TO_JUDGE and total_left / proposed * self.max_proposals < 1e-3 * self.bound:
+                break
             block = min(2 * block, 4096)
         raise RuntimeError(
             f"no point was accepted in {proposed} proposals: the kernel leaves no room for {len(others) + 1} points, "

@@ -27,7 +27,7 @@ from pluri.processes.dpp.continuous.checks import check_similarity, check_trace,
 from pluri.processes.dpp.continuous.domains import Box, Domain, NormalBase, spread_points
 from pluri.processes.dpp.continuous.features import GaussianSimilarity, LowRank, fourier, nystrom
 from pluri.processes.dpp.continuous.gaussian import GaussianContinuousDPP, log_determinant
-from pluri.processes.dpp.continuous.point_gibbs import PointGibbs
+from pluri.processes.dpp.continuous.point_gibbs import PointGibbs, kernel_diagonal
 from pluri.processes.dpp.continuous.point_process import PointProcess, as_points, scale_odds
 from pluri.processes.dpp.continuous.projection_points import draw_sets
 from pluri.processes.dpp.kernel_forms import Array, IntArray
@@ -37,6 +37,8 @@ from pluri.validation import RandomState, as_generator
 METHODS = ("auto", "exact", "nystrom", "fourier", "gibbs")
 #: Eigenvalues below this share of the largest are rounding of zero.
 NEGLIGIBLE = 1e-11
+#: Landmarks that keep less than this share of the trace of the kernel are worth a warning.
+MOSTLY_KEPT = 0.8
 
 
 class ContinuousDPP(PointProcess):
@@ -134,6 +136,7 @@ class ContinuousDPP(PointProcess):
             else:
                 points = as_points(landmarks, dim, "landmarks")
             self._low_rank: LowRank = nystrom(self._similarity, points, self.domain, self._quality)
+            self._warn_of_loss(len(points))
         else:
             if not isinstance(self._similarity, GaussianSimilarity):
                 raise ValueError("method 'fourier' needs the Gaussian kernel; use method='nystrom'")
@@ -143,6 +146,19 @@ class ContinuousDPP(PointProcess):
         values, vectors = np.linalg.eigh(0.5 * (self._low_rank.moment + self._low_rank.moment.T))
         keep = np.flatnonzero(values > NEGLIGIBLE * max(float(values[-1]), 0.0))[::-1]
         self._set_spectrum(values[keep], vectors[:, keep])
+
+    def _warn_of_loss(self, n_landmarks: int) -> None:
+        """Say so if the landmarks are too few for the kernel: draws would have far fewer points than they should."""
+        nodes, weights = self.domain.nodes(0.5)
+        trace = float((weights * self.quality(nodes) ** 2 * kernel_diagonal(self._similarity, nodes)).sum())
+        kept = float(np.trace(self._low_rank.moment)) / trace
+        if kept < MOSTLY_KEPT:
+            warnings.warn(
+                f"{n_landmarks} landmarks keep only {kept:.3g} of the trace of the kernel, and points with it: raise "
+                "n_features, or use a larger length_scale",
+                UserWarning,
+                stacklevel=4,
+            )
 
     def _set_spectrum(self, values: Array, vectors: Array) -> None:
         self._values, self._vectors, self._factor = values, vectors, 1.0

@@ -30,6 +30,7 @@ from pluri.processes.dpp.learning.log_linear import (
 )
 from pluri.processes.dpp.learning.observations import subset_weights
 from pluri.processes.dpp.learning.settings import check_number, check_whole
+from pluri.processes.dpp.search.maximize import most_probable
 from pluri.processes.gp_inference.learning import one_thread_if_small
 from pluri.validation import RandomState, as_generator
 
@@ -127,10 +128,11 @@ class ConditionalDPP(BaseEstimator):
         )
         start = np.zeros(objective.n_features + self.fit_intercept)
         with one_thread_if_small(max(len(one.features) for one in candidates)):
-            top = climb(objective, [start], max_iter=self.max_iter, tol=self.tol, verbose=self.verbose)
-            information = objective.information(top.point)
-            self.log_likelihood_ = objective.log_likelihood(top.point)
-        self.coef_, self.intercept_ = objective.split(top.point)
+            top = climb(objective.in_units, [start], max_iter=self.max_iter, tol=self.tol, verbose=self.verbose)
+            theta = top.point / objective.units
+            information = objective.information(theta)
+            self.log_likelihood_ = objective.log_likelihood(theta)
+        self.coef_, self.intercept_ = objective.split(theta)
         self.covariance_ = np.linalg.pinv(information, hermitian=True)
         self.standard_errors_ = np.sqrt(np.maximum(np.diagonal(self.covariance_)[: objective.n_features], 0.0))
         self.n_features_in_ = objective.n_features
@@ -191,7 +193,12 @@ class ConditionalDPP(BaseEstimator):
         -------
         list of arrays of item numbers, or one array for a single ground set
         """
-        answer: IntArray | list[IntArray] = self._each(X, lambda process: process.map(size))
+
+        def best(process: DPP) -> IntArray:
+            # Not by `map`, which warns of an empty set: here nothing may be what the examples have taught to choose.
+            return most_probable(process.kernel, None) if size is None else process.map(size)
+
+        answer: IntArray | list[IntArray] = self._each(X, best)
         return answer
 
     def sample(self, X: Any, n: int | None = None, random_state: RandomState = None) -> Any:

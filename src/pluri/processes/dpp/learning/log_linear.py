@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -138,6 +139,20 @@ class LogLinearObjective:
         slope /= self.total
         slope[: self.n_features] -= pull
         return value / self.total - 0.5 * float(pull @ coef), slope
+
+    @cached_property
+    def units(self) -> Array:
+        """Length of each column of the features (root mean square), and 1 for the intercept: (n_parameters,)."""
+        largest = np.max([np.abs(one.candidates.features).max(axis=0) for one in self.observed], axis=0)
+        largest = np.where(largest > 0, largest, 1.0)
+        squares = sum(one.weight * ((one.candidates.features / largest) ** 2).mean(axis=0) for one in self.observed)
+        lengths = np.sqrt(squares / self.total) * largest
+        return np.append(np.where(lengths > 0, lengths, 1.0), np.ones(int(self.fit_intercept)))
+
+    def in_units(self, point: Array) -> tuple[float, Array]:
+        """Value and gradient at ``point / units``: the climb must not depend on the units of the features."""
+        value, slope = self(point / self.units)
+        return value, slope / self.units
 
     def information(self, theta: Array) -> Array:
         """Minus the Hessian, of all subsets together: (n_parameters, n_parameters)."""

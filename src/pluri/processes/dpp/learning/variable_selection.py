@@ -35,6 +35,8 @@ Array = NDArray[np.float64]
 
 #: Pivots of a correlation matrix below this count as zero: the variable depends on those before it.
 DEPENDENT = 1e-7
+#: A column that varies by less than this share of its entries is constant but for rounding.
+CONSTANT = 1e-13
 #: Split R-hat of the number of variables above which the chains are said not to agree.
 SETTLED = 1.1
 
@@ -181,7 +183,8 @@ class DPPVariableSelection(SelectorMixin, RegressorMixin, BaseEstimator):
         data, target = validate_data(self, X, y, y_numeric=True, ensure_min_samples=2, dtype=np.float64)
         target = np.asarray(target, dtype=np.float64)
         center, middle = data.mean(axis=0), float(target.mean())
-        posterior, lengths, height = self._posterior(data - center, target - middle)
+        sizes = np.abs(data).max(axis=0), float(np.abs(target).max())
+        posterior, lengths, height = self._posterior(data - center, target - middle, *sizes)
         flips = mcmc.DiscreteFlip(posterior)
         swaps = mcmc.MetropolisHastings(posterior, swap, check_proposal=False)
         with one_thread_if_small(data.shape[1]):
@@ -209,12 +212,22 @@ class DPPVariableSelection(SelectorMixin, RegressorMixin, BaseEstimator):
         self._warn_of_chains()
         return self
 
-    def _posterior(self, X: Array, y: Array) -> tuple[SubsetPosterior, Array, float]:
-        """The target of the sampler, for centred data, with the lengths of the columns and of y."""
-        lengths, height = np.linalg.norm(X, axis=0), float(np.linalg.norm(y))
-        # Rounding of a constant column must not look like a variable.
-        lengths = np.where(lengths > 1e-10 * np.abs(X).max(initial=1e-300), lengths, 0.0)
-        unit = X / np.where(lengths > 0, lengths, 1.0) * (lengths > 0)
+    def _posterior(
+        self, X: Array, y: Array, largest: Array | None = None, y_largest: float | None = None
+    ) -> tuple[SubsetPosterior, Array, float]:
+        """The target of the sampler, for centred data, with the lengths of the columns and of y.
+
+        ``largest`` and ``y_largest`` are the largest entries of the columns and of y before they were centred.
+        """
+        largest = np.abs(X).max(axis=0) if largest is None else largest
+        units = np.where(largest > 0, largest, 1.0)
+        y_unit = (float(np.abs(y).max()) if y_largest is None else y_largest) or 1.0
+        unit, y = X / units, y / y_unit
+        lengths, height = np.linalg.norm(unit, axis=0), float(np.linalg.norm(y))
+        # Rounding of a constant column must not look like a variable, nor that of a constant target like a response.
+        lengths = np.where(lengths > CONSTANT * np.sqrt(len(X)), lengths, 0.0)
+        height = height if height > CONSTANT * np.sqrt(len(X)) else 0.0
+        unit *= np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
         correlation = unit.T @ unit
         odds = np.maximum(np.linalg.eigvalsh(correlation), 0.0)
         odds = odds[odds > DEPENDENT]
@@ -227,7 +240,7 @@ class DPPVariableSelection(SelectorMixin, RegressorMixin, BaseEstimator):
         scale = float(scale_for_size(odds, size)) if odds.size else 1.0
         g = float(len(X)) if self.g is None else float(self.g)
         with_target = unit.T @ y / height if height > 0 else np.zeros(X.shape[1])
-        return SubsetPosterior(correlation, with_target, math.log(scale), g, len(X)), lengths, height
+        return SubsetPosterior(correlation, with_target, math.log(scale), g, len(X)), lengths * units, height * y_unit
 
     def _warn_of_chains(self) -> None:
         from pluri.inference import mcmc

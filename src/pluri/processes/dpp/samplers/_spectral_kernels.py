@@ -92,6 +92,20 @@ def project(basis, row, coefficients, n_drawn):
 
 
 @compiled()
+def extend(basis, row, coefficients, n_drawn):
+    """What ``row`` has outside the basis becomes its next direction; ``row`` is overwritten."""
+    # Orthogonalised twice: what the first pass leaves by rounding, the second removes.
+    for _ in range(2):
+        project(basis, row, coefficients, n_drawn)
+    length = 0.0
+    for a in range(row.size):
+        length += row[a] * row[a]
+    length = np.sqrt(length)
+    for a in range(row.size):
+        basis[n_drawn, a] = row[a] / length
+
+
+@compiled()
 def draw_many(rng, modes, blocks, taken, counts, largest, items, found):
     """Items of the projection processes on the eigenvectors ``taken``, by rejection.
 
@@ -121,14 +135,6 @@ def draw_many(rng, modes, blocks, taken, counts, largest, items, found):
             if chosen < 0:
                 found[draw] = drawn
                 break
-            # Orthogonalised twice: what the first pass leaves by rounding, the second removes.
-            for _ in range(2):
-                project(basis, row, coefficients, drawn)
-            length = 0.0
-            for a in range(size):
-                length += row[a] * row[a]
-            length = np.sqrt(length)
-            for a in range(size):
-                basis[drawn, a] = row[a] / length
+            extend(basis, row, coefficients, drawn)
             items[begin + drawn] = chosen
         begin += size

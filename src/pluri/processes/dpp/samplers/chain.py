@@ -22,13 +22,12 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from pluri.inference.mcmc import autocorrelation, ess_mean, r_hat
-from pluri.processes.dpp.kernel_forms import Array, IntArray, as_subset
+from pluri.processes.dpp.kernel_forms import Array, IntArray, as_kernel_form, as_subset
 from pluri.processes.dpp.samplers.chain_walk import (
     Records,
     Steps,
     Target,
     Walk,
-    as_kernel_form,
     run_walk,
     start_walk,
     target_of,
@@ -44,6 +43,8 @@ ENOUGH_GAPS, FEW_GAPS = 50, 10
 FIRST_STEPS, FIRST_SWEEPS, MOST_STEPS, MOST_SWEEPS = 5000, 20, 3_000_000, 40
 #: Draws that should be worth this many independent ones, and those below which nothing can be said.
 ENOUGH_DRAWS, LEAST_DRAWS = 100, 8
+#: Products of two entries of a kernel below this would no longer be numbers of full precision.
+SMALLEST_SCALE = 1e-140
 
 Move = Literal["auto", "heat-bath", "metropolis", "exchange", "mixed"]
 STEPS = {
@@ -186,6 +187,12 @@ class DPPMarkovChain:
             return begin
         if self.size is None:
             return np.empty(0, dtype=np.int64)
+        largest = float(target.diagonal.max(initial=0.0))
+        if largest and not SMALLEST_SCALE < largest < 1 / SMALLEST_SCALE:
+            raise ValueError(
+                f"kernel must have a diagonal between {SMALLEST_SCALE:g} and {1 / SMALLEST_SCALE:g} for a chain, got "
+                f"{largest:.3g}: scale it, the law of a fixed size does not change"
+            )
         return greedy_map(target.form, self.size).items
 
     def _stand_still(self, begin: IntArray, n: int, n_chains: int) -> list[IntArray]:

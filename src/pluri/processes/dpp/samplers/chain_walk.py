@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.processes.dpp.kernel_forms import Array, DenseKernel, FeatureKernel, IntArray, KernelForm, check_kernel
+from pluri.processes.dpp.kernel_forms import Array, DenseKernel, FeatureKernel, IntArray, KernelForm, as_kernel_form
 from pluri.processes.dpp.samplers import _chain_kernels as compiled_steps
 
 #: Name of a move to what a step does; and of a rule to how it is accepted.
@@ -22,19 +22,6 @@ RULES = {"metropolis": compiled_steps.METROPOLIS, "heat-bath": compiled_steps.HE
 BLOCK_WORK, BLOCK_STEPS = 2e8, 1 << 16
 #: Steps for which a kernel that is computed on demand is evaluated at a time, at least.
 BATCH = 64
-
-
-def as_kernel_form(kernel: Any) -> KernelForm:
-    """A kernel as an object with ``diagonal``, ``rows`` and ``block``; a matrix is checked, a process gives its own."""
-    if isinstance(kernel, type):
-        raise ValueError(f"kernel must be a matrix or a kernel such as FeatureKernel(features), got {kernel!r}")
-    if all(hasattr(kernel, name) for name in ("n_items", "diagonal", "rows", "block")):
-        form: KernelForm = kernel
-        return form
-    inner = getattr(kernel, "kernel", None)
-    if inner is not None and hasattr(inner, "block"):
-        return as_kernel_form(inner)
-    return DenseKernel(check_kernel(kernel, "kernel"))
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,6 +44,8 @@ LEFT_OVER = 0.2
 MOST_LANDMARKS, MOST_CANDIDATES = 2000, 10_000
 #: Rejections in a row after which the landmarks are judged too few.
 PATIENCE = 1000
+#: What is left of an item below this share of its own L_ii is not known well enough to draw it for.
+EXPLAINED = 1e-8
 #: Items that would be candidates with at least this probability always are.
 ALWAYS = 0.999
 
@@ -126,6 +128,8 @@ class IntermediateSampler:
             )
         if n_candidates != "auto" and not n_candidates > 0:
             raise ValueError(f"n_candidates must be 'auto' or a positive number, got {n_candidates!r}")
+        if not np.isfinite(kernel.diagonal()).all():
+            raise ValueError("kernel must have a finite, non-negative diagonal")
         self.kernel, self.size, self.n_landmarks, self.n_candidates = kernel, size, n_landmarks, n_candidates
         self.n_proposed = self.n_accepted = 0
         self._enough = LEFT_OVER
@@ -162,6 +166,7 @@ class IntermediateSampler:
         self._is_empty = self.size == 0 or (approximation.eigenvalues.size == 0 and total == 0.0)
         self._scale = 1.0
         if self.size:
+            self._refuse_dependent(approximation)
             self._scale = scale_for_size(approximation.eigenvalues, total, self.size)
         scaled = self._scale * approximation.eigenvalues
         # log det(I + Lhat) - tr Lhat (I + Lhat)^-1
@@ -206,6 +211,18 @@ class IntermediateSampler:
                 return current
             current = approximate_below(kernel, landmarks)
 
+    def _refuse_dependent(self, approximation: Approximation) -> None:
+        """ValueError if items beyond the landmarks are wanted, though these explain all others up to rounding."""
+        known, left = approximation.landmarks, approximation.left_over
+        if known is None or self.size is None or self.size <= known.size or self.n_landmarks != "auto":
+            return
+        dependent = left < EXPLAINED * self.kernel.diagonal()
+        if known.size < MOST_LANDMARKS and left[dependent].sum() > 0.5 * left.sum() > 0:
+            raise ValueError(
+                f"size must be at most the number of items that differ to working precision (about {known.size}), got "
+                f"{self.size}; a draw from the spectrum may tell a few more apart"
+            )
+
     def _best_ratio(self, leverage: Array) -> float:
         """The ratio of candidate probability to leverage at which an exact draw is cheapest."""
         positive = leverage[leverage > 0]
@@ -240,7 +257,7 @@ class IntermediateSampler:
         return self._approximation.landmarks is None
 
     def _draw_one(self, rng: np.random.Generator) -> IntArray:
-        rejected = 0
+        rejected = missed = 0
         while not self._is_empty:
             candidates = self._candidates(rng)
             # Where all items are candidates there is nothing to weigh.
@@ -259,6 +276,13 @@ class IntermediateSampler:
             self.n_accepted += 1
             if self.size is None or kept.size == self.size:
                 return candidates[kept]
+            missed += 1
+            if missed >= PATIENCE:
+                raise RuntimeError(
+                    f"none of the last {PATIENCE} subsets had the size of {self.size}: fewer items may differ to "
+                    "working precision; ask for a smaller size or more landmarks (n_landmarks), or draw from the "
+                    "spectrum"
+                )
         return np.empty(0, dtype=np.int64)
 
     def _candidates(self, rng: np.random.Generator) -> IntArray:

@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pluri.processes.dpp.kernel_forms import Array, FeatureKernel, IntArray, KernelForm, as_subset
-from pluri.processes.dpp.samplers.chain_walk import as_kernel_form
+from pluri.processes.dpp.kernel_forms import Array, FeatureKernel, IntArray, KernelForm, as_kernel_form, as_subset
 from pluri.processes.dpp.search.greedy_residuals import (
     FeatureResiduals,
     LazyFeatureResiduals,

@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pluri.processes.dpp.kernel_forms import Array, IntArray, KernelForm
-from pluri.processes.dpp.samplers.chain_walk import as_kernel_form
+from pluri.processes.dpp.kernel_forms import Array, IntArray, KernelForm, as_kernel_form
+from pluri.processes.dpp.representation import LARGEST_DENSE
 from pluri.processes.dpp.search.greedy import NOTHING_LEFT, MapResult
 from pluri.processes.dpp.search.local_search import local_search
 from pluri.processes.dpp.search.set_constraints import SetConstraint, Unconstrained
@@ -141,6 +141,11 @@ def relaxed_map(
         raise ValueError(f"max_iter must be a whole number of at least 1, got {max_iter!r}")
     if not (np.isfinite(tol) and tol >= 0):
         raise ValueError(f"tol must be a finite number of at least 0, got {tol!r}")
+    if form.n_items > LARGEST_DENSE:
+        raise ValueError(
+            f"kernel must have at most {LARGEST_DENSE} items for the relaxation, which writes it out, got "
+            f"{form.n_items}: use greedy_map"
+        )
     everything = np.arange(form.n_items)
     matrix = np.asarray(form.block(everything, everything), dtype=np.float64)
     first, first_history = _climb(matrix, allowed, np.ones(form.n_items), max_iter, tol)

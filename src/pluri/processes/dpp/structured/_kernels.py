@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from pluri.engine.compiled import compiled
-from pluri.processes.dpp.samplers._spectral_kernels import NOTHING_LEFT, project, reaches
+from pluri.processes.dpp.samplers._spectral_kernels import NOTHING_LEFT, extend, reaches
 
 
 @compiled()
@@ -108,12 +108,5 @@ def draw_sets(
             if not accepted:
                 found[draw] = drawn
                 break
-            project(basis[:, :size], row[:size], coefficients, drawn)
-            project(basis[:, :size], row[:size], coefficients, drawn)
-            length = 0.0
-            for a in range(size):
-                length += row[a] * row[a]
-            length = np.sqrt(length)
-            for a in range(size):
-                basis[drawn, a] = row[a] / length
+            extend(basis[:, :size], row[:size], coefficients, drawn)
         begin += size

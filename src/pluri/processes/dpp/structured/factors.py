@@ -10,6 +10,9 @@ import numpy as np
 from pluri.processes.dpp.kernel_forms import Array
 from pluri.processes.dpp.structured.messages import FactorTree, root_tree
 
+#: Features of structures above this would overflow in their products.
+LARGEST = 1e140
+
 
 def read_factors(
     node_features: Any,
@@ -31,6 +34,9 @@ def read_factors(
                 f"node_features must have the same number of columns at every node and a row for each state, got "
                 f"shapes {features[0].shape} and {values.shape} (node {r})"
             )
+    largest = max(float(np.abs(values).max()) for values in features)
+    if largest > LARGEST / n_nodes:
+        raise ValueError(f"node_features must be at most {LARGEST:g} over the number of nodes, got {largest:.3g}")
     sizes = [len(values) for values in features]
     quality = [np.ones(size) for size in sizes]
     if node_quality is not None:

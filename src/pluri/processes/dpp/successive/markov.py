@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 
 from pluri.processes.dpp.finite import DPP
 from pluri.processes.dpp.kernel_forms import Array, DenseKernel, IntArray, as_subset, check_kernel
+from pluri.processes.dpp.representation import without_noise
 from pluri.processes.dpp.spectrum import spectrum_of_kernel
 from pluri.validation import RandomState, as_generator
 
@@ -34,17 +35,12 @@ MARGIN = 1e-10
 def schur_complement(kernel: Array, inside: IntArray, outside: IntArray) -> Array:
     """Kernel of the items ``outside`` given that those ``inside`` are in; LinAlgError if these have no volume."""
     block = kernel[np.ix_(outside, outside)]
+    own = np.diagonal(block)
     if inside.size:
         factor = np.linalg.cholesky(kernel[np.ix_(inside, inside)])
         half = np.linalg.solve(factor, kernel[np.ix_(inside, outside)])
         block = block - half.T @ half
-    # Copies of an item that is in keep a little by rounding; they can never be drawn.
-    own = np.maximum(np.diagonal(kernel)[outside], 0.0)
-    gone = np.diagonal(block) <= 1e-12 * own
-    block = 0.5 * (block + block.T)
-    block[gone] = 0.0
-    block[:, gone] = 0.0
-    return np.asarray(block)
+    return without_noise(block, own)
 
 
 class MarkovDPP:

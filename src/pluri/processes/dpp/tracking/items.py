@@ -189,7 +189,11 @@ class TrackedItems:
         order = None
         if self.order is not None:
             order = np.array([*(s for s in self.order.tolist() if s not in set(vacated)), *(s for _, s in placed)])
-        return self._plan(change, tuple(leaving), tuple(placed), written, prepared, previous, order)
+        try:
+            return self._plan(change, tuple(leaving), tuple(placed), written, prepared, previous, order)
+        except BaseException:  # a target size that the new kernel cannot have
+            self.features[written] = previous
+            raise
 
     def _new_rows(
         self, written: IntArray, prepared: Array, abandoned: list[int], kernel: Array, left: list[int]

@@ -114,7 +114,7 @@ class Stamp(NamedTuple):
     best: tuple[Any, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class WeightedSubsets:
     """Subsets with weights that add up to one, at one time stamp.
 
@@ -138,6 +138,12 @@ class WeightedSubsets:
     def __len__(self) -> int:
         return len(self.weights)
 
+    def __repr__(self) -> str:
+        return (
+            f"<{len(self)} weighted subsets of {self.stamp.n_items} items, {self.weights @ self.sizes:.1f} on average; "
+            f"effective sample size {self.ess:.1f}>"
+        )
+
     @cached_property
     def subsets(self) -> list[tuple[Any, ...]]:
         """Ids of the items of each subset, in the order of the slots."""
@@ -156,6 +162,6 @@ class WeightedSubsets:
 
     @property
     def best(self) -> tuple[Any, ...]:
-        """The most probable of the subsets."""
+        """The most probable of the subsets, of whatever size."""
         alive = np.where(self.weights > 0, self.log_determinants, -np.inf)
         return self.subsets[int(np.argmax(alive))]

@@ -226,24 +226,36 @@ class SubsetStream(BaseEstimator):
             return 1.0 - np.diagonal(follower.resolvent)[slots]
         return np.asarray(1.0 - np.diagonal(np.linalg.inv(follower.kernel + np.eye(len(follower.kernel))))[slots])
 
-    def best_subset(self, method: str = "particle") -> tuple[Any, ...]:
+    def best_subset(self, method: str = "particle", size: int | None = None) -> tuple[Any, ...]:
         """A subset of high probability.
 
         Parameters
         ----------
         method : {"particle", "greedy"}, default="particle"
             The most probable of the particles, or items chosen one by one, each the best beside those before.
+        size : int, optional
+            Number of items: exactly for "greedy", as nearly as any particle has for "particle". By default
+            `target_size` if that is set, since the most probable subset of a process of a wanted mean size has mostly
+            far fewer items; else whatever is most probable.
         """
         follower = self._present()
+        n_items = len(self._items.slot_of)
+        if size is None and self.target_size is not None:
+            size = min(max(1, round(self.target_size)), n_items)
+        if size is not None and (isinstance(size, bool) or size != int(size) or not 0 <= size <= follower.n_items):
+            raise ValueError(f"size must be a whole number from 0 to {n_items}, got {size!r}")
         if method == "particle":
-            alive = np.where(follower.weights > 0, follower.particles.log_determinants, -np.inf)
-            return self._subset(int(np.argmax(alive)))
+            possible = follower.weights > 0
+            if size is not None:
+                distance = np.where(possible, np.abs(follower.particles.sizes - size), np.iinfo(np.int64).max)
+                possible &= distance == distance.min()
+            return self._subset(int(np.argmax(np.where(possible, follower.particles.log_determinants, -np.inf))))
         if method != "greedy":
             raise ValueError(f"method must be one of particle, greedy, got {method!r}")
         from pluri.processes.dpp.search.greedy import greedy_map
 
         slots = np.sort(self._items.slots)
-        chosen = greedy_map(follower.kernel[np.ix_(slots, slots)]).items
+        chosen = greedy_map(follower.kernel[np.ix_(slots, slots)], size).items
         return tuple(self._items.slot_ids[slot] for slot in slots[np.sort(chosen)].tolist())
 
     def score(self, subset: Iterable[Hashable]) -> float:
