@@ -3,8 +3,11 @@
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy import sparse
 
+from pluri.priors.kernels import RBFKernel, repair_kernel
 from pluri.processes.dpp import (
     DPP,
     KDPP,
@@ -13,12 +16,14 @@ from pluri.processes.dpp import (
     DenseKernel,
     FeatureKernel,
     FunctionKernel,
+    NystromDPP,
     PointGibbs,
     StructuredDPP,
     TimeVaryingDPP,
+    greedy_map,
     relaxed_map,
 )
-from pluri.processes.dpp.learning import ConditionalDPP, DPPVariableSelection
+from pluri.processes.dpp.learning import ConditionalDPP, DPPKernelLearner, DPPVariableSelection
 from pluri.processes.dpp.spectrum import spectrum_of_kernel
 
 
@@ -247,3 +252,72 @@ def test_landmarks_that_lose_most_of_the_kernel_are_told_of():
 def test_structures_with_features_that_overflow_are_refused():
     with pytest.raises(ValueError, match="node_features must be at most"):
         StructuredDPP(np.full((2, 2, 1), 1e160))
+
+
+def test_a_kernel_of_single_precision_is_taken():
+    X = np.random.default_rng(0).normal(size=(60, 10)).astype(np.float32)
+    single, double = DPP(X @ X.T), DPP(features=X)
+    np.testing.assert_allclose(single.inclusion_probabilities(), double.inclusion_probabilities(), atol=1e-4)
+    with pytest.raises(ValueError, match="must be symmetric"):
+        DPP(X[:10, :10])
+
+
+def test_distances_are_not_taken_for_similarities():
+    points = np.random.default_rng(0).normal(size=(8, 2))
+    distances = np.linalg.norm(points[:, None] - points, axis=-1)
+    for refuse in (DPP, repair_kernel):
+        with pytest.raises(ValueError, match="must hold similarities, got a diagonal of zeros, as distances have"):
+            refuse(distances)
+
+
+def test_small_negative_eigenvalues_point_to_the_repair():
+    rounded = np.exp(-0.5 * np.subtract.outer(np.arange(30), np.arange(30)) ** 2 / 100.0).round(3)
+    with pytest.raises(ValueError, match="repair_kernel mends it"):
+        DPP(rounded)
+    assert DPP(repair_kernel(rounded)).rank > 3
+
+
+def test_searches_refuse_a_conditioned_process():
+    process = DPP(np.eye(5) + 0.1).condition(include=[3], exclude=[0])
+    with pytest.raises(ValueError, match="must be a process that is not conditioned"):
+        greedy_map(process, 2)
+    assert greedy_map(DPP(2 * np.eye(5)), 2).items.size == 2
+
+
+def test_lazy_search_works_with_a_kernel_function():
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    kernel = FunctionKernel(RBFKernel(1.0), X)
+    assert greedy_map(kernel, 5, lazy=True).items.tolist() == greedy_map(kernel, 5).items.tolist()
+
+
+def test_an_approximation_can_be_made_from_rows():
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    process = NystromDPP.from_kernel(X, "rbf", n_landmarks=60, length_scale=1.0)
+    assert isinstance(process, NystromDPP)
+    exact = DPP.from_kernel(X, "rbf", length_scale=1.0)
+    assert process.expected_size == pytest.approx(exact.expected_size, rel=0.05)
+
+
+@pytest.mark.parametrize("form", [np.asarray, pd.DataFrame, sparse.csr_array, lambda table: table.astype(float)])
+def test_tables_of_baskets_are_taken(form):
+    table = (np.random.default_rng(0).random((50, 4)) < 0.4).astype(int)
+    learned = DPPKernelLearner("quality").fit(form(table))
+    np.testing.assert_allclose(learned.L_, DPPKernelLearner("quality").fit(table.astype(bool)).L_)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: DPP(sparse.csr_array(np.eye(3))), "L must be a dense matrix, got a sparse one"),
+        (lambda: DPP(np.eye(3) + 0j), "L must be real, got complex numbers"),
+        (lambda: DPP(np.eye(3)).log_prob([[0], [0, 1]]), "Y must be one list of items or one mask"),
+        (lambda: DPP(np.eye(3)).with_expected_size("2"), "expected_size must be above 0 and below the rank"),
+        (
+            lambda: DPP(np.eye(9)).condition(include=[0, 1, 2]).with_expected_size(2),
+            r"above 3 and below the rank of the kernel and the 3 fixed items \(9\), got 2",
+        ),
+    ],
+)
+def test_more_mistakes_get_a_sentence(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

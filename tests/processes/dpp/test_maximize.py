@@ -68,6 +68,6 @@ def test_bad_searches_are_refused():
 
 def test_an_empty_best_subset_is_told():
     process = DPP(0.3 * np.eye(4))
-    with pytest.warns(UserWarning, match="no item raises the probability"):
+    with pytest.warns(UserWarning, match="no item makes the subset more probable"):
         assert process.map().size == 0
     assert process.map(2).size == 2

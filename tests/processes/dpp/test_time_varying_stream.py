@@ -424,7 +424,7 @@ def test_other_mistakes_are_named():
 
 def test_kernels_of_a_function_are_checked_at_every_stamp():
     distance = lambda a, b: np.abs(a[:, :1] - b[:, 0])  # noqa: E731
-    with pytest.raises(ValueError, match="the kernel of the features must be positive semi-definite"):
+    with pytest.raises(ValueError, match="the kernel of the features must hold similarities"):
         TimeVaryingDPP(10, kernel=distance, random_state=0).update(range(2), [[0.0], [1.0]])
     late = lambda a, b: 1.0 * np.equal.outer(a[:, 0], b[:, 0]) + 5.0 * np.outer(a[:, 0] > 9, b[:, 0] <= 9)  # noqa: E731
     model = TimeVaryingDPP(10, kernel=lambda a, b: late(a, b) + late(b, a).T, random_state=0)

@@ -57,6 +57,11 @@ def repair_kernel(kernel: ArrayLike, how: str = "clip") -> FloatArray:
     diagonal = np.diagonal(matrix).copy()
     if (diagonal < 0).any():
         raise ValueError(f"kernel must have a non-negative diagonal, got {diagonal.min():.6g}")
+    if matrix.any() and not diagonal.any():
+        raise ValueError(
+            "kernel must hold similarities, got a diagonal of zeros, as distances have: turn them into similarities "
+            "first, for instance by exp(-distance**2)"
+        )
     spectrum, vectors = np.linalg.eigh(matrix)
     if spectrum[0] >= -len(matrix) * np.finfo(np.float64).eps * np.abs(spectrum).max():
         return matrix  # nothing but rounding

@@ -181,7 +181,14 @@ class DPP(SubsetLaw):
                 f"{LARGEST_DENSE}): fix the size (KDPP), give a quality, or use NystromDPP or features"
             )
         self._process._refuse_certain()
-        factor = scale_for_size(self.spectrum.odds, expected_size - self._ground.fixed.size)
+        n_fixed, rank = self._ground.fixed.size, self.spectrum.rank
+        if isinstance(expected_size, bool | str) or not n_fixed < expected_size < n_fixed + rank:
+            also = f" and the {n_fixed} fixed items" if n_fixed else ""
+            raise ValueError(
+                f"expected_size must be above {n_fixed} and below the rank of the kernel{also} ({n_fixed + rank}), "
+                f"got {expected_size!r}"
+            )
+        factor = scale_for_size(self.spectrum.odds, expected_size - n_fixed)
         return DPP._of(self._process.scaled(factor), self._ground)
 
     def complement(self) -> DPP:

@@ -22,6 +22,8 @@ IntArray: TypeAlias = NDArray[np.int64]
 LARGEST = 1e300
 #: Asymmetry, and negative eigenvalues, up to this share of the largest entry or eigenvalue count as rounding.
 ROUNDING = 1e-8
+#: The same for a matrix of single precision.
+SINGLE_ROUNDING = 1e-5
 
 
 class KernelForm(Protocol):
@@ -174,6 +176,8 @@ class FunctionKernel:
     def block(self, rows: ArrayLike, columns: ArrayLike) -> Array:
         """``L[rows][:, columns]``."""
         above, beside = np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)
+        if not (above.size and beside.size):
+            return np.zeros((above.size, beside.size))
         values = np.array(self.function(self.X[above], self.X[beside]), dtype=np.float64)
         if self.quality is not None:
             values *= self.quality[above, None] * self.quality[beside]
@@ -206,18 +210,42 @@ def check_kernel(kernel: ArrayLike, name: str = "L") -> Array:
     matrix = check_symmetric(kernel, name)
     scale = float(np.abs(matrix).sum(axis=1).max())
     if scale > 0:
+        if not np.diagonal(matrix).any():
+            raise ValueError(
+                f"{name} must hold similarities, got a diagonal of zeros, as distances have: turn them into "
+                "similarities first, for instance by exp(-distance**2)"
+            )
         # The largest eigenvalue is at least scale / sqrt(n): what passes with this shift is within the rounding.
         shifted = matrix.copy()
         shifted.flat[:: len(matrix) + 1] += ROUNDING * scale / np.sqrt(len(matrix))
         try:
             np.linalg.cholesky(shifted)
         except np.linalg.LinAlgError:
+            if _tolerance(kernel) > ROUNDING:
+                return _without_negative(matrix, _tolerance(kernel), name)
             check_eigenvalues(np.linalg.eigvalsh(matrix), name)
     return matrix
 
 
+def _tolerance(kernel: ArrayLike) -> float:
+    """Share of the largest entry or eigenvalue that is rounding: more for numbers of single precision."""
+    kind = getattr(kernel, "dtype", None)
+    return SINGLE_ROUNDING if kind in (np.float32, np.float16) else ROUNDING
+
+
+def _without_negative(matrix: Array, tolerance: float, name: str) -> Array:
+    """A kernel of single precision without the negative eigenvalues that its rounding gave it."""
+    values, vectors = np.linalg.eigh(matrix)
+    check_eigenvalues(values, name, tolerance)
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+
+
 def check_symmetric(kernel: ArrayLike, name: str = "L") -> Array:
     """A finite, symmetric matrix of at least one item as a new float64 array; rounding is averaged away."""
+    if hasattr(kernel, "toarray"):
+        raise ValueError(f"{name} must be a dense matrix, got a sparse one: call its toarray(), or give features=")
+    if np.iscomplexobj(kernel):
+        raise ValueError(f"{name} must be real, got complex numbers")
     matrix = np.array(kernel, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{name} must be a square matrix, got shape {matrix.shape}")
@@ -229,19 +257,22 @@ def check_symmetric(kernel: ArrayLike, name: str = "L") -> Array:
     if largest > LARGEST:
         raise ValueError(f"{name} must have entries of at most {LARGEST:g}, got {largest:.3g}: scale it down")
     asymmetry = float(np.abs(matrix - matrix.T).max())
-    if asymmetry > ROUNDING * max(largest, np.finfo(np.float64).tiny):
+    if asymmetry > _tolerance(kernel) * max(largest, np.finfo(np.float64).tiny):
         raise ValueError(f"{name} must be symmetric, got entries that differ by {asymmetry:.3g} from their mirror")
     matrix += matrix.T.copy()
     matrix *= 0.5
     return matrix
 
 
-def check_eigenvalues(values: NDArray[Any], name: str) -> None:
+def check_eigenvalues(values: NDArray[Any], name: str, tolerance: float = ROUNDING) -> None:
     """Refuse a negative eigenvalue that is no rounding."""
     smallest, largest = float(values.min()), float(np.abs(values).max())
-    if smallest < -ROUNDING * largest:
+    if smallest < -tolerance * largest:
+        small = smallest > -1e-2 * largest
+        hint = "; if that is rounding, pluri.priors.kernels.repair_kernel mends it" if small else ""
         raise ValueError(
-            f"{name} must be positive semi-definite, got the eigenvalue {smallest:.6g} (the largest is {largest:.6g})"
+            f"{name} must be positive semi-definite, got the eigenvalue {smallest:.6g} (the largest is "
+            f"{largest:.6g}){hint}"
         )
 
 
@@ -280,6 +311,11 @@ def as_kernel_form(kernel: Any, name: str = "kernel") -> KernelForm:
         return form
     inner = getattr(kernel, "kernel", None)
     if inner is not None and hasattr(inner, "block"):
+        if kernel.n_items != inner.n_items:
+            raise ValueError(
+                f"{name} must be a process that is not conditioned, whose items have other numbers than its kernel's "
+                "rows: use its own methods, such as map()"
+            )
         return as_kernel_form(inner, name)
     return DenseKernel(check_kernel(kernel, name))
 
@@ -317,7 +353,10 @@ def as_subset(items: ArrayLike, n_items: int, name: str = "Y") -> IntArray:
     >>> as_subset([3, 1], 4), as_subset([False, True, False, True], 4)
     (array([1, 3]), array([1, 3]))
     """
-    given = np.asarray(sorted(items) if isinstance(items, (set, frozenset)) else items)
+    try:
+        given = np.asarray(sorted(items) if isinstance(items, (set, frozenset)) else items)
+    except ValueError as error:
+        raise ValueError(f"{name} must be one list of items or one mask, got several of them") from error
     if given.ndim != 1:
         raise ValueError(f"{name} must be a list of items or a mask, got shape {given.shape}")
     if given.dtype == np.bool_ and given.size:

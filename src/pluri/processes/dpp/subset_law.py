@@ -214,8 +214,9 @@ class SubsetLaw(ABC):
         found = most_probable(self._process.kernel, wanted, method=method, local_search=local_search)
         if found.size == 0 and wanted is None and self._process.n_items:
             warnings.warn(
-                "the most probable subset has no items beyond those that are fixed: no item raises the probability "
-                "(L_ii is below 1). Give a size, or a kernel of a larger scale",
+                "no item makes the subset more probable (none has L_ii above 1), so that the best one is empty"
+                + (" but for what is fixed" if self._ground.fixed.size else "")
+                + ": give a size, or a kernel of a larger scale",
                 UserWarning,
                 stacklevel=2,
             )
@@ -286,6 +287,16 @@ def similarity_representation(
     X: Any, kernel: str | Callable[..., Any], quality: ArrayLike | None, parameters: dict[str, Any]
 ) -> Representation:
     """The process of a similarity between rows of data, in the cheapest exact form."""
+    form = similarity_form(X, kernel, quality, parameters)
+    if isinstance(form, FeatureKernel) or form.n_items > LARGEST_DENSE:
+        return Representation(form)
+    return Representation(DenseKernel(check_kernel(form.rows(np.arange(form.n_items)), "kernel(X, X)")))
+
+
+def similarity_form(
+    X: Any, kernel: str | Callable[..., Any], quality: ArrayLike | None, parameters: dict[str, Any]
+) -> KernelForm:
+    """The kernel of a similarity between rows of data: by features if it has any, else computed on demand."""
     from pluri.processes.dpp.similarity import as_similarity
 
     if kernel == "rbf":
@@ -296,8 +307,5 @@ def similarity_representation(
     if hasattr(similarity, "fixed"):
         similarity = similarity.fixed(rows)  # what is learned from the data is learned from all of them
     if hasattr(similarity, "features"):
-        return representation(None, None, similarity.features(rows), factors)
-    form = FunctionKernel(similarity, rows, factors)
-    if rows.shape[0] > LARGEST_DENSE:
-        return Representation(form)
-    return Representation(DenseKernel(check_kernel(form.rows(np.arange(form.n_items)), "kernel(X, X)")))
+        return representation(None, None, similarity.features(rows), factors).kernel
+    return FunctionKernel(similarity, rows, factors)

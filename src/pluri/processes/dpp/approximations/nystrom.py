@@ -16,6 +16,7 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -33,6 +34,7 @@ from pluri.processes.dpp.kernel_forms import (
 )
 from pluri.processes.dpp.representation import Representation
 from pluri.processes.dpp.spectrum import spectrum_of_kernel
+from pluri.processes.dpp.subset_law import similarity_form
 from pluri.validation import RandomState, as_generator
 
 #: Directions of the landmarks below this share of the largest are rounding of zero.
@@ -201,6 +203,23 @@ class NystromDPP(DPP):
             features = np.zeros((form.n_items, 1))
         self._process = Representation(FeatureKernel(features))
         self._ground = GroundSet.of_size(form.n_items)
+
+    @classmethod
+    def from_kernel(  # type: ignore[override]
+        cls,
+        X: Any,
+        kernel: str | Callable[..., Any] = "rbf",
+        quality: ArrayLike | None = None,
+        n_landmarks: int | None = None,
+        *,
+        random_state: RandomState = None,
+        **parameters: Any,
+    ) -> NystromDPP:
+        """The approximation of a similarity between rows of data, of any number; see `DPP.from_kernel`.
+
+        ``with_expected_size`` scales it afterwards.
+        """
+        return cls(similarity_form(X, kernel, quality, parameters), n_landmarks, random_state=random_state)
 
     @classmethod
     def _of(cls, process: Representation, ground: GroundSet | None = None) -> Any:

@@ -105,8 +105,9 @@ def count_subsets(
 
     Parameters
     ----------
-    subsets : list of subsets, boolean array of shape (n_subsets, n_items), or SubsetCounts
-        Each subset holds item numbers in any order, or is a boolean mask; it may be empty.
+    subsets : list of subsets, table of shape (n_subsets, n_items), or SubsetCounts
+        Each subset holds item numbers in any order, or is a boolean mask; it may be empty. A table (array, data frame
+        or sparse matrix) holds booleans, or 0 and 1 in more than two columns.
     n_items : int, optional
         Size of the ground set; one more than the largest number (or the length of a mask) if None.
     sample_weight : array of shape (n_subsets,), optional
@@ -192,8 +193,9 @@ def read_subsets(subsets: Any, n_items: int | None, name: str = "subsets") -> Ra
 
 def _rows(subsets: Any, name: str) -> tuple[list[IntArray], int | None]:
     """Item numbers of each subset, and the length of the masks if any was a mask."""
-    if isinstance(subsets, np.ndarray) and subsets.dtype == np.bool_ and subsets.ndim == 2:
-        subsets = list(subsets)
+    table = _table(subsets)
+    if table is not None:
+        subsets = list(table)
     if isinstance(subsets, str | bytes) or not (
         isinstance(subsets, Sequence | np.ndarray) or hasattr(subsets, "__iter__")
     ):
@@ -217,6 +219,23 @@ def _rows(subsets: Any, name: str) -> tuple[list[IntArray], int | None]:
     if not rows:
         raise ValueError(f"{name} must hold at least one subset, got none")
     return rows, width
+
+
+def _table(subsets: Any) -> NDArray[np.bool_] | None:
+    """A table of subsets by items (array, data frame or sparse matrix) that holds nothing but 0 and 1, as masks.
+
+    Whole numbers in two columns could be pairs of items too, and are taken for those.
+    """
+    if hasattr(subsets, "toarray"):
+        subsets = subsets.toarray()
+    elif hasattr(subsets, "to_numpy"):
+        subsets = subsets.to_numpy()
+    if not isinstance(subsets, np.ndarray) or subsets.ndim != 2 or subsets.dtype.kind not in "biuf":
+        return None
+    if subsets.dtype == np.bool_:
+        return subsets
+    is_mask = subsets.shape[1] > 2 and np.isin(subsets, (0, 1)).all()
+    return subsets.astype(np.bool_) if is_mask else None
 
 
 def subset_weights(sample_weight: ArrayLike | None, n_subsets: int) -> Array:

@@ -242,7 +242,7 @@ class SubsetStream(BaseEstimator):
         n_items = len(self._items.slot_of)
         if size is None and self.target_size is not None:
             size = min(max(1, round(self.target_size)), n_items)
-        if size is not None and (isinstance(size, bool) or size != int(size) or not 0 <= size <= follower.n_items):
+        if size is not None and (isinstance(size, bool) or size != int(size) or not 0 <= size <= n_items):
             raise ValueError(f"size must be a whole number from 0 to {n_items}, got {size!r}")
         if method == "particle":
             possible = follower.weights > 0
