@@ -234,14 +234,19 @@ class TrackedItems:
                 slot = next(vacancies)
                 placed.append((item, slot))
             order[position] = slot
-        full = np.zeros((n_slots, n_slots))
-        full[np.ix_(order, order)] = kernel
         entered = [slot for _, slot in placed]
-        stays = np.zeros(n_slots, dtype=bool)
-        stays[order] = True
-        stays[entered] = False
-        differs = np.abs(full - raw) > SAME * max(float(np.abs(kernel).max()), float(np.abs(raw).max()))
-        differs &= stays[:, None] & stays
+        if len(ids) == n_slots and (order[:-1] < order[1:]).all():
+            full = kernel
+        else:
+            full = np.zeros((n_slots, n_slots))
+            full[np.ix_(order, order)] = kernel
+        # The largest entry of a kernel is on its diagonal.
+        differs = np.abs(full - raw) > SAME * max(float(kernel.diagonal().max()), float(raw.diagonal().max()))
+        if placed or len(ids) < n_slots:
+            stays = np.zeros(n_slots, dtype=bool)
+            stays[order] = True
+            stays[entered] = False
+            differs &= stays[:, None] & stays
         if changed is None:
             altered = cover(differs)
             replaced = altered.size <= REPLACED_SHARE * len(ids)

@@ -397,8 +397,9 @@ class SubsetStream(BaseEstimator):
         if len(ids) != len(matrix):
             raise ValueError(f"item_ids must name each of the {len(matrix)} items of the kernel, got {len(ids)}")
         altered = None if changed is None else as_ids(changed, "changed")
+        known = set(ids) if altered else set()
         for item in altered or ():
-            if item not in set(ids):
+            if item not in known:
                 raise ValueError(f"changed must name items of this stamp, got the unknown id {item!r}")
         if not begun:
             self._open(items, items.begin_with_kernel(ids, matrix))
