@@ -15,6 +15,7 @@ References
 from __future__ import annotations
 
 import warnings
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -111,6 +112,11 @@ class DPPMarkovChain:
         self.size = size
         self.start = start
 
+    @cached_property
+    def _target(self) -> Target:
+        """The kernel as the steps want it, made once: its diagonal alone touches as many pages as there are items."""
+        return target_of(self.kernel)
+
     def __repr__(self) -> str:
         return f"DPPMarkovChain(move={self.move!r}, lazy={self.lazy!r}, size={self.size!r})"
 
@@ -143,15 +149,15 @@ class DPPMarkovChain:
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
                 also = " or 'auto'" if name in ("burn_in", "thin") else ""
                 raise ValueError(f"{name} must be a whole number of at least {least}{also}, got {value!r}")
-        target = target_of(self.kernel)
+        target = self._target
         steps, begin = self._steps(), self._begin(target)
         rng = as_generator(random_state)
-        rngs = rng.spawn(n_chains)
+        rngs = [rng] if n_chains == 1 else rng.spawn(n_chains)
         self.interrupted_ = False
         movable = len(target.candidates) > 0 and not (steps.moves == "swap" and len(begin) in (0, target.n_items))
         if not movable:
             return self._stand_still(begin, n, n_chains)
-        marks = rng.standard_normal(target.n_items)
+        marks = rng.random(target.n_items)
         walks = [start_walk(target, begin, marks) for _ in rngs]
         self.burn_in_, self.thin_ = 0, 1
         self.acf_: dict[str, Array] = {}
