@@ -31,7 +31,7 @@ few = coreset(X, 40, normalize=True, random_state=0)
 uniform = rng.choice(1200, size=40, replace=False)
 
 colors = np.array(state_colors(4))
-figure, axes = plt.subplots(1, 2, figsize=(9, 4.2), sharex=True, sharey=True, layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(9, 4.7), sharex=True, sharey=True, layout="constrained")
 for ax, name, rows, weights in (
     (axes[0], "coreset", few.indices, few.weights),
     (axes[1], "uniform", uniform, np.full(40, 30.0)),

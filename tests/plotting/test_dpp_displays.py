@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
@@ -99,6 +100,61 @@ def test_over_the_plane_the_colour_is_the_probability(plane, process):
     np.testing.assert_allclose(dots.get_array(), process.inclusion_probabilities()[order])
     assert display.axes_[1].get_ylabel() == "frequency"
     assert len(InclusionDisplay.from_process(process, plane).axes_) == 1
+
+
+def test_fixed_and_excluded_items_have_their_own_markers_and_no_part_in_the_colours(plane, process):
+    given = process.condition(include=[3, 17], exclude=[5, 6, 7])
+    display = InclusionDisplay.from_process(given, plane, n_draws=10, random_state=0)
+    marks = {dots.get_label(): dots for dots in display.axes_[0].collections}
+    np.testing.assert_allclose(marks["fixed"].get_offsets(), plane[[3, 17]])
+    np.testing.assert_allclose(marks["excluded"].get_offsets(), plane[[5, 6, 7]])
+    coloured = next(dots for dots in display.axes_[0].collections if dots.get_array() is not None)
+    free = given.inclusion_probabilities()[given.free_items]
+    np.testing.assert_allclose(np.sort(coloured.get_array()), np.sort(free))
+    assert coloured.get_clim()[1] == pytest.approx(free.max())
+    assert free.max() < 0.5  # so that a certain item would have used up the scale
+    assert display.axes_[1].get_xlim()[1] < 0.9
+    bars = InclusionDisplay.from_process(given)
+    assert bars.axes_[0].patches[3].get_hatch()
+    with pytest.raises(ValueError, match="fixed must hold items from 0 to 1"):
+        InclusionDisplay([0.5, 0.5], fixed=[2])
+
+
+def test_independent_draws_respect_the_condition(plane, process):
+    given = process.condition(include=[3, 17], exclude=range(20, 60))
+    display = SubsetDisplay.from_process(given, plane, random_state=0)
+    for items, panel in zip((display.subset, display.independent), display.axes_):
+        assert {3, 17} <= set(items)
+        assert not set(items) & set(range(20, 60))
+        marks = {dots.get_label(): dots for dots in panel.collections}
+        np.testing.assert_allclose(marks["fixed"].get_offsets(), plane[[3, 17]])
+        np.testing.assert_allclose(marks["excluded"].get_offsets(), plane[20:60])
+    assert len(display.independent) == len(display.subset)
+
+
+def test_at_a_fixed_size_directions_are_used_as_enumeration_says():
+    values = np.array([3.0, 2.0, 0.5, 0.1])
+    display = KernelSpectrumDisplay.from_process(KDPP(np.diag(values), k=2))
+    products = {pair: values[list(pair)].prod() for pair in itertools.combinations(range(4), 2)}
+    expected = [sum(v for pair, v in products.items() if i in pair) / sum(products.values()) for i in range(4)]
+    np.testing.assert_allclose(display.use_, expected)
+    np.testing.assert_allclose(display.axes_[0].collections[0].get_array(), expected)
+    assert not display.axes_[0].lines  # the scale of the kernel means nothing
+    rest = KernelSpectrumDisplay.from_process(KDPP(np.diag(values), k=2).condition(include=[0]))
+    assert rest.use_.sum() == pytest.approx(1.0)
+    assert KernelSpectrumDisplay(np.logspace(200, -200, 50), size=10).use_.sum() == pytest.approx(10.0)
+    assert KernelSpectrumDisplay.from_process(DPP(np.diag(values))).axes_[0].lines
+
+
+def test_names_in_a_history_are_a_list_or_a_mapping_and_steps_must_agree():
+    stamps = [SimpleNamespace(ess=1.0) for _ in range(5)]
+    chosen = [["a"], ["b"], ["a", "b"], ["a"], ["b"]]
+    display = TimelineDisplay.from_history(stamps, chosen, item_names=["first", "second"])
+    assert display.item_names == ["first", "second"]
+    with pytest.raises(ValueError, match="chosen must have an entry for each of the 5 steps of history, got 2"):
+        TimelineDisplay.from_history(stamps, chosen[-2:])
+    with pytest.raises(ValueError, match="must not both be given"):
+        TimelineDisplay.from_history(stamps, chosen, item_names=["x", "y"], names={"a": "x", "b": "y"})
 
 
 def test_the_raster_has_a_cell_for_each_chosen_item_and_the_trace_its_marks():

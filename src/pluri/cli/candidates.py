@@ -28,7 +28,7 @@ class Roles:
     Attributes
     ----------
     columns : the numbers to compare; all columns that play no other part by default
-    text : the text to compare, instead of numbers
+    text : the text to compare, instead of numbers; a missing one is empty
     quality : a non-negative factor for each row
     id : the names of the rows; their numbers by default
     header : whether a text file begins with names; told from its first line by default
@@ -75,8 +75,6 @@ def read_candidates(data: Path, roles: Roles) -> Candidates:
         found = _read_json_lines(path, roles) if suffix in JSON_LINES else _read_table(path, roles)
     if roles.text is None:
         _refuse_missing(found.rows, found.columns)
-    elif None in found.rows:
-        raise ValueError(f"column {roles.text!r} must have no missing text, got none in row {_first(found.rows)}")
     if None in found.ids:
         raise ValueError(f"column {roles.id!r} must have no missing cell, got one in row {_first(found.ids)}")
     if found.quality is not None:
@@ -113,7 +111,7 @@ def _read_table(path: Path, roles: Roles) -> Candidates:
         is_parquet = path.is_dir() or SUFFIXES[path.suffix.lower()] == "parquet"
         ids = _parquet_ids(path, roles.id) if is_parquet else [_word(cell) for cell in column.X[:, 0].tolist()]
     if roles.text is not None:
-        rows: Any = [None if cell is None else str(cell) for cell in features.X[:, 0].tolist()]
+        rows: Any = ["" if cell is None else str(cell) for cell in features.X[:, 0].tolist()]
         return Candidates(rows, features.columns, quality, ids)
     if features.is_text:
         options.refuse_text(features, "select without --text")
@@ -135,7 +133,7 @@ def _read_json_lines(path: Path, roles: Roles) -> Candidates:
         quality = np.array(values, dtype=np.float64)
     ids = list(range(len(records))) if roles.id is None else values_of(records, roles.id)
     if roles.text is not None:
-        texts = [None if value is None else str(value) for value in values_of(records, roles.text)]
+        texts = ["" if value is None else str(value) for value in values_of(records, roles.text)]
         return Candidates(texts, [roles.text], quality, ids)
     chosen = roles.columns or [name for name in names if name not in roles.special]
     if not chosen:

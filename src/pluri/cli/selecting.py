@@ -81,7 +81,7 @@ def select(
 
             rows = StandardScaler().fit_transform(rows)
         try:
-            found = selector.select(rows, items.ids, quality=items.quality)
+            found = selector.select(rows, ids=items.ids, quality=items.quality)
         except ValueError as error:
             raise ValueError(str(error).replace("n_select", "--k")) from error
         report = {

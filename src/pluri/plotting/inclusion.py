@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.plotting.side_panels import side_axes
+from pluri.plotting.side_panels import known_items, mark_known, side_axes
 from pluri.plotting.style import HEATMAP, PALETTE, TRUTH_COLOR, checked_names, tidy
 from pluri.validation import RandomState, as_generator
 
@@ -37,6 +37,9 @@ class InclusionDisplay:
         Number of those subsets, for the standard errors.
     names : array-like of shape (n_items,), optional
         Names of the items; their numbers by default.
+    fixed, excluded : array-like of int, optional
+        Items that are always drawn, and items that never are. Over the plane they have their own markers, squares and
+        crosses, and the colours are for the others; fixed bars are hatched.
 
     Attributes
     ----------
@@ -66,6 +69,8 @@ class InclusionDisplay:
         frequencies: ArrayLike | None = None,
         n_draws: int | None = None,
         names: ArrayLike | None = None,
+        fixed: ArrayLike = (),
+        excluded: ArrayLike = (),
     ) -> None:
         self.probabilities = _shares(probabilities, None, "probabilities")
         n_items = self.probabilities.size
@@ -77,6 +82,10 @@ class InclusionDisplay:
             raise ValueError(f"n_draws must be at least 1, got {n_draws}")
         self.n_draws = n_draws
         self.names = checked_names(names, n_items)
+        self.fixed, self.excluded = (np.asarray(items, dtype=np.int64) for items in (fixed, excluded))
+        for name, items in (("fixed", self.fixed), ("excluded", self.excluded)):
+            if items.size and not (items.min() >= 0 and items.max() < n_items):
+                raise ValueError(f"{name} must hold items from 0 to {n_items - 1}, got {items.min()} to {items.max()}")
         self.errors_: NDArray[np.float64] | None = None
         if self.frequencies is not None and n_draws is not None:
             self.errors_ = np.sqrt(self.probabilities * (1 - self.probabilities) / n_draws)
@@ -121,9 +130,12 @@ class InclusionDisplay:
         if n_draws:
             drawn = np.concatenate(process.sample(n_draws, random_state=as_generator(random_state)))
             frequencies = np.bincount(drawn.astype(np.int64), minlength=probabilities.size) / n_draws
-        return cls(probabilities, X, frequencies=frequencies, n_draws=n_draws or None, names=names).plot(
-            ax=ax, **options
-        )
+        fixed, _, excluded = known_items(process, probabilities.size)
+        display = cls(
+            probabilities, X, frequencies=frequencies, n_draws=n_draws or None, names=names, fixed=fixed,
+            excluded=excluded,
+        )  # fmt: skip
+        return display.plot(ax=ax, **options)
 
     def plot(self, *, ax: Axes | None = None, sort: bool = False, title: str | None = None) -> Self:
         """Draw.
@@ -160,9 +172,12 @@ class InclusionDisplay:
         n_items = self.probabilities.size
         order = np.argsort(-self.probabilities, kind="stable") if sort else np.arange(n_items)
         many = n_items > MOST_NAMED
-        panel.bar(
+        bars = panel.bar(
             np.arange(n_items), self.probabilities[order], width=1.0 if many else 0.8, color=PALETTE[4], label="exact"
         )
+        for bar, item in zip(bars, order):
+            if item in self.fixed:
+                bar.set(hatch="///", edgecolor="white")
         if self.frequencies is not None:
             errors = None if self.errors_ is None or many else self.errors_[order]
             if many and self.errors_ is not None:
@@ -194,8 +209,11 @@ class InclusionDisplay:
         # The most probable are drawn last, so that they are not hidden by their neighbours.
         order = np.argsort(self.probabilities, kind="stable")
         size = float(np.clip(4000 / order.size, 8, 60))
+        order = order[~np.isin(order, np.concatenate([self.fixed, self.excluded]))]
+        mark_known(panel, places, self.fixed, self.excluded, size)
         # From zero, unless all are so alike that they would then have one colour.
-        least, most = float(self.probabilities.min()), float(self.probabilities.max())
+        free = self.probabilities[order]
+        least, most = float(free.min(initial=1.0)), float(free.max(initial=0.0))
         start = least if least > 0.4 * most else 0.0
         dots = panel.scatter(
             places[order, 0],
@@ -213,15 +231,17 @@ class InclusionDisplay:
         bar.outline.set_visible(False)
 
     def _draw_comparison(self, panel: Axes, frequencies: NDArray[np.float64]) -> None:
-        top = 1.05 * float(max(self.probabilities.max(), frequencies.max()))
+        shown = np.setdiff1d(np.arange(frequencies.size), np.concatenate([self.fixed, self.excluded]))
+        top = 1.05 * float(max(self.probabilities[shown].max(initial=0.0), frequencies[shown].max(initial=0.0))) or 1.0
         panel.plot([0, top], [0, top], color=TRUTH_COLOR, linestyle="--", linewidth=1.0, zorder=1)
         crowded = frequencies.size > MOST_NAMED
         if crowded and self.errors_ is not None:
-            order = np.argsort(self.probabilities, kind="stable")
+            order = shown[np.argsort(self.probabilities[shown], kind="stable")]
             self._draw_band(panel, self.probabilities[order], order)
             panel.legend(frameon=False, loc="upper left")
         panel.errorbar(
-            self.probabilities, frequencies, None if crowded else self.errors_, fmt="o", color=PALETTE[5], zorder=2,
+            self.probabilities[shown], frequencies[shown],
+            None if crowded or self.errors_ is None else self.errors_[shown], fmt="o", color=PALETTE[5], zorder=2,
             markersize=2.2 if crowded else 4, linewidth=1.2,
         )  # fmt: skip
         drawn = "Frequency" if self.n_draws is None else f"Frequency in {self.n_draws} draws"

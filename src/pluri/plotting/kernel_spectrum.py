@@ -22,7 +22,8 @@ class KernelSpectrumDisplay:
     r"""Eigenvalues :math:`\lambda` of L, largest first, and the distribution of the number of items drawn.
 
     Each direction is used with probability :math:`\lambda / (1 + \lambda)`, which its colour shows; the line at 1 is
-    where that is a half. Directions used for certain (an infinite eigenvalue) are triangles at the top.
+    where that is a half. Directions used for certain (an infinite eigenvalue) are triangles at the top. Where the
+    number of items is fixed the probabilities are those of that law, and there is no line.
 
     Make it with :meth:`from_process`.
 
@@ -34,6 +35,8 @@ class KernelSpectrumDisplay:
         Probability of 0, 1, 2, ... items; without it there is no panel on the right.
     sizes : array-like of int, optional
         Numbers of items in subsets that were drawn, shown as frequencies with standard errors.
+    size : int, optional
+        Number of items of every subset, where it is fixed: the scale of the eigenvalues then means nothing.
 
     Attributes
     ----------
@@ -41,6 +44,8 @@ class KernelSpectrumDisplay:
     figure_ : matplotlib Figure
     expected_size_, size_deviation_ : float
         Mean and standard deviation of the number of items; NaN without a size distribution.
+    use_ : ndarray of shape (rank,)
+        Probability that each direction is used.
 
     Examples
     --------
@@ -56,7 +61,14 @@ class KernelSpectrumDisplay:
     axes_: list[Axes]
     figure_: Figure | SubFigure
 
-    def __init__(self, odds: ArrayLike, size_pmf: ArrayLike | None = None, *, sizes: ArrayLike | None = None) -> None:
+    def __init__(
+        self,
+        odds: ArrayLike,
+        size_pmf: ArrayLike | None = None,
+        *,
+        sizes: ArrayLike | None = None,
+        size: int | None = None,
+    ) -> None:
         self.odds: NDArray[np.float64] = np.sort(np.asarray(odds, dtype=np.float64))[::-1]
         if self.odds.ndim != 1 or self.odds.size == 0 or not (self.odds >= 0).all():
             raise ValueError(f"odds must be non-negative eigenvalues, at least one, got {np.asarray(odds)!r}")
@@ -66,6 +78,13 @@ class KernelSpectrumDisplay:
         self.sizes = None if sizes is None else np.asarray(sizes, dtype=np.int64).ravel()
         if self.sizes is not None and (self.sizes.size == 0 or self.size_pmf is None):
             raise ValueError("sizes must hold a number and come with size_pmf")
+        if size is not None and (size < 0 or size > self.odds.size or not np.isfinite(self.odds).all()):
+            raise ValueError(f"size must be from 0 to {self.odds.size}, with finite odds, got {size}")
+        self.size = size
+        finite = np.isfinite(self.odds)
+        self.use_ = np.where(finite, self.odds / (1.0 + np.where(finite, self.odds, 0.0)), 1.0)
+        if size is not None:
+            self.use_ = _use_at_size(self.odds, size)
         self.expected_size_ = self.size_deviation_ = float("nan")
         if self.size_pmf is not None:
             numbers = np.arange(self.size_pmf.size)
@@ -93,7 +112,10 @@ class KernelSpectrumDisplay:
         """
         pmf = process.size_pmf() if hasattr(process, "size_pmf") else None
         sizes = None if subsets is None or pmf is None else [len(subset) for subset in subsets]
-        return cls(process.spectrum.odds, pmf, sizes=sizes).plot(ax=ax, **options)
+        size = getattr(process, "k", None)
+        if size is not None:  # of the free items, which the spectrum is about
+            size -= len(getattr(process, "fixed_items", ()))
+        return cls(process.spectrum.odds, pmf, sizes=sizes, size=size).plot(ax=ax, **options)
 
     def plot(self, *, ax: Axes | None = None, title: str | None = None) -> Self:
         """Draw.
@@ -125,12 +147,11 @@ class KernelSpectrumDisplay:
         shown = finite & (self.odds > LEAST_SHARE * largest)
         numbers = np.arange(1, self.odds.size + 1)
         hidden = int((finite & ~shown).sum())
-        used = self.odds / (1.0 + np.where(finite, self.odds, 0.0))
         area = float(np.clip(2400 / (self.odds.size - hidden), 12, 30))
         dots = panel.scatter(
             numbers[shown],
             self.odds[shown],
-            c=used[shown],
+            c=self.use_[shown],
             s=area,
             cmap=HEATMAP,
             vmin=0,
@@ -139,10 +160,12 @@ class KernelSpectrumDisplay:
             zorder=3,
         )
         panel.set_yscale("log")
-        panel.axhline(1.0, color=TRUTH_COLOR, linestyle="--", linewidth=1.0, zorder=1)
-        bottom = float(self.odds[shown].min(initial=1.0))
-        top = max(largest, 1.0) * (30 if not finite.all() else 2)
-        panel.set(ylim=(min(bottom, 1.0) / 2, top), title=title, ylabel="eigenvalue of L")
+        bottom = float(self.odds[shown].min(initial=largest))
+        if self.size is None:
+            panel.axhline(1.0, color=TRUTH_COLOR, linestyle="--", linewidth=1.0, zorder=1)
+            bottom, largest = min(bottom, 1.0), max(largest, 1.0)
+        top = largest * (30 if not finite.all() else 2)
+        panel.set(ylim=(bottom / 2, top), title=title, ylabel="eigenvalue of L")
         panel.set_xlabel("number" + (f" ({hidden} smaller ones are not drawn)" if hidden else ""))
         panel.xaxis.set_major_locator(MaxNLocator(integer=True))
         panel.margins(x=0.03)
@@ -184,3 +207,32 @@ class KernelSpectrumDisplay:
         """Sizes that matter: all but a thousandth of the probability at either end."""
         reached = np.cumsum(pmf)
         return int(np.searchsorted(reached, 1e-3)), min(int(np.searchsorted(reached, 1 - 1e-3)), pmf.size - 1)
+
+
+def _use_at_size(odds: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """Probability that each of the directions is among the ``size`` that are used.
+
+    It is ``odds * e_{size - 1} / e_size`` with the elementary symmetric polynomials of the others, and of all. Those of
+    the others come from both ends, so that nothing is divided out; logarithms keep them in range.
+    """
+    n = odds.size
+    if size == 0:
+        return np.zeros(n)
+    with np.errstate(divide="ignore"):
+        logs = np.log(odds)
+    before, after = (_polynomials(values, size) for values in (logs, logs[::-1]))
+    use = np.empty(n)
+    for place in range(n):
+        # e_{k-1} of all others: products of one part before and one after.
+        others = before[place][:size] + after[n - 1 - place][:size][::-1]
+        use[place] = logs[place] + np.logaddexp.reduce(others)
+    return np.exp(use - before[n][size])
+
+
+def _polynomials(logs: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """Logarithms of the elementary symmetric polynomials 0 to ``size`` of the first 0, 1, ... values."""
+    table = np.full((logs.size + 1, size + 1), -np.inf)
+    table[:, 0] = 0.0
+    for row, value in enumerate(logs):
+        table[row + 1, 1:] = np.logaddexp(table[row, 1:], value + table[row, :-1])
+    return table

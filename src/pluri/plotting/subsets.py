@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.plotting.side_panels import side_axes
+from pluri.plotting.side_panels import known_items, mark_known, side_axes
 from pluri.plotting.style import PALETTE, QUIET_COLOR
 from pluri.validation import RandomState, as_generator
 
@@ -29,6 +29,8 @@ class SubsetDisplay:
         Chosen items.
     independent : array-like of int, optional
         Items for the panel on the right; without them there is none.
+    fixed, excluded : array-like of int, optional
+        Items that are in every subset, marked by squares, and items that are in none, marked by crosses.
 
     Attributes
     ----------
@@ -53,18 +55,30 @@ class SubsetDisplay:
     figure_: Figure | SubFigure
     spacing_: list[float]
 
-    def __init__(self, X: ArrayLike, subset: ArrayLike, independent: ArrayLike | None = None) -> None:
+    def __init__(
+        self,
+        X: ArrayLike,
+        subset: ArrayLike,
+        independent: ArrayLike | None = None,
+        *,
+        fixed: ArrayLike = (),
+        excluded: ArrayLike = (),
+    ) -> None:
         self.X = np.asarray(X, dtype=np.float64)
         if self.X.ndim != 2 or self.X.shape[1] != 2 or len(self.X) == 0:
             raise ValueError(f"X must have shape (n_items, 2), got {self.X.shape}")
         self.subset = _items(subset, len(self.X), "subset")
         self.independent = None if independent is None else _items(independent, len(self.X), "independent")
+        self.fixed = _items(fixed, len(self.X), "fixed")
+        self.excluded = _items(excluded, len(self.X), "excluded")
 
     @classmethod
     def from_process(
         cls, process: Any, X: ArrayLike, *, random_state: RandomState = None, ax: Axes | None = None, **options: Any
     ) -> Self:
         """Draw a subset from a process, then as many items independently, and plot both.
+
+        Items that a condition has fixed are in both, and those that it excludes in neither.
 
         Parameters
         ----------
@@ -85,9 +99,10 @@ class SubsetDisplay:
         """
         rng = as_generator(random_state)
         subset = np.asarray(process.sample(random_state=rng))
-        n_items = len(np.asarray(X))
-        independent = rng.choice(n_items, size=min(subset.size, n_items), replace=False)
-        return cls(X, subset, np.sort(independent)).plot(ax=ax, **options)
+        fixed, free, excluded = known_items(process, len(np.asarray(X)))
+        drawn = rng.choice(free, size=min(max(subset.size - fixed.size, 0), free.size), replace=False)
+        independent = np.sort(np.concatenate([fixed, drawn]))
+        return cls(X, subset, independent, fixed=fixed, excluded=excluded).plot(ax=ax, **options)
 
     def plot(self, *, ax: Axes | None = None, titles: tuple[str, str] | None = None) -> Self:
         """Draw.
@@ -110,11 +125,13 @@ class SubsetDisplay:
         size = float(np.clip(2400 / len(self.X), 3, 16))
         self.spacing_ = []
         for panel, items, name, color in zip(self.axes_, chosen, names, (PALETTE[0], PALETTE[5])):
-            panel.scatter(self.X[:, 0], self.X[:, 1], s=size, color=QUIET_COLOR, linewidths=0, zorder=1)
+            area = float(np.clip(900 / max(items.size, 1), 14, 42))
+            others, free = np.delete(self.X, self.excluded, axis=0), np.setdiff1d(items, self.fixed)
+            panel.scatter(others[:, 0], others[:, 1], s=size, color=QUIET_COLOR, linewidths=0, zorder=1)
             panel.scatter(
-                self.X[items, 0], self.X[items, 1], s=float(np.clip(900 / max(items.size, 1), 14, 42)), color=color,
-                edgecolors="white", linewidths=0.6, zorder=2,
-            )  # fmt: skip
+                self.X[free, 0], self.X[free, 1], s=area, color=color, edgecolors="white", linewidths=0.6, zorder=2
+            )
+            mark_known(panel, self.X, np.intersect1d(items, self.fixed), self.excluded, area)
             self.spacing_.append(_spacing(self.X[items]))
             nearest = f", nearest at {self.spacing_[-1]:.2g}" if items.size > 1 else ""
             panel.set(title=name, xlabel=f"{items.size} of {len(self.X)} items{nearest}", xticks=[], yticks=[])

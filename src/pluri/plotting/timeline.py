@@ -99,7 +99,7 @@ class TimelineDisplay:
         names : mapping, optional
             Name of each id.
         **options
-            ``times`` and ``item_ids`` of the class; the others are passed to :meth:`plot`.
+            ``times``, ``item_ids`` and ``item_names`` of the class; the others are passed to :meth:`plot`.
 
         Returns
         -------
@@ -114,7 +114,16 @@ class TimelineDisplay:
                 raise ValueError("history must hold the subset 'best' of each step, or chosen must be given")
             shown = [record.best for record in records]
         stamps = [getattr(record, "stamp", record) for record in records]
-        own = {name: options.pop(name) for name in ("times", "item_ids") if name in options}
+        if not hasattr(shown, "__len__"):
+            shown = list(shown)
+        if len(shown) != len(records):
+            raise ValueError(
+                f"chosen must have an entry for each of the {len(records)} steps of history, got {len(shown)}: give "
+                "the same steps of both, such as history[-n:] and the last n of chosen"
+            )
+        own = {name: options.pop(name) for name in ("times", "item_ids", "item_names") if name in options}
+        if names is not None and own.get("item_names") is not None:
+            raise ValueError("names (a mapping of ids) and item_names (a list) must not both be given")
         display = cls(
             shown,
             ess=[stamp.ess for stamp in stamps],

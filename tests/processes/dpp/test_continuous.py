@@ -9,6 +9,7 @@ from scipy.stats import kstest, norm
 
 from pluri.inference import mcmc
 from pluri.priors import expected_determinant, sample_diverse_rows
+from pluri.processes.dpp.continuous import process as process_module
 from pluri.processes.dpp.continuous.diverse_simplex import DirichletDPP
 from pluri.processes.dpp.continuous.domains import Box, NormalBase, spread_points
 from pluri.processes.dpp.continuous.features import GaussianSimilarity, by_quadrature, fourier, nystrom
@@ -86,6 +87,74 @@ def test_the_density_of_the_process_in_use_integrates_to_one():
     assert total + cubes == pytest.approx(1.0, abs=1e-5)
 
 
+@pytest.mark.parametrize("lower", [[0.0], [0.0, -1.0], [0.0, -1.0, 2.0]], ids=["line", "plane", "space"])
+def test_products_over_a_box_are_orthonormal_eigenfunctions(lower):
+    box = Box(lower, np.array(lower) + [1.0, 2.0, 0.5][: len(lower)])
+    process = ContinuousDPP(box, length_scale=0.6, quality=1.5)
+    assert process.method_ == "exact"
+    nodes, weights = box.nodes()
+    functions = process._functions(nodes, np.arange(5))
+    np.testing.assert_allclose(functions.T * weights @ functions, np.eye(5), atol=1e-8)
+    some = nodes[:: len(nodes) // 7]
+    np.testing.assert_allclose(
+        process.kernel(some, nodes) * weights @ functions, process._functions(some, np.arange(5)) * process._values[:5],
+        atol=1e-8,
+    )  # fmt: skip
+    assert process.eigenvalues.sum() == pytest.approx(box.mass * 1.5**2, rel=1e-6)
+
+
+def test_a_short_length_scale_keeps_the_whole_trace_and_an_even_intensity():
+    # 200 landmarks would keep a quarter of the trace, with intensities from 0.4 to 349 where 100 is right.
+    process = ContinuousDPP(Box([0, 0], [1, 1]), length_scale=0.02)
+    assert process.kept_share_ > 0.99
+    many = process.with_expected_size(100)
+    points = np.random.default_rng(0).random((1000, 2))
+    inside = points[((points > 0.1) & (points < 0.9)).all(axis=1)]
+    # Far from the borders the process is stationary, and a little thinner than at the borders.
+    np.testing.assert_allclose(many.intensity(inside), many.intensity([[0.5, 0.5]])[0], rtol=1e-3)
+    assert 97 < many.intensity([[0.5, 0.5]])[0] < 100
+
+
+def test_landmarks_grow_until_they_keep_the_trace():
+    settings = {"length_scale": 0.06, "quality": lambda X: 1.0 + X[:, 0]}
+    square = Box([0, 0], [1, 1])
+    grown = ContinuousDPP(square, **settings)
+    assert grown.method_ == "nystrom"
+    assert grown.kept_share_ > 0.99
+    with pytest.warns(UserWarning, match=r"n_features=100 landmarks keep only 0\.\d+ of the trace .* raise n_features"):
+        few = ContinuousDPP(square, n_features=100, **settings)
+    points = np.random.default_rng(0).random((500, 2))
+    diagonal = np.diagonal(grown.kernel(points, points))
+    known = [(p._features(points) ** 2).sum(axis=1) / diagonal for p in (grown, few)]
+    assert known[0].mean() == pytest.approx(1.0, abs=0.02)
+    assert known[1].mean() == pytest.approx(few.kept_share_, abs=0.05)
+
+
+def test_landmarks_grow_for_a_process_that_is_scaled_up(monkeypatch):
+    interval = Box([0.0], [1.0])
+    monkeypatch.setattr(process_module, "FEWEST_LANDMARKS", 8)
+    process = ContinuousDPP(interval, lambda a, b: np.exp(-((a - b.T) ** 2) / 0.02))
+    assert process.rank < 20
+    scaled = process.with_expected_size(12.0)
+    exact = ContinuousDPP(interval, length_scale=0.1).with_expected_size(12.0)
+    assert scaled.rank > process.rank
+    assert scaled.expected_size == pytest.approx(12.0)
+    np.testing.assert_allclose(scaled.eigenvalues[:8], exact.eigenvalues[:8], rtol=0.01)
+    points = np.linspace(0.05, 0.95, 9)
+    np.testing.assert_allclose(scaled.intensity(points), exact.intensity(points), rtol=0.01)
+    np.testing.assert_allclose(scaled.kernel(points, points), exact.kernel(points, points), rtol=0.01)
+    monkeypatch.setattr(process_module, "MOST_LANDMARKS", process._n_landmarks)
+    with pytest.warns(UserWarning, match=r"keep only 0\.\d+ of the expected points"):
+        process.with_expected_size(14.5)
+
+
+def test_too_short_a_length_scale_is_told():
+    with pytest.warns(
+        UserWarning, match=r"3000 largest eigenvalues keep only 0\.\d+ of the trace .* larger length_scale"
+    ):
+        ContinuousDPP(Box([0, 0], [1, 1]), length_scale=0.01)
+
+
 # Draws ---------------------------------------------------------------------------------------------------------------
 
 
@@ -129,9 +198,9 @@ def test_points_in_a_box_stay_in_it_and_repeat():
 def test_the_bound_from_a_grid_holds_between_its_nodes_and_is_far_below_the_safe_one():
     process = ContinuousDPP(Box([0, 0], [1, 1]), length_scale=0.15).with_expected_size(15)
     points = np.random.default_rng(0).random((20000, 2))
-    values = process._whitened(points) ** 2
+    values = process._functions(points) ** 2
     for chosen in (np.arange(15), np.arange(5, 40), np.array([0, 60])):
-        bound = process._grid.largest(chosen, process._values[chosen])
+        bound = process._grid.largest(chosen)
         assert values[:, chosen].sum(axis=1).max() < bound < 2.0 * values[:, chosen].sum(axis=1).max()
     safe = process._bound / process._factor / process._values[60]
     assert bound < 0.1 * safe
@@ -290,7 +359,7 @@ GIBBS = PointGibbs(lambda a, b: np.exp(-((a - b.T) ** 2)), BOX, bound=1.0)
         (lambda: ContinuousDPP(BOX, "laplace"), "kernel must be 'gaussian' or a callable"),
         (lambda: ContinuousDPP(BOX, length_scale=0.0), "length_scale must be positive"),
         (lambda: ContinuousDPP(BOX, method="best"), "method must be one of auto"),
-        (lambda: ContinuousDPP(BOX, method="exact"), "method 'exact' needs the Gaussian kernel"),
+        (lambda: ContinuousDPP(BOX, quality=lambda X: X[:, 0], method="exact"), "method 'exact' needs the Gaussian"),
         (lambda: ContinuousDPP(BOX, lambda a, b: a @ b.T, method="fourier"), "method 'fourier' needs the Gaussian"),
         (lambda: ContinuousDPP("box"), "domain must be a Box or a NormalBase"),
         (lambda: ContinuousDPP(BOX, n_features=0), "n_features must be a positive whole number"),

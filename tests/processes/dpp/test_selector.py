@@ -1,12 +1,14 @@
 """Rows chosen behind scikit-learn's interface, against sums and searches over all subsets."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
 from scipy import sparse
 from scipy.stats import chi2
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -41,10 +43,10 @@ def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)
 
 
-def kernel_matrix(rows, quality=None):
-    """The RBF kernel at the median distance, by hand."""
+def kernel_matrix(rows, quality=None, size=1):
+    """The RBF kernel of three or more columns at the default length scale, by hand."""
     distances = np.linalg.norm(rows[:, None] - rows, axis=2)
-    scale = np.median(distances[np.triu_indices(len(rows), 1)])
+    scale = np.median(distances[np.triu_indices(len(rows), 1)]) / size ** (1 / rows.shape[1])
     factors = np.ones(len(rows)) if quality is None else quality
     return np.exp(-0.5 * (distances / scale) ** 2) * factors * factors[:, None]
 
@@ -55,7 +57,7 @@ def volumes(L, size):
 
 def test_exact_draws_have_the_probabilities_of_all_subsets():
     # 21 pairs, 2000 draws: chi-square at a false alarm of 1e-4.
-    weights = volumes(kernel_matrix(X, QUALITY), 2)
+    weights = volumes(kernel_matrix(X, QUALITY, 2), 2)
     law = np.array(list(weights.values())) / sum(weights.values())
     place = {subset: number for number, subset in enumerate(weights)}
     rng = np.random.default_rng(0)
@@ -71,7 +73,7 @@ def test_exact_draws_have_the_probabilities_of_all_subsets():
 
 
 def test_log_probability_and_determinant_equal_enumeration():
-    L = kernel_matrix(X, QUALITY)
+    L = kernel_matrix(X, QUALITY, 3)
     for method in ("exact", "map", "mcmc"):
         selector = DPPSelector(3, method=method, random_state=0).fit(X, quality=QUALITY)
         weights = volumes(L, 3)
@@ -86,13 +88,13 @@ def test_log_probability_and_determinant_equal_enumeration():
 
 
 def test_map_takes_the_best_row_next_and_local_search_the_best_pair():
-    L = kernel_matrix(X, QUALITY)
+    L = kernel_matrix(X, QUALITY, 4)
     chosen = []
     for _ in range(4):
         rest = [item for item in range(7) if item not in chosen]
         chosen.append(max(rest, key=lambda item: np.linalg.det(L[np.ix_([*chosen, item], [*chosen, item])])))
     assert DPPSelector(4, method="map").fit(X, quality=QUALITY).selected_indices_.tolist() == chosen
-    weights = volumes(L, 2)
+    weights = volumes(kernel_matrix(X, QUALITY, 2), 2)
     best = DPPSelector(2, method="map", local_search=True).fit(X, quality=QUALITY)
     assert tuple(best.selected_indices_) == max(weights, key=weights.get)
 
@@ -143,7 +145,7 @@ def test_many_sparse_rows_are_never_multiplied_out():
 def test_many_dense_rows_are_drawn_exactly_without_their_kernel():
     # Mean log determinant of 60 draws against that of the same law from its spectrum: 5 standard errors, 1e-6.
     rows = np.random.default_rng(1).normal(size=(1100, 4))
-    scale = RBFKernel("median").fixed(rows).length_scale
+    scale = RBFKernel("median").fixed(rows).length_scale / 5 ** (1 / 4)
     law = KDPP.from_kernel(rows, 5, "rbf", length_scale=scale)
     draws = law.sample(400, random_state=0)
     expected = [law.log_prob(draw) for draw in draws]
@@ -185,13 +187,82 @@ def test_quality_is_an_argument_of_fit_or_a_function_of_the_rows():
         assert DPPSelector(3, random_state=seed).fit(X, quality=zero).selected_indices_.tolist() == [4, 5, 6]
 
 
-def test_default_length_scale_is_the_median_distance():
-    scale = RBFKernel("median").fixed(X).length_scale
-    named = DPPSelector(3, random_state=5).fit(X)
-    given = DPPSelector(3, kernel_params={"length_scale": scale}, random_state=5).fit(X)
+def test_default_length_scale_is_the_median_distance_or_the_spacing_of_the_rows_wanted():
+    median = RBFKernel("median").fixed(X).length_scale
+    for size, scale in ((1, median), (3, median / 3 ** (1 / 3)), (None, median)):
+        named = DPPSelector(size, random_state=5).fit(X)
+        given = DPPSelector(size, kernel_params={"length_scale": scale}, random_state=5).fit(X)
+        assert named.log_det_ == pytest.approx(given.log_det_)
+        assert named.log_prob_ == pytest.approx(given.log_prob_)
     called = DPPSelector(3, kernel=RBFKernel("median"), random_state=5).fit(X)
-    assert named.log_prob_ == given.log_prob_ == called.log_prob_
-    np.testing.assert_allclose(np.exp(named.log_det_), volumes(kernel_matrix(X), 3)[tuple(named.selected_indices_)])
+    assert called.log_det_ == pytest.approx(np.log(volumes(kernel_matrix(X), 3)[tuple(called.selected_indices_)]))
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 5])
+@pytest.mark.parametrize("n_rows", [500, 1500])
+@pytest.mark.parametrize("method", ["exact", "map"])
+def test_ordinary_numbers_of_rows_are_possible_in_few_dimensions(method, n_rows, n_columns):
+    rows = np.random.default_rng(0).normal(size=(n_rows, n_columns))
+    for size in (20, 50):
+        assert len(set(DPPSelector(size, method=method, random_state=0).fit(rows).selected_indices_)) == size
+
+
+def test_a_draw_and_a_search_agree_on_what_is_possible():
+    rows = np.random.default_rng(0).normal(size=(300, 1))
+    scale = {"length_scale": RBFKernel("median").fixed(rows).length_scale}
+    rank = DPP.from_kernel(rows, "rbf", **scale).rank
+    assert rank < 25
+    for method in ("exact", "map", "mcmc"):
+        if method != "mcmc":
+            DPPSelector(rank, method=method, kernel_params=scale, random_state=0).fit(rows)
+        with pytest.raises(ValueError, match=f"n_select must be at most {rank}, the number of the 300 rows"):
+            DPPSelector(rank + 1, method=method, kernel_params=scale).fit(rows)
+
+
+def test_anything_with_as_many_rows_can_be_taken_from():
+    pandas = pytest.importorskip("pandas")
+    selector = DPPSelector(3, method="map").fit(X)
+    texts = [f"text {number}" for number in range(7)]
+    chosen = [texts[index] for index in selector.selected_indices_]
+    assert selector.transform(texts) == chosen
+    assert selector.transform(np.array(texts)).tolist() == chosen
+    assert selector.transform(pandas.Series(texts)).tolist() == chosen
+    assert selector.transform(pandas.DataFrame({"text": texts, "n": range(7)}))["text"].tolist() == chosen
+    np.testing.assert_array_equal(selector.transform(np.arange(7)), selector.selected_indices_)
+    assert selector.transform([{"id": number} for number in range(7)])[0] == {"id": selector.selected_indices_[0]}
+    with pytest.raises(ValueError, match="X must have the 7 rows among which fit has chosen, got 6"):
+        selector.transform(texts[:6])
+    with pytest.raises(ValueError, match="features"):
+        selector.transform(X[:, :2])
+
+
+@pytest.mark.parametrize("kind", [list, np.array, "series"])
+def test_texts_are_sent_to_a_vectorizer_in_one_sentence(kind):
+    texts = ["a long story " * 50, "another one " * 50]
+    given = pytest.importorskip("pandas").Series(texts) if kind == "series" else kind(texts)
+    with pytest.raises(ValueError, match=r"got texts: .*TfidfVectorizer.*kernel='cosine'") as caught:
+        DPPSelector(1).fit(given)
+    assert len(str(caught.value)) < 200
+
+
+def test_a_quality_that_is_no_function_is_sent_to_fit():
+    with pytest.raises(TypeError, match=r"quality must be a function of X or None, got ndarray: .*fit\(X, quality"):
+        DPPSelector(2, quality=QUALITY).fit(X)
+    with pytest.raises(TypeError, match="positional"):
+        DPPSelector(2).select(X, QUALITY)
+
+
+def test_a_slow_chain_is_told_without_settings_that_the_selector_lacks(monkeypatch):
+    def sample(self, n=None, random_state=None, method="auto"):
+        warnings.warn("the chain forgets slowly. Give larger burn_in and thin", ConvergenceWarning, stacklevel=2)
+        return np.array([0, 1])
+
+    monkeypatch.setattr(KDPP, "sample", sample)
+    with pytest.warns(ConvergenceWarning) as caught:
+        DPPSelector(2, method="mcmc", random_state=0).fit(X)
+    assert len(caught) == 1
+    assert "method='exact'" in str(caught[0].message)
+    assert "burn_in" not in str(caught[0].message)
 
 
 def test_number_of_rows_may_be_a_share_or_random():
@@ -268,5 +339,5 @@ def test_bad_settings_are_refused_in_a_sentence(settings, message):
 
 
 def test_sparse_rows_have_no_gaussian_kernel():
-    with pytest.raises(TypeError, match=r"[Ss]parse"):
+    with pytest.raises(TypeError, match="got a sparse matrix: use kernel='cosine' or 'linear'"):
         DPPSelector(2).fit(sparse.csr_array(X))

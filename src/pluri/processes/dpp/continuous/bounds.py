@@ -24,26 +24,33 @@ MARGIN = 0.75
 
 @dataclass(frozen=True, eq=False)
 class GridBound:
-    """Projections of the features on all directions at the nodes of a grid, (n, ..., n, n_directions)."""
+    """Orthonormal functions at the nodes of a grid: ``at_nodes(chosen)`` has the shape (n, ..., n, n_chosen)."""
 
-    projections: Array
+    at_nodes: Callable[[IntArray], Array]
 
     @classmethod
-    def of_box(cls, box: Box, features: Callable[[Array], Array], directions: Array) -> GridBound | None:
-        """The grid of a box; None where there are too many dimensions."""
+    def of_box(
+        cls, box: Box, functions: Callable[[Array, IntArray | slice], Array], *, keep: bool = True
+    ) -> GridBound | None:
+        """The grid of a box; None where there are too many dimensions.
+
+        All functions are kept at the nodes if some are as dear as all of them; otherwise those chosen are computed.
+        """
         dim = box.n_dimensions
         if dim not in NODES:
             return None
         line = np.linspace(0.0, 1.0, NODES[dim])
-        nodes = np.stack(np.meshgrid(*[line] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
-        parts = [
-            features(box.from_uniforms(part)) @ directions for part in np.array_split(nodes, 1 + len(nodes) // 4096)
-        ]
-        return cls(np.concatenate(parts).reshape(*[NODES[dim]] * dim, -1))
+        nodes = box.from_uniforms(np.stack(np.meshgrid(*[line] * dim, indexing="ij"), axis=-1).reshape(-1, dim))
+        shape = [NODES[dim]] * dim
+        if not keep:
+            return cls(lambda chosen: functions(nodes, chosen).reshape(*shape, -1))
+        parts = [functions(part, slice(None)) for part in np.array_split(nodes, 1 + len(nodes) // 4096)]
+        kept = np.concatenate(parts).reshape(*shape, -1)
+        return cls(lambda chosen: kept[..., chosen])
 
-    def largest(self, chosen: IntArray, values: Array) -> float:
-        """A bound of ``sum_n f_n(x)^2`` over the directions ``chosen`` with their eigenvalues."""
-        functions = self.projections[..., chosen] / np.sqrt(values)
+    def largest(self, chosen: IntArray) -> float:
+        """A bound of ``sum_n f_n(x)^2`` over the functions ``chosen``."""
+        functions = self.at_nodes(chosen)
         highest = np.sqrt((functions**2).sum(axis=-1).max())
         for axis in range(functions.ndim - 1):
             highest += MARGIN * np.sqrt((np.diff(functions, axis=axis) ** 2).sum(axis=-1).max())

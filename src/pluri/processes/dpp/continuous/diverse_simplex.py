@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from pluri.processes.dpp.continuous.gaussian import log_determinant
 from pluri.processes.dpp.continuous.projection_points import draw_sets
-from pluri.processes.dpp.kernel_forms import Array
+from pluri.processes.dpp.kernel_forms import Array, IntArray
 from pluri.processes.dpp.structured.directions import check_number, check_size, log_normalizer, take_directions
 from pluri.validation import RandomState, as_generator
 
@@ -133,9 +133,12 @@ class DirichletDPP:
         count, rng = check_number(n), as_generator(random_state)
         taken, counts = take_directions(self.log_odds, count, check_size(size, self.rank), rng)
         draws = draw_sets(
-            rng, taken, counts, self._draw_base, np.sqrt, self._values, self._vectors, length=1.0, mass=1.0
+            rng, taken, counts, self._draw_base, self._functions, self._values, length=1.0, mass=1.0
         )  # fmt: skip
         return draws[0] if n is None else draws
+
+    def _functions(self, rows: Array, chosen: IntArray) -> Array:
+        return np.asarray(np.sqrt(rows) @ (self._vectors[:, chosen] / np.sqrt(self._values[chosen])))
 
     def _draw_base(self, rng: np.random.Generator, n: int) -> Array:
         return rng.dirichlet(self.concentration, size=n)

@@ -3,8 +3,8 @@ r"""Determinantal point processes in space: points that repel each other, with a
 Density of a set X with respect to the unit-rate Poisson process on the base measure:
 :math:`\det(L_X) / \prod_n (1 + \lambda_n)` with :math:`L(x, y) = q(x) k(x, y) q(y)` and the eigenvalues
 :math:`\lambda_n` of L as an integral operator. The Gaussian kernel over a normal base measure is exact
-(`GaussianContinuousDPP`); other kernels are replaced by one of low rank, which is then sampled exactly, or a fixed
-number of points is sampled by Gibbs' method with the kernel itself.
+(`GaussianContinuousDPP`), and over a box to rounding; other kernels are replaced by one of low rank, which is then
+sampled exactly, or a fixed number of points is sampled by Gibbs' method with the kernel itself.
 
 References
 ----------
@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pluri.processes.dpp.continuous.bounds import GridBound
+from pluri.processes.dpp.continuous.box_functions import BoxFunctions, box_functions
 from pluri.processes.dpp.continuous.checks import check_similarity, check_trace, largest_diagonal
 from pluri.processes.dpp.continuous.domains import Box, Domain, NormalBase, spread_points
 from pluri.processes.dpp.continuous.features import GaussianSimilarity, LowRank, fourier, nystrom
@@ -37,8 +38,12 @@ from pluri.validation import RandomState, as_generator
 METHODS = ("auto", "exact", "nystrom", "fourier", "gibbs")
 #: Eigenvalues below this share of the largest are rounding of zero.
 NEGLIGIBLE = 1e-11
-#: Landmarks that keep less than this share of the trace of the kernel are worth a warning.
-MOSTLY_KEPT = 0.8
+#: Landmarks are doubled until they keep this share of the trace of the kernel, or of the points of a scaled process.
+WELL_KEPT = 0.99
+#: A smaller share of either is worth a warning.
+MOSTLY_KEPT = 0.95
+#: Landmarks to begin with, and at most, unless their number is given.
+FEWEST_LANDMARKS, MOST_LANDMARKS = 200, 1600
 
 
 class ContinuousDPP(PointProcess):
@@ -55,11 +60,14 @@ class ContinuousDPP(PointProcess):
     quality : float or callable, default=1.0
         ``q(X)``, one non-negative number for each point.
     method : {"auto", "exact", "nystrom", "fourier", "gibbs"}, default="auto"
-        "exact" for the Gaussian kernel of constant quality over `NormalBase`; "nystrom" and "fourier" (Gaussian kernel
-        only) replace the kernel by one of low rank; "gibbs" samples a fixed number of points with the kernel itself.
-        "auto" is "exact" where possible, else "nystrom".
-    n_features : int, default=200
-        Landmarks of "nystrom", or twice the number of frequencies of "fourier".
+        "exact" for the Gaussian kernel of constant quality; "nystrom" and "fourier" (Gaussian kernel only) replace the
+        kernel by one of low rank; "gibbs" samples a fixed number of points with the kernel itself. "auto" is "exact"
+        where possible and no landmarks are asked for, else "nystrom".
+    n_features : int, optional
+        Landmarks of "nystrom", or twice the number of frequencies of "fourier" (200 by default). Without it as many
+        landmarks as keep 99 % of the trace of the kernel are taken, up to 1600. If less than 95 % is kept, of the trace
+        or of the points of a process that was scaled by `with_expected_size`, a warning says so: draws would cluster
+        around the landmarks. The 3000 largest eigenvalues of "exact" in a `Box` are watched in the same way.
     landmarks : array_like (n_landmarks, n_dimensions), optional
         Of "nystrom"; points spread evenly over the base measure by default.
     quality_bound : float, optional
@@ -74,6 +82,8 @@ class ContinuousDPP(PointProcess):
         Logarithms of the eigenvalues, largest first; not with "gibbs".
     method_ : str
         The method in use.
+    kept_share_ : float
+        Share of the trace of the kernel that the eigenvalues in use hold; 1 unless they are too few. Not with "gibbs".
 
     Examples
     --------
@@ -94,7 +104,7 @@ class ContinuousDPP(PointProcess):
         length_scale: ArrayLike = 1.0,
         quality: float | Callable[[Array], Any] = 1.0,
         method: str = "auto",
-        n_features: int = 200,
+        n_features: int | None = None,
         landmarks: ArrayLike | None = None,
         quality_bound: float | None = None,
         random_state: RandomState = None,
@@ -103,7 +113,7 @@ class ContinuousDPP(PointProcess):
             raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
         if not hasattr(domain, "from_uniforms"):
             raise ValueError(f"domain must be a Box or a NormalBase, got {type(domain).__name__}")
-        if isinstance(n_features, bool) or n_features != int(n_features) or n_features < 1:
+        if n_features is not None and (isinstance(n_features, bool) or n_features != int(n_features) or n_features < 1):
             raise ValueError(f"n_features must be a positive whole number, got {n_features!r}")
         self.domain = domain
         self._similarity = _similarity(kernel, length_scale, domain.n_dimensions)
@@ -122,47 +132,93 @@ class ContinuousDPP(PointProcess):
                 self._similarity.length_scale, domain.scale, mean=domain.mean, amplitude=float(quality) ** 2
             )
             self.log_odds = self._exact.log_odds
-        elif method == "exact":
-            raise ValueError("method 'exact' needs the Gaussian kernel, a constant quality and a NormalBase")
-        self.method_ = ("nystrom" if self._exact is None else "exact") if method == "auto" else method
-        if self.method_ in ("nystrom", "fourier"):
-            self._set_low_rank(int(n_features), landmarks, random_state)
+        self._products: BoxFunctions | None = None
+        if (
+            (method == "exact" or (method == "auto" and n_features is None and landmarks is None))
+            and isinstance(self._similarity, GaussianSimilarity)
+            and isinstance(domain, Box)
+            and not callable(quality)
+        ):
+            self._products = box_functions(self._similarity, domain)
+        known = self._exact is not None or self._products is not None
+        if method == "exact" and not known:
+            raise ValueError(
+                "method 'exact' needs the Gaussian kernel, a constant quality and, in a Box, a length_scale that is "
+                "not too short; use method='nystrom'"
+            )
+        self.method_ = ("exact" if known else "nystrom") if method == "auto" else method
+        self._growing = self.method_ == "nystrom" and n_features is None and landmarks is None
+        self._trace = 0.0
+        if self._products is not None:
+            self._trace = self.domain.mass * float(self._quality) ** 2  # type: ignore[arg-type]
+            self._values, self._factor = self._products.values * float(self._quality) ** 2, 1.0  # type: ignore[arg-type]
+            self.log_odds = np.log(self._values)
+        elif self.method_ == "nystrom":
+            points = None if landmarks is None else as_points(landmarks, self.n_dimensions, "landmarks")
+            self._set_landmarks(points, int(n_features or FEWEST_LANDMARKS))
+        elif self.method_ == "fourier":
+            self._set_frequencies(int(n_features or FEWEST_LANDMARKS), random_state)
+        self._warn_of_loss(self.kept_share_ if self.method_ != "gibbs" else 1.0, "the trace of the kernel")
 
-    def _set_low_rank(self, n_features: int, landmarks: ArrayLike | None, random_state: RandomState) -> None:
-        dim = self.n_dimensions
-        if self.method_ == "nystrom":
-            if landmarks is None:
-                points = self.domain.from_uniforms(spread_points(dim, n_features))
-            else:
-                points = as_points(landmarks, dim, "landmarks")
+    def _set_landmarks(self, landmarks: Array | None, n_landmarks: int) -> None:
+        """Use landmarks; without any, as many as keep the trace, ``n_landmarks`` to begin with."""
+        nodes, weights = self.domain.nodes(1.0 if callable(self._quality) else 0.5)
+        self._trace = float((weights * self.quality(nodes) ** 2 * kernel_diagonal(self._similarity, nodes)).sum())
+        while True:
+            points = landmarks
+            if points is None:
+                points = self.domain.from_uniforms(spread_points(self.n_dimensions, n_landmarks))
             self._low_rank: LowRank = nystrom(self._similarity, points, self.domain, self._quality)
-            self._warn_of_loss(len(points))
-        else:
-            if not isinstance(self._similarity, GaussianSimilarity):
-                raise ValueError("method 'fourier' needs the Gaussian kernel; use method='nystrom'")
-            rng = as_generator(random_state)
-            frequencies = rng.standard_normal((max(1, n_features // 2), dim)) / self._similarity.length_scale
-            self._low_rank = fourier(frequencies, self.domain, self._quality)
+            kept = float(np.trace(self._low_rank.moment)) / self._trace
+            if not self._growing or kept >= WELL_KEPT or n_landmarks >= MOST_LANDMARKS:
+                break
+            n_landmarks = min(2 * n_landmarks, MOST_LANDMARKS)
+        self._n_landmarks = len(points)
+        self._decompose()
+
+    def _set_frequencies(self, n_features: int, random_state: RandomState) -> None:
+        if not isinstance(self._similarity, GaussianSimilarity):
+            raise ValueError("method 'fourier' needs the Gaussian kernel; use method='nystrom'")
+        shape = (max(1, n_features // 2), self.n_dimensions)
+        frequencies = as_generator(random_state).standard_normal(shape) / self._similarity.length_scale
+        self._low_rank = fourier(frequencies, self.domain, self._quality)
+        self._decompose()
+        self._trace = float(np.trace(self._low_rank.moment))  # waves have the length of the kernel everywhere
+
+    def _decompose(self) -> None:
         values, vectors = np.linalg.eigh(0.5 * (self._low_rank.moment + self._low_rank.moment.T))
         keep = np.flatnonzero(values > NEGLIGIBLE * max(float(values[-1]), 0.0))[::-1]
-        self._set_spectrum(values[keep], vectors[:, keep])
+        self._values, self._vectors, self._factor = values[keep], vectors[:, keep], 1.0
+        self.log_odds = np.log(self._values)
 
-    def _warn_of_loss(self, n_landmarks: int) -> None:
-        """Say so if the landmarks are too few for the kernel: draws would have far fewer points than they should."""
-        nodes, weights = self.domain.nodes(0.5)
-        trace = float((weights * self.quality(nodes) ** 2 * kernel_diagonal(self._similarity, nodes)).sum())
-        kept = float(np.trace(self._low_rank.moment)) / trace
-        if kept < MOSTLY_KEPT:
-            warnings.warn(
-                f"{n_landmarks} landmarks keep only {kept:.3g} of the trace of the kernel, and points with it: raise "
-                "n_features, or use a larger length_scale",
-                UserWarning,
-                stacklevel=4,
-            )
+    @property
+    def kept_share_(self) -> float:
+        """Share of the trace of the kernel that the eigenvalues in use hold."""
+        self._need_spectrum()
+        if self._exact is not None:
+            return 1.0
+        return min(1.0, float(self._values.sum()) / self._trace)
 
-    def _set_spectrum(self, values: Array, vectors: Array) -> None:
-        self._values, self._vectors, self._factor = values, vectors, 1.0
-        self.log_odds = np.log(values)
+    def _kept_points(self) -> float:
+        """At least this share of the expected points is kept: what is lost of the trace is lost of K at most."""
+        size = self.expected_size
+        return size / (size + (1.0 - self.kept_share_) * self._trace * self._factor)
+
+    def _warn_of_loss(self, kept: float, what: str) -> None:
+        """Say so if there are too few functions for the kernel: draws would not have its law."""
+        if kept >= MOSTLY_KEPT:
+            return
+        if self._products is not None:
+            given, result = f"the {self.rank} largest eigenvalues", "points keep further apart than they should"
+            advice = "use a larger length_scale, or method='gibbs'"
+        else:
+            given, result = f"n_features={self._n_landmarks} landmarks", "points cluster around them"
+            advice = "raise n_features, or use a larger length_scale"
+        warnings.warn(
+            f"{given} keep only {kept:.3g} of {what}, so that {result}: {advice}",
+            UserWarning,
+            stacklevel=3,
+        )
 
     @property
     def n_dimensions(self) -> int:
@@ -202,13 +258,25 @@ class ContinuousDPP(PointProcess):
             factor = made._exact.amplitude / self._exact.amplitude
             made.log_odds = made._exact.log_odds
         else:
-            factor = scale_odds(self.log_odds, expected_size)
-            made.log_odds = self.log_odds + np.log(factor)
-            made._factor = self._factor * factor
+            factor = made._scale(expected_size)
         root, given = float(np.sqrt(factor)), self._quality
         made._quality = (lambda X: root * np.asarray(given(X))) if callable(given) else root * float(given)
         made._bound = self._bound * factor
+        made._warn_of_loss(made._kept_points() if made._exact is None else 1.0, "the expected points")
         return made
+
+    def _scale(self, expected_size: float) -> float:
+        """Scale the eigenvalues, with more landmarks if those that were left out now matter; the factor."""
+        before = self._factor
+        while True:
+            factor = scale_odds(self.log_odds, expected_size)
+            self.log_odds = self.log_odds + np.log(factor)
+            self._factor *= factor
+            if not self._growing or self._kept_points() >= WELL_KEPT or self._n_landmarks >= MOST_LANDMARKS:
+                return self._factor / before
+            # The quality is still that of the process to be scaled, which may have been scaled itself.
+            self._set_landmarks(None, min(2 * self._n_landmarks, MOST_LANDMARKS))
+            before = 1.0
 
     def sample(
         self,
@@ -244,7 +312,7 @@ class ContinuousDPP(PointProcess):
         else:
             taken, counts = take_directions(self.log_odds, count, check_size(size, self.rank), rng)
             draws = draw_sets(
-                rng, taken, counts, self.domain.draw, self._features, self._values, self._vectors,
+                rng, taken, counts, self.domain.draw, self._functions, self._values,
                 length=self._bound / self._factor, mass=self.domain.mass, tighter=self._tighter_bound,
             )  # fmt: skip
         return draws[0] if n is None else draws
@@ -277,31 +345,36 @@ class ContinuousDPP(PointProcess):
 
     @cached_property
     def _grid(self) -> GridBound | None:
-        return GridBound.of_box(self.domain, self._features, self._vectors) if isinstance(self.domain, Box) else None
+        if not isinstance(self.domain, Box):
+            return None
+        return GridBound.of_box(self.domain, self._functions, keep=self._products is None)
 
     def _tighter_bound(self, chosen: IntArray) -> float:
-        return np.inf if self._grid is None else self._grid.largest(chosen, self._values[chosen])
+        return np.inf if self._grid is None else self._grid.largest(chosen)
 
-    def _whitened(self, points: Array) -> Array:
-        return self._features(points) @ (self._vectors / np.sqrt(self._values))
+    def _functions(self, points: Array, chosen: IntArray | slice = slice(None)) -> Array:
+        """Orthonormal eigenfunctions, scaled to the quality."""
+        if self._products is not None:
+            return self._products(points, chosen)
+        return np.asarray(self._features(points) @ (self._vectors[:, chosen] / np.sqrt(self._values[chosen])))
 
     def _marginal(self, X: Array, Y: Array) -> Array:
         self._need_spectrum()
         if self._exact is not None:
             return self._exact._marginal(X, Y)
-        return np.asarray((self._whitened(X) / (1.0 + np.exp(-self.log_odds))) @ self._whitened(Y).T)
+        return np.asarray((self._functions(X) / (1.0 + np.exp(-self.log_odds))) @ self._functions(Y).T)
 
     def _marginal_diagonal(self, X: Array) -> Array:
         self._need_spectrum()
         if self._exact is not None:
             return self._exact._marginal_diagonal(X)
-        return np.asarray(self._whitened(X) ** 2 @ (1.0 / (1.0 + np.exp(-self.log_odds))))
+        return np.asarray(self._functions(X) ** 2 @ (1.0 / (1.0 + np.exp(-self.log_odds))))
 
     def _log_determinant(self, points: Array) -> float:
         """Of the kernel in use: that of low rank where there is one, so that densities integrate to one."""
         if self._exact is not None:
             return self._exact._log_determinant(points)
-        rows = self._whitened(points) * np.exp(0.5 * self.log_odds)
+        rows = self._functions(points) * np.exp(0.5 * self.log_odds)
         return log_determinant(rows @ rows.T) if len(points) <= self.rank else -np.inf
 
     def _need_spectrum(self) -> None:

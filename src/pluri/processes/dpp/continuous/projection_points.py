@@ -9,6 +9,7 @@ after the other with density in proportion to what of :math:`f_J(x)` lies outsid
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -29,16 +30,15 @@ class BoundError(ValueError):
 def draw_projection_points(
     rng: np.random.Generator,
     draw_base: Callable[[np.random.Generator, int], Array],
-    features: Callable[[Array], Array],
-    whiten: Array,
+    functions: Callable[[Array], Array],
+    size: int,
     bound: float,
     mass: float,
 ) -> Array:
-    """Points (k, n_dimensions) of the projection on the k columns of ``whiten`` (n_features, k).
+    """Points (size, n_dimensions) of the projection on orthonormal functions, points (n, .) to values (n, size).
 
-    ``bound`` is at least the largest ``|whiten.T @ phi(x)|^2``; a point where it is exceeded is a BoundError.
+    ``bound`` is at least the largest sum of their squares; a point where it is exceeded is a BoundError.
     """
-    size = whiten.shape[1]
     points: list[Array] = []
     basis = np.empty((0, size))
     for drawn in range(size):
@@ -48,7 +48,7 @@ def draw_projection_points(
         proposed = 0
         while True:
             candidates = draw_base(rng, block)
-            rows = features(candidates) @ whiten
+            rows = functions(candidates)
             full = np.einsum("ns,ns->n", rows, rows)
             if full.max() > bound * (1 + 1e-6):
                 raise BoundError(
@@ -79,29 +79,33 @@ def draw_sets(
     taken: IntArray,
     counts: IntArray,
     draw_base: Callable[[np.random.Generator, int], Array],
-    features: Callable[[Array], Array],
+    functions: Callable[[Array, IntArray], Array],
     values: Array,
-    vectors: Array,
     length: float,
     mass: float,
     tighter: Callable[[IntArray], float] | None = None,
 ) -> list[Array]:
     """A set of points for each draw.
 
-    ``length`` bounds ``|phi(x)|^2``, (values, vectors) are the eigenpairs of C. ``tighter`` may give a smaller bound
+    ``functions`` gives the orthonormal functions of some eigenvectors at points, ``values`` are all eigenvalues of C,
+    ``length`` bounds ``|phi(x)|^2``. ``tighter`` may give a smaller bound
     for the eigenvectors taken; a set in which it is exceeded is drawn afresh with the safe one.
     """
     draws = []
     for chosen in np.split(taken, np.cumsum(counts)[:-1]) if counts.size else []:
-        whiten = vectors[:, chosen] / np.sqrt(values[chosen])
+        taken_functions = partial(_of_chosen, functions, chosen)
         bound = length / float(values[chosen].min()) if chosen.size else 1.0
         first = bound
         if tighter is not None and chosen.size and bound * mass > WORTH_TIGHTENING * chosen.size:
             first = min(bound, tighter(chosen))
         try:
-            draws.append(draw_projection_points(rng, draw_base, features, whiten, first, mass))
+            draws.append(draw_projection_points(rng, draw_base, taken_functions, chosen.size, first, mass))
         except BoundError:
             if first == bound:
                 raise
-            draws.append(draw_projection_points(rng, draw_base, features, whiten, bound, mass))
+            draws.append(draw_projection_points(rng, draw_base, taken_functions, chosen.size, bound, mass))
     return draws
+
+
+def _of_chosen(functions: Callable[[Array, IntArray], Array], chosen: IntArray, points: Array) -> Array:
+    return functions(points, chosen)

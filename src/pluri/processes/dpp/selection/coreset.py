@@ -17,7 +17,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,14 +25,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 
-from pluri.processes.dpp.approximations.nystrom import nystrom_features
+from pluri.processes.dpp.approximations.nystrom import NO_DIRECTION
 from pluri.processes.dpp.kernel_forms import Array, FeatureKernel, FunctionKernel, IntArray, KernelForm
 from pluri.processes.dpp.selection.row_choice import LARGEST_WRITTEN, choose_rows, kernel_of_rows, law_of_rows, too_many
 from pluri.processes.dpp.selection.selector import number_of_rows
 from pluri.validation import RandomState, as_generator
 
-#: Landmarks of the kernel of many rows: at least, and for each row drawn.
-LEAST_LANDMARKS, LANDMARKS_PER_ROW = 200, 5
+#: Landmarks of the kernel of many rows: at least, for each row drawn, and at most.
+LEAST_LANDMARKS, LANDMARKS_PER_ROW, MOST_LANDMARKS = 200, 2, 2000
+#: Directions of the landmarks below this share of the largest are left out, unless too few remain.
+SMALL_DIRECTION = 1e-6
+#: Rows whose correlation with each landmark is below this become landmarks too.
+UNLIKE = 0.03
 #: Rows whose similarities are looked at together.
 CHUNK = 4096
 
@@ -40,6 +44,8 @@ CHUNK = 4096
 @dataclass(frozen=True, eq=False)
 class Coreset:
     """Rows and their weights; give them as ``X[indices]`` and ``sample_weight=weights`` to an estimator.
+
+    ``indices, weights = coreset(...)`` takes them apart.
 
     Attributes
     ----------
@@ -51,6 +57,10 @@ class Coreset:
 
     indices: IntArray
     weights: Array
+
+    def __iter__(self) -> Iterator[Array | IntArray]:
+        """Indices, then weights: ``indices, weights = coreset(...)``."""
+        return iter((self.indices, self.weights))
 
     def total(self, values: ArrayLike) -> Any:
         """Estimate of the sum of a function over all rows, from its values (n, ...) at the rows of the coreset."""
@@ -81,16 +91,16 @@ def coreset(
         Number of rows, or a share of them between 0 and 1.
     kernel : {"rbf", "cosine", "linear", "exponential-cosine"} or callable, default="rbf"
         Similarity of rows: functions that change little between similar rows are estimated well. Of more than 1000
-        rows a kernel that is no product of features is replaced by its Nystrom approximation, which changes the
-        variance a little; the estimates stay unbiased.
+        rows a kernel that is no product of features is replaced by one of low rank from random landmarks (see the
+        notes), which changes the variance a little; the estimates stay unbiased.
     method : {"exact", "map"}, default="exact"
         A random draw, with inverse probabilities as weights; or the greedy choice, in which each row stands for the
         rows that it resembles most: the same every time, and biased.
     kernel_params : dict, optional
         Parameters of the kernel. Unless it is given, the length scale of "rbf" is 0.7 of the spacing of n points on a
-        grid that fills a cube with the median distance of the rows:
-        ``median * sqrt(3 / n_features) / n ** (1 / n_features)``. Longer scales lower the variance for smooth functions
-        and raise it for constants.
+        grid that fills a cube with the median distance of the rows (and at most this distance):
+        ``median * max(1, sqrt(3 / n_features)) / n ** (1 / n_features)``. Longer scales lower the variance for smooth
+        functions and raise it for constants.
     sample_weight : array_like (n_rows,), optional
         Non-negative weights of the rows in the sums; heavier rows are drawn more often.
     normalize : bool, default=False
@@ -103,6 +113,11 @@ def coreset(
     -------
     Coreset
         ``indices`` (sorted, or in order of choice for "map") and ``weights``.
+
+    Notes
+    -----
+    Up to 1000 rows cost ``n_rows^3``. More are described by m = max(200, 2 n) landmarks among them, 2000 at most
+    (but no fewer than n), with every row brought to its own length, and cost ``n_rows m^2``: the square of n.
 
     Examples
     --------
@@ -120,10 +135,7 @@ def coreset(
     if size is None:
         raise ValueError("n must be a whole number or a share, got None")
     mass = _checked_weight(sample_weight, rows.shape[0])
-    parameters = dict(kernel_params or {})
-    if kernel == "rbf" and "length_scale" not in parameters:
-        parameters["length_scale"] = _spacing(rows, size)
-    form = kernel_of_rows(rows, kernel, parameters, np.sqrt(mass))
+    form = kernel_of_rows(rows, kernel, kernel_params, np.sqrt(mass), size)
     if method == "map":
         chosen = choose_rows(law_of_rows(form, size), size, "map", as_generator(random_state))
         weights = _mass_around(form, chosen, mass)
@@ -136,8 +148,7 @@ def coreset(
 
 def _draw(form: KernelForm, size: int, mass: Array, rng: np.random.Generator) -> tuple[IntArray, Array]:
     if isinstance(form, FunctionKernel) and form.n_items > LARGEST_WRITTEN:
-        n_landmarks = min(form.n_items, max(LEAST_LANDMARKS, LANDMARKS_PER_ROW * size))
-        form = FeatureKernel(nystrom_features(form, n_landmarks=n_landmarks))
+        form = FeatureKernel(_low_rank(form, size, mass, rng))
     law = law_of_rows(form, size)
     if size > law.rank:
         raise too_many(size, law.rank, law.n_items, "n")
@@ -152,6 +163,43 @@ def _draw(form: KernelForm, size: int, mass: Array, rng: np.random.Generator) ->
     return chosen, mass[chosen] / probabilities[chosen]
 
 
+def _low_rank(form: FunctionKernel, size: int, mass: Array, rng: np.random.Generator) -> Array:
+    """Features whose products approximate a kernel and have its diagonal, from landmarks drawn at random.
+
+    What the landmarks do not explain of a row is made up for by its length: otherwise rows far from all of them would
+    hardly ever be drawn, and had enormous weights. The law is another one than that of the kernel, but as exact.
+    """
+    possible = np.flatnonzero(mass > 0)
+    number = max(LEAST_LANDMARKS, size, min(LANDMARKS_PER_ROW * size, MOST_LANDMARKS))
+    landmarks = rng.choice(possible, size=min(number, possible.size), replace=False)
+    diagonal = form.diagonal()
+    rows = _correlations(form, landmarks, diagonal)
+    while landmarks.size < 2 * number:
+        # Rows that resemble no landmark become landmarks too, some at a time.
+        missed = np.flatnonzero((rows.max(axis=0) < UNLIKE) & (rows.min(axis=0) > -UNLIKE) & (diagonal > 0))
+        if not missed.size:
+            break
+        more = rng.choice(missed, size=min(missed.size, max(1, number // 10)), replace=False)
+        landmarks, rows = np.append(landmarks, more), np.vstack([rows, _correlations(form, more, diagonal)])
+    values, vectors = np.linalg.eigh(rows[:, landmarks])
+    keep = values > SMALL_DIRECTION * values[-1]
+    if keep.sum() < 2 * size:
+        keep = (values > NO_DIRECTION * values[-1]) & (np.arange(values.size) >= values.size - 2 * size)
+    features = rows.T @ (vectors[:, keep] / np.sqrt(values[keep]))
+    lengths = np.sqrt(np.einsum("ij,ij->i", features, features))
+    features *= (np.sqrt(diagonal) / np.where(lengths > 0, lengths, np.inf))[:, None]
+    return np.asarray(features)
+
+
+def _correlations(form: FunctionKernel, landmarks: IntArray, diagonal: Array) -> Array:
+    """Similarities (n_landmarks, n_rows) with rows of length one; zero for rows of no length."""
+    scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, np.inf))
+    rows = form.rows(landmarks)
+    rows *= scale
+    rows *= scale[landmarks, None]
+    return rows
+
+
 def _mass_around(form: KernelForm, chosen: IntArray, mass: Array) -> Array:
     """Total weight of the rows that resemble each chosen one more than the others."""
     scale = np.sqrt(np.maximum(form.diagonal(), 0.0))
@@ -162,19 +210,6 @@ def _mass_around(form: KernelForm, chosen: IntArray, mass: Array) -> Array:
         nearest = closeness.argmax(axis=1)
         total += np.bincount(nearest, weights=mass[part], minlength=chosen.size)
     return total
-
-
-def _spacing(rows: Any, size: int) -> Any:
-    """A length scale somewhat below the spacing of ``size`` points that fill the room of the rows."""
-    from pluri.priors.kernels import RBFKernel
-
-    if hasattr(rows, "tocsr") or np.ptp(rows, axis=0).max() == 0:
-        return "median"
-    median = RBFKernel("median").fixed(rows).length_scale
-    # Two points of a unit cube are sqrt(n_features / 6) apart on average (root mean square); its grid of n points has
-    # the spacing n^(-1 / n_features), of which sqrt(1 / 2) is taken.
-    n_features = rows.shape[1]
-    return float(median) * np.sqrt(3.0 / n_features) / size ** (1.0 / n_features)  # type: ignore[arg-type]
 
 
 def _checked_weight(sample_weight: ArrayLike | None, n_rows: int) -> Array:

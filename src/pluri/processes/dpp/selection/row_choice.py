@@ -7,14 +7,17 @@ Similarities that are products of features (cosine, linear) stay features; other
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
 
 from pluri.processes.dpp.finite import DPP
 from pluri.processes.dpp.kernel_forms import (
+    Array,
     DenseKernel,
     FeatureKernel,
     FunctionKernel,
@@ -39,6 +42,7 @@ def kernel_of_rows(
     kernel: str | Callable[..., Any] = "rbf",
     parameters: Mapping[str, Any] | None = None,
     quality: ArrayLike | None = None,
+    size: int | None = None,
 ) -> KernelForm:
     """The kernel of rows, in a form that is not written out.
 
@@ -49,9 +53,11 @@ def kernel_of_rows(
     kernel : {"rbf", "cosine", "linear", "exponential-cosine"} or callable
         Similarity; a callable takes two sets of rows.
     parameters : mapping, optional
-        Of the kernel; the length scale of "rbf" is the median distance of the rows unless it is given.
+        Of the kernel; the length scale of "rbf" is by `default_length_scale` unless it is given.
     quality : array_like (n_rows,), optional
         Non-negative factors.
+    size : int, optional
+        Number of rows to choose, for the default length scale.
 
     Examples
     --------
@@ -62,7 +68,9 @@ def kernel_of_rows(
     """
     given = dict(parameters or {})
     if isinstance(kernel, str) and kernel == "rbf":
-        given.setdefault("length_scale", "median")
+        if hasattr(X, "tocsr"):
+            raise sparse_rows()
+        given.setdefault("length_scale", default_length_scale(X, size))
     similarity = as_similarity(kernel, **given)
     factors = None if quality is None else check_quality(quality, X.shape[0])
     if hasattr(similarity, "features"):
@@ -76,6 +84,35 @@ def kernel_of_rows(
     if shape != (1, min(2, X.shape[0])):
         raise ValueError(f"kernel must give similarities (n_a, n_b) of two sets of rows, got shape {shape} of 1 and 2")
     return FunctionKernel(similarity, X, factors)
+
+
+def default_length_scale(X: Array, size: int | None) -> float:
+    """A length scale of "rbf" at which ``size`` rows can be told apart.
+
+    The smaller of the median distance of the rows and, for up to three columns, 0.7 of the spacing of ``size`` points
+    on a grid that fills a cube with this median distance: ``median * max(1, sqrt(3 / n_features)) / size ** (1 /
+    n_features)``. The median itself if the size is not known; 1 if all rows coincide.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.processes.dpp.selection.row_choice import default_length_scale
+    >>> X = np.array([[0.0], [1.0], [2.0]])
+    >>> default_length_scale(X, None), round(default_length_scale(X, 3), 3)
+    (1.0, 0.577)
+    """
+    from pluri.priors.kernels import RBFKernel
+
+    if not X.shape[0] or np.ptp(X, axis=0).max() == 0:
+        return 1.0  # rows that all coincide are alike on any scale
+    median = float(RBFKernel("median").fixed(X).length_scale)  # type: ignore[arg-type]
+    if size is None:
+        return median
+    # Two points of a unit cube are sqrt(n_features / 6) apart on average (root mean square); its grid of n points has
+    # the spacing n^(-1 / n_features), of which sqrt(1 / 2) is taken. In many dimensions, where all distances are alike,
+    # this would leave no similarity at all.
+    n_features = X.shape[1]
+    return median * min(1.0, max(1.0, float(np.sqrt(3.0 / n_features))) / size ** (1.0 / n_features))
 
 
 def _with_median(similarity: Any, X: Any) -> Any:
@@ -141,16 +178,52 @@ def choose_rows(
             found = greedy_map(law.kernel, size).items
         except ValueError as error:
             raise too_many(size, _number_of_different(law.kernel, size), law.n_items, name) from error
+        # What a search reaches by rounding only, a draw does not: both refuse it.
+        if written and _is_doubtful(law.kernel, found) and size > law.rank:
+            raise too_many(size, law.rank, law.n_items, name)
     if method == "exact":
         return law.sample(random_state=rng, method="intermediate")
     if method == "mcmc":
-        return law.sample(random_state=rng, method="mcmc")
+        return _draw_by_chain(law, rng)
     if size is None:
         found = greedy_map(law.kernel).items
     if not improve:
         return found
     moves = ("add", "delete", "swap") if size is None else ("swap",)
     return local_search(law.kernel, found, moves=moves).items
+
+
+def _draw_by_chain(law: SubsetLaw, rng: np.random.Generator) -> IntArray:
+    """A draw of a chain; its advice about settings that cannot be given here is replaced."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            chosen = law.sample(random_state=rng, method="mcmc")
+        except FloatingPointError as error:
+            raise ValueError(
+                "the Markov chain met rows that depend on each other to working precision: choose fewer rows, use "
+                "method='exact', or a smaller length_scale of 'rbf'"
+            ) from error
+    for warning in caught:
+        if issubclass(warning.category, ConvergenceWarning):
+            warnings.warn(
+                "the Markov chain forgets its start slowly, so that these rows are not quite a draw of the process: "
+                "use method='exact', or 'map', or choose fewer rows",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        else:
+            warnings.warn(warning.message, warning.category, stacklevel=4)
+    return chosen
+
+
+def _is_doubtful(kernel: KernelForm, chosen: IntArray) -> bool:
+    """Whether rows may be more than the kernel's rank to working precision, and the rank can be had in little time."""
+    if isinstance(kernel, FeatureKernel) and min(kernel.features.shape) > LARGEST_WRITTEN:
+        return False
+    # The least eigenvalue of a block is below that of the same number of the whole kernel; the trace is above all.
+    rounding = 4 * kernel.n_items * np.finfo(np.float64).eps * float(kernel.diagonal().sum())
+    return bool(chosen.size and np.linalg.eigvalsh(kernel.block(chosen, chosen))[0] < rounding)
 
 
 def _number_of_different(kernel: KernelForm, size: int) -> int:
@@ -164,6 +237,14 @@ def _number_of_different(kernel: KernelForm, size: int) -> int:
         except ValueError:
             high = middle
     return low
+
+
+def sparse_rows() -> TypeError:
+    """The error of sparse rows with the kernel "rbf"."""
+    return TypeError(
+        "X must be dense for kernel='rbf', got a sparse matrix: use kernel='cosine' or 'linear', which take sparse "
+        "rows, or X.toarray()"
+    )
 
 
 def too_many(size: int, possible: int, n_rows: int, name: str) -> ValueError:

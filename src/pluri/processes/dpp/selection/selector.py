@@ -21,12 +21,13 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pluri.processes.dpp.kernel_forms import Array, FeatureKernel, FunctionKernel, IntArray, KernelForm
-from pluri.processes.dpp.selection.row_choice import CHOICES, choose_rows, kernel_of_rows, law_of_rows
+from pluri.processes.dpp.selection.row_choice import CHOICES, choose_rows, kernel_of_rows, law_of_rows, sparse_rows
 from pluri.processes.dpp.subset_law import SubsetLaw
 from pluri.validation import RandomState, as_generator
 
@@ -38,8 +39,8 @@ class DPPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Choose rows that are good and different.
 
     The choice is made by `fit`, among the rows that it is given. `transform` takes the chosen rows out of the same
-    rows (or of anything else with a row for each of them, in the same order); the number of rows changes, so in a
-    pipeline this is a last step.
+    rows (or of anything else with a row for each of them, in the same order: texts, labels, a data frame); the number
+    of rows changes, so in a pipeline this is a last step.
 
     Parameters
     ----------
@@ -53,10 +54,12 @@ class DPPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         A random draw of the process, its most probable rows by greedy search (the same every time), or a draw by a
         Markov chain, for many rows.
     kernel_params : dict, optional
-        Parameters of the kernel, such as ``{"length_scale": 0.5}``. The length scale of "rbf" is the median distance
-        between rows unless it is given here.
+        Parameters of the kernel, such as ``{"length_scale": 0.5}``. Unless it is given here, the length scale of "rbf"
+        is the median distance between rows or, if that is smaller, ``median * max(1, sqrt(3 / n_features)) / n_select
+        ** (1 / n_features)``, somewhat below the spacing of so many rows that fill the room: the scale of `coreset`.
     quality : callable, optional
-        Function of X that gives a non-negative factor for each row, where `fit` is given none.
+        Function of X that gives a non-negative factor for each row, where `fit` is given none. (Factors that are known
+        already are given to `fit`.)
     local_search : bool, default=False
         Whether rows found by "map" are then exchanged for others as long as that helps.
     random_state : int, Generator, RandomState or None
@@ -131,12 +134,24 @@ class DPPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         if self.method not in CHOICES:
             raise ValueError(f"method must be one of {CHOICES}, got {self.method!r}")
+        if self.quality is not None and not callable(self.quality):
+            raise TypeError(
+                f"quality must be a function of X or None, got {type(self.quality).__name__}: give numbers to fit, as "
+                "in fit(X, quality=numbers)"
+            )
+        if _is_texts(X):
+            raise ValueError(
+                "X must be rows of numbers, got texts: make numbers of them first, such as "
+                "TfidfVectorizer().fit_transform(X), and use kernel='cosine'"
+            )
+        if not self._takes_sparse() and issparse(X):
+            raise sparse_rows()
         rows = validate_data(self, X, accept_sparse=self._takes_sparse() and "csr", dtype=np.float64)
         n_rows = int(rows.shape[0])
         size = number_of_rows(self.n_select, n_rows)
         if quality is None and self.quality is not None:
             quality = self.quality(X)
-        form = kernel_of_rows(rows, self.kernel, self.kernel_params, quality)
+        form = kernel_of_rows(rows, self.kernel, self.kernel_params, quality, size)
         law = law_of_rows(form, size)
         chosen = choose_rows(law, size, self.method, as_generator(self.random_state), improve=bool(self.local_search))
         if chosen.size == 0:
@@ -156,22 +171,44 @@ class DPPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array_like, sparse matrix or data frame (n_samples_fit_, n_features)
-            The rows of the fit, or others that stand for them one by one.
+        X : array_like, sparse matrix or data frame (n_samples_fit_, n_features), or a sequence (n_samples_fit_,)
+            The rows of the fit, or anything that stands for them one by one. A matrix of numbers must have the columns
+            of the fit; texts, labels and tables of other things are taken as they are.
         """
         check_is_fitted(self)
-        rows = validate_data(self, X, accept_sparse=self._takes_sparse() and "csr", dtype=None, reset=False)
-        if rows.shape[0] != self.n_samples_fit_:
+        rows = X
+        if not self._stands_for_rows(X):
+            rows = validate_data(self, X, accept_sparse=self._takes_sparse() and "csr", dtype=None, reset=False)
+        n_rows = rows.shape[0] if hasattr(rows, "shape") else len(rows)
+        if n_rows != self.n_samples_fit_:
             raise ValueError(
-                f"X must have the {self.n_samples_fit_} rows among which fit has chosen, got {rows.shape[0]}: "
+                f"X must have the {self.n_samples_fit_} rows among which fit has chosen, got {n_rows}: "
                 "the choice is among given rows, fit again for others"
             )
         if hasattr(X, "iloc"):  # with its index, and with columns of different types
             return X.iloc[self.selected_indices_]
+        if isinstance(rows, list | tuple):
+            return [rows[index] for index in self.selected_indices_]
         return rows[self.selected_indices_]
 
+    def _stands_for_rows(self, X: Any) -> bool:
+        """Whether X is no matrix of numbers, but something else with rows."""
+        if issparse(X):
+            return False
+        if hasattr(X, "iloc") and X.ndim == 2:
+            return not all(getattr(dtype, "kind", "O") in "biufc" for dtype in X.dtypes)
+        try:
+            values = np.asarray(X)
+        except ValueError:  # rows of different lengths
+            return isinstance(X, list | tuple)
+        if values.ndim == 0 or not (hasattr(X, "iloc") or isinstance(X, np.ndarray | list | tuple)):
+            return False
+        is_number = values.dtype.kind in "biufc"
+        # (A single row of numbers is more likely a mistake, unless it is as long as the rows are many.)
+        return not is_number or values.ndim > 2 or (values.ndim == 1 and len(values) == self.n_samples_fit_)
+
     def select(
-        self, X: Any, ids: Sequence[Any] | NDArray[Any] | None = None, *, quality: ArrayLike | None = None
+        self, X: Any, *, ids: Sequence[Any] | NDArray[Any] | None = None, quality: ArrayLike | None = None
     ) -> list[Any]:
         """Fit, and tell which rows were chosen.
 
@@ -238,6 +275,13 @@ def number_of_rows(wanted: int | float | None, n_rows: int, name: str = "n_selec
     if wanted > n_rows:
         raise ValueError(f"{name} must be at most the number of rows (n_samples = {n_rows}), got {wanted}")
     return int(wanted)
+
+
+def _is_texts(X: Any) -> bool:
+    """Whether rows are texts rather than rows of numbers."""
+    if getattr(X, "ndim", 1) != 1 or not (hasattr(X, "iloc") or isinstance(X, np.ndarray | list | tuple)) or not len(X):
+        return False
+    return isinstance(X.iloc[0] if hasattr(X, "iloc") else X[0], str | bytes)
 
 
 def _is_cheap(law: SubsetLaw, method: str) -> bool:
