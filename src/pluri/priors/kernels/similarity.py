@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from pluri.priors.determinant import DiversityWarning
 from pluri.priors.protocol import FloatArray
 
 
-class SimilarityKernel:
+class SimilarityKernel(ABC):
     """A similarity of parts; kernels derive from it, give `__call__` and `pullback`, and inherit the determinant.
 
     Examples
@@ -34,16 +35,16 @@ class SimilarityKernel:
     -0.485312
     """
 
+    @abstractmethod
     def __call__(self, parameters: Any, others: Any = None) -> FloatArray:
         """Similarities (n_parts, n_others); of the parts among each other if ``others`` is None."""
-        raise NotImplementedError  # abstract
 
+    @abstractmethod
     def pullback(self, parameters: Any, sensitivity: ArrayLike) -> Any:
         """Gradient of ``sum(sensitivity * self(parameters))``, in the shape of the parameters.
 
         Only the symmetric part of the sensitivity (n_parts, n_parts) counts.
         """
-        raise NotImplementedError  # abstract
 
     def diagonal(self, parameters: Any) -> FloatArray:
         """Similarity of each part with itself, (n_parts,)."""

@@ -6,6 +6,7 @@ elementary steps in compiled code, so that a draw is worth the Python around it.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -47,7 +48,7 @@ def _state(walk: Walk) -> SubsetState:
     return SubsetState((walk.place >= 0).astype(np.int8), walk.log_det, walk)
 
 
-class _SubsetKernel:
+class _SubsetKernel(ABC):
     """What the kernels share: `kernel`, `n_inner` and `_steps` say what they do."""
 
     kernel: Any
@@ -58,8 +59,8 @@ class _SubsetKernel:
         return target_of(self.kernel)
 
     @property
-    def _steps(self) -> Steps:
-        raise NotImplementedError
+    @abstractmethod
+    def _steps(self) -> Steps: ...
 
     def init(self, rng: np.random.Generator, position: Mapping[str, Any]) -> SubsetState:
         """State at the set ``position["included"]``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, Self
 
@@ -48,7 +49,7 @@ class Follower(Protocol):
         """Renumber the slots."""
 
 
-class SubsetStream(BaseEstimator):
+class SubsetStream(BaseEstimator, ABC):
     """An estimator that takes in one stamp after the other; see `TimeVaryingDPP` and `SeparateDPP`."""
 
     target_size: float | None
@@ -294,9 +295,9 @@ class SubsetStream(BaseEstimator):
         self._present()
         return self.history_[-1].expected_size
 
+    @abstractmethod
     def _begin(self, kernel: Array, n_items: int, rng: np.random.Generator) -> Follower:
         """Subsets at the first stamp."""
-        raise NotImplementedError  # abstract
 
     def _is_by_slot(self) -> bool:
         """Whether items whose content changed keep their place."""
