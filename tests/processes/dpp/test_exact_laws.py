@@ -315,3 +315,28 @@ def test_relabelled_items_have_relabelled_probabilities() -> None:
     process, relabelled = DPP(L), DPP(L[np.ix_(order, order)])
     for subset in all_subsets(8):
         assert relabelled.log_prob(subset) == pytest.approx(process.log_prob(order[list(subset)]), abs=1e-9)
+
+
+@pytest.mark.parametrize("method", ["spectral", "sequential", "intermediate"])
+def test_twelve_items_follow_the_enumeration_of_all_4096_subsets(method: str) -> None:
+    L = random_kernel(12, random_state=4)
+    process, law = DPP(L), law_of_kernel(L)
+    if method == "spectral":
+        probabilities = np.array([np.exp(process.log_prob(subset)) for subset in law])
+        assert abs(probabilities.sum() - 1.0) < 1e-10
+        np.testing.assert_allclose(probabilities, list(law.values()), atol=1e-12)
+    assert_follows(process.sample(N_DRAWS, random_state=2, method=method), law)
+
+
+@pytest.mark.parametrize("method", ["spectral", "intermediate"])
+def test_five_of_twelve_and_a_condition_follow_the_enumeration(method: str) -> None:
+    F = some_features(12, 7, random_state=6)
+    law = law_of_kernel(F @ F.T, 5)
+    process = KDPP(features=F, k=5)
+    assert abs(sum(np.exp(process.log_prob(subset)) for subset in law) - 1.0) < 1e-10
+    assert_follows(process.sample(N_DRAWS, random_state=3, method=method), law)
+    kept = {subset: p for subset, p in law.items() if 2 in subset and 7 not in subset}
+    total = sum(kept.values())
+    conditioned = process.condition(include=[2], exclude=[7])
+    draws = conditioned.sample(N_DRAWS, random_state=4, method=method)
+    assert_follows(draws, {subset: p / total for subset, p in kept.items()})
