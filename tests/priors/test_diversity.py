@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+import skops.io
 from sklearn.base import BaseEstimator, clone
 
 from pluri.priors import (
@@ -110,9 +111,8 @@ def test_estimators_with_priors_can_be_cloned_and_set():
 
 @pytest.mark.parametrize("prior", [Diversity(2.0, rho=0.7), Dirichlet([[1.0, 2.0], [3.0, 4.0]]), Sticky(2.0)])
 def test_priors_survive_a_file_without_pickle(prior):
-    skops = pytest.importorskip("skops.io")
-    data = skops.dumps(prior)
-    assert skops.loads(data, trusted=skops.get_untrusted_types(data=data)) == prior
+    data = skops.io.dumps(prior)
+    assert skops.io.loads(data, trusted=skops.io.get_untrusted_types(data=data)) == prior
 
 
 @pytest.mark.parametrize(

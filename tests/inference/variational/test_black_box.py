@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
 from pluri.inference.variational.adam import adam_step, no_moments
@@ -31,7 +32,6 @@ def parameters(family):
 
 
 def test_density_and_entropy_of_a_family_equal_those_of_scipy(family, parameters):
-    stats = pytest.importorskip("scipy.stats")
     mean, factor = family.moments(parameters)
     reference = stats.multivariate_normal(mean, factor @ factor.T)
     z = np.random.default_rng(1).normal(size=(5, 3))

@@ -309,6 +309,10 @@ def test_tables_of_baskets_are_taken(form):
     ("make", "message"),
     [
         (lambda: DPP(sparse.csr_array(np.eye(3))), "L must be a dense matrix, got a sparse one"),
+        (lambda: DPP("kernel"), "L must hold numbers only"),
+        (lambda: DPP(features=[["a", "b"]]), "features must hold numbers only"),
+        (lambda: KDPP(np.eye(4), k="two"), "k must be a whole number from 0 to 4, got 'two'"),
+        (lambda: DPP(np.eye(3)).sample("three"), "n must be a non-negative whole number or None, got 'three'"),
         (lambda: DPP(np.eye(3) + 0j), "L must be real, got complex numbers"),
         (lambda: DPP(np.eye(3)).log_prob([[0], [0, 1]]), "Y must be one list of items or one mask"),
         (lambda: DPP(np.eye(3)).with_expected_size("2"), "expected_size must be above 0 and below the rank"),

@@ -4,6 +4,7 @@ import itertools
 import warnings
 
 import numpy as np
+import pandas
 import pytest
 from scipy import sparse
 from scipy.stats import chi2
@@ -220,7 +221,6 @@ def test_a_draw_and_a_search_agree_on_what_is_possible():
 
 
 def test_anything_with_as_many_rows_can_be_taken_from():
-    pandas = pytest.importorskip("pandas")
     selector = DPPSelector(3, method="map").fit(X)
     texts = [f"text {number}" for number in range(7)]
     chosen = [texts[index] for index in selector.selected_indices_]
@@ -239,7 +239,7 @@ def test_anything_with_as_many_rows_can_be_taken_from():
 @pytest.mark.parametrize("kind", [list, np.array, "series"])
 def test_texts_are_sent_to_a_vectorizer_in_one_sentence(kind):
     texts = ["a long story " * 50, "another one " * 50]
-    given = pytest.importorskip("pandas").Series(texts) if kind == "series" else kind(texts)
+    given = pandas.Series(texts) if kind == "series" else kind(texts)
     with pytest.raises(ValueError, match=r"got texts: .*TfidfVectorizer.*kernel='cosine'") as caught:
         DPPSelector(1).fit(given)
     assert len(str(caught.value)) < 200
@@ -289,7 +289,6 @@ def test_transform_takes_the_rows_of_the_fit_and_of_no_other_number():
 
 
 def test_data_frames_stay_data_frames():
-    pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=["a", "b", "c"], index=list("tuvwxyz"))
     selector = DPPSelector(3, method="map").fit(frame)
     assert selector.feature_names_in_.tolist() == ["a", "b", "c"]

@@ -68,7 +68,7 @@ class KDPP(SubsetLaw):
         return made
 
     def _set(self, process: Representation, ground: GroundSet, k: int | None) -> None:
-        if k is None or isinstance(k, bool) or k != int(k) or k < ground.fixed.size or k > ground.n_items:
+        if k is None or isinstance(k, bool | str) or k != int(k) or k < ground.fixed.size or k > ground.n_items:
             raise ValueError(f"k must be a whole number from {ground.fixed.size} to {ground.n_items}, got {k!r}")
         self.k = int(k)
         self._process = process

@@ -246,7 +246,7 @@ def check_symmetric(kernel: ArrayLike, name: str = "L") -> Array:
         raise ValueError(f"{name} must be a dense matrix, got a sparse one: call its toarray(), or give features=")
     if np.iscomplexobj(kernel):
         raise ValueError(f"{name} must be real, got complex numbers")
-    matrix = np.array(kernel, dtype=np.float64)
+    matrix = _numbers(kernel, name)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{name} must be a square matrix, got shape {matrix.shape}")
     if matrix.shape[0] == 0:
@@ -276,6 +276,14 @@ def check_eigenvalues(values: NDArray[Any], name: str, tolerance: float = ROUNDI
         )
 
 
+def _numbers(values: Any, name: str) -> Array:
+    """A new float64 array."""
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold numbers only, in rows of one length") from error
+
+
 def check_features(features: Any, name: str = "features") -> Any:
     """Finite feature rows as a float64 array, or as a CSR array if they are sparse."""
     from scipy import sparse
@@ -284,7 +292,7 @@ def check_features(features: Any, name: str = "features") -> Any:
         rows = sparse.csr_array(features, dtype=np.float64)
         finite = np.isfinite(rows.data).all()
     else:
-        rows = np.array(features, dtype=np.float64)
+        rows = _numbers(features, name)
         finite = bool(np.isfinite(rows).all())
     if rows.ndim != 2 or rows.shape[0] == 0 or rows.shape[1] == 0:
         raise ValueError(f"{name} must be a matrix with a row for each item, got shape {rows.shape}")

@@ -170,7 +170,7 @@ class SubsetLaw(ABC):
         if method not in METHODS:
             raise ValueError(f"method must be one of {METHODS}, got {method!r}")
         n_draws = 1 if n is None else n
-        if isinstance(n_draws, bool) or n_draws != int(n_draws) or n_draws < 0:
+        if isinstance(n_draws, bool | str) or n_draws != int(n_draws) or n_draws < 0:
             raise ValueError(f"n must be a non-negative whole number or None, got {n!r}")
         if method == "auto":
             large = self._process.n_items > LARGEST_DENSE and not isinstance(self._process.form, FeatureKernel)
