@@ -5,12 +5,12 @@ import dataclasses
 import numpy as np
 import pytest
 
+from pluri.components.padding import padded_width
 from pluri.engine import Batch
 from pluri.inference import flatten
 from pluri.priors import Dirichlet, Diversity, Sticky
 from pluri.sequences import GMMHMM, BernoulliHMM, CategoricalHMM, GaussianHMM, MultinomialHMM, PoissonHMM
 from pluri.sequences.learning import ChainPrior, HiddenMarkovProblem
-from pluri.sequences.padding import padded_width
 
 K, N = 3, 40
 GAUSSIAN = {"means_prior": 0.4, "means_weight": 2.0, "covars_prior": 0.5, "covars_weight": 6.0}

@@ -6,13 +6,13 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import dirichlet, multivariate_normal, wishart
 from sklearn.base import clone
 
+from pluri.components.gaussian import GaussianStatistics
+from pluri.components.padding import padded_width
 from pluri.engine import ArraySource
 from pluri.inference import AscentWarning
 from pluri.priors import Sticky
 from pluri.sequences import normal_wishart
-from pluri.sequences.gaussian_components import GaussianStatistics
 from pluri.sequences.normal_wishart import NormalWishart
-from pluri.sequences.padding import padded_width
 from pluri.sequences.variational import dirichlet_divergence, expected_log
 from pluri.sequences.variational_categorical import VariationalCategoricalHMM
 from pluri.sequences.variational_gaussian import VariationalGaussianHMM

@@ -7,6 +7,8 @@ in the folder given by :func:`data_home`.
 from pluri.datasets.enron import Correspondence, Snapshots, communication_snapshots, load_enron
 from pluri.datasets.feeds import DocumentStream, document_stream
 from pluri.datasets.home import data_home
+from pluri.datasets.lidar import load_lidar
+from pluri.datasets.moving_clusters import MovingClusters, make_moving_clusters
 from pluri.datasets.news import Documents, load_newsgroups, load_reuters
 from pluri.datasets.ocr import OCRLetters, load_ocr_letters
 from pluri.datasets.records import LabelledSequences
@@ -22,6 +24,7 @@ __all__ = [
     "DocumentStream",
     "Documents",
     "LabelledSequences",
+    "MovingClusters",
     "OCRLetters",
     "Snapshots",
     "ToyHMM",
@@ -31,10 +34,12 @@ __all__ = [
     "data_home",
     "document_stream",
     "load_enron",
+    "load_lidar",
     "load_newsgroups",
     "load_ocr_letters",
     "load_reuters",
     "load_treebank_sample",
+    "make_moving_clusters",
     "make_toy_hmm",
     "make_zipf_tagging",
     "word_features",

@@ -20,6 +20,7 @@ from pluri.engine.mapped import NpySlice
 from pluri.engine.parquet import ParquetSource
 from pluri.engine.reduction import pairwise_sum
 from pluri.engine.sources import ArraySource, IterableSource, NpySource
+from pluri.engine.sparse import SparseSource
 
 __all__ = [
     "ArraySource",
@@ -34,6 +35,7 @@ __all__ = [
     "Run",
     "SerialEngine",
     "Source",
+    "SparseSource",
     "Statistics",
     "Sweep",
     "ThreadEngine",

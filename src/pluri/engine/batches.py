@@ -25,7 +25,7 @@ class Batch:
     Parameters
     ----------
     X : array of shape (n_samples, n_features)
-        The observations.
+        The observations; independent rows may also be a CSR matrix.
     lengths : int array of shape (n_sequences,), optional
         Lengths of the sequences that follow each other in ``X``; they sum to ``n_samples`` and may be zero.
         None: the rows are independent, each a sequence of its own.
@@ -90,7 +90,7 @@ class Batch:
     def __sizeof__(self) -> int:
         # Dask asks this to know when a worker is full and has to spill to disk.
         arrays = (self.X, self.lengths, self.weight, self.labels)
-        return object.__sizeof__(self) + sum(array.nbytes for array in arrays if array is not None)
+        return object.__sizeof__(self) + sum(_size(array) for array in arrays if array is not None)
 
 
 @runtime_checkable
@@ -165,6 +165,12 @@ def _add(name: str, left: Any, right: Any) -> Any:
 
 def _describe(value: Any) -> str:
     return f"an array of shape {value.shape}" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
+
+
+def _size(array: Any) -> int:
+    if isinstance(array, np.ndarray):
+        return array.nbytes
+    return int(array.data.nbytes + array.indices.nbytes + array.indptr.nbytes)  # a sparse matrix
 
 
 def _orderly(array: NDArray[Any]) -> NDArray[Any]:

@@ -14,6 +14,10 @@ from typing import Any
 MODELS = frozenset(
     {
         "pluri.factors.ibp_linear_gaussian.IBPLinearGaussian",
+        "pluri.mixtures.dependent_dirichlet_mixture.DependentDirichletMixture",
+        "pluri.mixtures.dynamic_means.DynamicMeans",
+        "pluri.mixtures.experts.infinite.InfiniteMixtureOfExperts",
+        "pluri.mixtures.gaussian.GaussianMixture",
         "pluri.mixtures.metropolis_gaussian.MetropolisGaussianMixture",
         "pluri.mixtures.naive_bayes.NaiveBayes",
         "pluri.processes.bayesian_linear.BayesianLinearRegression",
@@ -46,6 +50,7 @@ MODELS = frozenset(
 
 PARTS = frozenset(
     {
+        "pluri.components.gaussian.GaussianStatistics",
         "pluri.inference.history.History",
         "pluri.inference.mcmc.trace.ChainEnd",
         "pluri.inference.mcmc.trace.Trace",
@@ -56,7 +61,9 @@ PARTS = frozenset(
         "pluri.mixtures.feature_families.GaussianEstimate",
         "pluri.mixtures.feature_families.GaussianFeatures",
         "pluri.mixtures.feature_families.GaussianStatistics",
+        "pluri.mixtures.learning.MixtureStatistics",
         "pluri.mixtures.mixture_posterior.MixturePrior",
+        "pluri.mixtures.streaming.StreamedStatistics",
         "pluri.priors.determinantal.DeterminantalPrior",
         "pluri.priors.dirichlet.Dirichlet",
         "pluri.priors.dirichlet.Sticky",

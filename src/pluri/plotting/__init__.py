@@ -8,14 +8,19 @@ shown or saved here. Matplotlib is imported when something is drawn.
 from pluri.plotting.annealing_path import AnnealingPathDisplay
 from pluri.plotting.autocorrelation import AutocorrelationDisplay
 from pluri.plotting.bhattacharyya import BhattacharyyaDisplay
+from pluri.plotting.co_clustering import CoClusteringDisplay
+from pluri.plotting.component_count import ComponentCountDisplay
 from pluri.plotting.convergence import ConvergenceDisplay
 from pluri.plotting.decoded_sequence import DecodedSequenceDisplay
 from pluri.plotting.diversity_sweep import DiversitySweepDisplay
 from pluri.plotting.elbo import ElboDisplay
+from pluri.plotting.ellipses import EllipsesDisplay
 from pluri.plotting.inclusion import InclusionDisplay
 from pluri.plotting.kernel_spectrum import KernelSpectrumDisplay
+from pluri.plotting.loadings import LoadingsDisplay
 from pluri.plotting.particle_cloud import ParticleCloudDisplay
 from pluri.plotting.rank import RankDisplay
+from pluri.plotting.responsibilities import ResponsibilityDisplay
 from pluri.plotting.state_histogram import StateHistogramDisplay
 from pluri.plotting.style import PALETTE, state_colors
 from pluri.plotting.subsets import SubsetDisplay
@@ -28,14 +33,19 @@ __all__ = [
     "AnnealingPathDisplay",
     "AutocorrelationDisplay",
     "BhattacharyyaDisplay",
+    "CoClusteringDisplay",
+    "ComponentCountDisplay",
     "ConvergenceDisplay",
     "DecodedSequenceDisplay",
     "DiversitySweepDisplay",
     "ElboDisplay",
+    "EllipsesDisplay",
     "InclusionDisplay",
     "KernelSpectrumDisplay",
+    "LoadingsDisplay",
     "ParticleCloudDisplay",
     "RankDisplay",
+    "ResponsibilityDisplay",
     "StateHistogramDisplay",
     "SubsetDisplay",
     "TimelineDisplay",

@@ -9,6 +9,7 @@ from pluri.priors.dirichlet import Dirichlet, Sticky
 from pluri.priors.diverse_rows import expected_determinant, sample_diverse_rows
 from pluri.priors.diversity import Diversity, as_diversity
 from pluri.priors.protocol import PseudoCountPrior, RowPrior, RowPriorWarning
+from pluri.priors.row_prior import as_row_prior
 from pluri.priors.rows import log_density_rows, maximize_rows, rows_objective, warn_if_permutation
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "RowPriorWarning",
     "Sticky",
     "as_diversity",
+    "as_row_prior",
     "expected_determinant",
     "log_density_rows",
     "log_determinant",

@@ -14,6 +14,7 @@ from pluri.processes.concentration import (
 )
 from pluri.processes.conjugate import BetaBernoulli, Conjugate, DirichletMultinomial, GammaPoisson
 from pluri.processes.conjugate_gaussian import NormalGamma, NormalInverseWishart
+from pluri.processes.dependent_dirichlet import DependentDirichletProcess, MeasurePath
 from pluri.processes.direct_assignment import DirectAssignmentGibbs
 from pluri.processes.dirichlet import Dirichlet, draw_log_dirichlet
 from pluri.processes.dirichlet_process import DirichletProcess, DiscreteMeasure
@@ -33,6 +34,7 @@ __all__ = [
     "ChineseRestaurantFranchise",
     "ChineseRestaurantProcess",
     "Conjugate",
+    "DependentDirichletProcess",
     "DirectAssignmentGibbs",
     "Dirichlet",
     "DirichletMultinomial",
@@ -47,6 +49,7 @@ __all__ = [
     "IndianBuffetProcess",
     "IsingDenoiser",
     "LabelGibbs",
+    "MeasurePath",
     "NormalGamma",
     "NormalInverseWishart",
     "PolyaUrn",

@@ -88,9 +88,42 @@ class Dirichlet:
         return np.asarray(self.mean * (1 - self.mean) / (self.alpha.sum() + 1))
 
     @property
+    def covariance(self) -> Array:
+        """Covariance matrix of the entries."""
+        return np.asarray((np.diag(self.mean) - np.outer(self.mean, self.mean)) / (self.alpha.sum() + 1))
+
+    @property
     def expected_log(self) -> Array:
         """Mean of the logarithm of each entry."""
         return np.asarray(digamma(self.alpha) - digamma(self.alpha.sum()))
+
+    @property
+    def entropy(self) -> float:
+        """Differential entropy: minus the mean of the log density."""
+        return float(gammaln(self.alpha).sum() - gammaln(self.alpha.sum()) - (self.alpha - 1) @ self.expected_log)
+
+    def kl_divergence(self, other: Dirichlet) -> float:
+        """Kullback-Leibler divergence of `other` from this law, ``E log p - E log q`` with draws from p, this one."""
+        if self.alpha.shape != other.alpha.shape:
+            raise ValueError(f"other must have {len(self.alpha)} outcomes, got {len(other.alpha)}")
+        constants = gammaln(self.alpha.sum()) - gammaln(other.alpha.sum())
+        constants += gammaln(other.alpha).sum() - gammaln(self.alpha).sum()
+        return float(constants + (self.alpha - other.alpha) @ self.expected_log)
+
+    def aggregate(self, groups: ArrayLike) -> Dirichlet:
+        """Law of the sums of entries over groups, which is a Dirichlet law again.
+
+        Parameters
+        ----------
+        groups : array-like of ints of shape (k,)
+            Group of each entry, from 0; every group must have an entry.
+        """
+        owners = np.asarray(groups)
+        if owners.shape != self.alpha.shape or owners.dtype.kind not in "iu" or (owners < 0).any():
+            raise ValueError(
+                f"groups must be a number of at least 0 for each of {len(self.alpha)} entries, got {groups!r}"
+            )
+        return Dirichlet(np.bincount(owners, self.alpha))
 
     def rvs(self, size: int = 1, random_state: RandomState = None) -> Array:
         """Draw `size` vectors: (size, k)."""

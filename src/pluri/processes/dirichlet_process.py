@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from pluri.processes.base_measure import base_cdf, draw_from_base
 from pluri.processes.chinese_restaurant import ChineseRestaurantProcess
 from pluri.processes.concentration import check_count, check_positive
+from pluri.processes.dirichlet import Dirichlet
 from pluri.processes.stick_breaking import StickBreaking, check_tail_mass
 from pluri.validation import RandomState, as_generator
 
@@ -59,6 +60,10 @@ class DiscreteMeasure:
     def mean(self) -> Any:
         """Mean of the atoms."""
         return self.weights @ self.atoms
+
+    def variance(self) -> Any:
+        """Variance of the atoms, of each feature by itself."""
+        return self.weights @ (self.atoms - self.mean()) ** 2
 
     def probability(self, event: Any) -> float:
         """Probability that `event`, a function from atoms to truth values, is true."""
@@ -170,6 +175,25 @@ class DirichletProcess:
         """Variance of the random distribution function at each value."""
         mean = self.mean_cdf(values)
         return mean * (1 - mean) / (self.concentration + 1)
+
+    def partition_law(self, edges: ArrayLike) -> Dirichlet:
+        """Law of the probabilities of the intervals that `edges` cut the line into: Dirichlet.
+
+        Parameters
+        ----------
+        edges : array-like of shape (r,)
+            Increasing; intervals are closed on the right, ``(-inf, e_1], (e_1, e_2], ..., (e_r, inf)``.
+
+        Returns
+        -------
+        Dirichlet
+            Of r + 1 outcomes.
+        """
+        cuts = np.asarray(edges, dtype=np.float64)
+        if cuts.ndim != 1 or not (np.diff(cuts) > 0).all():
+            raise ValueError(f"edges must be one axis of increasing numbers, got {edges!r}")
+        below = np.concatenate([[0.0], np.atleast_1d(self.mean_cdf(cuts)), [1.0]])
+        return Dirichlet(self.concentration * np.diff(below))
 
     def expected_n_clusters(self, n: int) -> float:
         """Mean number of distinct values among n draws from the prior; the base must have no atoms."""

@@ -103,6 +103,17 @@ class StickBreaking:
         k = np.arange(check_count(n, "n", 0))
         return np.asarray(np.exp(-k * math.log1p(1 / self.alpha)) / (1 + self.alpha))
 
+    def variance_weights(self, n: int) -> Array:
+        """Variance of the first n weights."""
+        a, k = self.alpha, np.arange(check_count(n, "n", 0))
+        squares = 2.0 / ((1 + a) * (2 + a)) * np.exp(-k * math.log1p(2 / a))
+        return np.asarray(squares - self.expected_weights(n) ** 2)
+
+    @property
+    def expected_sum_of_squares(self) -> float:
+        """Mean of the sum of all squared weights: the probability that two draws are equal, ``1 / (1 + alpha)``."""
+        return 1.0 / (1.0 + self.alpha)
+
     def _breaks(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
         # Beta(1, alpha) by inversion, without cancellation for a large alpha.
         return np.asarray(-np.expm1(np.log1p(-rng.random(shape)) / self.alpha))

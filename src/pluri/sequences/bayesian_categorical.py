@@ -27,10 +27,9 @@ from pluri.progress.callbacks import fit_callbacks, with_callbacks
 from pluri.sequences.categorical import CategoricalEmission, CategoricalHMM, CategoricalParameters
 from pluri.sequences.collapsed_gibbs import LARGEST, SMALLEST, Concentrations, SymbolSequences
 from pluri.sequences.gibbs_chains import GibbsChain, Schedule, run_chains
-from pluri.sequences.hmm import restored_on_failure
 from pluri.sequences.inputs import lengths_in_second_place, offsets_of
 from pluri.sequences.queries import ALGORITHMS
-from pluri.validation import as_generator
+from pluri.validation import as_generator, restored_on_failure
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

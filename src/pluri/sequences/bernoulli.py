@@ -2,96 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.components.bernoulli import MARGIN, BernoulliFamily, BernoulliParameters
 from pluri.sequences.hmm import HiddenMarkovModel, Prior
-from pluri.sequences.inputs import check_broadcast, check_width
-from pluri.sequences.starting_values import filled, kmeans_centers
-from pluri.sequences.weighted_sums import WeightedSums, split_missing, weighted_sums
+from pluri.validation import check_broadcast
 
 Array = NDArray[np.float64]
-
-#: Probabilities stay this far from 0 and 1, so that a constant feature has a finite density.
-MARGIN = 1e-10
-
-
-@dataclass(frozen=True)
-class BernoulliParameters:
-    """probs (k, D): probability of a one."""
-
-    probs: Array
-
-
-@dataclass(frozen=True)
-class BernoulliEmission:
-    """The Bernoulli observation model; `pseudo_count` ones and as many zeros are added to every state and feature."""
-
-    pseudo_count: Any = 0.0
-    binarize: float | None = 0.0
-    update: bool = True
-    probs: Array | None = None
-
-    def prepare(self, X: NDArray[Any]) -> Array:
-        if np.isinf(X).any():
-            raise ValueError("X must hold finite values (NaN where missing), got infinity")
-        if self.binarize is None:
-            return np.ascontiguousarray(X, dtype=np.float64)
-        return np.where(np.isnan(X), np.nan, self.binarize < X)
-
-    def initialize(self, X: Array, n_components: int, rng: np.random.Generator) -> BernoulliParameters:
-        if self.probs is not None:
-            return BernoulliParameters(self.probs)
-        complete = filled(X)
-        # Away from the corners: a centre of few rows has exact zeros and ones that mean little.
-        centers = 0.8 * kmeans_centers(complete, n_components, rng) + 0.1 * complete.mean(axis=0) + 0.05
-        return BernoulliParameters(np.clip(centers, 0.01, 0.99))
-
-    def log_prob(self, parameters: BernoulliParameters, X: Array, out: Array) -> None:
-        k = len(parameters.probs)
-        check_width(X, parameters.probs.shape[1])
-        log_one, log_zero = np.log(parameters.probs), np.log1p(-parameters.probs)
-        values, observed = split_missing(X)
-        out[:, k:] = -np.inf
-        out[:, :k] = values @ (log_one - log_zero).T
-        out[:, :k] += log_zero.sum(axis=1) if observed is None else observed @ log_zero.T
-
-    def accumulate(self, parameters: BernoulliParameters, X: Array, posterior: Array) -> WeightedSums:
-        return weighted_sums(X, posterior, len(parameters.probs))
-
-    def maximize(self, stats: WeightedSums, parameters: BernoulliParameters) -> BernoulliParameters:
-        if not self.update:
-            return parameters
-        total = stats.exposure + 2.0 * self.pseudo_count
-        seen = total > 0
-        probs = (stats.total + self.pseudo_count) / np.where(seen, total, 1.0)
-        return BernoulliParameters(np.where(seen, np.clip(probs, MARGIN, 1.0 - MARGIN), parameters.probs))
-
-    def log_prior(self, parameters: BernoulliParameters) -> float:
-        if not self.update:
-            return 0.0
-        terms = self.pseudo_count * (np.log(parameters.probs) + np.log1p(-parameters.probs))
-        return float(np.sum(terms))
-
-    def sample(self, parameters: BernoulliParameters, states: NDArray[np.int64], rng: np.random.Generator) -> Any:
-        probs = parameters.probs[states]
-        return (rng.random(probs.shape) < probs).astype(np.int64)
-
-    def n_free(self, parameters: BernoulliParameters) -> int:
-        return parameters.probs.size
-
-    def pack(self, parameters: BernoulliParameters) -> Array:
-        return (np.log(parameters.probs) - np.log1p(-parameters.probs)).ravel()
-
-    def unpack(self, vector: Array, like: BernoulliParameters) -> BernoulliParameters:
-        if not self.update:
-            return like
-        probs = 1.0 / (1.0 + np.exp(-np.clip(vector, -23.0, 23.0)))
-        return BernoulliParameters(np.clip(probs.reshape(like.probs.shape), MARGIN, 1.0 - MARGIN))
 
 
 class BernoulliHMM(HiddenMarkovModel):
@@ -188,11 +109,11 @@ class BernoulliHMM(HiddenMarkovModel):
             raise ValueError("X must hold only zeros and ones (and NaN) when binarize is None")
         return data
 
-    def _emission(self, given: dict[str, Any]) -> BernoulliEmission:
+    def _emission(self, given: dict[str, Any]) -> BernoulliFamily:
         shape = (self.n_components, self.n_features)
         pseudo_count = check_broadcast("probs_prior", self.probs_prior, shape, least=1.0) - 1.0
         probs = self._checked_probs() if "probs_" in given else None
-        return BernoulliEmission(pseudo_count, self.binarize, "e" in self.params, probs)
+        return BernoulliFamily(pseudo_count, self.binarize, "e" in self.params, probs)
 
     def _checked_probs(self) -> Array:
         probs = np.atleast_2d(np.asarray(self.probs_, dtype=np.float64))
@@ -202,7 +123,7 @@ class BernoulliHMM(HiddenMarkovModel):
             raise ValueError("probs_ must lie between 0 and 1")
         return np.clip(probs, MARGIN, 1.0 - MARGIN)
 
-    def _emission_parameters(self, emission: BernoulliEmission) -> BernoulliParameters:
+    def _emission_parameters(self, emission: BernoulliFamily) -> BernoulliParameters:
         return BernoulliParameters(self._checked_probs())
 
     def _store_emission(self, parameters: BernoulliParameters) -> None:

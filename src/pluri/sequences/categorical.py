@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pluri.components.padding import padded_width
+from pluri.components.probability_rows import rows_from_logits
 from pluri.engine import Statistics
-from pluri.priors import Dirichlet, RowPrior
+from pluri.priors import Dirichlet, RowPrior, as_row_prior
 from pluri.sequences import _count_kernels as kernels
-from pluri.sequences.hmm import HiddenMarkovModel, Prior, as_row_prior, check_distributions
-from pluri.sequences.inputs import is_sequence_list, is_source, unmasked
-from pluri.sequences.learning import rows_from_logits
-from pluri.sequences.padding import padded_width
+from pluri.sequences.hmm import HiddenMarkovModel, Prior
+from pluri.sequences.inputs import is_sequence_list
 from pluri.sequences.symbols import Symbols, check_symbols, is_text, learn_vocabulary
+from pluri.validation import check_distributions, is_source, unmasked
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

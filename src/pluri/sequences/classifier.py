@@ -40,10 +40,10 @@ from pluri.sequences.counting import (
 )
 from pluri.sequences.gaussian import GaussianHMM
 from pluri.sequences.hmm import HiddenMarkovModel
-from pluri.sequences.inputs import is_source, weight_by_either_name
+from pluri.sequences.inputs import weight_by_either_name
 from pluri.sequences.labels import Integers, encode_labels, find_unknown, join_labels
 from pluri.sequences.learning import ChainPrior, HMMParameters
-from pluri.validation import as_generator
+from pluri.validation import as_generator, is_source
 
 Array = NDArray[np.float64]
 

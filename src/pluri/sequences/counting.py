@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.components.family import ComponentFamily, P
+from pluri.components.padding import padded_width
 from pluri.engine import Batch, Source, Statistics, map_reduce
 from pluri.priors import Dirichlet, PseudoCountPrior, RowPrior
-from pluri.sequences.emission import Emission, P
 from pluri.sequences.forward_backward import BLOCK
 from pluri.sequences.learning import ChainPrior
-from pluri.sequences.padding import padded_width
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -112,7 +112,7 @@ def with_one_more(rows: Array, counts: Array) -> Array:
 
 
 def emissions_of_labelled(
-    emission: Emission[P, Any], source: Source, counts: LabelCounts, rng: np.random.Generator
+    emission: ComponentFamily[P, Any], source: Source, counts: LabelCounts, rng: np.random.Generator
 ) -> P:
     """The M-step from the labelled samples.
 
@@ -125,7 +125,7 @@ def emissions_of_labelled(
     return emission.maximize(stats, parameters)
 
 
-def _reference(emission: Emission[P, Any], source: Source, k: int, rng: np.random.Generator) -> P:
+def _reference(emission: ComponentFamily[P, Any], source: Source, k: int, rng: np.random.Generator) -> P:
     """Parameters for the statistics to refer to: starting values from labelled rows.
 
     One row a state is enough, since the M-step forgets them, unless the states have parts of their own to be told
@@ -155,7 +155,7 @@ def _labelled_rows(source: Source, k: int, most: int) -> tuple[NDArray[Any], Int
     return np.concatenate(rows), np.concatenate(states)
 
 
-def _accumulate(emission: Emission[P, Any], parameters: P, k: int, background: float, batch: Batch) -> Any:
+def _accumulate(emission: ComponentFamily[P, Any], parameters: P, k: int, background: float, batch: Batch) -> Any:
     labels, _, row_weight = _labels_and_weights(batch)
     parts = []
     for begin in range(0, max(batch.n_samples, 1), BLOCK):

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.components.padding import padded_width
 from pluri.sequences import _kernels as kernels
 from pluri.sequences._log_space import filter_in_log_space, smooth_in_log_space
-from pluri.sequences.padding import padded_width
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

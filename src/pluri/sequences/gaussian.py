@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.sequences import gaussian_components as components
-from pluri.sequences.covariance import COVARIANCE_TYPES, check_covariances, expand_covariances, spread_covariance
-from pluri.sequences.gaussian_components import GaussianParameters, GaussianPrior, GaussianStatistics
+from pluri.components import gaussian as components
+from pluri.components.covariance import COVARIANCE_TYPES, check_covariances, expand_covariances, spread_covariance
+from pluri.components.gaussian import GaussianParameters, GaussianPrior, GaussianStatistics
+from pluri.components.starting_values import centers_and_covariance
 from pluri.sequences.hmm import HiddenMarkovModel, Prior
-from pluri.sequences.inputs import check_broadcast, check_width
-from pluri.sequences.starting_values import centers_and_covariance
+from pluri.validation import check_broadcast, check_width
 
 Array = NDArray[np.float64]
 

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pluri.components import gaussian as components
+from pluri.components.covariance import COVARIANCE_TYPES, check_positive_definite
+from pluri.components.gaussian import GaussianParameters, GaussianPrior, GaussianStatistics
+from pluri.components.padding import padded_width
+from pluri.components.probability_rows import rows_from_logits, softmax
+from pluri.components.starting_values import filled, kmeans_centers, nearest_center, within_covariance
 from pluri.engine import Statistics
 from pluri.priors import Dirichlet
-from pluri.sequences import gaussian_components as components
-from pluri.sequences.covariance import COVARIANCE_TYPES, check_positive_definite
-from pluri.sequences.gaussian_components import GaussianParameters, GaussianPrior, GaussianStatistics
-from pluri.sequences.hmm import HiddenMarkovModel, Prior, check_distributions
-from pluri.sequences.inputs import check_broadcast, check_width
-from pluri.sequences.learning import rows_from_logits, softmax
-from pluri.sequences.padding import padded_width
-from pluri.sequences.starting_values import filled, kmeans_centers, nearest_center, within_covariance
+from pluri.sequences.hmm import HiddenMarkovModel, Prior
+from pluri.validation import check_broadcast, check_distributions, check_width
 
 Array = NDArray[np.float64]
 

@@ -7,8 +7,7 @@ attributes and the records of its emission model; see `pluri.sequences.gaussian`
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -18,29 +17,26 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from pluri.components.family import ComponentFamily
+from pluri.components.first_rows import digest
 from pluri.engine import ArraySource, Source
 from pluri.inference import EMResult, History, IterationState, expectation_maximization
-from pluri.priors import Dirichlet, RowPrior, as_diversity, log_determinant, warn_if_permutation
+from pluri.priors import RowPrior, as_diversity, as_row_prior, log_determinant, warn_if_permutation
 from pluri.progress.callbacks import CallbackSupport, fit_callbacks, with_callbacks
-from pluri.sequences.emission import Emission
 from pluri.sequences.inputs import (
-    check_broadcast,
     check_sequence_lengths,
     check_sequence_weight,
-    check_width,
     is_sequence_list,
-    is_source,
     join_sequences,
     lengths_in_second_place,
     refuse_streams,
-    unmasked,
     weight_by_either_name,
 )
-from pluri.sequences.learning import ChainPrior, HiddenMarkovProblem, HMMParameters, digest, prepare_once
+from pluri.sequences.learning import ChainPrior, HiddenMarkovProblem, HMMParameters, prepare_once
 from pluri.sequences.monitor import ConvergenceMonitor
 from pluri.sequences.queries import ALGORITHMS, ChainQueries
 from pluri.sequences.summary import summarize
-from pluri.validation import as_generator
+from pluri.validation import as_generator, check_distributions, check_width, is_source, restored_on_failure, unmasked
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -75,7 +71,7 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
 
     # What a family provides -------------------------------------------------------------------------------------
 
-    def _emission(self, given: dict[str, Any]) -> Emission[Any, Any]:
+    def _emission(self, given: dict[str, Any]) -> ComponentFamily[Any, Any]:
         """The emission family with this estimator's hyper-parameters; `given` are attributes to start from."""
         raise NotImplementedError  # abstract
 
@@ -152,7 +148,7 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
         check_distributions("transmat_", transition)
         return start, transition
 
-    def _model(self) -> tuple[Emission[Any, Any], HMMParameters[Any]]:
+    def _model(self) -> tuple[ComponentFamily[Any, Any], HMMParameters[Any]]:
         names = ["startprob_", "transmat_", *self._emission_attributes.values()]
         missing = [name for name in names if not hasattr(self, name)]
         if missing and len(missing) < len(names):
@@ -412,41 +408,3 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
         """
         self._model()
         return summarize(self)
-
-
-@contextmanager
-def restored_on_failure(estimator: Any) -> Iterator[None]:
-    """Put an estimator's attributes back if the block fails: a refit that fails loses nothing."""
-    before = dict(vars(estimator))
-    try:
-        yield
-    except BaseException:
-        # scikit-learn's own records of a running fit stay: it tears its callbacks down by them.
-        running = {name: value for name, value in vars(estimator).items() if name.startswith(("_callback", "_skl"))}
-        vars(estimator).clear()
-        vars(estimator).update(before | running)
-        raise
-
-
-def check_distributions(name: str, values: NDArray[Any]) -> None:
-    """Refuse an array whose last axis does not hold distributions."""
-    if not np.isfinite(values).all() or (values < 0).any():
-        raise ValueError(f"{name} must be finite and non-negative")
-    sums = values.sum(axis=-1)
-    if not np.allclose(sums, 1.0):
-        raise ValueError(
-            f"{name} must sum to 1, got {sums}" if sums.ndim == 0 else f"{name} rows must sum to 1, got {sums}"
-        )
-
-
-def as_row_prior(name: str, value: Prior, shape: tuple[int, ...] | None = None) -> RowPrior:
-    """A prior object as it is; a number or array that fits `shape` as the concentration of a Dirichlet prior."""
-    if isinstance(value, RowPrior):
-        return value
-    try:
-        prior = Dirichlet(value)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be a finite number, an array or a prior over rows, got {value!r}") from error
-    if shape is not None:
-        check_broadcast(name, value, shape)
-    return prior

@@ -12,14 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pluri.validation import is_source, unmasked
+
 Integers = NDArray[np.int64]
 
 WEIGHT = "sequence_weight (also named sample_weight)"
-
-
-def is_source(X: Any) -> bool:
-    """Whether X gives batches by itself."""
-    return hasattr(X, "batches") and not hasattr(X, "shape")
 
 
 def lengths_in_second_place(y: Any, lengths: ArrayLike | None, X: Any) -> ArrayLike | None:
@@ -58,17 +55,6 @@ def is_sequence_list(X: Any) -> bool:
 
 def _nested(item: Sequence[Any]) -> bool:
     return len(item) > 0 and not isinstance(item[0], str) and hasattr(item[0], "__len__")
-
-
-def unmasked(X: Any) -> Any:
-    """X with NaN where a masked array hides a value; anything else as it is."""
-    if not isinstance(X, np.ma.MaskedArray):
-        return X
-    if not np.ma.getmaskarray(X).any():
-        return np.asarray(X)
-    if X.dtype.kind in "OUS":
-        return np.ma.filled(X.astype(object), None)
-    return np.ma.filled(X.astype(np.float64), np.nan)
 
 
 def join_sequences(X: Sequence[Any]) -> tuple[NDArray[Any], Integers]:
@@ -135,24 +121,6 @@ def check_sequence_weight(sequence_weight: ArrayLike | None, lengths: Integers) 
     if not (weight > 0).any():
         raise ValueError(f"{WEIGHT} must have at least one positive weight, got only zero weights")
     return weight
-
-
-def check_width(X: NDArray[Any], n_features: int) -> None:
-    """Refuse rows of another width than the parameters: compiled loops do not look where they read and write."""
-    if X.shape[1] != n_features:
-        raise ValueError(f"X must have {n_features} features, as many as the parameters describe, got {X.shape[1]}")
-
-
-def check_broadcast(name: str, value: Any, shape: tuple[int, ...], *, least: float = -np.inf) -> NDArray[np.float64]:
-    """A hyper-parameter as an array of this shape; refuse what does not fit, is not finite or is below `least`."""
-    try:
-        array = np.broadcast_to(np.asarray(value, dtype=np.float64), shape)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be a number or fit the shape {shape}, got {value!r}") from error
-    if not np.isfinite(array).all() or (array < least).any():
-        bound = "" if least == -np.inf else f" and at least {least:g}"
-        raise ValueError(f"{name} must be finite{bound}, got {value!r}")
-    return array
 
 
 def offsets_of(lengths: Integers) -> Integers:

@@ -8,27 +8,23 @@ over all state paths that agree with the known states, and the prior on the tran
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic
-from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.components.family import ComponentFamily, P
+from pluri.components.first_rows import initial_rows
+from pluri.components.probability_rows import rows_from_logits
 from pluri.engine import ArraySource, Batch, Source, Statistics
-from pluri.priors import Dirichlet, Diversity, PseudoCountPrior, RowPrior, log_density_rows, maximize_rows
+from pluri.priors import Dirichlet, Diversity, RowPrior, log_density_rows, maximize_rows
 from pluri.sequences import forward_backward
-from pluri.sequences.emission import Emission, P
 from pluri.sequences.forward_backward import Chain, Smoothed, smooth, smooth_long
 
 Array = NDArray[np.float64]
 
 FLAT = Dirichlet(1.0)
-#: Smallest positive probability of an extrapolated guess: a zero would stay a zero.
-TINY = 1e-300
-#: Rows looked at to choose starting values when the data do not fit in memory.
-MAX_INITIAL_ROWS = 200_000
 
 
 @dataclass(frozen=True)
@@ -90,7 +86,7 @@ class HiddenMarkovProblem(Generic[P]):
     """
 
     n_components: int
-    emission: Emission[P, Any]
+    emission: ComponentFamily[P, Any]
     prior: ChainPrior
     update_start: bool = True
     update_transition: bool = True
@@ -207,7 +203,7 @@ def prepare_once(problem: Any, source: Source) -> tuple[Any, Source]:
 
 
 def log_emission(
-    emission: Emission[P, Any],
+    emission: ComponentFamily[P, Any],
     parameters: P,
     chain: Chain,
     X: NDArray[Any],
@@ -254,62 +250,3 @@ def _statistics(result: Smoothed, weight: Array, emission: Any) -> HMMStatistics
 def _support(probabilities: Array) -> NDArray[np.bool_] | None:
     positive = probabilities > 0
     return None if positive.all() else positive
-
-
-def softmax(logits: Array) -> Array:
-    """Rows of probabilities from logits; -inf is probability zero."""
-    shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return shifted / shifted.sum(axis=-1, keepdims=True)
-
-
-def rows_from_logits(logits: Array, like: Array, prior: RowPrior) -> Array:
-    """Rows with the zeros of `like`, above the floor that the prior's M-step keeps to.
-
-    Without the floor an extrapolated guess could beat every answer of the M-step, and the objective would fall after.
-    """
-    rows = softmax(logits)
-    bound = np.where(like > 0, TINY, 0.0)
-    if isinstance(prior, PseudoCountPrior):
-        bound = np.where((like > 0) & (prior.pseudo_counts(rows.shape) < 0), prior.floor, bound)
-    fixed = rows < bound
-    while (rows < bound).any():
-        fixed |= rows < bound
-        free = np.where(fixed, 0.0, rows)
-        room = 1.0 - np.where(fixed, bound, 0.0).sum(axis=-1, keepdims=True)
-        rows = np.where(fixed, bound, free * room / np.maximum(free.sum(axis=-1, keepdims=True), TINY))
-    return rows
-
-
-def initial_rows(source: Source, prepare: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
-    """The first rows of the data, up to `MAX_INITIAL_ROWS`, spread over the batches if one batch is longer."""
-    parts: list[NDArray[Any]] = []
-    n_rows = 0
-    for lazy in source.batches():
-        batch = lazy.load()
-        X = batch.X
-        if batch.weight is not None and batch.lengths is not None and not (batch.weight > 0).all():
-            X = X[np.repeat(batch.weight > 0, batch.lengths)]  # what does not count should not be started from
-        if len(X) == 0:
-            continue
-        if len(X) > MAX_INITIAL_ROWS:
-            X = X[:: -(-len(X) // MAX_INITIAL_ROWS)]
-        if parts and X.shape[1] != parts[0].shape[1]:
-            raise ValueError(f"X must have the same features in all batches, got {parts[0].shape[1]} and {X.shape[1]}")
-        parts.append(prepare(X))
-        n_rows += len(X)
-        if n_rows >= MAX_INITIAL_ROWS:
-            break
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def digest(source: Source) -> str:
-    """A checksum of (up to `MAX_INITIAL_ROWS` rows of each batch of) the data, to tell one data set from another."""
-    checksum = 0
-    for lazy in source.batches():
-        batch = lazy.load()
-        rows = batch.X[:: -(-max(len(batch.X), 1) // MAX_INITIAL_ROWS)]
-        content = repr(rows.tolist()).encode() if rows.dtype.kind == "O" else np.ascontiguousarray(rows).tobytes()
-        checksum = crc32(content, crc32(repr(batch.offsets.tolist()).encode(), checksum))
-        for extra in (batch.weight, batch.labels):
-            checksum = checksum if extra is None else crc32(extra.tobytes(), checksum)
-    return f"{checksum:08x}"

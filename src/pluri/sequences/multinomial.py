@@ -3,111 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
-from pluri.priors import Dirichlet, RowPrior
-from pluri.sequences.counts import check_counts
-from pluri.sequences.hmm import HiddenMarkovModel, Prior, as_row_prior, check_distributions
-from pluri.sequences.inputs import check_broadcast, check_width
-from pluri.sequences.learning import rows_from_logits
-from pluri.sequences.starting_values import kmeans_centers
-from pluri.sequences.weighted_sums import WeightedSums, weighted_sums
+from pluri.components.counts import check_counts
+from pluri.components.multinomial import MultinomialFamily, MultinomialParameters
+from pluri.priors import Dirichlet, as_row_prior
+from pluri.sequences.hmm import HiddenMarkovModel, Prior
+from pluri.validation import check_broadcast, check_distributions
 
 Array = NDArray[np.float64]
 
 FLAT = Dirichlet(1.0)
-
-
-@dataclass(frozen=True)
-class MultinomialParameters:
-    """probabilities (k, V): each row sums to one."""
-
-    probabilities: Array
-
-
-@dataclass(frozen=True)
-class MultinomialEmission:
-    """The multinomial observation model; the number of trials is part of the data, not of the model."""
-
-    n_trials: int | None = None
-    prior: RowPrior = FLAT
-    update: bool = True
-    probabilities: Array | None = None
-
-    def prepare(self, X: NDArray[Any]) -> Array:
-        counts = check_counts(np.ascontiguousarray(X, dtype=np.float64))
-        incomplete = np.asarray(np.isnan(counts).any(axis=1))
-        if incomplete.any():
-            counts = np.where(incomplete[:, None], np.nan, counts)  # missing as a whole, in the M-step too
-        return counts
-
-    def initialize(self, X: Array, n_components: int, rng: np.random.Generator) -> MultinomialParameters:
-        if self.probabilities is not None:
-            return MultinomialParameters(self.probabilities)
-        observed = X[~np.isnan(X).any(axis=1)]
-        sums = observed.sum(axis=1, keepdims=True)
-        shares = (observed / np.maximum(sums, 1e-300))[sums[:, 0] > 0]
-        if len(shares) == 0:
-            shares = np.full((1, X.shape[1]), 1.0 / X.shape[1])
-        # Mixed with the overall shares and a little noise: no probability is zero, no two states are equal.
-        centers = kmeans_centers(shares, n_components, rng)
-        noise = rng.dirichlet(np.ones(X.shape[1]), size=n_components)
-        start = 0.8 * np.maximum(centers, 0.0) + 0.15 * shares.mean(axis=0) + 0.05 * noise
-        return MultinomialParameters(start / start.sum(axis=1, keepdims=True))
-
-    def log_prob(self, parameters: MultinomialParameters, X: Array, out: Array) -> None:
-        k = len(parameters.probabilities)
-        check_width(X, parameters.probabilities.shape[1])
-        missing = np.asarray(np.isnan(X).any(axis=1))
-        counts = np.where(missing[:, None], 0.0, X)
-        positive = parameters.probabilities > 0
-        logs = np.log(np.where(positive, parameters.probabilities, 1.0))
-        out[:, k:] = -np.inf
-        out[:, :k] = counts @ logs.T
-        if not positive.all():
-            out[:, :k][counts @ (~positive).T.astype(np.float64) > 0] = -np.inf
-        coefficient = gammaln(counts.sum(axis=1) + 1.0) - gammaln(counts + 1.0).sum(axis=1)
-        out[:, :k] += coefficient[:, None]
-
-    def accumulate(self, parameters: MultinomialParameters, X: Array, posterior: Array) -> WeightedSums:
-        return weighted_sums(X, posterior, len(parameters.probabilities))
-
-    def maximize(self, stats: WeightedSums, parameters: MultinomialParameters) -> MultinomialParameters:
-        if not self.update:
-            return parameters
-        old = parameters.probabilities
-        support = None if (old > 0).all() else old > 0
-        counts = stats.total if support is None else stats.total * support
-        return MultinomialParameters(self.prior.maximize(counts, old, support=support))
-
-    def log_prior(self, parameters: MultinomialParameters) -> float:
-        if not self.update:
-            return 0.0
-        return self.prior.log_density(parameters.probabilities, support=parameters.probabilities > 0)
-
-    def sample(self, parameters: MultinomialParameters, states: NDArray[np.int64], rng: np.random.Generator) -> Any:
-        if self.n_trials is None:
-            raise ValueError("For sampling, a single n_trials must be given: the trials differed between samples")
-        return rng.multinomial(self.n_trials, parameters.probabilities[states])
-
-    def n_free(self, parameters: MultinomialParameters) -> int:
-        k, n_symbols = parameters.probabilities.shape
-        return k * (n_symbols - 1)
-
-    def pack(self, parameters: MultinomialParameters) -> Array:
-        with np.errstate(divide="ignore"):
-            return np.log(parameters.probabilities).ravel()
-
-    def unpack(self, vector: Array, like: MultinomialParameters) -> MultinomialParameters:
-        if not self.update:
-            return like
-        old = like.probabilities
-        return MultinomialParameters(rows_from_logits(vector.reshape(old.shape), old, self.prior))
 
 
 class MultinomialHMM(HiddenMarkovModel):
@@ -221,11 +130,11 @@ class MultinomialHMM(HiddenMarkovModel):
             self.n_trials_ = int(seen[0]) if len(seen) and np.all(seen == seen[0]) else None
         return data
 
-    def _emission(self, given: dict[str, Any]) -> MultinomialEmission:
+    def _emission(self, given: dict[str, Any]) -> MultinomialFamily:
         n_trials = getattr(self, "n_trials_", None)
         if n_trials is None and self.n_trials is not None and np.unique(np.asarray(self.n_trials)).size == 1:
             n_trials = int(np.asarray(self.n_trials).ravel()[0])
-        return MultinomialEmission(
+        return MultinomialFamily(
             n_trials,
             as_row_prior("emissionprob_prior", self.emissionprob_prior, (self.n_components, self.n_features)),
             "e" in self.params,
@@ -239,7 +148,7 @@ class MultinomialHMM(HiddenMarkovModel):
         check_distributions("emissionprob_", probabilities)
         return probabilities
 
-    def _emission_parameters(self, emission: MultinomialEmission) -> MultinomialParameters:
+    def _emission_parameters(self, emission: MultinomialFamily) -> MultinomialParameters:
         return MultinomialParameters(self._checked_probabilities())
 
     def _store_emission(self, parameters: MultinomialParameters) -> None:

@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, multigammaln
 
-from pluri.sequences import gaussian_components as components
-from pluri.sequences.gaussian_components import GaussianParameters, GaussianStatistics
+from pluri.components import gaussian as components
+from pluri.components.gaussian import GaussianParameters, GaussianStatistics
 
 Array = NDArray[np.float64]
 

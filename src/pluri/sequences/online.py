@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.sequences.emission import Emission
+from pluri.components.family import ComponentFamily
+from pluri.components.padding import padded_width
 from pluri.sequences.learning import HMMParameters
-from pluri.sequences.padding import padded_width
 
 Array = NDArray[np.float64]
 
@@ -42,7 +42,7 @@ class OnlineFilter:
 
     def __init__(
         self,
-        emission: Emission[Any, Any],
+        emission: ComponentFamily[Any, Any],
         parameters: HMMParameters[Any],
         check: Callable[[Any], NDArray[Any]],
     ) -> None:

@@ -2,89 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln
 
-from pluri.sequences.counts import check_counts
+from pluri.components.counts import check_counts
+from pluri.components.poisson import PoissonFamily, PoissonParameters
 from pluri.sequences.hmm import HiddenMarkovModel, Prior
-from pluri.sequences.inputs import check_broadcast, check_width
-from pluri.sequences.starting_values import filled, kmeans_centers
-from pluri.sequences.weighted_sums import WeightedSums, split_missing, weighted_sums
+from pluri.validation import check_broadcast
 
 Array = NDArray[np.float64]
-
-#: A rate of exactly zero is read as this: a count there is all but impossible, a zero costs nothing.
-SMALLEST_RATE = 1e-300
-
-
-@dataclass(frozen=True)
-class PoissonParameters:
-    """rates (k, D): expected counts."""
-
-    rates: Array
-
-
-@dataclass(frozen=True)
-class PoissonEmission:
-    """The Poisson observation model, with the prior density prod rate^events exp(-exposure rate)."""
-
-    events: Any = 0.0
-    exposure: Any = 0.0
-    update: bool = True
-    rates: Array | None = None
-
-    def prepare(self, X: NDArray[Any]) -> Array:
-        return check_counts(np.ascontiguousarray(X, dtype=np.float64))
-
-    def initialize(self, X: Array, n_components: int, rng: np.random.Generator) -> PoissonParameters:
-        if self.rates is not None:
-            return PoissonParameters(self.rates)
-        # The square root makes the variance of a count about the same everywhere.
-        complete = filled(X)
-        centers = kmeans_centers(np.sqrt(complete), n_components, rng) ** 2
-        return PoissonParameters(np.maximum(centers, 1e-2 * max(float(complete.mean()), 1e-2)))
-
-    def log_prob(self, parameters: PoissonParameters, X: Array, out: Array) -> None:
-        k = len(parameters.rates)
-        check_width(X, parameters.rates.shape[1])
-        values, observed = split_missing(X)
-        out[:, k:] = -np.inf
-        out[:, :k] = values @ np.log(np.maximum(parameters.rates, SMALLEST_RATE)).T
-        out[:, :k] -= parameters.rates.sum(axis=1) if observed is None else observed @ parameters.rates.T
-        out[:, :k] -= gammaln(values + 1.0).sum(axis=1, keepdims=True)
-
-    def accumulate(self, parameters: PoissonParameters, X: Array, posterior: Array) -> WeightedSums:
-        return weighted_sums(X, posterior, len(parameters.rates))
-
-    def maximize(self, stats: WeightedSums, parameters: PoissonParameters) -> PoissonParameters:
-        if not self.update:
-            return parameters
-        exposure = stats.exposure + self.exposure
-        seen = exposure > 0
-        rates = (stats.total + self.events) / np.where(seen, exposure, 1.0)
-        return PoissonParameters(np.where(seen, rates, parameters.rates))
-
-    def log_prior(self, parameters: PoissonParameters) -> float:
-        if not self.update:
-            return 0.0
-        logs = np.log(np.maximum(parameters.rates, SMALLEST_RATE))
-        return float(np.sum(self.events * logs - self.exposure * parameters.rates))
-
-    def sample(self, parameters: PoissonParameters, states: NDArray[np.int64], rng: np.random.Generator) -> Any:
-        return rng.poisson(parameters.rates[states])
-
-    def n_free(self, parameters: PoissonParameters) -> int:
-        return parameters.rates.size
-
-    def pack(self, parameters: PoissonParameters) -> Array:
-        return np.log(np.maximum(parameters.rates, SMALLEST_RATE)).ravel()
-
-    def unpack(self, vector: Array, like: PoissonParameters) -> PoissonParameters:
-        return PoissonParameters(np.exp(vector).reshape(like.rates.shape)) if self.update else like
 
 
 class PoissonHMM(HiddenMarkovModel):
@@ -179,12 +107,12 @@ class PoissonHMM(HiddenMarkovModel):
     def _check_data(self, X: Any, *, fitting: bool) -> NDArray[Any]:
         return check_counts(self._validated(X, fitting))
 
-    def _emission(self, given: dict[str, Any]) -> PoissonEmission:
+    def _emission(self, given: dict[str, Any]) -> PoissonFamily:
         shape = (self.n_components, self.n_features)
         events = check_broadcast("lambdas_prior", _per_state(self.lambdas_prior, shape), shape, least=0.0)
         exposure = check_broadcast("lambdas_weight", _per_state(self.lambdas_weight, shape), shape, least=0.0)
         rates = self._checked_rates() if "lambdas_" in given else None
-        return PoissonEmission(events, exposure, "l" in self.params, rates)
+        return PoissonFamily(events, exposure, "l" in self.params, rates)
 
     def _checked_rates(self) -> Array:
         rates = np.atleast_2d(np.asarray(self.lambdas_, dtype=np.float64))
@@ -194,7 +122,7 @@ class PoissonHMM(HiddenMarkovModel):
             raise ValueError("lambdas_ must be finite and non-negative")
         return rates
 
-    def _emission_parameters(self, emission: PoissonEmission) -> PoissonParameters:
+    def _emission_parameters(self, emission: PoissonFamily) -> PoissonParameters:
         return PoissonParameters(self._checked_rates())
 
     def _store_emission(self, parameters: PoissonParameters) -> None:

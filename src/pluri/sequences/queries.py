@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from pluri.components.family import ComponentFamily
 from pluri.sequences import _kernels as kernels
 from pluri.sequences import forward_backward as inference
-from pluri.sequences.emission import Emission
 from pluri.sequences.forward_backward import Chain, LogEmission
 from pluri.sequences.inputs import lengths_in_second_place, offsets_of
 from pluri.sequences.learning import HMMParameters, log_emission
@@ -35,7 +35,7 @@ class ChainQueries:
     random_state: Any
     transmat_: Array
 
-    def _model(self) -> tuple[Emission[Any, Any], HMMParameters[Any]]:
+    def _model(self) -> tuple[ComponentFamily[Any, Any], HMMParameters[Any]]:
         raise NotImplementedError  # abstract
 
     def _observations(self, X: Any, lengths: ArrayLike | None) -> tuple[NDArray[Any], Integers]:

@@ -24,12 +24,12 @@ from pluri.priors import log_determinant
 from pluri.progress import open_progress
 from pluri.progress.callbacks import fit_callbacks, with_callbacks
 from pluri.sequences.categorical import CategoricalHMM
-from pluri.sequences.inputs import is_source, lengths_in_second_place
+from pluri.sequences.inputs import lengths_in_second_place
 from pluri.sequences.symbol_class_chains import Schedule, SymbolClassChain, run_chains
 from pluri.sequences.symbol_class_emission import UNSEEN, SymbolClassEmission, log_newcomer
 from pluri.sequences.symbol_class_sampler import BOUNDS, Concentrations, Corpus, assign
 from pluri.sequences.symbols import Symbols
-from pluri.validation import as_generator
+from pluri.validation import as_generator, is_source
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

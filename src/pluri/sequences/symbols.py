@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.sequences.inputs import check_width
+from pluri.validation import check_width
 
 Integers = NDArray[np.int64]
 

@@ -27,11 +27,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import digamma, gammaln
 
+from pluri.components.family import ComponentFamily, P
+from pluri.components.first_rows import initial_rows
 from pluri.engine import Batch, Source
 from pluri.inference import EMResult
-from pluri.sequences.emission import Emission, P
 from pluri.sequences.hmm import DeadStateWarning, HiddenMarkovModel
-from pluri.sequences.learning import ChainPrior, HiddenMarkovProblem, HMMParameters, HMMStatistics, initial_rows
+from pluri.sequences.learning import ChainPrior, HiddenMarkovProblem, HMMParameters, HMMStatistics
 
 Array = NDArray[np.float64]
 
@@ -133,7 +134,7 @@ class VariationalHMM(HiddenMarkovModel):
         """The prior's record; hyper-parameters that were not given come from the data."""
         raise NotImplementedError  # abstract
 
-    def _variational_emission(self, prior: Any, given: dict[str, Any]) -> Emission[Any, Any]:
+    def _variational_emission(self, prior: Any, given: dict[str, Any]) -> ComponentFamily[Any, Any]:
         """The emission family for learning; `given` are posterior attributes to start from."""
         raise NotImplementedError  # abstract
 

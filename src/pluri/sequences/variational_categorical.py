@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pluri.components.padding import padded_width
 from pluri.engine import Source
 from pluri.sequences.categorical import (
     CategoricalEmission,
@@ -21,7 +22,6 @@ from pluri.sequences.categorical import (
     CategoricalParameters,
     CategoricalStatistics,
 )
-from pluri.sequences.padding import padded_width
 from pluri.sequences.variational import VariationalHMM, as_concentration, dirichlet_divergence, expected_log
 
 Array = NDArray[np.float64]

@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pluri.components import gaussian as components
+from pluri.components.covariance import COVARIANCE_TYPES, check_positive_definite, spread_covariance
+from pluri.components.first_rows import initial_rows
+from pluri.components.gaussian import GaussianStatistics
+from pluri.components.starting_values import centers_and_covariance, filled
 from pluri.engine import Source
-from pluri.sequences import gaussian_components as components
 from pluri.sequences import normal_wishart
-from pluri.sequences.covariance import COVARIANCE_TYPES, check_positive_definite, spread_covariance
 from pluri.sequences.gaussian import GaussianEmission, GaussianHMM
-from pluri.sequences.gaussian_components import GaussianStatistics
-from pluri.sequences.inputs import check_width
-from pluri.sequences.learning import initial_rows
 from pluri.sequences.normal_wishart import NormalWishart
-from pluri.sequences.starting_values import centers_and_covariance, filled
 from pluri.sequences.variational import VariationalHMM, as_positive
+from pluri.validation import check_width
 
 Array = NDArray[np.float64]
 

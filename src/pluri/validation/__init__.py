@@ -1,5 +1,16 @@
 """Checks at the door: what comes in is turned into what the core expects, or refused in one sentence."""
 
+from pluri.validation.inputs import check_broadcast, check_distributions, check_width, is_source, unmasked
 from pluri.validation.random import RandomState, as_generator
+from pluri.validation.refits import restored_on_failure
 
-__all__ = ["RandomState", "as_generator"]
+__all__ = [
+    "RandomState",
+    "as_generator",
+    "check_broadcast",
+    "check_distributions",
+    "check_width",
+    "is_source",
+    "restored_on_failure",
+    "unmasked",
+]

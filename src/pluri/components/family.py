@@ -1,7 +1,7 @@
-"""What an HMM asks of its emission family: densities, statistics and an M-step, on arrays.
+"""What a hidden Markov model or a mixture asks of its components: densities, statistics and an M-step, on arrays.
 
 A family object holds hyper-parameters (priors, which parameters are updated); the parameters themselves are a
-frozen record of its own. `posterior` and `out` have the padded width of `pluri.sequences.padding`.
+frozen record of its own. `posterior` and `out` have the padded width of `pluri.components.padding`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ S = TypeVar("S", bound=Statistics)
 Array = NDArray[np.float64]
 
 
-class Emission(Protocol[P, S]):
-    """The observation model of one hidden Markov model."""
+class ComponentFamily(Protocol[P, S]):
+    """The law of the observations, given the state or component that they come from."""
 
     def prepare(self, X: NDArray[Any]) -> NDArray[Any]:
         """Raw observations of some rows in the form that the methods below read (types, codes, contiguity)."""
@@ -28,10 +28,10 @@ class Emission(Protocol[P, S]):
         """Parameters to start from, given (a sample of) the observations."""
 
     def log_prob(self, parameters: P, X: NDArray[Any], out: Array) -> None:
-        """Write log p(x_t | state j) into ``out[:, :k]``; a missing observation has log p = 0 in every state."""
+        """Write log p(x_t | component j) into ``out[:, :k]``; log p of a missing observation is 0."""
 
     def accumulate(self, parameters: P, X: NDArray[Any], posterior: Array) -> S:
-        """Additive statistics of the rows of X under weighted state probabilities."""
+        """Additive statistics of the rows of X under weighted probabilities of the components."""
 
     def maximize(self, stats: S, parameters: P) -> P:
         """Parameters that maximise the expected log-likelihood plus the log prior."""
@@ -40,7 +40,7 @@ class Emission(Protocol[P, S]):
         """Log prior density of the parameters, up to a constant, consistent with `maximize`."""
 
     def sample(self, parameters: P, states: NDArray[np.int64], rng: np.random.Generator) -> NDArray[Any]:
-        """One observation for each state: (len(states), n_features)."""
+        """One observation for each of the named components: (len(states), n_features)."""
 
     def n_free(self, parameters: P) -> int:
         """Number of free scalar parameters, for AIC and BIC."""

@@ -1,6 +1,6 @@
 """A set of Gaussian components: densities, weighted moments, the MAP update and sampling.
 
-Shared by the Gaussian HMM (a component for each state) and the Gaussian-mixture HMM (several for each state).
+Shared by the Gaussian mixture, the Gaussian HMM (a component for each state) and the Gaussian-mixture HMM.
 The prior on component c, in the form that makes the M-step closed, is
 
     log p(mu, S) = -1/2 [ w log|S| + tr(Psi S^-1) + lambda (mu - m)^T S^-1 (mu - m) ] + const,
@@ -21,14 +21,14 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
+from pluri.components import _gaussian_kernels as kernels
+from pluri.components.padding import padded_width
 from pluri.engine import Statistics
-from pluri.sequences import _gaussian_kernels as kernels
-from pluri.sequences.padding import padded_width
 
 Array = NDArray[np.float64]
 
@@ -39,6 +39,10 @@ RELATIVE_FLOOR = 1e-6
 LARGEST = 1e140
 #: A component with a smaller expected number of observations keeps its parameters.
 NEGLIGIBLE = 1e-10
+
+
+class CollapsedComponentError(ValueError):
+    """A covariance is not positive definite (any more)."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,41 @@ class GaussianParameters:
     def whitening(self) -> tuple[Array, Array]:
         """Inverse Cholesky factors and log determinants of full covariances: computed once for all batches."""
         return _whitening(self.covariances)
+
+    @cached_property
+    def _patterns(self) -> dict[bytes, Any]:
+        """What was worked out for patterns of missing features: it serves all batches of a sweep."""
+        return {}
+
+    def marginal(self, observed: NDArray[np.bool_]) -> GaussianParameters:
+        """The components on the observed features only (full covariances)."""
+        key = b"m" + observed.tobytes()
+        if key not in self._patterns:
+            self._patterns[key] = GaussianParameters(
+                np.ascontiguousarray(self.means[:, observed]),
+                np.ascontiguousarray(self.covariances[:, observed][:, :, observed]),
+                self.kind,
+                self.group,
+            )
+        part: GaussianParameters = self._patterns[key]
+        return part
+
+    def conditional(self, observed: NDArray[np.bool_]) -> tuple[Array, Array]:
+        """Regression (G, o, m) of the missing on the observed features, and what it leaves of the covariance.
+
+        The second matrix is (G, D, D), zero but for the missing features.
+        """
+        key = b"c" + observed.tobytes()
+        if key not in self._patterns:
+            missing = ~observed
+            rest = self.covariances[:, missing][:, :, missing]
+            cross = self.covariances[:, observed][:, :, missing]
+            regression = np.linalg.solve(self.covariances[:, observed][:, :, observed], cross)
+            left = np.zeros_like(self.covariances)
+            left[np.ix_(np.arange(len(left)), missing, missing)] = rest - cross.transpose(0, 2, 1) @ regression
+            self._patterns[key] = regression, left
+        pair: tuple[Array, Array] = self._patterns[key]
+        return pair
 
 
 def variance_floor(covariances: Array, kind: str) -> Array:
@@ -130,7 +169,7 @@ def _whitening(covariances: Array) -> tuple[Array, Array]:
     try:
         factors = np.linalg.cholesky(covariances)
     except np.linalg.LinAlgError as error:
-        raise ValueError(
+        raise CollapsedComponentError(
             "covars_ must be symmetric and positive definite, and one is not; a component may have collapsed onto "
             "too few points: raise covars_prior or min_covar"
         ) from error
@@ -169,16 +208,12 @@ def _missing_patterns(X: Array) -> list[tuple[NDArray[np.intp], NDArray[np.bool_
 
 
 def _marginal_log_prob(parameters: GaussianParameters, X: Array, observed: NDArray[np.bool_]) -> Array:
+    n_components = len(parameters.means)
     if not observed.any():
-        return np.zeros((len(X), len(parameters.means)))
-    sub = dataclasses.replace(
-        parameters,
-        means=np.ascontiguousarray(parameters.means[:, observed]),
-        covariances=np.ascontiguousarray(parameters.covariances[:, observed][:, :, observed]),
-    )
-    out = np.empty((len(X), padded_width(len(parameters.means))))
-    log_prob(sub, np.ascontiguousarray(X[:, observed]), out)
-    return out[:, : len(parameters.means)]
+        return np.zeros((len(X), n_components))
+    out = np.empty((len(X), padded_width(n_components)))
+    log_prob(parameters.marginal(observed), np.ascontiguousarray(X[:, observed]), out)
+    return out[:, :n_components]
 
 
 def accumulate(parameters: GaussianParameters, X: Array, posterior: Array) -> GaussianStatistics:
@@ -211,22 +246,18 @@ def _accumulate_conditional(
     second: Array,
 ) -> None:
     """Add the expected moments of rows that share a pattern of missing features."""
-    missing = ~observed
-    for c, mean in enumerate(parameters.means):
-        weight = posterior[:, c]
-        covariance = parameters.covariances[parameters.group[c]]
-        difference = np.zeros_like(X)
-        difference[:, observed] = X[:, observed] - mean[observed]
-        conditional = np.zeros_like(covariance)
-        conditional[np.ix_(missing, missing)] = covariance[np.ix_(missing, missing)]
-        if observed.any():
-            cross = covariance[np.ix_(observed, missing)]
-            regression = linalg.solve(covariance[np.ix_(observed, observed)], cross, assume_a="pos")
-            difference[:, missing] = difference[:, observed] @ regression
-            conditional[np.ix_(missing, missing)] -= cross.T @ regression
-        count[c] += weight.sum()
-        first[c] += weight @ difference
-        second[c] += np.tril((difference * weight[:, None]).T @ difference + weight.sum() * conditional)
+    n_components, n_features = parameters.means.shape
+    regression, conditional = parameters.conditional(observed)
+    weight = np.ascontiguousarray(posterior[:, :n_components].T)
+    difference = np.empty((n_components, len(X), n_features))
+    seen = X[:, observed] - parameters.means[:, None, observed]
+    difference[:, :, observed] = seen
+    difference[:, :, ~observed] = seen @ regression[parameters.group]
+    mass = weight.sum(axis=1)
+    count += mass
+    first += (weight[:, None, :] @ difference)[:, 0]
+    scatter = (difference * weight[:, :, None]).transpose(0, 2, 1) @ difference
+    second += np.tril(scatter + mass[:, None, None] * conditional[parameters.group])
 
 
 def maximize(
@@ -236,15 +267,22 @@ def maximize(
     *,
     update_means: bool = True,
     update_covariances: bool = True,
+    means: Array | None = None,
 ) -> GaussianParameters:
-    """The M-step of the module docstring; a component that explains nothing keeps its parameters."""
+    """The M-step of the module docstring; a component that explains nothing keeps its parameters.
+
+    With `means` given, they are taken as they are and the covariances are those that suit them best.
+    """
     old = parameters.means
     count = stats.count if stats.count.ndim == 2 else np.repeat(stats.count[:, None], old.shape[1], axis=1)
     alive = count > NEGLIGIBLE
     safe = np.where(alive, count, 1.0)
     weight = prior.weight[:, None]
-    means = old
-    if update_means:
+    if means is not None:
+        means = np.where(alive, means, old)
+    elif not update_means:
+        means = old
+    else:
         step = (weight * (prior.location - old) + stats.first) / np.where(alive, weight + count, 1.0)
         means = np.where(alive, old + step, old)
     if not update_covariances:
@@ -339,6 +377,18 @@ def sample(parameters: GaussianParameters, components: NDArray[np.int64], rng: n
         root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
         return means + np.einsum("tij,tj->ti", root[parameters.group[components]], noise)
     return means + noise * np.sqrt(_variances(parameters)[components])
+
+
+def rebased(stats: GaussianStatistics, old: Array, new: Array) -> GaussianStatistics:
+    """Moments about the means `new`, given those about `old`."""
+    shift = new - old
+    if stats.count.ndim == 2:
+        second = stats.second - 2.0 * shift * stats.first + stats.count * shift**2
+        return GaussianStatistics(stats.count, stats.first - stats.count * shift, second)
+    cross = stats.first[:, :, None] * shift[:, None, :]
+    second = stats.second - np.tril(cross + cross.transpose(0, 2, 1))
+    second = second + np.tril(stats.count[:, None, None] * _outer(shift))
+    return GaussianStatistics(stats.count, stats.first - stats.count[:, None] * shift, second)
 
 
 def n_covariance_parameters(parameters: GaussianParameters) -> int:

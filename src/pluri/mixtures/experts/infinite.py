@@ -1,0 +1,371 @@
+"""Regression by infinitely many experts: locally linear, with noise and even several branches that depend on x.
+
+``y | x ~ sum_k w_k(x) N(g_k + d_k' x, 1 / tau_k)``, ``w_k(x) = v_k(x) prod_{j<k} (1 - v_j(x))``,
+``v_k(x) = Phi(a_k + b_k' x)``. The whole conditional density of y is modelled, not just its mean; how many experts are
+used is learned. Sampled by `pluri.mixtures.experts.gibbs`.
+
+References
+----------
+.. [1] Rodriguez, A. and Dunson, D. B. (2011). Nonparametric Bayesian models through probit stick-breaking processes.
+   Bayesian Analysis 6, 145-178.
+.. [2] Chung, Y. and Dunson, D. B. (2009). Nonparametric Bayes conditional distribution modeling with variable
+   selection. JASA 104, 1646-1660.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from pluri.inference import mcmc
+from pluri.mixtures.experts.gibbs import ExpertsGibbs, ExpertsPrior
+from pluri.mixtures.experts.prediction import ExpertDraws, same_experts
+from pluri.mixtures.experts.sticks import with_intercept
+from pluri.validation import RandomState, as_generator, restored_on_failure
+
+Array = NDArray[np.float64]
+#: An expert is active if its mean weight is above this at some row; and so much for the last one is a sign that
+#: max_components is too small.
+ACTIVE_WEIGHT = 0.05
+#: Rows by whose labels the experts of different draws are recognised, and at which chains are compared.
+MOST_ANCHORS, MOST_COMPARED = 200, 10
+R_HAT_LIMIT = 1.1
+
+
+class InfiniteMixtureOfExperts(RegressorMixin, BaseEstimator):
+    """Probit stick-breaking mixture of linear regressions, sampled.
+
+    Parameters
+    ----------
+    max_components : int, default=20
+        Where the infinite number of experts is cut off; a warning says if it was too early.
+    weight_scale : float or (float, float), default=5.0
+        Standard deviation of the prior of the sticks' coefficients; a pair is for the intercept and for the slopes.
+        ``(1.0, 0.0)`` makes the weights those of a Dirichlet process with concentration 1, whatever the input.
+    coef_scale : float or (float, float), default=10.0
+        The same for the regressions.
+    noise_prior : (float, float), default=(1.0, 1.0)
+        Shape and rate of the gamma prior of the experts' precisions. A rate of 1 is a floor of sorts under the noise:
+        where y is much less noisy than it varies in all, intervals come out too wide; a smaller one lets them shrink.
+    standardize : bool, default=True
+        Sample in units in which the columns of X, and y, have mean 0 and variance 1. The priors speak of these units.
+    n_draws, n_warmup : int, default=500
+        Draws kept of each chain, and sweeps before them.
+    n_chains : int, default=2
+    n_predictive : int, default=400
+        Draws that predictions average over, spread evenly over the chains.
+    warm_start : bool, default=False
+        Go on with the chains of the last fit, to the same X and y, and add `n_draws` draws.
+    random_state : int, Generator, RandomState or None
+    n_jobs : int, optional
+        Chains at a time.
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    trace_ : Trace
+        Draws of ``sticks``, ``coefficients``, ``precisions`` in standardised units, and of the labels of some rows.
+        Experts may change their numbers from draw to draw; what does not depend on numbers is in ``trace_.stats``:
+        ``log_likelihood``, ``n_occupied``.
+    n_active_ : int
+        Experts whose posterior mean weight exceeds 0.05 at some of the training rows.
+    x_mean_, x_scale_ : arrays of shape (n_features,)
+    y_mean_, y_scale_ : float
+        Units of the trace.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.mixtures.experts import InfiniteMixtureOfExperts
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, size=(150, 1))
+    >>> y = np.abs(X[:, 0]) + rng.normal(0, 0.1, size=150)
+    >>> model = InfiniteMixtureOfExperts(n_draws=200, n_warmup=200, random_state=0).fit(X, y)
+    >>> model.n_active_
+    2
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    >>> mean, interval = model.predict([[-1.0], [1.0]], return_interval=0.9)
+    >>> interval.shape
+    (2, 2)
+    """
+
+    def __init__(
+        self,
+        max_components: int = 20,
+        *,
+        weight_scale: float | tuple[float, float] = 5.0,
+        coef_scale: float | tuple[float, float] = 10.0,
+        noise_prior: tuple[float, float] = (1.0, 1.0),
+        standardize: bool = True,
+        n_draws: int = 500,
+        n_warmup: int = 500,
+        n_chains: int = 2,
+        n_predictive: int = 400,
+        warm_start: bool = False,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ):
+        self.max_components = max_components
+        self.weight_scale = weight_scale
+        self.coef_scale = coef_scale
+        self.noise_prior = noise_prior
+        self.standardize = standardize
+        self.n_draws = n_draws
+        self.n_warmup = n_warmup
+        self.n_chains = n_chains
+        self.n_predictive = n_predictive
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Sample the posterior of the experts.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        self
+        """
+        with restored_on_failure(self):
+            rows, values = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+            values = np.asarray(values, dtype=np.float64)
+            prior = self._check_settings(rows.shape[1])
+            x_mean, x_scale = _center_and_scale(rows) if self.standardize else (np.zeros(1), np.ones(1))
+            y_mean, y_scale = _center_and_scale(values[:, None]) if self.standardize else (np.zeros(1), np.ones(1))
+            units = (rows - x_mean) / x_scale, (values - y_mean) / y_scale
+            anchors = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), MOST_ANCHORS)).astype(np.int64))
+            kernel = ExpertsGibbs(*units, self.max_components, prior, anchors)
+            trace = self._sample(kernel)
+            self.x_mean_, self.x_scale_ = (np.broadcast_to(v, rows.shape[1]).copy() for v in (x_mean, x_scale))
+            self.y_mean_, self.y_scale_ = float(y_mean[0]), float(y_scale[0])
+            self.trace_ = trace.detached()
+            self._set_predictive(units[0][anchors])
+        return self
+
+    def _check_settings(self, n_features: int) -> ExpertsPrior:
+        for name in ("max_components", "n_draws", "n_warmup", "n_chains", "n_predictive"):
+            value, least = getattr(self, name), int(name != "n_warmup")
+            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+                raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+        noise = np.shape(self.noise_prior) == (2,) and np.asarray(self.noise_prior, dtype=np.float64)
+        if noise is False or not (np.isfinite(noise) & (np.asarray(noise) > 0)).all():
+            raise ValueError(f"noise_prior must be a positive shape and a positive rate, got {self.noise_prior!r}")
+        return ExpertsPrior(
+            _as_scales(self.weight_scale, "weight_scale", n_features),
+            _as_scales(self.coef_scale, "coef_scale", n_features),
+            float(self.noise_prior[0]),
+            float(self.noise_prior[1]),
+        )
+
+    def _sample(self, kernel: ExpertsGibbs) -> mcmc.Trace:
+        settings: dict[str, Any] = {"n_jobs": self.n_jobs, "verbose": self.verbose, "warn": False}
+        if self.warm_start and hasattr(self, "trace_"):
+            if any(len(end.position["labels"]) != len(kernel.y) for end in self.trace_.ends):
+                raise ValueError(
+                    f"X must be that of the last fit with warm_start, got another number of rows, {len(kernel.y)}"
+                )
+            return mcmc.resume(self.trace_, self.n_draws, kernel=kernel, record=kernel.record, **settings)
+        return mcmc.sample(
+            kernel, kernel.start, n_draws=self.n_draws, n_warmup=self.n_warmup, n_chains=self.n_chains,
+            record=kernel.record, random_state=as_generator(self.random_state), **settings,
+        )  # fmt: skip
+
+    def _set_predictive(self, anchors: Array) -> None:
+        """What predictions need, and warnings about what they are worth."""
+        trace, design = self.trace_, with_intercept(anchors)
+        total = trace.n_chains * trace.n_draws
+        chosen = np.unique(np.linspace(0, total - 1, min(total, self.n_predictive)).astype(np.int64))
+        draws = [trace.flat(name)[chosen] for name in ("sticks", "coefficients", "precisions")]
+        labels, log_density = trace.flat("anchor_labels")[chosen], np.ravel(trace.stats["log_density"])[chosen]
+        self._sticks, self._coefficients, self._precisions = draws
+        self._order = same_experts(labels, draws[2].shape[1], int(np.argmax(log_density)))
+        self.n_active_ = int((self._mean_weights(design).max(axis=0) > ACTIVE_WEIGHT).sum())
+        last = float(self._draws().weights_at(design)[:, :, -1].mean(axis=1).max())
+        if self.max_components > 1 and last > ACTIVE_WEIGHT:
+            warnings.warn(
+                f"the last of max_components={self.max_components} experts has a weight of up to {last:.2f}: there "
+                "are too few of them to stand for infinitely many; raise max_components",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        if trace.interrupted or trace.n_chains < 2 or trace.n_draws < 8:
+            return
+        compared = np.unique(np.linspace(0, len(design) - 1, min(len(design), MOST_COMPARED)).astype(np.int64))
+        every = ExpertDraws(*(trace.flat(name) for name in ("sticks", "coefficients", "precisions")))
+        curves = every.curves_at(design[compared]).reshape(len(compared), trace.n_chains, trace.n_draws)
+        worst = max(mcmc.r_hat(curve) for curve in curves if np.ptp(curve) > 0)
+        if worst > R_HAT_LIMIT:
+            warnings.warn(
+                f"the chains disagree about the regression function (R-hat {worst:.2f}, above {R_HAT_LIMIT}): raise "
+                "n_warmup and n_draws",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _draws(self) -> ExpertDraws:
+        return ExpertDraws(self._sticks, self._coefficients, self._precisions)
+
+    def _design(self, X: ArrayLike) -> Array:
+        check_is_fitted(self, "trace_")
+        rows: Array = validate_data(self, X, dtype=np.float64, reset=False)
+        return with_intercept((rows - self.x_mean_) / self.x_scale_)
+
+    def predict(self, X: ArrayLike, return_std: bool = False, return_interval: float | None = None) -> Any:
+        """Mean of y at new inputs, and how far y may be from it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        return_std : bool, default=False
+            Also return the standard deviation of y, noise and all: (n_samples,).
+        return_interval : float, optional
+            Also return the ends of the interval that y is in with this probability, and above and below which it is
+            with equal probability: (n_samples, 2).
+
+        Returns
+        -------
+        mean : array of shape (n_samples,)
+        std, interval : arrays, if asked for
+        """
+        design = self._design(X)
+        mean, variance = self._draws().moments(design)
+        found = [self.y_mean_ + self.y_scale_ * mean]
+        if return_std:
+            found.append(self.y_scale_ * np.sqrt(variance))
+        if return_interval is not None:
+            if not (np.ndim(return_interval) == 0 and 0 < return_interval < 1):
+                raise ValueError(f"return_interval must be a probability between 0 and 1, got {return_interval!r}")
+            levels = np.array([0.5 - 0.5 * return_interval, 0.5 + 0.5 * return_interval])
+            found.append(self.y_mean_ + self.y_scale_ * self._draws().quantiles(design, levels))
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def predict_quantiles(self, X: ArrayLike, quantiles: ArrayLike = (0.025, 0.5, 0.975)) -> Array:
+        """Quantiles of y at new inputs, where the distribution function of the predictive mixture has that value.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        quantiles : array-like of shape (n_quantiles,), default=(0.025, 0.5, 0.975)
+
+        Returns
+        -------
+        array of shape (n_samples, n_quantiles)
+        """
+        levels = np.asarray(quantiles, dtype=np.float64)
+        if levels.ndim != 1 or not ((levels > 0) & (levels < 1)).all():
+            raise ValueError(f"quantiles must be one axis of probabilities between 0 and 1, got {quantiles!r}")
+        design = self._design(X)
+        return self.y_mean_ + self.y_scale_ * self._draws().quantiles(design, levels)
+
+    def predict_density(self, X: ArrayLike, y_grid: ArrayLike) -> Array:
+        """Density of y at new inputs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y_grid : array-like of shape (n_values,) or (n_samples, n_values)
+            Values of y, the same for all rows or each row's own.
+
+        Returns
+        -------
+        array of shape (n_samples, n_values)
+        """
+        design = self._design(X)
+        grid = np.asarray(y_grid, dtype=np.float64)
+        if grid.ndim not in (1, 2) or (grid.ndim == 2 and len(grid) != len(design)) or not np.isfinite(grid).all():
+            raise ValueError(
+                f"y_grid must be finite, of shape (n_values,) or ({len(design)}, n_values), got shape {grid.shape}"
+            )
+        values = np.broadcast_to((grid - self.y_mean_) / self.y_scale_, (len(design), grid.shape[-1]))
+        return self._draws().densities(design, values) / self.y_scale_
+
+    def log_density(self, X: ArrayLike, y: ArrayLike) -> Array:
+        """Log of the predictive density of each y given its row of X: (n_samples,)."""
+        values = np.asarray(y, dtype=np.float64)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_density(X, values.reshape(-1, 1))[:, 0]))
+
+    def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: RandomState = 0) -> Array:
+        """Draw y at new inputs from its predictive distribution.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_inputs, n_features)
+        n_samples : int, default=1
+        random_state : int, Generator or None, default=0
+
+        Returns
+        -------
+        array of shape (n_inputs, n_samples)
+            Each column is drawn with the same experts.
+        """
+        if not isinstance(n_samples, int | np.integer) or n_samples < 1:
+            raise ValueError(f"n_samples must be a whole number of at least 1, got {n_samples!r}")
+        design = self._design(X)
+        return self.y_mean_ + self.y_scale_ * self._draws().sample(as_generator(random_state), design, int(n_samples))
+
+    def weights(self, X: ArrayLike) -> Array:
+        """Posterior mean weights of the experts at new inputs: (n_samples, max_components).
+
+        Experts of different draws count as the same if they hold the same rows; the first holds the most.
+        """
+        return self._mean_weights(self._design(X))
+
+    def _mean_weights(self, design: Array) -> Array:
+        draws = self._draws()
+        mean = np.empty((len(design), self._precisions.shape[1]))
+        for rows in draws.chunks(len(design)):
+            weights = draws.weights_at(design[rows])
+            mean[rows] = np.take_along_axis(weights, self._order[None], axis=2).mean(axis=1)
+        return mean
+
+    def summary(self) -> str:
+        """The active experts on one page of plain text: posterior means, in the units of the data."""
+        check_is_fitted(self, "trace_")
+        rows = np.arange(len(self._order))[:, None]
+        coefficients = self._coefficients[rows, self._order].mean(axis=0)
+        deviations = self.y_scale_ * (1.0 / np.sqrt(self._precisions[rows, self._order])).mean(axis=0)
+        slopes = coefficients[:, 1:] * self.y_scale_ / self.x_scale_
+        intercepts = self.y_mean_ + self.y_scale_ * coefficients[:, 0] - slopes @ self.x_mean_
+        trace = self.trace_
+        lines = [
+            f"{type(self).__name__}: {self.n_active_} active experts of at most {coefficients.shape[0]}",
+            f"{trace.n_chains} chains x {trace.n_draws} draws, mean log likelihood "
+            f"{float(np.mean(trace.stats['log_likelihood'])):.2f} (standardised y)",
+            f"{'expert':>6s} {'intercept':>12s} {'noise sd':>10s}  slopes",
+        ]
+        for k in range(self.n_active_):
+            shown = np.array2string(slopes[k], precision=4, threshold=8)
+            lines.append(f"{k:6d} {intercepts[k]:12.4f} {deviations[k]:10.4f}  {shown}")
+        return "\n".join(lines)
+
+
+def _center_and_scale(values: Array) -> tuple[Array, Array]:
+    """Means and standard deviations of columns; a column that does not vary keeps its unit."""
+    mean, spread = values.mean(axis=0), values.std(axis=0)
+    # The spread of equal numbers may come out as a rounding error instead of 0.
+    return mean, np.where(spread > 1e-12 * np.maximum(np.abs(mean), 1e-300), spread, 1.0)
+
+
+def _as_scales(value: Any, name: str, n_features: int) -> Array:
+    pair = np.asarray(value, dtype=np.float64) if not isinstance(value, str) else np.empty(0)
+    if pair.shape not in ((), (2,)) or not (np.isfinite(pair) & (pair >= 0)).all() or not pair.any():
+        raise ValueError(
+            f"{name} must be a positive number, or two of at least 0 for intercept and slopes, got {value!r}"
+        )
+    intercept, slope = np.broadcast_to(pair, 2)
+    return np.concatenate([[intercept], np.full(n_features, slope)])

@@ -1,0 +1,410 @@
+"""Gaussian mixture: p(x) = sum_j pi_j N(x | mu_j, S_j), by EM or by Riemannian optimisation."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg
+
+from pluri.components.covariance import COVARIANCE_TYPES
+from pluri.components.first_rows import initial_rows
+from pluri.components.gaussian import CollapsedComponentError, GaussianParameters
+from pluri.engine import Source
+from pluri.inference import EMResult
+from pluri.mixtures.gaussian_family import INIT_PARAMS, GaussianFamily, RepulsiveMeans, reference_whitening
+from pluri.mixtures.learning import MixtureParameters, MixtureProblem
+from pluri.mixtures.mixture import MixtureModel, Prior
+from pluri.priors import DeterminantalPrior
+from pluri.priors.kernels import RBFKernel
+
+Array = NDArray[np.float64]
+
+SOLVERS = ("em", "riemannian", "riemannian-cg", "cholesky")
+
+
+class GaussianMixture(MixtureModel):
+    """Gaussian mixture with scikit-learn's interface, and what it lacks.
+
+    Weights for rows, missing values, priors, components that stay apart, second-order optimisation, restarts that
+    split and merge, data larger than memory, clusters of machines.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        Number of components.
+    covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
+        A matrix for each component, one matrix for all, a variance for each component and feature, or one for each
+        component.
+    tol : float, default=1e-3
+        EM stops when the objective gains less than this for each unit of weight (row).
+    reg_covar : float, default=1e-6
+        No variance, in any direction, falls below it. scikit-learn adds it to the variances; here the M-step is the
+        exact optimum above the floor, so that the objective never falls.
+    max_iter : int, default=100
+        Largest number of iterations of a run; 0 keeps the starting values.
+    n_init : int, default=1
+        Number of runs from different starting values; the best one is kept.
+    init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default="kmeans"
+        How rows are divided at the start: by k-means, by the nearest of seeds that k-means++ or chance picks, or in
+        random shares.
+    weights_init, means_init, precisions_init : arrays, optional
+        Starting values; `precisions_init` in the shape of `covariance_type`.
+    random_state : int, numpy Generator, RandomState or None, default=None
+        Of the starting values and of `sample`.
+    warm_start : bool, default=False
+        Go on from the parameters of the last `fit`.
+    verbose : int, default=0
+        1 shows a progress bar.
+    verbose_interval : int, default=10
+        For scikit-learn's signature; the progress bar chooses its own pace.
+    solver : {"em", "riemannian", "riemannian-cg", "cholesky"}, default="em"
+        Expectation-maximisation; L-BFGS or conjugate gradients on the manifold of positive definite matrices with the
+        likelihood reformulated so that one component is a convex problem (full covariances, no missing values): fewer
+        passes when components overlap; or L-BFGS on Cholesky factors, the baseline.
+    weight_prior : float, array or prior object, default=1.0
+        Dirichlet concentration of the weights; 1 is no prior, below 1 empties components.
+    mean_prior, mean_precision_prior : array of shape (n_features,) and float, optional
+        Location (the mean of the data if None) and weight in rows of the normal prior on the means.
+    covariance_prior, degrees_of_freedom_prior : float or array, and float, optional
+        Scale and degrees of freedom (n_features + 2 if None: the prior's mean is then the scale) of the inverse-Wishart
+        prior on covariances. A number is that multiple of the identity.
+    diversity : float or `pluri.priors.DeterminantalPrior`, optional
+        Weight of the determinantal prior that keeps the means apart. A number uses the Bhattacharyya kernel of
+        components that have the covariance of the data within clusters; a prior of your own sees the means as rows.
+    split_merge : int, default=0
+        After EM, try up to so many moves that join two components and divide a third; repeated while one helps.
+    acceleration : {"squarem", "anderson"} or None, default=None
+        Extrapolate the EM steps; the objective still never falls.
+    checkpoint : path or None, default=None
+        File in which to keep the state of the fit; a fit that finds it goes on from there.
+    engine : {"serial", "threads", "dask"}, `distributed.Client` or None, default=None
+        Where the E-step runs.
+    n_jobs : int or None, default=None
+        Number of threads; -1 is all cores.
+
+    Attributes
+    ----------
+    weights_ : array of shape (n_components,)
+    means_ : array of shape (n_components, n_features)
+    covariances_ : array
+        In the shape of `covariance_type`: (k, D, D), (D, D), (k, D) or (k,).
+    precisions_, precisions_cholesky_ : arrays
+        Inverse covariances, and their upper triangular factors.
+    converged_ : bool
+    n_iter_ : int
+    lower_bound_ : float
+        Objective (log-likelihood plus log prior) for each unit of weight.
+    lower_bounds_ : list of float
+        The same after each iteration of the best run.
+    objective_ : float
+    history_ : `pluri.inference.History`
+    occupancy_ : array of shape (n_components,)
+        Expected number of rows of each component.
+    n_evaluations_ : int
+        Passes over the data; not set by EM, where it is `n_iter_`.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.mixtures import GaussianMixture
+    >>> X = np.array([[1.0, 2.0], [1.0, 4.0], [1.0, np.nan], [10.0, 2.0], [10.0, 4.0], [10.0, 0.0]])
+    >>> model = GaussianMixture(n_components=2, random_state=0).fit(X)
+    >>> model.means_[:, 0].round(1)
+    array([10.,  1.])
+    >>> model.predict([[0.0, np.nan], [12.0, 3.0]])
+    array([1, 0])
+    """
+
+    _least_samples = 2
+    n_evaluations_: int
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        *,
+        covariance_type: str = "full",
+        tol: float = 1e-3,
+        reg_covar: float = 1e-6,
+        max_iter: int = 100,
+        n_init: int = 1,
+        init_params: str = "kmeans",
+        weights_init: ArrayLike | None = None,
+        means_init: ArrayLike | None = None,
+        precisions_init: ArrayLike | None = None,
+        random_state: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        verbose_interval: int = 10,
+        solver: str = "em",
+        weight_prior: Prior = 1.0,
+        mean_prior: ArrayLike | None = None,
+        mean_precision_prior: float | None = None,
+        covariance_prior: ArrayLike | None = None,
+        degrees_of_freedom_prior: float | None = None,
+        diversity: Any = None,
+        split_merge: int = 0,
+        acceleration: str | None = None,
+        checkpoint: Any = None,
+        engine: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.covariance_type = covariance_type
+        self.tol = tol
+        self.reg_covar = reg_covar
+        self.max_iter = max_iter
+        self.n_init = n_init
+        self.init_params = init_params
+        self.weights_init = weights_init
+        self.means_init = means_init
+        self.precisions_init = precisions_init
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.verbose_interval = verbose_interval
+        self.solver = solver
+        self.weight_prior = weight_prior
+        self.mean_prior = mean_prior
+        self.mean_precision_prior = mean_precision_prior
+        self.covariance_prior = covariance_prior
+        self.degrees_of_freedom_prior = degrees_of_freedom_prior
+        self.diversity = diversity
+        self.split_merge = split_merge
+        self.acceleration = acceleration
+        self.checkpoint = checkpoint
+        self.engine = engine
+        self.n_jobs = n_jobs
+
+    # Settings ---------------------------------------------------------------------------------------------------
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if self.covariance_type not in COVARIANCE_TYPES:
+            raise ValueError(f"covariance_type must be one of {COVARIANCE_TYPES}, got {self.covariance_type!r}")
+        if self.init_params not in INIT_PARAMS:
+            raise ValueError(f"init_params must be one of {INIT_PARAMS}, got {self.init_params!r}")
+        if self.solver not in SOLVERS:
+            raise ValueError(f"solver must be one of {SOLVERS}, got {self.solver!r}")
+        _check_number("reg_covar", self.reg_covar)
+        if self.mean_precision_prior is not None:
+            _check_number("mean_precision_prior", self.mean_precision_prior)
+        if self.solver != "em":
+            self._check_manifold_settings()
+
+    def _check_manifold_settings(self) -> None:
+        if self.covariance_type != "full":
+            raise ValueError(f"covariance_type must be 'full' for solver={self.solver!r}, got {self.covariance_type!r}")
+        for name, neutral in (("diversity", (None, 0)), ("acceleration", (None,)), ("checkpoint", (None,))):
+            if getattr(self, name) not in neutral:
+                raise ValueError(f"{name} must be None for solver={self.solver!r}: only EM takes it")
+
+    def _family(self, source: Source | None) -> GaussianFamily:
+        n_features = int(self.n_features_in_)
+        family = GaussianFamily(self.covariance_type, float(self.reg_covar), self.init_params)
+        family = dataclasses.replace(family, **self._conjugate_prior(source, n_features))
+        if source is None:
+            return dataclasses.replace(family, repulsion=self._repulsion(source))
+        return dataclasses.replace(
+            family,
+            means=self._checked_means_init(n_features),
+            covariances=self._checked_covariances_init(n_features),
+            repulsion=self._repulsion(source),
+        )
+
+    def _conjugate_prior(self, source: Source | None, n_features: int) -> dict[str, Any]:
+        given: dict[str, Any] = {}
+        if self.mean_precision_prior:
+            location = self.mean_prior
+            if location is None:
+                location = getattr(self, "mean_prior_", None) if source is None else _observed_mean(source)
+            location = np.asarray(location, dtype=np.float64)
+            if location.shape != (n_features,) or not np.isfinite(location).all():
+                raise ValueError(f"mean_prior must be finite and have shape ({n_features},), got {self.mean_prior!r}")
+            self.mean_prior_ = location
+            given |= {"mean_prior": location, "mean_precision": float(self.mean_precision_prior)}
+        elif self.mean_prior is not None:
+            raise ValueError("mean_prior needs mean_precision_prior, its weight in rows")
+        if self.covariance_prior is not None:
+            given |= {
+                "covariance_scale": _checked_scale(self.covariance_prior, self.covariance_type, n_features),
+                "degrees": self._checked_degrees(n_features),
+            }
+        elif self.degrees_of_freedom_prior is not None:
+            raise ValueError("degrees_of_freedom_prior needs covariance_prior, the scale that it gives weight to")
+        return given
+
+    def _checked_degrees(self, n_features: int) -> float:
+        if self.degrees_of_freedom_prior is None:
+            return n_features + 2.0
+        degrees = self.degrees_of_freedom_prior
+        if not isinstance(degrees, Real) or not degrees > n_features - 1:
+            raise ValueError(
+                f"degrees_of_freedom_prior must be above n_features - 1 = {n_features - 1}, got {degrees!r}"
+            )
+        return float(degrees)
+
+    def _repulsion(self, source: Source | None) -> RepulsiveMeans | None:
+        value = self.diversity
+        if value is None:
+            return None
+        if isinstance(value, DeterminantalPrior):
+            return RepulsiveMeans(value) if value.weight > 0 else None
+        if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)) or value < 0:
+            raise ValueError(f"diversity must be None, a non-negative number or a DeterminantalPrior, got {value!r}")
+        if value == 0:
+            return None
+        if source is not None:
+            rows = initial_rows(source, lambda X: np.ascontiguousarray(X, dtype=np.float64))
+            self._whitening = reference_whitening(rows, self.n_components, float(self.reg_covar))
+        return RepulsiveMeans(DeterminantalPrior(RBFKernel(1.0), float(value)), self._whitening)
+
+    # Starting values that the user gives ------------------------------------------------------------------------
+
+    def _starting_weights(self) -> Array | None:
+        if self.weights_init is None:
+            return None
+        weights = np.asarray(self.weights_init, dtype=np.float64)
+        if weights.shape != (self.n_components,):
+            raise ValueError(
+                f"The parameter 'weights' should have the shape of ({self.n_components},), but got {weights.shape}"
+            )
+        if (weights < 0).any() or (weights > 1).any():
+            raise ValueError(
+                "The parameter 'weights' should be in the range [0, 1], but got max value "
+                f"{weights.min():.5f}, min value {weights.max():.5f}"
+            )
+        if abs(1.0 - weights.sum()) > 1e-6:
+            raise ValueError(
+                f"The parameter 'weights' should be normalized, but got sum(weights) = {weights.sum():.5f}"
+            )
+        return weights / weights.sum()
+
+    def _checked_means_init(self, n_features: int) -> Array | None:
+        if self.means_init is None:
+            return None
+        means = np.asarray(self.means_init, dtype=np.float64)
+        shape = (self.n_components, n_features)
+        if means.shape != shape:
+            raise ValueError(f"The parameter 'means' should have the shape of {shape}, but got {means.shape}")
+        if not np.isfinite(means).all():
+            raise ValueError("means_init must be finite")
+        return means
+
+    def _checked_covariances_init(self, n_features: int) -> Array | None:
+        if self.precisions_init is None:
+            return None
+        precisions = np.asarray(self.precisions_init, dtype=np.float64)
+        shape = _covariance_shape(self.covariance_type, self.n_components, n_features)
+        if precisions.shape != shape:
+            raise ValueError(
+                f"The parameter '{self.covariance_type} precision' should have the shape of {shape}, "
+                f"but got {precisions.shape}"
+            )
+        if self.covariance_type in ("diag", "spherical"):
+            if not ((precisions > 0) & np.isfinite(precisions)).all():
+                raise ValueError(f"'{self.covariance_type} precision' should be positive")
+            return 1.0 / precisions
+        matrices = precisions if precisions.ndim == 3 else precisions[None]
+        symmetric = np.allclose(matrices, matrices.transpose(0, 2, 1))
+        if not symmetric or not (np.linalg.eigvalsh(matrices) > 0).all():
+            raise ValueError(f"'{self.covariance_type} precision' should be symmetric, positive-definite")
+        inverse = np.linalg.inv(matrices)
+        return np.asarray(inverse if precisions.ndim == 3 else inverse[0])
+
+    # Fitted attributes ------------------------------------------------------------------------------------------
+
+    def _component_parameters(self, family: GaussianFamily) -> GaussianParameters:
+        means = np.asarray(self.means_, dtype=np.float64)
+        factors = np.asarray(self.precisions_cholesky_, dtype=np.float64)
+        if self.covariance_type in ("diag", "spherical"):
+            return family.parameters(means, 1.0 / factors**2)
+        if not hasattr(self, "covariances_"):
+            inverse = np.linalg.inv(factors)
+            return family.parameters(means, np.swapaxes(inverse, -1, -2) @ inverse)
+        parameters = family.parameters(means, np.asarray(self.covariances_, dtype=np.float64))
+        matrices = factors if factors.ndim == 3 else factors[None]
+        log_determinant = -2.0 * np.log(np.diagonal(matrices, axis1=1, axis2=2)).sum(axis=1)
+        # As scikit-learn does, densities follow the factors; a program may set them by hand.
+        vars(parameters)["whitening"] = np.ascontiguousarray(matrices.transpose(0, 2, 1)), log_determinant
+        return parameters
+
+    def _store_components(self, parameters: GaussianParameters) -> None:
+        self.means_ = parameters.means
+        if self.covariance_type in ("diag", "spherical"):
+            self.covariances_ = parameters.covariances
+            self.precisions_cholesky_ = 1.0 / np.sqrt(parameters.covariances)
+            self.precisions_ = self.precisions_cholesky_**2
+            return
+        whitening, _ = parameters.whitening
+        factors = np.ascontiguousarray(whitening.transpose(0, 2, 1))
+        precisions = factors @ whitening
+        tied = self.covariance_type == "tied"
+        self.covariances_ = parameters.covariances[0] if tied else parameters.covariances
+        self.precisions_cholesky_ = factors[0] if tied else factors
+        self.precisions_ = precisions[0] if tied else precisions
+
+    # The other solvers ------------------------------------------------------------------------------------------
+
+    def _run(
+        self,
+        problem: MixtureProblem[Any],
+        source: Source,
+        total: float,
+        start: MixtureParameters[Any] | None,
+        on_iteration: Callable[[Any], bool] | None,
+    ) -> EMResult[MixtureParameters[Any]]:
+        if self.solver == "em":
+            try:
+                return super()._run(problem, source, total, start, on_iteration)
+            except (FloatingPointError, CollapsedComponentError) as error:
+                raise ValueError(
+                    "Fitting the mixture model failed because some components have ill-defined empirical covariance "
+                    "(for instance caused by singleton or collapsed samples). Try to decrease the number of "
+                    "components, increase reg_covar, or scale the input data."
+                ) from error
+        from pluri.mixtures.manifold_fit import fit_on_manifold
+
+        return fit_on_manifold(self, problem, source, total, start, on_iteration)
+
+
+def _check_number(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, Real) or not (np.isfinite(float(value)) and float(value) >= 0):
+        raise ValueError(f"{name} must be a non-negative number, got {value!r}")
+
+
+def _covariance_shape(covariance_type: str, k: int, n_features: int) -> tuple[int, ...]:
+    shapes = {
+        "full": (k, n_features, n_features),
+        "tied": (n_features, n_features),
+        "diag": (k, n_features),
+        "spherical": (k,),
+    }
+    return shapes[covariance_type]
+
+
+def _checked_scale(value: ArrayLike, covariance_type: str, n_features: int) -> Array:
+    """The scale of the prior in the shape of one covariance."""
+    scale = np.asarray(value, dtype=np.float64)
+    if covariance_type in ("full", "tied"):
+        if scale.ndim < 2:
+            scale = np.diag(np.broadcast_to(scale, (n_features,)))
+        good = scale.shape == (n_features, n_features) and np.allclose(scale, scale.T)
+        good = bool(good and (linalg.eigvalsh(scale) > 0).all())
+        wanted = f"a positive number, {n_features} of them or a positive definite matrix of that size"
+    else:
+        good = scale.shape in ((), (n_features,)) and bool((scale > 0).all() and np.isfinite(scale).all())
+        wanted = f"a positive number or {n_features} of them"
+    if not good:
+        raise ValueError(f"covariance_prior must be {wanted}, got {value!r}")
+    return scale
+
+
+def _observed_mean(source: Source) -> Array:
+    rows = initial_rows(source, lambda X: np.asarray(X, dtype=np.float64))
+    return np.asarray(np.nanmean(rows, axis=0))

@@ -1,0 +1,272 @@
+"""The Gaussian family as a mixture uses it: starting values, conjugate priors, and components that repel each other.
+
+With the diversity prior the M-step comes in two parts, each of which raises the objective: the means climb
+
+    Q(mu) = -1/2 sum_j n_j (mu_j - xbar_j)^T S_j^-1 (mu_j - xbar_j) + log p(mu) + w log det K(mu),
+
+then the covariances take the closed form that suits the new means. K is the Bhattacharyya kernel of components that all
+have one reference covariance, K_ij = exp(-|R^-1 (mu_i - mu_j)|^2 / 8), R R^T being the covariance of the data within
+clusters; with it the prior concerns the means alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from pluri.components import gaussian as components
+from pluri.components.diverse_update import ascend
+from pluri.components.gaussian import CollapsedComponentError, GaussianParameters, GaussianPrior, GaussianStatistics
+from pluri.components.starting_values import filled, nearest_center
+from pluri.priors import DeterminantalPrior
+from pluri.validation import check_width
+
+Array = NDArray[np.float64]
+
+INIT_PARAMS = ("kmeans", "k-means++", "random", "random_from_data")
+
+
+@dataclass(frozen=True)
+class RepulsiveMeans:
+    """The diversity prior on the means; `whitening` (D, D), if given, takes them to the units of the kernel."""
+
+    prior: DeterminantalPrior
+    whitening: Array | None = None
+
+    def log_density(self, means: Array) -> float:
+        return self.prior.log_density(self._units(means))
+
+    def gradient(self, means: Array) -> Array:
+        slope = np.asarray(self.prior.gradient(self._units(means)))
+        return slope if self.whitening is None else slope @ self.whitening
+
+    def _units(self, means: Array) -> Array:
+        return means if self.whitening is None else means @ self.whitening.T
+
+
+@dataclass(frozen=True)
+class GaussianFamily:
+    """Hyper-parameters of the Gaussian components of a mixture.
+
+    Parameters
+    ----------
+    covariance_type : "full", "tied", "diag" or "spherical"
+    reg_covar : no variance, in any direction, falls below it
+    init_params : how rows are given to components at the start
+    means, covariances : starting values that take the place of those from the data
+    mean_prior, mean_precision : location (D,) and weight of the normal prior on the means
+    covariance_scale, degrees : scale (shaped as one covariance) and degrees of freedom of the inverse-Wishart prior
+    repulsion : the diversity prior on the means
+    """
+
+    covariance_type: str = "full"
+    reg_covar: float = 1e-6
+    init_params: str = "kmeans"
+    means: Array | None = None
+    covariances: Array | None = None
+    mean_prior: Array | None = None
+    mean_precision: float = 0.0
+    covariance_scale: Array | None = None
+    degrees: float = 0.0
+    repulsion: RepulsiveMeans | None = None
+
+    def prepare(self, X: NDArray[Any]) -> Array:
+        return components.check_magnitude(np.ascontiguousarray(X, dtype=np.float64))
+
+    def parameters(self, means: Array, covariances: Array) -> GaussianParameters:
+        """Record of `means` (k, D) and covariances in the shape of `covariance_type`."""
+        kind, group = self.covariance_type, np.arange(len(means))
+        if kind == "tied":
+            kind, group, covariances = "full", np.zeros(len(means), dtype=np.int64), covariances[None]
+        return GaussianParameters(means, covariances, kind, group, self.reg_covar)
+
+    # Starting values --------------------------------------------------------------------------------------------
+
+    def initialize(self, X: Array, n_components: int, rng: np.random.Generator) -> GaussianParameters:
+        return self.start(X, None, n_components, rng)[1]
+
+    def start(
+        self, X: Array, weight: Array | None, n_components: int, rng: np.random.Generator
+    ) -> tuple[Array, GaussianParameters]:
+        """Weights and components of the rows as `init_params` divides them."""
+        if self.means is not None and self.covariances is not None:
+            weights = np.full(n_components, 1.0 / n_components)
+            return weights, self.parameters(self.means, self.covariances)
+        weight = np.ones(len(X)) if weight is None else weight
+        complete = filled(X)
+        share = divide_rows(complete, weight, n_components, self.init_params, rng)
+        return self._moments(complete, share * weight[:, None])
+
+    def _moments(self, X: Array, share: Array) -> tuple[Array, GaussianParameters]:
+        """Weights, means and covariances of rows that belong to components in shares (n, k)."""
+        count = np.maximum(share.sum(axis=0), 10.0 * np.finfo(np.float64).eps)
+        means = (share.T @ X) / count[:, None] if self.means is None else self.means
+        covariances = self.covariances
+        if covariances is None:
+            covariances = self._scatter(X, share, count, means)
+        return count / count.sum(), self.parameters(means, covariances)
+
+    def _scatter(self, X: Array, share: Array, count: Array, means: Array) -> Array:
+        n_features = X.shape[1]
+        if self.covariance_type in ("full", "tied"):
+            each = np.empty((len(means), n_features, n_features))
+            for j, mean in enumerate(means):
+                centered = X - mean
+                each[j] = (centered * share[:, j, None]).T @ centered / count[j]
+            pooled = np.einsum("j,jde->de", count / count.sum(), each)
+            if self.covariance_type == "tied":
+                return _above(pooled[None], self.reg_covar)[0]
+            # A cluster of few rows has no covariance of its own: it starts from everybody's.
+            effective = count**2 / np.maximum((share**2).sum(axis=0), 1e-300)
+            few = effective <= n_features + 1
+            return _above(np.where(few[:, None, None], pooled, each), self.reg_covar)
+        second = np.stack([share[:, j] @ (X - mean) ** 2 for j, mean in enumerate(means)]) / count[:, None]
+        few = count**2 / np.maximum((share**2).sum(axis=0), 1e-300) <= 2
+        pooled = (count[:, None] * second).sum(axis=0) / count.sum()
+        second = np.where(few[:, None], pooled, second)
+        if self.covariance_type == "spherical":
+            second = second.mean(axis=1)
+        if not (second > 0).all():
+            _refuse_without_floor(self.reg_covar)
+        return np.maximum(second, self.reg_covar)
+
+    # EM ---------------------------------------------------------------------------------------------------------
+
+    def prior(self, parameters: GaussianParameters) -> GaussianPrior:
+        """The conjugate prior in the form of `pluri.components.gaussian`."""
+        k, n_features = parameters.means.shape
+        location = np.zeros((k, n_features)) if self.mean_prior is None else np.tile(self.mean_prior, (k, 1))
+        weight = np.full(k, self.mean_precision)
+        normal = 1.0 if self.mean_precision > 0 else 0.0  # the normal density has a share in log|S|
+        scale = self.covariance_scale
+        if parameters.kind == "full":
+            n_matrices = len(parameters.covariances)
+            matrix = np.zeros((n_features, n_features)) if scale is None else scale
+            wishart = 0.0 if scale is None else self.degrees + n_features + 1.0
+            degrees = wishart + normal * np.bincount(parameters.group, minlength=n_matrices)
+            return GaussianPrior(location, weight, np.tile(matrix, (n_matrices, 1, 1)), degrees)
+        variances = np.zeros(n_features) if scale is None else np.broadcast_to(scale, (n_features,))
+        gamma = 0.0 if scale is None else self.degrees + 2.0
+        degrees = np.full((k, n_features), gamma + normal)
+        return GaussianPrior(location, weight, np.tile(variances, (k, 1)), degrees)
+
+    def log_prob(self, parameters: GaussianParameters, X: Array, out: Array) -> None:
+        check_width(X, parameters.means.shape[1])
+        components.log_prob(parameters, X, out)
+
+    def accumulate(self, parameters: GaussianParameters, X: Array, posterior: Array) -> GaussianStatistics:
+        return components.accumulate(parameters, X, posterior)
+
+    def maximize(self, stats: GaussianStatistics, parameters: GaussianParameters) -> GaussianParameters:
+        prior = self.prior(parameters)
+        if self.repulsion is None:
+            return components.maximize(stats, parameters, prior)
+        return components.maximize(stats, parameters, prior, means=self._spread_means(stats, parameters, prior))
+
+    def _spread_means(self, stats: GaussianStatistics, parameters: GaussianParameters, prior: GaussianPrior) -> Array:
+        """Means that raise Q (module docstring) at the old covariances."""
+        assert self.repulsion is not None
+        repulsion, old = self.repulsion, parameters.means
+        plain = components.maximize(stats, parameters, prior, update_covariances=False).means
+        precisions = _precisions(parameters)
+        count = stats.count if stats.count.ndim == 1 else stats.count.mean(axis=1)
+        curvature = (count + prior.weight)[:, None, None] * precisions
+        if stats.count.ndim == 2:  # missing values: every feature has a count of its own
+            curvature = (stats.count + prior.weight[:, None])[:, :, None] * precisions
+
+        def value_and_gradient(vector: Array) -> tuple[float, Array]:
+            means = vector.reshape(old.shape)
+            pull = np.einsum("jde,je->jd", curvature, means - plain)
+            value = -0.5 * float((pull * (means - plain)).sum()) + repulsion.log_density(means)
+            return value, (repulsion.gradient(means) - pull).ravel()
+
+        return ascend(value_and_gradient, [old.ravel(), plain.ravel()]).reshape(old.shape)
+
+    def log_prior(self, parameters: GaussianParameters) -> float:
+        total = components.log_prior(parameters, self.prior(parameters))
+        return total if self.repulsion is None else total + self.repulsion.log_density(parameters.means)
+
+    def rebase(self, stats: GaussianStatistics, old: GaussianParameters, new: GaussianParameters) -> GaussianStatistics:
+        """Statistics about the new means, for a stream that goes on."""
+        return components.rebased(stats, old.means, new.means)
+
+    # Queries ----------------------------------------------------------------------------------------------------
+
+    def sample(self, parameters: GaussianParameters, states: NDArray[np.int64], rng: np.random.Generator) -> Array:
+        return components.sample(parameters, states, rng)
+
+    def n_free(self, parameters: GaussianParameters) -> int:
+        return parameters.means.size + components.n_covariance_parameters(parameters)
+
+    def pack(self, parameters: GaussianParameters) -> Array:
+        return components.pack(parameters)
+
+    def unpack(self, vector: Array, like: GaussianParameters) -> GaussianParameters:
+        return components.unpack(vector, like)
+
+
+def divide_rows(X: Array, weight: Array, k: int, how: str, rng: np.random.Generator) -> Array:
+    """Shares (n, k) of the rows in the components at the start."""
+    from threadpoolctl import threadpool_limits
+
+    n = len(X)
+    if how == "random":
+        share = rng.random((n, k))
+        return share / share.sum(axis=1, keepdims=True)
+    if how == "kmeans":
+        from sklearn.cluster import KMeans
+
+        model = KMeans(k, n_init=1, random_state=int(rng.integers(2**31)))
+        with threadpool_limits(limits=1):
+            labels = model.fit(X, sample_weight=weight).labels_
+    else:
+        if how == "k-means++":
+            from sklearn.cluster import kmeans_plusplus
+
+            centers = kmeans_plusplus(X, k, sample_weight=weight, random_state=int(rng.integers(2**31)))[0]
+        else:
+            centers = X[rng.choice(n, k, replace=False, p=weight / weight.sum() if (weight > 0).sum() >= k else None)]
+        labels = nearest_center(X, centers)
+    share = np.zeros((n, k))
+    share[np.arange(n), labels] = 1.0
+    return share
+
+
+def reference_whitening(X: Array, n_components: int, reg_covar: float) -> Array:
+    """R^-1 of the module docstring, with the unit that makes an RBF kernel of length one the Bhattacharyya kernel."""
+    from pluri.components.starting_values import kmeans_centers, within_covariance
+
+    complete = filled(X)
+    covariance = within_covariance(complete, kmeans_centers(complete, n_components, np.random.default_rng(0)))
+    covariance = _above(covariance[None], reg_covar)[0]
+    factor = np.linalg.cholesky(covariance)
+    return np.asarray(linalg.solve_triangular(factor, np.eye(len(factor)), lower=True)) / 2.0
+
+
+def _precisions(parameters: GaussianParameters) -> Array:
+    """(k, D, D) inverse covariances."""
+    n_features = parameters.means.shape[1]
+    if parameters.kind == "full":
+        whitening, _ = parameters.whitening
+        return np.einsum("gji,gjk->gik", whitening, whitening)[parameters.group]
+    variances = parameters.covariances
+    variances = np.repeat(variances[:, None], n_features, axis=1) if parameters.kind == "spherical" else variances
+    return np.einsum("jd,de->jde", 1.0 / variances, np.eye(n_features))
+
+
+def _above(matrices: Array, reg_covar: float) -> Array:
+    """Matrices whose eigenvalues are at least `reg_covar`, which must then be positive."""
+    values, vectors = np.linalg.eigh(matrices)
+    if (values >= max(reg_covar, 1e-14 * float(values.max(initial=0.0)))).all() and (values > 0).all():
+        return matrices
+    _refuse_without_floor(reg_covar)
+    return (vectors * np.maximum(values, reg_covar)[:, None, :]) @ vectors.transpose(0, 2, 1)
+
+
+def _refuse_without_floor(reg_covar: float) -> None:
+    if reg_covar == 0:
+        raise CollapsedComponentError("a covariance of the starting values is singular and reg_covar is 0")

@@ -1,0 +1,21 @@
+"""A refit that fails loses nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+@contextmanager
+def restored_on_failure(estimator: Any) -> Iterator[None]:
+    """Put an estimator's attributes back if the block fails: a refit that fails loses nothing."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        # scikit-learn's own records of a running fit stay: it tears its callbacks down by them.
+        running = {name: value for name, value in vars(estimator).items() if name.startswith(("_callback", "_skl"))}
+        vars(estimator).clear()
+        vars(estimator).update(before | running)
+        raise
