@@ -13,13 +13,20 @@ from typing import Any
 
 MODELS = frozenset(
     {
+        "pluri.factors.factor_analysis.BayesianFactorAnalysis",
         "pluri.factors.ibp_linear_gaussian.IBPLinearGaussian",
+        "pluri.mixtures.bernoulli.BernoulliMixture",
+        "pluri.mixtures.categorical.CategoricalMixture",
         "pluri.mixtures.dependent_dirichlet_mixture.DependentDirichletMixture",
         "pluri.mixtures.dynamic_means.DynamicMeans",
         "pluri.mixtures.experts.infinite.InfiniteMixtureOfExperts",
+        "pluri.mixtures.factor_analyzers.mixture.FactorAnalyzerMixture",
+        "pluri.mixtures.factor_analyzers.nonparametric.NonparametricFactorAnalyzerMixture",
         "pluri.mixtures.gaussian.GaussianMixture",
         "pluri.mixtures.metropolis_gaussian.MetropolisGaussianMixture",
+        "pluri.mixtures.multinomial.MultinomialMixture",
         "pluri.mixtures.naive_bayes.NaiveBayes",
+        "pluri.mixtures.poisson.PoissonMixture",
         "pluri.processes.bayesian_linear.BayesianLinearRegression",
         "pluri.processes.dpp.learning.conditional.ConditionalDPP",
         "pluri.processes.dpp.learning.kernel_learner.DPPKernelLearner",
@@ -51,6 +58,8 @@ MODELS = frozenset(
 PARTS = frozenset(
     {
         "pluri.components.gaussian.GaussianStatistics",
+        "pluri.components.weighted_sums.WeightedSums",
+        "pluri.factors.factor_analyzer_family.FactorStatistics",
         "pluri.inference.history.History",
         "pluri.inference.mcmc.trace.ChainEnd",
         "pluri.inference.mcmc.trace.Trace",

@@ -1,22 +1,33 @@
 """Mixtures and the classifiers that are built like them: a law for each class, and a distribution over classes."""
 
+from pluri.mixtures.bernoulli import BernoulliMixture
+from pluri.mixtures.categorical import CategoricalMixture
 from pluri.mixtures.dependent_dirichlet_mixture import DependentDirichletMixture
 from pluri.mixtures.dynamic_means import DynamicMeans
 from pluri.mixtures.experts import InfiniteMixtureOfExperts
+from pluri.mixtures.factor_analyzers import FactorAnalyzerMixture, NonparametricFactorAnalyzerMixture
 from pluri.mixtures.gaussian import GaussianMixture
 from pluri.mixtures.gaussian_density import GaussianMixtureDensity
 from pluri.mixtures.metropolis_gaussian import MetropolisGaussianMixture
 from pluri.mixtures.mixture import DeadComponentWarning
+from pluri.mixtures.multinomial import MultinomialMixture
 from pluri.mixtures.naive_bayes import LogOdds, NaiveBayes
+from pluri.mixtures.poisson import PoissonMixture
 
 __all__ = [
+    "BernoulliMixture",
+    "CategoricalMixture",
     "DeadComponentWarning",
     "DependentDirichletMixture",
     "DynamicMeans",
+    "FactorAnalyzerMixture",
     "GaussianMixture",
     "GaussianMixtureDensity",
     "InfiniteMixtureOfExperts",
     "LogOdds",
     "MetropolisGaussianMixture",
+    "MultinomialMixture",
     "NaiveBayes",
+    "NonparametricFactorAnalyzerMixture",
+    "PoissonMixture",
 ]

@@ -14,9 +14,10 @@ from scipy import linalg
 from pluri.components.covariance import COVARIANCE_TYPES
 from pluri.components.first_rows import initial_rows
 from pluri.components.gaussian import CollapsedComponentError, GaussianParameters
+from pluri.components.starting_shares import INIT_PARAMS
 from pluri.engine import Source
 from pluri.inference import EMResult
-from pluri.mixtures.gaussian_family import INIT_PARAMS, GaussianFamily, RepulsiveMeans, reference_whitening
+from pluri.mixtures.gaussian_family import GaussianFamily, RepulsiveMeans, reference_whitening
 from pluri.mixtures.learning import MixtureParameters, MixtureProblem
 from pluri.mixtures.mixture import MixtureModel, Prior
 from pluri.priors import DeterminantalPrior

@@ -21,13 +21,12 @@ from scipy import linalg
 from pluri.components import gaussian as components
 from pluri.components.diverse_update import ascend
 from pluri.components.gaussian import CollapsedComponentError, GaussianParameters, GaussianPrior, GaussianStatistics
-from pluri.components.starting_values import filled, nearest_center
+from pluri.components.starting_shares import divide_rows
+from pluri.components.starting_values import filled
 from pluri.priors import DeterminantalPrior
 from pluri.validation import check_width
 
 Array = NDArray[np.float64]
-
-INIT_PARAMS = ("kmeans", "k-means++", "random", "random_from_data")
 
 
 @dataclass(frozen=True)
@@ -184,7 +183,8 @@ class GaussianFamily:
             value = -0.5 * float((pull * (means - plain)).sum()) + repulsion.log_density(means)
             return value, (repulsion.gradient(means) - pull).ravel()
 
-        return ascend(value_and_gradient, [old.ravel(), plain.ravel()]).reshape(old.shape)
+        diagonal = np.einsum("jdd->jd", curvature).ravel()
+        return ascend(value_and_gradient, [old.ravel(), plain.ravel()], curvature=diagonal).reshape(old.shape)
 
     def log_prior(self, parameters: GaussianParameters) -> float:
         total = components.log_prior(parameters, self.prior(parameters))
@@ -207,33 +207,6 @@ class GaussianFamily:
 
     def unpack(self, vector: Array, like: GaussianParameters) -> GaussianParameters:
         return components.unpack(vector, like)
-
-
-def divide_rows(X: Array, weight: Array, k: int, how: str, rng: np.random.Generator) -> Array:
-    """Shares (n, k) of the rows in the components at the start."""
-    from threadpoolctl import threadpool_limits
-
-    n = len(X)
-    if how == "random":
-        share = rng.random((n, k))
-        return share / share.sum(axis=1, keepdims=True)
-    if how == "kmeans":
-        from sklearn.cluster import KMeans
-
-        model = KMeans(k, n_init=1, random_state=int(rng.integers(2**31)))
-        with threadpool_limits(limits=1):
-            labels = model.fit(X, sample_weight=weight).labels_
-    else:
-        if how == "k-means++":
-            from sklearn.cluster import kmeans_plusplus
-
-            centers = kmeans_plusplus(X, k, sample_weight=weight, random_state=int(rng.integers(2**31)))[0]
-        else:
-            centers = X[rng.choice(n, k, replace=False, p=weight / weight.sum() if (weight > 0).sum() >= k else None)]
-        labels = nearest_center(X, centers)
-    share = np.zeros((n, k))
-    share[np.arange(n), labels] = 1.0
-    return share
 
 
 def reference_whitening(X: Array, n_components: int, reg_covar: float) -> Array:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pluri.components.first_rows import weighted_initial_rows
+from pluri.components.starting_shares import divide_rows, shortened
 from pluri.components.starting_values import filled
 from pluri.engine import Source
 from pluri.inference import EMResult, History, expectation_maximization
@@ -126,10 +127,7 @@ def _moved(
 
 def _two_sides(X: Any, share: Array, rng: np.random.Generator) -> Array:
     """0 or 1 for each row: on which side of a weighted two-means division it lies."""
-    from sklearn.cluster import KMeans
-
-    points = X if sparse.issparse(X) else filled(np.asarray(X, dtype=np.float64))
+    points = shortened(X, 1.0) if sparse.issparse(X) else filled(np.asarray(X, dtype=np.float64))
     if int((share > 0).sum()) < 2:
         return rng.random(points.shape[0]).round()
-    model = KMeans(2, n_init=2, random_state=int(rng.integers(2**31)))
-    return np.asarray(model.fit(points, sample_weight=share).labels_, dtype=np.float64)
+    return divide_rows(points, share, 2, "kmeans", rng)[:, 1]
