@@ -9,7 +9,9 @@ import re
 from dataclasses import is_dataclass
 from functools import partial
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -797,6 +799,54 @@ def repelling_points():
         initial={"points": np.array([[3.0, 3.0], [-3.0, 3.0], [0.0, -3.0]])},
         n_convergence=15,
     )
+
+
+# Problems that are kept beside the other tests of their sampler ------------------------------------------------------
+
+
+def elsewhere(name, file, function, *arguments, covers=()):
+    """Put the problem that a function of another test file makes into the table."""
+
+    @sampler(name, *covers)
+    def problem():
+        spec = spec_from_file_location(Path(file).stem, Path(__file__).parent / file)
+        module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return getattr(module, function)(*arguments)
+
+    return problem
+
+
+elsewhere(
+    "ExpertsGibbs", "mixtures/test_experts.py", "sampler_problem",
+    covers=(KERNELS["ExpertsGibbs"], "pluri.mixtures.experts.gibbs"),
+)  # fmt: skip
+elsewhere(
+    "DependentClusterGibbs", "mixtures/test_dependent_dirichlet_mixture.py", "sampler_problem",
+    covers=(KERNELS["DependentClusterGibbs"], "pluri.mixtures.dependent_gibbs"),
+)  # fmt: skip
+elsewhere(
+    "FactorMixtureGibbs", "mixtures/test_factor_analyzers_nonparametric.py", "factor_mixture_problem",
+    covers=(KERNELS["FactorMixtureGibbs"], "pluri.mixtures.factor_analyzers.nonparametric_gibbs"),
+)  # fmt: skip
+for noise, rank in (("diag", "fixed"), ("isotropic", "inferred")):
+    elsewhere(
+        f"FactorAnalysisGibbs, {noise}, {rank}", "factors/test_factor_analysis.py", "factor_analysis_problem",
+        noise, rank, covers=(KERNELS["FactorAnalysisGibbs"], "pluri.factors.factor_analysis_gibbs"),
+    )  # fmt: skip
+
+for title, function, arguments in (
+    ("three components", "finite_problem", ()),
+    ("a process", "process_problem", ()),
+    ("three components, concentration learned", "joint_problem", (3,)),
+    ("a process, concentration learned", "joint_problem", (None,)),
+):
+    elsewhere(
+        f"BernoulliGibbs, {title}", "mixtures/test_bayesian_bernoulli.py", function, *arguments,
+        covers=(
+            KERNELS["BernoulliGibbs"], "pluri.mixtures.bernoulli_gibbs", "pluri.mixtures._bernoulli_gibbs_kernels"
+        ),
+    )  # fmt: skip
 
 
 # The tests -----------------------------------------------------------------------------------------------------------

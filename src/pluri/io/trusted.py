@@ -13,8 +13,11 @@ from typing import Any
 
 MODELS = frozenset(
     {
+        "pluri.factors.binary_rbm.BinaryRBM",
         "pluri.factors.factor_analysis.BayesianFactorAnalysis",
         "pluri.factors.ibp_linear_gaussian.IBPLinearGaussian",
+        "pluri.factors.logistic_pca.LogisticPCA",
+        "pluri.mixtures.bayesian_bernoulli.BayesianBernoulliMixture",
         "pluri.mixtures.bernoulli.BernoulliMixture",
         "pluri.mixtures.categorical.CategoricalMixture",
         "pluri.mixtures.dependent_dirichlet_mixture.DependentDirichletMixture",
@@ -63,6 +66,7 @@ PARTS = frozenset(
         "pluri.inference.history.History",
         "pluri.inference.mcmc.trace.ChainEnd",
         "pluri.inference.mcmc.trace.Trace",
+        "pluri.mixtures.bernoulli_predictive.ClusterTables",
         "pluri.mixtures.feature_families.BernoulliFeatures",
         "pluri.mixtures.feature_families.BernoulliStatistics",
         "pluri.mixtures.feature_families.CategoricalFeatures",

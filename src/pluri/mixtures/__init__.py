@@ -1,5 +1,6 @@
 """Mixtures and the classifiers that are built like them: a law for each class, and a distribution over classes."""
 
+from pluri.mixtures.bayesian_bernoulli import BayesianBernoulliMixture
 from pluri.mixtures.bernoulli import BernoulliMixture
 from pluri.mixtures.categorical import CategoricalMixture
 from pluri.mixtures.dependent_dirichlet_mixture import DependentDirichletMixture
@@ -15,6 +16,7 @@ from pluri.mixtures.naive_bayes import LogOdds, NaiveBayes
 from pluri.mixtures.poisson import PoissonMixture
 
 __all__ = [
+    "BayesianBernoulliMixture",
     "BernoulliMixture",
     "CategoricalMixture",
     "DeadComponentWarning",

@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
-from pluri.progress.bar import open_progress
+from pluri.progress.bar import Step, open_progress
 
 if TYPE_CHECKING:
     from pluri.progress.callbacks import CallbackSupport, fit_callbacks, with_callbacks
 
-__all__ = ["CallbackSupport", "fit_callbacks", "open_progress", "with_callbacks"]
+__all__ = ["CallbackSupport", "Step", "fit_callbacks", "open_progress", "with_callbacks"]
 
 
 def __getattr__(name: str) -> Any:

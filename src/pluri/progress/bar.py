@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -26,6 +28,19 @@ class Iteration(Protocol):
     def gain(self) -> float: ...
     @property
     def reason(self) -> str | None: ...
+
+
+@dataclass(frozen=True)
+class Step:
+    """One pass of a loop that keeps no other record: something to give to the display."""
+
+    iteration: int
+    max_iter: int
+    objective: float
+    gain: float = math.nan
+    reason: str | None = None
+    restart: int = 0
+    n_init: int = 1
 
 
 Report = Callable[[Iteration], None]

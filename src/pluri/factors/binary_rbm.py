@@ -1,0 +1,365 @@
+"""Restricted Boltzmann machine for binary rows that completes them: hidden units switch columns on and off together.
+
+Trained by contrastive divergence whose number of Gibbs steps grows (`pluri.factors.rbm_energy`). For known ones S, all
+other columns taken as zero, the odds of column i are exact and cheap:
+
+    log-odds_i = b_i + sum_l [softplus(a_l + W_il) - softplus(a_l)],   a_l = c_l + sum_{j in S} W_jl.
+
+References
+----------
+.. [1] Hinton, G. (2002). Training products of experts by minimizing contrastive divergence. Neural Computation 14.
+.. [2] Hu, D., van der Maaten, L., Cho, Y., Saul, L. and Lerner, S. (2010). Latent variable models for predicting file
+   dependencies in large-scale software development. NIPS 23.
+"""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, log_expit
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted
+from threadpoolctl import threadpool_limits
+
+from pluri.factors.binary_completion import BinaryCompletionMixin, check_binary
+from pluri.factors.rbm_energy import MOST_UNITS, JointPath, Machine, clamped_means, contrastive_gradient
+from pluri.progress import Step, open_progress
+from pluri.validation import RandomState, as_generator, restored_on_failure
+
+Array = NDArray[np.float64]
+
+QUERIES = ("factorised", "gibbs")
+#: The reconstruction error may rise this many iterations in a row before the learning rate is halved.
+PATIENCE = 5
+#: Iterations with the low momentum at the beginning, when gradients still change direction.
+SLOW_START, LOW_MOMENTUM = 5, 0.5
+#: Rows whose log-odds are computed at a time.
+STEP = 256
+
+
+class BinaryRBM(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Restricted Boltzmann machine with binary units.
+
+    Parameters
+    ----------
+    n_components : int, default=50
+        Number of hidden units.
+    n_iter : int, default=300
+        Passes over the data.
+    cd_start, cd_end : int, default=1 and 9
+        Gibbs steps of contrastive divergence in the first and the last pass; the number grows in between.
+    learning_rate : float, default=0.05
+        Halved when the reconstruction error rises five passes in a row.
+    batch_size : int, default=100
+    momentum : float, default=0.9
+        0.5 in the first five passes.
+    weight_decay : float, default=1e-4
+    sparsity_target : float or None, default=None
+        Mean activity that hidden units are drawn to.
+    sparsity_cost : float, default=0.1
+        How strongly.
+    query : {"factorised", "gibbs"}, default="factorised"
+        How rows are completed: columns that are not known to be one taken as zero, each asked by itself; or Gibbs
+        sampling of all unknown columns with the known ones held fast.
+    n_gibbs : int, default=500
+        Steps of that sampling, after a fifth as many that are thrown away.
+    binarize : float or None, default=0.0
+        Values above this are ones; None if X already holds zeros and ones.
+    random_state : int, Generator, RandomState or None, default=None
+    verbose : int, default=0
+        1 prints the reconstruction error of each pass.
+
+    Attributes
+    ----------
+    components_ : array of shape (n_components, n_features)
+        Weights.
+    intercept_visible_, intercept_hidden_ : arrays of shape (n_features,) and (n_components,)
+    reconstruction_errors_ : list of float
+        Mean squared error of one step from hidden units drawn given each row, by pass.
+    learning_rate_ : float
+        The last one.
+    column_means_ : array of shape (n_features,)
+        Share of ones in each column.
+    n_iter_ : int
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.factors.binary_rbm import BinaryRBM
+    >>> X = np.repeat([[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]], 50, axis=0)
+    >>> model = BinaryRBM(4, n_iter=200, batch_size=10, random_state=0).fit(X)
+    >>> answer = model.predict_missing([0, 1])
+    >>> bool(answer[2] > 0.8 and answer[3:].max() < 0.2)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int = 50,
+        *,
+        n_iter: int = 300,
+        cd_start: int = 1,
+        cd_end: int = 9,
+        learning_rate: float = 0.05,
+        batch_size: int = 100,
+        momentum: float = 0.9,
+        weight_decay: float = 1e-4,
+        sparsity_target: float | None = None,
+        sparsity_cost: float = 0.1,
+        query: str = "factorised",
+        n_gibbs: int = 500,
+        binarize: float | None = 0.0,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.n_iter = n_iter
+        self.cd_start = cd_start
+        self.cd_end = cd_end
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.momentum = momentum
+        self.weight_decay = weight_decay
+        self.sparsity_target = sparsity_target
+        self.sparsity_cost = sparsity_cost
+        self.query = query
+        self.n_gibbs = n_gibbs
+        self.binarize = binarize
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _check_settings(self) -> None:
+        for name in ("n_components", "n_iter", "cd_start", "cd_end", "batch_size", "n_gibbs"):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+                raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+        if self.cd_end < self.cd_start:
+            raise ValueError(f"cd_end must be at least cd_start ({self.cd_start}), got {self.cd_end}")
+        ranges = {
+            "learning_rate": (1e-300, np.inf), "momentum": (0.0, 1.0), "weight_decay": (0.0, np.inf),
+            "sparsity_cost": (0.0, np.inf), "sparsity_target": (1e-300, 1.0),
+        }  # fmt: skip
+        for name, (low, high) in ranges.items():
+            value = getattr(self, name)
+            if name == "sparsity_target" and value is None:
+                continue
+            if not isinstance(value, Real) or not low <= float(value) < high:
+                rule = "positive" if low > 0 else "at least 0"
+                raise ValueError(f"{name} must be {rule} and below {high:g}, got {value!r}")
+        if self.query not in QUERIES:
+            raise ValueError(f"query must be one of {QUERIES}, got {self.query!r}")
+
+    def _rows(self, X: Any, *, reset: bool) -> Any:
+        rows = check_binary(self, X, binarize=self.binarize, reset=reset)
+        if rows.missing is not None:
+            raise ValueError("X must not contain NaN: all units of a row are needed; see predict_missing_rows")
+        return rows.ones
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Train the machine.
+
+        After Ctrl-C the model is that of the passes so far, with a warning.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Values above `binarize` are ones.
+        y : ignored
+
+        Returns
+        -------
+        self : object
+        """
+        self._check_settings()
+        # A batch is small: threads of the linear algebra would mostly wait for each other.
+        with restored_on_failure(self), threadpool_limits(limits=1, user_api="blas"):
+            self._train(self._rows(X, reset=True))
+        return self
+
+    def _train(self, rows: Any) -> None:
+        rng = as_generator(self.random_state)
+        n, width = rows.shape
+        self.column_means_ = np.asarray(rows.sum(axis=0)).ravel() / n
+        share = (n * self.column_means_ + 0.5) / (n + 1.0)
+        machine = Machine(
+            0.01 * rng.standard_normal((width, int(self.n_components))),
+            np.log(share) - np.log1p(-share),
+            np.full(int(self.n_components), -1.0),
+        )
+        rate, errors, risen = float(self.learning_rate), list[float](), 0
+        velocity = Machine(*(np.zeros_like(part) for part in machine))
+        interrupted = False
+        with open_progress(int(self.verbose)) as report:
+            for number in range(int(self.n_iter)):
+                n_steps = self.cd_start + (self.cd_end - self.cd_start) * number // max(1, self.n_iter - 1)
+                momentum = min(LOW_MOMENTUM, self.momentum) if number < SLOW_START else float(self.momentum)
+                try:
+                    after, speed, error = self._pass(machine, velocity, rows, int(n_steps), rate, momentum, rng)
+                except KeyboardInterrupt:
+                    if not errors:
+                        raise
+                    interrupted = True
+                    break
+                risen = risen + 1 if errors and error > errors[-1] else 0
+                sound = all(np.isfinite(part).all() for part in after)
+                if sound:
+                    machine, velocity = after, speed
+                    errors.append(error)
+                if not sound or risen >= PATIENCE:
+                    rate, risen = rate / 2, 0
+                    velocity = Machine(*(np.zeros_like(part) for part in machine))
+                report(Step(number + 1, int(self.n_iter), -error))
+        self.components_ = np.ascontiguousarray(machine.weights.T)
+        self.intercept_visible_, self.intercept_hidden_ = machine.visible, machine.hidden
+        self.reconstruction_errors_, self.learning_rate_, self.n_iter_ = errors, rate, len(errors)
+        if interrupted:
+            warnings.warn("fit interrupted; the passes so far are kept", UserWarning, stacklevel=4)
+
+    def _pass(
+        self, machine: Machine, velocity: Machine, rows: Any, n_steps: int, rate: float, momentum: float,
+        rng: np.random.Generator,
+    ) -> tuple[Machine, Machine, float]:  # fmt: skip
+        """All batches once, in random order."""
+        n = rows.shape[0]
+        order = rng.permutation(n)
+        total = 0.0
+        with np.errstate(over="ignore", invalid="ignore"):  # what diverges is noticed after the pass
+            for first in range(0, n, int(self.batch_size)):
+                batch = rows[order[first : first + int(self.batch_size)]]
+                gradient, activity, error = contrastive_gradient(machine, batch, n_steps, rng)
+                weights, hidden = gradient.weights - float(self.weight_decay) * machine.weights, gradient.hidden
+                if self.sparsity_target is not None:
+                    pull = float(self.sparsity_cost) * (float(self.sparsity_target) - activity)
+                    hidden = hidden + pull
+                    weights = weights + np.outer(np.asarray(batch.mean(axis=0)).ravel(), pull)
+                steps = (weights, gradient.visible, hidden)
+                velocity = Machine(*(momentum * old + rate * new for old, new in zip(velocity, steps)))
+                machine = Machine(*(part + change for part, change in zip(machine, velocity)))
+                total += error * batch.shape[0]
+        return machine, velocity, total / n
+
+    def _machine(self) -> Machine:
+        check_is_fitted(self)
+        return Machine(self.components_.T, self.intercept_visible_, self.intercept_hidden_)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def transform(self, X: Any) -> Array:
+        """Probabilities of the hidden units (n_samples, n_components)."""
+        machine = self._machine()
+        return np.asarray(expit(machine.field(self._rows(X, reset=False))))
+
+    def inverse_transform(self, Y: Any) -> Array:
+        """Probabilities of the visible units (n_samples, n_features) given hidden ones."""
+        machine = self._machine()
+        hidden = check_array(Y, dtype=np.float64)
+        if hidden.shape[1] != len(self.components_):
+            raise ValueError(f"Y must have {len(self.components_)} columns, one per unit, got {hidden.shape[1]}")
+        return np.asarray(expit(hidden @ self.components_ + machine.visible))
+
+    def free_energy(self, X: Any) -> Array:
+        """Minus the log of the unnormalised probability of each row; add `log_partition` for minus log p(x)."""
+        machine = self._machine()
+        return machine.free_energy(self._rows(X, reset=False))
+
+    def score_samples(self, X: Any) -> Array:
+        """Pseudo-log-likelihood of each row, exactly: the sum over columns of log p(x_i | all other columns)."""
+        machine = self._machine()
+        rows = self._rows(X, reset=False)
+        scores = np.empty(rows.shape[0])
+        for first in range(0, len(scores), STEP):
+            part = rows[first : first + STEP]
+            on = part.toarray().astype(bool)
+            odds = machine.log_odds(machine.field(part), on)
+            scores[first : first + STEP] = log_expit(np.where(on, odds, -odds)).sum(axis=1)
+        return scores
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean of :meth:`score_samples`."""
+        return float(self.score_samples(X).mean())
+
+    def log_partition(
+        self, *, exact: bool | None = None, n_runs: int = 200, n_temperatures: int = 1000,
+        random_state: RandomState = None,
+    ) -> tuple[float, float]:  # fmt: skip
+        """Logarithm of the normalising constant and its standard error.
+
+        Parameters
+        ----------
+        exact : bool, optional
+            Sum over all states of the smaller side; by default where that has at most 16 units. Otherwise annealed
+            importance sampling from independent columns.
+        n_runs, n_temperatures : int, default=200 and 1000
+            Of the annealing.
+        random_state : int, Generator, RandomState or None
+            That of the model by default.
+        """
+        machine = self._machine()
+        if exact or (exact is None and min(machine.weights.shape) <= MOST_UNITS):
+            return machine.log_partition(), 0.0
+        from pluri.inference.ais import AnnealedImportanceSampler, FunctionMoves
+
+        share = np.clip(self.column_means_, 1e-3, 1 - 1e-3)
+        path = JointPath(machine, np.log(share) - np.log1p(-share))
+        samples = AnnealedImportanceSampler(
+            path.log_end, path.log_start, path.sample_start, transition=FunctionMoves(path.move), n_runs=n_runs,
+            n_temperatures=n_temperatures, keep_paths=False, warn=False,
+            random_state=as_generator(self.random_state if random_state is None else random_state),
+        ).run()  # fmt: skip
+        return float(samples.log_z), float(samples.log_z_se)
+
+    def _complete(self, ones: Any, zeros: Any) -> Array:
+        machine = self._machine()
+        if self.query == "gibbs":
+            n_burn = max(1, int(self.n_gibbs) // 5)
+            return clamped_means(machine, ones, zeros, int(self.n_gibbs), n_burn, as_generator(self.random_state))
+        answer = np.empty(ones.shape)
+        for first in range(0, len(answer), STEP):
+            part = ones[first : first + STEP]
+            answer[first : first + STEP] = expit(
+                machine.log_odds(machine.field(part), np.zeros(part.shape, dtype=bool))
+            )
+        return answer
+
+    def sample(self, n_samples: int = 1, *, n_steps: int = 1000) -> NDArray[np.int64]:
+        """Draw rows (n_samples, n_features) by `n_steps` Gibbs steps from independent columns."""
+        machine = self._machine()
+        for name, value in (("n_samples", n_samples), ("n_steps", n_steps)):
+            if not isinstance(value, Integral) or value < 1:
+                raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+        rng = as_generator(self.random_state)
+        path = JointPath(machine, machine.visible)
+        states = path.sample_start(rng, int(n_samples))
+        for _ in range(int(n_steps)):
+            states = path.move(rng, states, 1.0)
+        return states[:, : len(machine.visible)].astype(np.int64)
+
+    def summary(self, n_units: int = 10, n_columns: int = 4) -> str:
+        """The hidden units with the largest weights and their columns, on one page of plain text."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
+        lines = [
+            f"{type(self).__name__}: {len(self.components_)} hidden units, {self.n_features_in_} columns",
+            f"{self.n_iter_} passes; reconstruction error {self.reconstruction_errors_[-1]:.4g}, "
+            f"learning rate {self.learning_rate_:g}",
+            "",
+            "unit   bias     heaviest columns",
+        ]
+        for unit in np.argsort(-np.abs(self.components_).max(axis=1), kind="stable")[:n_units]:
+            row = self.components_[unit]
+            order = np.argsort(-np.abs(row), kind="stable")[:n_columns]
+            columns = ", ".join(f"{names[i]} {row[i]:+.2f}" for i in order)
+            lines.append(f"{unit:<5d}  {self.intercept_hidden_[unit]:<+7.2f}  {columns}")
+        return "\n".join(lines)

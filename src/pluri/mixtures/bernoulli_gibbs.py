@@ -1,0 +1,320 @@
+"""Collapsed Gibbs sampling of the clusters of binary rows.
+
+Weights ``pi ~ Dirichlet(a/k, ..., a/k)`` and probabilities ``theta_ij ~ Beta(b, g)`` are integrated out. In the counts
+N_j of members of cluster j, and N_ij of those among them that have a one in column i,
+
+    log p(z, X) = lgamma(a) - lgamma(N + a) + sum_j [lgamma(N_j + a/k) - lgamma(a/k)]
+                  + sum_ij [log B(b + N_ij, g + N_j - N_ij) - log B(b, g)].
+
+With infinitely many clusters (a Dirichlet process) the sum over j in the first line becomes
+``sum_{j: N_j > 0} [log a + lgamma(N_j)]``. Where an entry of X is missing it is left out of the counts, which is exact.
+Each row is drawn given all others, in random order [1]_ [2]_.
+
+References
+----------
+.. [1] Neal, R. M. (2000). Markov chain sampling methods for Dirichlet process mixture models. Journal of
+   Computational and Graphical Statistics 9, 249-265 (algorithm 3).
+.. [2] Hu, D., van der Maaten, L., Cho, Y., Saul, L. and Lerner, S. (2010). Latent variable models for predicting file
+   dependencies in large-scale software development. NIPS 23.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import gammaln
+
+from pluri.factors.binary_completion import BinaryRows
+from pluri.processes.concentration import check_count, check_positive
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Position = Mapping[str, NDArray[Any]]
+
+#: Clusters that there is room for at first if their number has no limit.
+FIRST_ROOM = 32
+#: The prior counts lie between this and one over it, so that a product of two factors has room.
+EXTREME = 1e-100
+
+
+@dataclass(frozen=True, eq=False)
+class LabelState:
+    """Where a chain is: the labels and the concentration, and log p(z, X) there."""
+
+    position: Position
+    log_density: float
+
+
+@dataclass(frozen=True, eq=False)
+class ListedRows:
+    """Binary rows as the compiled loops read them.
+
+    Attributes
+    ----------
+    indptr, indices : columns of the ones of each row; of all known entries if some are missing
+    known : what the listed entries are (empty if all of them are ones)
+    listed : whether zeros are listed too
+    n_features, most : number of columns, and the largest number of ones in a column
+    """
+
+    indptr: Integers
+    indices: NDArray[np.int32]
+    known: NDArray[np.bool_]
+    listed: bool
+    n_features: int
+    most: int
+
+    @classmethod
+    def of(cls, rows: BinaryRows) -> ListedRows:
+        """List the entries of rows."""
+        ones = rows.ones
+        most = int(np.bincount(ones.indices, minlength=1).max()) if ones.nnz else 0
+        if rows.missing is None:
+            known, entries = np.empty(0, dtype=bool), ones
+        else:
+            entries = sparse.csr_array(ones + rows.zeros)
+            entries.sort_indices()
+            known = ones.toarray()[entries.nonzero()] > 0
+        return cls(
+            entries.indptr.astype(np.int64), entries.indices.astype(np.int32), known, rows.missing is not None,
+            rows.shape[1], most,
+        )  # fmt: skip
+
+
+class Counts:
+    """Members of the clusters and what they have: arrays that a sweep changes."""
+
+    def __init__(self, rows: ListedRows, labels: Integers, capacity: int) -> None:
+        from pluri.mixtures._bernoulli_gibbs_kernels import count_rows
+
+        width, listed = rows.n_features, rows.listed
+        self.ones = np.zeros((width, capacity), dtype=np.int32)
+        self.zeros = np.zeros((width if listed else 0, capacity), dtype=np.int32)
+        self.sizes = np.zeros(capacity, dtype=np.int64)
+        self.histogram = np.zeros((capacity, 1 if listed else rows.most + 1), dtype=np.int32)
+        self.histogram[:, 0] = width
+        self.top = np.zeros(capacity, dtype=np.int64)
+        count_rows(rows.indptr, rows.indices, rows.known, listed, labels, *self.arrays)
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """As the compiled loops take them."""
+        return self.ones, self.zeros, self.sizes, self.histogram, self.top
+
+
+@dataclass(frozen=True, eq=False)
+class BernoulliGibbs:
+    """Collapsed Gibbs sampler of a Bernoulli mixture: a kernel for `pluri.inference.mcmc.sample`.
+
+    Positions are dicts: ``labels`` (n_samples,) of cluster numbers, -1 for a row that has none yet, and
+    ``concentration``. Rows without a cluster get one in turn, each given those before it.
+
+    Parameters
+    ----------
+    data : BinaryRows
+    n_components : int or None
+        Number of clusters; None for a Dirichlet process.
+    weight_concentration, success_prior, failure_prior : float
+        a, b and g of the module.
+    learn_concentration : bool, default=False
+        Draw the concentration too, under an exponential prior whose mean is `weight_concentration`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.factors.binary_completion import BinaryRows, pattern
+    >>> from pluri.inference import mcmc
+    >>> from pluri.mixtures.bernoulli_gibbs import BernoulliGibbs
+    >>> X = np.repeat([[1, 1, 0, 0], [0, 0, 1, 1]], 10, axis=0)
+    >>> kernel = BernoulliGibbs(BinaryRows(pattern(X)), None, weight_concentration=1.0)
+    >>> trace = mcmc.sample(kernel, kernel.start(), record=kernel.record, n_draws=50, n_warmup=50, n_chains=2,
+    ...                     random_state=0, warn=False)
+    >>> int(np.median(trace["n_clusters"]))
+    2
+    """
+
+    data: BinaryRows
+    n_components: int | None
+    weight_concentration: float = 50.0
+    success_prior: float = 0.005
+    failure_prior: float = 0.95
+    learn_concentration: bool = False
+    _rows: ListedRows = field(init=False, repr=False)
+    _tables: _Tables = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.n_components is not None:
+            check_count(self.n_components, "n_components")
+        check_positive(self.weight_concentration, "weight_concentration")
+        for name in ("success_prior", "failure_prior"):
+            value = check_positive(getattr(self, name), name)
+            if not EXTREME <= value <= 1 / EXTREME:
+                raise ValueError(f"{name} must lie between {EXTREME:g} and {1 / EXTREME:g}, got {value!r}")
+        object.__setattr__(self, "_rows", ListedRows.of(self.data))
+        object.__setattr__(self, "_tables", _Tables(self.data.shape[0], self.success_prior, self.failure_prior))
+
+    def adaptation(self, n_warmup: int) -> None:
+        """Nothing is tuned."""
+        return None
+
+    def start(self) -> Position:
+        """Position in which no row has a cluster yet."""
+        labels = np.full(self.data.shape[0], -1, dtype=np.int64)
+        return {"labels": labels, "concentration": np.asarray(float(self.weight_concentration))}
+
+    def init(self, rng: np.random.Generator, position: Position) -> LabelState:
+        """State at a position; rows without a cluster get one first."""
+        labels = np.asarray(position["labels"], dtype=np.int64)
+        if labels.shape != self.data.shape[:1]:
+            raise ValueError(f"position['labels'] must have shape {self.data.shape[:1]}, got {labels.shape}")
+        if labels.size and self.n_components is not None and labels.max() >= self.n_components:
+            raise ValueError(f"position['labels'] must be below {self.n_components}, got {labels.max()}")
+        alpha = float(position["concentration"])
+        if (labels < 0).any():
+            labels, counts = self._pass(rng, labels, alpha, self._rows, np.flatnonzero(labels < 0))
+        else:
+            counts = Counts(self._rows, labels, self._room(labels))
+        return self._state(labels, alpha, counts, self._rows)
+
+    def step(self, rng: np.random.Generator, state: LabelState) -> tuple[LabelState, dict[str, float]]:
+        """One sweep over all rows, and the concentration if it is learned."""
+        new = self._move(rng, state.position, self._rows)
+        return new, {"n_clusters": float(len(np.unique(new.position["labels"])))}
+
+    def sweep(self, rng: np.random.Generator, position: Position, data: BinaryRows) -> Position:
+        """Labels and concentration after a sweep given other data than the kernel's own."""
+        return self._move(rng, position, ListedRows.of(data)).position
+
+    def record(self, position: Position) -> dict[str, Any]:
+        """What to keep of each sweep: numbers, not the labels of all rows."""
+        return {
+            "n_clusters": np.asarray(len(np.unique(position["labels"]))), "concentration": position["concentration"],
+        }  # fmt: skip
+
+    def log_joint(self, position: Position, data: BinaryRows | None = None) -> float:
+        """Log p(z, X) given the concentration."""
+        rows = self._rows if data is None else ListedRows.of(data)
+        labels = np.asarray(position["labels"], dtype=np.int64)
+        counts = Counts(rows, labels, self._room(labels))
+        return self._state(labels, float(position["concentration"]), counts, rows).log_density
+
+    def sample_prior(self, rng: np.random.Generator) -> Position:
+        """Draw a concentration, if it is learned, and labels by an urn."""
+        alpha = float(self.weight_concentration)
+        if self.learn_concentration:
+            alpha = float(rng.exponential(alpha))
+        labels = np.empty(self.data.shape[0], dtype=np.int64)
+        sizes = np.zeros(len(labels) + 1 if self.n_components is None else self.n_components)
+        for n in range(len(labels)):
+            if self.n_components is None:
+                weights = np.where(np.arange(len(sizes)) == np.argmin(sizes > 0), alpha, sizes)
+            else:
+                weights = sizes + alpha / self.n_components
+            labels[n] = rng.choice(len(sizes), p=weights / weights.sum())
+            sizes[labels[n]] += 1
+        return {"labels": labels, "concentration": np.asarray(alpha)}
+
+    def sample_data(self, rng: np.random.Generator, position: Position) -> BinaryRows:
+        """Draw rows given labels, with the same entries missing as in the data."""
+        from pluri.factors.binary_completion import pattern
+
+        found, labels = np.unique(position["labels"], return_inverse=True)
+        theta = rng.beta(self.success_prior, self.failure_prior, size=(len(found), self.data.shape[1]))
+        drawn = (rng.random(self.data.shape) < theta[labels]).astype(np.float64)
+        if self.data.missing is not None:
+            drawn[self.data.missing.nonzero()] = 0.0
+        return BinaryRows(pattern(drawn), self.data.missing)
+
+    def log_prior(self, sizes: Integers, alpha: float) -> float:
+        """Log p(z) of labels whose clusters have these sizes."""
+        sizes = sizes[sizes > 0]
+        total = float(gammaln(alpha) - gammaln(sizes.sum() + alpha))
+        if self.n_components is None:
+            return total + len(sizes) * math.log(alpha) + float(gammaln(sizes).sum())
+        share = alpha / self.n_components
+        return total + float((gammaln(sizes + share) - gammaln(share)).sum())
+
+    def _room(self, labels: Integers) -> int:
+        if self.n_components is not None:
+            return int(self.n_components)
+        return max(FIRST_ROOM, int(labels.max(initial=-1)) + 2)
+
+    def _state(self, labels: Integers, alpha: float, counts: Counts, rows: ListedRows) -> LabelState:
+        from pluri.mixtures._bernoulli_gibbs_kernels import log_evidence
+
+        value = self.log_prior(counts.sizes, alpha)
+        value += log_evidence(rows.listed, rows.n_features, *counts.arrays, *self._tables.rising)
+        return LabelState({"labels": labels, "concentration": np.asarray(alpha)}, float(value))
+
+    def _move(self, rng: np.random.Generator, position: Position, rows: ListedRows) -> LabelState:
+        alpha = float(position["concentration"])
+        order = rng.permutation(len(position["labels"]))
+        labels, counts = self._pass(rng, position["labels"].astype(np.int64), alpha, rows, order)
+        if self.learn_concentration:
+            alpha = self._draw_concentration(rng, alpha, counts.sizes)
+        return self._state(labels, alpha, counts, rows)
+
+    def _pass(
+        self, rng: np.random.Generator, labels: Integers, alpha: float, rows: ListedRows, order: Integers
+    ) -> tuple[Integers, Counts]:
+        """Draw the labels of some rows in turn, in copies."""
+        from pluri.mixtures._bernoulli_gibbs_kernels import sweep
+
+        labels, infinite = labels.copy(), self.n_components is None
+        uniforms = rng.random(len(order))
+        log_prior = self._tables.log_prior(alpha, self.n_components)
+        capacity, start = self._room(labels), 0
+        while True:
+            counts = Counts(rows, labels, capacity)
+            fresh = int(np.argmin(counts.sizes > 0)) if infinite else 0
+            work = np.zeros((6, capacity))
+            start, fresh = sweep(
+                rows.indptr, rows.indices, rows.known, rows.listed, infinite, order, uniforms, start, rows.n_features,
+                self.success_prior, self.failure_prior, self._tables.step, log_prior, *self._tables.logs, labels,
+                *counts.arrays, fresh, *work, np.zeros(capacity, dtype=np.int8),
+            )  # fmt: skip
+            if start == len(order):
+                return labels, counts
+            capacity *= 2
+
+    def _draw_concentration(self, rng: np.random.Generator, alpha: float, sizes: Integers) -> float:
+        from pluri.inference.mcmc.slice_sampling import Slice
+
+        rate = 1.0 / self.weight_concentration
+
+        def log_density(x: Array) -> float:
+            value = math.exp(x[0])
+            return self.log_prior(sizes, value) - rate * value + float(x[0])
+
+        kernel = Slice(log_density, width=1.0)
+        state, _ = kernel.step(rng, kernel.init(rng, np.array([math.log(alpha)])))
+        return math.exp(float(state.position[0]))
+
+
+class _Tables:
+    """Logarithms of prior counts plus whole numbers: counts are integers, so that a sweep needs no others."""
+
+    def __init__(self, n_samples: int, success: float, failure: float) -> None:
+        from pluri.mixtures._bernoulli_gibbs_kernels import ROOM, SPREAD
+
+        counts = np.arange(n_samples + 1.0)
+        self.logs = tuple(np.log(prior + counts) for prior in (failure, success + failure))
+        self.rising = tuple(gammaln(p + counts) - gammaln(p) for p in (success, failure, success + failure))
+        factors = [success, failure, success + n_samples, failure + n_samples, success + failure + n_samples]
+        ratios = [success / factors[4], failure / factors[4], factors[2] / failure]
+        largest = max(abs(math.log(value)) for value in factors + ratios)
+        #: How many factors can be multiplied by a weight before a double might overflow or underflow.
+        self.step = max(1, int((ROOM - SPREAD) / max(largest, 1e-3)))
+        self._counts = counts
+
+    def log_prior(self, alpha: float, n_components: int | None) -> Array:
+        """Log weight of a cluster by its size; that of size 0 is a new cluster if there is no limit."""
+        if n_components is not None:
+            return np.asarray(np.log(self._counts + alpha / n_components))
+        return np.log(np.concatenate([[alpha], self._counts[1:]]))
