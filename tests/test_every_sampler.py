@@ -848,6 +848,16 @@ for title, function, arguments in (
         ),
     )  # fmt: skip
 
+for family, kind in (("gaussian", "restricted split-merge"), ("multinomial", "slices")):
+    elsewhere(
+        f"partitions, {family}, {kind}", "mixtures/test_dirichlet_process_samplers.py", "partition_problem",
+        family, kind,
+        covers=(
+            KERNELS["CollapsedGibbs"], KERNELS["SliceGibbs"], KERNELS["PartitionPosterior"],  # the last is their base
+            "pluri.mixtures.dirichlet_process.collapsed_gibbs", "pluri.mixtures.dirichlet_process.slice_gibbs",
+        ),
+    )  # fmt: skip
+
 
 # The tests -----------------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from pluri.cli.cochange import cochange
 from pluri.cli.demo import demo
 from pluri.cli.describing import inspect, models
 from pluri.cli.diagnosing import diagnose
@@ -24,6 +25,7 @@ application = typer.Typer(
 )
 for command in (demo, models, fit, predict, score, sample, select, inspect, diagnose):
     application.command()(command)
+application.add_typer(cochange)
 
 
 def _version(wanted: bool) -> None:

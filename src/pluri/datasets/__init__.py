@@ -4,6 +4,7 @@ Generators (``make_*``) return what was drawn together with the parameters it wa
 in the folder given by :func:`data_home`.
 """
 
+from pluri.datasets.commits import Commits, load_transactions, make_commits
 from pluri.datasets.enron import Correspondence, Snapshots, communication_snapshots, load_enron
 from pluri.datasets.feeds import DocumentStream, document_stream
 from pluri.datasets.home import data_home
@@ -20,6 +21,7 @@ from pluri.datasets.zipf_tagging import ZipfTagging, make_zipf_tagging
 
 __all__ = [
     "TAG_GROUPS",
+    "Commits",
     "Correspondence",
     "DocumentStream",
     "Documents",
@@ -38,7 +40,9 @@ __all__ = [
     "load_newsgroups",
     "load_ocr_letters",
     "load_reuters",
+    "load_transactions",
     "load_treebank_sample",
+    "make_commits",
     "make_moving_clusters",
     "make_toy_hmm",
     "make_zipf_tagging",

@@ -43,10 +43,22 @@ from pluri.metrics.information_estimators import (
 from pluri.metrics.information_projection import Projection, i_projection, m_projection
 from pluri.metrics.occupancy import effective_states, state_histogram
 from pluri.metrics.partition_distance import variation_of_information
+from pluri.metrics.partition_posterior import (
+    CredibleBall,
+    PointPartition,
+    co_clustering_matrix,
+    credible_ball,
+    expected_binder,
+    expected_variation_of_information,
+    minimize_expected_loss,
+    minimize_expected_vi,
+)
 
 __all__ = [
     "BhattacharyyaDiversity",
+    "CredibleBall",
     "Interval",
+    "PointPartition",
     "Projection",
     "StateAlignment",
     "align_rows",
@@ -59,14 +71,18 @@ __all__ = [
     "bootstrap_interval",
     "bregman_divergence",
     "categorical_kl",
+    "co_clustering_matrix",
     "conditional_entropy",
     "conditional_mutual_information",
+    "credible_ball",
     "cross_entropy",
     "dirichlet_entropy",
     "dirichlet_kl",
     "effective_states",
     "entropy",
     "entropy_from_samples",
+    "expected_binder",
+    "expected_variation_of_information",
     "gamma_entropy",
     "gamma_kl",
     "gaussian_entropy",
@@ -80,6 +96,8 @@ __all__ = [
     "m_projection",
     "many_to_one_accuracy",
     "mi_from_samples",
+    "minimize_expected_loss",
+    "minimize_expected_vi",
     "mutual_information",
     "one_to_one_accuracy",
     "permute_states",

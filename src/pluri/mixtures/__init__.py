@@ -4,6 +4,8 @@ from pluri.mixtures.bayesian_bernoulli import BayesianBernoulliMixture
 from pluri.mixtures.bernoulli import BernoulliMixture
 from pluri.mixtures.categorical import CategoricalMixture
 from pluri.mixtures.dependent_dirichlet_mixture import DependentDirichletMixture
+from pluri.mixtures.dirichlet_process import DirichletProcessMixture
+from pluri.mixtures.dp_means import DPMeans
 from pluri.mixtures.dynamic_means import DynamicMeans
 from pluri.mixtures.experts import InfiniteMixtureOfExperts
 from pluri.mixtures.factor_analyzers import FactorAnalyzerMixture, NonparametricFactorAnalyzerMixture
@@ -19,8 +21,10 @@ __all__ = [
     "BayesianBernoulliMixture",
     "BernoulliMixture",
     "CategoricalMixture",
+    "DPMeans",
     "DeadComponentWarning",
     "DependentDirichletMixture",
+    "DirichletProcessMixture",
     "DynamicMeans",
     "FactorAnalyzerMixture",
     "GaussianMixture",

@@ -1,0 +1,204 @@
+"""``pluri cochange``: which files change together, learnt from the history of a repository."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pluri.cli import cochange_options as shared
+from pluri.cli import options
+from pluri.cli.cochange_asking import check, suggest
+from pluri.cli.console import note, reporting
+from pluri.cli.outputs import check_output
+from pluri.cli.registry import UsageError
+
+cochange = typer.Typer(
+    name="cochange",
+    help="Which files change together: learnt from a git history, asked before a commit.",
+    no_args_is_help=True,
+)
+
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the model; may be given many times."),
+]
+
+
+def train(
+    repo: shared.Repo = Path("."),
+    model: Annotated[str, typer.Option(help=f"One of {', '.join(shared.MODELS)}.")] = shared.DEFAULT_MODEL,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help=f"File for the model; {shared.MODEL_NAME} in the folder .git by default."),
+    ] = None,
+    settings: Settings = None,
+    since: shared.Since = None,
+    until: shared.Until = None,
+    max_files: shared.MaxFiles = 100,
+    min_support: shared.MinSupport = 5,
+    include: shared.Include = None,
+    exclude: shared.Exclude = None,
+    renames: shared.Renames = True,
+    first_parent: shared.FirstParent = False,
+    half_life: shared.HalfLife = None,
+    threshold: Annotated[
+        str, typer.Option(help="Suggest files with a higher probability; auto chooses it on the last commits.")
+    ] = "auto",
+    seed: shared.Seed = 0,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Learn from the history of a repository which files change together.
+
+    Only the log is read: nothing is checked out, and nothing of the repository is run.
+    """
+    with reporting():
+        from pluri.cochange import FileRecommender
+        from pluri.cochange.git import find_repository
+
+        check_output(output, force)
+        recommender = FileRecommender(
+            shared.check_model(model),
+            model_params=shared.model_settings(settings or []),
+            threshold=_threshold(threshold),
+            half_life=half_life,
+            random_state=seed,
+        )
+        place = shared.model_place(find_repository(repo), output)
+        began = time.perf_counter()
+        history = shared.read_history(
+            repo,
+            "all",
+            min_support,
+            **_reading(since, until, max_files, include, exclude, renames, first_parent),
+        )
+        note(f"{history!r} read in {time.perf_counter() - began:.1f} s")
+        recommender.fit(history)
+        recommender.save(place, notes={"last_commit": str(history.ids_[-1]), "min_support": min_support})
+        seconds = time.perf_counter() - began
+        report = {
+            "model": model,
+            "n_commits": recommender.n_commits_,
+            "n_files": len(recommender.files_),
+            "first_time": recommender.first_time_,
+            "last_time": recommender.last_time_,
+            "threshold": recommender.threshold_,
+            "validation": recommender.validation_,
+            "seconds": seconds,
+            "output": str(place),
+        }
+        if as_json:
+            shared.print_ascii_json(report)
+            return
+        note(f"{model} saved in {place} after {seconds:.1f} s")
+        print(f"threshold {recommender.threshold_:.3f}")
+        for name, value in recommender.validation_.items():
+            print(f"{name:>9}  {value:.3f}" if name != "n_queries" else f"{'questions':>9}  {value:.0f}")
+
+
+def evaluate(
+    repo: shared.Repo = Path("."),
+    models: Annotated[
+        str, typer.Option("--model", metavar="A,B,...", help=f"Some of {', '.join(shared.MODELS)}.")
+    ] = "popular,cooccurrence,pairwise,bayesian",
+    n_start: Annotated[
+        str, typer.Option(metavar="N,...", help="Numbers of files that are shown of each later commit.")
+    ] = "1,3",
+    tune: Annotated[
+        bool, typer.Option("--tune", help="Also choose the settings of each model on the last training commits.")
+    ] = False,
+    fraction: Annotated[
+        float, typer.Option(min=0.05, max=0.95, help="Share of the commits, the earliest, to learn from.")
+    ] = 2 / 3,
+    since: shared.Since = None,
+    until: shared.Until = None,
+    max_files: shared.MaxFiles = 100,
+    min_support: shared.MinSupport = 5,
+    include: shared.Include = None,
+    exclude: shared.Exclude = None,
+    renames: shared.Renames = True,
+    first_parent: shared.FirstParent = False,
+    half_life: shared.HalfLife = None,
+    seed: shared.Seed = 0,
+    as_json: options.Json = False,
+) -> None:
+    """Tell how good suggestions would have been: learnt from earlier commits, asked about later ones."""
+    with reporting():
+        from pluri.cochange import FileRecommender
+        from pluri.cochange import evaluate as judge
+        from pluri.cochange import tune as choose
+
+        names = [shared.check_model(name.strip()) for name in models.split(",")]
+        numbers = _numbers(n_start)
+        history = shared.read_history(
+            repo,
+            "train",
+            min_support,
+            **_reading(since, until, max_files, include, exclude, renames, first_parent),
+        )
+        earlier, later = history.split(fraction)
+        note(f"learning from {earlier!r}, asking about {later!r}")
+        if not as_json:
+            print(f"{'model':<14}{'shown':>6}{'f':>8}{'CPR':>8}{'precision':>11}{'recall':>8}{'empty':>8}{'asked':>8}")
+        records = []
+        for name in names:
+            for shown in numbers:
+                recommender = FileRecommender(name, n_start=shown, half_life=half_life, random_state=seed)
+                if tune:
+                    recommender = choose(recommender, earlier, random_state=seed).recommender
+                found = judge(recommender, earlier, later, n_start=shown, random_state=seed)
+                records.append({"model": name, **found.figures()})
+                if not as_json:
+                    print(
+                        f"{name:<14}{shown:>6d}{found.f:>8.3f}{found.cpr:>8.3f}{found.precision:>11.3f}"
+                        f"{found.recall:>8.3f}{found.empty:>8.3f}{found.n_queries:>8d}",
+                        flush=True,
+                    )
+        if as_json:
+            shared.print_ascii_json(records)
+
+
+def _reading(
+    since: str | None,
+    until: str | None,
+    max_files: int,
+    include: list[str] | None,
+    exclude: list[str] | None,
+    renames: bool,
+    first_parent: bool,
+) -> dict[str, Any]:
+    return {
+        "since": since,
+        "until": until,
+        "max_files": max_files,
+        "include": include,
+        "exclude": exclude,
+        "follow_renames": renames,
+        "first_parent": first_parent,
+    }
+
+
+def _threshold(text: str) -> float | str:
+    if text == "auto":
+        return text
+    try:
+        return float(text)
+    except ValueError as error:
+        raise UsageError(f"--threshold must be a number or auto, got {text!r}") from error
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        numbers = []
+    if not numbers or min(numbers) < 1:
+        raise UsageError(f"--n-start must be whole numbers of at least 1 between commas, got {text!r}")
+    return numbers
+
+
+for command in (train, suggest, check, evaluate):
+    cochange.command()(command)

@@ -1,0 +1,137 @@
+"""``pluri cochange suggest`` and ``pluri cochange check``: a trained model put to use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pluri.cli import cochange_options as shared
+from pluri.cli import options
+from pluri.cli.console import FAILED, note, reporting
+from pluri.cli.registry import UsageError
+
+Top = Annotated[int, typer.Option(min=1, help="Largest number of files to show.")]
+LevelOption = Annotated[
+    float | None, typer.Option("--threshold", help="Probability above which a file is likely; the model's by default.")
+]
+#: Commits of more files are imports and reformatting, of which the model knows nothing.
+MOST_CHANGED = 100
+
+
+def suggest(
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="Paths, from here or from the top of the repository.")
+    ],
+    repo: shared.RepoOption = Path("."),
+    model_file: shared.ModelFile = None,
+    top: Top = 10,
+    threshold: LevelOption = None,
+    as_json: options.Json = False,
+) -> None:
+    """Rank the files that change together with the given ones; a star marks those that are likely."""
+    with reporting():
+        recommender, repository = shared.open_model(repo, model_file)
+        names = set(recommender.files_.tolist())
+        paths = shared.repository_paths(files, repository, names)
+        known, unknown = _divided(paths, names)
+        if not known:
+            recommender.known_columns(paths)  # says which paths may have been meant
+        shared.warn_unknown(unknown)
+        level = recommender.threshold_ if threshold is None else threshold
+        suggestions = recommender.recommend(known, top, threshold=0.0)
+        if as_json:
+            shared.print_ascii_json(
+                {
+                    "files": known,
+                    "unknown": unknown,
+                    "threshold": level,
+                    "suggestions": [shared.as_record(item, level) for item in suggestions],
+                }
+            )
+            return
+        for line in shared.suggestion_lines(suggestions, level):
+            print(line)
+        if not suggestions:
+            note("no file has changed together with these")
+
+
+def check(
+    commit: Annotated[
+        str | None,
+        typer.Argument(metavar="[COMMIT]", help="A commit; what is staged, or else the work tree, by default."),
+    ] = None,
+    repo: shared.RepoOption = Path("."),
+    staged: Annotated[bool, typer.Option("--staged", help="Check what is staged, even if that is nothing.")] = False,
+    working_tree: Annotated[
+        bool, typer.Option("--working-tree", help="Check all changes since the last commit, staged or not.")
+    ] = False,
+    model_file: shared.ModelFile = None,
+    top: Top = 10,
+    threshold: LevelOption = None,
+    fail: Annotated[bool, typer.Option("--fail", help="Exit code 1 if a file seems to be missing.")] = False,
+    if_trained: Annotated[
+        bool, typer.Option("--if-trained", help="Do nothing, with exit code 0, where no model has been trained.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Tell which files usually change together with those of a commit, and have not.
+
+    As a hook before each commit: pluri cochange check --staged --fail --if-trained
+    """
+    with reporting():
+        if sum((commit is not None, staged, working_tree)) > 1:
+            raise UsageError("COMMIT, --staged and --working-tree must not be given together")
+        try:
+            recommender, repository = shared.open_model(repo, model_file)
+        except FileNotFoundError:
+            if if_trained:
+                note("no model has been trained: nothing checked")
+                return
+            raise
+        if repository is None:
+            raise UsageError(f"--repo must lie in a git repository, got {str(repo)!r}")
+        source, changed = _changed(repository, commit, staged, working_tree)
+        known, unknown = _divided(changed, set(recommender.files_.tolist()))
+        level = recommender.threshold_ if threshold is None else threshold
+        usual = len(changed) <= MOST_CHANGED
+        missing = recommender.recommend(known, top, threshold=level) if known and usual else []
+        if as_json:
+            shared.print_ascii_json(
+                {
+                    "checked": source,
+                    "files": known,
+                    "unknown": unknown,
+                    "threshold": level,
+                    "missing": [shared.as_record(item, level) for item in missing],
+                }
+            )
+        elif not usual:
+            note(f"{len(changed)} files changed in {source}: too many to tell what is missing")
+        elif missing:
+            note(f"usually changed together with the {len(known)} files of {source}, and not changed:")
+            for line in shared.suggestion_lines(missing, float("inf")):
+                print(line)
+        else:
+            note(f"nothing seems to be missing from {source} ({len(known)} known files changed)")
+        if missing and fail:
+            raise typer.Exit(FAILED)
+
+
+def _changed(repository: Any, commit: str | None, staged: bool, working_tree: bool) -> tuple[str, list[str]]:
+    """What is looked at, and the files that changed in it."""
+    from pluri.cochange.changes import changed_files, committed_files, staged_files
+
+    if commit is not None:
+        return commit, committed_files(repository, commit)
+    if not working_tree:
+        found = staged_files(repository)
+        if found or staged:
+            return "what is staged", found
+    return "the work tree", changed_files(repository)
+
+
+def _divided(paths: list[str], names: set[str]) -> tuple[list[str], list[str]]:
+    unique = list(dict.fromkeys(paths))
+    return [path for path in unique if path in names], [path for path in unique if path not in names]

@@ -1,0 +1,172 @@
+"""Arguments that the commands of ``pluri cochange`` share, and how they become histories, models and paths."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pluri.cli.console import note, plain
+from pluri.cli.registry import UsageError, parse_value
+
+if TYPE_CHECKING:
+    from pluri.cochange import CommitHistory, FileRecommender
+    from pluri.cochange.git import Repository
+
+#: In the folder of git itself, so that nobody commits it by accident.
+MODEL_NAME = "pluri-cochange.skops"
+FEWEST_COMMITS = 20
+MODELS = ("bayesian", "pairwise", "dp", "mixture", "rbm", "logistic-pca", "cooccurrence", "itemsets", "popular")
+DEFAULT_MODEL = "bayesian"
+
+Repo = Annotated[Path, typer.Argument(metavar="REPO", help="A folder of a git repository.")]
+RepoOption = Annotated[Path, typer.Option("--repo", help="A folder of the git repository.")]
+ModelFile = Annotated[
+    Path | None,
+    typer.Option("--model-file", help=f"File written by [bold]train[/]; {MODEL_NAME} in the folder .git by default."),
+]
+Since = Annotated[
+    str | None, typer.Option(help="Only commits since then, in any form git takes: 2024-01-31, '2 years ago'.")
+]
+Until = Annotated[str | None, typer.Option(help="Only commits until then.")]
+MaxFiles = Annotated[int, typer.Option(min=2, help="Drop commits with more files.")]
+MinSupport = Annotated[int, typer.Option(min=1, help="Drop files that occur in fewer commits.")]
+Include = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PATTERN", help="Only these paths, as in .gitignore; may be given many times."),
+]
+Exclude = Annotated[list[str] | None, typer.Option(metavar="PATTERN", help="Not these paths; may be given many times.")]
+Renames = Annotated[bool, typer.Option("--renames/--no-renames", help="Follow renamed files.")]
+FirstParent = Annotated[
+    bool, typer.Option("--first-parent", help="Read the main line only, with each merge as one commit.")
+]
+HalfLife = Annotated[
+    float | None,
+    typer.Option(metavar="DAYS", help="Days after which a commit counts half; all count alike by default."),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed.")]
+
+
+def read_history(repo: Path, support_on: str, min_support: int, **options: Any) -> CommitHistory:
+    """The history of a repository, refused if there is too little of it."""
+    from pluri.cochange import CommitHistory
+
+    history = CommitHistory.from_git(repo, min_support=min_support, support_on=support_on, **options)
+    n_commits, n_files = history.X_.shape
+    if n_commits < FEWEST_COMMITS or n_files < 2:
+        raise ValueError(
+            f"REPO must have at least {FEWEST_COMMITS} commits with files that change at least {min_support} times, "
+            f"got {n_commits} commits with {n_files} such files: lower --min-support, or take more commits (--since, "
+            "--until, --max-files, --include, --exclude)"
+        )
+    return history
+
+
+def check_model(name: str) -> str:
+    """The name of a model, or an error."""
+    if name not in MODELS:
+        raise UsageError(f"--model must be one of {', '.join(MODELS)}, got {name!r}")
+    return name
+
+
+def model_settings(settings: Iterable[str]) -> dict[str, Any]:
+    """Parameters given as ``name=value``."""
+    found = {}
+    for setting in settings:
+        name, equals, value = (part.strip() for part in setting.partition("="))
+        if not equals or not name:
+            raise UsageError(f"--set must have the form name=value, got {setting!r}")
+        found[name] = parse_value(value)
+    return found
+
+
+def model_place(repository: Repository | None, given: Path | None) -> Path:
+    """Where the model is."""
+    if given is not None:
+        return given
+    assert repository is not None
+    return repository.folder / MODEL_NAME
+
+
+def open_model(repo: Path, given: Path | None) -> tuple[FileRecommender, Repository | None]:
+    """The model, and the repository if there is one; without --model-file there must be."""
+    from pluri.cochange import FileRecommender, GitError
+    from pluri.cochange.git import find_repository
+
+    try:
+        repository = find_repository(repo)
+    except GitError:
+        if given is None:
+            raise
+        repository = None
+    place = model_place(repository, given)
+    if not place.is_file():
+        train = "pluri cochange train" + ("" if given is None else f" --output {given}")
+        raise FileNotFoundError(f"there must be a model to ask, got no file {str(place)!r}: {train} makes one")
+    return FileRecommender.load(place), repository
+
+
+def repository_paths(files: Sequence[str], repository: Repository | None, known: set[str]) -> list[str]:
+    """Paths from the top of the repository; each may be given from there, or from the current folder."""
+    return [_from_top(file, repository, known) for file in files]
+
+
+def _from_top(file: str, repository: Repository | None, known: set[str]) -> str:
+    plain_path = Path(os.path.normpath(file)).as_posix()
+    if repository is None or repository.top is None:
+        return plain_path
+    # The folder is resolved, not the file: git knows a link by its own name.
+    here = os.path.abspath(file)
+    real = os.path.join(os.path.realpath(os.path.dirname(here)), os.path.basename(here))
+    top = os.path.realpath(repository.top)
+    try:
+        relative = Path(os.path.relpath(real, top)).as_posix()
+    except ValueError:  # another drive
+        relative = ".."
+    outside = relative == ".." or relative.startswith("../")
+    if not outside and (relative in known or plain_path not in known):
+        return relative
+    if outside and (os.path.isabs(file) or plain_path not in known) and os.path.lexists(here):
+        raise UsageError(f"FILE must lie in the repository {top!r}, got {file!r}")
+    return plain_path
+
+
+def show(path: str) -> str:
+    """A path on one line: as it is if it can be printed, else quoted with escapes."""
+    return path if path.isprintable() else json.dumps(path)
+
+
+def print_ascii_json(value: Any) -> None:
+    """JSON in ASCII: a path may hold bytes that are no text."""
+    print(json.dumps(plain(value), indent=2))
+
+
+def suggestion_lines(suggestions: Sequence[Any], threshold: float) -> Iterable[str]:
+    """Probability, path and the commits that speak for it; a mark for those above the threshold."""
+    width = max((len(show(item.path)) for item in suggestions), default=0)
+    for item in suggestions:
+        mark = "*" if item.probability > threshold else " "
+        commits = " ".join(name[:8] for name in item.commits)
+        told = f"{item.n_commits:>4d} commit{'s' if item.n_commits != 1 else ' '}  {commits}".rstrip()
+        yield f"{item.probability:>8.3f} {mark} {show(item.path):<{width}}  {told}"
+
+
+def as_record(item: Any, threshold: float) -> dict[str, Any]:
+    """A suggestion for JSON."""
+    return {
+        "path": item.path,
+        "probability": item.probability,
+        "likely": item.probability > threshold,
+        "n_commits": item.n_commits,
+        "commits": list(item.commits),
+    }
+
+
+def warn_unknown(unknown: Sequence[str]) -> None:
+    """Say which paths were not used."""
+    for path in unknown:
+        note(f"warning: {show(path)} is not known to the model, and not used")

@@ -1,0 +1,40 @@
+"""Which files change together: commit histories, models of them, and suggestions.
+
+>>> from pluri.cochange import CommitHistory, FileRecommender
+>>> history = CommitHistory.from_git(".", support_on="all")  # doctest: +SKIP
+>>> FileRecommender("bayesian").fit(history).recommend(["src/main.c"])  # doctest: +SKIP
+
+On the command line: ``pluri cochange``.
+"""
+
+from pluri.cochange.baselines import CoOccurrence, FrequentItemsets, Popularity
+from pluri.cochange.evaluation import Evaluation, evaluate
+from pluri.cochange.git import GitError
+from pluri.cochange.history import CommitHistory
+from pluri.cochange.mining import apriori, fpgrowth, fpmax
+from pluri.cochange.recommender import FileRecommender, Suggestion, cooccurrence_tuned, fim_fixed
+from pluri.cochange.rules import Rule, association_rules
+from pluri.cochange.transactions import group_changes
+from pluri.cochange.tuning import Tuning, tune
+
+__all__ = [
+    "CoOccurrence",
+    "CommitHistory",
+    "Evaluation",
+    "FileRecommender",
+    "FrequentItemsets",
+    "GitError",
+    "Popularity",
+    "Rule",
+    "Suggestion",
+    "Tuning",
+    "apriori",
+    "association_rules",
+    "cooccurrence_tuned",
+    "evaluate",
+    "fim_fixed",
+    "fpgrowth",
+    "fpmax",
+    "group_changes",
+    "tune",
+]

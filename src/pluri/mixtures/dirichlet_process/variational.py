@@ -1,0 +1,181 @@
+"""Truncated variational inference of a Dirichlet process mixture.
+
+``q = prod_i q(z_i) prod_k q(v_k) q(theta_k) q(alpha)`` with at most K components; the last takes what is left of the
+stick. Given responsibilities r_ik, ``q(v_k) = Beta(1 + N_k, E alpha + sum_{j>k} N_j)``, q(theta_k) is the posterior
+given weighted statistics, ``q(alpha) = Gamma(a + K - 1, b - sum_k E log(1 - v_k))``, and then
+``r_ik ~ exp(E log pi_k + E log p(x_i | theta_k))``. Before the sticks are updated, components are put in order of their
+weight if that raises the bound; it may not for the last two, because the last has no stick of its own.
+
+References
+----------
+Blei and Jordan (2006), Variational inference for Dirichlet process mixtures, Bayesian Analysis 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import betaln, digamma
+
+from pluri.metrics.distribution_information import gamma_kl
+from pluri.mixtures.dirichlet_process.expectations import divergence, expected_log_density
+from pluri.mixtures.dirichlet_process.records import Array, Integers, weighted_sums
+from pluri.processes.concentration import GammaPrior
+
+#: Rows whose responsibilities are in memory at a time.
+BLOCK = 8192
+
+
+@dataclass(frozen=True, eq=False)
+class Beliefs:
+    """Parameters of q, and what the responsibilities that are best given them add up to.
+
+    Attributes
+    ----------
+    statistics : array of shape (n_components, n_statistics)
+        Weighted statistics that q of the parameters of the components is the posterior of.
+    sizes : array of shape (n_components,)
+        Expected number of rows of each component, which q of the sticks is the posterior of.
+    sticks : array of shape (n_components - 1, 2)
+    alpha : array of shape (2,)
+        Shape and rate of q of the concentration, or the concentration and zero if it is fixed.
+    bound : float
+        The bound, with responsibilities at their best.
+    next_statistics, next_sizes : arrays
+        Of those responsibilities.
+    """
+
+    statistics: Array
+    sizes: Array
+    sticks: Array
+    alpha: Array
+    bound: float
+    next_statistics: Array
+    next_sizes: Array
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedRows:
+    """Data with a weight for each row."""
+
+    data: Any
+    weights: Array
+
+
+@dataclass(frozen=True, eq=False)
+class TruncatedMeanField:
+    """The model that `pluri.inference.variational.coordinate_ascent` runs on `WeightedRows`.
+
+    Parameters
+    ----------
+    likelihood : Conjugate
+    n_components : int
+        Truncation.
+    concentration : float, default=1.0
+    learn_concentration : bool, default=False
+    concentration_prior : (float, float), default=(1.0, 1.0)
+        Shape and rate.
+    """
+
+    likelihood: Any
+    n_components: int
+    concentration: float = 1.0
+    learn_concentration: bool = False
+    concentration_prior: GammaPrior = (1.0, 1.0)
+
+    def initialize(self, rows: WeightedRows, rng: np.random.Generator) -> Beliefs:
+        """Rows go to the nearest of some rows that are far from each other."""
+        labels = scattered_labels(rows, self.n_components, rng)
+        member = np.zeros((len(labels), self.n_components))
+        member[np.arange(len(labels)), labels] = rows.weights
+        alpha = np.array([self.concentration, 0.0])
+        if self.learn_concentration:
+            alpha = np.array([self.concentration_prior[0], self.concentration_prior[0] / self.concentration])
+        return self._settled(weighted_sums(self.likelihood, rows.data, member), member.sum(axis=0), alpha, rows)
+
+    def update(self, q: Beliefs, rows: WeightedRows) -> Beliefs:
+        """One sweep: sticks and parameters, the concentration, responsibilities."""
+        return self._settled(q.next_statistics, q.next_sizes, q.alpha, rows)
+
+    def elbo(self, q: Beliefs, rows: WeightedRows) -> float:
+        """The bound."""
+        return q.bound
+
+    def _settled(self, statistics: Array, sizes: Array, alpha: Array, rows: WeightedRows) -> Beliefs:
+        order = np.argsort(-sizes, kind="stable")
+        sticks, ordered = (best_sticks(each, mean_concentration(alpha)) for each in (sizes, sizes[order]))
+        if betaln(*ordered.T).sum() > betaln(*sticks.T).sum():
+            statistics, sizes, sticks = statistics[order], sizes[order], ordered
+        if self.learn_concentration:
+            shape, rate = self.concentration_prior
+            log_rest = digamma(sticks[:, 1]) - digamma(sticks.sum(axis=1))
+            alpha = np.array([shape + len(sticks), rate - log_rest.sum()])
+        log_weights = expected_log_weights(sticks)
+        bound = -float(divergence(self.likelihood, statistics).sum()) - self._stick_divergence(sticks, alpha)
+        next_statistics, next_sizes = np.zeros_like(statistics), np.zeros_like(sizes)
+        for begin in range(0, rows.data.shape[0], BLOCK):
+            data, weights = rows.data[begin : begin + BLOCK], rows.weights[begin : begin + BLOCK]
+            logs = expected_log_density(self.likelihood, statistics, data) + log_weights
+            total = np.logaddexp.reduce(logs, axis=1)
+            bound += float(weights @ total)
+            member = np.exp(logs - total[:, None]) * weights[:, None]
+            next_statistics += weighted_sums(self.likelihood, data, member)
+            next_sizes += member.sum(axis=0)
+        return Beliefs(statistics, sizes, sticks, alpha, bound, next_statistics, next_sizes)
+
+    def _stick_divergence(self, sticks: Array, alpha: Array) -> float:
+        """Of the sticks and of the concentration: ``E log q - E log p``."""
+        log_piece = digamma(sticks[:, 0]) - digamma(sticks.sum(axis=1))
+        log_rest = digamma(sticks[:, 1]) - digamma(sticks.sum(axis=1))
+        entropies = (sticks[:, 0] - 1) * log_piece + (sticks[:, 1] - 1) * log_rest - betaln(*sticks.T)
+        if self.learn_concentration:
+            log_alpha, kl = (
+                digamma(alpha[0]) - np.log(alpha[1]),
+                float(gamma_kl(alpha[0], alpha[1], *self.concentration_prior)),
+            )
+        else:
+            log_alpha, kl = np.log(alpha[0]), 0.0
+        prior = log_alpha + (mean_concentration(alpha) - 1) * log_rest
+        return float((entropies - prior).sum()) + kl
+
+
+def best_sticks(sizes: Array, concentration: float) -> Array:
+    """Parameters of the posteriors of the sticks given expected sizes of the components."""
+    beyond = np.cumsum(sizes[::-1])[::-1][1:]
+    return np.column_stack([1 + sizes[:-1], concentration + beyond])
+
+
+def mean_concentration(alpha: Array) -> float:
+    """Mean of q of the concentration."""
+    return float(alpha[0] / alpha[1]) if alpha[1] > 0 else float(alpha[0])
+
+
+def expected_log_weights(sticks: Array) -> Array:
+    """``E log pi_k``; the last component takes what is left."""
+    both = digamma(sticks.sum(axis=1))
+    rest = np.append(0.0, np.cumsum(digamma(sticks[:, 1]) - both))
+    return np.append(digamma(sticks[:, 0]) - both, 0.0) + rest
+
+
+def expected_weights(sticks: Array) -> Array:
+    """``E pi_k``."""
+    piece = sticks[:, 0] / sticks.sum(axis=1)
+    return np.append(piece, 1.0) * np.append(1.0, np.cumprod(1 - piece))
+
+
+def scattered_labels(rows: WeightedRows, n_clusters: int, rng: np.random.Generator) -> Integers:
+    """The nearest to each row of some rows that k-means++ scatters."""
+    from sklearn.cluster import kmeans_plusplus
+    from sklearn.metrics import pairwise_distances_argmin
+
+    data, weights = rows.data, rows.weights
+    n = data.shape[0]
+    if isinstance(data, np.ndarray):
+        centred = data - np.average(data, axis=0, weights=weights)
+        spread = np.sqrt(np.average(centred**2, axis=0, weights=weights))
+        data = centred / np.where(spread > 0, spread, 1.0)
+    number = int(rng.integers(2**31))
+    centers, _ = kmeans_plusplus(data, min(n_clusters, n), sample_weight=weights, random_state=number)
+    return np.asarray(pairwise_distances_argmin(data, centers), dtype=np.int64)

@@ -1,0 +1,102 @@
+"""Truncated variational inference of Dirichlet process mixtures: the bound is exact, and rises."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+from sklearn.mixture import BayesianGaussianMixture
+
+from pluri.inference.variational import coordinate_ascent
+from pluri.mixtures.dirichlet_process import DirichletProcessMixture
+from pluri.mixtures.dirichlet_process.expectations import divergence, expected_log_density
+from pluri.mixtures.dirichlet_process.records import weighted_sums
+from pluri.mixtures.dirichlet_process.variational import TruncatedMeanField, WeightedRows, expected_weights
+from pluri.processes import BetaBernoulli, DirichletMultinomial, GammaPoisson, NormalGamma, NormalInverseWishart
+
+RNG = np.random.default_rng(0)
+REAL, COUNTS = RNG.normal(size=(40, 3)), RNG.poisson(1.5, size=(40, 4)).astype(float)
+LIKELIHOODS = {
+    "gaussian": (NormalInverseWishart(np.ones(3), 0.1, 4.0, np.eye(3)), REAL),
+    "columns": (NormalGamma(3, mean=0.3, strength=0.2, shape=1.5, rate=0.7), REAL),
+    "bernoulli": (BetaBernoulli(4, 0.5, (1.5, 1.0, 2.0, 0.3)), (COUNTS > 1).astype(float)),
+    "multinomial": (DirichletMultinomial(4, 0.3), COUNTS),
+    "poisson": (GammaPoisson(4, 1.2, (0.3, 0.6, 0.9, 1.2)), COUNTS),
+}
+POINTS = np.array([(0, 0), (0.2, -0.1), (3, 3), (3.1, 2.8), (-3, 1)])
+
+
+def five_clusters(n=1000, seed=0):
+    rng = np.random.default_rng(seed)
+    means = np.array([(-6, -6), (-6, 6), (0, 0), (6, -6), (6, 6)])
+    labels = rng.integers(0, 5, size=n)
+    return means[labels] + rng.normal(size=(n, 2)), labels
+
+
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_expected_density_less_divergence_is_the_marginal_density(name):
+    likelihood, X = LIKELIHOODS[name]
+    weights = np.random.default_rng(1).random((40, 3))
+    sums = weighted_sums(likelihood, X, weights)
+    expected = (weights * expected_log_density(likelihood, sums, X)).sum(axis=0)
+    np.testing.assert_allclose(expected - divergence(likelihood, sums), likelihood.log_marginal(sums), rtol=1e-10)
+
+
+@pytest.mark.parametrize("learn", [False, True])
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_the_bound_never_falls(name, learn):
+    likelihood, X = LIKELIHOODS[name]
+    model = TruncatedMeanField(likelihood, 6, 1.0, learn, (2.0, 1.0))
+    rows = WeightedRows(X, np.ones(40))
+    result = coordinate_ascent(model, rows, rng=np.random.default_rng(0), max_iter=300, tol=1e-9, strict=True)
+    assert np.diff(result.trace).min() > -1e-9
+    assert result.converged
+    assert expected_weights(result.params.sticks).sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_one_component_is_the_exact_posterior(name):
+    likelihood, X = LIKELIHOODS[name]
+    rows = WeightedRows(X, np.ones(40))
+    result = coordinate_ascent(TruncatedMeanField(likelihood, 1), rows, rng=np.random.default_rng(0))
+    assert result.elbo == pytest.approx(float(likelihood.log_marginal(likelihood.statistics(X).sum(axis=0))), rel=1e-12)
+
+
+def test_the_bound_lies_below_the_evidence_of_five_points():
+    """The evidence sums over all 52 partitions; the truncation at five components costs next to nothing here."""
+    likelihood = NormalInverseWishart([0, 0], 0.1, 4, np.eye(2))
+    rows = WeightedRows(POINTS, np.ones(5))
+    result = coordinate_ascent(
+        TruncatedMeanField(likelihood, 5), rows, rng=np.random.default_rng(0), n_init=10, tol=1e-10, max_iter=500
+    )
+    assert -30 < result.elbo < -20.8296204
+
+
+def test_weights_count_as_copies():
+    likelihood, X = LIKELIHOODS["gaussian"]
+    weights = np.random.default_rng(2).integers(0, 4, size=40).astype(float)
+    model = DirichletProcessMixture(likelihood, solver="variational", max_components=5, random_state=0)
+    weighted = model.fit(X, sample_weight=weights)
+    bound, density = weighted.elbo_[-1], weighted.score_samples(X)
+    repeated = model.fit(np.repeat(X, weights.astype(int), axis=0)[::-1])
+    assert repeated.elbo_[-1] == pytest.approx(bound, rel=1e-12)
+    np.testing.assert_allclose(repeated.score_samples(X), density, rtol=1e-10)
+
+
+def test_five_clusters_are_found_as_by_scikit_learn():
+    X, labels = five_clusters()
+    ours = DirichletProcessMixture(solver="variational", max_components=12, random_state=0).fit(X)
+    theirs = BayesianGaussianMixture(
+        n_components=12, weight_concentration_prior=1.0, max_iter=500, random_state=0, tol=1e-4
+    ).fit(X)
+    assert ours.n_clusters_ == 5
+    assert adjusted_rand_score(labels, ours.labels_) > 0.99
+    assert adjusted_rand_score(ours.labels_, theirs.predict(X)) > 0.99
+    # Their prior is wider and their score that of one set of parameters.
+    assert theirs.score(X) - 0.01 < ours.score(X) < theirs.score(X) + 0.1
+    assert (np.diff(ours.elbo_) > -1e-6).all()
+    with pytest.raises(AttributeError, match="no draws"):
+        ours.n_components_posterior()
+
+
+def test_a_fit_that_was_too_short_says_so():
+    with pytest.warns(UserWarning, match="max_iter=2"):
+        DirichletProcessMixture(solver="variational", max_iter=2, random_state=0).fit(five_clusters(200)[0])
