@@ -103,7 +103,7 @@ def variational() -> None:
     from pluri.mixtures import DirichletProcessMixture
 
     X = blobs(20_000, 4, 8, spread=4.0)
-    theirs = seconds(BayesianGaussianMixture(20, max_iter=100, tol=1e-4, random_state=0).fit, X)
+    theirs = seconds(BayesianGaussianMixture(n_components=20, max_iter=100, tol=1e-4, random_state=0).fit, X)
     make = partial(DirichletProcessMixture, solver="variational", max_components=20, max_iter=100, random_state=0)
     make().fit(X)
     ours = seconds(make().fit, X)
@@ -150,7 +150,9 @@ def process() -> None:
     from pluri.mixtures import DirichletProcessMixture
 
     X = blobs(10_000, 4, 12, spread=4.0)
-    make = partial(DirichletProcessMixture, solver="gibbs", n_burn_in=0, n_chains=1, init_clusters=12, random_state=0)
+    make = partial(
+        DirichletProcessMixture, solver="gibbs", n_burn_in=0, thin=1, n_chains=1, init_clusters=12, random_state=0
+    )
     make(n_sweeps=1).fit(X)
     took = seconds(make(n_sweeps=12).fit, X) - seconds(make(n_sweeps=2).fit, X)
     print(f"process 10000 x 4: a collapsed Gibbs sweep (with split-merge) {took / 10:.3f} s", flush=True)

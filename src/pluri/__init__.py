@@ -1,18 +1,20 @@
 """Latent-variable models whose parts stay distinct, behind the scikit-learn interface.
 
 Subpackages are imported when they are first used. Models: ``pluri.sequences`` (hidden Markov models),
-``pluri.mixtures``, ``pluri.factors``, ``pluri.processes``. Foundations: ``pluri.priors``, ``pluri.inference``,
-``pluri.engine``, ``pluri.metrics``, ``pluri.datasets``, ``pluri.plotting``, ``pluri.io``, and ``pluri.testing``, which
-proves samplers.
+``pluri.mixtures``, ``pluri.factors``, ``pluri.processes``. An application: ``pluri.cochange``. Foundations:
+``pluri.components``, ``pluri.priors``, ``pluri.inference``, ``pluri.engine``, ``pluri.metrics``, ``pluri.datasets``,
+``pluri.plotting``, ``pluri.io``, and ``pluri.testing``, which proves samplers.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 if TYPE_CHECKING:
     from pluri import (
+        cochange,
+        components,
         datasets,
         engine,
         factors,
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "__version__",
+    "cochange",
+    "components",
     "datasets",
     "engine",
     "factors",

@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pluri.mixtures.dirichlet_process.weighted_rows import check_row_weights, merged
 from pluri.processes.concentration import check_count
+from pluri.progress import Step, open_progress
 from pluri.validation import RandomState, as_generator, restored_on_failure
 
 Array = NDArray[np.float64]
@@ -230,11 +231,11 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         latest: list[Clustering] = []
         interrupted = False
         try:
-            for run, rng in enumerate(as_generator(self.random_state).spawn(int(self.n_init))):
-                found.append(cluster(rows, weights, self.penalty_, rng, int(self.max_iter), latest.append))
-                latest.clear()
-                if self.verbose:
-                    print(f"run {run + 1}: {len(found[-1].centers)} clusters, cost {found[-1].costs[-1]:.6g}")
+            with open_progress(int(self.verbose)) as report:
+                for run, rng in enumerate(as_generator(self.random_state).spawn(int(self.n_init))):
+                    found.append(cluster(rows, weights, self.penalty_, rng, int(self.max_iter), latest.append))
+                    latest.clear()
+                    report(Step(run + 1, int(self.n_init), -found[-1].costs[-1]))
         except KeyboardInterrupt:
             interrupted = True
             if not found + latest:
