@@ -398,3 +398,39 @@ def test_a_component_that_explains_nothing_is_named():
     given = start_of(X, 2) | {"means_init": np.array([X[0], X[0] + 1e6])}
     with pytest.warns(DeadComponentWarning, match=r"\[1\]"):
         GaussianMixture(2, **given).fit(X)
+
+
+@pytest.mark.parametrize("solver", ["riemannian", "riemannian-cg", "cholesky"])
+def test_the_other_solvers_end_where_em_ends(solver):
+    X, _ = clusters(n=300)
+    weight = np.random.default_rng(0).integers(1, 4, len(X)).astype(float)
+    options = {"tol": 1e-9, "max_iter": 3000, "reg_covar": 1e-9, **start_of(X, 3)}
+    em = GaussianMixture(3, **options).fit(X, sample_weight=weight)
+    other = GaussianMixture(3, solver=solver, **options).fit(X, sample_weight=weight)
+    assert other.converged_
+    np.testing.assert_allclose(other.score(X, sample_weight=weight), em.score(X, sample_weight=weight), atol=1e-6)
+    np.testing.assert_allclose(other.means_, em.means_, atol=1e-2)
+    np.testing.assert_allclose(other.lower_bound_, other.score(X, sample_weight=weight), atol=1e-9)
+    assert other.n_evaluations_ >= 1
+    assert len(other.history_) == other.n_iter_
+
+
+def test_pseudo_rows_are_the_same_prior_for_both_solvers():
+    X, _ = clusters(n=60, k=2)
+    d = X.shape[1]
+    prior = {"mean_prior": np.zeros(d), "covariance_prior": 2.0, "degrees_of_freedom_prior": 5.0, "weight_prior": 2.0}
+    prior["mean_precision_prior"] = 5.0 + d + 2
+    options = {"tol": 1e-10, "max_iter": 3000, **start_of(X, 2), **prior}
+    em, other = GaussianMixture(2, **options).fit(X), GaussianMixture(2, solver="riemannian", **options).fit(X)
+    np.testing.assert_allclose(other.means_, em.means_, atol=1e-4)
+    np.testing.assert_allclose(other.covariances_, em.covariances_, atol=1e-3)
+    np.testing.assert_allclose(other.weights_, em.weights_, atol=1e-4)
+    with pytest.raises(ValueError, match="mean_precision_prior must equal"):
+        GaussianMixture(2, solver="riemannian", covariance_prior=1.0).fit(X)
+
+
+def test_the_other_solvers_refuse_missing_values():
+    X, _ = clusters(n=30)
+    X[0, 0] = np.nan
+    with pytest.raises(ValueError, match="use solver='em'"):
+        GaussianMixture(2, solver="riemannian").fit(X)

@@ -13,6 +13,7 @@ from pluri.datasets.moving_clusters import MovingClusters, make_moving_clusters
 from pluri.datasets.news import Documents, load_newsgroups, load_reuters
 from pluri.datasets.ocr import OCRLetters, load_ocr_letters
 from pluri.datasets.records import LabelledSequences
+from pluri.datasets.separated_gaussians import SeparatedGaussians, make_separated_gaussians
 from pluri.datasets.tag_groups import TAG_GROUPS
 from pluri.datasets.toy_hmm import ToyHMM, make_toy_hmm
 from pluri.datasets.treebank import TreebankSample, load_treebank_sample
@@ -28,6 +29,7 @@ __all__ = [
     "LabelledSequences",
     "MovingClusters",
     "OCRLetters",
+    "SeparatedGaussians",
     "Snapshots",
     "ToyHMM",
     "TreebankSample",
@@ -44,6 +46,7 @@ __all__ = [
     "load_treebank_sample",
     "make_commits",
     "make_moving_clusters",
+    "make_separated_gaussians",
     "make_toy_hmm",
     "make_zipf_tagging",
     "word_features",

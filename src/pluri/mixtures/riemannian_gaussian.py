@@ -1,0 +1,330 @@
+r"""Gaussian mixtures fitted by quasi-Newton steps on the manifold of positive definite matrices.
+
+EM is slow where components overlap. Here each component is kept as one augmented matrix, in which the likelihood of a
+single Gaussian is geodesically concave [1]_, and the mixture is fitted in three parts that share their passes over the
+data:
+
+1. EM leads for ten steps, or longer while it is fast: it is hard to beat there, and if it needs no more than that
+   it finishes by itself. Each of its steps is a geodesic, and teaches the quasi-Newton method the curvature along it.
+2. L-BFGS (or conjugate gradients), preconditioned by the Hessian that the complete data would have.
+3. When a step gains less than the tolerance, an EM step has the last word: the fit ends only where EM would end too.
+
+References
+----------
+.. [1] R. Hosseini and S. Sra, "Matrix manifold optimization for Gaussian mixtures", NIPS 2015.
+.. [2] K. Lange, "A quasi-Newton acceleration of the EM algorithm", Statistica Sinica 5, 1995.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pluri.inference.result import IterationState
+from pluri.mixtures.riemannian_augmented import AugmentedMixture, CollapseError, MixturePoint
+from pluri.mixtures.riemannian_baselines import cholesky_point, cholesky_problem, original_point, original_problem
+from pluri.mixtures.riemannian_data_pass import DataPass
+from pluri.mixtures.riemannian_inputs import (
+    augmented_start,
+    check_settings,
+    checked_data,
+    checked_start,
+    standardized_prior,
+)
+from pluri.mixtures.riemannian_record import RiemannianFit, Watch
+from pluri.mixtures.riemannian_stochastic import stochastic_descent
+from pluri.optimize.riemannian.conjugate_gradient import ConjugateGradient
+from pluri.optimize.riemannian.descent import Descent, Directions, check_count, descend
+from pluri.optimize.riemannian.lbfgs import QuasiNewton
+
+__all__ = ["RiemannianFit", "fit_riemannian"]
+
+Array = NDArray[np.float64]
+Method = Literal["lbfgs", "cg", "sgd"]
+Parametrization = Literal["augmented", "original", "cholesky"]
+
+#: EM leads for at least this many steps, and goes on while each gains less than this share of the one before.
+LEAD, FAST = 10, 0.8
+#: A descent of fewer steps is not repeated. The next branch leaves EM this many steps later.
+QUICK, LATER = 20, 70
+
+
+def fit_riemannian(
+    X: ArrayLike,
+    sample_weight: ArrayLike | None,
+    weights: ArrayLike,
+    means: ArrayLike,
+    covariances: ArrayLike,
+    *,
+    method: Method = "lbfgs",
+    parametrization: Parametrization = "augmented",
+    tol: float = 1e-6,
+    max_iter: int = 1500,
+    memory: int = 20,
+    c1: float = 1e-4,
+    c2: float | None = None,
+    covariance_prior: ArrayLike | None = None,
+    covariance_prior_mean: ArrayLike | None = None,
+    covariance_prior_weight: float = 0.0,
+    weight_concentration: float = 0.0,
+    lead: int | None = None,
+    branches: int = 1,
+    preconditioned: bool = True,
+    batch_size: int = 256,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    on_iteration: Callable[[IterationState[Any]], bool | None] | None = None,
+) -> RiemannianFit:
+    """Fit a Gaussian mixture with full covariances by descent on the manifold, from given parameters.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+    sample_weight : array-like of shape (n_samples,) or None
+        A weight of two equals two copies of the row.
+    weights, means, covariances : array-like of shape (K,), (K, n_features), (K, n_features, n_features)
+        Where to start; a singular covariance is replaced by that of all data.
+    method : {"lbfgs", "cg", "sgd"}, default="lbfgs"
+        Quasi-Newton, conjugate gradients, or stochastic steps on ``batch_size`` rows at a time.
+    parametrization : {"augmented", "original", "cholesky"}, default="augmented"
+        The other two are there for comparison, without lead and preconditioner, and slower.
+    tol : float, default=1e-6
+        Ends when a step changes the average objective by less, and so does an EM step.
+    max_iter : int, default=1500
+        Largest number of steps; of passes over the data with ``method="sgd"``.
+    memory : int, default=20
+        Steps that the quasi-Newton method remembers.
+    c1, c2 : float, default=1e-4 and 0.9 (0.1 for "cg")
+        Constants of the line search.
+    covariance_prior : array-like of shape (n_features, n_features), optional
+        Scatter of the prior's pseudo-observations; ``covariance_prior_weight`` times the covariance of X if not given.
+    covariance_prior_mean : array-like of shape (n_features,), optional
+        Their mean; that of X if not given.
+    covariance_prior_weight : float, default=0.0
+        Their number, for each component.
+    weight_concentration : float, default=0.0
+        Penalty ``-weight_concentration * sum(log(weights))`` on tiny components.
+    lead : int, optional
+        Number of EM steps at the beginning; as long as EM is fast if not given.
+    branches : int, default=1
+        Largest number of descents. Where the first one takes long there are many optima nearby; the next one leaves
+        EM's path later, and the best is kept.
+    preconditioned : bool, default=True
+        Whether directions are scaled by the complete-data Hessian.
+    batch_size : int, default=256
+        Rows in a stochastic step.
+    random_state : int, Generator, RandomState or None
+        Order of the rows of stochastic steps.
+    n_jobs : int, optional
+        Number of threads.
+    on_iteration : callable, optional
+        Called after each step with an :class:`~pluri.inference.IterationState` (parameters: weights, means,
+        covariances; objective: what is maximised, an average over samples); returning True ends the fit.
+
+    Returns
+    -------
+    RiemannianFit
+
+    Warns
+    -----
+    ConvergenceWarning
+        If no tolerance was met, or a component collapsed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.mixtures.riemannian_gaussian import fit_riemannian
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(-2.0, 1.0, (300, 1)), rng.normal(2.0, 1.0, (100, 1))])
+    >>> fit = fit_riemannian(X, None, [0.5, 0.5], [[-1.0], [1.0]], [[[1.0]], [[1.0]]])
+    >>> fit.weights.round(2), fit.means.round(1).ravel(), fit.converged
+    (array([0.74, 0.26]), array([-2.1,  1.9]), True)
+    """
+    X, sample_weight = checked_data(X, sample_weight)
+    start = checked_start(weights, means, covariances, X)
+    check_settings(method, parametrization, tol, covariance_prior_weight, weight_concentration)
+    check_count("max_iter", max_iter)
+    check_count("memory", memory)
+    check_count("branches", branches)
+    total = float(len(X)) if sample_weight is None else float(sample_weight.sum())
+    frame, penalty = standardized_prior(
+        X, sample_weight, total, covariance_prior, covariance_prior_mean, covariance_prior_weight, weight_concentration
+    )
+    rows = np.column_stack([frame.forward(X), np.ones(len(X))])
+    data = DataPass(rows, None if sample_weight is None else sample_weight / total, len(start[0]), n_jobs)
+    mixture = AugmentedMixture(
+        data, penalty, *augmented_start(frame, *start), preconditioned=preconditioned, cheap_trials=method == "cg"
+    )
+    watch = Watch(mixture, frame, max_iter, on_iteration)
+    with data.threads():
+        if method == "sgd":
+            stochastic_descent(mixture, watch, tol=tol, batch_size=batch_size, random_state=random_state)
+        elif parametrization == "augmented":
+
+            def make() -> Directions:
+                return _directions(method, memory, math.prod(mixture.shape))
+
+            c2 = (0.1 if method == "cg" else 0.9) if c2 is None else c2
+            _descend_augmented(mixture, make, watch, tol=tol, lead=lead, branches=branches, c1=c1, c2=c2)
+        else:
+            _descend_baseline(mixture, method, parametrization, watch, tol=tol, memory=memory, c1=c1, c2=c2)
+        return watch.result()
+
+
+def _descend_augmented(
+    mixture: AugmentedMixture,
+    make_directions: Callable[[], Directions],
+    watch: Watch,
+    *,
+    tol: float,
+    lead: int | None,
+    branches: int,
+    c1: float,
+    c2: float,
+) -> None:
+    """EM while it is fast, then the descent method, then EM's word on whether this is the end; the best branch wins."""
+    best: MixturePoint | None = None
+    try:
+        mixture.evaluate()
+        watch.journal.add(mixture.point.value, _norm(mixture), mixture.n_evaluations)
+        directions = make_directions()
+        watch.reason = _em_lead(mixture, directions, watch, tol, lead)
+        for branch in range(branches):
+            trunk, begin = mixture.point, watch.n_iter
+            watch.journal.branch = branch
+            if watch.reason == "max_iter":
+                watch.reason = _descend_branch(mixture, directions, watch, tol, c1, c2)
+            if best is None or mixture.point.value < best.value:
+                best = mixture.point
+            quick = watch.n_iter - begin < QUICK
+            if watch.reason != "converged" or quick or branch == branches - 1 or watch.left <= 0:
+                break
+            # Where a descent takes long there are many optima: let EM go on from where it was left, and leave later.
+            mixture.point = trunk
+            directions = make_directions()
+            watch.reason = _em_lead(mixture, directions, watch, tol, LATER)
+    except KeyboardInterrupt:
+        watch.reason = "interrupted"
+    except CollapseError as error:
+        if best is None:
+            watch.reason, watch.collapsed = "collapsed", error.component
+        else:
+            watch.reason = "converged"
+    except StopIteration:
+        watch.reason = "stopped"
+    if best is not None and not mixture.point.value <= best.value:
+        mixture.point = best
+
+
+def _descend_branch(
+    mixture: AugmentedMixture, directions: Directions, watch: Watch, tol: float, c1: float, c2: float
+) -> str:
+    """Descend until neither the method nor EM gains anything."""
+    while watch.left > 0:
+        state = Descent(*mixture.evaluate(), journal=watch.journal)
+        descend(
+            mixture,
+            directions,
+            max_iter=watch.left,
+            tol=tol,
+            c1=c1,
+            c2=c2,
+            first_step="unit" if mixture.precondition is not None else "scaled",
+            cap_first_step=isinstance(directions, QuasiNewton),
+            state=state,
+            on_iteration=lambda _: watch.stepped(mixture.point),
+        )
+        if state.reason in ("max_iter", "stopped", "interrupted") or watch.left <= 0:
+            return state.reason if state.reason in ("max_iter", "stopped", "interrupted") else "max_iter"
+        if _em_steps(mixture, directions, watch, 1) < tol:
+            return "converged"
+    return "max_iter"
+
+
+def _em_lead(mixture: AugmentedMixture, directions: Directions, watch: Watch, tol: float, lead: int | None) -> str:
+    """Take EM steps until they gain less than ``tol``, or become slow, or are as many as wanted."""
+    gains: list[float] = []
+    while watch.left > 0 and (lead is None or len(gains) < lead):
+        gains.append(_em_steps(mixture, directions, watch, 1))
+        watch.n_lead += 1
+        if gains[-1] < tol:
+            return "converged"
+        # Three steps smooth the ratio of successive gains, the rate at which EM converges.
+        slow = len(gains) > 3 and gains[-1] > FAST**3 * gains[-4]
+        if lead is None and len(gains) >= LEAD and slow:
+            break
+    return "max_iter"
+
+
+def _em_steps(mixture: AugmentedMixture, directions: Directions, watch: Watch, count: int) -> float:
+    """Take EM steps; return what the last one gained."""
+    gain = math.inf
+    for _ in range(count):
+        before, slopes = mixture.point, mixture.slopes(mixture.point)
+        moved, direction = mixture.em_step()
+        point = mixture.visit(moved)
+        mixture.point = point
+        after = mixture.slopes(point)
+        directions.observe(direction, after, after - slopes)
+        gain = before.value - point.value
+        watch.journal.add(point.value, _norm(mixture), mixture.n_evaluations, step=1.0, strong=False)
+        if watch.stepped(point):
+            raise StopIteration
+    return gain
+
+
+def _norm(mixture: AugmentedMixture) -> float:
+    return float(np.linalg.norm(mixture.slopes(mixture.point)))
+
+
+def _descend_baseline(
+    mixture: AugmentedMixture,
+    method: str,
+    parametrization: str,
+    watch: Watch,
+    *,
+    tol: float,
+    memory: int,
+    c1: float,
+    c2: float | None,
+) -> None:
+    """Run the generic optimisers on another parametrisation."""
+    original = parametrization == "original"
+    problem = (original_problem if original else cholesky_problem)(mixture)
+    where = original_point if original else cholesky_point
+    directions = _directions(method, memory, problem.manifold.dimension)
+
+    def note(state: Descent) -> bool:
+        point = where(problem)
+        point.value = state.value
+        mixture.point = point
+        if watch.on_iteration is not None:
+            mixture.visit(point)
+            mixture.n_evaluations -= 1  # only to show it
+        return watch.stepped(point)
+
+    try:
+        state = descend(
+            problem,
+            directions,
+            max_iter=watch.max_iter,
+            tol=tol,
+            c1=c1,
+            c2=(0.1 if method == "cg" else 0.9) if c2 is None else c2,
+            cap_first_step=method == "lbfgs",
+            journal=watch.journal,
+            on_iteration=note,
+        )
+        watch.reason = state.reason
+    except CollapseError as error:
+        watch.reason, watch.collapsed = "collapsed", error.component
+    mixture.n_trials = problem.n_evaluations - 1
+    mixture.point = where(problem)
+
+
+def _directions(method: str, memory: int, dimension: int) -> Directions:
+    return QuasiNewton(memory) if method == "lbfgs" else ConjugateGradient("hestenes-stiefel", dimension)
