@@ -46,6 +46,7 @@ bench: $(VENV)/installed-bench
 	$(BIN)/python benchmarks/peers/mcmc.py
 	$(BIN)/python benchmarks/peers/smc.py
 	$(BIN)/python benchmarks/peers/dpp.py
+	$(BIN)/python benchmarks/peers/mixtures.py
 	$(BIN)/python benchmarks/reproduce/dhmm_toy.py
 	$(BIN)/python benchmarks/reproduce/dhmm_toy_variance.py
 	$(BIN)/python benchmarks/reproduce/dhmm_ocr.py
@@ -58,6 +59,10 @@ bench: $(VENV)/installed-bench
 	$(BIN)/python benchmarks/reproduce/ising_denoising.py
 	$(BIN)/python benchmarks/reproduce/tvdpp_news.py
 	$(BIN)/python benchmarks/reproduce/tvdpp_enron.py
+	$(BIN)/python benchmarks/reproduce/riemannian_mixtures.py
+	$(BIN)/python benchmarks/reproduce/exponential_family_pca.py
+	$(BIN)/python benchmarks/reproduce/lidar_experts.py
+	$(BIN)/python benchmarks/reproduce/cochange_histories.py
 
 docs: $(VENV)/installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
