@@ -55,7 +55,15 @@ html_logo = "_static/logo.svg"
 html_favicon = "_static/logo.svg"
 html_css_files = ["pluri.css"]
 html_show_sourcelink = False
-html_sidebars = {"index": [], "install": [], "ideas": [], "from_hmmlearn": [], "changelog": [], "contributing": []}
+html_sidebars = {
+    "index": [],
+    "install": [],
+    "ideas": [],
+    "from_hmmlearn": [],
+    "from_scikit_learn": [],
+    "changelog": [],
+    "contributing": [],
+}
 html_theme_options = {
     "logo": {"text": "pluri"},
     "show_toc_level": 2,
@@ -79,7 +87,14 @@ def quote_attributes(app: Any, what: str, name: str, obj: Any, options: Any, lin
     lines[:] = [re.sub(r'default="(\w+)_"', r'default="\1\\_"', line) for line in lines]
     lines[:] = [re.sub(r"(shape \([^)]*\w)_([,)])", r"\1\\_\2", line) for line in lines]
     is_code = re.compile(r"\s*(>>>|\.\.\.) ")
-    lines[:] = [line if is_code.match(line) else re.sub(r"(\(\w+)_([,)])", r"\1\\_\2", line) for line in lines]
+    lines[:] = [line if is_code.match(line) else _quote_in_parentheses(line) for line in lines]
+
+
+def _quote_in_parentheses(line: str) -> str:
+    """Quote ``(n_samples, n_clusters_)`` and ``(n_samples, n_clusters_ + 1)``, but not within a literal."""
+    parts = line.split("``")
+    parts[::2] = [re.sub(r"(\((?:\w+, )*\w+)_([,)]| \+)", r"\1\\_\2", part) for part in parts[::2]]
+    return "``".join(parts)
 
 
 def join_ranges(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:

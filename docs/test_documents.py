@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from importlib import import_module
@@ -16,7 +17,7 @@ DOCS = Path(__file__).parent
 PACKAGES = [name for name in pluri.__all__ if name not in ("__version__", "load", "save")]
 #: Packages within packages; each has a page of its own.
 PACKAGES += [f"inference.{name}" for name in ("mcmc", "ais", "smc", "variational")]
-PACKAGES += ["priors.kernels", "processes.dpp", "processes.dpp.learning"]
+PACKAGES += ["priors.kernels", "processes.dpp", "processes.dpp.learning", "optimize.manifolds"]
 
 
 def commands(page: str) -> list[str]:
@@ -51,6 +52,26 @@ def test_a_saved_trace_is_diagnosed_from_the_shell():
     run_code(source[source.index(">>> import numpy") : source.index(">>> longer")] + '>>> trace.save("schools.npz")')
     assert run_commands("guide/chains.rst") == 1
     assert Path("schools.png").stat().st_size > 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("git") is None, reason="no git on the PATH")
+def test_the_commands_of_cochange_run_in_a_repository():
+    def git(*arguments):
+        person = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+        subprocess.run(["git", *person, *arguments], check=True, capture_output=True)
+
+    git("init", "--quiet")
+    groups = [("parser.c", "parser.h", "test_parser.c"), ("net.c", "net.h")]
+    for number in range(40):
+        for name in groups[number % 2][: 2 + number % 3]:
+            Path(name).write_text(str(number))
+            git("add", name)
+        git("commit", "--quiet", "--message", f"change {number}")
+    Path("parser.c").write_text("staged")
+    git("add", "parser.c")
+    assert run_commands("guide/cochange.rst") == 4
+    assert Path(".git", "pluri-cochange.skops").stat().st_size > 0
 
 
 @pytest.mark.parametrize("package", PACKAGES)

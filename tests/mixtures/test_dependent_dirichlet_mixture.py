@@ -169,7 +169,7 @@ def test_moving_clusters_keep_their_identities():
             np.linalg.norm(data.centers[t] - centre, axis=1).min() for t, centre in zip(track.steps, track.centers)
         ]
         assert max(errors) < 0.4
-    similarity = model.similarity()
+    similarity = model.similarity_matrix()
     assert similarity.shape == (75, 75)
     assert np.diagonal(similarity) == pytest.approx(np.ones(75))
     same = data.labels[-1][:, None] == data.labels[-1]

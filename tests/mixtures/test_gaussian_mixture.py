@@ -434,3 +434,54 @@ def test_the_other_solvers_refuse_missing_values():
     X[0, 0] = np.nan
     with pytest.raises(ValueError, match="use solver='em'"):
         GaussianMixture(2, solver="riemannian").fit(X)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_missing_values_are_filled_by_their_expectation(kind):
+    X, _ = clusters(n=200, d=2)
+    model = fit(X, kind=kind, reg_covar=1e-6)
+    filled = model.impute([[1.0, np.nan], [np.nan, np.nan], [0.5, 0.25]])
+    # By numerical integration over the missing value.
+    grid = np.linspace(-40, 40, 40_001)
+    density = np.exp(model.score_samples(np.column_stack([np.ones_like(grid), grid])))
+    np.testing.assert_allclose(filled[0], [1.0, (grid * density).sum() / density.sum()], atol=1e-6)
+    np.testing.assert_allclose(filled[1], model.weights_ @ model.means_, atol=1e-10)
+    np.testing.assert_array_equal(filled[2], [0.5, 0.25])
+
+
+def test_a_small_batch_moves_a_stream_little():
+    X, _ = clusters(n=1000)
+    stream = GaussianMixture(3, random_state=0).partial_fit(X)
+    before = stream.means_.copy()
+    stream.partial_fit(X[:1])
+    assert abs(stream.means_ - before).max() < 0.2
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_parameters_set_by_hand_are_enough_for_queries(kind):
+    X, _ = clusters(n=100)
+    fitted = fit(X, kind=kind)
+    by_hand = GaussianMixture(3, covariance_type=kind)
+    by_hand.weights_, by_hand.means_, by_hand.covariances_ = fitted.weights_, fitted.means_, fitted.covariances_
+    np.testing.assert_allclose(by_hand.score_samples(X), fitted.score_samples(X), atol=1e-9)
+
+
+def test_another_covariance_type_after_the_fit_gets_a_sentence():
+    X, _ = clusters(n=100)
+    with pytest.raises(ValueError, match="covariance_type must be that of the last fit"):
+        fit(X).set_params(covariance_type="diag").predict(X)
+
+
+def test_sample_takes_a_random_state_of_its_own():
+    X, _ = clusters(n=100)
+    model = fit(X, random_state=0)
+    one, other = model.sample(5, random_state=1)[0], model.sample(5, random_state=2)[0]
+    assert not np.array_equal(one, other)
+    np.testing.assert_array_equal(model.sample(5)[0], model.sample(5)[0])
+
+
+def test_a_column_without_any_value_is_refused():
+    X, _ = clusters(n=50)
+    X[:, 1] = np.nan
+    with pytest.raises(ValueError, match=r"got none in \[1\]"):
+        GaussianMixture(2).fit(X)

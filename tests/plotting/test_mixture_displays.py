@@ -123,3 +123,21 @@ def test_loadings_of_pictures_are_drawn_as_pictures():
 def test_wrong_input_gets_a_sentence(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_columns_may_be_named_when_the_model_knows_their_names():
+    model = SimpleNamespace(
+        weights_=np.ones(1),
+        means_=np.zeros((1, 3)),
+        covariances_=np.ones(1),
+        feature_names_in_=np.array(["a", "b", "c"]),
+    )
+    display = EllipsesDisplay.from_estimator(model, features=("c", "a"))
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("c", "a")
+    with pytest.raises(ValueError, match="features must be columns of the fitted table"):
+        EllipsesDisplay.from_estimator(model, features=("c", "z"))
+
+
+def test_models_that_compute_the_matrix_on_demand_are_drawn_too():
+    model = SimpleNamespace(similarity_matrix=lambda: np.eye(3), labels_=[0, 1, 2])
+    assert CoClusteringDisplay.from_estimator(model).image_.get_array().shape == (3, 3)

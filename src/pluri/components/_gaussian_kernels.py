@@ -188,3 +188,116 @@ def accumulate_full(X, shift, posterior, means, count, first, second, work):
                         square += weighted[s] * differences[e, s]
                     second[c, d, e] += square
     return total_missing
+
+
+@compiled(reorder=True)
+def _factorize(precision, missing, factor):
+    """Cholesky factor of the rows and columns `missing` of a precision matrix, into `factor`; its log determinant."""
+    log_determinant = 0.0
+    for a in range(missing.shape[0]):
+        for b in range(a + 1):
+            total = precision[missing[a], missing[b]]
+            for c in range(b):
+                total -= factor[a, c] * factor[b, c]
+            if a == b:
+                pivot = max(total, 1e-15 * precision[missing[a], missing[a]])  # rounding may leave less than nothing
+                log_determinant += np.log(pivot)
+                factor[a, a] = np.sqrt(pivot)
+            else:
+                factor[a, b] = total / factor[b, b]
+    return log_determinant
+
+
+@compiled(reorder=True)
+def _complete(x, mean, precision, observed, missing, factor, difference):
+    """Deviations from the mean, the missing ones being those expected given the others.
+
+    The expected ones are minus P_mm^-1 P_mo times the observed ones, P being the precision matrix.
+    """
+    for place in range(observed.shape[0]):
+        d = observed[place]
+        difference[d] = x[d] - mean[d]
+    for a in range(missing.shape[0]):
+        total = 0.0
+        for place in range(observed.shape[0]):
+            d = observed[place]
+            total -= precision[missing[a], d] * difference[d]
+        for b in range(a):
+            total -= factor[a, b] * difference[missing[b]]
+        difference[missing[a]] = total / factor[a, a]
+    for a in range(missing.shape[0] - 1, -1, -1):
+        total = difference[missing[a]]
+        for b in range(a + 1, missing.shape[0]):
+            total -= factor[b, a] * difference[missing[b]]
+        difference[missing[a]] = total / factor[a, a]
+
+
+@compiled(reorder=True)
+def log_prob_missing(
+    X, rows, means, group, whitening, precisions, log_normalizer, observed, missing, out, factor, work
+):
+    """Densities of rows that all miss the same features: out[t, c] = log N(x_observed | component c) for t in `rows`.
+
+    |W_c d|^2, with the missing deviations at their expectation, is the square that the observed ones have by
+    themselves, and log|S_oo| = log|S| + log|P_mm|. `log_normalizer` (G,) holds log|S_g| + n_observed log 2 pi.
+    """
+    before = -1
+    log_determinant = 0.0
+    for c in range(means.shape[0]):
+        g = group[c]
+        if g != before:
+            log_determinant = log_normalizer[g] + _factorize(precisions[g], missing, factor)
+            before = g
+        for place in range(rows.shape[0]):
+            t = rows[place]
+            _complete(X[t], means[c], precisions[g], observed, missing, factor, work)
+            total = log_determinant
+            for d in range(means.shape[1]):
+                z = 0.0
+                for e in range(d + 1):
+                    z += whitening[g, d, e] * work[e]
+                total += z * z
+            out[t, c] = -0.5 * total
+
+
+@compiled(reorder=True)
+def accumulate_missing(
+    X, rows, posterior, means, group, precisions, observed, missing, count, first, second, factor, inverse, work
+):
+    """Add the expected moments of rows that all miss the same features, as `accumulate_full` does for complete rows."""
+    before = -1
+    n_missing = missing.shape[0]
+    for c in range(means.shape[0]):
+        g = group[c]
+        mass = 0.0
+        for place in range(rows.shape[0]):
+            mass += posterior[rows[place], c]
+        if mass == 0.0:
+            continue
+        if g != before:
+            _factorize(precisions[g], missing, factor)
+            before = g
+            for b in range(n_missing):  # the inverse of the factor, transposed: upper triangular
+                for a in range(b, n_missing):
+                    total = 1.0 if a == b else 0.0
+                    for e in range(b, a):
+                        total -= factor[a, e] * inverse[b, e]
+                    inverse[b, a] = total / factor[a, a]
+        for place in range(rows.shape[0]):
+            t = rows[place]
+            weight = posterior[t, c]
+            if weight == 0.0:
+                continue
+            _complete(X[t], means[c], precisions[g], observed, missing, factor, work)
+            for d in range(means.shape[1]):
+                weighted = weight * work[d]
+                first[c, d] += weighted
+                for e in range(d + 1):
+                    second[c, d, e] += weighted * work[e]
+        count[c] += mass
+        for a in range(n_missing):
+            for b in range(a + 1):
+                total = 0.0
+                for e in range(a, n_missing):
+                    total += inverse[a, e] * inverse[b, e]
+                second[c, missing[a], missing[b]] += mass * total

@@ -19,7 +19,7 @@ from pluri.components.diverse_update import ascend
 from pluri.components.sparse_rows import canonical_rows, look_up, mapped_values, padded_table
 from pluri.components.starting_shares import shortened
 from pluri.components.starting_values import filled, kmeans_centers
-from pluri.components.weighted_sums import WeightedSums, split_missing, starting_averages, weighted_sums
+from pluri.components.weighted_sums import WeightedSums, expected_sums, split_missing, starting_averages, weighted_sums
 from pluri.priors import DeterminantalPrior
 from pluri.validation import check_width
 
@@ -154,6 +154,10 @@ class BernoulliFamily:
     @property
     def _pseudo_zeros(self) -> Any:
         return self.pseudo_count if self.pseudo_zeros is None else self.pseudo_zeros
+
+    def expected(self, parameters: BernoulliParameters, mass: Array) -> WeightedSums:
+        """Statistics that rows of the components' own laws have, `mass` (k,) of each, for a stream after a fit."""
+        return expected_sums(parameters.probs, mass)
 
     def log_prior(self, parameters: BernoulliParameters) -> float:
         if not self.update:

@@ -16,7 +16,7 @@ from pluri.components.categories import Categories
 from pluri.components.diverse_tables import columns_of, spread_tables
 from pluri.components.probability_rows import rows_from_logits
 from pluri.components.sparse_rows import look_up, padded_table
-from pluri.components.weighted_sums import WeightedSums, starting_averages, weighted_sums
+from pluri.components.weighted_sums import WeightedSums, expected_sums, starting_averages, weighted_sums
 from pluri.priors import DeterminantalPrior, PseudoCountPrior, RowPrior
 
 Array = NDArray[np.float64]
@@ -98,6 +98,10 @@ class CategoricalColumnsFamily:
         if self.repulsion is not None:
             rows = spread_tables(evidence, old, rows, self.categories.sizes, self.repulsion)
         return ProductCategoricalParameters(rows)
+
+    def expected(self, parameters: ProductCategoricalParameters, mass: Array) -> WeightedSums:
+        """Statistics that rows of the components' own laws have, `mass` (k,) of each, for a stream after a fit."""
+        return expected_sums(parameters.probabilities, mass)
 
     def log_prior(self, parameters: ProductCategoricalParameters) -> float:
         density = 0.0 if self.repulsion is None else self.repulsion.log_density(parameters.probabilities)

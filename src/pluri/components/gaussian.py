@@ -19,9 +19,9 @@ conditional mean and covariance given the observed features enter them (Dempster
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,7 @@ LOG_2PI = float(np.log(2.0 * np.pi))
 RELATIVE_FLOOR = 1e-6
 #: Larger values overflow when they are squared and summed.
 LARGEST = 1e140
-#: A component with a smaller expected number of observations keeps its parameters.
+#: A component with a smaller expected number (share, if all weigh less than one) of observations keeps its parameters.
 NEGLIGIBLE = 1e-10
 
 
@@ -73,39 +73,10 @@ class GaussianParameters:
         return _whitening(self.covariances)
 
     @cached_property
-    def _patterns(self) -> dict[bytes, Any]:
-        """What was worked out for patterns of missing features: it serves all batches of a sweep."""
-        return {}
-
-    def marginal(self, observed: NDArray[np.bool_]) -> GaussianParameters:
-        """The components on the observed features only (full covariances)."""
-        key = b"m" + observed.tobytes()
-        if key not in self._patterns:
-            self._patterns[key] = GaussianParameters(
-                np.ascontiguousarray(self.means[:, observed]),
-                np.ascontiguousarray(self.covariances[:, observed][:, :, observed]),
-                self.kind,
-                self.group,
-            )
-        part: GaussianParameters = self._patterns[key]
-        return part
-
-    def conditional(self, observed: NDArray[np.bool_]) -> tuple[Array, Array]:
-        """Regression (G, o, m) of the missing on the observed features, and what it leaves of the covariance.
-
-        The second matrix is (G, D, D), zero but for the missing features.
-        """
-        key = b"c" + observed.tobytes()
-        if key not in self._patterns:
-            missing = ~observed
-            rest = self.covariances[:, missing][:, :, missing]
-            cross = self.covariances[:, observed][:, :, missing]
-            regression = np.linalg.solve(self.covariances[:, observed][:, :, observed], cross)
-            left = np.zeros_like(self.covariances)
-            left[np.ix_(np.arange(len(left)), missing, missing)] = rest - cross.transpose(0, 2, 1) @ regression
-            self._patterns[key] = regression, left
-        pair: tuple[Array, Array] = self._patterns[key]
-        return pair
+    def precisions(self) -> Array:
+        """Inverses (G, D, D) of full covariances."""
+        whitening, _ = self.whitening
+        return np.ascontiguousarray(whitening.transpose(0, 2, 1) @ whitening)
 
 
 def variance_floor(covariances: Array, kind: str) -> Array:
@@ -194,26 +165,36 @@ def log_prob(parameters: GaussianParameters, X: Array, out: Array) -> None:
     padded[:, :, :n_features] = whitening
     whitened_means = np.einsum("cde,ce->cd", whitening, means)
     if kernels.log_prob_full(X, shift, padded, whitened_means, log_determinant + n_features * LOG_2PI, out, work):
-        for rows, observed in _missing_patterns(X):
-            out[rows, :n_components] = _marginal_log_prob(parameters, X[rows], observed)
+        _log_prob_missing(parameters, X, out)
 
 
-def _missing_patterns(X: Array) -> list[tuple[NDArray[np.intp], NDArray[np.bool_]]]:
-    """Row numbers and observed features of each pattern among the rows that miss something."""
-    observed = ~np.isnan(X)
-    incomplete = np.flatnonzero(~observed.all(axis=1))
-    patterns, which = np.unique(observed[incomplete], axis=0, return_inverse=True)
-    which = which.reshape(-1)
-    return [(incomplete[which == p], pattern) for p, pattern in enumerate(patterns)]
+def _log_prob_missing(parameters: GaussianParameters, X: Array, out: Array) -> None:
+    """Write the densities of the rows that miss something."""
+    n_components, n_features = parameters.means.shape
+    whitening, log_determinant = parameters.whitening
+    factor, work = np.empty((n_features, n_features)), np.empty(n_features)
+    for rows, observed, missing in _missing_patterns(X):
+        if observed.size == 0:
+            out[rows, :n_components] = 0.0
+            continue
+        kernels.log_prob_missing(
+            X, rows, parameters.means, parameters.group, whitening, parameters.precisions,
+            log_determinant + observed.size * LOG_2PI, observed, missing, out, factor, work,
+        )  # fmt: skip
 
 
-def _marginal_log_prob(parameters: GaussianParameters, X: Array, observed: NDArray[np.bool_]) -> Array:
-    n_components = len(parameters.means)
-    if not observed.any():
-        return np.zeros((len(X), n_components))
-    out = np.empty((len(X), padded_width(n_components)))
-    log_prob(parameters.marginal(observed), np.ascontiguousarray(X[:, observed]), out)
-    return out[:, :n_components]
+def _missing_patterns(X: Array) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
+    """Row numbers, observed and missing features of each pattern among the rows that miss something."""
+    gone = np.isnan(X)
+    incomplete = np.flatnonzero(gone.any(axis=1))
+    # Rows of bits as one string of bytes each: sorting these is far cheaper than sorting rows.
+    bits = np.ascontiguousarray(np.packbits(gone[incomplete], axis=1))
+    keys = bits.view(np.dtype((np.void, bits.shape[1]))).ravel()
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(which.reshape(-1), kind="stable")
+    ends = np.cumsum(np.bincount(which.reshape(-1)))
+    for row, members in zip(incomplete[first], np.split(incomplete[order], ends[:-1])):
+        yield members, np.flatnonzero(~gone[row]), np.flatnonzero(gone[row])
 
 
 def accumulate(parameters: GaussianParameters, X: Array, posterior: Array) -> GaussianStatistics:
@@ -231,33 +212,18 @@ def accumulate(parameters: GaussianParameters, X: Array, posterior: Array) -> Ga
         return GaussianStatistics(count, first, second)
     count, second = np.zeros(n_components), np.zeros((n_components, n_features, n_features))
     if kernels.accumulate_full(X, shift, posterior, means, count, first, second, work):
-        for rows, observed in _missing_patterns(X):
-            _accumulate_conditional(parameters, X[rows], posterior[rows], observed, count, first, second)
+        factor, inverse = np.empty((2, n_features, n_features))
+        for rows, observed, missing in _missing_patterns(X):
+            kernels.accumulate_missing(
+                X, rows, posterior, parameters.means, parameters.group, parameters.precisions, observed, missing,
+                count, first, second, factor, inverse, np.empty(n_features),
+            )  # fmt: skip
     return GaussianStatistics(count, first, second)
 
 
-def _accumulate_conditional(
-    parameters: GaussianParameters,
-    X: Array,
-    posterior: Array,
-    observed: NDArray[np.bool_],
-    count: Array,
-    first: Array,
-    second: Array,
-) -> None:
-    """Add the expected moments of rows that share a pattern of missing features."""
-    n_components, n_features = parameters.means.shape
-    regression, conditional = parameters.conditional(observed)
-    weight = np.ascontiguousarray(posterior[:, :n_components].T)
-    difference = np.empty((n_components, len(X), n_features))
-    seen = X[:, observed] - parameters.means[:, None, observed]
-    difference[:, :, observed] = seen
-    difference[:, :, ~observed] = seen @ regression[parameters.group]
-    mass = weight.sum(axis=1)
-    count += mass
-    first += (weight[:, None, :] @ difference)[:, 0]
-    scatter = (difference * weight[:, :, None]).transpose(0, 2, 1) @ difference
-    second += np.tril(scatter + mass[:, None, None] * conditional[parameters.group])
+def negligible(stats: GaussianStatistics) -> float:
+    """Expected number of observations below which a component explains nothing."""
+    return NEGLIGIBLE * min(1.0, float(stats.count.sum(axis=0).max()))
 
 
 def maximize(
@@ -275,14 +241,12 @@ def maximize(
     """
     old = parameters.means
     count = stats.count if stats.count.ndim == 2 else np.repeat(stats.count[:, None], old.shape[1], axis=1)
-    alive = count > NEGLIGIBLE
+    alive = count > negligible(stats)
     safe = np.where(alive, count, 1.0)
     weight = prior.weight[:, None]
-    if means is not None:
-        means = np.where(alive, means, old)
-    elif not update_means:
+    if means is None and not update_means:
         means = old
-    else:
+    elif means is None:
         step = (weight * (prior.location - old) + stats.first) / np.where(alive, weight + count, 1.0)
         means = np.where(alive, old + step, old)
     if not update_covariances:
@@ -329,7 +293,7 @@ def _updated_full(
     np.add.at(numerator, parameters.group, scatter)
     np.add.at(total, parameters.group, count)
     np.add.at(occupancy, parameters.group, count)
-    usable = (occupancy > NEGLIGIBLE) & (total > 0)
+    usable = (occupancy > negligible(stats)) & (total > 0)
     updated = numerator / np.where(usable, total, 1.0)[:, None, None]
     return np.where(usable[:, None, None], _raise_eigenvalues(updated, parameters.floor), parameters.covariances)
 
@@ -340,12 +304,23 @@ def _raise_eigenvalues(matrices: Array, floor: Array | float) -> Array:
     if not (root > 0).all():
         return matrices
     units = root[:, None] * root
-    values, vectors = np.linalg.eigh(matrices / units)
-    low = values[:, 0] < 1.0
-    if not low.any():
+    scaled = matrices / units
+    low = [g for g, matrix in enumerate(scaled) if not _is_above_one(matrix)]
+    if not low:
         return matrices
-    raised = (vectors * np.maximum(values, 1.0)[:, None, :]) @ vectors.transpose(0, 2, 1) * units
-    return np.where(low[:, None, None], raised, matrices)
+    values, vectors = np.linalg.eigh(scaled[low])
+    raised = matrices.copy()
+    raised[low] = (vectors * np.maximum(values, 1.0)[:, None, :]) @ vectors.transpose(0, 2, 1) * units
+    return raised
+
+
+def _is_above_one(matrix: Array) -> bool:
+    """Whether all eigenvalues exceed one, by a Cholesky factor: far cheaper than eigenvalues, and usually enough."""
+    try:
+        np.linalg.cholesky(matrix - np.eye(len(matrix)))
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def _outer(vectors: Array) -> Array:
@@ -361,7 +336,8 @@ def log_prior(parameters: GaussianParameters, prior: GaussianPrior) -> float:
         return float(-0.5 * terms.sum())
     whitening, log_determinant = parameters.whitening
     total = float(prior.degrees @ log_determinant)
-    total += float(np.einsum("gij,gik,gjk->", whitening, whitening, prior.scale))
+    if prior.scale.any():
+        total += float(((whitening @ prior.scale) * whitening).sum())
     whitened = np.einsum("cij,cj->ci", whitening[parameters.group], difference)
     total += float(prior.weight @ (whitened**2).sum(axis=1))
     return -0.5 * total
@@ -389,6 +365,34 @@ def rebased(stats: GaussianStatistics, old: Array, new: Array) -> GaussianStatis
     second = stats.second - np.tril(cross + cross.transpose(0, 2, 1))
     second = second + np.tril(stats.count[:, None, None] * _outer(shift))
     return GaussianStatistics(stats.count, stats.first - stats.count[:, None] * shift, second)
+
+
+def expected(parameters: GaussianParameters, mass: Array) -> GaussianStatistics:
+    """Moments about the means that rows of the components' own laws have, `mass` (C,) of each."""
+    first = np.zeros_like(parameters.means)
+    if parameters.kind == "full":
+        second = np.tril(mass[:, None, None] * parameters.covariances[parameters.group])
+        return GaussianStatistics(mass.copy(), first, second)
+    return GaussianStatistics(
+        np.repeat(mass[:, None], first.shape[1], axis=1), first, mass[:, None] * _variances(parameters)
+    )
+
+
+def conditional_means(parameters: GaussianParameters, X: Array, posterior: Array) -> Array:
+    """X with its missing values replaced by their expectation, given the rest and P(component | row), (n, C)."""
+    filled = X.copy()
+    for rows, observed, missing in _missing_patterns(X):
+        part = np.zeros((len(rows), len(missing)))
+        for c, mean in enumerate(parameters.means):
+            expected = np.broadcast_to(mean[missing], part.shape)
+            if parameters.kind == "full" and len(observed):
+                covariance = parameters.covariances[parameters.group[c]]
+                cross = covariance[np.ix_(observed, missing)]
+                slope = np.linalg.solve(covariance[np.ix_(observed, observed)], cross)
+                expected = expected + (X[np.ix_(rows, observed)] - mean[observed]) @ slope
+            part += posterior[rows, c, None] * expected
+        filled[np.ix_(rows, missing)] = part
+    return filled
 
 
 def n_covariance_parameters(parameters: GaussianParameters) -> int:

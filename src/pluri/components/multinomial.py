@@ -16,7 +16,7 @@ from pluri.components.diverse_tables import spread_tables
 from pluri.components.probability_rows import rows_from_logits
 from pluri.components.sparse_rows import canonical_rows, look_up, mapped_values, padded_table
 from pluri.components.starting_values import kmeans_centers
-from pluri.components.weighted_sums import WeightedSums, starting_averages, weighted_sums
+from pluri.components.weighted_sums import WeightedSums, expected_sums, starting_averages, weighted_sums
 from pluri.priors import DeterminantalPrior, Dirichlet, Diversity, PseudoCountPrior, RowPrior, maximize_rows
 from pluri.validation import check_width
 
@@ -51,6 +51,7 @@ class MultinomialFamily:
     init_params : how a mixture divides the rows at the start
     repulsion : prior that keeps the components apart; a `DeterminantalPrior` needs a `prior` without negative
         pseudo-counts
+    mean_trials : counts that a row has on average
     """
 
     n_trials: int | None = None
@@ -59,6 +60,7 @@ class MultinomialFamily:
     probabilities: Array | None = None
     init_params: str = "kmeans"
     repulsion: Diversity | DeterminantalPrior | None = None
+    mean_trials: float = 1.0
 
     def prepare(self, X: Any) -> Any:
         """Non-negative counts, dense (a row with a NaN is missing as a whole) or CSR."""
@@ -133,6 +135,10 @@ class MultinomialFamily:
         assert isinstance(self.prior, PseudoCountPrior)
         evidence = stats.total + self.prior.pseudo_counts(old.shape)
         return MultinomialParameters(spread_tables(evidence, old, plain, (old.shape[1],), self.repulsion))
+
+    def expected(self, parameters: MultinomialParameters, mass: Array) -> WeightedSums:
+        """Statistics that rows of the components' own laws have, `mass` (k,) of each, for a stream after a fit."""
+        return expected_sums(self.mean_trials * parameters.probabilities, mass)
 
     def log_prior(self, parameters: MultinomialParameters) -> float:
         if not self.update:

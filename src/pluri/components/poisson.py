@@ -16,7 +16,7 @@ from pluri.components.diverse_update import ascend
 from pluri.components.sparse_rows import canonical_rows, look_up, mapped_values, padded_table
 from pluri.components.starting_shares import shortened
 from pluri.components.starting_values import filled, kmeans_centers
-from pluri.components.weighted_sums import WeightedSums, split_missing, starting_averages, weighted_sums
+from pluri.components.weighted_sums import WeightedSums, expected_sums, split_missing, starting_averages, weighted_sums
 from pluri.priors import DeterminantalPrior
 from pluri.validation import check_width
 
@@ -138,6 +138,10 @@ class PoissonFamily:
         curvature = ((exposure + 2.0 * repulsion.weight) * plain.rates + 1e-6).ravel()
         vector = ascend(value_and_gradient, starts, curvature=curvature)
         return PoissonParameters(np.exp(np.maximum(vector, least)).reshape(shape))
+
+    def expected(self, parameters: PoissonParameters, mass: Array) -> WeightedSums:
+        """Statistics that rows of the components' own laws have, `mass` (k,) of each, for a stream after a fit."""
+        return expected_sums(parameters.rates, mass)
 
     def log_prior(self, parameters: PoissonParameters) -> float:
         if not self.update:

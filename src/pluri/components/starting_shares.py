@@ -72,6 +72,8 @@ def _labels(X: Any, weight: Array, k: int, how: str, rng: np.random.Generator) -
         if how == "kmeans":
             n_init = 3 if X.shape[0] <= FEW_ROWS else 1
             return np.asarray(KMeans(k, n_init=n_init, random_state=number).fit(X, sample_weight=weight).labels_)
+        if not sparse.issparse(X):  # k-means does so by itself
+            X = X - X.mean(axis=0)  # distances are found from squares, which should be small
         if how == "k-means++":
             centers = kmeans_plusplus(X, k, sample_weight=weight, random_state=number)[0]
         else:

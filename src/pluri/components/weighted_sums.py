@@ -62,6 +62,12 @@ def _pooled_batch(prepare: Callable[[Any], Any], batch: Batch) -> WeightedSums:
     return weighted_sums(prepare(batch.X), weight[:, None], 1)
 
 
+def expected_sums(means: Array, mass: Array) -> WeightedSums:
+    """Sums that rows with these means (k, D) are expected to have, `mass` (k,) of each."""
+    exposure = np.repeat(mass[:, None], means.shape[1], axis=1)
+    return WeightedSums(exposure * means, exposure)
+
+
 def averages(sums: WeightedSums) -> Array:
     """Mean of each feature in each component: (k, D); 0 for a feature that was never observed."""
     return np.asarray(sums.total / np.maximum(sums.exposure, np.finfo(np.float64).tiny))

@@ -39,7 +39,7 @@ Array = NDArray[np.float64]
 
 NOISES = ("diag", "isotropic", "shared")
 STARTS = ("kmeans", "k-means++", "random", "random_from_data")
-#: Components with less than this weight keep their parameters: there is nothing to learn from.
+#: Components with less than this weight (share, if all weigh less than one) keep their parameters.
 TINY = 1e-10
 #: What is added to the (relative) diagonal of a regression that may be singular.
 RIDGE = 1e-12
@@ -186,7 +186,8 @@ class FactorAnalyzerFamily:
         q = self.n_factors
         seen = stats.moments[..., q, q]
         counts = np.broadcast_to(seen if self.missing else seen[:, None], stats.squares.shape)
-        learned = counts > TINY
+        tiny = TINY * min(1.0, float(counts.sum(axis=0).max()))
+        learned = counts > tiny
         solution = _regressions(stats.moments, stats.cross, self.missing)  # (k, D, q + 1)
         fitted = np.einsum("kdq,kqd->kd", solution, stats.cross)
         misfit = np.maximum(stats.squares - fitted, 0.0)
@@ -195,11 +196,22 @@ class FactorAnalyzerFamily:
         if self.noise != "diag":
             axis = 1 if self.noise == "isotropic" else 0
             misfit, counts = misfit.sum(axis=axis, keepdims=True), counts.sum(axis=axis, keepdims=True)
-        noise = np.where(counts > TINY, misfit / np.maximum(counts, TINY), parameters.noise)
+        noise = np.where(counts > tiny, misfit / np.where(counts > tiny, counts, 1.0), parameters.noise)
         return LowRankGaussians(means, loadings, np.maximum(noise, self._floor()))
 
     def _floor(self) -> Any:
         return float(self.floor.mean()) if self.noise == "isotropic" else self.floor
+
+    def expected(self, parameters: LowRankGaussians, mass: Array) -> FactorStatistics:
+        """Statistics that rows of the components' own laws have, `mass` (k,) of each, for a stream after a fit."""
+        (k, D), q = parameters.means.shape, self.n_factors
+        offset = parameters.means - self.center
+        cross = np.concatenate([parameters.loadings.transpose(0, 2, 1), offset[:, None]], axis=1)
+        squares = (parameters.loadings**2).sum(axis=2) + parameters.noise + offset**2
+        shape = (k, D, q + 1, q + 1) if self.missing else (k, q + 1, q + 1)
+        weight = mass.reshape((k,) + (1,) * (len(shape) - 1))
+        moments = weight * np.broadcast_to(np.eye(q + 1), shape)
+        return FactorStatistics(moments, mass[:, None, None] * cross, mass[:, None] * squares)
 
     def log_prior(self, parameters: LowRankGaussians) -> float:
         """Flat."""
@@ -267,6 +279,8 @@ def center_and_floor(source: Source, noise_floor: float) -> tuple[Array, Array]:
     center = first.totals / np.maximum(first.counts, 1e-300)
     second = map_reduce(partial(_sums, center=center), source)
     variance = second.totals / np.maximum(second.counts, 1e-300)
+    # The spread of equal numbers may come out as a rounding error instead of 0.
+    variance = np.where(variance > (4.0 * np.finfo(np.float64).eps * center) ** 2, variance, 0.0)
     typical = float(variance.mean())
     if not np.isfinite(typical):
         raise ValueError("X must not be so large that its squares overflow: rescale it")

@@ -22,6 +22,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.inference import mcmc
+from pluri.metrics import co_clustering_matrix
 from pluri.mixtures.cluster_tracks import ClusterTrack, check_batch, collect_tracks, is_list_of_batches
 from pluri.mixtures.dependent_gibbs import ClusterMemory, ClusterPrior, DependentClusterGibbs
 from pluri.validation import RandomState, as_generator, restored_on_failure
@@ -169,14 +170,10 @@ class DependentDirichletMixture(ClusterMixin, BaseEstimator):
         check_is_fitted(self, "cluster_centers_")
         return collect_tracks(self._history)
 
-    def similarity(self) -> Array:
+    def similarity_matrix(self) -> NDArray[np.float32]:
         """Posterior probability that two points of the last batch share a cluster: (n_samples, n_samples)."""
         check_is_fitted(self, "trace_")
-        labels = self.trace_.flat("labels")
-        total = np.zeros((labels.shape[1], labels.shape[1]))
-        for draw in labels:
-            total += draw[:, None] == draw
-        return total / len(labels)
+        return co_clustering_matrix(self.trace_.flat("labels"))
 
     def summary(self) -> str:
         """Births, last sights and sizes of the clusters in plain text."""

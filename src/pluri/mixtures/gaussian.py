@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -11,10 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
+from pluri.components import gaussian as components
 from pluri.components.covariance import COVARIANCE_TYPES
-from pluri.components.first_rows import initial_rows
+from pluri.components.first_rows import weighted_initial_rows
 from pluri.components.gaussian import CollapsedComponentError, GaussianParameters
 from pluri.components.starting_shares import INIT_PARAMS
+from pluri.components.weighted_sums import averages, pooled_sums
 from pluri.engine import Source
 from pluri.inference import EMResult
 from pluri.mixtures.gaussian_family import GaussianFamily, RepulsiveMeans, reference_whitening
@@ -116,10 +119,11 @@ class GaussianMixture(MixtureModel):
     >>> from pluri.mixtures import GaussianMixture
     >>> X = np.array([[1.0, 2.0], [1.0, 4.0], [1.0, np.nan], [10.0, 2.0], [10.0, 4.0], [10.0, 0.0]])
     >>> model = GaussianMixture(n_components=2, random_state=0).fit(X)
-    >>> model.means_[:, 0].round(1)
-    array([10.,  1.])
-    >>> model.predict([[0.0, np.nan], [12.0, 3.0]])
-    array([1, 0])
+    >>> np.sort(model.means_[:, 0]).round(1)
+    array([ 1., 10.])
+    >>> labels = model.predict([[0.0, np.nan], [12.0, 3.0]])
+    >>> model.means_[labels, 0].round(1)
+    array([ 1., 10.])
     """
 
     _least_samples = 2
@@ -206,7 +210,7 @@ class GaussianMixture(MixtureModel):
                 raise ValueError(f"{name} must be None for solver={self.solver!r}: only EM takes it")
 
     def _family(self, source: Source | None) -> GaussianFamily:
-        n_features = int(self.n_features_in_)
+        n_features = int(self.n_features_in_) if hasattr(self, "n_features_in_") else np.shape(self.means_)[1]
         family = GaussianFamily(self.covariance_type, float(self.reg_covar), self.init_params)
         family = dataclasses.replace(family, **self._conjugate_prior(source, n_features))
         if source is None:
@@ -261,8 +265,8 @@ class GaussianMixture(MixtureModel):
         if value == 0:
             return None
         if source is not None:
-            rows = initial_rows(source, lambda X: np.ascontiguousarray(X, dtype=np.float64))
-            self._whitening = reference_whitening(rows, self.n_components, float(self.reg_covar))
+            rows, weight = weighted_initial_rows(source, lambda X: np.ascontiguousarray(X, dtype=np.float64))
+            self._whitening = reference_whitening(rows, weight, self.n_components, float(self.reg_covar))
         return RepulsiveMeans(DeterminantalPrior(RBFKernel(1.0), float(value)), self._whitening)
 
     # Starting values that the user gives ------------------------------------------------------------------------
@@ -278,7 +282,7 @@ class GaussianMixture(MixtureModel):
         if (weights < 0).any() or (weights > 1).any():
             raise ValueError(
                 "The parameter 'weights' should be in the range [0, 1], but got max value "
-                f"{weights.min():.5f}, min value {weights.max():.5f}"
+                f"{weights.min():.5f}, min value {weights.max():.5f}"  # the words, and the slip, are scikit-learn's
             )
         if abs(1.0 - weights.sum()) > 1e-6:
             raise ValueError(
@@ -322,7 +326,13 @@ class GaussianMixture(MixtureModel):
 
     def _component_parameters(self, family: GaussianFamily) -> GaussianParameters:
         means = np.asarray(self.means_, dtype=np.float64)
-        factors = np.asarray(self.precisions_cholesky_, dtype=np.float64)
+        factors = np.asarray(self._factors(), dtype=np.float64)
+        shape = _covariance_shape(self.covariance_type, self.n_components, means.shape[1])
+        if factors.shape != shape:
+            raise ValueError(
+                f"covariance_type must be that of the last fit for queries, partial_fit and warm_start: "
+                f"{self.covariance_type!r} has factors of shape {shape}, the fitted ones have {factors.shape}"
+            )
         if self.covariance_type in ("diag", "spherical"):
             return family.parameters(means, 1.0 / factors**2)
         if not hasattr(self, "covariances_"):
@@ -334,6 +344,15 @@ class GaussianMixture(MixtureModel):
         # As scikit-learn does, densities follow the factors; a program may set them by hand.
         vars(parameters)["whitening"] = np.ascontiguousarray(matrices.transpose(0, 2, 1)), log_determinant
         return parameters
+
+    def _factors(self) -> Any:
+        """Factors of the precisions; made from the covariances if a program has set only these by hand."""
+        if hasattr(self, "precisions_cholesky_"):
+            return self.precisions_cholesky_
+        covariances = np.asarray(self.covariances_, dtype=np.float64)
+        if self.covariance_type in ("diag", "spherical"):
+            return 1.0 / np.sqrt(covariances)
+        return np.swapaxes(np.linalg.inv(np.linalg.cholesky(covariances)), -1, -2)
 
     def _store_components(self, parameters: GaussianParameters) -> None:
         self.means_ = parameters.means
@@ -350,6 +369,22 @@ class GaussianMixture(MixtureModel):
         self.precisions_cholesky_ = factors[0] if tied else factors
         self.precisions_ = precisions[0] if tied else precisions
 
+    def impute(self, X: Any) -> Array:
+        """Fill in missing values by their expectation under the mixture, given what is observed of the row.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            NaN marks a missing value.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+        """
+        problem, params = self._model()
+        data = problem.family.prepare(self._check_rows(X, fitting=False))
+        return components.conditional_means(params.components, data, self.predict_proba(X))
+
     # The other solvers ------------------------------------------------------------------------------------------
 
     def _run(
@@ -360,6 +395,8 @@ class GaussianMixture(MixtureModel):
         start: MixtureParameters[Any] | None,
         on_iteration: Callable[[Any], bool] | None,
     ) -> EMResult[MixtureParameters[Any]]:
+        if hasattr(self, "n_evaluations_"):
+            del self.n_evaluations_
         if self.solver == "em":
             try:
                 return super()._run(problem, source, total, start, on_iteration)
@@ -407,5 +444,5 @@ def _checked_scale(value: ArrayLike, covariance_type: str, n_features: int) -> A
 
 
 def _observed_mean(source: Source) -> Array:
-    rows = initial_rows(source, lambda X: np.asarray(X, dtype=np.float64))
-    return np.asarray(np.nanmean(rows, axis=0))
+    """Weighted mean of what is observed of each feature: 0 if that is nothing."""
+    return averages(pooled_sums(source, partial(np.asarray, dtype=np.float64)))[0]

@@ -21,8 +21,8 @@ from scipy import linalg
 from pluri.components import gaussian as components
 from pluri.components.diverse_update import ascend
 from pluri.components.gaussian import CollapsedComponentError, GaussianParameters, GaussianPrior, GaussianStatistics
-from pluri.components.starting_shares import divide_rows
-from pluri.components.starting_values import filled
+from pluri.components.starting_shares import divide_rows, some_rows
+from pluri.components.starting_values import MAX_ROWS, filled
 from pluri.priors import DeterminantalPrior
 from pluri.validation import check_width
 
@@ -172,16 +172,16 @@ class GaussianFamily:
         repulsion, old = self.repulsion, parameters.means
         plain = components.maximize(stats, parameters, prior, update_covariances=False).means
         precisions = _precisions(parameters)
-        count = stats.count if stats.count.ndim == 1 else stats.count.mean(axis=1)
-        curvature = (count + prior.weight)[:, None, None] * precisions
-        if stats.count.ndim == 2:  # missing values: every feature has a count of its own
-            curvature = (stats.count + prior.weight[:, None])[:, :, None] * precisions
+        # With missing values and diagonal covariances every feature has a count of its own.
+        count = stats.count if stats.count.ndim == 2 else stats.count[:, None]
+        curvature = (count + prior.weight[:, None])[:, :, None] * precisions
+        alive = count > components.negligible(stats)  # the others stay where they are: no data would hold them back
 
         def value_and_gradient(vector: Array) -> tuple[float, Array]:
             means = vector.reshape(old.shape)
             pull = np.einsum("jde,je->jd", curvature, means - plain)
             value = -0.5 * float((pull * (means - plain)).sum()) + repulsion.log_density(means)
-            return value, (repulsion.gradient(means) - pull).ravel()
+            return value, np.where(alive, repulsion.gradient(means) - pull, 0.0).ravel()
 
         diagonal = np.einsum("jdd->jd", curvature).ravel()
         return ascend(value_and_gradient, [old.ravel(), plain.ravel()], curvature=diagonal).reshape(old.shape)
@@ -193,6 +193,10 @@ class GaussianFamily:
     def rebase(self, stats: GaussianStatistics, old: GaussianParameters, new: GaussianParameters) -> GaussianStatistics:
         """Statistics about the new means, for a stream that goes on."""
         return components.rebased(stats, old.means, new.means)
+
+    def expected(self, parameters: GaussianParameters, mass: Array) -> GaussianStatistics:
+        """Statistics that rows of the components' own laws have, `mass` (k,) of each, for a stream after a fit."""
+        return components.expected(parameters, mass)
 
     # Queries ----------------------------------------------------------------------------------------------------
 
@@ -209,14 +213,14 @@ class GaussianFamily:
         return components.unpack(vector, like)
 
 
-def reference_whitening(X: Array, n_components: int, reg_covar: float) -> Array:
+def reference_whitening(X: Array, weight: Array | None, n_components: int, reg_covar: float) -> Array:
     """R^-1 of the module docstring, with the unit that makes an RBF kernel of length one the Bhattacharyya kernel."""
-    from pluri.components.starting_values import kmeans_centers, within_covariance
-
-    complete = filled(X)
-    covariance = within_covariance(complete, kmeans_centers(complete, n_components, np.random.default_rng(0)))
-    covariance = _above(covariance[None], reg_covar)[0]
-    factor = np.linalg.cholesky(covariance)
+    rows, weight = some_rows(filled(X), weight, MAX_ROWS, np.random.default_rng(0))
+    share = divide_rows(rows, weight, n_components, "kmeans", np.random.default_rng(0)) * weight[:, None]
+    centers = share.T @ rows / np.maximum(share.sum(axis=0), np.finfo(np.float64).tiny)[:, None]
+    centered = rows - centers[share.argmax(axis=1)]
+    covariance = (weight[:, None] * centered).T @ centered / weight.sum()
+    factor = np.linalg.cholesky(_above(covariance[None], reg_covar)[0])
     return np.asarray(linalg.solve_triangular(factor, np.eye(len(factor)), lower=True)) / 2.0
 
 

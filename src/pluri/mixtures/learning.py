@@ -114,6 +114,9 @@ class MixtureProblem(Generic[P]):
             log_weights = np.log(params.weights)
         bad = kernels.responsibilities(out, log_weights, np.ones(n) if weight is None else weight, scores)
         if bad >= 0:
+            counted = np.ones(n, dtype=bool) if weight is None else weight > 0
+            undefined = np.flatnonzero(counted & ~(scores < np.inf))  # worse than impossible: NaN, or infinite
+            bad = int(undefined[0]) if undefined.size else bad
             refuse_impossible(scores[bad], bad, fitting=weight is not None)
         return out, scores
 

@@ -6,6 +6,7 @@ and the records of its component family; see `pluri.mixtures.gaussian` for the p
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -28,11 +29,14 @@ from pluri.mixtures.split_merge import improve
 from pluri.mixtures.streaming import StreamedStatistics
 from pluri.priors import RowPrior, as_row_prior
 from pluri.progress.callbacks import CallbackSupport, fit_callbacks, with_callbacks
-from pluri.validation import as_generator, is_source, restored_on_failure, unmasked
+from pluri.validation import RandomState, as_generator, is_source, restored_on_failure, unmasked
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Prior = ArrayLike | RowPrior
+
+#: Larger weights overflow when they are multiplied with squares and summed.
+LARGEST_WEIGHT = 1e100
 
 
 class DeadComponentWarning(UserWarning):
@@ -110,6 +114,7 @@ class MixtureModel(CallbackSupport, DensityMixin, BaseEstimator):
             return self._checked_source(X)
         data = self._check_rows(X, fitting=True)
         weight = check_row_weight(sample_weight, data.shape[0])
+        refuse_empty_columns(data)
         if data.shape[0] < self.n_components:
             raise ValueError(
                 f"Expected n_samples >= n_components but got n_components = {self.n_components}, "
@@ -151,6 +156,11 @@ class MixtureModel(CallbackSupport, DensityMixin, BaseEstimator):
 
     def _model(self) -> tuple[MixtureProblem[Any], MixtureParameters[Any]]:
         check_is_fitted(self, "weights_")
+        if len(self.weights_) != self.n_components:
+            raise ValueError(
+                f"n_components must be that of the last fit ({len(self.weights_)}) for queries, partial_fit and "
+                f"warm_start, got {self.n_components}: fit again with warm_start=False"
+            )
         problem = self._problem(None)
         unknown = np.full(self.n_components, np.nan)
         return problem, MixtureParameters(
@@ -213,6 +223,7 @@ class MixtureModel(CallbackSupport, DensityMixin, BaseEstimator):
             stream = as_generator(self.random_state).spawn(1)[0]
             self._store(problem.initialize(source, stream) if start is None else start)
             self._record(History(), False, 0, np.nan, total)
+            self._forget_stream()
             return
         before = self.objective_ if start is not None else np.nan
         result = self._run(problem, source, total, start, on_iteration)
@@ -283,7 +294,7 @@ class MixtureModel(CallbackSupport, DensityMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=5,
             )
-        dead = np.flatnonzero(self.occupancy_ < 1e-10)
+        dead = np.flatnonzero(self.occupancy_ < 1e-10 * min(1.0, float(self.occupancy_.sum())))
         if dead.size:
             warnings.warn(
                 f"components {dead.tolist()} explain no observation: use fewer components or other starting values "
@@ -297,7 +308,8 @@ class MixtureModel(CallbackSupport, DensityMixin, BaseEstimator):
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from one more batch by a step of stepwise EM; the first batch chooses the starting values.
 
-        The statistics of batch t enter the running ones with the share ``(t + 2) ** -0.6``, then the parameters follow.
+        The statistics of a batch of m rows after n others enter the running ones with the share
+        ``(n / m + 2) ** -0.6``, then the parameters follow. The rows that a `fit` before has seen count.
 
         Parameters
         ----------
@@ -322,7 +334,12 @@ class MixtureModel(CallbackSupport, DensityMixin, BaseEstimator):
                 weight = check_row_weight(sample_weight, data.shape[0])
                 source = (SparseSource if sparse.issparse(data) else ArraySource)(data, sample_weight=weight)
                 problem, params = self._model()
-            stream = getattr(self, "_stream", None) or StreamedStatistics()
+            stream = getattr(self, "_stream", None)
+            if stream is None:
+                stream = StreamedStatistics()
+                if hasattr(self, "occupancy_") and hasattr(self, "lower_bound_"):
+                    fitted = dataclasses.replace(params, occupancy=self.occupancy_)
+                    stream = StreamedStatistics.after_fit(problem, fitted, float(self.lower_bound_))
             stream, params = stream.update(problem, params, source, n_jobs=self.n_jobs)
             self._store(params)
             self._stream = stream
@@ -369,12 +386,14 @@ class MixtureModel(CallbackSupport, DensityMixin, BaseEstimator):
         """Probability of each component for each row: (n_samples, n_components)."""
         return self._posterior(X)[0]
 
-    def sample(self, n_samples: int = 1) -> tuple[NDArray[Any], Integers]:
+    def sample(self, n_samples: int = 1, random_state: RandomState = None) -> tuple[NDArray[Any], Integers]:
         """Draw rows from the fitted mixture.
 
         Parameters
         ----------
         n_samples : int, default=1
+        random_state : int, numpy Generator, RandomState or None, default=None
+            Instead of the model's own, with which an integer gives the same rows each time.
 
         Returns
         -------
@@ -387,7 +406,7 @@ class MixtureModel(CallbackSupport, DensityMixin, BaseEstimator):
             raise ValueError(
                 f"Invalid value for 'n_samples': {n_samples!r} . The sampling requires at least one sample."
             )
-        rng = as_generator(self.random_state)
+        rng = as_generator(self.random_state if random_state is None else random_state)
         counts = rng.multinomial(int(n_samples), params.weights / params.weights.sum())
         labels = np.repeat(np.arange(self.n_components), counts)
         return problem.family.sample(params.components, labels, rng), labels
@@ -407,6 +426,15 @@ class MixtureModel(CallbackSupport, DensityMixin, BaseEstimator):
         return float(-2.0 * self.score_samples(X).sum() + 2.0 * self._n_parameters())
 
 
+def refuse_empty_columns(X: Any) -> None:
+    """Refuse a feature of which nothing was observed: nothing can be learnt about it."""
+    if sparse.issparse(X) or X.dtype.kind != "f":
+        return
+    empty = np.flatnonzero(np.isnan(X).all(axis=0))
+    if empty.size:
+        raise ValueError(f"X must have an observed value in every column, got none in {empty.tolist()}: drop them")
+
+
 def check_row_weight(sample_weight: ArrayLike | None, n_samples: int) -> Array | None:
     """One finite, non-negative weight for each row, not all zero; None stays None."""
     if sample_weight is None:
@@ -421,6 +449,8 @@ def check_row_weight(sample_weight: ArrayLike | None, n_samples: int) -> Array |
         raise ValueError(f"sample_weight.shape == {weight.shape}, expected {(n_samples,)}: one weight for each row")
     if not np.isfinite(weight).all() or (weight < 0).any():
         raise ValueError("sample_weight must be finite and non-negative")
+    if weight.max(initial=0.0) > LARGEST_WEIGHT:
+        raise ValueError(f"sample_weight must not exceed {LARGEST_WEIGHT:g}, got {weight.max():g}: divide all weights")
     if not (weight > 0).any():
         raise ValueError("sample_weight must have at least one positive weight, got only zero weights")
     return weight

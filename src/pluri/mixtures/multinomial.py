@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from pluri.components.multinomial import MultinomialFamily, MultinomialParameters
-from pluri.components.weighted_sums import WeightedSums
+from pluri.components.weighted_sums import WeightedSums, averages, pooled_sums
 from pluri.engine import Source
 from pluri.mixtures.discrete_mixture import DiscreteMixture, check_repelling_prior, smoothed_prior
 from pluri.mixtures.mixture import Prior
@@ -135,6 +135,9 @@ class MultinomialMixture(DiscreteMixture):
     def _family(self, source: Source | None) -> MultinomialFamily:
         shape = (self.n_components, int(self.n_features_in_))
         pseudo_row = self._pseudo_row(source, _complete_rows)
+        if source is not None:
+            sums = pooled_sums(source, MultinomialFamily().prepare)
+            self._mean_trials = float(averages(sums)[0].sum())
         prior = smoothed_prior(as_row_prior("prior", self.prior, shape), shape, pseudo_row)
         repulsion: Diversity | DeterminantalPrior | None = (
             self._repulsion(None) if isinstance(self.diversity, DeterminantalPrior) else as_diversity(self.diversity)
@@ -146,7 +149,9 @@ class MultinomialMixture(DiscreteMixture):
         if given is not None:
             check_distributions("probabilities_init", given)
         n_trials = self.n_trials if self.n_trials is not None else getattr(self, "n_trials_", None)
-        return MultinomialFamily(n_trials, prior, True, given, self.init_params, repulsion)
+        return MultinomialFamily(
+            n_trials, prior, True, given, self.init_params, repulsion, getattr(self, "_mean_trials", 1.0)
+        )
 
     def _average_row(self, sums: WeightedSums) -> Array:
         # One count more of each symbol: one that was not seen so far may still come.

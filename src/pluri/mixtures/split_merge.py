@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pluri.components.first_rows import weighted_initial_rows
+from pluri.components.padding import padded_width
 from pluri.components.starting_shares import divide_rows, shortened
 from pluri.components.starting_values import filled
 from pluri.engine import Source
@@ -95,7 +96,7 @@ def _misfit(problem: MixtureProblem[Any], params: MixtureParameters[Any], X: Any
     Rows that come from the component's own law have log densities that vary by an amount of the order of the number of
     features; a component that covers two clusters has rows that all lie far out.
     """
-    padded = np.empty((X.shape[0], -(-problem.n_components // 4) * 4))
+    padded = np.empty((X.shape[0], padded_width(problem.n_components)))
     problem.family.log_prob(params.components, X, padded)
     log_prob = padded[:, : problem.n_components]
     density = problem.posterior(params, X)[1]

@@ -1,8 +1,10 @@
 """Stepwise EM: learn from batches that come one after another and are then gone.
 
-The running statistics are averages for each unit of weight, ``s <- (1 - r_t) s + r_t s(batch)`` with
-``r_t = (t + 2)^(-0.6)``, and every batch is followed by an M-step on ``n s``, n being the weight seen so far (so that
-priors count for what they are worth).
+The running statistics are averages for each unit of weight, ``s <- (1 - r) s + r s(batch)`` with
+``r = (n / m + 2)^(-0.6)``, n being the weight seen so far and m that of the batch: of equal batches, the t-th has the
+share ``(t + 2)^(-0.6)``, and a small one has a small share. Every batch is followed by an M-step on ``n s`` (so that
+priors count for what they are worth). A stream that goes on from a fit on n rows begins with the statistics that the
+fitted laws expect of so many rows.
 
 References
 ----------
@@ -21,7 +23,7 @@ import numpy as np
 from pluri.engine import Source, map_reduce
 from pluri.mixtures.learning import MixtureParameters, MixtureProblem, MixtureStatistics
 
-#: The share of a new batch is (t + DELAY) ** -DECAY; a decay in (1/2, 1] converges.
+#: The share of a new batch is (how many of its size were seen + DELAY) ** -DECAY; a decay in (1/2, 1] converges.
 DELAY = 2.0
 DECAY = 0.6
 
@@ -34,6 +36,19 @@ class StreamedStatistics:
     n_steps: int = 0
     n_seen: float = 0.0
 
+    @classmethod
+    def after_fit(
+        cls, problem: MixtureProblem[Any], params: MixtureParameters[Any], log_likelihood: float
+    ) -> StreamedStatistics:
+        """What the parameters remember of `params.occupancy` rows; nothing if the family cannot tell."""
+        expected = getattr(problem.family, "expected", None)
+        n_seen = float(params.occupancy.sum())
+        if expected is None or not 0.0 < n_seen < np.inf:
+            return cls()
+        shares = params.occupancy / n_seen
+        average = MixtureStatistics(log_likelihood, shares, expected(params.components, shares))
+        return cls(average, 0, n_seen)
+
     @property
     def log_likelihood(self) -> float:
         """Running average of the log density of a row."""
@@ -45,7 +60,7 @@ class StreamedStatistics:
         """Statistics and parameters after one more batch."""
         stats: MixtureStatistics = map_reduce(partial(problem.expect, params), source, n_jobs=n_jobs)
         mass = float(stats.occupancy.sum())
-        share = (self.n_steps + DELAY) ** -DECAY
+        share = (min(self.n_seen / mass, 1e15) + DELAY) ** -DECAY
         fresh = _scaled(stats, 1.0 / mass)
         average = fresh if self.average is None else _scaled(self.average, 1.0 - share) + _scaled(fresh, share)
         n_seen = self.n_seen + mass

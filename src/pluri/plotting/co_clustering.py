@@ -60,10 +60,17 @@ class CoClusteringDisplay:
 
     @classmethod
     def from_estimator(cls, model: Any, **options: Any) -> Self:
-        """Draw ``similarity_matrix_`` of a fitted model, framed by its ``labels_``; see :meth:`plot` for the rest."""
-        if not hasattr(model, "similarity_matrix_"):
-            raise ValueError(f"model must be fitted and have similarity_matrix_, got {type(model).__name__} without it")
-        return cls(model.similarity_matrix_, labels=getattr(model, "labels_", None)).plot(**options)
+        """Draw the co-clustering matrix of a fitted model, framed by its ``labels_``; see :meth:`plot` for the rest.
+
+        The model has ``similarity_matrix_``, or a method ``similarity_matrix()`` that gives it.
+        """
+        for name in ("similarity_matrix_", "similarity_matrix"):
+            if hasattr(model, name):
+                found = getattr(model, name)
+                return cls(found() if callable(found) else found, labels=getattr(model, "labels_", None)).plot(
+                    **options
+                )
+        raise ValueError(f"model must be fitted and have similarity_matrix_, got {type(model).__name__} without it")
 
     def plot(self, *, ax: Axes | None = None, title: str | None = None, cmap: str | None = None) -> Self:
         """Draw.

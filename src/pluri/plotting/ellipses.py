@@ -88,18 +88,18 @@ class EllipsesDisplay:
 
     @classmethod
     def from_estimator(
-        cls, model: Any, X: ArrayLike | None = None, *, features: Sequence[int] = (0, 1), **options: Any
+        cls, model: Any, X: ArrayLike | None = None, *, features: Sequence[int | str] = (0, 1), **options: Any
     ) -> Self:
         """Draw a fitted mixture.
 
         Parameters
         ----------
         model : object
-            Anything with ``weights_``, ``means_`` and ``covariances_`` (an array, or a method without arguments).
+            Anything with ``weights_``, ``means_`` and ``covariances_``, or ``covariances()`` as factor analysers have.
         X : array-like of shape (n_samples, n_features), optional
             Data to draw beneath, in the colour of the component that ``model.predict`` gives.
-        features : pair of int, default=(0, 1)
-            Columns on the two axes.
+        features : pair of int or str, default=(0, 1)
+            Columns on the two axes; names if the model was fitted to a table with names.
         **options
             Passed to :meth:`plot`.
 
@@ -107,14 +107,22 @@ class EllipsesDisplay:
         -------
         EllipsesDisplay
         """
-        for name in ("weights_", "means_", "covariances_"):
+        named = "covariances" if hasattr(model, "covariances") else "covariances_"
+        for name in ("weights_", "means_", named):
             if not hasattr(model, name):
                 raise ValueError(f"model must be fitted and have {name}, got {type(model).__name__} without it")
-        covariances = model.covariances_() if callable(model.covariances_) else model.covariances_
+        covariances = getattr(model, named)
+        covariances = covariances() if callable(covariances) else covariances
         labels = None if X is None else model.predict(X)
         kind = getattr(model, "covariance_type", None)
+        names = [str(name) for name in getattr(model, "feature_names_in_", ())]
+        unknown = [item for item in features if isinstance(item, str) and item not in names]
+        if unknown:
+            raise ValueError(f"features must be columns of the fitted table ({names}), got {unknown[0]!r}")
+        columns = [names.index(item) if isinstance(item, str) else item for item in features]
+        options = ({"feature_names": names} if names else {}) | options
         return cls(
-            model.weights_, model.means_, covariances, X=X, labels=labels, features=features, covariance_type=kind
+            model.weights_, model.means_, covariances, X=X, labels=labels, features=columns, covariance_type=kind
         ).plot(**options)
 
     def plot(
@@ -171,7 +179,7 @@ class EllipsesDisplay:
                 self.ellipses_.append(ellipse)
             self.ax_.plot(*mean, marker="+", color=colors[j], markersize=8, markeredgewidth=2)
         self.ax_.autoscale_view()
-        names = feature_names or [f"feature {d}" for d in range(self.means.shape[1])]
+        names = [f"feature {d}" for d in range(self.means.shape[1])] if feature_names is None else feature_names
         self.ax_.set(xlabel=names[horizontal], ylabel=names[vertical], title=title or "")
         tidy(self.ax_)
         return self

@@ -25,6 +25,7 @@ from pluri.factors.factor_analyzer_family import NOISES, STARTS, FactorAnalyzerF
 from pluri.factors.low_rank_gaussian import LowRankGaussians, canonical
 from pluri.mixtures.factor_analyzers.queries import FactorMixtureQueries
 from pluri.mixtures.mixture import MixtureModel, Prior
+from pluri.validation import restored_on_failure
 
 Array = NDArray[np.float64]
 
@@ -177,8 +178,9 @@ class FactorAnalyzerMixture(FactorMixtureQueries, ClassNamePrefixFeaturesOutMixi
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from one more batch; see `MixtureModel.partial_fit`. Later batches may have missing values."""
-        self._streaming = True  # statistics of all batches must have one form
-        return super().partial_fit(X, y, sample_weight)
+        with restored_on_failure(self):
+            self._streaming = self._missing = True  # statistics of all batches must have one form
+            return super().partial_fit(X, y, sample_weight)
 
     def _learn(self, source: Source, on_iteration: Callable[[Any], bool] | None = None) -> None:
         self._streaming = False

@@ -215,7 +215,7 @@ class NonparametricFactorAnalyzerMixture(
             run = self._fit_gibbs if self.inference == "gibbs" else self._fit_variational
             position, counts = run(model, standard, rng)
             self._store(position, counts, center, scale)
-            self.labels_ = self.predict(data)
+            self.labels_ = np.asarray(self._log_joint_of(data).argmax(axis=1), dtype=np.int64)
         return self
 
     def _mean_field(
@@ -312,9 +312,13 @@ class NonparametricFactorAnalyzerMixture(
         return self.weights_, LowRankGaussians(self.means_, self.loadings_, noise)
 
     def _log_joint(self, X: Any) -> tuple[Array, Array]:
-        weights, law = self._mixture()
+        check_is_fitted(self, "weights_")
         data = validate_data(self, X, dtype=np.float64, reset=False)
-        return data, log_density(law, Patterns.of(data)) + np.log(weights)
+        return data, self._log_joint_of(data)
+
+    def _log_joint_of(self, data: Array) -> Array:
+        weights, law = self._mixture()
+        return np.asarray(log_density(law, Patterns.of(data)) + np.log(weights))
 
     def _rows_and_posterior(self, X: Any) -> tuple[Array, Array]:
         data, log_joint = self._log_joint(X)
