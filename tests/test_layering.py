@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 import textwrap
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -127,3 +128,24 @@ def test_importing_the_models_compiles_nothing():
         print(*kernels)
     """
     assert run(program) == []
+
+
+@pytest.mark.parametrize("package", ["cochange", "factors", "mixtures", "processes"])
+def test_names_that_are_imported_later_are_all_there(package):
+    program = f"""
+        import sys, pluri.{package} as package
+        assert not [name for name in sys.modules if name.startswith("pluri.{package}.")], "something was imported"
+        assert set(package.__all__) <= set(dir(package))
+        for name in package.__all__:
+            assert getattr(package, name).__name__ == name
+            assert name in vars(package)
+        try:
+            package.nothing
+        except AttributeError as error:
+            print(error)
+    """
+    assert " ".join(run(program)) == f"module 'pluri.{package}' has no attribute 'nothing'"
+    tree = ast.parse((ROOT / package / "__init__.py").read_text(encoding="utf-8"))
+    checked = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    names = set(import_module(f"pluri.{package}").__all__)
+    assert checked - {"TYPE_CHECKING", "lazy_names"} == names  # what type checkers see

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,8 @@ import pytest
 from typer.testing import CliRunner
 
 from pluri.cli.application import application
+from pluri.io import save
+from pluri.sequences import GaussianHMM
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git on the PATH")
 
@@ -99,8 +102,16 @@ def test_training_elsewhere_never_replaces_a_file_by_accident(repository, tmp_pa
     target = tmp_path / "model.skops"
     options = ["train", repository, "--model", "popular", "--threshold", "0.2", "-o", target]
     run(*options)
-    assert "which exists" in " ".join(run(*options, code=2).stderr.split())
-    run(*options, "--force")
+    run(*options)  # a model can be trained again
+    report = json.loads(run("train", repository, "--model", "pairwise", "--json").stdout)
+    save(GaussianHMM(2), tmp_path / "other.skops")
+    (tmp_path / "thesis.txt").write_text("precious")
+    shutil.copy(tmp_path / "thesis.txt", report["output"])
+    for taken in (["-o", tmp_path / "other.skops"], ["-o", tmp_path / "thesis.txt"], []):
+        again = ["train", repository, "--model", "pairwise", *taken]
+        assert "which exists" in " ".join(run(*again, code=2).stderr.replace("│", " ").split())
+    assert (tmp_path / "thesis.txt").read_text() == Path(report["output"]).read_text() == "precious"
+    run("train", repository, "--model", "pairwise", "--force")
     report = json.loads(run("suggest", "src/a.c", "--model-file", target, "--json").stdout)
     assert report["threshold"] == 0.2
 
@@ -173,7 +184,10 @@ def test_a_check_names_what_is_missing_and_can_fail(repository):
     assert json.loads(run("check", "--json").stdout)["checked"] == "what is staged"
     failed = run("check", "--fail", code=1)
     assert "src/b.h" in failed.stdout
-    assert "usually changed together with the 1 files of what is staged" in failed.stderr
+    assert "may be missing from what is staged (1 known file changed):" in failed.stderr
+    commits = [set(text.split("\n")) for text in git(repository, "log", "--format=%x00", "--name-only").split("\0")]
+    of_file, together = (sum(files <= commit for commit in commits) for files in ({"src/b.c"}, {"src/b.c", "src/b.h"}))
+    assert f"src/b.h  changed together in {together} of {of_file} commits" in failed.stdout
     assert run("check", "--fail", "--threshold", "0.999").stdout == ""
     (repository / "src" / "b.h").write_text("new\n")
     assert run("check", "--working-tree", "--fail").stdout == ""
@@ -235,6 +249,11 @@ def test_models_are_compared_on_later_commits(repository):
     ("arguments", "code", "message"),
     [
         (["train", "--model", "magic"], 2, "--model must be one of"),
+        (["train", "--since", "nonsense"], 2, "--since must be a date that git understands"),
+        (["evaluate", "--until", "no date"], 2, "--until must be a date that git understands"),
+        (["check", "--threshold", "1.5"], 2, "--threshold must lie between 0 and 1, got 1.5"),
+        (["check", "--threshold", "nan"], 2, "--threshold must lie between 0 and 1, got nan"),
+        (["suggest", "src/a.c", "--threshold", "-0.1"], 2, "--threshold must lie between 0 and 1, got -0.1"),
         (["train", "--threshold", "high"], 2, "--threshold must be a number or auto"),
         (["train", "--set", "n_components"], 2, "--set must have the form name=value"),
         (["train", "--model", "popular", "--set", "k=3"], 1, "model_params must be parameters of Popularity"),
@@ -270,3 +289,168 @@ def test_help_of_the_group_needs_no_heavy_imports():
     program = "import sys, pluri.cli.cochange; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert not {"numpy", "scipy", "sklearn", "numba", "skops"} & set(loaded)
+
+
+def outcome(folder, *arguments):
+    """Files that a check misses."""
+    result = run("check", "--repo", folder, "--json", *arguments)
+    return [item["path"] for item in json.loads(result.stdout)["missing"]]
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    """A trained repository in which two files always change together."""
+    folder = tmp_path / "pairs"
+    make_repository(folder, [("a.c", "a.h")] * 40)
+    run("train", folder, "--model", "pairwise")
+    return folder
+
+
+def stage(folder, *files):
+    for file in files:
+        (folder / file).write_text("changed\n")
+    git(folder, "add", "--all")
+
+
+@pytest.fixture
+def seldom(tmp_path):
+    """A repository in which a.h changes with every third change of a.c, and b.c often but never with them."""
+    folder = tmp_path / "seldom"
+    together, alone, apart = ("a.c", "a.h"), ("a.c",), ("b.c",)
+    make_repository(folder, [together, apart, alone, apart, apart, alone] * 12 + [("rare.c", "a.c")] * 2)
+    return folder
+
+
+def test_a_check_names_only_what_changes_more_often_than_not(seldom):
+    run("train", seldom, "--model", "pairwise", "--threshold", "0.1")
+    stage(seldom, "a.c")
+    assert outcome(seldom, "--staged") == []
+    assert run("check", "--repo", seldom, "--staged", "--fail").stdout == ""
+    assert outcome(seldom, "--staged", "--threshold", "0.1") == ["a.h"]
+    failed = run("check", "--repo", seldom, "--staged", "--fail", "--threshold", "0.1", code=1)
+    assert "changed together in 12 of 38 commits" in failed.stdout
+
+
+def test_a_file_that_never_changed_with_the_others_is_not_missing(seldom):
+    run("train", seldom, "--model", "popular", "--threshold", "0.1")
+    ranked = json.loads(run("suggest", "a.c", "--repo", seldom, "--json").stdout)["suggestions"]
+    assert {item["path"]: item["n_commits"] for item in ranked} == {"b.c": 0, "a.h": 12}
+    stage(seldom, "a.c")
+    assert outcome(seldom, "--staged", "--threshold", "0") == ["a.h"]
+
+
+def test_a_threshold_chosen_by_few_questions_is_not_believed(seldom):
+    told = run("train", seldom, "--model", "pairwise", "--json")
+    report = json.loads(told.stdout)
+    assert 0 < report["validation"]["n_queries"] < 30
+    assert f"only {report['validation']['n_queries']} questions could be asked" in told.stderr
+    assert report["threshold"] == 0.5
+    assert "questions could be asked" not in run("train", seldom, "--model", "pairwise", "--threshold", "0.1").stderr
+
+
+def test_many_questions_are_believed(tmp_path):
+    make_repository(tmp_path / "long", [("a.c", "a.h"), ("a.c", "log"), ("a.c", "b.c")] * 60)
+    told = run("train", tmp_path / "long", "--model", "pairwise", "--json")
+    report = json.loads(told.stdout)
+    assert report["validation"]["n_queries"] >= 30
+    assert report["threshold"] < 0.5
+    assert "warning" not in told.stderr
+
+
+def test_a_file_that_changed_too_seldom_is_told_from_one_that_is_not_there(seldom, monkeypatch):
+    run("train", seldom, "--model", "pairwise", "--threshold", "0.1")
+    monkeypatch.chdir(seldom)
+    partly = run("suggest", "rare.c", "absent.c", "a.c")
+    assert "rare.c is not known to the model (changed too seldom" in partly.stderr
+    assert "fewer than 5 times (train --min-support)" in partly.stderr
+    assert "absent.c is not known to the model (no such file" in partly.stderr
+    assert "fewer than 5 times (train --min-support)" in run("suggest", "rare.c", code=1).stderr
+    stage(seldom, "rare.c")
+    told = run("check", "--staged").stderr
+    assert "0 known files changed, and 1 not known to the model: new, or changed too seldom" in told
+
+
+@pytest.mark.parametrize("options", [["--model", "magic"], ["--since", "nonsense"], ["--set", "n"]])
+def test_wrong_arguments_are_told_before_anything_heavy_is_imported(seldom, options):
+    program = """
+        import sys
+        from pluri.cli import main
+        sys.argv = ["pluri", "cochange", "train", *sys.argv[1:]]
+        try:
+            main()
+        except SystemExit as end:
+            assert end.code == 2
+        assert not {"numpy", "scipy", "sklearn", "skops"} & set(sys.modules)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program), str(seldom), *options]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert told.returncode == 0, told.stderr
+    assert " must " in told.stderr
+
+
+def test_files_that_have_gone_since_the_training_are_not_missing(pairs):
+    stage(pairs, "a.c")
+    assert outcome(pairs, "--staged") == ["a.h"]
+    git(pairs, "rm", "--quiet", "--force", "a.h")
+    git(pairs, "commit", "--quiet", "--message", "a.h is gone")
+    stage(pairs, "a.c")
+    (pairs / "a.c").write_text("again\n")
+    assert outcome(pairs, "--working-tree") == []
+    git(pairs, "add", "--all")
+    assert outcome(pairs, "--staged") == []
+    git(pairs, "commit", "--quiet", "--message", "a.c alone")
+    assert outcome(pairs, "HEAD") == []
+
+
+def test_the_first_commit_of_a_branch_can_be_checked(pairs):
+    git(pairs, "checkout", "--quiet", "--orphan", "pages")
+    assert outcome(pairs, "--staged") == []
+    git(pairs, "rm", "--quiet", "--cached", "a.h")
+    assert outcome(pairs, "--staged") == []  # there is no such file on this branch
+
+
+def test_nothing_is_staged_in_a_repository_without_a_work_tree(pairs, tmp_path):
+    bare = tmp_path / "bare.git"
+    git(tmp_path, "clone", "--quiet", "--bare", str(pairs), str(bare))
+    result = run("check", "--repo", bare, "--model-file", pairs / ".git" / "pluri-cochange.skops", code=1)
+    assert "must have a work tree" in result.output
+    assert outcome(bare, "HEAD", "--model-file", str(pairs / ".git" / "pluri-cochange.skops")) == []
+
+
+def test_a_submodule_counts_as_changed_if_it_points_to_another_commit(tmp_path):
+    inner, outer = tmp_path / "inner", tmp_path / "outer"
+    make_repository(inner, [("x",)])
+    make_repository(outer, [("a.c",)])
+    commits = [git(inner, "rev-parse", "HEAD").strip(), *("0123456789abcdef"[1 + i % 15] * 40 for i in range(30))]
+    for number, commit in enumerate(commits):
+        git(outer, "update-index", "--add", "--cacheinfo", f"160000,{commit},inner")
+        (outer / "a.c").write_text(f"{number}\n")
+        git(outer, "add", "a.c")
+        git(outer, "commit", "--quiet", "--message", "both")
+    run("train", outer, "--model", "pairwise")
+    (outer / "a.c").write_text("half\n")
+    git(outer, "add", "a.c")
+    assert outcome(outer, "--staged") == ["inner"]
+    git(outer, "update-index", "--cacheinfo", f"160000,{'8' * 40},inner")
+    assert outcome(outer, "--staged") == []
+    assert outcome(outer, "HEAD") == []
+
+
+def test_a_question_does_not_import_all_of_scikit_learn(pairs):
+    program = """
+        import sys
+        from pluri.cli import main
+        sys.argv = ["pluri", "cochange", "suggest", "--repo", sys.argv[1], "a.c"]
+        try:
+            main()
+        except SystemExit as end:
+            assert not end.code
+        found = {"numba", "pluri.mixtures.gaussian", "sklearn.gaussian_process"} & set(sys.modules)
+        assert not found, found
+        from sklearn.utils import all_estimators
+        assert len(all_estimators()) > 100
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program), str(pairs)]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert told.returncode == 0, told.stderr
+    assert "a.h" in told.stdout

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import pluri.sequences
 from pluri.cli.application import application
+from pluri.cli.registry import find_model
 from pluri.datasets import make_toy_hmm
 from pluri.io import load, read_info, save
 from pluri.metrics import one_to_one_accuracy
@@ -165,10 +165,13 @@ def test_models_are_listed_with_their_parameters():
     listed = json.loads(run("models", "--json").stdout)
     for model in listed:
         assert model["name"] in text
-        kind = getattr(pluri.sequences, model["name"])
+        kind = find_model(model["name"])
         assert list(model["parameters"]) == list(inspect.signature(kind).parameters)
         assert model["summary"] in " ".join(kind.__doc__.split())
-    assert {"GaussianHMM", "CategoricalHMM"} <= {model["name"] for model in listed}
+    families = {model["name"]: model["family"] for model in listed}
+    assert families["GaussianHMM"] == families["CategoricalHMM"] == "Hidden Markov models"
+    assert families["GaussianMixture"] == "Mixtures"
+    assert text.index("Hidden Markov models") < text.index("GaussianHMM  ") < text.index("Mixtures\n")
 
 
 def test_words_are_fitted_predicted_and_drawn(tmp_path):

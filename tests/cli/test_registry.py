@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import math
+from importlib import import_module
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import pluri.sequences
+import pluri.mixtures
+from pluri.cli.families import FAMILIES, OTHERS, family_of
 from pluri.cli.registry import UsageError, build_model, find_model, models, parse_value, summary_line
+from pluri.factors import LogisticPCA
+from pluri.mixtures import DPMeans, DynamicMeans, GaussianMixture
 from pluri.sequences import GaussianHMM
+
+
+def families_and_names():
+    return [(family, name) for family in FAMILIES for name, _ in family.models()]
 
 
 def test_all_public_models_are_there_and_bases_are_not():
@@ -18,8 +26,22 @@ def test_all_public_models_are_there_and_bases_are_not():
     assert {"GaussianHMM", "CategoricalHMM", "GMMHMM", "BernoulliHMM", "PoissonHMM", "MultinomialHMM"} <= set(found)
     assert "HiddenMarkovModel" not in found
     assert "ConvergenceMonitor" not in found
-    assert all(getattr(pluri.sequences, name) is kind for name, kind in found.items())
+    assert all(getattr(import_module(family.package), name) is found[name] for family, name in families_and_names())
     assert all(summary_line(kind) and "\n" not in summary_line(kind) for kind in found.values())
+
+
+def test_every_public_mixture_is_listed_unless_its_data_are_no_table():
+    public = {name for name in pluri.mixtures.__all__ if hasattr(getattr(pluri.mixtures, name), "fit")}
+    listed = {name for family, name in families_and_names() if family.package == "pluri.mixtures"}
+    assert public - listed == {"DependentDirichletMixture", "DynamicMeans", "InfiniteMixtureOfExperts"}
+    assert listed <= public
+    assert len(families_and_names()) == len(models()), "each model is in one family"
+
+
+def test_a_model_knows_its_family():
+    units = [family_of(kind()).unit for kind in (GaussianHMM, GaussianMixture, DynamicMeans, DPMeans)]
+    assert units == ["state", "component", "component", "cluster"]
+    assert family_of(LogisticPCA()) is OTHERS
 
 
 def test_names_are_found_whatever_their_case_and_near_misses_are_named():

@@ -11,7 +11,7 @@ import pytest
 from pluri.cochange import CommitHistory, GitError
 from pluri.cochange.changes import changed_files, committed_files, staged_files
 from pluri.cochange.git import ask, find_repository
-from pluri.cochange.git_log import read_commits
+from pluri.cochange.git_log import is_date, read_commits
 
 ODD = ("with space.txt", "ünïcode.c", "tab\there", "-dash", "new\nline", 'quote".h', "\x1esep\x1f")
 
@@ -40,6 +40,16 @@ def test_names_may_hold_anything_but_nul(scratch):
     scratch.commit(*ODD)
     scratch.commit("other", ODD[4])
     assert rows(mined(scratch)) == [set(ODD), {"other", ODD[4]}]
+
+
+@pytest.mark.parametrize("name", ["since", "until"])
+def test_a_text_that_is_no_date_is_refused_instead_of_meaning_now(scratch, name):
+    scratch.commit("a", "b")
+    with pytest.raises(GitError, match=f"{name} must be a date that git understands, got 'nonsense'"):
+        mined(scratch, **{name: "nonsense"})
+    for text in ("2 years ago", "2001-09-08", "yesterday", "now", "1000000000"):
+        assert is_date(scratch.folder, text)
+    assert len(mined(scratch, since="2001-09-08")) == len(mined(scratch, until="2 days ago")) == 1
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="file names are bytes")

@@ -7,6 +7,7 @@ from itertools import chain, combinations
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 from pluri.cochange import CoOccurrence, FrequentItemsets, Popularity, apriori, association_rules, fpgrowth, fpmax
@@ -180,3 +181,16 @@ def test_patterns_and_rules_of_a_fitted_model():
         FrequentItemsets(3).fit(X).rules()
     with pytest.raises(ValueError, match="max_length must be None"):
         FrequentItemsets(3).fit(X).patterns(max_length=2)
+
+
+@pytest.mark.parametrize("model", [FrequentItemsets(1), CoOccurrence(), CoOccurrence(combine="mean"), Popularity()])
+def test_items_that_a_sparse_matrix_stores_twice_count_once(model):
+    X = np.array([[1, 1, 0], [1, 0, 1], [0, 1, 1]])
+    twice = sparse.csr_array((np.ones(12), np.repeat(X.nonzero()[1], 2)[::-1], [0, 4, 8, 12]), shape=X.shape)
+    expected = clone(model).fit(twice.toarray() > 0)
+    found = clone(model).fit(twice)
+    assert twice.nnz == 12
+    np.testing.assert_array_equal(found.frequencies_, [2, 2, 2])
+    for present in ([], [0], [0, 1]):
+        np.testing.assert_array_equal(found.predict_missing(present), expected.predict_missing(present))
+    assert found.support([0]) == 2

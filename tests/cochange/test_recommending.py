@@ -23,6 +23,7 @@ from pluri.cochange.registry import MODELS, build_model
 from pluri.cochange.scoring import best_threshold, score_queries
 from pluri.datasets.commits import make_commits
 from pluri.io import save
+from pluri.mixtures.bernoulli_gibbs import BernoulliGibbs
 
 PAIRS = [("a.c", "a.h"), ("b.c", "b.h"), ("c.c", "c.h", "c.md")]
 
@@ -76,6 +77,14 @@ def test_suggestions_are_ranked_with_the_commits_that_speak_for_them(recommender
     assert [item.path for item in recommender.recommend("c.c")] == ["c.h", "c.md"]
     assert [item.path for item in recommender.recommend(["c.c", "c.h"], top=1)] == ["c.md"]
     assert recommender.recommend(["c.c", "c.h", "c.md"]) == []
+
+
+def test_commits_with_any_of_some_files_are_counted(recommender):
+    commits = history()
+    rows = commits.X_.toarray().astype(bool)
+    place = {name: column for column, name in enumerate(commits.files_.tolist())}
+    either = rows[:, place["c.c"]] | rows[:, place["noise"]]
+    assert recommender.count_commits(["c.c", "noise"]) == either.sum()
 
 
 def test_unknown_files_are_dropped_or_refused_with_the_nearest(recommender):
@@ -345,3 +354,23 @@ def test_bayesian_mixture_ranks_nearly_as_well_as_the_truth():
 def test_a_recommender_can_be_cloned():
     copied = clone(FileRecommender("bayesian", model_params={"n_components": 3}, threshold=0.2))
     assert copied.get_params()["model_params"] == {"n_components": 3}
+
+
+def test_ctrl_c_ends_a_recommender_whose_model_would_go_on(monkeypatch):
+    history = CommitHistory.from_records(
+        [{"time": t, "files": PAIRS[t % 3]} for t in range(60)], min_support=1, support_on="all"
+    )
+    sweep, calls = BernoulliGibbs.step, []
+
+    def step(self, rng, state):
+        calls.append(1)
+        if len(calls) == 12:
+            raise KeyboardInterrupt
+        return sweep(self, rng, state)
+
+    monkeypatch.setattr(BernoulliGibbs, "step", step)
+    recommender = FileRecommender("bayesian", model_params={"n_chains": 1}, random_state=0)
+    with pytest.warns(UserWarning, match="interrupted"), pytest.raises(KeyboardInterrupt):
+        recommender.fit(history)
+    assert len(calls) == 12
+    assert not hasattr(recommender, "model_")

@@ -199,6 +199,52 @@ def test_one_call_of_fit_and_many_of_partial_fit_agree():
     assert whole.n_batches_seen_ == 1
 
 
+def test_lengths_cut_one_matrix_into_the_same_batches():
+    batches = make_moving_clusters(n_batches=4, min_distance=2.0, random_state=0).batches
+    batches = [batches[0], batches[1][:5], np.empty((0, 2)), *batches[2:]]
+    lengths = [len(batch) for batch in batches]
+    expected = DynamicMeans(4.0, random_state=0).fit(batches)
+    X = np.concatenate(batches)
+    for arguments in ({"lengths": lengths}, {"y": lengths}, {"y": np.array(lengths, dtype=np.uint8)}):
+        model = DynamicMeans(4.0, random_state=0).fit(X, **arguments)
+        assert model.n_batches_seen_ == 5
+        np.testing.assert_array_equal(model.labels_, np.concatenate(expected.labels_))
+        np.testing.assert_array_equal(model.cluster_centers_, expected.cluster_centers_)
+    np.testing.assert_array_equal(DynamicMeans(4.0, random_state=0).fit_predict(X, lengths), model.labels_)
+    frame = pytest.importorskip("pandas").DataFrame(X, columns=["x", "y"])
+    np.testing.assert_array_equal(DynamicMeans(4.0, random_state=0).fit(frame, lengths).labels_, model.labels_)
+    one = DynamicMeans(4.0, random_state=0).fit(X, np.zeros(len(X), dtype=int))
+    assert one.n_batches_seen_ == 1, "one entry for each row is a y to ignore"
+
+
+def test_three_axes_are_a_list_of_batches_for_fit_and_predict():
+    X = np.random.default_rng(0).normal(size=(3, 8, 2))
+    for cube in (X, X.tolist()):
+        model, same = DynamicMeans(random_state=0).fit(cube), DynamicMeans(random_state=0).fit(list(X))
+        assert [labels.tolist() for labels in model.labels_] == [labels.tolist() for labels in same.labels_]
+        found = model.predict(cube)
+        assert len(found) == 3
+        np.testing.assert_array_equal(np.concatenate(found), model.predict(X.reshape(-1, 2)))
+    assert [len(labels) for labels in model.predict([X[0], np.empty((0, 2))])] == [8, 0]
+
+
+@pytest.mark.parametrize(
+    ("X", "lengths", "message"),
+    [
+        (np.zeros((6, 2)), [3, 4], r"lengths must sum to the number of rows of X \(6\), got the sum 7"),
+        (np.zeros((6, 2)), [7, -1], "lengths must be a list of non-negative integers"),
+        (np.zeros((6, 2)), [3.0, 3.0], "lengths must be a list of non-negative integers"),
+        (np.zeros((6, 2)), [], "lengths must be a list of non-negative integers"),
+        ([np.zeros((6, 2))], [6], "lengths must not be given with a list of batches"),
+        ([np.zeros((6, 2)), np.zeros(2)], None, "X must be a list of batches with two axes .* got 1 in batch 1"),
+        ([[[0.0], [1.0, 2.0]], [[1.0]]], None, "X must hold rows of equal length in each batch"),
+    ],
+)
+def test_wrong_lengths_and_batches_get_one_sentence(X, lengths, message):
+    with pytest.raises(ValueError, match=message):
+        DynamicMeans().fit(X, lengths=lengths)
+
+
 def test_a_failed_refit_loses_nothing():
     data = make_moving_clusters(3, random_state=1)
     model = DynamicMeans(4.0, random_state=3).fit(data.batches)

@@ -5,6 +5,8 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command with the arguments of this process."""
+    from pluri.cli import own_process
     from pluri.cli.application import application
 
+    own_process.alone = True
     application()

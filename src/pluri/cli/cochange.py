@@ -12,7 +12,6 @@ from pluri.cli import cochange_options as shared
 from pluri.cli import options
 from pluri.cli.cochange_asking import check, suggest
 from pluri.cli.console import note, reporting
-from pluri.cli.outputs import check_output
 from pluri.cli.registry import UsageError
 
 cochange = typer.Typer(
@@ -56,18 +55,18 @@ def train(
     Only the log is read: nothing is checked out, and nothing of the repository is run.
     """
     with reporting():
-        from pluri.cochange import FileRecommender
         from pluri.cochange.git import find_repository
 
-        check_output(output, force)
-        recommender = FileRecommender(
-            shared.check_model(model),
-            model_params=shared.model_settings(settings or []),
-            threshold=_threshold(threshold),
-            half_life=half_life,
-            random_state=seed,
-        )
+        shared.check_model(model)
+        parameters, level = shared.model_settings(settings or []), _threshold(threshold)
         place = shared.model_place(find_repository(repo), output)
+        shared.check_place(place, force)
+        shared.check_dates(repo, since=since, until=until)
+        from pluri.cochange import FileRecommender
+
+        recommender = FileRecommender(
+            model, model_params=parameters, threshold=level, half_life=half_life, random_state=seed
+        )
         began = time.perf_counter()
         history = shared.read_history(
             repo,
@@ -77,6 +76,7 @@ def train(
         )
         note(f"{history!r} read in {time.perf_counter() - began:.1f} s")
         recommender.fit(history)
+        _raise_threshold(recommender)
         recommender.save(place, notes={"last_commit": str(history.ids_[-1]), "min_support": min_support})
         seconds = time.perf_counter() - began
         report = {
@@ -127,12 +127,13 @@ def evaluate(
 ) -> None:
     """Tell how good suggestions would have been: learnt from earlier commits, asked about later ones."""
     with reporting():
+        names = [shared.check_model(name.strip()) for name in models.split(",")]
+        numbers = _numbers(n_start)
+        shared.check_dates(repo, since=since, until=until)
         from pluri.cochange import FileRecommender
         from pluri.cochange import evaluate as judge
         from pluri.cochange import tune as choose
 
-        names = [shared.check_model(name.strip()) for name in models.split(",")]
-        numbers = _numbers(n_start)
         history = shared.read_history(
             repo,
             "train",
@@ -179,6 +180,20 @@ def _reading(
         "follow_renames": renames,
         "first_parent": first_parent,
     }
+
+
+def _raise_threshold(recommender: Any) -> None:
+    """Do not believe a low threshold that few questions have chosen."""
+    n_queries = recommender.validation_.get("n_queries")
+    if n_queries is None or n_queries >= shared.FEWEST_QUESTIONS:
+        return
+    found = recommender.threshold_
+    recommender.threshold_ = max(found, shared.LEAST_LEVEL)
+    note(
+        f"warning: only {shared.number_of(int(n_queries), 'question')} could be asked to choose the threshold "
+        f"{found:.3f}, and {shared.FEWEST_QUESTIONS} are needed: {recommender.threshold_:.3f} is used "
+        f"(the figures are those of {found:.3f})"
+    )
 
 
 def _threshold(text: str) -> float | str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +16,13 @@ from pluri.cli.registry import UsageError
 Top = Annotated[int, typer.Option(min=1, help="Largest number of files to show.")]
 LevelOption = Annotated[
     float | None, typer.Option("--threshold", help="Probability above which a file is likely; the model's by default.")
+]
+MissingOption = Annotated[
+    float | None,
+    typer.Option(
+        "--threshold",
+        help=f"Probability above which a file is missing; the model's, or {shared.LEAST_LEVEL} if that is lower.",
+    ),
 ]
 #: Commits of more files are imports and reformatting, of which the model knows nothing.
 MOST_CHANGED = 100
@@ -32,13 +40,15 @@ def suggest(
 ) -> None:
     """Rank the files that change together with the given ones; a star marks those that are likely."""
     with reporting():
+        shared.check_threshold(threshold)
         recommender, repository = shared.open_model(repo, model_file)
         names = set(recommender.files_.tolist())
         paths = shared.repository_paths(files, repository, names)
         known, unknown = _divided(paths, names)
+        reasons = shared.why_unknown(unknown, repository, model_file)
         if not known:
-            recommender.known_columns(paths)  # says which paths may have been meant
-        shared.warn_unknown(unknown)
+            _refuse_unknown(recommender, reasons)
+        shared.warn_unknown(reasons)
         level = recommender.threshold_ if threshold is None else threshold
         suggestions = recommender.recommend(known, top, threshold=0.0)
         if as_json:
@@ -69,18 +79,21 @@ def check(
     ] = False,
     model_file: shared.ModelFile = None,
     top: Top = 10,
-    threshold: LevelOption = None,
+    threshold: MissingOption = None,
     fail: Annotated[bool, typer.Option("--fail", help="Exit code 1 if a file seems to be missing.")] = False,
     if_trained: Annotated[
         bool, typer.Option("--if-trained", help="Do nothing, with exit code 0, where no model has been trained.")
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Tell which files usually change together with those of a commit, and have not.
+    """Tell which files are likely to change together with those of a commit, and have not.
 
     As a hook before each commit: pluri cochange check --staged --fail --if-trained
     """
     with reporting():
+        from pluri.cochange.changes import existing_files
+
+        shared.check_threshold(threshold)
         if sum((commit is not None, staged, working_tree)) > 1:
             raise UsageError("COMMIT, --staged and --working-tree must not be given together")
         try:
@@ -94,9 +107,16 @@ def check(
             raise UsageError(f"--repo must lie in a git repository, got {str(repo)!r}")
         source, changed = _changed(repository, commit, staged, working_tree)
         known, unknown = _divided(changed, set(recommender.files_.tolist()))
-        level = recommender.threshold_ if threshold is None else threshold
+        level = max(recommender.threshold_, shared.LEAST_LEVEL) if threshold is None else threshold
         usual = len(changed) <= MOST_CHANGED
-        missing = recommender.recommend(known, top, threshold=level) if known and usual else []
+        missing = recommender.recommend(known, None, threshold=level) if known and usual else []
+        if missing:
+            # Files may have gone since the model was trained, or may not be on this branch.
+            there = set(existing_files(repository, commit))
+            missing = [item for item in missing if item.n_commits > 0 and item.path in there][:top]
+        counted = f"{shared.number_of(len(known), 'known file')} changed"
+        if unknown:
+            counted += f", and {len(unknown)} not known to the model: new, or changed too seldom for --min-support"
         if as_json:
             shared.print_ascii_json(
                 {
@@ -110,13 +130,22 @@ def check(
         elif not usual:
             note(f"{len(changed)} files changed in {source}: too many to tell what is missing")
         elif missing:
-            note(f"usually changed together with the {len(known)} files of {source}, and not changed:")
-            for line in shared.suggestion_lines(missing, float("inf")):
+            note(f"may be missing from {source} ({counted}):")
+            for line in shared.missing_lines(missing, recommender.count_commits(known)):
                 print(line)
         else:
-            note(f"nothing seems to be missing from {source} ({len(known)} known files changed)")
+            note(f"nothing seems to be missing from {source} ({counted})")
         if missing and fail:
             raise typer.Exit(FAILED)
+
+
+def _refuse_unknown(recommender: Any, reasons: Mapping[str, str]) -> None:
+    """Say why nothing can be asked, and which path may have been meant."""
+    path, reason = next(iter(reasons.items()))
+    try:
+        recommender.known_columns(list(reasons))
+    except ValueError as error:
+        raise ValueError(f"{error} ({shared.show(path)}: {reason})") from error
 
 
 def _changed(repository: Any, commit: str | None, staged: bool, working_tree: bool) -> tuple[str, list[str]]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pluri.cli.console import note, plain
+from pluri.cli.outputs import check_output
+from pluri.cli.own_process import load_skops
 from pluri.cli.registry import UsageError, parse_value
 
 if TYPE_CHECKING:
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
 #: In the folder of git itself, so that nobody commits it by accident.
 MODEL_NAME = "pluri-cochange.skops"
 FEWEST_COMMITS = 20
+#: A threshold that fewer questions have chosen is mostly chance.
+FEWEST_QUESTIONS = 30
+#: A file is missing if it changes more often than not.
+LEAST_LEVEL = 0.5
 MODELS = ("bayesian", "pairwise", "dp", "mixture", "rbm", "logistic-pca", "cooccurrence", "itemsets", "popular")
 DEFAULT_MODEL = "bayesian"
 
@@ -66,6 +72,37 @@ def read_history(repo: Path, support_on: str, min_support: int, **options: Any) 
     return history
 
 
+def check_dates(repo: Path, **dates: str | None) -> None:
+    """Refuse what git does not understand, before anything is read."""
+    from pluri.cochange.git import find_repository
+    from pluri.cochange.git_log import is_date
+
+    repository = find_repository(repo)
+    for option, text in dates.items():
+        if text is not None and not is_date(repository.path, text):
+            raise UsageError(f"--{option} must be a date that git understands, such as 2024-01-31, got {text!r}")
+
+
+def check_place(place: Path, force: bool) -> None:
+    """Refuse to replace anything but a model of this kind, which can be trained again."""
+    check_output(place, force or (place.is_file() and _is_recommender(place)))
+
+
+def _is_recommender(place: Path) -> bool:
+    from pluri.io import read_info
+
+    try:
+        return read_info(place).class_name == "pluri.cochange.recommender.FileRecommender"
+    except (ValueError, OSError):
+        return False
+
+
+def check_threshold(threshold: float | None) -> None:
+    """Refuse what is no probability."""
+    if threshold is not None and not 0 <= threshold <= 1:
+        raise UsageError(f"--threshold must lie between 0 and 1, got {threshold:g}")
+
+
 def check_model(name: str) -> str:
     """The name of a model, or an error."""
     if name not in MODELS:
@@ -107,6 +144,7 @@ def open_model(repo: Path, given: Path | None) -> tuple[FileRecommender, Reposit
     if not place.is_file():
         train = "pluri cochange train" + ("" if given is None else f" --output {given}")
         raise FileNotFoundError(f"there must be a model to ask, got no file {str(place)!r}: {train} makes one")
+    load_skops()
     return FileRecommender.load(place), repository
 
 
@@ -145,6 +183,27 @@ def print_ascii_json(value: Any) -> None:
     print(json.dumps(plain(value), indent=2))
 
 
+def number_of(count: int, thing: str) -> str:
+    """A number and what is counted.
+
+    Examples
+    --------
+    >>> from pluri.cli.cochange_options import number_of
+    >>> number_of(1, "file"), number_of(2, "known file")
+    ('1 file', '2 known files')
+    """
+    return f"{count} {thing}{'' if count == 1 else 's'}"
+
+
+def missing_lines(suggestions: Sequence[Any], n_commits: int) -> Iterable[str]:
+    """Probability, path, and how many of the commits of the given files changed it too."""
+    width = max((len(show(item.path)) for item in suggestions), default=0)
+    for item in suggestions:
+        told = f"changed together in {item.n_commits} of {number_of(n_commits, 'commit')}"
+        commits = " ".join(name[:8] for name in item.commits)
+        yield f"{item.probability:>8.3f}   {show(item.path):<{width}}  {told}  {commits}"
+
+
 def suggestion_lines(suggestions: Sequence[Any], threshold: float) -> Iterable[str]:
     """Probability, path and the commits that speak for it; a mark for those above the threshold."""
     width = max((len(show(item.path)) for item in suggestions), default=0)
@@ -166,7 +225,22 @@ def as_record(item: Any, threshold: float) -> dict[str, Any]:
     }
 
 
-def warn_unknown(unknown: Sequence[str]) -> None:
+def why_unknown(unknown: Sequence[str], repository: Repository | None, given: Path | None) -> dict[str, str]:
+    """Why the model does not know some paths: those that git knows have changed too seldom."""
+    from pluri.cochange.changes import existing_files
+    from pluri.io import read_info
+
+    if not unknown:
+        return {}
+    there = set() if repository is None or repository.top is None else set(existing_files(repository))
+    least = read_info(model_place(repository, given)).notes.get("min_support")
+    seldom = "changed too seldom in the commits it was trained on" + (
+        f": fewer than {least} times (train --min-support)" if isinstance(least, int) else ""
+    )
+    return {path: seldom if path in there else "no such file when it was trained" for path in unknown}
+
+
+def warn_unknown(reasons: Mapping[str, str]) -> None:
     """Say which paths were not used."""
-    for path in unknown:
-        note(f"warning: {show(path)} is not known to the model, and not used")
+    for path, reason in reasons.items():
+        note(f"warning: {show(path)} is not known to the model ({reason}), and not used")

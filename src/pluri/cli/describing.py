@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pluri.cli import options
-from pluri.cli.console import print_json, reporting
+from pluri.cli.console import plain, print_json, reporting
+from pluri.cli.families import FAMILIES
 from pluri.cli.registry import fitted_part, parameters, summary_line
-from pluri.cli.registry import models as known_models
 
 
 def models(as_json: options.Json = False) -> None:
-    """List the models and their parameters."""
+    """List the models of each family and their parameters."""
     with reporting():
         if as_json:
             print_json(
                 [
-                    {"name": name, "summary": summary_line(kind), "parameters": parameters(kind)}
-                    for name, kind in known_models().items()
+                    {
+                        "name": name,
+                        "family": family.title,
+                        "summary": summary_line(kind),
+                        "parameters": parameters(kind),
+                    }
+                    for family in FAMILIES
+                    for name, kind in family.models()
                 ]
             )
             return
@@ -23,11 +31,13 @@ def models(as_json: options.Json = False) -> None:
         from rich.markup import escape
 
         console = Console()
-        for name, kind in known_models().items():
-            settings = ", ".join(f"{key}={value!r}" for key, value in parameters(kind).items())
-            console.print(f"[bold]{name}[/]  {escape(summary_line(kind))}", highlight=False)
-            console.print(settings, style="dim", highlight=False, markup=False, soft_wrap=False)
-            console.print()
+        for family in FAMILIES:
+            console.print(f"[bold underline]{family.title}[/]\n", highlight=False)
+            for name, kind in family.models():
+                settings = ", ".join(f"{key}={value!r}" for key, value in parameters(kind).items())
+                console.print(f"[bold]{name}[/]  {escape(summary_line(kind))}", highlight=False)
+                console.print(settings, style="dim", highlight=False, markup=False, soft_wrap=False)
+                console.print()
 
 
 def inspect(model: options.ModelFile, as_json: options.Json = False) -> None:
@@ -55,8 +65,28 @@ def inspect(model: options.ModelFile, as_json: options.Json = False) -> None:
             if value is not None:
                 print(f"{name}: {', '.join(map(str, value)) if isinstance(value, list) else value}")
         print(f"\n{estimator!r}\n")
-        described = fitted_part(estimator)
-        if hasattr(described, "summary") and hasattr(described, "transmat_"):
-            print(described.summary())
-        else:
-            print("not fitted")
+        print(summary(estimator))
+
+
+def summary(model: Any) -> str:
+    """A fitted model on one page: its own account, or else how the fit went."""
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    from pluri.cli.fitting import describe_fit
+
+    described = fitted_part(model)
+    try:
+        check_is_fitted(described)
+        if hasattr(described, "summary"):
+            return str(described.summary())
+    except NotFittedError:
+        return "not fitted"
+    found = {name: plain(value) for name, value in describe_fit(model).items()}
+    return "\n".join(f"{name.replace('_', ' '):>16}  {_cell(value)}" for name, value in found.items())
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, list):
+        return " ".join(map(_cell, value))
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -15,6 +15,8 @@ import typer
 
 from pluri.cli import options
 from pluri.cli.console import INTERRUPTED, note, print_json, reporting
+from pluri.cli.describing import summary
+from pluri.cli.families import family_of
 from pluri.cli.outputs import check_output
 from pluri.cli.registry import UsageError, build_model, fitted_part
 
@@ -61,11 +63,9 @@ def fit(
             print_json(report)
         else:
             note(f"{report['model']} saved in {output} after {seconds:.1f} s")
-            part = fitted_part(estimator)
-            if part is not estimator and hasattr(estimator, "best_params_"):
+            if hasattr(estimator, "best_params_"):
                 print(f"best of the search: {estimator.best_params_}\n")
-            if hasattr(part, "summary"):
-                print(part.summary())
+            print(summary(estimator))
         if interrupted:
             note("interrupted: this is the best so far")
             raise typer.Exit(INTERRUPTED)
@@ -78,40 +78,32 @@ def _arguments(estimator: Any, data: Path, selection: Any) -> tuple[Any, dict[st
 
     from pluri.cli.observations import read_observations
 
+    family, name = family_of(estimator), type(estimator).__name__
+    options.refuse_sequences(selection, family, name)
     supervised = is_classifier(estimator)
     if supervised != (selection.label is not None):
-        name = type(estimator).__name__
+        see = f"; see {family.classifier}" if family.classifier else ""
         raise UsageError(
             f"--label must be given for {name}, which learns from labels"
             if supervised
-            else f"--label must not be given for {name}, which learns without labels; see HMMClassifier"
+            else f"--label must not be given for {name}, which learns without labels{see}"
         )
     tags = get_tags(estimator).input_tags
     # Which symbols there are is known only when all data have been seen; a search deals out sequences.
     stream = not (tags.categorical or hasattr(estimator, "param_grid"))
     observations = read_observations(data, selection, stream=stream)
     if observations.is_text and not tags.string:
-        options.refuse_text(observations, type(estimator).__name__)
+        options.refuse_text(observations, name)
     if observations.streamed:
         return observations, {}
     labels = {"y": observations.labels} if supervised else {}
-    return observations, labels | {"lengths": observations.lengths}
+    return observations, labels | ({"lengths": observations.lengths} if family.ordered else {})
 
 
 def describe_fit(model: Any) -> dict[str, Any]:
     """What is worth knowing of a fitted model, for JSON."""
     fitted = fitted_part(model)
-    names = (
-        "converged_",
-        "n_iter_",
-        "objective_",
-        "log_det_",
-        "n_features_in_",
-        "classes_",
-        "best_params_",
-        "best_score_",
-    )
-    found = {name: getattr(model, name, getattr(fitted, name, None)) for name in names}
+    found = {name: getattr(model, name, getattr(fitted, name, None)) for name in family_of(model).outcome}
     return {"model": type(model).__name__} | {
         name.removesuffix("_"): value for name, value in found.items() if value is not None
     }

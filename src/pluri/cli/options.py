@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pluri.cli.registry import UsageError
+
 if TYPE_CHECKING:
+    from pluri.cli.families import Family
     from pluri.cli.observations import Observations, Selection
 
 Data = Annotated[Path, typer.Argument(metavar="DATA", help="File of type .csv, .tsv, .txt, .npy or .parquet.")]
@@ -38,6 +41,13 @@ def selection(
 
     names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
     return Selection(names, sequence, lengths, label, header)
+
+
+def refuse_sequences(selection: Selection, family: Family, model: str) -> None:
+    """Only some families have sequences."""
+    for option, given in (("--sequence", selection.sequence), ("--lengths", selection.lengths)):
+        if given is not None and not family.ordered:
+            raise UsageError(f"{option} must not be given for {model}, whose rows do not depend on each other")
 
 
 def refuse_text(observations: Observations, model: str) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from inspect import signature
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,8 +12,9 @@ import typer
 
 from pluri.cli import options
 from pluri.cli.console import note, print_json, reporting
+from pluri.cli.families import family_of
 from pluri.cli.outputs import check_output, write_table
-from pluri.cli.registry import fitted_part
+from pluri.cli.registry import UsageError, fitted_part
 
 if TYPE_CHECKING:
     from pluri.cli.observations import Observations, Selection
@@ -26,7 +29,7 @@ def predict(
     model: options.ModelFile,
     data: options.Data,
     output: Output = None,
-    proba: Annotated[bool, typer.Option("--proba", help="Add the probability of each state.")] = False,
+    proba: Annotated[bool, typer.Option("--proba", help="Add the probability of each state or component.")] = False,
     columns: options.Columns = None,
     sequence: options.Sequence = None,
     lengths: options.Lengths = None,
@@ -34,7 +37,7 @@ def predict(
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
-    """Label each row of a data file with its most probable state.
+    """Label each row of a data file with its most probable state or component.
 
     Columns and sequences are those of the fit, if the file has columns of these names and nothing else is said.
     """
@@ -43,22 +46,26 @@ def predict(
 
         check_output(output, force, TABLES)
         estimator, observations = _open(model, data, options.selection(columns, sequence, lengths, None, header))
+        if proba and not hasattr(estimator, "predict_proba"):
+            raise UsageError(f"--proba must not be given for {type(estimator).__name__}, which has no probabilities")
         classes = getattr(estimator, "classes_", None)
-        names = ["state" if classes is None else "label"]
-        if proba:
-            shown = range(_n_states(estimator)) if classes is None else classes
-            names += [f"p_{state}" for state in shown]
+        names = [family_of(estimator).unit if classes is None else "label"]
 
         def blocks() -> Iterator[list[Any]]:
             for batch in observations.batches():
                 found = [np.asarray(estimator.predict(batch.X, **_lengths(batch)))]
                 yield [*found, estimator.predict_proba(batch.X, **_lengths(batch))] if proba else found
 
+        parts = blocks()
+        first = next(parts, [])
+        if proba and first:
+            names += [f"p_{name}" for name in (range(first[1].shape[1]) if classes is None else classes)]
+        parts = chain([first] if first else [], parts)
         if as_json and output is None:
-            found = [np.concatenate(parts) for parts in zip(*blocks())]
+            found = [np.concatenate(part) for part in zip(*parts)]
             print_json({f"{names[0]}s": found[0]} | ({"probabilities": found[1]} if proba else {}))
             return
-        n_rows = write_table(output, names, blocks())
+        n_rows = write_table(output, names, parts)
         if as_json:
             print_json({"n_samples": n_rows, "columns": names, "output": str(output)})
         elif output is not None:
@@ -75,7 +82,7 @@ def score(
     header: options.Header = None,
     as_json: options.Json = False,
 ) -> None:
-    """Tell how well a model fits a data file: log-likelihood, or accuracy where labels are known."""
+    """Tell how well a model fits a data file: log-likelihood (or squared distance), accuracy where labels are known."""
     with reporting():
         from sklearn.base import is_classifier
 
@@ -87,8 +94,9 @@ def score(
         if as_json:
             print_json(report)
         else:
+            width = max(map(len, report))
             for name, value in report.items():
-                print(f"{name.replace('_', ' '):>26}  {value:.6g}")
+                print(f"{name.replace('_', ' '):>{width}}  {value:.6g}")
 
 
 def sample(
@@ -99,7 +107,7 @@ def sample(
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
-    """Draw a sequence from a model."""
+    """Draw rows from a model: a sequence if it is one of sequences."""
     with reporting():
         from pluri.io import load, read_info
 
@@ -109,18 +117,19 @@ def sample(
         generator = fitted_part(estimator)
         if not hasattr(generator, "sample"):
             raise ValueError(f"MODEL must be able to sample, got {type(estimator).__name__}")
-        X, states = generator.sample(n_samples, random_state=seed)
+        X, states = _draw(generator, n_samples, seed)
         names = notes.get("columns")
         if not isinstance(names, list) or len(names) != X.shape[1]:
             names = [f"x{place}" for place in range(X.shape[1])]
         if hasattr(estimator, "classes_"):
             states = estimator.classes_[states]
+        unit = family_of(estimator).unit
         if as_json and output is None:
-            print_json({"columns": names, "X": X, "states": states})
+            print_json({"columns": names, "X": X, f"{unit}s": states})
             return
-        n_rows = write_table(output, [*names, "state"], [[X, states]])
+        n_rows = write_table(output, [*names, unit], [[X, states]])
         if as_json:
-            print_json({"n_samples": n_rows, "columns": [*names, "state"], "output": str(output)})
+            print_json({"n_samples": n_rows, "columns": [*names, unit], "output": str(output)})
         elif output is not None:
             note(f"{n_rows} rows written to {output}")
 
@@ -139,6 +148,8 @@ def _open(path: Path, data: Path, selection: Selection) -> tuple[Any, Observatio
     estimator = getattr(estimator, "best_estimator_", estimator)
     if not hasattr(estimator, "predict"):
         raise ValueError(f"MODEL must be able to predict, got {type(estimator).__name__}")
+    family = family_of(estimator)
+    options.refuse_sequences(selection, family, type(estimator).__name__)
     present = column_names(data, selection.header)
     remembered = notes.get("columns")
     if selection.columns is None and isinstance(remembered, list) and set(remembered) <= set(present):
@@ -147,7 +158,8 @@ def _open(path: Path, data: Path, selection: Selection) -> tuple[Any, Observatio
     if selection.sequence is None and selection.lengths is None and isinstance(column, str) and column in present:
         note(f"sequences by column {column!r}, as in the fit")
         selection = replace(selection, sequence=column)
-    words = getattr(fitted_part(estimator), "vocabulary_", None) is not None
+    symbols = getattr(fitted_part(estimator), family.symbols, None) or []
+    words = any(known.dtype.kind in "OU" for known in symbols)
     observations = read_observations(data, replace(selection, text=words))
     tags = get_tags(estimator).input_tags
     if observations.is_text and not tags.string:
@@ -159,29 +171,39 @@ def _lengths(batch: Observations) -> dict[str, Any]:
     return {} if batch.lengths is None else {"lengths": batch.lengths}
 
 
-def _n_states(estimator: Any) -> int:
-    return len(estimator.startprob_)
+def _draw(generator: Any, n_samples: int, seed: int | None) -> tuple[Any, Any]:
+    """Rows and what each was drawn from."""
+    given = {} if seed is None else {"random_state": seed}
+    if given and "random_state" not in signature(generator.sample).parameters:
+        generator, given = generator.set_params(**given), {}
+    rows, labels = generator.sample(n_samples, **given)
+    return rows, labels
 
 
 def _score(estimator: Any, observations: Observations) -> dict[str, Any]:
-    """Log-likelihood of all sequences; with labels, also how well the states match them."""
+    """Score of all rows; with labels, also how well the states match them."""
     import numpy as np
 
+    family = family_of(estimator)
+    if family.rating is None or not hasattr(estimator, "score"):
+        raise ValueError(f"MODEL must be able to score, got {type(estimator).__name__}")
     total, n_samples, n_sequences = 0.0, 0, 0
     truth, found = [], []
     for batch in observations.batches():
-        total += estimator.score(batch.X, **_lengths(batch))
+        rating = estimator.score(batch.X, **_lengths(batch))
+        total += rating * len(batch.X) if family.rating_is_mean else rating
         n_samples += len(batch.X)
         n_sequences += 1 if batch.lengths is None else len(batch.lengths)
         if batch.labels is not None:
             truth.append(batch.labels)
             found.append(estimator.predict(batch.X, **_lengths(batch)))
     report: dict[str, Any] = {
-        "log_likelihood": total,
-        "log_likelihood_per_sample": total / n_samples,
+        family.rating: total,
+        f"{family.rating}_per_sample": total / n_samples,
         "n_samples": n_samples,
-        "n_sequences": n_sequences,
     }
+    if family.ordered:
+        report["n_sequences"] = n_sequences
     if truth:
         from pluri.metrics import many_to_one_accuracy, one_to_one_accuracy
 

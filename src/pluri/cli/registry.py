@@ -8,8 +8,8 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
-#: Packages whose public names are searched for models.
-FAMILIES = ("pluri.sequences",)
+from pluri.cli.families import FAMILIES
+
 WORDS = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan"), "true": True, "false": False, "none": None}
 
 
@@ -28,7 +28,7 @@ class UsageError(ValueError):
 
 
 def models() -> dict[str, type]:
-    """Estimator classes by name: those of the families that have a constructor of their own (bases have none).
+    """Estimator classes of all families by name.
 
     Examples
     --------
@@ -36,26 +36,17 @@ def models() -> dict[str, type]:
     >>> models()["GaussianHMM"].__name__
     'GaussianHMM'
     """
-    from importlib import import_module
-
-    from sklearn.base import BaseEstimator
-
-    found = {}
-    for family in FAMILIES:
-        package = import_module(family)
-        for name in package.__all__:
-            kind = getattr(package, name)
-            if inspect.isclass(kind) and issubclass(kind, BaseEstimator) and "__init__" in vars(kind):
-                found[name] = kind
-    return dict(sorted(found.items()))
+    return dict(sorted(item for family in FAMILIES for item in family.models()))
 
 
 def find_model(name: str) -> type:
     """The model of a name, whatever the case of its letters."""
+    for family in FAMILIES:
+        for own in family.public_names():
+            kind = family.find(own) if own.lower() == name.lower() else None
+            if kind is not None:
+                return kind
     known = models()
-    matches = [kind for own, kind in known.items() if own.lower() == name.lower()]
-    if matches:
-        return matches[0]
     near = difflib.get_close_matches(name, known, n=1)
     hint = f" (did you mean {near[0]}?)" if near else ""
     raise UsageError(f"MODEL must be one of {', '.join(known)}, got {name!r}{hint}")

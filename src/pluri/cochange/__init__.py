@@ -7,15 +7,20 @@
 On the command line: ``pluri cochange``.
 """
 
-from pluri.cochange.baselines import CoOccurrence, FrequentItemsets, Popularity
-from pluri.cochange.evaluation import Evaluation, evaluate
-from pluri.cochange.git import GitError
-from pluri.cochange.history import CommitHistory
-from pluri.cochange.mining import apriori, fpgrowth, fpmax
-from pluri.cochange.recommender import FileRecommender, Suggestion, cooccurrence_tuned, fim_fixed
-from pluri.cochange.rules import Rule, association_rules
-from pluri.cochange.transactions import group_changes
-from pluri.cochange.tuning import Tuning, tune
+from typing import TYPE_CHECKING
+
+from pluri.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from pluri.cochange.baselines import CoOccurrence, FrequentItemsets, Popularity
+    from pluri.cochange.evaluation import Evaluation, evaluate
+    from pluri.cochange.git import GitError
+    from pluri.cochange.history import CommitHistory
+    from pluri.cochange.mining import apriori, fpgrowth, fpmax
+    from pluri.cochange.recommender import FileRecommender, Suggestion, cooccurrence_tuned, fim_fixed
+    from pluri.cochange.rules import Rule, association_rules
+    from pluri.cochange.transactions import group_changes
+    from pluri.cochange.tuning import Tuning, tune
 
 __all__ = [
     "CoOccurrence",
@@ -38,3 +43,18 @@ __all__ = [
     "group_changes",
     "tune",
 ]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "baselines": ["CoOccurrence", "FrequentItemsets", "Popularity"],
+        "evaluation": ["Evaluation", "evaluate"],
+        "git": ["GitError"],
+        "history": ["CommitHistory"],
+        "mining": ["apriori", "fpgrowth", "fpmax"],
+        "recommender": ["FileRecommender", "Suggestion", "cooccurrence_tuned", "fim_fixed"],
+        "rules": ["Rule", "association_rules"],
+        "transactions": ["group_changes"],
+        "tuning": ["Tuning", "tune"],
+    },
+)

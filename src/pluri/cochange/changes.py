@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
-from pluri.cochange.git import GitError, Repository, ask, paths_of
+from pluri.cochange.git import SUBMODULES, GitError, Repository, ask, paths_of
 
-#: Both names of a renamed file are listed: the history knows the old one.
-LISTED = ("-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
+#: Both names of a renamed file are listed: the history knows the old one. A submodule is listed if it points elsewhere.
+LISTED = ("-z", "--no-renames", "--no-ext-diff", "--no-textconv", SUBMODULES)
 
 
 def staged_files(repository: Repository) -> list[str]:
@@ -15,20 +16,15 @@ def staged_files(repository: Repository) -> list[str]:
 
     Inside a hook, git names the index that is being committed by the variable ``GIT_INDEX_FILE``.
     """
-    index = os.environ.get("GIT_INDEX_FILE")
-    return paths_of(
-        ask(
-            repository.path,
-            *("diff-index", "--cached", "--name-only", *LISTED, "HEAD", "--"),
-            index=os.path.abspath(index) if index else None,
-        )
-    )
+    top = _work_tree(repository)
+    if not ask(top, "rev-parse", "--verify", "--quiet", "HEAD", check=False):  # the first commit of a branch
+        return existing_files(repository)
+    return paths_of(ask(top, "diff-index", "--cached", "--name-only", *LISTED, "HEAD", "--", index=_index()))
 
 
 def changed_files(repository: Repository) -> list[str]:
     """Paths that differ from the last commit, staged or not, and new ones that are not ignored."""
-    if repository.top is None:
-        raise GitError(f"repository must have a work tree, got the bare {str(repository.path)!r}")
+    top = _work_tree(repository)
     # Comparing a file with the index may run its clean filter; without one, git compares the bytes.
     names = paths_of(ask(repository.path, "config", "-z", "--name-only", "--get-regexp", r"^filter\.", check=False))
     drivers = dict.fromkeys(name.removeprefix("filter.").rpartition(".")[0] for name in names)
@@ -39,8 +35,8 @@ def changed_files(repository: Repository) -> list[str]:
         for part in ("-c", f"filter.{driver}.{setting}")
     ]
     listing = ask(
-        repository.top,
-        *("status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=all"),
+        top,
+        *("status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", SUBMODULES),
         settings=settings,
     )
     return [entry[3:] for entry in paths_of(listing)]
@@ -60,3 +56,21 @@ def committed_files(repository: Repository, revision: str) -> list[str]:
             raise GitError(f"revision must name a commit, got {revision!r}") from error
         raise
     return [path for path in (entry.lstrip("\n") for entry in paths_of(listing)) if path]
+
+
+def existing_files(repository: Repository, revision: str | None = None) -> list[str]:
+    """All paths that there are in the next commit, or in one that was made."""
+    if revision is None:
+        return paths_of(ask(_work_tree(repository), "ls-files", "--cached", "-z", index=_index()))
+    return paths_of(ask(repository.path, "ls-tree", "-r", "-z", "--name-only", "--full-tree", revision))
+
+
+def _index() -> str | None:
+    given = os.environ.get("GIT_INDEX_FILE")
+    return os.path.abspath(given) if given else None
+
+
+def _work_tree(repository: Repository) -> Path:
+    if repository.top is None:
+        raise GitError(f"repository must have a work tree, got {str(repository.path)!r} without one")
+    return repository.top

@@ -47,8 +47,8 @@ class CountedTransactions(BinaryCompletionMixin, BaseEstimator):
         matrix = sparse.csr_array(validate_data(self, X, accept_sparse="csr", dtype=np.float64))
         weights = _check_sample_weight(sample_weight, matrix, dtype=np.float64, ensure_non_negative=True)
         matrix = matrix.copy()
+        matrix.sum_duplicates()  # sorts the indices too
         matrix.eliminate_zeros()
-        matrix.sort_indices()
         by_column = matrix.tocsc()
         self.row_indptr_, self.row_items_ = _integers(matrix)
         self.column_indptr_, self.column_rows_ = _integers(by_column)

@@ -27,6 +27,8 @@ SAFE = (
     *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=" + os.devnull, "-c", "log.showSignature=false"),
     *("-c", "log.showRoot=true", "-c", "diff.relative=false", "-c", "core.quotePath=false"),
 )
+#: A submodule changes when it points to another commit; what was done inside it is not looked at.
+SUBMODULES = "--ignore-submodules=dirty"
 
 
 class GitError(ValueError):

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from datetime import date
 from typing import IO, NamedTuple
 
-from pluri.cochange.git import PathLike, running
+from pluri.cochange.git import SUBMODULES, GitError, PathLike, ask, running
 
 HEADER, FIELD = b"\x1e", b"\x1f"
 FORMAT = "--format=%x1e%H%x1f%ct%x1f%aE"
 #: Pairs of changed files that git compares at most to find a rename; identical contents are always found.
 RENAME_LIMIT = 400
 CHUNK = 1 << 20
+#: What git may be told instead of a date to mean the present.
+PRESENT = ("now", "today")
 
 
 class Change(NamedTuple):
@@ -64,12 +66,24 @@ def read_commits(
     ------
     Commit
     """
-    arguments = ["log", "-z", "--reverse", "--date-order", "--name-status", "--no-ext-diff", "--no-textconv", FORMAT]
+    arguments = ["log", "-z", "--reverse", "--date-order", "--name-status", "--no-ext-diff", "--no-textconv"]
+    arguments += [SUBMODULES, FORMAT]
     arguments += ["-M", f"-l{RENAME_LIMIT}"] if renames else ["--no-renames"]
     arguments += ["--first-parent", "-m"] if first_parent else ["--no-merges"]
-    arguments += [f"--{name}={_moment(value)}" for name, value in (("since", since), ("until", until)) if value]
+    for name, value in (("since", since), ("until", until)):
+        if isinstance(value, str) and not is_date(path, value):
+            raise GitError(f"{name} must be a date that git understands, got {value!r}")
+        arguments += [f"--{name}={_moment(value)}"] if value else []
     with running(path, [*arguments, "--end-of-options", revision, "--"]) as output:
         yield from parse_log(output)
+
+
+def is_date(path: PathLike, text: str) -> bool:
+    """Whether git finds a date in a text; if it does not, it takes the present for it without a word."""
+    if not text or text.strip().lower() in PRESENT:
+        return True
+    meant, present = ask(path, "rev-parse", f"--since={text}", "--since=now").split()
+    return meant != present
 
 
 def parse_log(output: IO[bytes]) -> Iterator[Commit]:

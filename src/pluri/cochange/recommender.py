@@ -255,6 +255,11 @@ class FileRecommender(BaseEstimator):
             shared[self.counts_.rows_with(int(column))] += 1
         return [self._suggestion(int(column), scores, shared) for column in candidates[order[:top]]]
 
+    def count_commits(self, files: Sequence[str]) -> int:
+        """Number of past commits that changed at least one of some known files."""
+        found = [self.counts_.rows_with(int(column)) for column in self.known_columns(files)]
+        return len(np.unique(np.concatenate(found)))
+
     def known_columns(self, files: Sequence[str]) -> NDArray[np.int64]:
         """Columns of paths; unknown ones are dropped with a warning, or refused if no other is left."""
         check_is_fitted(self)

@@ -5,6 +5,7 @@ in the folder given by :func:`data_home`.
 """
 
 from pluri.datasets.commits import Commits, load_transactions, make_commits
+from pluri.datasets.digits_and_papers import LabelledRows, load_cora_binary, load_mnist_test, load_usps
 from pluri.datasets.enron import Correspondence, Snapshots, communication_snapshots, load_enron
 from pluri.datasets.feeds import DocumentStream, document_stream
 from pluri.datasets.home import data_home
@@ -26,6 +27,7 @@ __all__ = [
     "Correspondence",
     "DocumentStream",
     "Documents",
+    "LabelledRows",
     "LabelledSequences",
     "MovingClusters",
     "OCRLetters",
@@ -37,13 +39,16 @@ __all__ = [
     "communication_snapshots",
     "data_home",
     "document_stream",
+    "load_cora_binary",
     "load_enron",
     "load_lidar",
+    "load_mnist_test",
     "load_newsgroups",
     "load_ocr_letters",
     "load_reuters",
     "load_transactions",
     "load_treebank_sample",
+    "load_usps",
     "make_commits",
     "make_moving_clusters",
     "make_separated_gaussians",

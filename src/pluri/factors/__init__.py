@@ -1,15 +1,34 @@
 """Data as sums of parts."""
 
-from pluri.factors.binary_rbm import BinaryRBM
-from pluri.factors.factor_analysis import BayesianFactorAnalysis
-from pluri.factors.ibp_gibbs import IndianBuffetGibbs
-from pluri.factors.ibp_linear_gaussian import IBPLinearGaussian
-from pluri.factors.logistic_pca import LogisticPCA
+from typing import TYPE_CHECKING
+
+from pluri.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from pluri.factors.binary_rbm import BinaryRBM
+    from pluri.factors.exponential_family import ExponentialFamilyPCA
+    from pluri.factors.factor_analysis import BayesianFactorAnalysis
+    from pluri.factors.ibp_gibbs import IndianBuffetGibbs
+    from pluri.factors.ibp_linear_gaussian import IBPLinearGaussian
+    from pluri.factors.logistic_pca import LogisticPCA
 
 __all__ = [
     "BayesianFactorAnalysis",
     "BinaryRBM",
+    "ExponentialFamilyPCA",
     "IBPLinearGaussian",
     "IndianBuffetGibbs",
     "LogisticPCA",
 ]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "binary_rbm": ["BinaryRBM"],
+        "exponential_family": ["ExponentialFamilyPCA"],
+        "factor_analysis": ["BayesianFactorAnalysis"],
+        "ibp_gibbs": ["IndianBuffetGibbs"],
+        "ibp_linear_gaussian": ["IBPLinearGaussian"],
+        "logistic_pca": ["LogisticPCA"],
+    },
+)

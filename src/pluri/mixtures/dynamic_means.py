@@ -26,10 +26,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from pluri.mixtures import _dynamic_kernels
-from pluri.mixtures.cluster_tracks import ClusterTrack, check_batch, collect_tracks, is_list_of_batches
+from pluri.mixtures.cluster_tracks import (
+    ClusterTrack,
+    as_batches,
+    check_batch,
+    collect_tracks,
+    is_list_of_batches,
+)
 from pluri.validation import RandomState, as_generator, restored_on_failure
 
 Array = NDArray[np.float64]
@@ -174,7 +180,8 @@ class DynamicMeans(ClusterMixin, BaseEstimator):
     Attributes
     ----------
     labels_ : array of shape (n_samples,), or list of such arrays
-        Identity of the cluster of each point; a list if `fit` was given a list of batches.
+        Identity of the cluster of each point; a list if `fit` was given a list of batches (after an interruption, of
+        the batches that were done).
     cluster_identities_ : array of shape (n_stored,)
     cluster_centers_ : array of shape (n_stored, n_features)
     cluster_weights_, cluster_ages_ : arrays of shape (n_stored,)
@@ -214,32 +221,40 @@ class DynamicMeans(ClusterMixin, BaseEstimator):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, lengths: ArrayLike | None = None) -> Self:
         """Cluster batches, one after the other.
 
         Parameters
         ----------
         X : list of array-likes of shape (n_t, n_features), or one array-like of shape (n_samples, n_features)
-            Batches in the order of time; a single matrix is one batch. Batches after the first may be empty.
+            Batches in the order of time; a single matrix is one batch, unless `lengths` are given. Batches after the
+            first may be empty. An array of shape (n_batches, n_rows, n_features) is a list of batches.
         y : ignored
+            But a list of integers here that has not one for each row of X is taken as `lengths`.
+        lengths : array-like of int, optional
+            Number of rows of each batch, where X is one matrix with all batches end to end.
 
         Returns
         -------
         self
         """
-        several = is_list_of_batches(X)
+        batches = as_batches(X, y, lengths)
         with restored_on_failure(self):
             self._begin()
             labels: list[Integers] = []
             try:
-                for batch in X if several else [X]:
-                    labels.append(self._advance(check_batch(self, batch, first=not labels, may_be_empty=several)))
+                for batch in batches:
+                    labels.append(self._advance(check_batch(self, batch, first=not labels, may_be_empty=True)))
             except KeyboardInterrupt:
                 if not labels:
                     raise
                 warnings.warn(f"interrupted after {len(labels)} batches; these are kept", UserWarning, stacklevel=2)
-            self.labels_ = labels if several else labels[0]
+            self.labels_ = labels if is_list_of_batches(X) else np.concatenate(labels)
         return self
+
+    def fit_predict(self, X: Any, y: Any = None, lengths: ArrayLike | None = None) -> Any:
+        """`labels_` after `fit`: an array, or a list of them if X is a list of batches."""
+        return self.fit(X, y, lengths).labels_
 
     def partial_fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Cluster one more batch; `labels_` are those of its points.
@@ -260,13 +275,30 @@ class DynamicMeans(ClusterMixin, BaseEstimator):
             self.labels_ = self._advance(check_batch(self, X, first=first, may_be_empty=True))
         return self
 
-    def predict(self, X: ArrayLike) -> Integers:
-        """Identity of the nearest remembered cluster of each point."""
+    def predict(self, X: Any) -> Any:
+        """Identity of the nearest remembered cluster of each point.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or list of them
+
+        Returns
+        -------
+        array of shape (n_samples,), or list of such arrays if X is a list of batches
+        """
         check_is_fitted(self, "cluster_centers_")
-        rows: Array = validate_data(self, X, dtype=np.float64, reset=False)
+        if is_list_of_batches(X):
+            return [self._nearest(check_batch(self, batch, first=False, may_be_empty=True)) for batch in X]
+        return self._nearest(check_batch(self, X, first=False, may_be_empty=False))
+
+    def _nearest(self, rows: Array) -> Integers:
         if not len(self.cluster_centers_):
             raise ValueError("no cluster is remembered after the last batch, so that none can be predicted")
-        return np.asarray(self.cluster_identities_[pairwise_distances_argmin(rows, self.cluster_centers_)])
+        if not len(rows):
+            return np.empty(0, dtype=np.int64)
+        middle = self.cluster_centers_.mean(axis=0)  # distances are found from squares, which should be small
+        nearest = pairwise_distances_argmin(rows - middle, self.cluster_centers_ - middle)
+        return np.asarray(self.cluster_identities_[nearest])
 
     @property
     def tracks_(self) -> dict[int, ClusterTrack]:

@@ -50,7 +50,7 @@ Parametrization = Literal["augmented", "original", "cholesky"]
 #: EM leads for at least this many steps, and goes on while each gains less than this share of the one before.
 LEAD, FAST = 10, 0.8
 #: A descent of fewer steps is not repeated. The next branch leaves EM this many steps later.
-QUICK, LATER = 20, 70
+QUICK, LATER = 150, 70
 
 
 def fit_riemannian(
@@ -72,7 +72,7 @@ def fit_riemannian(
     covariance_prior_weight: float = 0.0,
     weight_concentration: float = 0.0,
     lead: int | None = None,
-    branches: int = 1,
+    branches: int = 2,
     preconditioned: bool = True,
     batch_size: int = 256,
     random_state: Any = None,
@@ -110,7 +110,7 @@ def fit_riemannian(
         Penalty ``-weight_concentration * sum(log(weights))`` on tiny components.
     lead : int, optional
         Number of EM steps at the beginning; as long as EM is fast if not given.
-    branches : int, default=1
+    branches : int, default=2
         Largest number of descents. Where the first one takes long there are many optima nearby; the next one leaves
         EM's path later, and the best is kept.
     preconditioned : bool, default=True
