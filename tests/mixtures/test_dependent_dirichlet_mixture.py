@@ -228,3 +228,13 @@ def test_wrong_settings_get_one_sentence(settings, message):
 @parametrize_with_checks([DependentDirichletMixture(n_draws=20, n_warmup=30, random_state=0)])
 def test_it_is_a_scikit_learn_estimator(estimator, check):
     check(estimator)
+
+
+def test_batches_may_come_end_to_end_with_their_lengths():
+    batches = [np.array([[0.0], [0.1], [9.0]]), np.array([[0.2], [9.1]])]
+    model = DependentDirichletMixture(noise_variance=0.1, n_draws=50, n_warmup=20, random_state=0)
+    listed = model.fit(batches)
+    labels = np.concatenate(listed.labels_)
+    for arguments in ({"lengths": [3, 2]}, {"y": [3, 2]}):
+        np.testing.assert_array_equal(model.fit(np.concatenate(batches), **arguments).labels_, labels)
+        assert model.n_batches_seen_ == 2

@@ -485,3 +485,13 @@ def test_a_column_without_any_value_is_refused():
     X[:, 1] = np.nan
     with pytest.raises(ValueError, match=r"got none in \[1\]"):
         GaussianMixture(2).fit(X)
+
+
+def test_the_summary_names_every_component_heaviest_first():
+    X, _ = clusters(n=300)
+    model = fit(X)
+    text = model.summary()
+    assert text.startswith("GaussianMixture: 3 components")
+    assert "not converged after 30 iterations" in text
+    listed = [int(line.split()[0]) for line in text.splitlines()[4:]]
+    assert listed == np.argsort(-model.weights_).tolist()

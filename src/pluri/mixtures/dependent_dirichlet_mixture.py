@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pluri.inference import mcmc
 from pluri.metrics import co_clustering_matrix
-from pluri.mixtures.cluster_tracks import ClusterTrack, check_batch, collect_tracks, is_list_of_batches
+from pluri.mixtures.cluster_tracks import ClusterTrack, as_batches, check_batch, collect_tracks, is_list_of_batches
 from pluri.mixtures.dependent_gibbs import ClusterMemory, ClusterPrior, DependentClusterGibbs
 from pluri.validation import RandomState, as_generator, restored_on_failure
 
@@ -118,7 +118,7 @@ class DependentDirichletMixture(ClusterMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, lengths: ArrayLike | None = None) -> Self:
         """Sample the labels of batches, one after the other.
 
         Parameters
@@ -126,23 +126,27 @@ class DependentDirichletMixture(ClusterMixin, BaseEstimator):
         X : list of array-likes of shape (n_t, n_features), or one array-like of shape (n_samples, n_features)
             Batches in the order of time; a single matrix is one batch. Batches after the first may be empty.
         y : ignored
+            But an array that has not one entry for each row of X is taken for `lengths`.
+        lengths : array-like of int, optional
+            Number of rows of each batch, where X is one matrix with all batches end to end.
 
         Returns
         -------
         self
         """
-        several = is_list_of_batches(X)
+        batches = as_batches(X, y, lengths)
         with restored_on_failure(self):
             self._begin()
             labels: list[Integers] = []
             try:
-                for batch in X if several else [X]:
-                    labels.append(self._advance(check_batch(self, batch, first=not labels, may_be_empty=several)))
+                for batch in batches:
+                    may_be_empty = len(batches) > 1
+                    labels.append(self._advance(check_batch(self, batch, first=not labels, may_be_empty=may_be_empty)))
             except KeyboardInterrupt:
                 if not labels:
                     raise
                 warnings.warn(f"interrupted after {len(labels)} batches; these are kept", UserWarning, stacklevel=2)
-            self.labels_ = labels if several else labels[0]
+            self.labels_ = labels if is_list_of_batches(X) else np.concatenate(labels)
         return self
 
     def partial_fit(self, X: ArrayLike, y: Any = None) -> Self:

@@ -35,6 +35,8 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Prior = ArrayLike | RowPrior
 
+#: Components, and features of each, that `summary` shows.
+SUMMARY_ROWS, SUMMARY_FEATURES = 20, 6
 #: Larger weights overflow when they are multiplied with squares and summed.
 LARGEST_WEIGHT = 1e100
 
@@ -424,6 +426,36 @@ class MixtureModel(CallbackSupport, DensityMixin, BaseEstimator):
     def aic(self, X: Any) -> float:
         """Akaike information criterion on X; the lower the better."""
         return float(-2.0 * self.score_samples(X).sum() + 2.0 * self._n_parameters())
+
+    def summary(self) -> str:
+        """The fitted mixture on one page of plain text: how the fit went, and the components, heaviest first."""
+        check_is_fitted(self, "weights_")
+        names = [str(name) for name in getattr(self, "feature_names_in_", ())]
+        lines = [f"{type(self).__name__}: {self.n_components} components"]
+        if hasattr(self, "n_iter_"):
+            state = "converged" if self.converged_ else "not converged"
+            lines.append(f"{state} after {self.n_iter_} iterations; mean objective {self.lower_bound_:.6g}")
+        lines += ["", f"{'component':<10s} {'weight':>8s} {'rows':>10s}  centre"]
+        order = np.argsort(-np.asarray(self.weights_), kind="stable")
+        rows = getattr(self, "occupancy_", np.full(len(order), np.nan))
+        for j in order[:SUMMARY_ROWS]:
+            center = self._center(int(j))
+            shown = ", ".join(
+                f"{names[d] if names else d}: {value:.4g}" for d, value in enumerate(center[:SUMMARY_FEATURES])
+            )
+            more = ", ..." if len(center) > SUMMARY_FEATURES else ""
+            lines.append(f"{j:<10d} {self.weights_[j]:8.4f} {rows[j]:10.1f}  {shown}{more}".rstrip())
+        if len(order) > SUMMARY_ROWS:
+            lines.append(f"... and {len(order) - SUMMARY_ROWS} more components")
+        return "\n".join(lines)
+
+    def _center(self, component: int) -> Array:
+        """Expectation of a row of a component; empty where there is none."""
+        for name in ("means_", "probabilities_", "rates_"):
+            values = getattr(self, name, None)
+            if isinstance(values, np.ndarray):
+                return values[component]
+        return np.empty(0)
 
 
 def refuse_empty_columns(X: Any) -> None:
