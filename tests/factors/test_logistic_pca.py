@@ -230,3 +230,36 @@ def test_too_few_sweeps_warn_and_ctrl_c_keeps_what_is_there(monkeypatch):
 def test_wrong_settings_get_a_sentence(settings, message):
     with pytest.raises(ValueError, match=message):
         LogisticPCA(**settings).fit(X)
+
+
+def test_completed_rows_are_no_surer_than_a_population_warrants():
+    """Columns that rise together: against the integral over normal scores, where a weak penalty says 0.98."""
+    rng = np.random.default_rng(0)
+    data = (rng.random((1000, 10)) < expit(1.5 * rng.normal(size=(1000, 1)))).astype(float)
+    model = fitted(data, 1)
+    grid = np.linspace(-6, 6, 2001)
+    for present in ([], [0], [0, 1], [0, 1, 2]):
+        weight = np.exp(-0.5 * grid**2) * expit(1.5 * grid) ** len(present)
+        exact = float(weight @ expit(1.5 * grid) / weight.sum())
+        answer = model.predict_missing(present)[len(present) :].mean()
+        assert abs(answer - exact) < 0.1
+        if present:
+            assert fitted(data, 1, fold_in_penalty=0.1).predict_missing(present)[5] - exact > 0.2
+
+
+@pytest.mark.parametrize("k", [2, 15])
+def test_the_default_penalty_is_one_over_the_mean_square_of_the_scores(k, monkeypatch):
+    """Found by the optimiser of scipy; components beyond the rank have no scores."""
+    kept = []
+    monkeypatch.setattr("pluri.factors.logistic_pca.balanced", lambda *args: kept.append(balanced(*args)) or kept[-1])
+    model = fitted(k=k)
+    squares = (kept[-1][0] ** 2).mean(axis=0)
+    np.testing.assert_allclose(model.score_precision_, 1 / np.maximum(squares, 1e-8))
+
+    def loss(u):
+        theta = u @ model.components_ + model.intercept_
+        return -float(log_expit(theta[[1, 5]]).sum()) + 0.5 * float(model.score_precision_ @ u**2)
+
+    best = optimize.minimize(loss, np.zeros(k), tol=1e-10).x
+    expected = expit(best @ model.components_ + model.intercept_)
+    np.testing.assert_allclose(np.delete(model.predict_missing([1, 5]), [1, 5]), np.delete(expected, [1, 5]), atol=1e-4)

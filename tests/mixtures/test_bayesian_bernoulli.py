@@ -1,10 +1,12 @@
 """The sampled Bernoulli mixture against enumeration, integration, exact partitions, Geweke and calibration."""
 
+import math
 import warnings
 from functools import partial
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import integrate, sparse, stats
 from scipy.special import betaln, gammaln, logsumexp
@@ -15,7 +17,8 @@ from pluri.factors.binary_completion import BinaryRows, pattern
 from pluri.inference import mcmc
 from pluri.io import load, save
 from pluri.mixtures.bayesian_bernoulli import BayesianBernoulliMixture
-from pluri.mixtures.bernoulli_gibbs import BernoulliGibbs, Counts, ListedRows
+from pluri.mixtures.bernoulli import BernoulliMixture
+from pluri.mixtures.bernoulli_gibbs import BernoulliGibbs, Counts, ListedRows, _Tables
 from pluri.mixtures.bernoulli_predictive import ClusterTables
 from pluri.testing import (
     SamplerProblem,
@@ -394,7 +397,8 @@ def test_kinds_of_input_give_the_same_fit():
 
 def test_jobs_do_not_change_the_results():
     data, _ = grouped(40)
-    assert (fitted(data, 4, n_jobs=2).sample_labels_ == fitted(data, 4).sample_labels_).all()
+    one, two = (fitted(data, 4, n_sweeps=30, n_jobs=n_jobs).sample_labels_ for n_jobs in (None, 2))
+    assert (one == two).all()
 
 
 def test_attributes_describe_the_best_sample():
@@ -494,8 +498,9 @@ def test_wrong_queries_get_a_sentence_and_odd_shapes_work():
                                      ([0.5], None, "present"), ([[0]], None, "present")):  # fmt: skip
         with pytest.raises(ValueError, match=message):
             model.predict_missing(present, absent)
-    with pytest.raises(ValueError, match="rows"):
-        model.similarity_matrix([9])
+    for rows in ([9], [-1], [], [0.5]):
+        with pytest.raises(ValueError, match="rows"):
+            model.similarity_matrix(rows)
     with pytest.raises(ValueError, match="zeros and ones"):
         fitted(3 * X, binarize=None)
     with pytest.raises(ValueError, match="binarize"):
@@ -506,3 +511,104 @@ def test_wrong_queries_get_a_sentence_and_odd_shapes_work():
     empty = np.full((4, 3), np.nan)
     np.testing.assert_allclose(fitted(empty, 2).predict_missing([]), SUCCESS / (SUCCESS + FAILURE))
     assert model.predict_missing(range(4)).tolist() == [1.0] * 4
+
+
+def test_a_matrix_of_very_many_pairs_is_refused(monkeypatch):
+    monkeypatch.setattr("pluri.mixtures.bayesian_bernoulli.MOST_PAIRS", 3)
+    model = fitted()
+    assert model.similarity_matrix([0, 1, 2]).shape == (3, 3)
+    with pytest.raises(ValueError, match="rows must be given, at most 3"):
+        model.similarity_matrix()
+
+
+@pytest.mark.parametrize("prior", [1e-40, 0.3, 1e20, 1e60])
+def test_rising_factorials_keep_their_digits_whatever_the_prior(prior):
+    _, failures, totals = _Tables(6, 0.5, prior).rising
+    exact = [sum(math.log(prior + j) for j in range(n)) for n in range(7)]
+    np.testing.assert_allclose(failures, exact, rtol=1e-14)
+    np.testing.assert_allclose(totals, [sum(math.log(prior + 0.5 + j) for j in range(n)) for n in range(7)], rtol=1e-14)
+
+
+# Dense rows ---------------------------------------------------------------------------------------------------------
+
+
+def mirrored(seed):
+    """400 rows of 30 columns: one half of the columns is likely in either of two groups."""
+    rng = np.random.default_rng(seed)
+    half = np.where(np.arange(30) < 15, 0.6, 0.1)
+    theta = np.array([half, half[::-1]])
+    return (rng.random((400, 30)) < theta[rng.integers(0, 2, 400)]).astype(float), theta
+
+
+@pytest.mark.parametrize("k", [2, 5])
+@pytest.mark.parametrize("seed", [0, 5])
+def test_dense_rows_are_told_apart_by_default(seed, k):
+    """No chain stays in one cluster; completed rows are as near to the truth as those of a fit by EM."""
+    data, theta = mirrored(seed)
+    model = BayesianBernoulliMixture(k, n_chains=10, random_state=0).fit(data)
+    assert model.n_clusters_trace_[:, -1].min() >= 2
+    assert model.converged_
+    assert model.success_prior_ + model.failure_prior_ == pytest.approx(0.955)
+    assert model.success_prior_ / 0.955 == pytest.approx(data.mean(), abs=1e-3)
+    peer = BernoulliMixture(2, random_state=0).fit(data)
+    for present in ([0], [0, 1, 2], [20, 21]):
+        weight = theta[:, present].prod(axis=1)
+        exact = weight @ theta / weight.sum()
+        exact[present] = 1.0
+        error, peers = (np.abs(m.predict_missing(present) - exact).max() for m in (model, peer))
+        assert error < max(0.12, peers + 0.03)
+
+
+def test_chains_that_disagree_badly_are_reported(monkeypatch):
+    """Under a prior for sparse rows chains that begin in one cluster cannot leave it; others are far likelier."""
+    data, _ = mirrored(5)
+    given = {"success_prior": 0.005, "failure_prior": 0.95, "n_chains": 12, "random_state": 0}
+    model = BayesianBernoulliMixture(5, **given).fit(data)
+    assert model.converged_
+    assert model.n_clusters_trace_[:, -1].min() == 2
+    well, number = BernoulliGibbs.likelier_start, iter(range(12))
+
+    def seldom_well(kernel, rng):
+        position = well(kernel, rng)
+        return position if next(number) % 4 == 0 else {**position, "labels": np.zeros(400, dtype=int)}
+
+    monkeypatch.setattr(BernoulliGibbs, "likelier_start", seldom_well)
+    with pytest.warns(ConvergenceWarning, match=r"r_hat_ \d"):
+        model.fit(data)
+    assert not model.converged_
+    assert model.r_hat_ > 1.1
+    single = model.log_joint_trace_[model.n_clusters_trace_[:, -1] == 1, -1]
+    assert single.size > 0
+    assert single.max() < model.lower_bound_ - 500
+
+
+def test_only_what_is_not_given_of_the_prior_follows_the_data():
+    model = BayesianBernoulliMixture(3, failure_prior=0.4, n_chains=1, n_sweeps=3, random_state=0).fit(HOLES)
+    known = ~np.isnan(HOLES)
+    share = (np.nansum(HOLES) + 0.5) / (known.sum() + 1)
+    assert (model.success_prior_, model.failure_prior_) == (pytest.approx(0.955 * share), 0.4)
+    constant = BayesianBernoulliMixture(3, n_chains=2, n_sweeps=3, random_state=0).fit(np.zeros((4, 3)))
+    assert 0 < constant.success_prior_ < 0.1
+
+
+def test_a_start_is_at_least_as_likely_as_rows_seated_in_turn():
+    data, _ = mirrored(6)
+    kernel = BernoulliGibbs(as_rows(data), 5)
+    gains = []
+    for number in range(5):
+        start = kernel.log_joint(kernel.likelier_start(np.random.default_rng(number)))
+        gains.append(start - kernel.init(np.random.default_rng(number), kernel.start()).log_density)
+    assert min(gains) >= 0
+    assert max(gains) > 1000
+
+
+def test_a_row_of_zeros_and_ones_is_not_taken_for_columns_and_names_are_understood():
+    frame = pd.DataFrame(np.eye(3), columns=["a", "b", "c"])
+    model = BayesianBernoulliMixture(2, n_chains=2, n_sweeps=3, random_state=0).fit(frame)
+    np.testing.assert_array_equal(model.predict_missing(["c"], ["a"]), model.predict_missing([2], [0]))
+    with pytest.raises(ValueError, match=r"repeats.*predict_missing_rows"):
+        model.predict_missing(np.array([1, 0, 0]))
+    with pytest.raises(ValueError, match="names of columns"):
+        model.predict_missing(["d"])
+    peer = BernoulliMixture(2, random_state=0).fit(frame)
+    np.testing.assert_array_equal(peer.predict_missing(["c"]), peer.predict_missing([2]))

@@ -251,7 +251,9 @@ def test_a_likelihood_of_ones_own():
         ({"thin": 900}, np.eye(3), "thin must be"),
         ({"init_clusters": 0}, np.eye(3), "init_clusters must be"),
         ({"point_estimate": "mode"}, np.eye(3), "point_estimate must be"),
-        ({}, np.array([[1.0, np.nan]]), "NaN"),
+        ({}, np.array([[1.0, np.nan]]), "X must not contain NaN, got 1 .* leave out the rows"),
+        ({"family": "poisson"}, sparse.csr_matrix([[1.0, np.nan]]), "leave out the rows"),
+        ({"prior": {"scale": -1.0}}, np.eye(3), "scale must be positive definite"),
         ({}, np.full((2, 2), 1e200), "rescale"),
         ({}, np.empty((0, 2)), "0 sample"),
     ],
@@ -259,6 +261,13 @@ def test_a_likelihood_of_ones_own():
 def test_mistakes_get_a_sentence(settings, X, sentence):
     with pytest.raises(ValueError, match=sentence):
         DirichletProcessMixture(**settings).fit(X)
+
+
+def test_a_number_as_scale_is_times_the_identity():
+    X, _ = five_clusters(40)
+    first, second = (quick(prior={"scale": scale}).fit(X) for scale in (2.0, 2.0 * np.eye(2)))
+    np.testing.assert_array_equal(first.likelihood_.scale, second.likelihood_.scale)
+    np.testing.assert_array_equal(first.labels_, second.labels_)
 
 
 def test_weights_that_are_not_whole_are_refused_by_a_sampler():
@@ -311,3 +320,23 @@ def test_ctrl_c_keeps_the_draws_so_far(monkeypatch):
         model = quick(n_sweeps=10_000, n_burn_in=5, n_chains=1).fit(X)
     assert 0 < model.trace_.n_draws < 5000
     assert model.predict(X).shape == (60,)
+
+
+@pytest.mark.parametrize("solver", ["gibbs", "variational"])
+def test_how_a_sparse_matrix_is_stored_does_not_matter_and_stays_as_it_is(solver):
+    X = np.random.default_rng(0).poisson(1.0, size=(30, 4)).astype(float)
+    columns, starts = np.tile(np.arange(4)[::-1], 30), np.arange(0, 121, 4)
+    backwards = sparse.csr_array((X[:, ::-1].ravel(), columns, starts), shape=X.shape)  # and zeros are stored
+    halves = sparse.csr_array(
+        (np.repeat(X.ravel() / 2, 2), np.repeat(np.tile(np.arange(4), 30), 2), 2 * starts), X.shape
+    )
+    settings = {"solver": solver, "n_sweeps": 20, "n_burn_in": 10, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        expected = DirichletProcessMixture("poisson", **settings).fit(sparse.csr_array(X)).score_samples(X)
+        for given in (backwards, halves, sparse.csc_array(X)):
+            before = [part.copy() for part in (given.data, given.indices, given.indptr)]
+            model = DirichletProcessMixture("poisson", **settings).fit(given)
+            np.testing.assert_allclose(model.score_samples(given), expected)
+            for old, new in zip(before, (given.data, given.indices, given.indptr)):
+                np.testing.assert_array_equal(old, new)

@@ -6,10 +6,12 @@ Each report has a false-alarm rate of at most 1e-3; random states are fixed.
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.stats import norm
 
 from pluri.inference import mcmc
 from pluri.mixtures.dirichlet_process import CollapsedGibbs, SliceGibbs
 from pluri.mixtures.dirichlet_process import _kernels as kernels
+from pluri.mixtures.dirichlet_process.parameters import Parameters, log_density
 from pluri.mixtures.dirichlet_process.records import as_slots, cluster_sums, log_predictive
 from pluri.mixtures.dirichlet_process.seating import Prepared, Seating
 from pluri.processes import (
@@ -294,3 +296,15 @@ def test_rows_on_a_line_far_from_the_prior_do_not_break_the_factors():
         assert np.isfinite(seating._slots).sum() >= seating._slots.size - len(seating._slots)
     labels = seating.labels
     assert len(labels) == 60
+
+
+def test_densities_of_rows_far_from_zero_keep_their_digits():
+    rng = np.random.default_rng(0)
+    X, offset = rng.normal(size=(20, 3)), 2.0**27  # no rounding when it is added to these
+    X = np.round(X * 2**20) / 2**20
+    near, far = NormalGamma(3), NormalGamma(3, mean=offset)
+    location, variance = np.round(rng.normal(size=(4, 3)) * 2**20) / 2**20, rng.gamma(2.0, size=(4, 3))
+    there = log_density(far, Parameters(location + offset, variance), X + offset)
+    here = log_density(near, Parameters(location, variance), X)
+    np.testing.assert_allclose(there, here, rtol=1e-9)
+    np.testing.assert_allclose(here, norm.logpdf(X[:, None], location, np.sqrt(variance)).sum(axis=2), rtol=1e-9)

@@ -2,14 +2,22 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import BayesianGaussianMixture
 
 from pluri.inference.variational import coordinate_ascent
 from pluri.mixtures.dirichlet_process import DirichletProcessMixture
 from pluri.mixtures.dirichlet_process.expectations import divergence, expected_log_density
+from pluri.mixtures.dirichlet_process.prior_defaults import make_likelihood
 from pluri.mixtures.dirichlet_process.records import weighted_sums
 from pluri.mixtures.dirichlet_process.variational import TruncatedMeanField, WeightedRows, expected_weights
+from pluri.mixtures.dirichlet_process.variational_search import (
+    best_beliefs,
+    clustered_labels,
+    fewer_components,
+    occupied_numbers,
+)
 from pluri.processes import BetaBernoulli, DirichletMultinomial, GammaPoisson, NormalGamma, NormalInverseWishart
 
 RNG = np.random.default_rng(0)
@@ -100,3 +108,67 @@ def test_five_clusters_are_found_as_by_scikit_learn():
 def test_a_fit_that_was_too_short_says_so():
     with pytest.warns(UserWarning, match="max_iter=2"):
         DirichletProcessMixture(solver="variational", max_iter=2, random_state=0).fit(five_clusters(200)[0])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_one_cloud_of_points_is_one_cluster(seed):
+    """All starts with many clusters end in several of them, at bounds that are up to 100 lower."""
+    X = np.random.default_rng(seed).normal(size=(200, 2))
+    model = DirichletProcessMixture(solver="variational", random_state=0).fit(X)
+    assert model.n_clusters_ == 1
+    # A longer stick costs a little: its pieces and the concentration are independent in q only.
+    alone = DirichletProcessMixture(solver="variational", max_components=1).fit(X).lower_bound_
+    assert alone - 5 < model.lower_bound_ <= alone
+    assert (np.diff(model.elbo_) > -1e-6).all()
+
+
+def test_two_clouds_are_two_clusters_and_iris_has_two_or_three():
+    rng = np.random.default_rng(0)
+    short = rng.multivariate_normal([2, 54], [[0.07, 0.4], [0.4, 34]], 97)
+    long = rng.multivariate_normal([4.3, 80], [[0.17, 0.9], [0.9, 36]], 175)
+    model = DirichletProcessMixture(solver="variational", random_state=0)
+    assert model.fit(np.concatenate([short, long])).n_clusters_ == 2
+    assert model.fit(load_iris().data).n_clusters_ in (2, 3)
+
+
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_the_search_is_at_least_as_good_as_any_of_its_starts(name):
+    likelihood, X = LIKELIHOODS[name]
+    model, rows = TruncatedMeanField(likelihood, 6, 1.0, True), WeightedRows(X, np.ones(40))
+    found = best_beliefs(model, rows, np.random.default_rng(0), n_init=2, max_iter=500, tol=1e-8)
+    for number in occupied_numbers(6):
+        start = model.start(rows, clustered_labels(rows, number, np.random.default_rng(number)))
+        run = coordinate_ascent(model, rows, rng=np.random.default_rng(0), start=[start], max_iter=500, tol=1e-8)
+        assert found.elbo > run.elbo - 1e-3
+
+
+def test_components_that_belong_together_are_joined():
+    X, labels = five_clusters(400)
+    likelihood = make_likelihood("gaussian", None, X, np.ones(400))
+    model, rows = TruncatedMeanField(likelihood, 10), WeightedRows(X, np.ones(400))
+    q = model.start(rows, np.where((labels == 0) & (np.arange(400) % 2 == 0), 5, labels))
+    statistics, sizes = next(fewer_components(likelihood, q))
+    merged = model.settled(statistics, sizes, q.alpha, rows)
+    assert (sizes > 1).sum() == 5
+    assert merged.bound > q.bound + 5
+
+
+def test_occupied_numbers_are_powers_of_two_and_the_truncation():
+    assert [occupied_numbers(most) for most in (1, 2, 3, 8, 20)] == [
+        [1], [1, 2], [1, 2, 3], [1, 2, 4, 8], [1, 2, 4, 8, 16, 20],
+    ]  # fmt: skip
+
+
+def test_ctrl_c_keeps_the_best_start_so_far(monkeypatch):
+    X, count, update = five_clusters(100)[0], iter(range(1000)), TruncatedMeanField.update
+
+    def interrupted(self, q, rows):
+        if next(count) == 25:
+            raise KeyboardInterrupt
+        return update(self, q, rows)
+
+    monkeypatch.setattr(TruncatedMeanField, "update", interrupted)
+    with pytest.warns(UserWarning, match="interrupted"):
+        model = DirichletProcessMixture(solver="variational", random_state=0).fit(X)
+    assert next(count) == 26
+    assert np.isfinite(model.score(X))

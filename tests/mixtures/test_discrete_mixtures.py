@@ -351,6 +351,8 @@ def test_a_column_of_one_group_raises_the_weight_of_that_group():
         ([0.5], None, "column numbers"),
         ("ab", None, "column numbers"),
         ([1], [1], "in both"),
+        (np.array([1, 0, 0, 1, 1, 0]), None, "repeats.*predict_missing_rows"),
+        ([True, False], None, "column numbers.*predict_missing_rows"),
     ],
 )
 def test_columns_that_are_none_are_refused(present, absent, words):

@@ -90,3 +90,21 @@ def test_mistakes_get_a_sentence(settings, sentence):
 def test_a_run_that_was_too_short_says_so():
     with pytest.warns(UserWarning, match="max_iter=1"):
         DPMeans(20.0, max_iter=1, random_state=0).fit(five_clusters(100)[0])
+
+
+def test_distances_far_from_zero_keep_their_digits():
+    X, _ = five_clusters(200)
+    near, far = (DPMeans(50.0, random_state=0, n_init=2).fit(X + offset) for offset in (0.0, 1e8))
+    rows = X + 1e8
+    exact = np.linalg.norm(rows[:, None] - far.cluster_centers_, axis=2)
+    np.testing.assert_allclose(far.transform(rows), exact, atol=1e-6)
+    np.testing.assert_array_equal(far.predict(rows), exact.argmin(axis=1))
+    assert adjusted_rand_score(near.labels_, far.labels_) == 1.0
+
+
+def test_missing_entries_are_refused_with_what_to_do():
+    X = np.array([[0.0, 1.0], [np.nan, 2.0]])
+    with pytest.raises(ValueError, match=r"X must not contain NaN, got 1 .* leave out the rows"):
+        DPMeans(penalty=1.0).fit(X)
+    with pytest.raises(ValueError, match="leave out the rows"):
+        DPMeans(penalty=1.0).fit(X[:1]).predict(X)

@@ -119,16 +119,32 @@ def known_entries(estimator: Any, X: Any, binarize: float | None) -> tuple[Any, 
     return rows.ones, rows.zeros
 
 
-def check_columns(columns: ArrayLike | None, name: str, n_features: int) -> NDArray[np.int64]:
-    """Column numbers, each once."""
+def check_columns(
+    columns: ArrayLike | None, name: str, n_features: int, feature_names: ArrayLike | None = None
+) -> NDArray[np.int64]:
+    """Numbers of columns, in order, that are given by number or, where columns have names, by name.
+
+    Repeats are refused: a row of zeros and ones would otherwise be taken for the columns 0 and 1.
+    """
     values = np.asarray([] if columns is None else columns)
     if values.size == 0:
         return np.empty(0, dtype=np.int64)
+    if values.ndim == 1 and feature_names is not None and all(isinstance(value, str) for value in values.tolist()):
+        place = {str(key): number for number, key in enumerate(np.asarray(feature_names))}
+        unknown = [str(value) for value in values if str(value) not in place]
+        if unknown:
+            raise ValueError(f"{name} must hold names of columns of the fit, got {unknown[0]!r}")
+        values = np.array([place[str(value)] for value in values])
+    hint = "a row of zeros and ones goes to predict_missing_rows, with NaN where unknown"
     if values.ndim != 1 or values.dtype.kind not in "iu":
-        raise ValueError(f"{name} must be a sequence of column numbers, got {columns!r}")
+        kinds = "column numbers" if feature_names is None else "column numbers or names"
+        raise ValueError(f"{name} must be a sequence of {kinds}, got {columns!r}; {hint}")
     if values.min() < 0 or values.max() >= n_features:
         raise ValueError(f"{name} must hold column numbers from 0 to {n_features - 1}, got {columns!r}")
-    return np.unique(values).astype(np.int64)
+    chosen = np.unique(values).astype(np.int64)
+    if len(chosen) < len(values):
+        raise ValueError(f"{name} must name each column once, got repeats in {columns!r}; {hint}")
+    return chosen
 
 
 class BinaryCompletionMixin:
@@ -145,9 +161,9 @@ class BinaryCompletionMixin:
 
         Parameters
         ----------
-        present : sequence of int
-            Columns known to be one.
-        absent : sequence of int, optional
+        present : sequence of int or str
+            Columns known to be one: their numbers, or their names if the model was fitted to a data frame.
+        absent : sequence of int or str, optional
             Columns known to be zero.
 
         Returns
@@ -156,8 +172,10 @@ class BinaryCompletionMixin:
             One for the present columns, zero for the absent ones.
         """
         check_is_fitted(self)
-        width = self.n_features_in_
-        known = [check_columns(present, "present", width), check_columns(absent, "absent", width)]
+        width, names = self.n_features_in_, getattr(self, "feature_names_in_", None)
+        known = [
+            check_columns(columns, name, width, names) for name, columns in (("present", present), ("absent", absent))
+        ]
         both = np.intersect1d(known[0], known[1])
         if both.size:
             raise ValueError(f"present and absent must have no column in common, both have {both.tolist()}")

@@ -1,7 +1,7 @@
 """Restricted Boltzmann machine for binary rows that completes them: hidden units switch columns on and off together.
 
-Trained by contrastive divergence whose number of Gibbs steps grows (`pluri.factors.rbm_energy`). For known ones S, all
-other columns taken as zero, the odds of column i are exact and cheap:
+Trained by contrastive divergence whose number of Gibbs steps grows (`pluri.factors.rbm_energy`). Unknown columns are
+sampled given the known ones. If all others than the known ones S are taken as zero, the odds are exact and cheap:
 
     log-odds_i = b_i + sum_l [softplus(a_l + W_il) - softplus(a_l)],   a_l = c_l + sum_{j in S} W_jl.
 
@@ -32,11 +32,13 @@ from pluri.validation import RandomState, as_generator, restored_on_failure
 
 Array = NDArray[np.float64]
 
-QUERIES = ("factorised", "gibbs")
+QUERIES = ("gibbs", "factorised")
 #: The reconstruction error may rise this many iterations in a row before the learning rate is halved.
 PATIENCE = 5
 #: Iterations with the low momentum at the beginning, when gradients still change direction.
 SLOW_START, LOW_MOMENTUM = 5, 0.5
+#: Chains that complete a row.
+N_CHAINS = 5
 #: Rows whose log-odds are computed at a time.
 STEP = 256
 
@@ -62,11 +64,13 @@ class BinaryRBM(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transfor
         Mean activity that hidden units are drawn to.
     sparsity_cost : float, default=0.1
         How strongly.
-    query : {"factorised", "gibbs"}, default="factorised"
-        How rows are completed: columns that are not known to be one taken as zero, each asked by itself; or Gibbs
-        sampling of all unknown columns with the known ones held fast.
+    query : {"gibbs", "factorised"}, default="gibbs"
+        How rows are completed: by Gibbs sampling of all unknown columns with the known ones held fast, so that
+        nothing is assumed of them; or with all columns that are not known to be one taken as zero, each asked by
+        itself, which is exact and fast, and right where few columns are ones.
     n_gibbs : int, default=500
-        Steps of that sampling, after a fifth as many that are thrown away.
+        Steps of that sampling for each row, shared by five chains that begin apart; each throws away as many steps
+        as it keeps.
     binarize : float or None, default=0.0
         Values above this are ones; None if X already holds zeros and ones.
     random_state : int, Generator, RandomState or None, default=None
@@ -111,7 +115,7 @@ class BinaryRBM(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transfor
         weight_decay: float = 1e-4,
         sparsity_target: float | None = None,
         sparsity_cost: float = 0.1,
-        query: str = "factorised",
+        query: str = "gibbs",
         n_gibbs: int = 500,
         binarize: float | None = 0.0,
         random_state: RandomState = None,
@@ -322,10 +326,14 @@ class BinaryRBM(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transfor
 
     def _complete(self, ones: Any, zeros: Any) -> Array:
         machine = self._machine()
-        if self.query == "gibbs":
-            n_burn = max(1, int(self.n_gibbs) // 5)
-            return clamped_means(machine, ones, zeros, int(self.n_gibbs), n_burn, as_generator(self.random_state))
         answer = np.empty(ones.shape)
+        if self.query == "gibbs":
+            rng, n_steps = as_generator(self.random_state), -(-int(self.n_gibbs) // N_CHAINS)
+            for first in range(0, len(answer), STEP):
+                chains = np.repeat(np.arange(first, min(first + STEP, len(answer))), N_CHAINS)
+                means = clamped_means(machine, ones[chains], zeros[chains], n_steps, n_steps, rng)
+                answer[first : first + STEP] = means.reshape(-1, N_CHAINS, answer.shape[1]).mean(axis=1)
+            return answer
         for first in range(0, len(answer), STEP):
             part = ones[first : first + STEP]
             answer[first : first + STEP] = expit(

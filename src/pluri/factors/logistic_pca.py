@@ -34,6 +34,10 @@ from pluri.validation import RandomState, as_generator, restored_on_failure
 Array = NDArray[np.float64]
 
 
+#: Scores of a component that the fit has emptied have no variance.
+SMALLEST_VARIANCE = 1e-8
+
+
 class LogisticPCA(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Logistic principal component analysis.
 
@@ -43,9 +47,11 @@ class LogisticPCA(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transf
     penalty : float, default=1.0
         r in the objective, log-likelihood - (r/4) (sum of squares of scores and loadings). Positive: a column that is
         separable would otherwise have infinite loadings. A small one overfits.
-    fold_in_penalty : float, default=0.1
+    fold_in_penalty : float, optional
         l in the objective of a row of which some entries are known, log-likelihood of those - (l/2) (sum of squares
-        of its scores); positive, since ones alone would be explained best by infinite scores.
+        of its scores); positive, since ones alone would be explained best by infinite scores. By default that of each
+        component is one over the mean square of its scores in the fit: new rows are then taken to be like those, and
+        probabilities are not surer than the known entries warrant.
     fit_intercept : bool, default=True
         Whether columns have intercepts. Without them, scores of zero mean a probability of one half in every column,
         so that completed rows are good for ranking columns, but no probabilities.
@@ -64,6 +70,8 @@ class LogisticPCA(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transf
     components_ : array of shape (n_components, n_features)
         Loadings: orthogonal, longest first.
     intercept_ : array of shape (n_features,)
+    score_precision_ : array of shape (n_components,)
+        One over the mean squares of the scores of the rows of the fit.
     objective_ : float
         Penalised log-likelihood.
     objective_trace_ : list of float
@@ -87,7 +95,7 @@ class LogisticPCA(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transf
         n_components: int = 2,
         *,
         penalty: float = 1.0,
-        fold_in_penalty: float = 0.1,
+        fold_in_penalty: float | None = None,
         fit_intercept: bool = True,
         max_iter: int = 200,
         tol: float = 1e-3,
@@ -118,6 +126,8 @@ class LogisticPCA(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transf
                 raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
         for name in ("penalty", "fold_in_penalty"):
             value = getattr(self, name)
+            if name == "fold_in_penalty" and value is None:
+                continue
             if not isinstance(value, Real) or not 0 < float(value) < np.inf:
                 raise ValueError(f"{name} must be a positive number, got {value!r}")
         if not isinstance(self.tol, Real) or not float(self.tol) >= 0:
@@ -165,7 +175,8 @@ class LogisticPCA(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transf
                 raise
             interrupted = True
         # The objective is that of the loadings with which the last scores were found.
-        _, loadings = balanced(scores, before)
+        scores, loadings = balanced(scores, before)
+        self.score_precision_ = 1.0 / np.maximum((scores**2).mean(axis=0), SMALLEST_VARIANCE)
         self.components_, self.intercept_ = loadings.components, loadings.intercept
         self.objective_trace_ = [float(value) for value in trace]
         self.objective_, self.n_iter_, self.converged_ = self.objective_trace_[-1], len(trace), converged
@@ -214,7 +225,8 @@ class LogisticPCA(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transf
         return float(self.score_samples(X).mean())
 
     def _complete(self, ones: Any, zeros: Any) -> Array:
-        loadings, penalty = self._loadings(), float(self.fold_in_penalty)
+        loadings = self._loadings()
+        penalty = self.score_precision_ if self.fold_in_penalty is None else float(self.fold_in_penalty)
         n, width = ones.shape
         known = int((np.diff(ones.indptr) + np.diff(zeros.indptr)).max(initial=0))
         answer = np.empty((n, width))

@@ -241,8 +241,11 @@ def fold_in(rows: BinaryRows, loadings: Loadings, penalty: float) -> tuple[Array
     return scores, log_likelihood
 
 
-def fold_in_listed(ones: Any, zeros: Any, loadings: Loadings, penalty: float) -> Array:
-    """Scores (n, L) of rows of which few entries are known, given as patterns of the ones and the zeros."""
+def fold_in_listed(ones: Any, zeros: Any, loadings: Loadings, penalty: float | Array) -> Array:
+    """Scores (n, L) of rows of which few entries are known, given as patterns of the ones and the zeros.
+
+    They maximise ``log p(known entries | u) - (1/2) sum_l penalty_l u_l^2``.
+    """
     n, size = ones.shape[0], len(loadings.components)
     counts = np.diff(ones.indptr) + np.diff(zeros.indptr)
     width = int(counts.max(initial=0))
@@ -265,6 +268,6 @@ def fold_in_listed(ones: Any, zeros: Any, loadings: Loadings, penalty: float) ->
         gradient = ((values * miss)[:, None, :] @ design)[:, 0] - penalty * u
         weight = known * decay / (1.0 + decay) ** 2
         curvature = np.swapaxes(design * weight[:, :, None], 1, 2) @ design + ridge
-        return value - 0.5 * penalty * (u**2).sum(axis=1), gradient, curvature
+        return value - 0.5 * (penalty * u**2).sum(axis=1), gradient, curvature
 
     return climb(evaluate, np.zeros((n, size)))

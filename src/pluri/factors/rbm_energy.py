@@ -123,10 +123,10 @@ def contrastive_gradient(
 def clamped_means(
     machine: Machine, ones: Any, zeros: Any, n_steps: int, n_burn: int, rng: np.random.Generator
 ) -> Array:
-    """Means (n, D) of the visible units by Gibbs sampling with known ones and zeros held fast."""
+    """Means (n, D) of the visible units by Gibbs sampling with known ones and zeros held fast, the others random."""
     fixed = ones.toarray().astype(bool)
     free = ~(fixed | zeros.toarray().astype(bool))
-    visible = fixed.astype(np.float64)
+    visible = np.where(free, rng.random(free.shape) < 0.5, fixed).astype(np.float64)
     total = np.zeros(fixed.shape)
     for step in range(n_burn + n_steps):
         hidden = rng.random((len(fixed), len(machine.hidden))) < expit(machine.field(visible))

@@ -34,6 +34,14 @@ Integers = NDArray[np.int64]
 COMBINATIONS = ("joint", "average")
 #: A chain has settled if the last quarter of the sweeps brought less than this part of the whole rise.
 SETTLED = 0.05
+#: R-hat below which chains agree, and the share of them that may be far worse than the best where it is not.
+AGREEING, MOST_LOST = 1.1, 0.05
+#: Chains that differ by less than this in log p(labels, X) are not far from each other, however few rows there are.
+LEAST_LOSS = 10.0
+#: Rows that the default prior is worth: 0.005 + 0.95.
+PRIOR_STRENGTH = 0.955
+#: Above this number of rows a matrix of all pairs is not made.
+MOST_PAIRS = 20_000
 
 
 class BayesianBernoulliMixture(BinaryCompletionMixin, DensityMixin, BaseEstimator):
@@ -46,13 +54,14 @@ class BayesianBernoulliMixture(BinaryCompletionMixin, DensityMixin, BaseEstimato
     weight_concentration : float, default=50.0
         Concentration of the Dirichlet prior of the weights, ``weight_concentration / n_components`` for each; that of
         the Dirichlet process if `n_components` is None.
-    success_prior, failure_prior : float, default=0.005 and 0.95
-        Parameters of the beta prior of every probability: ones and zeros that a cluster has seen before any row. The
-        defaults are for rows with few ones; give 1 and 1 if ones are as frequent as zeros.
+    success_prior, failure_prior : float, optional
+        Parameters of the beta prior of every probability: ones and zeros that a cluster has seen before any row. By
+        default they sum to 0.955, as 0.005 and 0.95 in [1]_, and their mean is the share of ones in the data.
     n_chains : int, default=30
         Number of chains; the last state of each is a sample.
     n_sweeps : int, default=30
-        Length of each chain. It begins with rows put in clusters one after another, each given those before it.
+        Length of each chain. It begins with rows put in clusters one after another, each given those before it, or
+        with the most similar of a few rows, whichever is likelier.
     combine : {"joint", "average"}, default="joint"
         How completed rows are averaged over the samples: by how well each explains the known entries, as Bayes' rule
         has it, or each alike.
@@ -85,11 +94,14 @@ class BayesianBernoulliMixture(BinaryCompletionMixin, DensityMixin, BaseEstimato
     n_clusters_trace_ : array of shape (n_chains, n_sweeps)
     concentrations_ : array of shape (n_chains,)
         Concentration of each sample.
+    success_prior_, failure_prior_ : float
+        The prior that was used.
     r_hat_ : float
         Split R-hat of log p(labels, X) over the second halves of the chains. Chains of many clusters rarely agree
         (well above 1.1); averaging over many of them is what makes up for it.
     converged_ : bool
-        Whether log p(labels, X) has stopped rising.
+        Whether log p(labels, X) has stopped rising and chains found clusters about as good as each other's: R-hat is
+        below 1.1, or at most one in twenty lacks more than half of what the best gained over a single cluster.
     lower_bound_ : float
         log p(labels, X) of the best sample.
     n_iter_ : int
@@ -105,7 +117,7 @@ class BayesianBernoulliMixture(BinaryCompletionMixin, DensityMixin, BaseEstimato
     >>> model = BayesianBernoulliMixture(5, weight_concentration=1.0, n_chains=4, random_state=0).fit(X)
     >>> model.n_clusters_
     2
-    >>> model.predict_missing([0]).round(1)
+    >>> model.predict_missing([0]).round()
     array([1., 1., 1., 0., 0., 0.])
     """
 
@@ -114,8 +126,8 @@ class BayesianBernoulliMixture(BinaryCompletionMixin, DensityMixin, BaseEstimato
         n_components: int | None = 200,
         *,
         weight_concentration: float = 50.0,
-        success_prior: float = 0.005,
-        failure_prior: float = 0.95,
+        success_prior: float | None = None,
+        failure_prior: float | None = None,
         n_chains: int = 30,
         n_sweeps: int = 30,
         combine: str = "joint",
@@ -173,18 +185,27 @@ class BayesianBernoulliMixture(BinaryCompletionMixin, DensityMixin, BaseEstimato
         return self
 
     def _sample(self, rows: BinaryRows) -> None:
+        success, failure = _beta_prior(rows, self.success_prior, self.failure_prior)
         kernel = BernoulliGibbs(
-            rows, self.n_components, self.weight_concentration, self.success_prior, self.failure_prior,
-            bool(self.learn_concentration),
-        )  # fmt: skip
+            rows, self.n_components, self.weight_concentration, success, failure, bool(self.learn_concentration)
+        )
+        self.success_prior_, self.failure_prior_ = float(success), float(failure)
         trace = mcmc.sample(
-            kernel, kernel.start(), record=kernel.record, n_draws=int(self.n_sweeps), n_warmup=0,
+            kernel, kernel.likelier_start, record=kernel.record, n_draws=int(self.n_sweeps), n_warmup=0,
             n_chains=int(self.n_chains), random_state=as_generator(self.random_state), n_jobs=self.n_jobs,
             backend="threads", verbose=int(self.verbose), warn=False,
         )  # fmt: skip
         self._store(rows, trace)
         if trace.interrupted:
             warnings.warn("fit interrupted; the sweeps so far are kept", UserWarning, stacklevel=3)
+        elif self._far_apart(kernel, trace):
+            self.converged_ = False
+            warnings.warn(
+                f"the chains disagree (r_hat_ {self.r_hat_:.2f}): several are far less likely than the best; "
+                "raise n_sweeps, or give success_prior and failure_prior that suit the share of ones in X",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         elif not self.converged_:
             warnings.warn(
                 f"log p(labels, X) still rises after n_sweeps={self.n_sweeps} sweeps; raise n_sweeps",
@@ -206,7 +227,7 @@ class BayesianBernoulliMixture(BinaryCompletionMixin, DensityMixin, BaseEstimato
         self.n_clusters_ = int(self.labels_.max()) + 1
         self.n_iter_ = trace.n_draws
         self.tables_ = ClusterTables.of(
-            rows, samples, self.concentrations_.tolist(), self.n_components, self.success_prior, self.failure_prior
+            rows, samples, self.concentrations_.tolist(), self.n_components, self.success_prior_, self.failure_prior_
         )
         best = self._best()
         self.weights_ = np.exp(self.tables_.log_weight[best][:-1])
@@ -215,6 +236,17 @@ class BayesianBernoulliMixture(BinaryCompletionMixin, DensityMixin, BaseEstimato
         flat = second.shape[1] < 4 or float(np.ptp(second)) == 0.0
         self.r_hat_ = float("nan") if flat else float(mcmc.r_hat(second))
         self.converged_ = not _still_rising(self.log_joint_trace_)
+
+    def _far_apart(self, kernel: BernoulliGibbs, trace: mcmc.Trace) -> bool:
+        """Whether chains lose much of what clusters explain; R-hat alone finds fault with all fits of many clusters."""
+        if not self.r_hat_ > AGREEING:
+            return False
+        best = trace.ends[self.best_chain_].state.position
+        single = kernel.log_joint({**best, "labels": np.zeros_like(best["labels"])})
+        second = self.log_joint_trace_[:, self.n_iter_ // 2 :]
+        means, noise = second.mean(axis=1), float(second.std(axis=1).mean())
+        lost = means.max() - means > max(0.5 * (means.max() - single), LEAST_LOSS, 4.0 * noise)
+        return bool(lost.mean() > MOST_LOST)
 
     def _best(self) -> slice:
         """Rows of the tables of the best sample; the last one is the empty cluster."""
@@ -273,29 +305,31 @@ class BayesianBernoulliMixture(BinaryCompletionMixin, DensityMixin, BaseEstimato
         """Fit, and give `labels_`: the sample itself, not the likeliest clusters given the rest."""
         return self.fit(X).labels_
 
-    def similarity_matrix(self, rows: ArrayLike | None = None) -> Array:
+    def similarity_matrix(self, rows: ArrayLike | None = None) -> NDArray[np.float32]:
         """Share of the samples in which two rows of the training data are in the same cluster.
 
         Parameters
         ----------
         rows : sequence of int, optional
-            Numbers of the rows; all by default.
+            Numbers of the rows; all by default, of which there must not be more than 20,000.
 
         Returns
         -------
-        array of shape (n_rows, n_rows)
+        array of shape (n_rows, n_rows), float32
         """
+        from pluri.metrics.partition_posterior import co_clustering_matrix
+
         check_is_fitted(self)
         labels = self.sample_labels_
         if rows is not None:
             chosen = np.asarray(rows)
-            if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or (chosen.size and chosen.max() >= labels.shape[1]):
-                raise ValueError(f"rows must be numbers of rows below {labels.shape[1]}, got {rows!r}")
+            usable = chosen.ndim == 1 and chosen.size > 0 and chosen.dtype.kind in "iu"
+            if not usable or chosen.min() < 0 or chosen.max() >= labels.shape[1]:
+                raise ValueError(f"rows must be numbers of rows from 0 to {labels.shape[1] - 1}, got {rows!r}")
             labels = labels[:, chosen]
-        total = np.zeros((labels.shape[1], labels.shape[1]))
-        for sample in labels:
-            total += sample[:, None] == sample
-        return np.asarray(total / len(labels))
+        if labels.shape[1] > MOST_PAIRS:
+            raise ValueError(f"rows must be given, at most {MOST_PAIRS}, got {labels.shape[1]}: all pairs need room")
+        return co_clustering_matrix(labels)
 
     def sample(self, n_samples: int = 1) -> tuple[Integers, Integers]:
         """Draw rows from the posterior predictive distribution, each from a sample chosen at random.
@@ -322,7 +356,7 @@ class BayesianBernoulliMixture(BinaryCompletionMixin, DensityMixin, BaseEstimato
     def summary(self, n_clusters: int = 10, n_columns: int = 5) -> str:
         """The largest clusters and their likeliest columns, on one page of plain text."""
         check_is_fitted(self)
-        state = "settled" if self.converged_ else "still rising"
+        state = "settled" if self.converged_ else "not settled"
         names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
         lines = [
             f"{type(self).__name__}: {len(self.sample_labels_)} chains of {self.n_iter_} sweeps, "
@@ -337,6 +371,16 @@ class BayesianBernoulliMixture(BinaryCompletionMixin, DensityMixin, BaseEstimato
             columns = ", ".join(f"{names[i]} {self.probabilities_[j, i]:.2f}" for i in order)
             lines.append(f"{j:<7d}  {sizes[j]:<6d}  {columns}")
         return "\n".join(lines)
+
+
+def _beta_prior(rows: BinaryRows, success: float | None, failure: float | None) -> tuple[float, float]:
+    """Both prior counts; what is not given follows the share of ones in the data, half a one and a zero added."""
+    known = rows.shape[0] * rows.shape[1] - (0 if rows.missing is None else rows.missing.nnz)
+    share = (rows.ones.nnz + 0.5) / (known + 1.0)
+    return (
+        PRIOR_STRENGTH * share if success is None else success,
+        PRIOR_STRENGTH * (1.0 - share) if failure is None else failure,
+    )
 
 
 def _by_size(labels: Integers) -> Integers:

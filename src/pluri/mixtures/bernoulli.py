@@ -24,6 +24,7 @@ from scipy import sparse
 from pluri.components.bernoulli import MARGIN, BernoulliFamily, BernoulliParameters
 from pluri.components.sparse_rows import canonical_rows
 from pluri.engine import Source
+from pluri.factors.binary_completion import check_columns
 from pluri.mixtures.discrete_mixture import DiscreteMixture
 from pluri.mixtures.learning import BLOCK
 from pluri.mixtures.mixture import Prior
@@ -199,9 +200,10 @@ class BernoulliMixture(DiscreteMixture):
 
         Parameters
         ----------
-        present : sequence of int
-            Columns known to be one; may be empty.
-        absent : sequence of int, optional
+        present : sequence of int or str
+            Columns known to be one: their numbers, or their names if the model was fitted to a data frame; may be
+            empty.
+        absent : sequence of int or str, optional
             Columns known to be zero. All others are unobserved.
 
         Returns
@@ -211,7 +213,11 @@ class BernoulliMixture(DiscreteMixture):
         """
         parameters: BernoulliParameters = self._model()[1].components
         row = np.full(int(self.n_features_in_), np.nan)
-        ones, zeros = _columns("present", present, len(row)), _columns("absent", absent, len(row))
+        names = getattr(self, "feature_names_in_", None)
+        ones, zeros = (
+            check_columns(_listed(columns), name, len(row), names)
+            for name, columns in (("present", present), ("absent", absent))
+        )
         both = np.intersect1d(ones, zeros)
         if both.size:
             raise ValueError(f"absent must not name columns that are present, got {both.tolist()} in both")
@@ -281,12 +287,8 @@ def _refuse_others(values: NDArray[Any]) -> None:
         raise ValueError(f"X must hold only zeros and ones (and NaN) when binarize is None, got {values[wrong][0]}")
 
 
-def _columns(name: str, columns: Any, n_features: int) -> NDArray[np.int64]:
-    """Distinct column numbers."""
-    given = [] if columns is None else list(columns) if isinstance(columns, Iterable) else [columns]
-    array = np.asarray(given)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise ValueError(f"{name} must be column numbers, got {columns!r}")
-    if array.size and (array.min() < 0 or array.max() >= n_features):
-        raise ValueError(f"{name} must be column numbers from 0 to {n_features - 1}, got {columns!r}")
-    return np.unique(array.astype(np.int64))
+def _listed(columns: Any) -> Any:
+    """A list of columns, of which there may be one only."""
+    if columns is None or isinstance(columns, np.ndarray):
+        return columns
+    return list(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else [columns]

@@ -39,6 +39,8 @@ Position = Mapping[str, NDArray[Any]]
 
 #: Clusters that there is room for at first if their number has no limit.
 FIRST_ROOM = 32
+#: Numbers of clusters in which rows are put by likeness, to begin with.
+SCATTERED = (2, 2, 2, 4, 8)
 #: The prior counts lie between this and one over it, so that a product of two factors has room.
 EXTREME = 1e-100
 
@@ -167,6 +169,28 @@ class BernoulliGibbs:
         """Position in which no row has a cluster yet."""
         labels = np.full(self.data.shape[0], -1, dtype=np.int64)
         return {"labels": labels, "concentration": np.asarray(float(self.weight_concentration))}
+
+    def likelier_start(self, rng: np.random.Generator) -> Position:
+        """The likeliest of some positions: rows seated in turn, or each with the most similar of 2, 4, ... rows.
+
+        Rows seated in turn can all end in one cluster that single rows do not leave, where an empty cluster expects
+        few ones and the rows have many.
+        """
+        seated = self.init(rng, self.start())
+        best, highest = seated.position, seated.log_density
+        most = self.data.shape[0] if self.n_components is None else min(self.data.shape[0], int(self.n_components))
+        for number in (number for number in SCATTERED if number <= most):
+            position = {**best, "labels": self._scattered_labels(rng, number)}
+            value = self.log_joint(position)
+            if value > highest:
+                best, highest = position, value
+        return best
+
+    def _scattered_labels(self, rng: np.random.Generator, number: int) -> Integers:
+        ones, n = self.data.ones, self.data.shape[0]
+        centers = ones[np.sort(rng.choice(n, size=number, replace=False))]
+        similarity = 2.0 * (ones @ centers.T).toarray() - np.diff(centers.indptr)
+        return np.asarray(similarity.argmax(axis=1), dtype=np.int64)
 
     def init(self, rng: np.random.Generator, position: Position) -> LabelState:
         """State at a position; rows without a cluster get one first."""
@@ -305,7 +329,10 @@ class _Tables:
 
         counts = np.arange(n_samples + 1.0)
         self.logs = tuple(np.log(prior + counts) for prior in (failure, success + failure))
-        self.rising = tuple(gammaln(p + counts) - gammaln(p) for p in (success, failure, success + failure))
+        # Sums, not differences of gammaln: these lose all digits where a prior count is large.
+        self.rising = tuple(
+            np.append(0.0, np.cumsum(np.log(p + counts[:-1]))) for p in (success, failure, success + failure)
+        )
         factors = [success, failure, success + n_samples, failure + n_samples, success + failure + n_samples]
         ratios = [success / factors[4], failure / factors[4], factors[2] / failure]
         largest = max(abs(math.log(value)) for value in factors + ratios)

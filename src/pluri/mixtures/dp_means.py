@@ -23,7 +23,7 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pluri.mixtures.dirichlet_process.weighted_rows import check_row_weights, merged
+from pluri.mixtures.dirichlet_process.weighted_rows import check_row_weights, merged, refuse_missing
 from pluri.processes.concentration import check_count
 from pluri.progress import Step, open_progress
 from pluri.validation import RandomState, as_generator, restored_on_failure
@@ -85,29 +85,29 @@ def cluster(
     -------
     Clustering
     """
+    from pluri.mixtures._dp_means_kernels import add_up, move_closer, next_dear
+
     order = rng.permutation(len(X))
     centers = np.average(X, axis=0, weights=weights)[None]
     labels = np.full(len(X), -1)
     costs: list[float] = []
     for _ in range(max_iter):
-        distance, nearest = _nearest(X, centers)
-        n_opened = 0
-        while True:
-            dear = weights[order] * distance[order] > penalty
-            if not dear.any():
-                break
-            new = X[order[np.argmax(dear)]]
-            there = ((X - new) ** 2).sum(axis=1)
-            closer = there < distance
-            distance[closer], nearest[closer] = there[closer], len(centers) + n_opened
-            n_opened += 1
-        used, new_labels = np.unique(nearest, return_inverse=True)
-        n_clusters = len(used)
-        size = np.bincount(new_labels, weights=weights)
-        total = np.zeros((n_clusters, X.shape[1]))
-        np.add.at(total, new_labels, weights[:, None] * X)
+        distance, nearest = np.full(len(X), np.inf), np.zeros(len(X), dtype=np.int64)
+        move_closer(X, centers, 0, distance, nearest)
+        n_centers, place = len(centers), 0
+        # Distances only fall, so that a row that was not dear when it was asked is not dear later.
+        while (place := next_dear(order, weights, distance, penalty, place)) < len(order):
+            row = order[place]
+            move_closer(X, X[row : row + 1], n_centers, distance, nearest)
+            n_centers += 1
+        used = np.bincount(nearest, minlength=n_centers) > 0
+        n_clusters = int(used.sum())
+        new_labels = (np.cumsum(used) - 1)[nearest]
+        total, size = np.zeros((n_clusters, X.shape[1])), np.zeros(n_clusters)
+        add_up(X, weights, new_labels, total, size)
         centers = total / size[:, None]
-        costs.append(float(weights @ ((X - centers[new_labels]) ** 2).sum(axis=1)) + penalty * n_clusters)
+        gaps = X - centers[new_labels]
+        costs.append(float(weights @ np.einsum("ij,ij->i", gaps, gaps)) + penalty * n_clusters)
         settled = bool((new_labels == labels).all())
         labels = new_labels
         if on_pass is not None:
@@ -115,17 +115,6 @@ def cluster(
         if settled:
             break
     return Clustering(centers, labels, costs, settled)
-
-
-def _nearest(X: Array, centers: Array) -> tuple[Array, Integers]:
-    """Squared distance to the nearest center, and which that is."""
-    distance = ((X - centers[0]) ** 2).sum(axis=1)
-    nearest = np.zeros(len(X), dtype=np.int64)
-    for k, center in enumerate(centers[1:], start=1):
-        there = ((X - center) ** 2).sum(axis=1)
-        closer = there < distance
-        distance[closer], nearest[closer] = there[closer], k
-    return distance, nearest
 
 
 class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -209,7 +198,8 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         if self.penalty is not None and not (np.ndim(self.penalty) == 0 and 0 <= self.penalty < np.inf):
             raise ValueError(f"penalty must be a finite number of at least 0, got {self.penalty!r}")
         with restored_on_failure(self):
-            data = validate_data(self, X, dtype=np.float64)
+            data = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
+            refuse_missing(data)
             if np.abs(data).max() > LARGEST:
                 raise ValueError(f"X must not exceed {LARGEST:g} in size; rescale it")
             rows, weights = merged(data, check_row_weights(sample_weight, len(data)))
@@ -251,11 +241,18 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         return best
 
     def _assign(self, data: Array) -> Integers:
-        return np.asarray(pairwise_distances_argmin(data, self.cluster_centers_), dtype=np.int64)
+        return np.asarray(pairwise_distances_argmin(*self._centred(data)), dtype=np.int64)
+
+    def _centred(self, data: Array) -> tuple[Array, Array]:
+        """Rows and centers from the middle of the centers: distances far from zero would be lost in their squares."""
+        middle = self.cluster_centers_.mean(axis=0)
+        return data - middle, self.cluster_centers_ - middle
 
     def _checked(self, X: Any) -> Array:
         check_is_fitted(self, "cluster_centers_")
-        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+        data = np.asarray(validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False))
+        refuse_missing(data)
+        return data
 
     @property
     def _n_features_out(self) -> int:
@@ -267,7 +264,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
 
     def transform(self, X: Any) -> Array:
         """Distances to the centers: (n_samples, n_clusters_)."""
-        return np.asarray(euclidean_distances(self._checked(X), self.cluster_centers_))
+        return np.asarray(euclidean_distances(*self._centred(self._checked(X))))
 
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Minus the sum of squared distances to the nearest centers, as that of scikit-learn's KMeans."""

@@ -142,6 +142,7 @@ class GaussianFamily:
         weight = np.full(k, self.mean_precision)
         normal = 1.0 if self.mean_precision > 0 else 0.0  # the normal density has a share in log|S|
         scale = self.covariance_scale
+        degrees: Array
         if parameters.kind == "full":
             n_matrices = len(parameters.covariances)
             matrix = np.zeros((n_features, n_features)) if scale is None else scale

@@ -439,7 +439,7 @@ class MixtureModel(CallbackSupport, DensityMixin, BaseEstimator):
         order = np.argsort(-np.asarray(self.weights_), kind="stable")
         rows = getattr(self, "occupancy_", np.full(len(order), np.nan))
         for j in order[:SUMMARY_ROWS]:
-            center = self._center(int(j))
+            center = self._mean_row(int(j))
             shown = ", ".join(
                 f"{names[d] if names else d}: {value:.4g}" for d, value in enumerate(center[:SUMMARY_FEATURES])
             )
@@ -449,7 +449,7 @@ class MixtureModel(CallbackSupport, DensityMixin, BaseEstimator):
             lines.append(f"... and {len(order) - SUMMARY_ROWS} more components")
         return "\n".join(lines)
 
-    def _center(self, component: int) -> Array:
+    def _mean_row(self, component: int) -> Array:
         """Expectation of a row of a component; empty where there is none."""
         for name in ("means_", "probabilities_", "rates_"):
             values = getattr(self, name, None)

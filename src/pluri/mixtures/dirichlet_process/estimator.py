@@ -19,12 +19,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_matrix, issparse
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from pluri.inference import mcmc
-from pluri.inference.variational import coordinate_ascent
 from pluri.metrics.partition_posterior import minimize_expected_loss
 from pluri.mixtures.dirichlet_process._kernels import BINARY, COLUMNS, GAUSSIAN, TOKENS
 from pluri.mixtures.dirichlet_process.answers import MixtureAnswers
@@ -48,7 +48,8 @@ from pluri.mixtures.dirichlet_process.variational import (
     expected_weights,
     mean_concentration,
 )
-from pluri.mixtures.dirichlet_process.weighted_rows import check_row_weights, copies, merged, row_order
+from pluri.mixtures.dirichlet_process.variational_search import best_beliefs
+from pluri.mixtures.dirichlet_process.weighted_rows import check_row_weights, copies, merged, refuse_missing, row_order
 from pluri.processes.concentration import check_count, check_gamma_prior, check_positive
 from pluri.validation import RandomState, as_generator, restored_on_failure
 
@@ -78,9 +79,9 @@ class DirichletProcessMixture(MixtureAnswers, ClusterMixin, BaseEstimator):
     prior : dict, optional
         Parameters of the prior that are not to be chosen from the data: ``mean``, ``strength``, ``df``, ``scale`` of
         "gaussian" (the mean of the data, 0.01, n_features + 2, and variances of the data divided by
-        5^(2 / n_features): the scale matters most, it says how large clusters are); ``a``, ``b`` of "bernoulli" (two
-        rows around the frequencies in the data); ``concentration`` of "multinomial" (0.5); ``shape``, ``rate`` of
-        "poisson" (1, and one over the mean of each column).
+        5^(2 / n_features): the scale matters most, it says how large clusters are; a number is times the identity);
+        ``a``, ``b`` of "bernoulli" (two rows around the frequencies in the data); ``concentration`` of "multinomial"
+        (0.5); ``shape``, ``rate`` of "poisson" (1, and one over the mean of each column).
     concentration : float, default=1.0
         Of the process: the larger, the more clusters. Where sampling begins if it is learned.
     learn_concentration : bool, default=True
@@ -102,7 +103,8 @@ class DirichletProcessMixture(MixtureAnswers, ClusterMixin, BaseEstimator):
     max_components : int, default=20
         Truncation of the variational approximation.
     n_init : int, default=3
-        Starts of the variational approximation; the one with the highest bound is kept.
+        Starts of the variational approximation with each of 1, 2, 4, ..., `max_components` clusters by k-means; then
+        clusters are merged or dissolved as long as the bound rises. The fit with the highest bound is kept.
     tol, max_iter : float, int, default=1e-6, 500
         The variational approximation ends when a sweep changes the bound by less than this share of it.
     warm_start : bool, default=False
@@ -232,7 +234,14 @@ class DirichletProcessMixture(MixtureAnswers, ClusterMixin, BaseEstimator):
 
     def _check_rows(self, X: Any, *, fitting: bool) -> Any:
         sparse = False if self._is_gaussian() else "csr"
-        data = validate_data(self, X, dtype=np.float64, accept_sparse=sparse, reset=fitting)
+        data = validate_data(
+            self, X, dtype=np.float64, accept_sparse=sparse, ensure_all_finite="allow-nan", reset=fitting
+        )
+        refuse_missing(data)
+        if issparse(data):
+            data = csr_matrix(data, copy=True)  # what follows puts entries in order
+            data.sum_duplicates()
+            data.eliminate_zeros()
         if np.abs(data).max() > LARGEST:
             raise ValueError(f"X must not exceed {LARGEST:g} in size; rescale it")
         check_values(family_kind(self.family), data)
@@ -354,10 +363,9 @@ class DirichletProcessMixture(MixtureAnswers, ClusterMixin, BaseEstimator):
             likelihood, int(self.max_components), float(self.concentration), bool(self.learn_concentration),
             check_gamma_prior(self.concentration_prior, "concentration_prior"),
         )  # fmt: skip
-        rng = as_generator(self.random_state)
-        result = coordinate_ascent(
-            model, rows, rng=rng, max_iter=int(self.max_iter), tol=float(self.tol), n_init=int(self.n_init),
-            verbose=int(self.verbose),
+        result = best_beliefs(
+            model, rows, as_generator(self.random_state), n_init=int(self.n_init), max_iter=int(self.max_iter),
+            tol=float(self.tol), verbose=int(self.verbose),
         )  # fmt: skip
         q = result.params
         self.likelihood_ = likelihood

@@ -64,7 +64,12 @@ def log_density(likelihood: Any, parameters: Parameters, data: Any) -> Array:
         log_det = 2 * np.linalg.slogdet(spread)[1] + d * np.log(2 * np.pi)
         return np.asarray(-0.5 * (out + log_det))
     if kind == COLUMNS:
-        precision = 1 / spread
+        # From the prior mean: squares of numbers far from zero would leave no digits for their differences.
+        data, location, precision = (
+            data - np.asarray(likelihood.mean),
+            location - np.asarray(likelihood.mean),
+            1 / spread,
+        )
         squares = data**2 @ precision.T - 2 * data @ (location * precision).T + (location**2 * precision).sum(axis=1)
         return np.asarray(-0.5 * (squares + np.log(2 * np.pi * spread).sum(axis=1)))
     if kind == TOKENS:

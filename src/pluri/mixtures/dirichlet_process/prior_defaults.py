@@ -56,8 +56,11 @@ def make_likelihood(family: Any, prior: Mapping[str, Any] | None, data: Any, wei
         # A column that never varies gets the smallest spread that still leaves a density.
         floor = 1e-6 * (float(variance.mean()) or 1.0)
         spread = np.diag(np.maximum(variance, floor)) / TYPICAL_CLUSTERS ** (2.0 / d)
+        scale = given.get("scale", spread)
+        if np.ndim(scale) == 0:
+            scale = float(scale) * np.eye(d)
         return NormalInverseWishart(
-            given.get("mean", mean), given.get("strength", 0.01), given.get("df", d + 2.0), given.get("scale", spread)
+            given.get("mean", mean), given.get("strength", 0.01), given.get("df", d + 2.0), scale
         )
     if family == "bernoulli":
         # Worth two rows, around the frequencies in the data, kept away from zero and one.

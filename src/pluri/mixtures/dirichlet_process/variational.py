@@ -87,23 +87,27 @@ class TruncatedMeanField:
 
     def initialize(self, rows: WeightedRows, rng: np.random.Generator) -> Beliefs:
         """Rows go to the nearest of some rows that are far from each other."""
-        labels = scattered_labels(rows, self.n_components, rng)
+        return self.start(rows, scattered_labels(rows, self.n_components, rng))
+
+    def start(self, rows: WeightedRows, labels: Integers) -> Beliefs:
+        """What follows if rows are in the components that `labels` says."""
         member = np.zeros((len(labels), self.n_components))
         member[np.arange(len(labels)), labels] = rows.weights
         alpha = np.array([self.concentration, 0.0])
         if self.learn_concentration:
             alpha = np.array([self.concentration_prior[0], self.concentration_prior[0] / self.concentration])
-        return self._settled(weighted_sums(self.likelihood, rows.data, member), member.sum(axis=0), alpha, rows)
+        return self.settled(weighted_sums(self.likelihood, rows.data, member), member.sum(axis=0), alpha, rows)
 
     def update(self, q: Beliefs, rows: WeightedRows) -> Beliefs:
         """One sweep: sticks and parameters, the concentration, responsibilities."""
-        return self._settled(q.next_statistics, q.next_sizes, q.alpha, rows)
+        return self.settled(q.next_statistics, q.next_sizes, q.alpha, rows)
 
     def elbo(self, q: Beliefs, rows: WeightedRows) -> float:
         """The bound."""
         return q.bound
 
-    def _settled(self, statistics: Array, sizes: Array, alpha: Array, rows: WeightedRows) -> Beliefs:
+    def settled(self, statistics: Array, sizes: Array, alpha: Array, rows: WeightedRows) -> Beliefs:
+        """Beliefs that follow from expected statistics and sizes of the components."""
         order = np.argsort(-sizes, kind="stable")
         sticks, ordered = (best_sticks(each, mean_concentration(alpha)) for each in (sizes, sizes[order]))
         if betaln(*ordered.T).sum() > betaln(*sticks.T).sum():
@@ -170,12 +174,15 @@ def scattered_labels(rows: WeightedRows, n_clusters: int, rng: np.random.Generat
     from sklearn.cluster import kmeans_plusplus
     from sklearn.metrics import pairwise_distances_argmin
 
-    data, weights = rows.data, rows.weights
-    n = data.shape[0]
-    if isinstance(data, np.ndarray):
-        centred = data - np.average(data, axis=0, weights=weights)
-        spread = np.sqrt(np.average(centred**2, axis=0, weights=weights))
-        data = centred / np.where(spread > 0, spread, 1.0)
-    number = int(rng.integers(2**31))
-    centers, _ = kmeans_plusplus(data, min(n_clusters, n), sample_weight=weights, random_state=number)
+    data, number = standardised(rows), int(rng.integers(2**31))
+    centers, _ = kmeans_plusplus(data, min(n_clusters, data.shape[0]), sample_weight=rows.weights, random_state=number)
     return np.asarray(pairwise_distances_argmin(data, centers), dtype=np.int64)
+
+
+def standardised(rows: WeightedRows) -> Any:
+    """Data whose columns have mean zero and variance one; sparse data as they are."""
+    if not isinstance(rows.data, np.ndarray):
+        return rows.data
+    centred = rows.data - np.average(rows.data, axis=0, weights=rows.weights)
+    spread = np.sqrt(np.average(centred**2, axis=0, weights=rows.weights))
+    return centred / np.where(spread > 0, spread, 1.0)

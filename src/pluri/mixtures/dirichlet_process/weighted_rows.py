@@ -15,6 +15,16 @@ from pluri.mixtures.dirichlet_process.records import Array, Integers
 MOST_COPIES = 10_000_000
 
 
+def refuse_missing(data: Any) -> None:
+    """Say what to do about NaN, which squares of distances and counts have no place for."""
+    missing = np.isnan(data.data if sparse.issparse(data) else data)
+    if missing.any():
+        raise ValueError(
+            f"X must not contain NaN, got {int(missing.sum())} of them: leave out the rows that have any, or fill them "
+            "in first, for example with sklearn.impute.SimpleImputer"
+        )
+
+
 def check_row_weights(sample_weight: ArrayLike | None, n_samples: int) -> Array:
     """A finite weight of at least zero for each row, some of it positive; ones if none are given."""
     if sample_weight is None:
