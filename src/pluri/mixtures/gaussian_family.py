@@ -147,7 +147,8 @@ class GaussianFamily:
             n_matrices = len(parameters.covariances)
             matrix = np.zeros((n_features, n_features)) if scale is None else scale
             wishart = 0.0 if scale is None else self.degrees + n_features + 1.0
-            degrees = wishart + normal * np.bincount(parameters.group, minlength=n_matrices)
+            members = np.bincount(parameters.group, minlength=n_matrices).astype(np.float64)
+            degrees = wishart + normal * members
             return GaussianPrior(location, weight, np.tile(matrix, (n_matrices, 1, 1)), degrees)
         variances = np.zeros(n_features) if scale is None else np.broadcast_to(scale, (n_features,))
         gamma = 0.0 if scale is None else self.degrees + 2.0
