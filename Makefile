@@ -61,6 +61,7 @@ bench: $(VENV)/installed-bench
 	$(BIN)/python benchmarks/reproduce/tvdpp_enron.py
 	$(BIN)/python benchmarks/reproduce/riemannian_mixtures.py
 	$(BIN)/python benchmarks/reproduce/exponential_family_pca.py
+	$(BIN)/python benchmarks/reproduce/dp_documents.py
 	$(BIN)/python benchmarks/reproduce/lidar_experts.py
 	$(BIN)/python benchmarks/reproduce/cochange_histories.py
 
