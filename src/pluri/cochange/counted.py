@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -97,8 +98,9 @@ class CountedTransactions(BinaryCompletionMixin, BaseEstimator):
             answer[:] = self._scores(*(_items(pattern, number) for pattern in (ones, zeros)))
         return answers
 
+    @abstractmethod
     def _scores(self, present: Places, absent: Places) -> Array:
-        raise NotImplementedError
+        """Scores of all files, given those known to change and those known not to."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

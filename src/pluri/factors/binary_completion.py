@@ -5,6 +5,7 @@ Models that complete binary rows share the two methods of `BinaryCompletionMixin
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -152,9 +153,9 @@ class BinaryCompletionMixin:
 
     n_features_in_: int
 
+    @abstractmethod
     def _complete(self, ones: Any, zeros: Any) -> Array:
         """Probabilities (n, n_features) given patterns of known ones and zeros, of the same shape."""
-        raise NotImplementedError
 
     def predict_missing(self, present: ArrayLike, absent: ArrayLike | None = None) -> Array:
         """Probability that each column is one, given columns that are known; all others are unobserved.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -39,8 +40,9 @@ class MixtureAnswers:
     concentration_: float
     lower_bound_: float
 
+    @abstractmethod
     def _check_rows(self, X: Any, *, fitting: bool) -> Any:
-        raise NotImplementedError  # abstract
+        """Rows that the likelihood accepts."""
 
     def _checked(self, X: Any) -> tuple[Any, Predictive]:
         check_is_fitted(self, "predictive_")

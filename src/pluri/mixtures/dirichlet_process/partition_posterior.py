@@ -7,6 +7,7 @@ show the three pure functions that a test of correctness needs: `sample_prior`, 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -92,10 +93,11 @@ class PartitionPosterior:
         prepared = Prepared(self.likelihood, checked_data(self.likelihood, data))
         return self._sweep(rng, position, prepared)[0]
 
+    @abstractmethod
     def _sweep(
         self, rng: np.random.Generator, position: Position, prepared: Prepared
     ) -> tuple[Position, dict[str, float]]:
-        raise NotImplementedError  # abstract
+        """One sweep, and what is known about it."""
 
     def record(self, position: Position) -> dict[str, Any]:
         """What to keep of a position."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -19,13 +20,13 @@ Integers = NDArray[np.int64]
 class FactorMixtureQueries:
     """Covariances, factors, imputation and recovery; for a mixture with `_mixture` and `_rows_and_posterior`."""
 
+    @abstractmethod
     def _mixture(self) -> tuple[Array, LowRankGaussians]:
         """Weights and components of the fitted mixture."""
-        raise NotImplementedError  # abstract
 
+    @abstractmethod
     def _rows_and_posterior(self, X: Any) -> tuple[Array, Array]:
         """Checked rows (n, D), and the probability of each component for each of them (n, k)."""
-        raise NotImplementedError  # abstract
 
     @property
     def _n_features_out(self) -> int:
