@@ -78,6 +78,7 @@ MIXTURES = Family(
         "BernoulliMixture",
         "CategoricalMixture",
         "DirichletProcessMixture",
+        "ExponentialFamilyPCAMixture",
         "FactorAnalyzerMixture",
         "GaussianMixture",
         "MetropolisGaussianMixture",
