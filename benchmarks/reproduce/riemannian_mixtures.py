@@ -30,10 +30,10 @@ warnings.simplefilter("ignore")
 TOL, MAX_ITER = 1e-6, 1500
 METHODS = {
     "L-BFGS": {},
-    "L-BFGS, one branch": {"branches": 1},
-    "L-BFGS of the paper": {"lead": 0, "preconditioned": False, "branches": 1},
+    "L-BFGS, 2 branches": {"branches": 2},
+    "L-BFGS of the paper": {"lead": 0, "preconditioned": False},
     "CG": {"method": "cg"},
-    "CG of the paper": {"method": "cg", "lead": 0, "preconditioned": False, "branches": 1},
+    "CG of the paper": {"method": "cg", "lead": 0, "preconditioned": False},
     "CG, original": {"method": "cg", "parametrization": "original"},
     "CG, Cholesky": {"method": "cg", "parametrization": "cholesky"},
 }

@@ -56,7 +56,7 @@ class BayesianBernoulliMixture(BinaryCompletionMixin, DensityMixin, BaseEstimato
         the Dirichlet process if `n_components` is None.
     success_prior, failure_prior : float, optional
         Parameters of the beta prior of every probability: ones and zeros that a cluster has seen before any row. By
-        default they sum to 0.955, as 0.005 and 0.95 in [1]_, and their mean is the share of ones in the data.
+        default they sum to 0.955, as the published 0.005 and 0.95, and their mean is the share of ones in the data.
     n_chains : int, default=30
         Number of chains; the last state of each is a sample.
     n_sweeps : int, default=30

@@ -72,7 +72,7 @@ def fit_riemannian(
     covariance_prior_weight: float = 0.0,
     weight_concentration: float = 0.0,
     lead: int | None = None,
-    branches: int = 2,
+    branches: int = 1,
     preconditioned: bool = True,
     batch_size: int = 256,
     random_state: Any = None,
@@ -110,7 +110,7 @@ def fit_riemannian(
         Penalty ``-weight_concentration * sum(log(weights))`` on tiny components.
     lead : int, optional
         Number of EM steps at the beginning; as long as EM is fast if not given.
-    branches : int, default=2
+    branches : int, default=1
         Largest number of descents. Where the first one takes long there are many optima nearby; the next one leaves
         EM's path later, and the best is kept.
     preconditioned : bool, default=True
