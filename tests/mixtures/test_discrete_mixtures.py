@@ -421,7 +421,8 @@ def test_categories_of_batches_are_learned_from_all_of_them():
 
 
 def test_pandas_columns_of_several_kinds():
-    pandas = pytest.importorskip("pandas")
+    import pandas
+
     frame = pandas.DataFrame(
         {
             "colour": pandas.Categorical(["red", "blue", "red", None] * 5),

@@ -211,7 +211,9 @@ def test_lengths_cut_one_matrix_into_the_same_batches():
         np.testing.assert_array_equal(model.labels_, np.concatenate(expected.labels_))
         np.testing.assert_array_equal(model.cluster_centers_, expected.cluster_centers_)
     np.testing.assert_array_equal(DynamicMeans(4.0, random_state=0).fit_predict(X, lengths), model.labels_)
-    frame = pytest.importorskip("pandas").DataFrame(X, columns=["x", "y"])
+    import pandas
+
+    frame = pandas.DataFrame(X, columns=["x", "y"])
     np.testing.assert_array_equal(DynamicMeans(4.0, random_state=0).fit(frame, lengths).labels_, model.labels_)
     one = DynamicMeans(4.0, random_state=0).fit(X, np.zeros(len(X), dtype=int))
     assert one.n_batches_seen_ == 1, "one entry for each row is a y to ignore"

@@ -238,7 +238,8 @@ def test_an_undefined_density_is_an_error_even_after_an_impossible_row() -> None
 
 
 def test_factor_analysers_are_drawn_with_the_ellipses_of_their_covariances() -> None:
-    matplotlib = pytest.importorskip("matplotlib")
+    import matplotlib
+
     matplotlib.use("agg")
     from pluri.plotting import EllipsesDisplay
 

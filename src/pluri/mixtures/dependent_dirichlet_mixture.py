@@ -13,19 +13,17 @@ References
 
 from __future__ import annotations
 
-import warnings
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.inference import mcmc
 from pluri.metrics import co_clustering_matrix
-from pluri.mixtures.cluster_tracks import ClusterTrack, as_batches, check_batch, collect_tracks, is_list_of_batches
+from pluri.mixtures.batchwise_clusters import BatchwiseClusters
 from pluri.mixtures.dependent_gibbs import ClusterMemory, ClusterPrior, DependentClusterGibbs
-from pluri.validation import RandomState, as_generator, restored_on_failure
+from pluri.validation import RandomState, as_generator
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -33,7 +31,7 @@ Integers = NDArray[np.int64]
 FORGOTTEN = 1e-6
 
 
-class DependentDirichletMixture(ClusterMixin, BaseEstimator):
+class DependentDirichletMixture(BatchwiseClusters):
     """Dependent Dirichlet process mixture of round Gaussians, by Gibbs sampling of one batch after the other.
 
     Parameters
@@ -118,77 +116,10 @@ class DependentDirichletMixture(ClusterMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, lengths: ArrayLike | None = None) -> Self:
-        """Sample the labels of batches, one after the other.
-
-        Parameters
-        ----------
-        X : list of array-likes of shape (n_t, n_features), or one array-like of shape (n_samples, n_features)
-            Batches in the order of time; a single matrix is one batch. Batches after the first may be empty.
-        y : ignored
-            But an array that has not one entry for each row of X is taken for `lengths`.
-        lengths : array-like of int, optional
-            Number of rows of each batch, where X is one matrix with all batches end to end.
-
-        Returns
-        -------
-        self
-        """
-        batches = as_batches(X, y, lengths)
-        with restored_on_failure(self):
-            self._begin()
-            labels: list[Integers] = []
-            try:
-                for batch in batches:
-                    may_be_empty = len(batches) > 1
-                    labels.append(self._advance(check_batch(self, batch, first=not labels, may_be_empty=may_be_empty)))
-            except KeyboardInterrupt:
-                if not labels:
-                    raise
-                warnings.warn(f"interrupted after {len(labels)} batches; these are kept", UserWarning, stacklevel=2)
-            self.labels_ = labels if is_list_of_batches(X) else np.concatenate(labels)
-        return self
-
-    def partial_fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Sample the labels of one more batch; `labels_` are those of its points.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        with restored_on_failure(self):
-            first = not hasattr(self, "cluster_centers_")
-            if first:
-                self._begin()
-            self.labels_ = self._advance(check_batch(self, X, first=first, may_be_empty=True))
-        return self
-
-    @property
-    def tracks_(self) -> dict[int, ClusterTrack]:
-        """Track of each cluster by its identity."""
-        check_is_fitted(self, "cluster_centers_")
-        return collect_tracks(self._history)
-
     def similarity_matrix(self) -> NDArray[np.float32]:
         """Posterior probability that two points of the last batch share a cluster: (n_samples, n_samples)."""
         check_is_fitted(self, "trace_")
         return co_clustering_matrix(self.trace_.flat("labels"))
-
-    def summary(self) -> str:
-        """Births, last sights and sizes of the clusters in plain text."""
-        lines = [
-            f"{type(self).__name__}: {self.n_clusters_} clusters in {self.n_batches_seen_} batches",
-            f"{'cluster':>8s} {'birth':>6s} {'last':>6s} {'seen':>6s} {'points':>8s}",
-        ]
-        for track in self.tracks_.values():
-            points = track.sizes.sum()
-            lines.append(f"{track.identity:8d} {track.birth:6d} {track.last_seen:6d} {len(track.steps):6d} {points:8d}")
-        return "\n".join(lines)
 
     def _begin(self) -> None:
         for name in ("concentration", "noise_variance", "base_variance", "drift_variance"):

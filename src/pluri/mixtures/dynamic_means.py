@@ -19,24 +19,21 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClusterMixin
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.mixtures import _dynamic_kernels
+from pluri.mixtures.batchwise_clusters import BatchwiseClusters
 from pluri.mixtures.cluster_tracks import (
-    ClusterTrack,
-    as_batches,
     check_batch,
-    collect_tracks,
     is_list_of_batches,
 )
-from pluri.validation import RandomState, as_generator, restored_on_failure
+from pluri.validation import RandomState, as_generator
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -159,7 +156,7 @@ def next_memory(
     return memory, np.where(seen, names, -1)
 
 
-class DynamicMeans(ClusterMixin, BaseEstimator):
+class DynamicMeans(BatchwiseClusters):
     """Clustering of batches with clusters that keep their identity.
 
     Parameters
@@ -221,60 +218,6 @@ class DynamicMeans(ClusterMixin, BaseEstimator):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, lengths: ArrayLike | None = None) -> Self:
-        """Cluster batches, one after the other.
-
-        Parameters
-        ----------
-        X : list of array-likes of shape (n_t, n_features), or one array-like of shape (n_samples, n_features)
-            Batches in the order of time; a single matrix is one batch, unless `lengths` are given. Batches after the
-            first may be empty. An array of shape (n_batches, n_rows, n_features) is a list of batches.
-        y : ignored
-            But a list of integers here that has not one for each row of X is taken as `lengths`.
-        lengths : array-like of int, optional
-            Number of rows of each batch, where X is one matrix with all batches end to end.
-
-        Returns
-        -------
-        self
-        """
-        batches = as_batches(X, y, lengths)
-        with restored_on_failure(self):
-            self._begin()
-            labels: list[Integers] = []
-            try:
-                for batch in batches:
-                    labels.append(self._advance(check_batch(self, batch, first=not labels, may_be_empty=True)))
-            except KeyboardInterrupt:
-                if not labels:
-                    raise
-                warnings.warn(f"interrupted after {len(labels)} batches; these are kept", UserWarning, stacklevel=2)
-            self.labels_ = labels if is_list_of_batches(X) else np.concatenate(labels)
-        return self
-
-    def fit_predict(self, X: Any, y: Any = None, lengths: ArrayLike | None = None) -> Any:
-        """`labels_` after `fit`: an array, or a list of them if X is a list of batches."""
-        return self.fit(X, y, lengths).labels_
-
-    def partial_fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Cluster one more batch; `labels_` are those of its points.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        with restored_on_failure(self):
-            first = not hasattr(self, "cluster_centers_")
-            if first:
-                self._begin()
-            self.labels_ = self._advance(check_batch(self, X, first=first, may_be_empty=True))
-        return self
-
     def predict(self, X: Any) -> Any:
         """Identity of the nearest remembered cluster of each point.
 
@@ -299,23 +242,6 @@ class DynamicMeans(ClusterMixin, BaseEstimator):
         middle = self.cluster_centers_.mean(axis=0)  # distances are found from squares, which should be small
         nearest = pairwise_distances_argmin(rows - middle, self.cluster_centers_ - middle)
         return np.asarray(self.cluster_identities_[nearest])
-
-    @property
-    def tracks_(self) -> dict[int, ClusterTrack]:
-        """Track of each cluster by its identity."""
-        check_is_fitted(self, "cluster_centers_")
-        return collect_tracks(self._history)
-
-    def summary(self) -> str:
-        """Births, last sights and sizes of the clusters in plain text."""
-        lines = [
-            f"{type(self).__name__}: {self.n_clusters_} clusters in {self.n_batches_seen_} batches",
-            f"{'cluster':>8s} {'birth':>6s} {'last':>6s} {'seen':>6s} {'points':>8s}",
-        ]
-        for track in self.tracks_.values():
-            points = track.sizes.sum()
-            lines.append(f"{track.identity:8d} {track.birth:6d} {track.last_seen:6d} {len(track.steps):6d} {points:8d}")
-        return "\n".join(lines)
 
     def _begin(self) -> None:
         for name in ("penalty", "survival", "drift"):
