@@ -15,7 +15,7 @@ ROOT = Path(pluri.__file__).parent
 
 #: What every family may use.
 FOUNDATIONS = {"validation", "engine", "inference", "metrics", "optimize", "priors", "progress", "components"}
-FAMILIES = {"processes", "sequences", "mixtures", "factors"}
+FAMILIES = {"processes", "sequences", "mixtures", "factors", "topics"}
 #: Subpackage, and the subpackages that it may import. A new edge is a decision: write it here or do without it.
 ALLOWED = {
     "validation": set(),
@@ -37,6 +37,7 @@ ALLOWED = {
     "factors": FOUNDATIONS | {"processes"},
     # A mixture of factor models is made of factor models.
     "mixtures": FOUNDATIONS | {"processes", "factors"},
+    "topics": FOUNDATIONS | {"processes"},
     # An application on top of the families.
     "cochange": FOUNDATIONS | FAMILIES | {"io"},
     "report": FOUNDATIONS | FAMILIES | {"io", "datasets", "plotting"},

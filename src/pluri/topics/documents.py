@@ -1,0 +1,145 @@
+"""Documents as counts of words, checked once for all topic models, and the same documents as a list of tokens."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.validation import check_non_negative, validate_data
+
+#: Largest count that is still told apart from its neighbours when it is added up.
+LARGEST_COUNT = 2**31 - 1
+#: How many rows a sentence names.
+NAMED_ROWS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """Every occurrence of a word, document after document.
+
+    Attributes
+    ----------
+    words : int32 array of shape (n_tokens,)
+        Column of each token; within a document in the order of the columns.
+    documents : int32 array of shape (n_tokens,)
+        Row of each token.
+    offsets : int64 array of shape (n_documents + 1,)
+        Document d is ``words[offsets[d] : offsets[d + 1]]``.
+    n_words : int
+        Size of the vocabulary.
+    """
+
+    words: NDArray[np.int32]
+    documents: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+    n_words: int
+
+    @property
+    def n_tokens(self) -> int:
+        """Number of tokens."""
+        return int(self.words.size)
+
+    @property
+    def n_documents(self) -> int:
+        """Number of documents, empty ones included."""
+        return int(self.offsets.size - 1)
+
+
+def tokens_of(X: Any) -> Tokens:
+    """Write out counts as tokens.
+
+    Parameters
+    ----------
+    X : csr matrix of shape (n_documents, n_words)
+        Whole counts, as :func:`check_documents` returns them.
+
+    Returns
+    -------
+    Tokens
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> from pluri.topics.documents import tokens_of
+    >>> tokens_of(sparse.csr_matrix([[2, 0, 1], [0, 1, 0]])).words
+    array([0, 0, 2, 1], dtype=int32)
+    """
+    counts = X.data.astype(np.int64)
+    words = np.repeat(X.indices.astype(np.int32), counts)
+    ends = np.concatenate([[0], np.cumsum(counts)])
+    offsets = ends[X.indptr].astype(np.int64)
+    documents = np.repeat(np.arange(X.shape[0], dtype=np.int32), np.diff(offsets))
+    return Tokens(words, documents, offsets, int(X.shape[1]))
+
+
+def check_documents(
+    estimator: Any,
+    X: Any,
+    *,
+    whole: bool = True,
+    reset: bool = True,
+    whom: str = "fit",
+    empty: Literal["warn", "ignore", "error"] = "warn",
+) -> Any:
+    """Check counts of words in documents.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Whose input it is: it learns, or is asked for, the number and the names of the columns.
+    X : array-like or sparse matrix of shape (n_documents, n_words)
+    whole : bool, default=True
+        Refuse counts that are not whole numbers.
+    reset : bool, default=True
+        Whether the estimator learns the columns, instead of comparing with those it knows.
+    whom : str, default="fit"
+        Method that sentences name.
+    empty : {"warn", "ignore", "error"}, default="warn"
+        What to do about documents without words.
+
+    Returns
+    -------
+    csr_matrix of float64
+        Sorted, without stored zeros or repeated entries. The input is never changed.
+    """
+    name = f"{type(estimator).__name__}.{whom}"
+    checked = validate_data(
+        estimator, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=1
+    )
+    check_non_negative(checked, name)
+    counts = sparse.csr_matrix(checked, dtype=np.float64, copy=sparse.issparse(checked) and checked is X)
+    if not counts.has_canonical_format or (counts.data == 0).any():
+        counts = counts.copy()
+        counts.sum_duplicates()
+        counts.eliminate_zeros()
+    if whole:
+        _refuse_fractions(counts, name)
+    if empty != "ignore":
+        _tell_of_empty(counts, name, empty)
+    return counts
+
+
+def _refuse_fractions(counts: Any, name: str) -> None:
+    wrong = np.flatnonzero(counts.data != np.floor(counts.data))
+    if wrong.size:
+        raise ValueError(
+            f"{name} needs whole counts of words, got {counts.data[wrong[0]]:.6g}. Weights such as tf-idf are no "
+            "counts: give those of CountVectorizer, or use a model with inference='vb'."
+        )
+    if counts.data.size and counts.data.max() > LARGEST_COUNT:
+        raise ValueError(f"{name} needs counts of at most {LARGEST_COUNT}, got {counts.data.max():.6g}")
+
+
+def _tell_of_empty(counts: Any, name: str, empty: str) -> None:
+    rows = np.flatnonzero(np.diff(counts.indptr) == 0)
+    if not rows.size:
+        return
+    listed = ", ".join(str(row) for row in rows[:NAMED_ROWS]) + (", ..." if rows.size > NAMED_ROWS else "")
+    sentence = f"{rows.size} of {counts.shape[0]} documents have no words (rows {listed})"
+    if empty == "error":
+        raise ValueError(f"{name}: {sentence}; leave them out")
+    warnings.warn(f"{name}: {sentence}: nothing is learned of them", UserWarning, stacklevel=4)

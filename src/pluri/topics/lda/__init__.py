@@ -1,0 +1,1 @@
+"""Latent Dirichlet allocation, and the ways of learning it."""

@@ -1,0 +1,151 @@
+"""Topics, their words, and how they hang together: what is shown of any topic model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import networkx
+
+
+class Hierarchy(NamedTuple):
+    """Which topics lie below which.
+
+    Attributes
+    ----------
+    depth : int array of shape (n_topics,)
+        0 at the top.
+    edges : int array of shape (n_edges, 2)
+        Parent and child of each edge.
+    weight : float array of shape (n_edges,)
+        How strong each edge is: probability of the child given the parent.
+    labels : list of str or None, one for each topic; or None
+        Names that the topics were given.
+    """
+
+    depth: NDArray[np.int_]
+    edges: NDArray[np.int_]
+    weight: NDArray[np.float64]
+    labels: Sequence[str | None] | None = None
+
+
+@dataclass(frozen=True)
+class Example:
+    """A document that stands for a topic: its title, how it begins, and the topic's share of it."""
+
+    title: str
+    excerpt: str
+    share: float
+    document: int
+
+
+@dataclass(frozen=True)
+class TopicNode:
+    """A topic as it is shown.
+
+    Attributes
+    ----------
+    index : row of `topic_word_`
+    depth : 0 at the top
+    weight : share of all tokens
+    words, probabilities : most probable words, most probable first
+    label : name that it was given, if any
+    examples : documents that have much of it
+    """
+
+    index: int
+    depth: int
+    weight: float
+    words: tuple[str, ...]
+    probabilities: tuple[float, ...]
+    label: str | None = None
+    examples: tuple[Example, ...] = ()
+
+
+@dataclass(frozen=True)
+class TopicEdge:
+    """A step from a topic to one below it."""
+
+    parent: int
+    child: int
+    weight: float
+
+
+@dataclass(frozen=True)
+class TopicGraph:
+    """Topics and the edges between them; a flat model has no edges.
+
+    Attributes
+    ----------
+    model : name of the class of the model
+    nodes : topics, in the order of their index
+    edges : from parents to children
+    facts : short statements about the fit, for people
+
+    Examples
+    --------
+    >>> from pluri.topics.topic_graph import TopicEdge, TopicGraph, TopicNode
+    >>> top = TopicNode(0, 0, 0.6, ("game", "team"), (0.2, 0.1))
+    >>> below = TopicNode(1, 1, 0.4, ("goal", "ice"), (0.3, 0.1))
+    >>> graph = TopicGraph("Made by hand", (top, below), (TopicEdge(0, 1, 1.0),))
+    >>> graph.children(0), graph.roots()
+    ((1,), (0,))
+    """
+
+    model: str
+    nodes: tuple[TopicNode, ...]
+    edges: tuple[TopicEdge, ...] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+    def children(self, index: int) -> tuple[int, ...]:
+        """Topics below one, the likeliest first."""
+        below = [edge for edge in self.edges if edge.parent == index]
+        return tuple(edge.child for edge in sorted(below, key=lambda edge: (-edge.weight, edge.child)))
+
+    def parents(self, index: int) -> tuple[int, ...]:
+        """Topics above one, the strongest edge first."""
+        above = [edge for edge in self.edges if edge.child == index]
+        return tuple(edge.parent for edge in sorted(above, key=lambda edge: (-edge.weight, edge.parent)))
+
+    def roots(self) -> tuple[int, ...]:
+        """Topics with nothing above them, the largest first."""
+        lower = {edge.child for edge in self.edges}
+        tops = [node for node in self.nodes if node.index not in lower]
+        return tuple(node.index for node in sorted(tops, key=lambda node: (node.depth, -node.weight, node.index)))
+
+    def layers(self) -> list[list[int]]:
+        """Topics of each depth, from the top."""
+        deepest = max((node.depth for node in self.nodes), default=-1)
+        rows: list[list[int]] = [[] for _ in range(deepest + 1)]
+        for node in self.nodes:
+            rows[node.depth].append(node.index)
+        return rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """Lists, numbers and strings only: ready for JSON."""
+        return asdict(self)
+
+    def to_networkx(self) -> networkx.DiGraph:
+        """Directed graph of networkx, with depth, weight and words of each node and weight of each edge."""
+        try:
+            import networkx
+        except ImportError as missing:
+            raise ImportError("a networkx graph needs networkx: pip install networkx") from missing
+        graph = networkx.DiGraph(model=self.model)
+        for node in self.nodes:
+            graph.add_node(
+                node.index,
+                depth=node.depth,
+                weight=node.weight,
+                label=node.label,
+                words=list(node.words),
+                probabilities=list(node.probabilities),
+            )
+        for edge in self.edges:
+            graph.add_edge(edge.parent, edge.child, weight=edge.weight)
+        return graph

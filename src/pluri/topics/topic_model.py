@@ -1,0 +1,262 @@
+"""What every topic model can do once it has topics: tell their words, draw them as a graph, and be scored."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from pluri.topics.documents import check_documents
+from pluri.topics.topic_graph import Example, Hierarchy, TopicEdge, TopicGraph, TopicNode
+from pluri.validation import RandomState, as_generator
+
+if TYPE_CHECKING:
+    from pluri.topics.held_out import HeldOut
+
+Array = NDArray[np.float64]
+#: Characters of a document that are shown.
+EXCERPT = 400
+
+
+class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Base of the topic models.
+
+    A fit sets `topic_word_` (a distribution over words for each topic), `topic_weight_` (share of all tokens) and
+    `components_` (what scikit-learn calls so: not normalised).
+    """
+
+    topic_word_: Array
+    topic_weight_: Array
+    components_: Array
+    _whole_counts = True
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the topics."""
+
+    @abstractmethod
+    def transform(self, X: Any) -> Array:
+        """Share of each topic in each document."""
+
+    @abstractmethod
+    def _held_out(self, X: Any, method: str, rng: np.random.Generator, **options: Any) -> HeldOut:
+        """Log likelihood of each document of checked counts."""
+
+    def _hierarchy(self) -> Hierarchy:
+        """Which topics lie below which; a flat model has no edges."""
+        n_topics = len(self.topic_word_)
+        return Hierarchy(np.zeros(n_topics, dtype=int), np.zeros((0, 2), dtype=int), np.zeros(0))
+
+    def _facts(self) -> dict[str, str]:
+        """Short statements about the fit."""
+        return {"topics": str(len(self.topic_word_)), "words": str(self.topic_word_.shape[1])}
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.topic_word_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        tags.input_tags.categorical = self._whole_counts
+        return tags
+
+    def name_words(self, feature_names: ArrayLike) -> Self:
+        """Keep the words of the columns with the model, for its tables, pictures and pages.
+
+        Parameters
+        ----------
+        feature_names : array-like of str, one for each column
+            As ``CountVectorizer.get_feature_names_out()`` gives them.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, "topic_word_")
+        self.vocabulary_ = self._words(feature_names)
+        return self
+
+    def keep_examples(
+        self, X: Any, titles: Sequence[str], excerpts: Sequence[str] | None = None, *, n_documents: int = 5
+    ) -> Self:
+        """Keep the documents that have most of each topic, for pages about the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+        titles : sequence of str, one for each document
+        excerpts : sequence of str, optional
+            Texts; the beginning of each is kept.
+        n_documents : int, default=5
+            For each topic.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, "topic_word_")
+        shares = self.transform(X)
+        for name, texts in (("titles", titles), ("excerpts", excerpts)):
+            if texts is not None and len(texts) != len(shares):
+                raise ValueError(f"{name} must have one string for each of {len(shares)} documents, got {len(texts)}")
+        examples = []
+        for column in shares.T:
+            best = np.lexsort((np.arange(len(column)), -column))[:n_documents]
+            examples.append(
+                [
+                    (
+                        str(titles[row]),
+                        "" if excerpts is None else " ".join(str(excerpts[row])[: 2 * EXCERPT].split())[:EXCERPT],
+                        float(column[row]),
+                        int(row),
+                    )
+                    for row in best
+                    if column[row] > 0
+                ]
+            )
+        self.examples_ = examples
+        return self
+
+    def top_words(self, n_words: int = 10, *, feature_names: ArrayLike | None = None) -> list[list[str]]:
+        """Most probable words of each topic.
+
+        Parameters
+        ----------
+        n_words : int, default=10
+        feature_names : array-like of str, optional
+            Words of the columns; by default those given to :meth:`name_words`, or the names of the data frame.
+
+        Returns
+        -------
+        list of list of str
+        """
+        check_is_fitted(self, "topic_word_")
+        words = self._words(feature_names)
+        return [[str(words[column]) for column in order] for order in self._best_columns(n_words)]
+
+    def topic_table(self, n_words: int = 10, *, feature_names: ArrayLike | None = None, as_frame: bool = False) -> Any:
+        """Topics with their share of the tokens and their words, the largest first.
+
+        Parameters
+        ----------
+        n_words : int, default=10
+        feature_names : array-like of str, optional
+        as_frame : bool, default=False
+            A pandas data frame instead of a list of dictionaries.
+        """
+        words = self.top_words(n_words, feature_names=feature_names)
+        order = np.argsort(-self.topic_weight_, kind="stable")
+        rows = [
+            {"topic": int(topic), "share": float(self.topic_weight_[topic]), "words": " ".join(words[topic])}
+            for topic in order
+        ]
+        if not as_frame:
+            return rows
+        try:
+            import pandas as pd
+        except ImportError as missing:
+            raise ImportError("a data frame needs pandas: pip install pandas") from missing
+        return pd.DataFrame(rows)
+
+    def topic_graph(self, n_words: int = 10, *, feature_names: ArrayLike | None = None) -> TopicGraph:
+        """Topics, their words and the edges between them.
+
+        Parameters
+        ----------
+        n_words : int, default=10
+        feature_names : array-like of str, optional
+
+        Returns
+        -------
+        TopicGraph
+        """
+        check_is_fitted(self, "topic_word_")
+        words = self._words(feature_names)
+        hierarchy = self._hierarchy()
+        labels = hierarchy.labels if hierarchy.labels is not None else [None] * len(self.topic_word_)
+        examples = getattr(self, "examples_", [()] * len(self.topic_word_))
+        nodes = tuple(
+            TopicNode(
+                index=topic,
+                depth=int(hierarchy.depth[topic]),
+                weight=float(self.topic_weight_[topic]),
+                words=tuple(str(words[column]) for column in columns),
+                probabilities=tuple(float(self.topic_word_[topic, column]) for column in columns),
+                label=labels[topic],
+                examples=tuple(Example(*example) for example in examples[topic]),
+            )
+            for topic, columns in enumerate(self._best_columns(n_words))
+        )
+        edges = tuple(
+            TopicEdge(int(parent), int(child), float(weight))
+            for (parent, child), weight in zip(hierarchy.edges, hierarchy.weight)
+        )
+        return TopicGraph(type(self).__name__, nodes, edges, self._facts())
+
+    def held_out(
+        self, X: Any, method: str = "completion", *, random_state: RandomState = None, **options: Any
+    ) -> HeldOut:
+        """How well new documents are foretold.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+        method : str, default="completion"
+            "completion": half of the tokens of each document, given the other half.
+            "left_to_right": each token given those before it, which adds up to the whole document.
+            Further ones are named by the model.
+        random_state : int, Generator or None
+            By default that of the model.
+        **options
+            Of the method.
+
+        Returns
+        -------
+        HeldOut
+            Log likelihood of each document, `per_word` and `perplexity`.
+        """
+        check_is_fitted(self, "topic_word_")
+        counts = check_documents(self, X, reset=False, whom="held_out", empty="ignore")
+        chosen = getattr(self, "random_state", None) if random_state is None else random_state
+        return self._held_out(counts, method, as_generator(chosen), **options)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Log likelihood of the second halves of documents, given the first: their sum."""
+        return self.held_out(X).total
+
+    def perplexity(self, X: Any, method: str = "completion", **options: Any) -> float:
+        """Exponential of minus the mean log likelihood of a held-out word."""
+        return self.held_out(X, method, **options).perplexity
+
+    def _best_columns(self, n_words: int) -> NDArray[np.int_]:
+        if not isinstance(n_words, int | np.integer) or n_words < 1:
+            raise ValueError(f"n_words must be a whole number of at least 1, got {n_words!r}")
+        return np.argsort(-self.topic_word_, axis=1, kind="stable")[:, : int(n_words)]
+
+    def _words(self, feature_names: ArrayLike | None) -> NDArray[Any]:
+        n_words = self.topic_word_.shape[1]
+        if feature_names is None:
+            known = getattr(self, "vocabulary_", getattr(self, "feature_names_in_", None))
+            if known is None:
+                return np.array([f"word {column}" for column in range(n_words)])
+            feature_names = known
+        words = np.asarray(feature_names).astype(str)
+        if words.shape != (n_words,):
+            raise ValueError(f"feature_names must have one word for each of {n_words} columns, got {words.shape}")
+        return words
+
+
+def warn_if_interrupted(interrupted: bool, name: str, n_done: int) -> None:
+    """Say that Ctrl-C ended a fit, and what is left of it."""
+    if interrupted:
+        warnings.warn(
+            f"{name}: interrupted after {n_done} sweeps; the topics so far are kept", UserWarning, stacklevel=3
+        )
