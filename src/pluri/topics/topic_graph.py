@@ -135,7 +135,7 @@ class TopicGraph:
         try:
             import networkx
         except ImportError as missing:
-            raise ImportError("a networkx graph needs networkx: pip install networkx") from missing
+            raise ImportError("a networkx graph needs networkx: pip install 'pluri[graphs]'") from missing
         graph = networkx.DiGraph(model=self.model)
         for node in self.nodes:
             graph.add_node(
