@@ -63,6 +63,14 @@ MODELS = frozenset(
         "pluri.sequences.symbol_classes.SymbolClassHMM",
         "pluri.sequences.variational_categorical.VariationalCategoricalHMM",
         "pluri.sequences.variational_gaussian.VariationalGaussianHMM",
+        "pluri.topics.concept_graph.estimator.ConceptGraph",
+        "pluri.topics.hdp.estimator.HDPTopicModel",
+        "pluri.topics.hierarchical.nested_crp.HierarchicalLDA",
+        "pluri.topics.hierarchical.pachinko.HierarchicalPachinko",
+        "pluri.topics.lda.estimator.LatentDirichletAllocation",
+        "pluri.topics.supervised.classification.SupervisedLDAClassifier",
+        "pluri.topics.supervised.regression.SupervisedLDA",
+        "pluri.topics.tree.estimator.TreeTopicModel",
     }
 )
 

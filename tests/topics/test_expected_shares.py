@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 from scipy.special import gammaln
 
-from pluri.topics.lda.fold_in import expected_shares
+from pluri.topics.expected_shares import expected_shares
 from pluri.topics.lda.guided import guided_word_prior
 
 

@@ -1,0 +1,78 @@
+"""Topic models without a hierarchy: each document has shares of the topics under a Dirichlet law."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from pluri.topics.documents import check_documents
+from pluri.topics.topic_model import TopicModel
+
+if TYPE_CHECKING:
+    from pluri.topics.held_out import HeldOut
+
+Array = NDArray[np.float64]
+
+
+def held_out_flat(
+    topic_word: Array, doc_topic_prior: Array, X: Any, method: str, rng: np.random.Generator, **options: Any
+) -> HeldOut:
+    """Log likelihood of documents whose shares of fixed topics have a Dirichlet law, by a named method.
+
+    Parameters
+    ----------
+    topic_word : array of shape (n_topics, n_words)
+    doc_topic_prior : array of shape (n_topics,)
+    X : csr matrix
+    method : {"completion", "left_to_right", "importance", "annealed"}
+    rng : Generator
+    **options
+        Of the method.
+    """
+    from pluri.topics import held_out
+
+    methods = {
+        "completion": held_out.completion,
+        "left_to_right": held_out.left_to_right,
+        "importance": held_out.importance_sampling,
+        "annealed": held_out.annealed_importance,
+    }
+    if method not in methods:
+        raise ValueError(f"method must be one of {sorted(methods)}, got {method!r}")
+    return methods[method](topic_word, doc_topic_prior, X, rng, **options)
+
+
+class FlatTopicModel(TopicModel):
+    """Base of topic models in which documents have shares of topics under a Dirichlet law.
+
+    A fit sets, besides, `doc_topic_prior_`: a number, or one for each topic.
+    """
+
+    doc_topic_prior_: Any
+
+    def _prior_vector(self) -> Array:
+        return np.array(np.broadcast_to(np.asarray(self.doc_topic_prior_, dtype=float), (len(self.topic_word_),)))
+
+    def transform(self, X: Any) -> Array:
+        """Share of each topic in each document: their posterior mean given the topics.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+
+        Returns
+        -------
+        array of shape (n_documents, n_topics)
+            Rows sum to one; an empty document has the prior mean.
+        """
+        from pluri.topics.expected_shares import expected_shares
+
+        check_is_fitted(self, "topic_word_")
+        counts = check_documents(self, X, whole=False, reset=False, whom="transform", empty="ignore")
+        return expected_shares(self.topic_word_, self._prior_vector(), counts)
+
+    def _held_out(self, X: Any, method: str, rng: np.random.Generator, **options: Any) -> HeldOut:
+        return held_out_flat(self.topic_word_, self._prior_vector(), X, method, rng, **options)

@@ -1,0 +1,193 @@
+"""What supervised topic models for ratings and for classes share."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from pluri.inference import mcmc
+from pluri.inference.variational import coordinate_ascent
+from pluri.processes.concentration import check_count, check_positive
+from pluri.topics.documents import Tokens, check_documents, tokens_of
+from pluri.topics.expected_shares import expected_shares
+from pluri.topics.flat_topics import FlatTopicModel
+from pluri.validation import RandomState, as_generator, restored_on_failure
+
+Array = NDArray[np.float64]
+#: Sweeps over a new document before its topics are taken for a draw.
+FOLD_IN_SWEEPS = 20
+#: Draws of the topics of a new document, in all.
+PREDICTIVE_DRAWS = 50
+
+
+class SupervisedTopicModel(FlatTopicModel):
+    """Base: topics that explain words and what was said of each document."""
+
+    n_components: int
+    doc_topic_prior: Any
+    topic_word_prior: float
+    coef_prior_var: float
+    inference: str
+    n_warmup: int
+    n_draws: int
+    thin: int
+    n_chains: int
+    max_iter: int
+    tol: float
+    n_init: int
+    random_state: Any
+    n_jobs: int | None
+    verbose: int
+
+    @abstractmethod
+    def _sampler(self, tokens: Tokens, response: NDArray[Any], prior: Array) -> Any:
+        """Kernel of the Gibbs sampler."""
+
+    @abstractmethod
+    def _factors(self, response: NDArray[Any], prior: Array) -> Any:
+        """Model of variational EM."""
+
+    @abstractmethod
+    def _checked_response(self, y: Any) -> NDArray[Any]:
+        """What was said, as the samplers take it."""
+
+    @abstractmethod
+    def _keep(self, draws: dict[str, Any]) -> None:
+        """Store coefficients of draws of the best chain."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn topics from documents and what was said of them.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Whole counts of words.
+        y : array-like of shape (n_documents,)
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        with restored_on_failure(self):
+            counts = check_documents(self, X)
+            check_consistent_length(counts, y)
+            response = self._checked_response(y)
+            prior = np.array(np.broadcast_to(np.asarray(self.doc_topic_prior, dtype=float), (self.n_components,)))
+            tokens = tokens_of(counts)
+            if tokens.n_tokens == 0:
+                raise ValueError(f"{type(self).__name__}.fit needs at least one word, got empty documents only")
+            self.doc_topic_prior_ = prior
+            self.topic_word_prior_ = float(self.topic_word_prior)
+            if self.inference == "gibbs":
+                self._fit_gibbs(tokens, response, prior)
+            else:
+                self._fit_variational(tokens, response, prior)
+        return self
+
+    def _check_parameters(self) -> None:
+        check_count(self.n_components, "n_components")
+        check_count(self.n_draws, "n_draws")
+        for name in ("topic_word_prior", "coef_prior_var"):
+            check_positive(getattr(self, name), name)
+        prior = np.asarray(self.doc_topic_prior, dtype=float)
+        if prior.shape not in ((), (self.n_components,)) or not (prior > 0).all() or not np.isfinite(prior).all():
+            raise ValueError(
+                f"doc_topic_prior must be a positive number, or one for each of {self.n_components} topics, "
+                f"got {self.doc_topic_prior!r}"
+            )
+        if self.inference not in ("gibbs", "vb"):
+            raise ValueError(f"inference must be 'gibbs' or 'vb', got {self.inference!r}")
+
+    def _fit_gibbs(self, tokens: Tokens, response: NDArray[Any], prior: Array) -> None:
+        kernel = self._sampler(tokens, response, prior)
+        trace = mcmc.sample(
+            kernel, kernel.start, n_draws=self.n_draws, n_warmup=self.n_warmup, n_chains=self.n_chains,
+            thin=self.thin, record=kernel.record, random_state=as_generator(self.random_state), n_jobs=self.n_jobs,
+            verbose=self.verbose, warn=False,
+        )  # fmt: skip
+        draws = {name: np.asarray(trace[name]) for name in trace}
+        log_joint = np.asarray(trace.stats["log_density"])
+        best = int(log_joint.mean(axis=1).argmax())
+        self.log_joint_ = log_joint[best]
+        word_counts = draws["word_counts"]
+        self.word_count_draws_ = word_counts.reshape(-1, *word_counts.shape[2:])
+        self._set_topics(self.topic_word_prior + word_counts[best].mean(axis=0))
+        self._keep({name: value for name, value in draws.items() if name != "word_counts"} | {"best": best})
+        self.n_iter_ = self.n_warmup + self.n_draws * self.thin
+
+    def _fit_variational(self, tokens: Tokens, response: NDArray[Any], prior: Array) -> None:
+        model = self._factors(response, prior)
+        result = coordinate_ascent(
+            model, (tokens, response), rng=as_generator(self.random_state), max_iter=self.max_iter, tol=self.tol,
+            n_init=self.n_init, verbose=self.verbose,
+        )  # fmt: skip
+        if not result.converged and not result.interrupted:
+            warnings.warn(
+                f"{type(self).__name__}: the bound still rose after {self.max_iter} iterations; raise max_iter or tol",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        q = result.params
+        self.elbo_ = result.trace
+        self.n_iter_ = result.n_iter
+        self.converged_ = result.converged
+        self.word_count_draws_ = (q.topics - self.topic_word_prior)[None]
+        self._set_topics(q.topics)
+        self._keep({"coefficients": q.coefficients[None, None], "precision": np.array([[q.precision]]), "best": 0})
+
+    def _set_topics(self, components: Array) -> None:
+        self.components_ = components
+        self.topic_word_ = components / components.sum(axis=1, keepdims=True)
+        weight = (components - self.topic_word_prior).sum(axis=1)
+        self.topic_weight_ = weight / weight.sum()
+
+    def _draws_of_topics(self) -> list[Array]:
+        smoothed = [counts + self.topic_word_prior for counts in self.word_count_draws_]
+        return [table / table.sum(axis=1, keepdims=True) for table in smoothed]
+
+    def _expected_zbar(self, X: Any) -> list[Array]:
+        """Expected shares of topics among the tokens of documents, for each draw of the topics."""
+        check_is_fitted(self, "topic_word_")
+        counts = check_documents(self, X, reset=False, whom="predict", empty="ignore")
+        prior = self._prior_vector()
+        lengths = np.asarray(counts.sum(axis=1)).reshape(-1, 1)
+        expected = []
+        for topics in self._draws_of_topics():
+            shares = expected_shares(topics, prior, counts)
+            zbar = (shares * (lengths + prior.sum()) - prior) / np.maximum(lengths, 1)
+            expected.append(np.where(lengths > 0, np.maximum(zbar, 0.0), shares))
+        return expected
+
+    def _drawn_zbar(self, X: Any, random_state: RandomState) -> list[Array]:
+        """Shares of topics among the tokens, drawn: some times for each draw of the topics."""
+        from pluri.topics.supervised._gibbs_kernels import fold_in
+
+        check_is_fitted(self, "topic_word_")
+        counts = check_documents(self, X, reset=False, whom="predict", empty="ignore")
+        rng = as_generator(self.random_state if random_state is None else random_state)
+        tokens, prior = tokens_of(sparse.csr_matrix(counts)), self._prior_vector()
+        n_topics, tables = len(prior), self._draws_of_topics()
+        repeats = max(1, -(-PREDICTIVE_DRAWS // len(tables)))
+        lengths = np.diff(tokens.offsets)[:, None]
+        drawn = []
+        for topics in tables:
+            of_word = np.ascontiguousarray(topics.T)
+            for _ in range(repeats):
+                inside = np.zeros((tokens.n_documents, n_topics), dtype=np.int32)
+                fold_in(
+                    tokens.words, tokens.offsets, of_word, prior, rng.random((FOLD_IN_SWEEPS, tokens.n_tokens)),
+                    FOLD_IN_SWEEPS, np.zeros(tokens.n_tokens, dtype=np.int32), np.empty(n_topics), inside,
+                )  # fmt: skip
+                shares = inside / np.maximum(lengths, 1)
+                drawn.append(np.where(lengths > 0, shares, rng.dirichlet(prior, size=tokens.n_documents)))
+        return drawn
