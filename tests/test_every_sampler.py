@@ -23,6 +23,7 @@ from pluri.factors.ibp_likelihood import collapsed_log_likelihood
 from pluri.inference import mcmc
 from pluri.inference.mcmc import slice_intervals
 from pluri.inference.smc import LinearGaussianModel, ParticleGibbs, ParticleMarginalMetropolis
+from pluri.mixtures.dirichlet_process import collapsed_gibbs as mixtures_gibbs
 from pluri.mixtures.mixture_posterior import MixturePosterior, MixturePrior
 from pluri.processes import DirectAssignmentGibbs, FranchiseGibbs, NormalGamma, grouped_mixture
 from pluri.processes.dpp.continuous.domains import NormalBase
@@ -49,7 +50,7 @@ def modules(pattern):
 
 def kernel_classes():
     """Public classes of records that can start and step."""
-    for name in modules(r"^pluri\.(inference\.(mcmc|smc)|processes|factors|mixtures)\."):
+    for name in modules(r"^pluri\.(inference\.(mcmc|smc)|processes|factors|mixtures|topics)\."):
         for value in vars(import_module(name)).values():
             own = isinstance(value, type) and is_dataclass(value) and value.__module__ == name
             if own and hasattr(value, "init") and hasattr(value, "step") and not value.__name__.startswith("_"):
@@ -853,9 +854,29 @@ for family, kind in (("gaussian", "restricted split-merge"), ("multinomial", "sl
         f"partitions, {family}, {kind}", "mixtures/test_dirichlet_process_samplers.py", "partition_problem",
         family, kind,
         covers=(
-            KERNELS["CollapsedGibbs"], KERNELS["SliceGibbs"], KERNELS["PartitionPosterior"],  # the last is their base
+            mixtures_gibbs.CollapsedGibbs, KERNELS["SliceGibbs"], KERNELS["PartitionPosterior"],
             "pluri.mixtures.dirichlet_process.collapsed_gibbs", "pluri.mixtures.dirichlet_process.slice_gibbs",
         ),
+    )  # fmt: skip
+
+# Topic models --------------------------------------------------------------------------------------------------------
+
+for kind in ("dirichlet", "gem"):
+    elsewhere(
+        f"NestedCRPGibbs, {kind}", "topics/test_hierarchical_lda.py", "enumeration_problem", kind,
+        covers=(KERNELS["NestedCRPGibbs"], "pluri.topics.hierarchical.nested_crp_gibbs"),
+    )  # fmt: skip
+for learn in (True, False):
+    elsewhere(f"NestedCRPGibbs, joint, {learn}", "topics/test_hierarchical_lda.py", "joint_problem", learn)
+for function in ("enumeration_problem", "joint_problem"):
+    elsewhere(
+        f"PachinkoGibbs, {function}", "topics/test_pachinko.py", function,
+        covers=(KERNELS["PachinkoGibbs"], "pluri.topics.hierarchical.pachinko_gibbs"),
+    )  # fmt: skip
+for kernel, function in (("RatingsGibbs", "ratings_problem"), ("ClassesGibbs", "classes_problem")):
+    elsewhere(
+        kernel, "topics/test_supervised_lda.py", function,
+        covers=(KERNELS[kernel], "pluri.topics.supervised.gibbs", "pluri.topics.supervised._gibbs_kernels"),
     )  # fmt: skip
 
 

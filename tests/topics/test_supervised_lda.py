@@ -40,8 +40,13 @@ def rated_corpus(seed=0, n_documents=200, length=40, n_words=60):
 def ratings_problem():
     """Three short documents, one of them without a rating."""
     kernel = RatingsGibbs(tokens_of(TINY), np.array([0.5, -1.0, np.nan]), np.array([0.7, 1.2]), 0.6, 1.5, (2.0, 1.5))
+
+    def data(rng, position):
+        tokens, response = kernel.sample_data(rng, position)
+        return tokens, np.where(np.isnan(response), np.inf, response)  # NaN is not equal to itself
+
     return SamplerProblem(
-        "RatingsGibbs", prior=kernel.sample_prior, data=kernel.sample_data, transition=kernel.sweep,
+        "RatingsGibbs", prior=kernel.sample_prior, data=data, transition=kernel.sweep,
         statistics=rating_statistics, log_likelihood=kernel.log_joint,
     )  # fmt: skip
 

@@ -15,15 +15,42 @@ from pluri.datasets.news import Documents, load_newsgroups, load_reuters
 from pluri.datasets.ocr import OCRLetters, load_ocr_letters
 from pluri.datasets.records import LabelledSequences
 from pluri.datasets.separated_gaussians import SeparatedGaussians, make_separated_gaussians
+from pluri.datasets.simulated_hierarchies import (
+    ConceptGraphDocuments,
+    TreeDocuments,
+    make_concept_graph_documents,
+    make_tree_documents,
+)
+from pluri.datasets.simulated_topics import (
+    RatedDocuments,
+    SimulatedDocuments,
+    TopicDocuments,
+    make_bars,
+    make_rated_documents,
+    make_topic_documents,
+)
 from pluri.datasets.tag_groups import TAG_GROUPS
+from pluri.datasets.topic_corpora import (
+    load_ap_news,
+    load_cora_abstracts,
+    load_labelme_codewords,
+    load_movie_polarity,
+    load_movie_scale,
+    load_nips_papers,
+    load_political_blogs,
+    load_psychological_review,
+    load_restaurant_reviews,
+)
 from pluri.datasets.toy_hmm import ToyHMM, make_toy_hmm
 from pluri.datasets.treebank import TreebankSample, load_treebank_sample
+from pluri.datasets.word_counts import WordCounts, count_words, train_test
 from pluri.datasets.words import word_features
 from pluri.datasets.zipf_tagging import ZipfTagging, make_zipf_tagging
 
 __all__ = [
     "TAG_GROUPS",
     "Commits",
+    "ConceptGraphDocuments",
     "Correspondence",
     "DocumentStream",
     "Documents",
@@ -31,28 +58,49 @@ __all__ = [
     "LabelledSequences",
     "MovingClusters",
     "OCRLetters",
+    "RatedDocuments",
     "SeparatedGaussians",
+    "SimulatedDocuments",
     "Snapshots",
+    "TopicDocuments",
     "ToyHMM",
+    "TreeDocuments",
     "TreebankSample",
+    "WordCounts",
     "ZipfTagging",
     "communication_snapshots",
+    "count_words",
     "data_home",
     "document_stream",
+    "load_ap_news",
+    "load_cora_abstracts",
     "load_cora_binary",
     "load_enron",
+    "load_labelme_codewords",
     "load_lidar",
     "load_mnist_test",
+    "load_movie_polarity",
+    "load_movie_scale",
     "load_newsgroups",
+    "load_nips_papers",
     "load_ocr_letters",
+    "load_political_blogs",
+    "load_psychological_review",
+    "load_restaurant_reviews",
     "load_reuters",
     "load_transactions",
     "load_treebank_sample",
     "load_usps",
+    "make_bars",
     "make_commits",
+    "make_concept_graph_documents",
     "make_moving_clusters",
+    "make_rated_documents",
     "make_separated_gaussians",
+    "make_topic_documents",
     "make_toy_hmm",
+    "make_tree_documents",
     "make_zipf_tagging",
+    "train_test",
     "word_features",
 ]

@@ -5,6 +5,7 @@ What scikit-learn has already (``v_measure_score``, ``adjusted_rand_score``, ...
 
 from pluri.metrics.accuracy import many_to_one_accuracy, one_to_one_accuracy
 from pluri.metrics.alignment import StateAlignment, align_rows, align_states, permute_states
+from pluri.metrics.coherence import TopicCoherence, topic_coherence
 from pluri.metrics.distribution_information import (
     bernoulli_kl,
     beta_entropy,
@@ -53,6 +54,7 @@ from pluri.metrics.partition_posterior import (
     minimize_expected_loss,
     minimize_expected_vi,
 )
+from pluri.metrics.topic_overlap import TopicMatch, TopicOverlap, match_topics, topic_overlap, topic_uniqueness
 
 __all__ = [
     "BhattacharyyaDiversity",
@@ -61,6 +63,9 @@ __all__ = [
     "PointPartition",
     "Projection",
     "StateAlignment",
+    "TopicCoherence",
+    "TopicMatch",
+    "TopicOverlap",
     "align_rows",
     "align_states",
     "bernoulli_kl",
@@ -95,6 +100,7 @@ __all__ = [
     "kl_from_samples",
     "m_projection",
     "many_to_one_accuracy",
+    "match_topics",
     "mi_from_samples",
     "minimize_expected_loss",
     "minimize_expected_vi",
@@ -103,6 +109,9 @@ __all__ = [
     "permute_states",
     "pointwise_mutual_information",
     "state_histogram",
+    "topic_coherence",
+    "topic_overlap",
+    "topic_uniqueness",
     "varentropy",
     "variation_of_information",
     "variational_mutual_information",

@@ -1,0 +1,347 @@
+"""Hierarchical LDA: a tree of topics, general at the top, that grows with the documents.
+
+Every document goes down one path of a tree whose nodes are topics, and each of its words comes from one node of the
+path. Which paths there are is learned (a nested Chinese restaurant process). The model and its sampler are described
+in `pluri.topics.hierarchical.nested_crp_gibbs`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from pluri.inference import mcmc
+from pluri.processes.concentration import check_count, check_gamma_prior, check_positive
+from pluri.topics.documents import Tokens, check_documents, tokens_of
+from pluri.topics.held_out import HeldOut, empirical_likelihood, split_documents
+from pluri.topics.hierarchical.document_tree import compact
+from pluri.topics.hierarchical.fitted_tree import TreeOfTopics
+from pluri.topics.hierarchical.held_out_halves import score_words
+from pluri.topics.hierarchical.level_sticks import level_sticks, per_level
+from pluri.topics.hierarchical.nested_crp_gibbs import NestedCRPGibbs, Position
+from pluri.topics.topic_graph import Hierarchy
+from pluri.topics.topic_model import TopicModel
+from pluri.validation import RandomState, as_generator, restored_on_failure
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+#: Where learned parameters start.
+FIRST_CONCENTRATION, FIRST_WORD_PRIOR = 1.0, 0.1
+#: Most levels of a tree: levels of tokens are kept in one byte.
+MOST_LEVELS = 127
+
+
+class HierarchicalLDA(TopicModel):
+    """Tree of topics by a nested Chinese restaurant process.
+
+    Parameters
+    ----------
+    n_levels : int, default=3
+        Nodes on each path; 1 is a single topic for all documents.
+    concentration : float or "learn", default=1.0
+        How readily documents open new branches.
+    level_prior : float, sequence of n_levels floats, or "gem", default=1.0
+        Dirichlet law of the shares of the levels in a document. "gem": sticks broken at each level, with mean
+        `level_mean` and precision `level_precision`.
+    topic_word_prior : float, sequence of n_levels floats, or "learn", default=0.1
+        Dirichlet parameter of the topics, for each level; smaller ones give more and narrower topics.
+    level_mean, level_precision : float, default=0.35 and 100
+        Of "gem": part of what is left that stays at a level, and how much alike documents are in that.
+    concentration_prior : (float, float), default=(1.0, 1.0)
+        Shape and rate of the gamma prior of a learned concentration.
+    n_warmup, n_draws, thin : int, default=300, 100 and 1
+        Sweeps before the first draw, draws of each chain, and sweeps from one draw to the next.
+    n_chains : int, default=1
+        Chains from different starts; the likeliest state of any becomes the model.
+    random_state : int, Generator or None
+    n_jobs : int, optional
+        Chains that run at a time, in threads.
+    verbose : int, default=0
+    callback : callable, optional
+        ``callback(trace)`` sees the draws so far; True ends the fit.
+
+    Attributes
+    ----------
+    topic_word_ : array of shape (n_nodes, n_words)
+        Topics; the root first, then level after level.
+    components_ : array of shape (n_nodes, n_words)
+        Counts of words in the nodes, plus the prior.
+    topic_weight_ : array of shape (n_nodes,)
+        Share of all tokens.
+    node_depth_, parent_, n_documents_ : int arrays of shape (n_nodes,)
+        Level of each node, the node above it (-1 at the root), and the documents that go through it.
+    paths_ : int array of shape (n_documents, n_levels)
+        Nodes of each training document.
+    n_topics_ : int
+    concentration_ : float
+    topic_word_prior_ : array of shape (n_levels,)
+    log_joint_ : array of shape (n_chains, n_draws)
+        Log joint probability of each draw.
+    best_log_joint_ : float
+        That of the state that became the model.
+    n_nodes_trace_ : int array of shape (n_chains, n_draws, n_levels)
+        Nodes of each level in each draw: their posterior.
+    trace_ : Trace
+    n_iter_ : int
+        Sweeps of each chain.
+
+    References
+    ----------
+    .. [1] Blei, D., Griffiths, T. and Jordan, M. (2010). The nested Chinese restaurant process and Bayesian
+       nonparametric inference of topic hierarchies. Journal of the ACM 57(2).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.topics.hierarchical import HierarchicalLDA
+    >>> X = np.repeat([[5, 9, 0, 0], [5, 0, 9, 0], [5, 0, 0, 9]], 8, axis=0)
+    >>> model = HierarchicalLDA(n_levels=2, concentration=0.5, n_warmup=50, n_draws=20, random_state=0).fit(X)
+    >>> model.node_depth_.tolist(), model.topic_word_.argmax(axis=1).tolist()
+    ([0, 1, 1, 1], [0, 1, 2, 3])
+    """
+
+    def __init__(
+        self,
+        n_levels: int = 3,
+        *,
+        concentration: float | str = 1.0,
+        level_prior: float | Sequence[float] | str = 1.0,
+        topic_word_prior: float | Sequence[float] | str = 0.1,
+        level_mean: float = 0.35,
+        level_precision: float = 100.0,
+        concentration_prior: tuple[float, float] = (1.0, 1.0),
+        n_warmup: int = 300,
+        n_draws: int = 100,
+        thin: int = 1,
+        n_chains: int = 1,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callback: Callable[[Any], bool | None] | None = None,
+    ):
+        self.n_levels = n_levels
+        self.concentration = concentration
+        self.level_prior = level_prior
+        self.topic_word_prior = topic_word_prior
+        self.level_mean = level_mean
+        self.level_precision = level_precision
+        self.concentration_prior = concentration_prior
+        self.n_warmup = n_warmup
+        self.n_draws = n_draws
+        self.thin = thin
+        self.n_chains = n_chains
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callback = callback
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Sample trees and keep the likeliest.
+
+        After Ctrl-C the model is that of the sweeps so far, with a warning.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Whole counts.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        with restored_on_failure(self):
+            tokens = tokens_of(check_documents(self, X))
+            kernel = self._kernel(tokens)
+            trace = mcmc.sample(
+                kernel, kernel.start, record=kernel.record, n_draws=self.n_draws, n_warmup=self.n_warmup,
+                n_chains=self.n_chains, thin=self.thin, random_state=as_generator(self.random_state),
+                n_jobs=self.n_jobs, backend="threads", verbose=int(self.verbose), callback=self.callback, warn=False,
+            )  # fmt: skip
+            self._store(tokens, trace)
+        if trace.interrupted:
+            warnings.warn("fit interrupted; the sweeps so far are kept", UserWarning, stacklevel=2)
+        return self
+
+    def _kernel(self, tokens: Tokens) -> NestedCRPGibbs:
+        n_levels = check_count(self.n_levels, "n_levels")
+        if n_levels > MOST_LEVELS:
+            raise ValueError(f"n_levels must be at most {MOST_LEVELS}, got {n_levels}")
+        sticks = level_sticks(self.level_prior, n_levels, self.level_mean, self.level_precision)
+        concentration, concentration_prior = FIRST_CONCENTRATION, None
+        if isinstance(self.concentration, str):
+            if self.concentration != "learn":
+                raise ValueError(f"concentration must be a positive number or 'learn', got {self.concentration!r}")
+            concentration_prior = check_gamma_prior(self.concentration_prior, "concentration_prior")
+        else:
+            concentration = check_positive(self.concentration, "concentration")
+        word_prior, rate = np.full(n_levels, FIRST_WORD_PRIOR), None
+        if isinstance(self.topic_word_prior, str):
+            if self.topic_word_prior != "learn":
+                raise ValueError(f"topic_word_prior must be numbers or 'learn', got {self.topic_word_prior!r}")
+            rate = 1.0
+        else:
+            word_prior = per_level(self.topic_word_prior, n_levels, "topic_word_prior")
+        return NestedCRPGibbs(tokens, sticks, word_prior, concentration, concentration_prior, rate)
+
+    def _store(self, tokens: Tokens, trace: mcmc.Trace) -> None:
+        states = [end.state for end in trace.ends]
+        self.best_chain_ = int(np.argmax([state.best_log_density for state in states]))
+        self.best_log_joint_ = float(states[self.best_chain_].best_log_density)
+        self._store_tree(tokens, states[self.best_chain_].best)
+        self.log_joint_ = np.asarray(trace.stats["log_density"])
+        self.n_nodes_trace_ = np.asarray(trace["n_nodes"])
+        self.trace_ = trace.detached()
+        self.n_iter_ = trace.n_warmup + trace.n_draws * trace.thin
+
+    def _store_tree(self, tokens: Tokens, position: Position) -> None:
+        paths, parent, depth = _in_order(np.asarray(position["paths"]))
+        n_nodes = len(parent)
+        nodes = paths[tokens.documents, position["levels"]]
+        counts = np.bincount(nodes * tokens.n_words + tokens.words, minlength=n_nodes * tokens.n_words)
+        counts = counts.reshape(n_nodes, tokens.n_words)
+        self.paths_, self.parent_, self.node_depth_ = paths, parent, depth
+        self.n_documents_ = np.bincount(paths.ravel(), minlength=n_nodes)
+        self.concentration_ = float(position["concentration"])
+        self.topic_word_prior_ = np.array(position["word_prior"])
+        self.components_ = counts + self.topic_word_prior_[depth][:, None]
+        self.topic_word_ = self.components_ / self.components_.sum(axis=1, keepdims=True)
+        sizes = counts.sum(axis=1)
+        self.topic_weight_ = sizes / sizes.sum() if sizes.sum() else np.full(n_nodes, 1.0 / n_nodes)
+        self.n_topics_ = n_nodes
+
+    def _tree(self) -> TreeOfTopics:
+        check_is_fitted(self, "topic_word_")
+        sticks = level_sticks(self.level_prior, self.paths_.shape[1], self.level_mean, self.level_precision)
+        return TreeOfTopics(
+            self.topic_word_, self.parent_, self.node_depth_, self.n_documents_, self.concentration_,
+            self.topic_word_prior_, sticks,
+        )  # fmt: skip
+
+    def transform(self, X: Any) -> Array:
+        """Share of each node in each document, on paths of the tree.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+
+        Returns
+        -------
+        array of shape (n_documents, n_nodes)
+            Rows sum to one; an empty document has the prior mean.
+        """
+        tree = self._tree()
+        return tree.place(check_documents(self, X, reset=False, whom="transform", empty="ignore"))[0]
+
+    def predict(self, X: Any) -> Integers:
+        """Likeliest leaf of each document: a row of `topic_word_`."""
+        tree = self._tree()
+        return tree.place(check_documents(self, X, reset=False, whom="predict", empty="ignore"))[1]
+
+    def predict_paths(self, X: Any) -> Integers:
+        """Nodes from the root to the likeliest leaf of each document: (n_documents, n_levels)."""
+        leaves = self.predict(X)
+        paths = np.empty((len(leaves), self.paths_.shape[1]), dtype=np.int64)
+        for level in range(paths.shape[1] - 1, -1, -1):
+            paths[:, level] = leaves
+            leaves = self.parent_[leaves]
+        return paths
+
+    def sample(
+        self, n_documents: int = 1, length: int = 100, *, random_state: RandomState = None
+    ) -> tuple[sparse.csr_matrix, Integers]:
+        """Make up documents, each with a path of its own, which may be a new branch.
+
+        Parameters
+        ----------
+        n_documents : int, default=1
+        length : int, default=100
+            Words of each.
+        random_state : int, Generator or None
+            By default that of the model.
+
+        Returns
+        -------
+        X : csr matrix of shape (n_documents, n_words)
+        paths : int array of shape (n_documents, n_levels)
+            -1 for nodes of a new branch.
+        """
+        tree = self._tree()
+        check_count(n_documents, "n_documents")
+        check_count(length, "length", 0)
+        rng = as_generator(self.random_state if random_state is None else random_state)
+        words, paths = tree.draw(rng, n_documents)
+        return sparse.csr_matrix(rng.multinomial(length, words).astype(np.float64)), paths
+
+    def _held_out(self, X: Any, method: str, rng: np.random.Generator, **options: Any) -> HeldOut:
+        """Score documents by "completion" (share), "left_to_right" (n_particles) or "empirical" (n_samples)."""
+        tree = self._tree()
+        if method == "completion":
+            observed, scored = split_documents(X, rng, **options)
+            return score_words(tree.place(observed)[0], self.topic_word_, scored)
+        if method == "left_to_right":
+            check_count(options.get("n_particles", 1), "n_particles")
+            return tree.left_to_right(X, rng, **options)
+        if method == "empirical":
+            n_samples = check_count(options.pop("n_samples", 1000), "n_samples")
+            return empirical_likelihood(tree.draw(rng, n_samples, **options)[0], X)
+        raise ValueError(f"method must be 'completion', 'left_to_right' or 'empirical', got {method!r}")
+
+    def _hierarchy(self) -> Hierarchy:
+        children = np.arange(1, len(self.parent_))
+        parents = self.parent_[children]
+        weight = self.n_documents_[children] / self.n_documents_[parents]
+        return Hierarchy(self.node_depth_, np.column_stack([parents, children]), weight)
+
+    def _facts(self) -> dict[str, str]:
+        sizes = np.bincount(self.node_depth_)
+        return {
+            "nodes by level": ", ".join(map(str, sizes)), "documents": str(len(self.paths_)),
+            "words": str(self.topic_word_.shape[1]), "concentration": f"{self.concentration_:.3g}",
+            "log joint": f"{self.best_log_joint_:.1f}",
+        }  # fmt: skip
+
+    def summary(self, n_words: int = 8, n_nodes: int = 60) -> str:
+        """The tree on one page of plain text: documents and words of each node, largest branches first."""
+        check_is_fitted(self, "topic_word_")
+        words = self.top_words(n_words)
+        lines = [f"{type(self).__name__}: " + "; ".join(f"{name} {value}" for name, value in self._facts().items()), ""]
+
+        def show(node: int) -> None:
+            if len(lines) - 2 >= n_nodes:
+                return
+            indent = "  " * int(self.node_depth_[node])
+            lines.append(f"{indent}{node} ({self.n_documents_[node]}): {' '.join(words[node])}")
+            for child in np.flatnonzero(self.parent_ == node):
+                show(int(child))
+
+        show(0)
+        if self.n_topics_ > n_nodes:
+            lines.append(f"... {self.n_topics_ - n_nodes} more")
+        return "\n".join(lines)
+
+
+def _in_order(paths: Integers) -> tuple[Integers, Integers, Integers]:
+    """Paths with nodes numbered level by level, larger branches first; the parent and the level of each node."""
+    level_paths, n_nodes = compact(paths)
+    numbered = np.zeros_like(level_paths)
+    parents, depths, begin = [np.array([-1])], [np.array([0])], 1
+    for level in range(1, paths.shape[1]):
+        own = level_paths[:, level]
+        first, size = np.unique(own, return_index=True, return_counts=True)[1:]
+        above = np.zeros(n_nodes[level], dtype=np.int64)
+        above[own] = numbered[:, level - 1]
+        order = np.lexsort((first, -size, above))
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        numbered[:, level] = begin + place[own]
+        parents.append(above[order])
+        depths.append(np.full(len(order), level))
+        begin += len(order)
+    return numbered, np.concatenate(parents).astype(np.int64), np.concatenate(depths).astype(np.int64)
