@@ -1,75 +1,112 @@
-r"""New documents under fixed topics: how much of each topic they have.
+"""Topics of new documents, given the topics' words: Gibbs sampling with the word probabilities fixed.
 
-The posterior mean of theta_d given the words has no closed form. Its zeroth-order collapsed approximation keeps for
-each distinct word w of the document a distribution r_w over topics and repeats
-
-    r_wk  proportional to  phi_kw (gamma_k - r_wk),     gamma_k = alpha_k + sum_w n_w r_wk,
-
-that is, the conditional of collapsed Gibbs sampling with expected counts in place of drawn ones. It is deterministic,
-one document does not depend on another, and it is closer to what sampling gives than the mean-field fixed point [1]_.
-
-References
-----------
-.. [1] Asuncion, A., Welling, M., Smyth, P. and Teh, Y. W. (2009). On smoothing and inference for topic models. UAI.
+A token of word w has topic k with weight ``(n_dk + a_k) phi_kw``, n_dk without the token itself. Documents do not
+depend on each other, so any number of threads gives the same result.
 """
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.topics.documents import Tokens, tokens_of
+from pluri.topics.lda.aligned_arrays import BLOCK, aligned_zeros, padded
+
 Array = NDArray[np.float64]
 
 
-def expected_shares(
-    topic_word: Array, doc_topic_prior: Array, X: Any, *, max_iter: int = 200, tol: float = 1e-4
+def fold_in(
+    topic_word: Array,
+    doc_topic_prior: Array,
+    X: Any,
+    rng: np.random.Generator,
+    *,
+    n_sweeps: int = 20,
+    n_samples: int = 10,
+    n_threads: int = 1,
 ) -> Array:
-    """Share of each topic in each document.
+    """Proportions of topics in new documents.
 
     Parameters
     ----------
     topic_word : array of shape (n_topics, n_words)
-        Rows sum to one.
+        Probabilities of words in each topic.
     doc_topic_prior : array of shape (n_topics,)
-        Parameters of the Dirichlet law of the shares.
+        Dirichlet prior of the proportions.
     X : csr matrix of shape (n_documents, n_words)
-    max_iter : int, default=200
-        Passes over a document.
-    tol : float, default=1e-4
-        A document is done when the expected counts move less than this, in the mean over topics.
+        Whole counts, as `pluri.topics.documents.check_documents` returns them.
+    rng : Generator
+    n_sweeps : int, default=20
+        Sweeps over a document before samples are kept.
+    n_samples : int, default=10
+        Sweeps whose expected proportions are averaged.
+    n_threads : int, default=1
+        Documents are shared among threads; the result does not depend on it.
 
     Returns
     -------
     array of shape (n_documents, n_topics)
-        Rows sum to one; an empty document has the prior mean.
+        Rows sum to one; that of an empty document is the mean of the prior.
 
     Examples
     --------
     >>> import numpy as np
     >>> from scipy import sparse
-    >>> from pluri.topics.lda.fold_in import expected_shares
-    >>> topics = np.array([[0.9, 0.1], [0.1, 0.9]])
-    >>> expected_shares(topics, np.array([0.5, 0.5]), sparse.csr_matrix([[9, 0], [0, 0]])).round(1)
-    array([[0.9, 0.1],
-           [0.5, 0.5]])
+    >>> from pluri.topics.lda.fold_in import fold_in
+    >>> topics = np.array([[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5]])
+    >>> X = sparse.csr_matrix([[3, 4, 0, 0], [0, 1, 2, 1], [0, 0, 0, 0]])
+    >>> fold_in(topics, np.array([0.5, 0.5]), X, np.random.default_rng(0))
+    array([[0.9375, 0.0625],
+           [0.3   , 0.7   ],
+           [0.5   , 0.5   ]])
     """
-    from pluri.topics.lda._fold_in_kernels import expected_counts
+    phi = np.asarray(topic_word, dtype=np.float64)
+    alpha = np.broadcast_to(np.asarray(doc_topic_prior, dtype=np.float64), phi.shape[:1])
+    if phi.ndim != 2 or phi.shape[1] != X.shape[1]:
+        raise ValueError(f"topic_word must have a column for each of the {X.shape[1]} words, got shape {phi.shape}")
+    for name, value, least in (("n_sweeps", n_sweeps, 0), ("n_samples", n_samples, 1), ("n_threads", n_threads, 1)):
+        if value < least:
+            raise ValueError(f"{name} must be at least {least}, got {value!r}")
+    theta, _ = sampled_topics(phi, alpha, tokens_of(X), rng, n_sweeps, n_samples, n_threads)
+    return theta
 
-    prior = np.ascontiguousarray(doc_topic_prior, dtype=np.float64)
-    gamma = np.empty((X.shape[0], prior.size))
-    longest = int(np.diff(X.indptr).max(initial=0))
-    expected_counts(
-        X.indptr.astype(np.int64),
-        X.indices.astype(np.int32),
-        X.data.astype(np.float64),
-        np.ascontiguousarray(topic_word.T, dtype=np.float64),
-        prior,
-        max_iter,
-        tol,
-        np.empty((max(longest, 1), prior.size)),
-        gamma,
-    )
-    shares: Array = gamma / gamma.sum(axis=1, keepdims=True)
-    return shares
+
+def sampled_topics(
+    phi: Array, alpha: Array, tokens: Tokens, rng: np.random.Generator, n_sweeps: int, n_samples: int, n_threads: int
+) -> tuple[Array, NDArray[np.int32]]:
+    """Mean proportions of documents as :func:`fold_in` gives them, and the topics of their tokens in the last sweep."""
+    from pluri.topics.lda._fold_in_kernels import fold_in_documents
+
+    n_topics, width = phi.shape[0], padded(phi.shape[0])
+    # Only words that occur: a corpus can have many, a few new documents do not.
+    used, words = np.unique(tokens.words, return_inverse=True)
+    by_word = aligned_zeros((max(len(used), 1), width), np.float32)
+    by_word[: len(used), :n_topics] = phi[:, used].T
+    prior = aligned_zeros(width, np.float32)
+    prior[:n_topics] = alpha
+    smoothing = (by_word @ prior).astype(np.float32)
+    words = words.astype(np.int32)
+    seeds = rng.integers(0, 2**64, size=(tokens.n_documents, 2), dtype=np.uint64)
+    topics = np.zeros(tokens.n_tokens, dtype=np.int32)
+    theta = np.zeros((tokens.n_documents, n_topics))
+
+    def run(first: int, stop: int) -> None:
+        n_blocks = width // BLOCK
+        fold_in_documents(
+            words, tokens.offsets, first, stop, seeds, by_word, prior, n_topics, smoothing, n_sweeps, n_samples,
+            topics, aligned_zeros(width, np.float32), aligned_zeros(width, np.float32),
+            np.zeros(n_blocks, dtype=np.uint64), np.zeros(n_blocks, dtype=np.int32),
+            np.zeros(-(-n_blocks // 64), dtype=np.uint64), theta,
+        )  # fmt: skip
+
+    if n_threads == 1 or tokens.n_documents < 2:
+        run(0, tokens.n_documents)
+        return theta, topics
+    cuts = np.searchsorted(tokens.offsets, tokens.n_tokens * np.arange(1, n_threads) / n_threads)
+    bounds = [0, *cuts.clip(0, tokens.n_documents).tolist(), tokens.n_documents]
+    with ThreadPoolExecutor(n_threads) as pool:
+        list(pool.map(run, bounds[:-1], bounds[1:]))
+    return theta, topics

@@ -1,0 +1,407 @@
+r"""Topics by EM: probabilistic latent semantic analysis, and its maximum a posteriori form.
+
+Shares theta_d and topics beta_k are parameters, not random variables that are integrated out. The objective is
+
+.. math:: \sum_{dw} n_{dw} \log \sum_k \theta_{dk} \beta_{kw} + \sum_{dk} (\alpha_k - 1) \log \theta_{dk}
+   + \sum_{kw} (\eta_{kw} - 1) \log \beta_{kw} + s \log\det K(\beta),
+
+with alpha and eta at least 1 (1: maximum likelihood) and, if wanted, a diversity prior of strength s. With
+p(k | d, w) proportional to theta_dk beta_kw, a pass sets
+
+.. math:: \theta_{dk} \propto \alpha_k - 1 + \sum_w n_{dw} p(k | d, w), \qquad
+   \beta_{kw} \propto \eta_{kw} - 1 + \sum_d n_{dw} p(k | d, w),
+
+which for alpha = eta = 1 are the multiplicative updates of non-negative factorisation under the Kullback-Leibler
+divergence. p(k | d, w) is never stored. Tempered EM takes p proportional to (theta beta)^b with b < 1, which climbs the
+same objective with (1/b) log sum_k (theta beta)^b in place of the logarithm of the sum.
+
+Given the topics, the objective is concave in the shares of a document (if b = 1): new documents, and those of a source
+that is larger than memory, can start from equal shares every time.
+
+References
+----------
+.. [1] Hofmann, T. (2001). Unsupervised learning by probabilistic latent semantic analysis. Machine Learning 42.
+.. [2] Asuncion, A., Welling, M., Smyth, P. and Teh, Y. W. (2009). On smoothing and inference for topic models. UAI.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from pluri.engine import Batch, Source, Statistics
+from pluri.inference import expectation_maximization
+from pluri.inference.history import History
+from pluri.inference.result import IterationState
+from pluri.priors import Diversity, log_density_rows, maximize_rows
+from pluri.topics.lda.document_step import aligned, cut_rows, on_threads, padded_width
+from pluri.topics.lda.starts import TopicStart, document_topics
+from pluri.topics.lda.variational import DocumentBatch, Documents, Stacked, TopicPriors
+from pluri.validation import RandomState, as_generator
+
+Array = NDArray[np.float64]
+
+#: Updates of new documents, at most, and the largest change of a share at which they end.
+FOLD_IN_ITERATIONS, FOLD_IN_TOL = 1000, 1e-7
+
+
+@dataclass(frozen=True)
+class MaximumStatistics(Statistics):
+    """What a pass brings back: objective of the documents, expected counts, and their shares if they are kept."""
+
+    log_likelihood: float
+    counts: Array
+    doc_topic: Stacked | None
+
+
+@dataclass(frozen=True, eq=False)
+class MaximumParameters:
+    """Topics (n_topics, n_words), and shares (n_documents, n_topics) of documents in memory."""
+
+    topic_word: Array
+    doc_topic: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class MaximumProblem:
+    """Maximum a posteriori topics as `expectation_maximization` takes them.
+
+    Parameters
+    ----------
+    doc_topic_prior : array of shape (n_topics,)
+        alpha, at least 1.
+    topic_word_prior : array of shape (1 or n_topics, 1 or n_words)
+        eta, at least 1.
+    n_words : int
+    diversity : Diversity, optional
+    temper : float, default=1.0
+        The power b.
+    n_inner : int, default=1
+        Updates of the shares in each pass; 1 is plain EM.
+    topic_start : {"random", "documents"}
+    """
+
+    doc_topic_prior: Array
+    topic_word_prior: Array
+    n_words: int
+    diversity: Diversity | None = None
+    temper: float = 1.0
+    n_inner: int = 1
+    topic_start: TopicStart = "random"
+
+    def begin(self, topic_word: Array, n_documents: int | None) -> MaximumParameters:
+        """Given topics and equal shares."""
+        n_topics = topic_word.shape[0]
+        shares = None if n_documents is None else np.full((n_documents, n_topics), 1.0 / n_topics)
+        return MaximumParameters(topic_word, shares)
+
+    def initialize(self, source: Source, rng: np.random.Generator) -> MaximumParameters:
+        """Where a run starts: topics drawn from a flat Dirichlet law, or like documents; equal shares."""
+        n_topics = self.doc_topic_prior.size
+        n_documents = source.X.shape[0] if isinstance(source, Documents) else None
+        if self.topic_start == "documents":
+            # A tenth of a flat topic: probabilities that are zero would stay so.
+            lambdas = document_topics(TopicPriors.checked(n_topics, self.n_words, None, 1e-8), source, rng).T
+            topics = 0.9 * lambdas / lambdas.sum(axis=1, keepdims=True) + 0.1 / self.n_words
+            return self.begin(topics, n_documents)
+        return self.begin(np.maximum(rng.dirichlet(np.ones(self.n_words), n_topics), 1e-12), n_documents)
+
+    def expect(self, params: MaximumParameters, batch: Batch) -> MaximumStatistics:
+        """E-step, and the shares' part of the M-step, of some documents."""
+        pseudo = self.doc_topic_prior - 1.0
+        weight = np.ones(batch.n_samples) if batch.weight is None else batch.weight
+        kept = params.doc_topic is not None and isinstance(batch, DocumentBatch)
+        if kept:
+            start = params.doc_topic[batch.first : batch.first + batch.n_samples]  # type: ignore[index, attr-defined]
+            n_inner, tol = self.n_inner, -1.0
+        else:
+            start = np.full((batch.n_samples, pseudo.size), 1.0 / pseudo.size)
+            n_inner, tol = FOLD_IN_ITERATIONS, FOLD_IN_TOL
+        before, shares, values, counts = _shares(
+            params.topic_word, batch.X, pseudo, start, n_inner, tol, self.temper, weight
+        )
+        value = float(weight @ (values + _log_prior(before, pseudo)))
+        return MaximumStatistics(value, counts, Stacked((shares,)) if kept else None)
+
+    def maximize(self, stats: MaximumStatistics, params: MaximumParameters) -> MaximumParameters:
+        """The topics' part of the M-step."""
+        evidence = stats.counts.T + (self.topic_word_prior - 1.0)
+        shares = None if stats.doc_topic is None else stats.doc_topic.array
+        # The pseudo-counts of a Dirichlet prior are counts like others.
+        return MaximumParameters(maximize_rows(evidence, params.topic_word, diversity=self.diversity), shares)
+
+    def log_prior(self, params: MaximumParameters) -> float:
+        """Log density of the topics, up to a constant; that of the shares is with the documents."""
+        pseudo = np.broadcast_to(self.topic_word_prior - 1.0, params.topic_word.shape)
+        density = _log_prior(params.topic_word, pseudo).sum()
+        if self.diversity is not None and params.topic_word.shape[0] > 1:
+            density += log_density_rows(params.topic_word, diversity=self.diversity)
+        return float(density)
+
+
+def _log_prior(rows: Array, pseudo: Array) -> Array:
+    """sum_k pseudo_k log rows_k, 0 log 0 being 0."""
+    if not pseudo.any():
+        return np.zeros(rows.shape[0])
+    with np.errstate(divide="ignore"):
+        terms = np.where(pseudo > 0, pseudo * np.log(np.where(pseudo > 0, rows, 1.0)), 0.0)
+    return np.asarray(terms.sum(axis=1))
+
+
+def _shares(
+    topic_word: Array, X: Any, pseudo: Array, start: Array, n_inner: int, tol: float, temper: float,
+    weight: Array | None,
+) -> tuple[Array, Array, Array, Array]:  # fmt: skip
+    """Shares before the last update and after it, values of the documents before it, expected counts."""
+    from pluri.topics.lda._em_kernels import shares_of_documents
+
+    csr = X if sparse.issparse(X) and X.format == "csr" else sparse.csr_matrix(X)
+    n_topics, n_words = topic_word.shape
+    if csr.shape[1] != n_words:
+        raise ValueError(f"X must have {n_words} columns, got {csr.shape[1]}")
+    width = padded_width(n_topics)
+    longest = padded_width(max(int(np.diff(csr.indptr).max(initial=0)), 1))
+    table = aligned(n_words, width)
+    table[:, n_topics:] = 0.0
+    table[:, :n_topics] = topic_word.T if temper == 1.0 else topic_word.T**temper
+    indptr, indices = csr.indptr.astype(np.int64, copy=False), csr.indices.astype(np.int32, copy=False)
+    data = csr.data.astype(np.float64, copy=False)
+    stats = np.zeros((n_words, width) if weight is not None else (0, 0))
+    values = np.empty(csr.shape[0])
+
+    def run(shares: Array, max_iter: int, stats: Array) -> None:
+        shares_of_documents(
+            indptr, indices, data, np.empty(0) if weight is None else np.asarray(weight, dtype=np.float64), table,
+            np.ascontiguousarray(pseudo, dtype=np.float64), float(temper), max_iter, tol, aligned(3, width),
+            aligned(3, longest), aligned(longest * width), shares, stats, values,
+        )  # fmt: skip
+
+    before = np.array(start, dtype=np.float64, order="C")
+    if n_inner > 1:
+        run(before, n_inner - 1, np.empty((0, 0)))
+    shares = before.copy()
+    run(shares, min(n_inner, 1), stats)
+    return before, shares, values, stats[:, :n_topics]
+
+
+@dataclass(frozen=True, eq=False)
+class MaximumFit:
+    """What a fit gives.
+
+    Attributes
+    ----------
+    topic_word : (n_topics, n_words), rows sum to one
+    doc_topic : (n_documents, n_topics) shares of the documents, if they were in memory
+    objective : float
+        At the last pass, before its update.
+    trace : list of float
+        The objective in each pass of the run.
+    n_iter : int
+    reason : {"converged", "max_iter", "descent", "stopped", "interrupted"}
+    history : History
+    interrupted : bool
+    """
+
+    topic_word: Array
+    doc_topic: Array | None
+    objective: float
+    trace: list[float]
+    n_iter: int
+    reason: str
+    history: History = field(repr=False)
+    interrupted: bool = False
+
+    @property
+    def converged(self) -> bool:
+        """Whether the objective had stopped rising."""
+        return self.reason == "converged"
+
+
+def fit_maximum(
+    data: Any,
+    n_topics: int,
+    *,
+    doc_topic_prior: ArrayLike = 1.1,
+    topic_word_prior: ArrayLike = 1.01,
+    diversity: Diversity | None = None,
+    temper: float = 1.0,
+    n_inner: int = 1,
+    start: TopicStart | Array = "random",
+    sample_weight: Array | None = None,
+    n_init: int = 1,
+    max_iter: int = 200,
+    tol: float = 1e-6,
+    random_state: RandomState = None,
+    engine: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+    on_iteration: Callable[[IterationState[MaximumParameters]], bool | None] | None = None,
+    **options: Any,
+) -> MaximumFit:
+    """Learn topics by EM.
+
+    Parameters
+    ----------
+    data : csr matrix of shape (n_documents, n_words), or Source
+        Counts. The documents of a source are folded in anew in every pass, which is slower and needs no memory.
+    n_topics : int
+    doc_topic_prior : float or array of shape (n_topics,), default=1.1
+        alpha, at least 1.
+    topic_word_prior : float or array of shape (n_words,) or (n_topics, n_words), default=1.01
+        eta, at least 1.
+    diversity : Diversity, optional
+        Prior that keeps the topics apart.
+    temper : float, default=1.0
+        Power b in (0, 1] of the probabilities in the E-step.
+    n_inner : int, default=1
+        Updates of the shares in each pass.
+    start : {"random", "documents"} or array of shape (n_topics, n_words), default="random"
+    sample_weight : array of shape (n_documents,), optional
+    n_init, max_iter, random_state, engine, n_jobs, verbose, on_iteration, **options
+        As for :func:`pluri.inference.expectation_maximization`.
+    tol : float, default=1e-6
+        A run ends when a pass raises the objective by at most this share of it; negative: never.
+
+    Returns
+    -------
+    MaximumFit
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from pluri.topics.lda.em import fit_maximum
+    >>> X = sparse.csr_matrix(np.repeat([[4, 4, 0, 0], [0, 0, 4, 4]], 10, axis=0).astype(float))
+    >>> fit = fit_maximum(X, 2, doc_topic_prior=1.0, topic_word_prior=1.0, random_state=0)
+    >>> np.sort(fit.topic_word, axis=0).round(2)
+    array([[0. , 0. , 0. , 0. ],
+           [0.5, 0.5, 0.5, 0.5]])
+    """
+    in_memory = not isinstance(data, Source)
+    source = Documents(data, sample_weight) if in_memory else data
+    n_words = int(data.shape[1]) if in_memory else int(getattr(data, "n_features", 0) or 0)
+    if not n_words:
+        n_words = int(next(iter(data.batches())).load().X.shape[1])
+    alpha, eta = _at_least_one("doc_topic_prior", doc_topic_prior), _at_least_one("topic_word_prior", topic_word_prior)
+    if alpha.shape not in ((), (n_topics,)):
+        raise ValueError(f"doc_topic_prior must be a number or have {n_topics} numbers, got shape {alpha.shape}")
+    if eta.shape not in ((), (n_words,), (n_topics, n_words)):
+        raise ValueError(
+            f"topic_word_prior must be a number or have shape ({n_words},) or ({n_topics}, {n_words}), got {eta.shape}"
+        )
+    if not 0 < temper <= 1:
+        raise ValueError(f"temper must lie in (0, 1], got {temper!r}")
+    if n_inner < 1:
+        raise ValueError(f"n_inner must be at least 1, got {n_inner!r}")
+    problem = MaximumProblem(
+        np.broadcast_to(alpha, (n_topics,)).copy(), np.atleast_2d(eta), n_words, diversity, float(temper), int(n_inner),
+        start if isinstance(start, str) else "random",
+    )  # fmt: skip
+    if isinstance(start, str) and start not in ("random", "documents"):
+        raise ValueError(f"start must be 'random', 'documents' or an array, got {start!r}")
+    first = None
+    if not isinstance(start, str):
+        given = np.asarray(start, dtype=np.float64)
+        first = problem.begin(given / given.sum(axis=1, keepdims=True), data.shape[0] if in_memory else None)
+    settled: set[int] = set()
+
+    def watch(state: IterationState[MaximumParameters]) -> bool:
+        done = state.gain <= tol * max(1.0, abs(state.objective))
+        if done:
+            settled.add(state.restart)
+        seen = replace(state, reason="converged") if done else state
+        return (on_iteration is not None and bool(on_iteration(seen))) or done
+
+    result = expectation_maximization(
+        problem, source, rng=as_generator(random_state), max_iter=max_iter, tol=-math.inf, n_init=n_init, start=first,
+        engine=engine, n_jobs=n_jobs, verbose=verbose, on_iteration=watch, **options,
+    )  # fmt: skip
+    trace = [float(value) for value in result.history.run(result.restart).objective]
+    reason = "converged" if result.restart in settled else result.reason
+    return MaximumFit(
+        result.params.topic_word, result.params.doc_topic, result.objective, trace, result.n_iter, reason,
+        result.history, result.interrupted,
+    )  # fmt: skip
+
+
+def fold_in(
+    topic_word: Array,
+    X: Any,
+    *,
+    doc_topic_prior: ArrayLike = 1.0,
+    max_iter: int = FOLD_IN_ITERATIONS,
+    tol: float = FOLD_IN_TOL,
+    n_jobs: int | None = None,
+) -> Array:
+    """Shares of topics in documents, the topics being fixed: the maximum a posteriori ones.
+
+    Parameters
+    ----------
+    topic_word : array of shape (n_topics, n_words)
+        Rows sum to one.
+    X : csr matrix or array of shape (n_documents, n_words)
+    doc_topic_prior : float or array of shape (n_topics,), default=1.0
+        At least 1.
+    max_iter, tol : int, float
+        Updates of a document, and the largest change of a share at which they end.
+    n_jobs : int, optional
+        Number of threads.
+
+    Returns
+    -------
+    array of shape (n_documents, n_topics)
+        Rows sum to one. A document without words has equal shares, or the mode of the prior.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from pluri.topics.lda.em import fold_in
+    >>> topics = np.array([[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5]])
+    >>> fold_in(topics, sparse.csr_matrix([[2.0, 1.0, 1.0, 0.0]])).round(4)
+    array([[0.75, 0.25]])
+    """
+    n_topics = topic_word.shape[0]
+    pseudo = np.broadcast_to(_at_least_one("doc_topic_prior", doc_topic_prior), (n_topics,)) - 1.0
+    csr = X if sparse.issparse(X) and X.format == "csr" else sparse.csr_matrix(X)
+
+    def one(rows: slice) -> Array:
+        part = csr[rows]
+        start = np.full((part.shape[0], n_topics), 1.0 / n_topics)
+        return _shares(topic_word, part, pseudo, start, max_iter, tol, 1.0, None)[1]
+
+    return np.concatenate(on_threads(one, cut_rows(csr.shape[0], n_jobs), n_jobs))
+
+
+def document_log_likelihood(topic_word: Array, X: Any, doc_topic: Array) -> Array:
+    """sum_w n_dw log sum_k theta_dk beta_kw of each document.
+
+    Raises
+    ------
+    ValueError
+        If a document has a word that none of its topics has: its probability is zero.
+    """
+    pseudo = np.zeros(topic_word.shape[0])
+    values = _shares(topic_word, X, pseudo, doc_topic, 0, 0.0, 1.0, None)[2]
+    if np.isneginf(values).any():
+        raise ValueError(
+            f"document {int(np.flatnonzero(np.isneginf(values))[0])} has a word that no topic has: its probability is "
+            "zero; fit with topic_word_prior above 1"
+        )
+    return values
+
+
+def _at_least_one(name: str, value: ArrayLike) -> Array:
+    array = np.asarray(value, dtype=np.float64)
+    if not (np.isfinite(array).all() and (array >= 1).all()):
+        raise ValueError(
+            f"{name} must be finite and at least 1 for maximum a posteriori topics, got "
+            f"{float(np.min(array)) if np.isfinite(array).all() else value!r}"
+        )
+    return array

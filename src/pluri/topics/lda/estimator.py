@@ -1,0 +1,501 @@
+"""Latent Dirichlet allocation with scikit-learn's interface, learned in any of four ways."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from pluri.priors import as_diversity
+from pluri.processes.concentration import check_count, check_positive
+from pluri.topics.documents import check_documents
+from pluri.topics.expected_shares import expected_shares
+from pluri.topics.flat_topics import FlatTopicModel
+from pluri.topics.lda.document_step import document_bounds, infer
+from pluri.topics.lda.guided import SeedWords, guided_word_prior
+from pluri.topics.lda.learning import LEARNERS, Learned, document_step, go_on_online, go_on_sampling
+from pluri.topics.topic_model import warn_if_interrupted
+from pluri.validation import RandomState, is_source, restored_on_failure
+
+if TYPE_CHECKING:
+    from pluri.topics.held_out import HeldOut
+
+Array = NDArray[np.float64]
+Inference = Literal["vb", "svi", "gibbs", "em"]
+#: A topic of this many tokens is as good as known exactly.
+EXACT = 1e12
+#: Counts below this in the mean document, if they are no whole numbers, are weights such as tf-idf.
+FEW_WORDS = 10
+
+
+class LatentDirichletAllocation(FlatTopicModel):
+    r"""Latent Dirichlet allocation: documents are mixtures of topics, topics are distributions over words.
+
+    Shares theta_d ~ Dirichlet(alpha), topics beta_k ~ Dirichlet(eta); each token has a topic z ~ theta_d and is a word
+    drawn from beta_z. The signature is scikit-learn's, and so are the results of the same algorithm; `inference`
+    chooses among more of them.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        Number of topics.
+    doc_topic_prior : float or array of shape (n_components,), optional
+        alpha; by default ``1 / n_components``.
+    topic_word_prior : float or array of shape (n_words,) or (n_components, n_words), optional
+        eta; by default ``1 / n_components``.
+    learning_method : {"batch", "online"}, default="batch"
+        Variational Bayes with all documents at a time, or with minibatches; if `inference` is None.
+    learning_decay, learning_offset : float, default=0.7 and 10.0
+        kappa and tau of the step size (tau + t)^-kappa of online learning.
+    max_iter : int, default=10
+        Passes over the documents of "vb", "svi" and "em"; sweeps over those of :meth:`partial_fit` with "gibbs".
+    batch_size : int, default=128
+        Documents of a minibatch.
+    evaluate_every : int, default=-1
+        Passes from one look at the perplexity to the next, which can end the fit; 0 or less: none.
+    total_samples : float, default=1e6
+        Number of documents that the batches of :meth:`partial_fit` are taken from.
+    perp_tol : float, default=0.1
+        The fit ends when the perplexity changes less; needs `evaluate_every`.
+    mean_change_tol, max_doc_update_iter : default=1e-3 and 100
+        The iterations of a document end when its expected counts move less than this in the mean over topics, or after
+        so many.
+    n_jobs : int, optional
+        Threads. Results of "gibbs" depend on their number (one is exact, see Notes), but not on their timing.
+    verbose : int, default=0
+        1 shows progress.
+    random_state : int, Generator, RandomState or None
+    inference : {"vb", "svi", "gibbs", "em"}, optional
+        "vb": batch variational Bayes. "svi": online variational Bayes. "gibbs": collapsed Gibbs sampling. "em": the
+        most probable topics and shares. By default as `learning_method` says.
+    learn_priors : bool, default=False
+        Learn alpha, one number for each topic, from the documents; with "gibbs" also eta, one number.
+    n_warmup, n_draws, thin : int, default=200, 10 and 10
+        For "gibbs": sweeps before the first draw, draws over which topics are averaged, and sweeps between them.
+    n_init : int, default=1
+        Starts, of which the best is kept; for "vb", "em" and "gibbs".
+    init : {"random", "documents"}, default="random"
+        Topics to start from: nearly alike, or the words of one document for each.
+    seed_words : list of lists or dict of lists of words (or columns), optional
+        Words that topics 0, 1, ... are known to have; see Notes.
+    seed_strength : float, default=100.0
+        How often a seed word counts as seen in its topic beforehand.
+    vocabulary : array-like of str, optional
+        Words of the columns, for `seed_words` and for tables; names of a data frame are known without it.
+    diversity : float or `pluri.priors.Diversity`, optional
+        Weight of a determinantal prior that keeps topics apart; for "vb" and "em". It is compared with log
+        likelihoods, which grow with the number of tokens.
+    engine : str or engine, optional
+        Where "vb" and "em" run: "serial", "threads", "dask" or a client of dask.distributed.
+    callback : callable, optional
+        Called after each pass of "vb", "svi" and "em", and between rounds of sweeps of "gibbs"; True ends the fit.
+
+    Attributes
+    ----------
+    components_ : array of shape (n_components, n_words)
+        Parameters of the Dirichlet posterior of each topic: expected counts of words plus eta.
+    topic_word_ : array of shape (n_components, n_words)
+        Expected distributions over words.
+    topic_weight_ : array of shape (n_components,)
+        Share of each topic in the tokens.
+    doc_topic_prior_, topic_word_prior_ : float or array
+        As given or learned.
+    bound_ : float
+        Perplexity of the training documents, by the bound of their log probability given the topics.
+    elbo_ : list of float
+        Bound (or with "em" the log posterior) in each pass.
+    log_joint_ : array
+        With "gibbs": log p(words, topics of tokens) at each draw.
+    n_iter_, n_batch_iter_ : int
+        Passes (or sweeps), and steps of online learning so far plus one.
+    exp_dirichlet_component_ : array of shape (n_components, n_words)
+        exp(E[log beta]), as in scikit-learn.
+
+    Notes
+    -----
+    *Which one?* "gibbs" is as good as exact, and the fastest for documents in memory; "svi" is for documents that do
+    not fit into it; "vb" is what scikit-learn has; "em" with `diversity` gives the most distinct
+    topics.
+
+    *Gibbs on several threads* works on disjoint documents and words at a time, and only the totals of the topics are a
+    little late; the result is not distinguishable from that of one thread but not the same.
+
+    *Score* and *perplexity* are those of the bound of each document given the topics. (scikit-learn adds the
+    divergence of the topics from their prior, which grows with the size of the vocabulary and makes the perplexity of
+    new documents look worse, the more so the fewer they are.) Use :meth:`held_out` to compare models.
+
+    *Seed words* enter through the prior: eta is raised by `seed_strength` for them. Topics that are not named are free.
+
+    *EM* maximises over log odds: alpha and eta mean the same as for the other engines, and zero is allowed (pLSA).
+
+    References
+    ----------
+    .. [1] Blei, D. M., Ng, A. Y. and Jordan, M. I. (2003). Latent Dirichlet allocation. JMLR 3, 993-1022.
+    .. [2] Griffiths, T. L. and Steyvers, M. (2004). Finding scientific topics. PNAS 101, 5228-5235.
+    .. [3] Hoffman, M. D., Blei, D. M. and Bach, F. (2010). Online learning for latent Dirichlet allocation. NIPS 23.
+    .. [4] Asuncion, A., Welling, M., Smyth, P. and Teh, Y. W. (2009). On smoothing and inference for topic models. UAI.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.topics import LatentDirichletAllocation
+    >>> X = np.repeat([[4, 4, 0, 0], [0, 0, 4, 4]], 20, axis=0)
+    >>> words = ["ice", "goal", "vote", "law"]
+    >>> model = LatentDirichletAllocation(2, inference="gibbs", vocabulary=words, random_state=0)
+    >>> sorted(sorted(words) for words in model.fit(X).top_words(2))
+    [['goal', 'ice'], ['law', 'vote']]
+    >>> model.transform([[9, 7, 0, 0]]).max() > 0.9
+    np.True_
+    """
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        doc_topic_prior: Any = None,
+        topic_word_prior: Any = None,
+        learning_method: str = "batch",
+        learning_decay: float = 0.7,
+        learning_offset: float = 10.0,
+        max_iter: int = 10,
+        batch_size: int = 128,
+        evaluate_every: int = -1,
+        total_samples: float = 1e6,
+        perp_tol: float = 0.1,
+        mean_change_tol: float = 1e-3,
+        max_doc_update_iter: int = 100,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: RandomState = None,
+        inference: Inference | None = None,
+        learn_priors: bool = False,
+        n_warmup: int = 200,
+        n_draws: int = 10,
+        thin: int = 10,
+        n_init: int = 1,
+        init: Literal["random", "documents"] = "random",
+        seed_words: SeedWords | None = None,
+        seed_strength: float = 100.0,
+        vocabulary: Any = None,
+        diversity: Any = None,
+        engine: Any = None,
+        callback: Callable[[Any], bool | None] | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.doc_topic_prior = doc_topic_prior
+        self.topic_word_prior = topic_word_prior
+        self.learning_method = learning_method
+        self.learning_decay = learning_decay
+        self.learning_offset = learning_offset
+        self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.evaluate_every = evaluate_every
+        self.total_samples = total_samples
+        self.perp_tol = perp_tol
+        self.mean_change_tol = mean_change_tol
+        self.max_doc_update_iter = max_doc_update_iter
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+        self.inference = inference
+        self.learn_priors = learn_priors
+        self.n_warmup = n_warmup
+        self.n_draws = n_draws
+        self.thin = thin
+        self.n_init = n_init
+        self.init = init
+        self.seed_words = seed_words
+        self.seed_strength = seed_strength
+        self.vocabulary = vocabulary
+        self.diversity = diversity
+        self.engine = engine
+        self.callback = callback
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn the topics.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix of shape (n_documents, n_words), or Source
+            Counts of words. A source (`pluri.topics.CountFiles`, `pluri.engine.SparseSource`) may be larger than
+            memory; "gibbs" needs documents in memory.
+        y : ignored
+        sample_weight : array-like of shape (n_documents,), optional
+            A document of weight 2 counts as two; with "gibbs" they must be whole numbers.
+
+        Returns
+        -------
+        self
+        """
+        how = self._check_parameters()
+        with restored_on_failure(self):
+            data, n_words = self._documents(X, how)
+            self._words_known(n_words)
+            weight = self._weights(sample_weight, data)
+            if weight is not None and how == "gibbs":
+                data, weight = _repeated(data, weight), None
+            alpha, eta = self._priors(n_words, how)
+            self._keep(LEARNERS[how](self, data, alpha, eta, weight))
+            if not is_source(data):
+                self.bound_ = self._perplexity(data)
+        return self
+
+    @available_if(lambda self: self._how() != "em")
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Go on learning from further documents.
+
+        With "vb" and "svi" this is a step of online variational Bayes for each minibatch. With "gibbs" the topics of
+        the new tokens are drawn given all counts so far, whose topics stay as they are.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        how = self._check_parameters()
+        first = not hasattr(self, "components_")
+        with restored_on_failure(self):
+            counts = check_documents(self, X, whole=how == "gibbs", reset=first, whom="partial_fit")
+            self._words_known(counts.shape[1])
+            alpha, eta = self._priors(counts.shape[1], how)
+            if not first:
+                alpha = self._prior_vector()
+            go_on = go_on_sampling if how == "gibbs" else go_on_online
+            self._keep(go_on(self, counts, alpha, eta))
+        return self
+
+    def transform(self, X: Any, *, normalize: bool = True) -> Array:
+        """Share of each topic in each document.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+        normalize : bool, default=True
+            False gives alpha plus the expected counts of topics instead.
+
+        Returns
+        -------
+        array of shape (n_documents, n_components)
+        """
+        check_is_fitted(self, "components_")
+        counts = check_documents(self, X, whole=False, reset=False, whom="transform", empty="ignore")
+        gamma = self._expected_counts(counts)
+        return gamma / gamma.sum(axis=1, keepdims=True) if normalize else gamma
+
+    def fit_transform(self, X: Any, y: Any = None, *, normalize: bool = True, **fit_params: Any) -> Array:
+        """Learn the topics, and give the share of each in each document.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+        y : ignored
+        normalize : bool, default=True
+        **fit_params
+            Passed on to :meth:`fit`.
+        """
+        return self.fit(X, y, **fit_params).transform(X, normalize=normalize)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Bound of the log probability of documents given the topics.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+        y : ignored
+        """
+        check_is_fitted(self, "components_")
+        counts = check_documents(self, X, whole=False, reset=False, whom="score", empty="ignore")
+        return float(self._bounds(counts).sum())
+
+    def perplexity(self, X: Any, sub_sampling: bool = False) -> float:  # type: ignore[override]
+        """``exp`` of minus the score per word; see :meth:`held_out` for better ways to compare models.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+        sub_sampling : bool, default=False
+            Changes nothing, as the topics' own part of the bound is left out.
+        """
+        check_is_fitted(self, "components_")
+        counts = check_documents(self, X, whole=False, reset=False, whom="perplexity", empty="ignore")
+        self._warn_of_weights(counts, "perplexity")
+        return self._perplexity(counts)
+
+    def _perplexity(self, counts: Any) -> float:
+        n_tokens = float(counts.sum())
+        return float(np.exp(-self._bounds(counts).sum() / n_tokens)) if n_tokens else float("nan")
+
+    # Checks ----------------------------------------------------------------------------------------------------------
+
+    def _how(self) -> str:
+        if self.inference is not None:
+            return self.inference
+        return "svi" if self.learning_method == "online" else "vb"
+
+    @property
+    def _whole_counts(self) -> bool:  # type: ignore[override]
+        return self._how() == "gibbs"
+
+    def _check_parameters(self) -> str:
+        for name, allowed in (
+            ("inference", (None, "vb", "svi", "gibbs", "em")), ("learning_method", ("batch", "online")),
+            ("init", ("random", "documents")),
+        ):  # fmt: skip
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} must be one of {list(allowed)}, got {getattr(self, name)!r}")
+        for name in ("n_components", "max_iter", "batch_size", "n_draws", "thin", "n_init"):
+            check_count(getattr(self, name), name)
+        check_count(self.n_warmup, "n_warmup", 0)
+        check_positive(self.total_samples, "total_samples")
+        if not 0 <= self.learning_decay <= 1:
+            raise ValueError(f"learning_decay must lie between 0 and 1, got {self.learning_decay!r}")
+        if self.learning_offset < 0:
+            raise ValueError(f"learning_offset must not be negative, got {self.learning_offset!r}")
+        how = self._how()
+        if as_diversity(self.diversity) is not None and how not in ("vb", "em"):
+            raise ValueError(f"diversity needs inference 'vb' or 'em', got {how!r}")
+        if self.learn_priors and how == "em":
+            raise ValueError("learn_priors needs inference 'vb', 'svi' or 'gibbs', got 'em'")
+        return how
+
+    def _documents(self, X: Any, how: str) -> tuple[Any, int]:
+        if not is_source(X):
+            counts = check_documents(self, X, whole=how == "gibbs", empty="warn" if how == "gibbs" else "ignore")
+            self._warn_of_weights(counts, "fit")
+            return counts, int(counts.shape[1])
+        if how == "gibbs":
+            raise ValueError("inference='gibbs' needs documents in memory, got a source; use 'svi'")
+        n_words = getattr(X, "n_features", None)
+        if n_words is None:
+            n_words = next(iter(X.batches())).load().X.shape[1]
+        self.n_features_in_ = int(n_words)
+        return X, int(n_words)
+
+    def _warn_of_weights(self, counts: Any, whom: str) -> None:
+        fractions = counts.nnz and (counts.data != np.floor(counts.data)).any()
+        if fractions and counts.sum() < FEW_WORDS * counts.shape[0] and counts.shape[1] > FEW_WORDS * FEW_WORDS:
+            warnings.warn(
+                f"LatentDirichletAllocation.{whom}: X has fractions and few words to a document, as weights by "
+                "tf-idf have; the model is one of counts, and perplexities of weights mean nothing",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def _weights(self, sample_weight: Any, data: Any) -> Array | None:
+        if sample_weight is None:
+            return None
+        if is_source(data):
+            raise ValueError("sample_weight needs documents in memory; a source has weights of its own")
+        weight = np.asarray(sample_weight, dtype=np.float64)
+        if weight.shape != (data.shape[0],) or not (weight >= 0).all() or not np.isfinite(weight).all():
+            raise ValueError(
+                f"sample_weight must be {data.shape[0]} numbers that are not negative, got shape {weight.shape}"
+            )
+        if not weight.any():
+            raise ValueError("sample_weight must contain at least one number that is not zero")
+        return weight
+
+    def _words_known(self, n_words: int) -> None:
+        if self.vocabulary is not None:
+            words = np.asarray(self.vocabulary).astype(str)
+            if words.shape != (n_words,):
+                raise ValueError(f"vocabulary must have one word for each of {n_words} columns, got {words.shape}")
+            self.vocabulary_ = words
+
+    def _priors(self, n_words: int, how: str) -> tuple[Array, Any]:
+        """Alpha (n_components,) and eta: a number, or an array."""
+        least = 0.0 if how == "em" else 1e-8
+        given = {"doc_topic_prior": self.doc_topic_prior, "topic_word_prior": self.topic_word_prior}
+        values = {}
+        for name, shapes in (
+            ("doc_topic_prior", ((), (self.n_components,))),
+            ("topic_word_prior", ((), (n_words,), (self.n_components, n_words))),
+        ):
+            value = np.asarray(1.0 / self.n_components if given[name] is None else given[name], dtype=np.float64)
+            if value.shape not in shapes or not np.isfinite(value).all() or not (value >= 0).all():
+                raise ValueError(
+                    f"{name} must be a positive number or an array of shape {' or '.join(map(str, shapes[1:]))}, "
+                    f"got {given[name]!r}"
+                )
+            values[name] = np.maximum(value, least)
+        eta: Any = values["topic_word_prior"]
+        if self.seed_words is not None:
+            words = getattr(self, "vocabulary_", getattr(self, "feature_names_in_", None))
+            eta = guided_word_prior(eta, self.seed_words, self.seed_strength, self.n_components, n_words, words)
+        alpha = np.array(np.broadcast_to(values["doc_topic_prior"], (self.n_components,)))
+        return alpha, float(eta) if np.ndim(eta) == 0 else eta
+
+    # What is kept ----------------------------------------------------------------------------------------------------
+
+    def _keep(self, learned: Learned) -> None:
+        self.components_ = learned.components
+        self.topic_word_ = learned.components / learned.components.sum(axis=1, keepdims=True)
+        alpha, eta = learned.doc_topic_prior, learned.topic_word_prior
+        equal = (alpha == alpha[0]).all() and np.ndim(self.doc_topic_prior) == 0
+        self.doc_topic_prior_ = float(alpha[0]) if equal else alpha
+        self.topic_word_prior_ = float(eta) if np.ndim(eta) == 0 else np.asarray(eta)
+        self.topic_weight_ = learned.topic_weight()
+        self.n_iter_, self.n_batch_iter_ = learned.n_iter, learned.n_batch_iter
+        for name, value in (("elbo_", learned.elbo), ("log_joint_", learned.log_joint), ("_online", learned.online)):
+            if value is not None:
+                setattr(self, name, value)
+            else:
+                self.__dict__.pop(name, None)
+        warn_if_interrupted(learned.interrupted, "LatentDirichletAllocation", learned.n_iter)
+
+    @property
+    def exp_dirichlet_component_(self) -> Array:
+        """exp(E[log beta]) of the posterior of the topics."""
+        from scipy.special import digamma
+
+        check_is_fitted(self, "components_")
+        totals = digamma(self.components_.sum(axis=1, keepdims=True))
+        logs: Array = np.exp(digamma(self.components_) - totals)
+        return logs
+
+    def _q_of_topics(self) -> Array:
+        """Dirichlet parameters that documents are compared with: those of EM are as good as exact."""
+        return self.topic_word_ * EXACT + 1e-8 if self._how() == "em" else self.components_
+
+    def _expected_counts(self, counts: Any) -> Array:
+        alpha, how = self._prior_vector(), self._how()
+        if how in ("vb", "svi"):
+            return infer(self.components_, counts, alpha, step=document_step(self), n_jobs=self.n_jobs)
+        lengths = np.asarray(counts.sum(axis=1)).reshape(-1, 1)
+        if how == "gibbs":
+            return expected_shares(self.topic_word_, alpha, counts) * (lengths + alpha.sum())
+        from pluri.topics.lda.em import fold_in
+
+        shares = fold_in(self.topic_word_, counts, doc_topic_prior=1.0 + alpha, n_jobs=self.n_jobs)
+        return shares * np.maximum(lengths + alpha.sum(), 1e-300)
+
+    def _bounds(self, counts: Any) -> Array:
+        alpha = np.maximum(self._prior_vector(), 1e-8)
+        return document_bounds(self._q_of_topics(), counts, alpha, step=document_step(self), n_jobs=self.n_jobs)
+
+    def _held_out(self, X: Any, method: str, rng: np.random.Generator, **options: Any) -> HeldOut:
+        from pluri.topics.flat_topics import held_out_flat
+
+        return held_out_flat(self.topic_word_, np.maximum(self._prior_vector(), 1e-8), X, method, rng, **options)
+
+    def _facts(self) -> dict[str, str]:
+        facts = super()._facts() | {"inference": self._how()}
+        if hasattr(self, "bound_"):
+            facts["training perplexity"] = f"{self.bound_:.1f}"
+        return facts
+
+
+def _repeated(X: Any, weight: Array) -> Any:
+    """Documents as often as their weight says."""
+    if (weight != np.floor(weight)).any():
+        raise ValueError("sample_weight must be whole numbers with inference='gibbs'; use 'vb' for others")
+    return X[np.repeat(np.arange(X.shape[0]), weight.astype(np.int64))]

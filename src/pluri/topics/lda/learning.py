@@ -1,0 +1,242 @@
+"""The ways of learning latent Dirichlet allocation, as its estimator calls them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from pluri.inference import AscentWarning
+from pluri.priors import as_diversity
+from pluri.topics.documents import tokens_of
+from pluri.topics.lda.document_step import DocumentStep, TopicPriors
+from pluri.validation import as_generator, is_source
+
+Array = NDArray[np.float64]
+#: The bound has settled when a pass raises it by this share of it.
+SETTLED = 1e-7
+#: Tokens that a topic has at least, so that it is a distribution.
+NO_TOKENS = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What learning gives.
+
+    Attributes
+    ----------
+    components : (n_topics, n_words) expected counts plus prior
+    doc_topic_prior : (n_topics,)
+    topic_word_prior : number or array
+    n_iter, n_batch_iter : passes or sweeps; online steps plus one
+    elbo : the bound in each pass, if there is one
+    log_joint : log density at each draw, if there are draws
+    online : natural parameters to go on from, after online learning
+    smoothed : whether the prior is part of `components`
+    interrupted : whether Ctrl-C cut it short
+    """
+
+    components: Array
+    doc_topic_prior: Array
+    topic_word_prior: Any
+    n_iter: int
+    n_batch_iter: int = 1
+    elbo: list[float] | None = None
+    log_joint: Array | None = None
+    online: Mapping[str, Array] | None = None
+    smoothed: bool = True
+    interrupted: bool = False
+
+    def topic_weight(self) -> Array:
+        """Share of each topic in the tokens; that of the prior if there are none."""
+        prior = np.broadcast_to(self.topic_word_prior if self.smoothed else 0.0, self.components.shape)
+        tokens: Array = np.maximum((self.components - prior).sum(axis=1), 0.0)
+        return tokens / tokens.sum() if tokens.sum() > 0 else self.doc_topic_prior / self.doc_topic_prior.sum()
+
+
+def document_step(model: Any) -> DocumentStep:
+    """How far the iterations of a document go."""
+    return DocumentStep(model.max_doc_update_iter, model.mean_change_tol)
+
+
+def learn_batch(model: Any, data: Any, alpha: Array, eta: Any, weight: Array | None) -> Learned:
+    """Variational Bayes with all documents at a time."""
+    from pluri.topics.lda.variational import fit_batch
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AscentWarning)
+        fit = fit_batch(
+            data, TopicPriors.checked(model.n_components, model.n_features_in_, alpha, eta), step=document_step(model),
+            start=_start(model, eta), learn_doc_topic_prior=model.learn_priors, diversity=as_diversity(model.diversity),
+            sample_weight=weight, n_init=model.n_init, max_iter=model.max_iter, tol=SETTLED,
+            random_state=model.random_state, engine=model.engine, n_jobs=model.n_jobs, verbose=model.verbose,
+            on_iteration=_watch(model, data),
+        )  # fmt: skip
+    return Learned(
+        fit.components, fit.doc_topic_prior, eta, fit.n_iter, fit.n_iter + 1, elbo=fit.trace,
+        interrupted=fit.interrupted,
+    )  # fmt: skip
+
+
+def learn_online(model: Any, data: Any, alpha: Array, eta: Any, weight: Array | None) -> Learned:
+    """Variational Bayes with minibatches."""
+    from pluri.topics.lda.online import fit_online
+
+    fit = fit_online(
+        data, TopicPriors.checked(model.n_components, model.n_features_in_, alpha, eta), step=document_step(model),
+        start=_start(model, eta), learn_doc_topic_prior=model.learn_priors, sample_weight=weight,
+        batch_size=model.batch_size, schedule=_schedule(model), max_iter=model.max_iter,
+        evaluate=model.evaluate_every > 0, random_state=model.random_state, engine=model.engine, n_jobs=model.n_jobs,
+        n_total=model.total_samples if is_source(data) and model.learn_priors else None, verbose=model.verbose,
+        on_iteration=model.callback,
+    )  # fmt: skip
+    return Learned(
+        fit.components, fit.doc_topic_prior, eta, fit.n_passes, fit.n_steps + 1, elbo=list(fit.trace),
+        online=fit.params, interrupted=fit.interrupted,
+    )  # fmt: skip
+
+
+def learn_maximum(model: Any, data: Any, alpha: Array, eta: Any, weight: Array | None) -> Learned:
+    """The most probable topics and shares, in log odds: pseudo-counts are alpha and eta."""
+    from pluri.topics.lda.em import fit_maximum
+
+    fit = fit_maximum(
+        data, model.n_components, doc_topic_prior=1.0 + alpha, topic_word_prior=1.0 + np.asarray(eta),
+        diversity=as_diversity(model.diversity), start=_start(model, eta), sample_weight=weight, n_init=model.n_init,
+        max_iter=model.max_iter, tol=SETTLED, random_state=as_generator(model.random_state), engine=model.engine,
+        n_jobs=model.n_jobs, verbose=model.verbose, on_iteration=_watch(model, data),
+    )  # fmt: skip
+    tokens = np.maximum(_tokens_by_topic(fit, data, weight, alpha), NO_TOKENS)
+    return Learned(
+        fit.topic_word * tokens[:, None], alpha, eta, fit.n_iter, elbo=fit.trace, smoothed=False,
+        interrupted=fit.interrupted,
+    )  # fmt: skip
+
+
+def _tokens_by_topic(fit: Any, data: Any, weight: Array | None, alpha: Array) -> Array:
+    from pluri.topics.lda.em import fold_in
+
+    if fit.doc_topic is not None:
+        lengths = np.asarray(data.sum(axis=1)).ravel() * (1.0 if weight is None else weight)
+        return np.asarray(lengths @ fit.doc_topic)
+    total = np.zeros(len(alpha))
+    for batch in data.batches():
+        counts = sparse.csr_matrix(batch.load().X, dtype=np.float64)
+        total += np.asarray(counts.sum(axis=1)).ravel() @ fold_in(fit.topic_word, counts, doc_topic_prior=1.0 + alpha)
+    return total
+
+
+def learn_by_sampling(model: Any, data: Any, alpha: Array, eta: Any, weight: Array | None) -> Learned:
+    """Collapsed Gibbs sampling; topics are averaged over the draws of the best chain."""
+    from pluri.inference import mcmc
+    from pluri.topics.lda.gibbs import CollapsedGibbs
+
+    kernel = CollapsedGibbs(
+        tokens_of(data), model.n_components, alpha, eta, n_threads=_n_threads(model),
+        learn_priors="optimize" if model.learn_priors else None, learn="both" if np.ndim(eta) == 0 else "doc_topic",
+        average_every=model.thin,
+    )  # fmt: skip
+    trace = mcmc.sample(
+        kernel, kernel.start, n_draws=model.n_draws, n_warmup=model.n_warmup, n_chains=model.n_init, thin=model.thin,
+        record=kernel.record, random_state=as_generator(model.random_state), verbose=model.verbose, warn=False,
+        callback=model.callback,
+    )  # fmt: skip
+    log_joint = np.asarray(trace.stats.get("log_density", np.zeros((model.n_init, 0))))
+    quality = log_joint.mean(axis=1) if log_joint.shape[1] else [end.state.log_density for end in trace.ends]
+    best = int(np.argmax(quality))
+    state = trace.ends[best].state
+    mean = state.topic_word() if state.mean_topic_word is None else state.mean_topic_word
+    prior = np.broadcast_to(state.topic_word_prior, mean.shape)
+    components = mean * (state.topic_counts().sum(axis=1) + prior.sum(axis=1))[:, None]
+    return Learned(
+        components, state.doc_topic_prior, state.topic_word_prior, state.n_sweeps, 2, log_joint=log_joint[best],
+        interrupted=trace.interrupted,
+    )  # fmt: skip
+
+
+#: How each way of learning is done.
+LEARNERS: dict[str, Callable[[Any, Any, Array, Any, Array | None], Learned]] = {
+    "vb": learn_batch, "svi": learn_online, "em": learn_maximum, "gibbs": learn_by_sampling,
+}  # fmt: skip
+
+
+def go_on_online(model: Any, counts: Any, alpha: Array, eta: Any) -> Learned:
+    """A step of online variational Bayes for each minibatch of further documents."""
+    from pluri.topics.lda.online import first_params, partial_step
+
+    priors = TopicPriors.checked(model.n_components, counts.shape[1], alpha, eta)
+    step, done = getattr(model, "n_batch_iter_", 1), getattr(model, "n_iter_", 0)
+    online = getattr(model, "_online", None)
+    if online is None:
+        online = first_params(
+            priors, start=getattr(model, "components_", _start(model, eta)), data=counts, n_total=model.total_samples,
+            learn_doc_topic_prior=model.learn_priors, random_state=model.random_state,
+        )  # fmt: skip
+    for begin in range(0, counts.shape[0], model.batch_size):
+        online, alpha, _ = partial_step(
+            online, counts[begin : begin + model.batch_size], priors, t=step, n_total=model.total_samples,
+            step=document_step(model), schedule=_schedule(model), learn_doc_topic_prior=model.learn_priors,
+            n_jobs=model.n_jobs,
+        )  # fmt: skip
+        step += 1
+    return Learned(np.ascontiguousarray(online["word_topic"].T), alpha, eta, done, step, online=online)
+
+
+def go_on_sampling(model: Any, counts: Any, alpha: Array, eta: Any) -> Learned:
+    """Topics of further tokens given all counts so far, which become part of the prior."""
+    from pluri.topics.lda.gibbs import CollapsedGibbs
+
+    prior = getattr(model, "components_", None)
+    if prior is None:
+        prior = np.array(np.broadcast_to(eta, (model.n_components, counts.shape[1])))
+    step = getattr(model, "n_batch_iter_", 1)
+    rng = as_generator(model.random_state).spawn(step)[-1]  # another stream for each batch
+    kernel = CollapsedGibbs(tokens_of(counts), model.n_components, alpha, prior, n_threads=_n_threads(model))
+    state = kernel.init(rng, kernel.start(rng))
+    for _ in range(model.max_iter):
+        state, _ = kernel.step(rng, state)
+    return Learned(prior + state.topic_counts(), alpha, eta, model.max_iter, step + 1)
+
+
+def _start(model: Any, eta: Any) -> Any:
+    """Topics to start from; seed words are part of a random start."""
+    if model.seed_words is None or model.init == "documents":
+        return model.init
+    from pluri.topics.lda.starts import SCALE, SHAPE, legacy_stream
+
+    return legacy_stream(model.random_state).gamma(SHAPE, SCALE, eta.shape) + eta
+
+
+def _schedule(model: Any) -> Any:
+    from pluri.inference.variational import RobbinsMonro
+
+    return RobbinsMonro(model.learning_decay, model.learning_offset)
+
+
+def _n_threads(model: Any) -> int:
+    from joblib import effective_n_jobs
+
+    return int(effective_n_jobs(model.n_jobs))
+
+
+def _watch(model: Any, data: Any) -> Callable[[Any], bool] | None:
+    """Look at the perplexity now and then, and end when it has settled."""
+    if model.callback is None and model.evaluate_every <= 0:
+        return None
+    n_tokens = 1.0 if is_source(data) else max(float(data.sum()), 1.0)
+    last = [np.inf]
+
+    def watch(state: Any) -> bool:
+        stop = model.callback is not None and bool(model.callback(state))
+        if model.evaluate_every > 0 and (state.iteration + 1) % model.evaluate_every == 0:
+            perplexity = float(np.exp(-state.objective / n_tokens))
+            stop = stop or abs(last[0] - perplexity) < model.perp_tol
+            last[0] = perplexity
+        return stop
+
+    return watch

@@ -1,0 +1,356 @@
+r"""Latent Dirichlet allocation by online variational Bayes: a noisy step of the topics after each minibatch.
+
+With the documents of a minibatch B at rest given the current topics,
+
+.. math:: \lambda \leftarrow (1 - \rho_t) \lambda + \rho_t \Big( \eta + \frac{D}{|B|} \sum_{d \in B} n_{dw}
+   \phi_{dwk} \Big), \qquad \rho_t = (t + \tau)^{-\kappa}, \; t = 1, 2, \dots
+
+`pluri.inference.variational` runs the steps. If alpha is learned, the sum over all documents of E[log theta] is followed
+in the same way, as one more natural parameter, and alpha is the maximum of the bound given that sum.
+
+References
+----------
+.. [1] Hoffman, M. D., Blei, D. M. and Bach, F. (2010). Online learning for latent Dirichlet allocation. NIPS 23.
+.. [2] Hoffman, M. D., Blei, D. M., Wang, C. and Paisley, J. (2013). Stochastic variational inference. JMLR 14.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import digamma
+
+from pluri.engine import Batch, Source, SparseSource
+from pluri.inference.history import History
+from pluri.inference.result import IterationState
+from pluri.inference.variational import RobbinsMonro, natural_step, stochastic_variational_inference
+from pluri.topics.lda.document_step import (
+    DocumentStep,
+    LocalFactors,
+    TopicPriors,
+    Topics,
+    cut_rows,
+    local_factors,
+    on_threads,
+    topics_bound,
+)
+from pluri.topics.lda.starts import Draws, TopicStart, first_topics, gamma_draws, legacy_stream, random_topics
+from pluri.topics.lda.variational import Documents
+from pluri.topics.lda.variational_prior import best_doc_topic_prior
+from pluri.validation import RandomState, as_generator
+
+Array = NDArray[np.float64]
+Natural = Mapping[str, Array]
+
+
+@dataclass(frozen=True, eq=False)
+class OnlineModel:
+    """LDA as a conjugate-exponential model.
+
+    Its natural parameters are ``word_topic`` (n_words, n_topics), lambda, and if alpha is learned ``log_theta``
+    (n_topics,), the sum of E[log theta] over all documents.
+
+    Parameters
+    ----------
+    priors : TopicPriors
+    step : DocumentStep
+    topic_start : {"random", "documents"}
+    n_total : float, optional
+        Number of documents, needed to learn alpha.
+    draws : RandomState or Generator, optional
+        Documents start from draws near one, as in scikit-learn, instead of ones.
+    n_jobs : int, optional
+        Threads that share a minibatch.
+    """
+
+    priors: TopicPriors
+    step: DocumentStep = field(default_factory=DocumentStep)
+    topic_start: TopicStart = "random"
+    n_total: float | None = None
+    draws: Draws | None = None
+    n_jobs: int | None = None
+
+    @cached_property
+    def _prior(self) -> Natural:
+        shape = (self.priors.n_words, self.priors.doc_topic.size)
+        prior = {"word_topic": np.broadcast_to(self.priors.topic_word, shape)}
+        return prior if self.n_total is None else prior | {"log_theta": np.zeros(shape[1])}
+
+    def begin(self, word_topic: Array) -> Natural:
+        """Natural parameters with these topics."""
+        if self.n_total is None:
+            return {"word_topic": word_topic}
+        alpha = self.priors.doc_topic
+        return {"word_topic": word_topic, "log_theta": self.n_total * (digamma(alpha) - digamma(alpha.sum()))}
+
+    def initialize(self, source: Source, rng: np.random.Generator) -> Natural:
+        """Where a run starts."""
+        return self.begin(first_topics(self.topic_start, self.priors, source, rng))
+
+    def global_prior(self) -> Natural:
+        """eta."""
+        return self._prior
+
+    def doc_topic_prior(self, params: Natural) -> Array:
+        """alpha at these parameters."""
+        if self.n_total is None:
+            return self.priors.doc_topic
+        return best_doc_topic_prior(params["log_theta"] / self.n_total, self.priors.doc_topic)
+
+    def local_step(self, batch: Batch, params: Natural) -> tuple[Natural, float]:
+        """Documents at rest: their expected counts and parts of the bound."""
+        topics, alpha = Topics.of(params["word_topic"]), self.doc_topic_prior(params)
+        start = None if self.draws is None else gamma_draws(self.draws, (batch.n_samples, alpha.size))
+        csr = batch.X if sparse.issparse(batch.X) else sparse.csr_matrix(batch.X)
+
+        def one(rows: slice) -> LocalFactors:
+            return local_factors(
+                topics, alpha, csr[rows], step=self.step, start=None if start is None else start[rows],
+                weight=None if batch.weight is None else batch.weight[rows],
+            )  # fmt: skip
+
+        parts: list[LocalFactors] = on_threads(one, cut_rows(csr.shape[0], self.n_jobs), self.n_jobs)
+        bounds = np.concatenate([part.bounds for part in parts])  # type: ignore[misc]
+        weight = np.ones(bounds.size) if batch.weight is None else batch.weight
+        stats = {"word_topic": sum(part.counts for part in parts[1:]) + parts[0].counts}  # type: ignore[misc]
+        if self.n_total is not None:
+            stats["log_theta"] = sum(part.log_theta for part in parts[1:]) + parts[0].log_theta
+        return stats, float(weight @ bounds)
+
+    def global_elbo(self, params: Natural) -> float:
+        """The topics' part of the bound."""
+        return topics_bound(Topics.of(params["word_topic"]), self.priors)
+
+
+@dataclass(frozen=True, eq=False)
+class OnlineFit:
+    """What online learning gives.
+
+    Attributes
+    ----------
+    components : (n_topics, n_words) lambda
+    doc_topic_prior : (n_topics,) alpha
+    bound : float
+        Over all documents, if it was evaluated; else the last minibatch's estimate.
+    trace : list of float
+        The bound after each pass, if it was evaluated.
+    n_steps, n_passes : int
+    reason : {"converged", "max_iter", "stopped", "interrupted"}
+    history : History
+        One row per step, with the minibatch's estimate of the bound.
+    params : dict of arrays
+        Natural parameters, to go on from.
+    """
+
+    components: Array
+    doc_topic_prior: Array
+    bound: float
+    trace: list[float]
+    n_steps: int
+    n_passes: int
+    reason: str
+    history: History = field(repr=False)
+    params: Natural = field(repr=False)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C cut the fit short."""
+        return self.reason == "interrupted"
+
+
+class _InOrder:
+    """Stands for a generator where a source's batches are drawn from a window: always the first, so in order."""
+
+    @staticmethod
+    def integers(high: int) -> int:
+        return 0
+
+
+def fit_online(
+    data: Any,
+    priors: TopicPriors,
+    *,
+    step: DocumentStep | None = None,
+    start: TopicStart | Array = "random",
+    document_start: str = "ones",
+    learn_doc_topic_prior: bool = False,
+    sample_weight: Array | None = None,
+    batch_size: int = 512,
+    schedule: RobbinsMonro | None = None,
+    shuffle: bool = True,
+    max_iter: int = 10,
+    tol: float = 1e-4,
+    evaluate: bool = False,
+    n_total: float | None = None,
+    random_state: RandomState = None,
+    engine: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+    on_iteration: Callable[[IterationState[Natural]], bool | None] | None = None,
+) -> OnlineFit:
+    """Learn topics from minibatches.
+
+    Parameters
+    ----------
+    data : csr matrix of shape (n_documents, n_words), or Source
+        Counts. A source may be larger than memory; its batches are the minibatches.
+    priors, step, learn_doc_topic_prior, sample_weight
+        As for :func:`pluri.topics.lda.variational.fit_batch`.
+    start : {"random", "documents"} or array of shape (n_topics, n_words), default="random"
+    document_start : {"ones", "random"}, default="ones"
+        "random" starts documents as scikit-learn does; with ``shuffle=False`` and ``DocumentStep(epsilon=
+        SCIKIT_LEARN_EPSILON)`` the result is scikit-learn's.
+    batch_size : int, default=512
+        Documents of a minibatch, for documents in memory.
+    schedule : RobbinsMonro, optional
+        Step sizes; by default ``RobbinsMonro(0.7, 10.0)``.
+    shuffle : bool, default=True
+        Whether documents come in a new random order in each pass.
+    max_iter : int, default=10
+        Largest number of passes.
+    tol : float, default=1e-4
+        Share of the bound by which it may still change when the fit ends; needs `evaluate`.
+    evaluate : bool, default=False
+        Compute the bound over all documents after each pass, which takes about as long as the pass.
+    n_total : float, optional
+        Number of documents that the data stand for; counted if not given.
+    random_state : int, Generator, RandomState or None
+    engine : object, optional
+        Where the bound is evaluated.
+    n_jobs : int, optional
+        Threads that share a minibatch.
+    verbose, on_iteration
+        As for :func:`pluri.inference.variational.stochastic_variational_inference`.
+
+    Returns
+    -------
+    OnlineFit
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from pluri.topics.lda.document_step import TopicPriors
+    >>> from pluri.topics.lda.online import fit_online
+    >>> X = sparse.csr_matrix(np.repeat([[4, 4, 0, 0], [0, 0, 4, 4]], 50, axis=0).astype(float))
+    >>> fit = fit_online(X, TopicPriors.checked(2, 4, 0.1, 0.1), batch_size=10, random_state=0)
+    >>> shares = fit.components / fit.components.sum(axis=1, keepdims=True)
+    >>> np.sort(shares, axis=0).round(1)
+    array([[0. , 0. , 0. , 0. ],
+           [0.5, 0.5, 0.5, 0.5]])
+    """
+    in_memory = not isinstance(data, Source)
+    if evaluate and document_start == "random":
+        raise ValueError("evaluate must be False if document_start is 'random', got True")
+    if document_start not in ("ones", "random"):
+        raise ValueError(f"document_start must be 'ones' or 'random' for online learning, got {document_start!r}")
+    draws = legacy_stream(random_state)
+    if learn_doc_topic_prior and n_total is None:
+        if not in_memory:
+            raise ValueError("n_total must be given to learn the prior from a source")
+        n_total = data.shape[0]
+    model = OnlineModel(
+        priors,
+        DocumentStep() if step is None else step,
+        start if isinstance(start, str) else "random",
+        n_total if learn_doc_topic_prior else None,
+        draws if document_start == "random" else None,
+        n_jobs,
+    )
+    first: Natural | None = None
+    if not isinstance(start, str):
+        first = model.begin(np.ascontiguousarray(np.asarray(start, dtype=np.float64).T))
+    elif start == "random":
+        first = model.begin(random_topics(draws, priors.doc_topic.size, priors.n_words))
+    rng: Any = _InOrder() if not shuffle and first is not None else as_generator(random_state)
+    if first is None:
+        first = model.initialize(Documents(data) if in_memory else data, rng)
+    if not shuffle:
+        rng = _InOrder()
+    if in_memory and (not shuffle or sample_weight is not None):
+        if shuffle:
+            order = rng.permutation(data.shape[0])
+            data, sample_weight = data[order], np.asarray(sample_weight)[order]
+        data = SparseSource(data, sample_weight=sample_weight, batch_size=batch_size)
+    result = stochastic_variational_inference(
+        model, data, rng=rng, batch_size=batch_size, schedule=schedule, max_iter=max_iter, tol=tol, start=first,
+        n_total=n_total, evaluate=evaluate, engine=engine, n_jobs=n_jobs, verbose=verbose, on_iteration=on_iteration,
+    )  # fmt: skip
+    components = np.ascontiguousarray(result.params["word_topic"].T)
+    return OnlineFit(
+        components, model.doc_topic_prior(result.params), result.elbo, result.trace, result.n_steps, result.n_passes,
+        result.reason, result.history, result.params,
+    )  # fmt: skip
+
+
+def partial_step(
+    params: Natural,
+    X: Any,
+    priors: TopicPriors,
+    *,
+    t: int,
+    n_total: float,
+    step: DocumentStep | None = None,
+    schedule: RobbinsMonro | None = None,
+    learn_doc_topic_prior: bool = False,
+    sample_weight: Array | None = None,
+    draws: Draws | None = None,
+    n_jobs: int | None = None,
+) -> tuple[Natural, Array, float]:
+    """One online step with the documents of X.
+
+    Parameters
+    ----------
+    params : dict of arrays
+        ``word_topic``, lambda word after word, and ``log_theta`` if alpha is learned; see `first_params`.
+    X : csr matrix of shape (n_documents, n_words)
+    priors : TopicPriors
+    t : int
+        Number of the step, from 1.
+    n_total : float
+        Number of documents that those of X stand for.
+    step, schedule, learn_doc_topic_prior, sample_weight, n_jobs
+        As for `fit_online`.
+    draws : RandomState or Generator, optional
+        Start documents from draws near one, as scikit-learn does.
+
+    Returns
+    -------
+    params : dict of arrays
+    doc_topic_prior : array of shape (n_topics,)
+    bound : float
+        Estimate, before the step.
+    """
+    schedule = RobbinsMonro() if schedule is None else schedule
+    model = OnlineModel(
+        priors, DocumentStep() if step is None else step, "random", n_total if learn_doc_topic_prior else None, draws,
+        n_jobs,
+    )  # fmt: skip
+    batch = Batch(X, weight=sample_weight)
+    moved, bound = natural_step(model, params, batch, rho=schedule(t), n_total=n_total)
+    return moved, model.doc_topic_prior(moved), bound
+
+
+def first_params(
+    priors: TopicPriors,
+    *,
+    start: TopicStart | Array = "random",
+    data: Any = None,
+    n_total: float | None = None,
+    learn_doc_topic_prior: bool = False,
+    random_state: RandomState = None,
+) -> Natural:
+    """Parameters before the first `partial_step`; `data`, documents, is needed for ``start="documents"``."""
+    model = OnlineModel(priors, n_total=n_total if learn_doc_topic_prior else None)
+    if not isinstance(start, str):
+        return model.begin(np.ascontiguousarray(np.asarray(start, dtype=np.float64).T))
+    if start == "random":
+        return model.begin(random_topics(legacy_stream(random_state), priors.doc_topic.size, priors.n_words))
+    source = data if isinstance(data, Source) else Documents(data)
+    return model.begin(first_topics(start, priors, source, as_generator(random_state)))
