@@ -1,7 +1,8 @@
 """Latent-variable models whose parts stay distinct, behind the scikit-learn interface.
 
 Subpackages are imported when they are first used. Models: ``pluri.sequences`` (hidden Markov models),
-``pluri.mixtures``, ``pluri.factors``, ``pluri.processes``. An application: ``pluri.cochange``. Foundations:
+``pluri.mixtures``, ``pluri.topics``, ``pluri.factors``, ``pluri.processes``. An application: ``pluri.cochange``; pages
+about fitted models: ``pluri.report``. Foundations:
 ``pluri.components``, ``pluri.priors``, ``pluri.inference``, ``pluri.engine``, ``pluri.metrics``, ``pluri.datasets``,
 ``pluri.plotting``, ``pluri.io``, and ``pluri.testing``, which proves samplers.
 """
@@ -9,7 +10,7 @@ Subpackages are imported when they are first used. Models: ``pluri.sequences`` (
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.4.0"
+__version__ = "0.5.0"
 
 if TYPE_CHECKING:
     from pluri import (
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
         priors,
         processes,
         progress,
+        report,
         sequences,
         testing,
+        topics,
         validation,
     )
     from pluri.io import load, save
@@ -50,9 +53,11 @@ __all__ = [
     "priors",
     "processes",
     "progress",
+    "report",
     "save",
     "sequences",
     "testing",
+    "topics",
     "validation",
 ]
 

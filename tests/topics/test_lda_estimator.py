@@ -250,6 +250,26 @@ def test_a_fit_that_fails_loses_nothing(corpus):
         LatentDirichletAllocation().transform(corpus.counts)
 
 
+@pytest.mark.parametrize("when", [3, 45])
+def test_an_interrupted_fit_keeps_its_topics(when, corpus, monkeypatch):
+    from pluri.topics.lda.gibbs import CollapsedGibbs
+
+    sweep = CollapsedGibbs._sweep
+    done = []
+
+    def interrupted(self, rng, state):
+        done.append(1)
+        if len(done) == when:
+            raise KeyboardInterrupt
+        return sweep(self, rng, state)
+
+    monkeypatch.setattr(CollapsedGibbs, "_sweep", interrupted)
+    with pytest.warns(UserWarning, match="interrupted"):
+        fitted = model("gibbs").fit(corpus.counts)
+    np.testing.assert_allclose(fitted.topic_word_.sum(axis=1), 1)
+    assert fitted.n_iter_ == when - 1
+
+
 def test_bars_are_found_by_sampling():
     bars = make_bars(n_documents=300, random_state=0)
     fitted = LatentDirichletAllocation(

@@ -12,7 +12,9 @@ from pluri.cli.describing import inspect, models
 from pluri.cli.diagnosing import diagnose
 from pluri.cli.fitting import fit
 from pluri.cli.querying import predict, sample, score
+from pluri.cli.report import report
 from pluri.cli.selecting import select
+from pluri.cli.topics import topics
 
 application = typer.Typer(
     name="pluri",
@@ -23,7 +25,7 @@ application = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, models, fit, predict, score, sample, select, inspect, diagnose):
+for command in (demo, models, fit, predict, score, sample, select, inspect, diagnose, topics, report):
     application.command()(command)
 application.add_typer(cochange)
 

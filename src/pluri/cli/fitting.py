@@ -48,7 +48,7 @@ def fit(
         selection = options.selection(columns, sequence, lengths, label, header)
         observations, arguments = _arguments(estimator, data, selection)
         began = time.perf_counter()
-        with _progress(estimator, quiet), _noticing_interrupt() as interrupted:
+        with _progress(estimator, quiet), noticing_interrupt() as interrupted:
             try:
                 estimator.fit(observations.X, **arguments)
             except KeyboardInterrupt:
@@ -122,7 +122,7 @@ def _progress(estimator: Any, quiet: bool) -> Iterator[None]:
 
 
 @contextmanager
-def _noticing_interrupt() -> Iterator[list[int]]:
+def noticing_interrupt() -> Iterator[list[int]]:
     """A list that is no longer empty after Ctrl-C; the fit stops in its own way, and keeps what it has."""
     seen: list[int] = []
 

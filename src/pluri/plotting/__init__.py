@@ -25,6 +25,8 @@ from pluri.plotting.state_histogram import StateHistogramDisplay
 from pluri.plotting.style import PALETTE, state_colors
 from pluri.plotting.subsets import SubsetDisplay
 from pluri.plotting.timeline import TimelineDisplay
+from pluri.plotting.topic_graph import TopicGraphDisplay
+from pluri.plotting.topic_words import TopicWordsDisplay
 from pluri.plotting.trace import TraceDisplay
 from pluri.plotting.transition import TransitionDisplay
 
@@ -49,6 +51,8 @@ __all__ = [
     "StateHistogramDisplay",
     "SubsetDisplay",
     "TimelineDisplay",
+    "TopicGraphDisplay",
+    "TopicWordsDisplay",
     "TraceDisplay",
     "TransitionDisplay",
     "state_colors",

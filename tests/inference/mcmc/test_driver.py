@@ -399,3 +399,17 @@ def test_ctrl_c_does_not_tear_an_answer_of_a_worker():
     with pytest.raises(KeyboardInterrupt):
         workers._receive(Pipe(), answers, 0)
     assert answers == [b"whole"]
+
+
+def test_an_interrupted_warmup_can_leave_one_draw():
+    with pytest.raises(KeyboardInterrupt):
+        mcmc.sample(Counter(5), np.zeros(1), n_draws=3, n_warmup=10, n_chains=2, random_state=0, warn=False)
+    with pytest.warns(UserWarning, match="interrupted after 1 draws"):
+        trace = mcmc.sample(
+            Counter(5), np.zeros(1), n_draws=3, n_warmup=10, n_chains=2, random_state=0, warn=False,
+            draw_if_interrupted=True,
+        )  # fmt: skip
+    assert trace.interrupted
+    assert trace["x"].shape == (2, 1, 1)
+    assert trace.stats["log_density"].shape == (2, 1)
+    assert trace["x"].max() == 5

@@ -46,6 +46,7 @@ def sample(
     callback: Callable[[Trace], bool | None] | None = None,
     checkpoint: str | Path | None = None,
     warn: bool = True,
+    draw_if_interrupted: bool = False,
 ) -> Trace:
     """Run several chains of a kernel.
 
@@ -76,6 +77,9 @@ def sample(
         File in which the draws so far are saved every 30 s and at the end, be it an error of the target.
     warn : bool, default=True
         Give a ConvergenceWarning for each problem that :meth:`Trace.diagnose` finds.
+    draw_if_interrupted : bool, default=False
+        If Ctrl-C comes during the warm-up, take the place where each chain is then for its only draw, instead of
+        letting the KeyboardInterrupt through.
 
     Returns
     -------
@@ -105,7 +109,7 @@ def sample(
     ]
     return _run(
         chains, n_draws, n_warmup, thin, record, n_jobs=n_jobs, backend=backend, verbose=verbose, callback=callback,
-        checkpoint=checkpoint, warn=warn,
+        checkpoint=checkpoint, warn=warn, draw_if_interrupted=draw_if_interrupted,
     )  # fmt: skip
 
 
@@ -212,7 +216,7 @@ def initial_positions(initial: Any, n_chains: int, streams: Sequence[np.random.G
 def _run(
     chains: list[Chain], n_draws: int, n_warmup: int, thin: int, record: Record | None, *, n_jobs: int | None,
     backend: Literal["processes", "threads"], verbose: int, callback: Callable[[Trace], bool | None] | None,
-    checkpoint: str | Path | None, warn: bool, before: Trace | None = None,
+    checkpoint: str | Path | None, warn: bool, before: Trace | None = None, draw_if_interrupted: bool = False,
 ) -> Trace:  # fmt: skip
     from pluri.progress import open_progress
 
@@ -269,7 +273,11 @@ def _run(
                 so_far().save(checkpoint)
         raise
     if not any(kept) and before is None:
-        raise KeyboardInterrupt
+        if not draw_if_interrupted:
+            raise KeyboardInterrupt
+        for rounds, chain in zip(kept, chains):
+            value = {"log_density": np.array([float(chain.state.log_density)])}
+            rounds.append((stacked([recorded(chain.state.position, record)]), value))
     trace = so_far()
     if checkpoint is not None:
         trace.save(checkpoint)

@@ -38,6 +38,8 @@ from pluri.topics.lda._token_draws import AHEAD, BELOW_ONE, ZERO, next_bits, sea
 
 _f, _u = np.float32, np.uint64
 TINY_UNIT = _f(2.0**-24)
+#: Blocks of a row that are asked for; the processor guesses that it needs those behind them.
+FEW_BLOCKS = _u(8)
 
 
 @compiled()
@@ -62,6 +64,9 @@ def dense_sweep(
         for k in range(n_topics):
             share[k] = (_f(in_document[k]) + alpha[k]) / (_f(totals[k]) + prior_totals[k])
         for i in range(begins[d], ends[d]):
+            if i + AHEAD < ends[d]:
+                for block in range(min(n_blocks, FEW_BLOCKS)):
+                    prefetch(counts, _u(words[i + AHEAD]) * width + _u(16) * _u(block))
             w, k = _u(words[i]), _u(topics[i])
             row = w * width
             n = counts[row + k]

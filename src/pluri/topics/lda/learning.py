@@ -144,7 +144,7 @@ def learn_by_sampling(model: Any, data: Any, alpha: Array, eta: Any, weight: Arr
     trace = mcmc.sample(
         kernel, kernel.start, n_draws=model.n_draws, n_warmup=model.n_warmup, n_chains=model.n_init, thin=model.thin,
         record=kernel.record, random_state=as_generator(model.random_state), verbose=model.verbose, warn=False,
-        callback=model.callback,
+        callback=model.callback, draw_if_interrupted=True,
     )  # fmt: skip
     log_joint = np.asarray(trace.stats.get("log_density", np.zeros((model.n_init, 0))))
     quality = log_joint.mean(axis=1) if log_joint.shape[1] else [end.state.log_density for end in trace.ends]

@@ -113,7 +113,7 @@ class SupervisedTopicModel(FlatTopicModel):
         trace = mcmc.sample(
             kernel, kernel.start, n_draws=self.n_draws, n_warmup=self.n_warmup, n_chains=self.n_chains,
             thin=self.thin, record=kernel.record, random_state=as_generator(self.random_state), n_jobs=self.n_jobs,
-            verbose=self.verbose, warn=False,
+            verbose=self.verbose, warn=False, draw_if_interrupted=True,
         )  # fmt: skip
         draws = {name: np.asarray(trace[name]) for name in trace}
         log_joint = np.asarray(trace.stats["log_density"])

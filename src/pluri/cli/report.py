@@ -1,0 +1,61 @@
+"""``pluri report``: a saved model as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pluri.cli import options
+from pluri.cli.console import note, reporting
+from pluri.cli.outputs import check_output
+
+
+def report(
+    model: Annotated[Path, typer.Argument(metavar="MODEL.skops", help="File of a model of any kind.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="File for the page; that of the model with .html by default."),
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
+    open_page: Annotated[bool, typer.Option("--open/--no-open", help="Show the page in a browser.")] = False,
+    force: options.Force = False,
+) -> None:
+    """Write a page about a saved model: one HTML file that needs nothing else.
+
+    Topic models get a graph or map, an outline, words, documents and a search; others their summary, parameters and
+    tables. Nothing in the model file is run.
+    """
+    with reporting():
+        target = output if output is not None else model.with_suffix(".html")
+        check_output(target, force, (".html", ".htm"))
+        from pluri.cli.own_process import load_skops
+        from pluri.io import load, read_info
+        from pluri.report import model_report, topic_report
+
+        load_skops()
+        notes = read_info(model).notes
+        estimator = load(model)
+        if hasattr(estimator, "topic_graph"):
+            heading = title or (f"Topics of {notes['corpus']}" if "corpus" in notes else None)
+            topic_report(estimator, target, title=heading, facts=_facts(notes), scores=_scores(notes, estimator))
+        else:
+            model_report(estimator, target, title=title)
+        note(f"page written to {target}")
+        if open_page:
+            import webbrowser
+
+            webbrowser.open(target.absolute().as_uri())
+
+
+def _facts(notes: Mapping[str, Any]) -> dict[str, Any]:
+    """What ``pluri topics`` has noted of the documents."""
+    return {name: value for name, value in notes.items() if isinstance(value, int | float | str)}
+
+
+def _scores(notes: Mapping[str, Any], estimator: Any) -> dict[str, list[float]] | None:
+    coherence = notes.get("coherence")
+    fitting = isinstance(coherence, list) and len(coherence) == len(estimator.topic_word_)
+    return {"coherence": coherence} if fitting and coherence is not None else None

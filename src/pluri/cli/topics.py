@@ -1,0 +1,252 @@
+"""``pluri topics``: what a pile of documents is about, as a model, a page and a table."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pluri.cli import options
+from pluri.cli.cochange_options import number_of
+from pluri.cli.console import INTERRUPTED, note, print_json, reporting
+from pluri.cli.outputs import check_output
+from pluri.cli.registry import UsageError
+from pluri.cli.topics_models import MODELS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pluri.cli.topics_reading import Corpus
+
+#: Documents among which the examples are looked for.
+MOST_EXAMPLES = 20_000
+N_WORDS = 8
+#: Lines of a tree on the terminal; the page has all of it.
+MOST_LINES = 150
+
+
+def topics(
+    corpus: Annotated[
+        str,
+        typer.Argument(
+            metavar="CORPUS",
+            help="A folder of text files; a .jsonl, .csv or .tsv file with a field of text, or a .txt file with a "
+            "document in each line (all may end in .gz); or - for JSON Lines on standard input.",
+        ),
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File for the model, such as topics.skops.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", "-r", help="File for a page to read in a browser, such as topics.html.")
+    ] = None,
+    model: Annotated[
+        str,
+        typer.Option(help="; ".join(f"[bold]{name}[/]: {told}" for name, (_, told) in MODELS.items()) + "."),
+    ] = "lda",
+    n_topics: Annotated[
+        int | None, typer.Option("--topics", "-k", min=1, help="Number of topics of lda; 20 by default.")
+    ] = None,
+    inference: Annotated[
+        str | None, typer.Option(help="How lda is learnt: gibbs, vb, svi or em; gibbs with learnt priors by default.")
+    ] = None,
+    sweeps: Annotated[
+        int | None, typer.Option(min=1, help="Passes over the documents; by default what the model thinks right.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the model; may be given many times."),
+    ] = None,
+    text_field: Annotated[str, typer.Option(help="Field or column with the text.")] = "text",
+    title_field: Annotated[
+        str | None, typer.Option(help="Field with the title; [bold]title[/] if there is one, else the text begins.")
+    ] = None,
+    id_field: Annotated[str | None, typer.Option(help="Field that names documents without a title.")] = None,
+    pattern: Annotated[str, typer.Option(help="Files of a folder, and of the folders in it.")] = "*.txt",
+    min_documents: Annotated[int, typer.Option(min=1, help="Leave out words of fewer documents.")] = 5,
+    max_share: Annotated[float, typer.Option(help="Leave out words of a larger share of the documents.")] = 0.5,
+    max_words: Annotated[int, typer.Option(min=2, help="Keep the most frequent words only.")] = 20_000,
+    stop_words: Annotated[
+        str, typer.Option(help="Words to leave out: english, none, or a file with a word in each line.")
+    ] = "english",
+    n_grams: Annotated[int, typer.Option("--ngrams", min=1, help="Phrases of up to so many words are words.")] = 1,
+    held_out: Annotated[
+        float, typer.Option(help="Share of the documents to keep back, to tell how well they are foretold.")
+    ] = 0.0,
+    title: Annotated[str | None, typer.Option(help="Heading of the page; the name of the corpus by default.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed.")] = 0,
+    force: options.Force = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Find the topics of documents; print them, save the model, and write a page about it.
+
+    [bold]pluri topics letters/ -k 30 -o letters.skops -r letters.html[/] reads all text files of a folder.
+
+    [bold]zcat talks.jsonl.gz | pluri topics - --model hlda -r talks.html[/] finds a tree of topics.
+
+    Ctrl-C keeps the topics so far: everything is written, and the exit code is 130.
+    """
+    with reporting():
+        check_output(output, force)
+        check_output(report, force, (".html", ".htm"), "--report")
+        if not 0 <= held_out <= 0.9:
+            raise UsageError(f"--held-out must lie between 0 and 0.9, got {held_out:g}")
+        if not 0 < max_share <= 1:
+            raise UsageError(f"--max-share must lie above 0 and be at most 1, got {max_share:g}")
+        from pluri.cli.topics_models import build_topic_model
+        from pluri.cli.topics_reading import Fields
+        from pluri.cli.topics_words import WordChoice
+
+        estimator = build_topic_model(
+            model, n_topics=n_topics, inference=inference, n_sweeps=sweeps, seed=seed, settings=settings
+        )
+        choice = WordChoice(min_documents, max_share, max_words, stop_words, n_grams)
+        found, counts, words = _read(corpus, Fields(text_field, title_field, id_field), pattern, choice)
+        began = time.perf_counter()
+        interrupted, score = _fit(estimator, counts, held_out, seed, quiet)
+        seconds = time.perf_counter() - began
+        estimator.name_words(words)
+        _keep_examples(estimator, found, counts)
+        coherence = _coherence(estimator, counts)
+        name = "standard input" if corpus == "-" else Path(corpus).absolute().name
+        facts = {"documents": counts.shape[0], "tokens": int(counts.sum()), "seconds": round(seconds, 1)}
+        if report is not None:
+            from pluri.report import topic_report
+
+            scores = None if coherence is None else {"coherence": coherence}
+            told = title or f"Topics of {name}"
+            topic_report(estimator, report, title=told, facts={**facts, **_figures(score)}, scores=scores)
+        if output is not None:
+            from pluri.io import save
+
+            kept = {} if coherence is None else {"coherence": [round(float(value), 4) for value in coherence]}
+            save(estimator, output, notes={"corpus": name, **facts, **_figures(score), **kept})
+        _tell(estimator, facts, coherence, score, output, report, interrupted, as_json)
+        if interrupted:
+            note("interrupted: these are the topics so far")
+            raise typer.Exit(INTERRUPTED)
+
+
+def _read(corpus: str, fields: Any, pattern: str, choice: Any) -> tuple[Corpus, Any, Any]:
+    """Documents that have words left, their counts, and the words."""
+    import numpy as np
+
+    from pluri.cli.topics_reading import Corpus, read_corpus
+    from pluri.cli.topics_words import count_words
+
+    found = read_corpus(corpus, fields, pattern)
+    counts, words = count_words(found.texts, choice)
+    kept = np.flatnonzero(np.asarray(counts.sum(axis=1)).ravel())
+    n_bare = len(found.texts) - len(kept)
+    if found.n_empty or n_bare:
+        left_out = number_of(found.n_empty + n_bare, "document")
+        note(f"{left_out} left out: {found.n_empty} without text, {n_bare} without any word that is kept")
+    if found.n_recoded:
+        note(f"not UTF-8, and read as Windows-1252: {number_of(found.n_recoded, 'text')}")
+    note(f"{len(kept)} documents, {len(words)} words, {int(counts.sum())} tokens")
+    left = Corpus([found.texts[row] for row in kept], [found.titles[row] for row in kept])
+    return left, counts[kept], words
+
+
+def _fit(estimator: Any, counts: Any, share: float, seed: int, quiet: bool) -> tuple[bool, Any]:
+    """Learn, and tell whether Ctrl-C came, and how well the documents kept back are foretold."""
+    import numpy as np
+
+    from pluri.cli.fitting import noticing_interrupt
+
+    n_documents = counts.shape[0]
+    order = np.random.default_rng(seed).permutation(n_documents)
+    n_back = int(share * n_documents)
+    train, back = np.sort(order[n_back:]), np.sort(order[:n_back])
+    asked = estimator.get_params(deep=False).get("verbose", 0)
+    shown = not quiet and sys.stderr is not None and sys.stderr.isatty()
+    if shown and "verbose" in estimator.get_params(deep=False):
+        estimator.set_params(verbose=1)
+    with noticing_interrupt() as interrupted:
+        try:
+            estimator.fit(counts[train])
+        except KeyboardInterrupt:
+            note("interrupted before there were any topics: nothing was written")
+            raise typer.Exit(INTERRUPTED) from None
+        finally:
+            if shown and "verbose" in estimator.get_params(deep=False):
+                estimator.set_params(verbose=asked)
+    score = estimator.held_out(counts[back]) if n_back and not interrupted else None
+    return bool(interrupted), score
+
+
+def _keep_examples(estimator: Any, found: Corpus, counts: Any) -> None:
+    import numpy as np
+
+    n_documents = len(found.texts)
+    rows = np.unique(np.linspace(0, n_documents - 1, min(n_documents, MOST_EXAMPLES)).astype(int))
+    estimator.keep_examples(counts[rows], [found.titles[row] for row in rows], [found.texts[row] for row in rows])
+
+
+def _coherence(estimator: Any, counts: Any) -> NDArray[Any] | None:
+    """How often the words of each topic occur together (normalised pointwise mutual information)."""
+    from pluri.metrics.coherence import topic_coherence
+
+    if counts.shape[1] < 2:
+        return None  # there are no pairs of words
+    return topic_coherence(estimator.topic_word_, counts).per_topic
+
+
+def _figures(score: Any) -> dict[str, float]:
+    """How well the documents kept back were foretold."""
+    if score is None:
+        return {}
+    return {"held-out documents": len(score.n_tokens), "held-out perplexity": round(float(score.perplexity), 2)}
+
+
+def _tell(
+    estimator: Any,
+    facts: dict[str, Any],
+    coherence: NDArray[Any] | None,
+    score: Any,
+    output: Path | None,
+    report: Path | None,
+    interrupted: bool,
+    as_json: bool,
+) -> None:
+    graph = estimator.topic_graph(N_WORDS)
+    if as_json:
+        table = estimator.topic_table(N_WORDS)
+        for row in table:
+            row["words"] = graph.nodes[row["topic"]].words
+            if coherence is not None:
+                row["coherence"] = float(coherence[row["topic"]])
+        print_json(
+            {
+                "model": graph.model,
+                **facts,
+                "interrupted": interrupted,
+                "held_out_perplexity": None if score is None else score.perplexity,
+                "output": None if output is None else str(output),
+                "report": None if report is None else str(report),
+                "topics": table,
+                "edges": [[edge.parent, edge.child, edge.weight] for edge in graph.edges],
+            }
+        )
+        return
+    if graph.edges:
+        from pluri.report import tree_text
+
+        texts = (tree_text(graph, n_words=N_WORDS, max_depth=depth) for depth in (None, 4, 3, 2, 1))
+        print(next((text for text in texts if text.count("\n") < MOST_LINES), tree_text(graph, max_depth=1)))
+    else:
+        print(f"{'topic':>5}  {'share':>6}  {'NPMI':>6}  words" if coherence is not None else "topic   share  words")
+        for node in sorted(graph.nodes, key=lambda node: (-node.weight, node.index)):
+            npmi = "" if coherence is None else f"{coherence[node.index]:>6.3f}  "
+            print(f"{node.index:>5}  {node.weight:>6.1%}  {npmi}{' '.join(node.words)}")
+    if score is not None:
+        print(f"\nheld-out perplexity {score.perplexity:.1f}")
+    for path, told in ((output, "model"), (report, "page")):
+        if path is not None:
+            note(f"{told} written to {path}")
+    if output is None and report is None:
+        note("nothing was written: -o keeps the model, -r writes a page about it")

@@ -1,0 +1,80 @@
+"""The topic models that ``pluri topics`` knows by short names, and how its options become their parameters."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+from pluri.cli.registry import UsageError, parameters, parse_value
+
+#: Short names, classes, and what they find.
+MODELS = {
+    "lda": ("LatentDirichletAllocation", "a given number of flat topics"),
+    "hdp": ("HDPTopicModel", "flat topics, as many as the documents need"),
+    "hlda": ("HierarchicalLDA", "a tree of topics of fixed depth"),
+    "concept-graph": ("ConceptGraph", "a graph in which a topic may have several parents"),
+    "tree": ("TreeTopicModel", "a tree that grows as the documents need"),
+}
+#: Share of the sweeps whose draws are kept.
+KEPT = 5
+
+
+def topic_class(name: str) -> type:
+    """The class of a short name."""
+    import pluri.topics
+
+    if name not in MODELS:
+        near = difflib.get_close_matches(name, MODELS, n=1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        raise UsageError(f"--model must be one of {', '.join(MODELS)}, got {name!r}{hint}")
+    found: type = getattr(pluri.topics, MODELS[name][0])
+    return found
+
+
+def build_topic_model(
+    name: str,
+    *,
+    n_topics: int | None = None,
+    inference: str | None = None,
+    n_sweeps: int | None = None,
+    seed: int = 0,
+    settings: list[str] | None = None,
+) -> Any:
+    """A model with the options of the command; those that it does not have are refused where they were given."""
+    kind = topic_class(name)
+    known = parameters(kind)
+    chosen: dict[str, Any] = {"random_state": seed}
+    if "n_components" in known:
+        chosen["n_components"] = 20 if n_topics is None else n_topics
+    elif n_topics is not None:
+        raise UsageError(f"--topics must not be given for {name}, which finds the number of topics itself")
+    if inference is not None:
+        if "inference" not in known:
+            raise UsageError(f"--inference must not be given for {name}, which has one way of learning only")
+        chosen["inference"] = inference
+    elif name == "lda" and "inference" in known:
+        chosen["inference"] = "gibbs"
+        if "learn_priors" in known:  # documents differ in how many topics they have, and topics in how common they are
+            chosen["learn_priors"] = True
+    if n_sweeps is not None:
+        chosen |= _sweeps(n_sweeps, known, chosen.get("inference"))
+    for setting in settings or []:
+        key, equals, text = (part.strip() for part in setting.partition("="))
+        if not equals or not key:
+            raise UsageError(f"--set must have the form name=value, got {setting!r}")
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f" (did you mean {near[0]}?)" if near else ""
+            raise UsageError(f"--set must name a parameter of {kind.__name__}, got {key!r}{hint}")
+        chosen[key] = parse_value(text)
+    return kind(**{key: value for key, value in chosen.items() if key in known})
+
+
+def _sweeps(n_sweeps: int, known: dict[str, Any], inference: str | None) -> dict[str, Any]:
+    """Passes over the documents: of a sampler, those before the draws and those of the draws."""
+    if "n_sweeps" in known:
+        return {"n_sweeps": n_sweeps}
+    if "n_draws" in known and inference in (None, "gibbs"):
+        n_draws = max(1, n_sweeps // KEPT)
+        return {"n_warmup": n_sweeps - n_draws, "n_draws": n_draws, "thin": 1}
+    return {"max_iter": n_sweeps} if "max_iter" in known else {}

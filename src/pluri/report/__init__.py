@@ -1,0 +1,31 @@
+"""Fitted models as pages: one HTML file that needs nothing else, and drawings of graphs of topics.
+
+>>> from pluri.report import topic_report
+>>> page = topic_report(model, "topics.html", title="What the letters are about")  # doctest: +SKIP
+
+On the command line: ``pluri topics`` and ``pluri report``.
+"""
+
+from typing import TYPE_CHECKING
+
+from pluri.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from pluri.report.dot import topic_dot
+    from pluri.report.model_page import model_report
+    from pluri.report.outline import tree_text
+    from pluri.report.svg import topic_svg
+    from pluri.report.topic_page import topic_report
+
+__all__ = ["model_report", "topic_dot", "topic_report", "topic_svg", "tree_text"]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "dot": ["topic_dot"],
+        "model_page": ["model_report"],
+        "svg": ["topic_svg"],
+        "topic_page": ["topic_report"],
+        "outline": ["tree_text"],
+    },
+)

@@ -1,0 +1,100 @@
+"""A page about any fitted model: how the fit went, its own summary, its parameters and small arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from pluri.report.fit_curve import draw_curve, fit_curve
+from pluri.report.page import html_page, write_page
+from pluri.report.tables import array_table, facts_table, parameter_table
+
+MOST_ARRAYS = 12
+MOST_FACTS = 24
+
+
+def model_report(model: Any, path: str | os.PathLike[str] | None = None, *, title: str | None = None) -> str:
+    """Write a page about a fitted model; topic models get that of :func:`topic_report`.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    path : path, optional
+        File to write.
+    title : str, optional
+        Heading; the name of the class by default.
+
+    Returns
+    -------
+    str
+        The page.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.mixtures import GaussianMixture
+    >>> from pluri.report import model_report
+    >>> X = np.array([[0.0], [0.1], [5.0], [5.1]])
+    >>> page = model_report(GaussianMixture(2, random_state=0).fit(X))
+    >>> "means" in page, "<script" in page
+    (True, False)
+    """
+    from sklearn.utils.validation import check_is_fitted
+
+    if hasattr(model, "topic_graph"):
+        from pluri.report.topic_page import topic_report
+
+        return topic_report(model, path, title=title)
+    if not hasattr(model, "get_params") or not hasattr(model, "fit"):
+        raise TypeError(
+            f"model must be an estimator (a topic model, a mixture, a hidden Markov model, ...), got "
+            f"{type(model).__name__}"
+        )
+    check_is_fitted(model)
+    heading = title or type(model).__name__
+    page = html_page(heading, _body(heading, model), styles=("colors.css", "page.css", "model.css"))
+    if path is not None:
+        write_page(page, path)
+    return page
+
+
+def _body(heading: str, model: Any) -> str:
+    fitted = dict(_fitted(model))
+    facts = {name: value for name, value in fitted.items() if np.ndim(value) == 0}
+    arrays = {
+        name: np.asarray(value) for name, value in fitted.items() if np.ndim(value) in (1, 2) and np.size(value) > 0
+    }
+    facts = {"model": type(model).__name__, **dict(list(facts.items())[:MOST_FACTS])}
+    parts = [f"<h1>{escape(heading)}</h1>", facts_table(facts)]
+    curve = fit_curve(model)
+    if curve is not None:
+        parts.append(draw_curve(curve))
+    summary = _summary(model)
+    if summary:
+        parts.append(f"<h3>Summary</h3><pre>{escape(summary)}</pre>")
+    for name, values in list(arrays.items())[:MOST_ARRAYS]:
+        parts.append(f"<h3>{escape(name)} ({' x '.join(map(str, values.shape))})</h3>{array_table(values)}")
+    parts.append(parameter_table(model.get_params(deep=False)))
+    return f'<main class="plain">{"".join(parts)}</main>'
+
+
+def _summary(model: Any) -> str:
+    method = getattr(model, "summary", None)
+    return str(method()) if callable(method) else ""
+
+
+def _fitted(model: Any) -> Iterator[tuple[str, Any]]:
+    """Fitted attributes that a table can show: numbers, words, and arrays of either."""
+    for name, value in vars(model).items():
+        if not name.endswith("_") or name.startswith("_") or name in ("history_", "log_joint_", "elbo_", "trace_"):
+            continue
+        told = name.removesuffix("_").replace("_", " ")
+        if value is None or isinstance(value, bool | int | float | str | np.generic):
+            yield told, value
+        elif isinstance(value, np.ndarray) and value.dtype.kind in "biufUSO":
+            yield told, value.item() if value.ndim == 0 else value

@@ -1,0 +1,79 @@
+"""A topic model with given topics: pages and drawings can be checked without a fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pluri.topics.topic_graph import Hierarchy
+from pluri.topics.topic_model import TopicModel
+
+
+class GivenTopics(TopicModel):
+    """Topics as they were given."""
+
+    def __init__(self, random_state=None):
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return self.shares_
+
+    def _held_out(self, X, method, rng, **options):
+        raise NotImplementedError
+
+    def _hierarchy(self):
+        return self.hierarchy_ if self.hierarchy_ is not None else super()._hierarchy()
+
+
+def given_topics(topic_word, weight, hierarchy=None, words=None):
+    model = GivenTopics()
+    model.topic_word_ = model.components_ = np.asarray(topic_word, dtype=float)
+    model.topic_weight_ = np.asarray(weight, dtype=float)
+    model.hierarchy_ = hierarchy
+    if words is not None:
+        model.name_words(words)
+    return model
+
+
+def random_topics(n_topics, n_words=300, *, kind="flat", seed=0, n_documents=0):
+    """Topics drawn at random: flat, a tree, or a graph in which some have two parents."""
+    rng = np.random.default_rng(seed)
+    hierarchy = None
+    if kind != "flat":
+        depth, edges, weight = [0], [], []
+        for topic in range(1, n_topics):
+            parent = int(rng.integers(0, topic)) if topic > 3 else 0
+            while depth[parent] >= 3:
+                parent = int(rng.integers(0, topic))
+            depth.append(depth[parent] + 1)
+            above = {parent}
+            if kind == "graph" and topic > 3 and rng.random() < 0.4:
+                above |= {other for other in [int(rng.integers(0, topic))] if depth[other] < depth[topic]}
+            for other in sorted(above):
+                edges.append((other, topic))
+                weight.append(float(rng.uniform(0.05, 0.9)))
+        hierarchy = Hierarchy(np.array(depth), np.array(edges), np.array(weight))
+    model = given_topics(
+        0.999 * rng.dirichlet(np.full(n_words, 0.05), n_topics) + 0.001 / n_words,
+        rng.dirichlet(np.ones(n_topics)),
+        hierarchy,
+        [f"word{column}" for column in range(n_words)],
+    )
+    if n_documents:
+        model.shares_ = rng.dirichlet(np.full(n_topics, 0.2), n_documents)
+        texts = [" ".join(f"word{column}" for column in rng.integers(0, n_words, 80)) for _ in range(n_documents)]
+        model.keep_examples(None, [f"letter {row}" for row in range(n_documents)], texts)
+    return model
+
+
+@pytest.fixture
+def topics():
+    return random_topics
+
+
+@pytest.fixture
+def given():
+    return given_topics
