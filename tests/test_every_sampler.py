@@ -35,6 +35,7 @@ from pluri.processes.ising_gibbs import LabelGibbs
 from pluri.processes.ising_grid import LabelField
 from pluri.sequences import collapsed_gibbs, symbol_class_sampler
 from pluri.testing import SamplerProblem, check_sampler, enumerate_posterior, kernel_transition
+from pluri.topics.lda import gibbs as lda_gibbs
 
 #: Name to a function that makes the problem.
 TABLE = {}
@@ -861,6 +862,13 @@ for family, kind in (("gaussian", "restricted split-merge"), ("multinomial", "sl
 
 # Topic models --------------------------------------------------------------------------------------------------------
 
+for method, arguments in (("dense", ()), ("sparse", ()), ("dense", ((2, 3),))):
+    elsewhere(
+        f"topics, {method} {arguments}", "topics/test_lda_gibbs.py", "enumeration_problem", method, *arguments,
+        covers=(lda_gibbs.CollapsedGibbs, "pluri.topics.lda.gibbs", "pluri.topics.lda._gibbs_kernels"),
+    )  # fmt: skip
+for method, arguments in (("dense", ()), ("sparse", ()), ("dense", (True,))):
+    elsewhere(f"topics, joint, {method} {arguments}", "topics/test_lda_gibbs.py", "joint_problem", method, *arguments)
 for kind in ("dirichlet", "gem"):
     elsewhere(
         f"NestedCRPGibbs, {kind}", "topics/test_hierarchical_lda.py", "enumeration_problem", kind,

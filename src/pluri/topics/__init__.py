@@ -5,14 +5,21 @@ from typing import TYPE_CHECKING
 from pluri.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from pluri.topics.concept_graph import ConceptGraph
+    from pluri.topics.hdp import HDPTopicModel
     from pluri.topics.hierarchical import HierarchicalLDA, HierarchicalPachinko
     from pluri.topics.lda import LatentDirichletAllocation
+    from pluri.topics.lda.streaming import CountFiles, write_counts
     from pluri.topics.supervised import SupervisedLDA, SupervisedLDAClassifier
     from pluri.topics.topic_graph import Example, Hierarchy, TopicEdge, TopicGraph, TopicNode
     from pluri.topics.topic_model import TopicModel
+    from pluri.topics.tree import TreeTopicModel
 
 __all__ = [
+    "ConceptGraph",
+    "CountFiles",
     "Example",
+    "HDPTopicModel",
     "HierarchicalLDA",
     "HierarchicalPachinko",
     "Hierarchy",
@@ -23,15 +30,21 @@ __all__ = [
     "TopicGraph",
     "TopicModel",
     "TopicNode",
+    "TreeTopicModel",
+    "write_counts",
 ]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "concept_graph": ["ConceptGraph"],
+        "hdp": ["HDPTopicModel"],
         "hierarchical": ["HierarchicalLDA", "HierarchicalPachinko"],
         "lda": ["LatentDirichletAllocation"],
+        "lda.streaming": ["CountFiles", "write_counts"],
         "supervised": ["SupervisedLDA", "SupervisedLDAClassifier"],
         "topic_graph": ["Example", "Hierarchy", "TopicEdge", "TopicGraph", "TopicNode"],
         "topic_model": ["TopicModel"],
+        "tree": ["TreeTopicModel"],
     },
 )
