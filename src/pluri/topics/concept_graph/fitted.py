@@ -1,0 +1,122 @@
+"""A concept graph as one draw left it: topics, steps and paths, and what they say of documents.
+
+Topics and steps have their posterior means given the draw, ``phi_tv = (eta + N_tv) / (V eta + N_t)`` and the predictive
+probabilities of `pluri.topics.concept_graph.edge_prior`; nodes that no path uses are left out, and the probabilities of
+the others add up to one. What is asked of a document is then a sum over all paths and an integral over the distribution
+of levels (`pluri.topics.concept_graph.levels`): exact but for the quadrature.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pluri.topics.concept_graph.levels import LevelGrid
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+#: Paths that are looked at; the least probable are left out beyond.
+MOST_PATHS = 5000
+
+
+@dataclass(frozen=True, eq=False)
+class PathPosterior:
+    """What a fitted graph says of some documents.
+
+    Attributes
+    ----------
+    log_likelihood : (n_documents,)
+    path_share : (n_documents, n_paths)
+        Posterior probability of each path.
+    node_share : (n_documents, n_nodes)
+        Expected share of the words that comes from each node.
+    """
+
+    log_likelihood: Array
+    path_share: Array
+    node_share: Array
+
+
+@dataclass(frozen=True, eq=False)
+class FittedGraph:
+    """Topics, paths and levels of a fitted graph.
+
+    Attributes
+    ----------
+    topic_word : (n_nodes, n_words)
+    paths, lengths, log_prior : (n_paths, n_levels), (n_paths,), (n_paths,)
+        Nodes of each path from the root, -1 after its end; their number; log probability.
+    grid : LevelGrid
+    level_prior, tau_prior : as in :class:`ConceptGraph`
+    """
+
+    topic_word: Array
+    paths: Integers
+    lengths: Integers
+    log_prior: Array
+    grid: LevelGrid
+    level_prior: str
+    tau_prior: tuple[float, float]
+
+    @classmethod
+    def of(
+        cls, topic_word: Array, step: Array, end: Array, n_levels: int, level_prior: str, tau_prior: tuple[float, float]
+    ) -> FittedGraph:
+        """From probabilities of the steps between nodes, (n_nodes, n_nodes), and of the ends, (n_nodes,)."""
+        whole = step.sum(axis=1) + end
+        step, end = step / whole[:, None], end / whole
+        found: list[tuple[tuple[int, ...], float]] = []
+        waiting: list[tuple[tuple[int, ...], float]] = [((0,), 1.0)]
+        least = 0.0
+        while waiting:
+            path, probability = waiting.pop()
+            found.append((path, probability * end[path[-1]]))
+            if len(found) > 4 * MOST_PATHS:
+                found = sorted(found, key=lambda item: -item[1])[:MOST_PATHS]
+                least = found[-1][1]
+            for y in np.flatnonzero(step[path[-1]]):
+                if probability * step[path[-1], y] > least:
+                    waiting.append(((*path, int(y)), float(probability * step[path[-1], y])))
+        found = sorted((item for item in found if item[1] > 0), key=lambda item: -item[1])[:MOST_PATHS]
+        paths = np.full((len(found), n_levels), -1, dtype=np.int64)
+        for row, (path, _) in zip(paths, found):
+            row[: len(path)] = path
+        prior = np.array([probability for _, probability in found])
+        return cls(
+            topic_word, paths, (paths >= 0).sum(axis=1), np.log(prior / prior.sum()),
+            LevelGrid.of(n_levels, level_prior, tau_prior), level_prior, tau_prior,
+        )  # fmt: skip
+
+    def posterior(self, X: Any, *, shares: bool = True) -> PathPosterior:
+        """Likelihood of documents, given as CSR counts; and, if wanted, the posterior of paths and nodes."""
+        from pluri.topics.concept_graph._evaluation_kernels import documents_posterior
+
+        n, grid = X.shape[0], self.grid
+        log_likelihood = np.zeros(n)
+        path_share = np.zeros((n if shares else 0, len(self.paths)))
+        node_share = np.zeros((n if shares else 0, len(self.topic_word)))
+        documents_posterior(
+            X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data, np.ascontiguousarray(self.topic_word.T),
+            self.paths, self.lengths, self.log_prior, grid.share, grid.log_weight, grid.look, log_likelihood,
+            path_share, node_share, shares,
+        )  # fmt: skip
+        if shares:
+            node_share /= node_share.sum(axis=1, keepdims=True)
+        return PathPosterior(log_likelihood, path_share, node_share)
+
+    def draw_shares(self, rng: np.random.Generator, n_draws: int) -> tuple[Integers, Array]:
+        """Paths of made-up documents, and the shares of the nodes in each: (n_draws,) and (n_draws, n_nodes)."""
+        chosen = rng.choice(len(self.paths), size=n_draws, p=np.exp(self.log_prior))
+        shares = np.zeros((n_draws, len(self.topic_word)))
+        a, b = self.tau_prior
+        for row, p in zip(shares, chosen):
+            length = self.lengths[p]
+            if self.level_prior == "dirichlet":
+                levels = rng.dirichlet(np.where(np.arange(length) == 0, a, b))
+            else:
+                levels = (1.0 - rng.beta(a, b)) ** np.arange(length)
+            row[self.paths[p, :length]] = (levels / levels.sum())[::-1]
+        return chosen, shares

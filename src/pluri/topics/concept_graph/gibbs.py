@@ -1,0 +1,394 @@
+"""Sampling of concept graphs: paths, levels, tau, orders, nodes and hyper-parameters.
+
+Topics and sticks are integrated out. One sweep visits each document and draws its path by an exact dynamic programme
+(`pluri.topics.concept_graph.path_sampler`), path, levels and tau together by joint moves, the level of each word, tau
+by slice sampling, and swaps two atoms in the order of each node on the path. After the documents come swaps at all
+nodes, the number of nodes of each depth if it is not given, and log-normal random walks of `beta` and
+`topic_word_prior` under exponential priors of mean 1 [1]_.
+
+Three corrections of the published sampler. Levels are truncated at the length of the path, so that a path's weight has
+the factor ``p(levels | tau, length)``; it was left out. Two atoms that are not neighbours in an order change the
+sticks between them too. And new nodes: there are M nodes of each depth, all with a place in the orders above them, and
+those that no path uses are marginalised exactly; so the chain has a joint distribution to converge to.
+
+*Joint moves.* A document whose words sit in one node has no reason to lengthen its path before they can choose, and
+words cannot choose before the path is longer. So several paths are compared: all that differ from the present one in
+one place, or some that are proposed in proportion to their predictive probability times a score of each node, by how
+many of the words it would get if they could come from any node. On each of these paths the levels of all words are
+drawn, each given those before it, and tau after them; one path is drawn with the importance weights ``p(path, levels,
+tau, words) / q(path, levels, tau)``, the present one with its own levels among them. It is the conditional importance
+resampling step of particle Gibbs [2]_, which leaves the posterior invariant.
+
+References
+----------
+.. [1] Chambers, A., Smyth, P. and Steyvers, M. (2010). Learning concept graphs from text with stick-breaking priors.
+   NIPS 23.
+.. [2] Andrieu, C., Doucet, A. and Holenstein, R. (2010). Particle Markov chain Monte Carlo methods. Journal of the
+   Royal Statistical Society B 72, 269-342.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaln, gammaln
+
+from pluri.topics.concept_graph.arrays import END, Numbers, StickTables
+from pluri.topics.concept_graph.state import NOTHING, GraphState, Integers, Position, atoms_by_depth
+
+#: Nodes of each depth that no path uses, where the number is not given, to begin with.
+FIRST_BLANKS = 12
+#: Random walks of each hyper-parameter in a sweep, and the acceptance that warm-up steers them to.
+WALKS, GOAL = 3, 0.3
+#: Hyper-parameters stay inside these bounds.
+BOUNDS = (1e-8, 1e6)
+
+
+@dataclass(frozen=True, eq=False)
+class ConceptGraphGibbs:
+    """Sampler of concept graphs: a kernel for `pluri.inference.mcmc.sample`.
+
+    States are changed in place; positions (see `pluri.topics.concept_graph.state`) are copies.
+
+    Parameters
+    ----------
+    words, offsets, n_words : documents as in `pluri.topics.documents.Tokens`
+    n_levels : int
+    max_nodes : int or None
+        Nodes of each depth below the root, used or not. None begins with a few, and doubles them in the warm-up when
+        paths use more than half of them.
+    alpha : float
+    beta, topic_word_prior : float or "learn"
+    tau_prior : (a, b)
+    level_prior : {"geometric", "dirichlet"}
+    feasible : {"next_level", "deeper"}
+    given_depth : int array
+        Depths, from 1, of nodes that stay; the root first.
+    labels : int array (n_documents,), optional
+        Which of them each path ends at; -1 for any node.
+    frozen : bool array (n_documents,), optional
+        Documents that stay as they are.
+    n_joint : int
+        Joint moves for each document and sweep.
+    path_sampler : {"dp", "enumerate"}
+    length_factor, reorder : bool
+        False leaves something out: the factor that the published sampler lacks, moves of the orders. For tests.
+    """
+
+    words: NDArray[np.int32]
+    offsets: Integers
+    n_words: int
+    n_levels: int = 3
+    max_nodes: int | None = None
+    alpha: float = 1.0
+    beta: float | str = "learn"
+    topic_word_prior: float | str = "learn"
+    tau_prior: tuple[float, float] = (1.0, 1.0)
+    level_prior: str = "geometric"
+    feasible: str = "next_level"
+    given_depth: Integers = field(default_factory=lambda: np.ones(1, dtype=np.int64))
+    labels: Integers | None = None
+    frozen: NDArray[np.bool_] | None = None
+    n_joint: int = 1
+    path_sampler: str = "dp"
+    length_factor: bool = True
+    reorder: bool = True
+    beta_step: float = 0.5
+    word_step: float = 0.1
+    collecting: bool = True
+    tuned: ClassVar[tuple[str, ...]] = ("beta_step", "word_step")
+
+    @property
+    def n_documents(self) -> int:
+        """Number of documents."""
+        return len(self.offsets) - 1
+
+    @property
+    def deeper(self) -> bool:
+        """Whether edges may skip levels."""
+        return self.feasible == "deeper"
+
+    def adaptation(self, n_warmup: int) -> StepAdaptation:
+        """Steps of the random walks are learned in the warm-up."""
+        return StepAdaptation()
+
+    # Where chains start --------------------------------------------------------------------------------------------
+
+    def start(self, rng: np.random.Generator, given_edges: Any = None) -> Position:
+        """Documents at the root; labelled ones on a random path to their node, along given edges if there are any."""
+        depth = np.asarray(self.given_depth, dtype=np.int64)
+        n_nodes = np.bincount(depth, minlength=self.n_levels + 1)
+        n_nodes[2:] = n_nodes[2:] + FIRST_BLANKS if self.max_nodes is None else self.max_nodes
+        path = np.full((self.n_documents, self.n_levels), -1, dtype=np.int32)
+        path[:, 0] = 0
+        above: dict[int, list[int]] = {}
+        for x, y in [] if given_edges is None else given_edges:
+            above.setdefault(int(y), []).append(int(x))
+        if self.labels is not None:
+            for d in np.flatnonzero(self.labels > 0):
+                nodes = [int(self.labels[d])]
+                while depth[nodes[0]] > 1:
+                    choices = above.get(nodes[0]) or np.flatnonzero(depth == depth[nodes[0]] - 1).tolist() or [0]
+                    nodes.insert(0, int(rng.choice(choices)))
+                path[d, : len(nodes)] = nodes
+        tau = rng.beta(*self.tau_prior, size=self.n_documents).clip(1e-6, 1 - 1e-6)
+        position = {
+            "node_depth": depth.astype(np.int32), "node_protected": np.ones(len(depth), dtype=bool),
+            "node_name": np.arange(len(depth)), "order": self.draw_orders(rng, depth, n_nodes), "n_nodes": n_nodes,
+            "path": path, "level": self.draw_levels(rng, path, tau), "tau": tau,
+            "beta": np.asarray(1.0 if self.beta == "learn" else float(self.beta)),
+            "topic_word_prior": np.asarray(
+                0.01 if self.topic_word_prior == "learn" else float(self.topic_word_prior)
+            ),
+        }  # fmt: skip
+        return position
+
+    def draw_orders(self, rng: np.random.Generator, depth: Integers, n_nodes: Integers) -> NDArray[np.int32]:
+        """Orders of nodes of these depths, uniform over all."""
+        n_atoms = atoms_by_depth(n_nodes, self.deeper)
+        order = np.full((len(depth), int(n_atoms[depth].max())), NOTHING, dtype=np.int32)
+        for row, k in zip(order, depth):
+            atoms = [END]
+            for below in range(k + 1, (self.n_levels if self.deeper else min(k + 1, self.n_levels)) + 1):
+                there = np.flatnonzero(depth == below)
+                atoms += there.tolist() + [-1 - below] * int(n_nodes[below] - len(there))
+            row[: len(atoms)] = rng.permutation(atoms)
+        return order
+
+    def draw_levels(self, rng: np.random.Generator, path: Any, tau: Any) -> NDArray[np.int8]:
+        """Levels of all words given paths and tau."""
+        level = np.zeros(len(self.words), dtype=np.int8)
+        length = (np.asarray(path) >= 0).sum(axis=1)
+        for d in np.flatnonzero(length > 1):
+            n = int(self.offsets[d + 1] - self.offsets[d])
+            if self.level_prior == "dirichlet":
+                share = rng.dirichlet(self.level_concentration(int(length[d])))
+            else:
+                share = (1.0 - tau[d]) ** np.arange(length[d])
+            level[self.offsets[d] : self.offsets[d + 1]] = rng.choice(length[d], size=n, p=share / share.sum())
+        return level
+
+    def level_concentration(self, length: int) -> NDArray[np.float64]:
+        """Parameters of the Dirichlet prior of the levels of a path."""
+        return np.where(np.arange(length) == 0, self.tau_prior[0], self.tau_prior[1]).astype(np.float64)
+
+    # Steps -----------------------------------------------------------------------------------------------------------
+
+    def init(self, rng: np.random.Generator, position: Position, *, seat: bool = True) -> GraphState:
+        """State at a position; documents without a path get one, each given those before it, if `seat` is True."""
+        from pluri.topics.concept_graph._sweep_kernels import count_corpus
+
+        shape = (self.n_documents, self.n_levels)
+        if np.shape(position["path"]) != shape:
+            raise ValueError(f"position['path'] must have shape {shape}, got {np.shape(position['path'])}")
+        state = GraphState(position, self.words, self.offsets, self.n_words, self.deeper)
+        if self.labels is not None:
+            state.corpus.label[:] = self.labels
+        if self.frozen is not None:
+            state.corpus.frozen[:] = self.frozen
+        numbers = self.numbers(state)
+        count_corpus(state.graph, numbers, state.corpus)
+        absent = np.flatnonzero(state.corpus.length == 0)
+        if len(absent) and seat:
+            self.visit(rng, state, rng.permutation(absent))
+        state.log_density = self.log_joint(state)
+        return state
+
+    def step(self, rng: np.random.Generator, state: GraphState) -> tuple[GraphState, Mapping[str, float]]:
+        """One sweep; the state is changed in place."""
+        from pluri.topics.concept_graph import _graph_kernels as graph_kernels
+        from pluri.topics.concept_graph import _sweep_kernels as kernels
+
+        documents = rng.permutation(self.n_documents)
+        if self.path_sampler == "enumerate":
+            from pluri.topics.concept_graph.path_sampler import draw_path_by_enumeration
+
+            for d in documents[~state.corpus.frozen[documents]]:
+                draw_path_by_enumeration(rng, state, self.numbers(state), int(d))
+        moved, swapped, tried = self.visit(rng, state, documents)
+        if self.reorder:
+            kernels.reorder_all(rng, state.graph, self.numbers(state), self.sticks(state.beta))
+        accepted_beta = self._walk_beta(rng, state)
+        accepted_words = self._walk_words(rng, state)
+        graph_kernels.fill_all(state.graph, self.numbers(state))
+        state.log_density = self.log_joint(state)
+        if self.collecting:
+            state.collect()
+            if state.log_density > state.best_density:
+                state.best, state.best_density = state.position, state.log_density
+        visited = max(1, self.n_joint * self.n_documents)
+        return state, {
+            "joint": moved / visited, "swap": swapped / max(1, tried), "beta": accepted_beta, "words": accepted_words,
+        }  # fmt: skip
+
+    def visit(self, rng: np.random.Generator, state: GraphState, documents: Integers) -> tuple[int, int, int]:
+        """Visit documents in this order; those without a path get one."""
+        from pluri.topics.concept_graph._sweep_kernels import sweep
+
+        longest = max(1, int(np.diff(self.offsets).max(initial=0)))
+        changes: tuple[int, int, int] = sweep(
+            rng, state.graph, self.numbers(state), self.sticks(state.beta), state.corpus, documents,
+            self._stride(state), self.n_joint if self.n_levels > 1 else 0, self.path_sampler == "dp", longest,
+        )  # fmt: skip
+        return changes
+
+    def add_blanks(self, state: GraphState) -> None:
+        """Double the number of nodes of each depth where more than half are in use. Only in a warm-up."""
+        from pluri.topics.concept_graph._graph_kernels import fill_all
+
+        for k in range(2, self.n_levels + 1):
+            if 2 * state.graph.n_used[k] > state.graph.n_nodes[k]:
+                state.add_blanks(k, int(state.graph.n_nodes[k]))
+                fill_all(state.graph, self.numbers(state))
+
+    def record(self, position: Position) -> dict[str, NDArray[Any]]:
+        """What to keep of each sweep: numbers."""
+        depth = np.asarray(position["node_depth"])
+        return {
+            "n_nodes": np.bincount(depth, minlength=self.n_levels + 1)[1:],
+            "path_length": np.asarray((position["path"] >= 0).sum(axis=1).mean()),
+            "beta": position["beta"],
+            "topic_word_prior": position["topic_word_prior"],
+        }
+
+    def numbers(self, state: GraphState) -> Numbers:
+        """Hyper-parameters of a state for the compiled loops."""
+        a, b = self.tau_prior
+        return Numbers(
+            float(self.alpha), state.beta, state.topic_word_prior, float(a), float(b), self.level_prior == "dirichlet",
+            self.deeper, self.length_factor, self.reorder,
+        )  # fmt: skip
+
+    def sticks(self, beta: float) -> StickTables:
+        """Tables of log gamma functions."""
+        n = np.arange(self.n_documents + 2, dtype=np.float64)
+        return StickTables(gammaln(self.alpha + n), gammaln(beta + n), gammaln(self.alpha + beta + n))
+
+    def _stride(self, state: GraphState) -> int:
+        """Factors that a product of predictive probabilities may have without leaving the range of a double."""
+        eta = state.topic_word_prior
+        largest = max(abs(math.log(eta)), 1.0) + math.log(eta * self.n_words + len(self.words) + 2.0)
+        return int(min(64, max(1, 600.0 // largest)))
+
+    # Hyper-parameters ------------------------------------------------------------------------------------------------
+
+    def _walk_beta(self, rng: np.random.Generator, state: GraphState) -> float:
+        if self.beta != "learn":
+            return 0.0
+        from pluri.topics.concept_graph._sweep_kernels import log_steps
+
+        return self._walk(
+            rng, state, "beta", self.beta_step, lambda beta: float(log_steps(state.graph, self.sticks(beta)))
+        )
+
+    def _walk_words(self, rng: np.random.Generator, state: GraphState) -> float:
+        if self.topic_word_prior != "learn":
+            return 0.0
+        from pluri.topics.concept_graph._sweep_kernels import count_histogram, log_words
+
+        histogram = count_histogram(state.graph, self._most_frequent)
+        return self._walk(
+            rng, state, "topic_word_prior", self.word_step, lambda eta: float(log_words(state.graph, eta, histogram))
+        )
+
+    @property
+    def _most_frequent(self) -> int:
+        return int(np.bincount(self.words, minlength=1).max()) if len(self.words) else 0
+
+    def _walk(self, rng: np.random.Generator, state: GraphState, name: str, step: float, value_of: Any) -> float:
+        """Log-normal random walk of a positive number under an exponential prior of mean 1."""
+        accepted = 0
+        old = getattr(state, name)
+        height = value_of(old) - old + math.log(old)
+        for _ in range(WALKS):
+            new = old * math.exp(step * rng.standard_normal())
+            if BOUNDS[0] < new < BOUNDS[1]:
+                value = value_of(new) - new + math.log(new)
+                if math.log(1.0 - rng.random()) < value - height:
+                    old, height, accepted = new, value, accepted + 1
+        setattr(state, name, old)
+        return accepted / WALKS
+
+    # The joint distribution -------------------------------------------------------------------------------------------
+
+    def log_joint(self, state: GraphState) -> float:
+        """Log p of words, levels, paths, tau, orders, numbers of nodes, and what is learned, of a state."""
+        from pluri.topics.concept_graph._sweep_kernels import count_histogram, log_steps, log_words
+
+        graph, corpus = state.graph, state.corpus
+        value = float(log_words(graph, state.topic_word_prior, count_histogram(graph, self._most_frequent)))
+        value += float(log_steps(graph, self.sticks(state.beta)))
+        value += log_levels(self, corpus.level, corpus.length, corpus.tau)
+        value += log_orders(graph.depth, graph.protected, graph.n_nodes, graph.n_atoms, self.deeper)
+        if self.beta == "learn":
+            value -= state.beta
+        if self.topic_word_prior == "learn":
+            value -= state.topic_word_prior
+        return value
+
+
+def log_levels(kernel: ConceptGraphGibbs, level: Any, length: Any, tau: Any) -> float:
+    """Log p(levels, tau | lengths of the paths)."""
+    n_tokens = np.diff(kernel.offsets)
+    a, b = kernel.tau_prior
+    if kernel.level_prior == "dirichlet":
+        documents = np.repeat(np.arange(len(n_tokens)), n_tokens)
+        counts = np.zeros((len(n_tokens), kernel.n_levels))
+        np.add.at(counts, (documents, level), 1.0)
+        prior = np.where(np.arange(kernel.n_levels) == 0, a, b)
+        total = a + (length - 1) * b
+        value = gammaln(total) - gammaln(total + n_tokens)
+        return float(value.sum() + (gammaln(prior + counts) - gammaln(prior)).sum())
+    summed = np.concatenate([[0], np.cumsum(level, dtype=np.int64)])
+    sums = summed[kernel.offsets[1:]] - summed[kernel.offsets[:-1]]
+    powers = (1.0 - tau)[:, None] ** np.arange(kernel.n_levels)
+    series = np.where(np.arange(kernel.n_levels) < np.asarray(length)[:, None], powers, 0.0).sum(axis=1)
+    value = (a - 1.0) * np.log(tau) + (b - 1.0 + sums) * np.log1p(-tau) - n_tokens * np.log(series)
+    return float(value.sum() - len(n_tokens) * betaln(a, b))
+
+
+def log_orders(depth: Any, protected: Any, n_nodes: Integers, n_atoms: Integers, deeper: bool) -> float:
+    """Log probability of the orders, and of which nodes are in use, blank nodes being all alike."""
+    n_levels = len(n_nodes) - 1
+    used = np.bincount(depth, minlength=n_levels + 1)
+    kept = np.bincount(depth[protected.astype(bool)], minlength=n_levels + 1)
+    blanks = gammaln(n_nodes - used + 1.0)
+    value = float((gammaln(n_nodes - kept + 1.0) - blanks)[2:].sum())
+    for k in range(1, n_levels):
+        below = blanks[k + 1 :].sum() if deeper else blanks[k + 1]
+        value += float(used[k] * (below - gammaln(n_atoms[k] + 1.0)))
+    return value
+
+
+class StepAdaptation:
+    """Steers the random walks to the wanted acceptance: the step grows or shrinks, less and less."""
+
+    def __init__(self) -> None:
+        self.n_updates = 0
+
+    def start(self, rng: np.random.Generator, kernel: ConceptGraphGibbs, state: Any) -> ConceptGraphGibbs:
+        """Draws do not count yet."""
+        return replace(kernel, collecting=False)
+
+    def update(
+        self, rng: np.random.Generator, kernel: ConceptGraphGibbs, state: Any, info: Mapping[str, float]
+    ) -> ConceptGraphGibbs:
+        """Other steps after a sweep, and more nodes where few are left."""
+        self.n_updates += 1
+        if kernel.max_nodes is None:
+            kernel.add_blanks(state)
+        rate = 3.0 / (self.n_updates + 5.0) ** 0.6
+        return replace(
+            kernel,
+            beta_step=kernel.beta_step * math.exp(rate * (info["beta"] - GOAL)),
+            word_step=kernel.word_step * math.exp(rate * (info["words"] - GOAL)),
+        )
+
+    def finish(self, kernel: ConceptGraphGibbs) -> ConceptGraphGibbs:
+        """From here on draws count."""
+        return replace(kernel, collecting=True)

@@ -1,0 +1,185 @@
+# mypy: allow-untyped-defs, allow-untyped-calls
+"""Compiled sweeps of the direct-assignment sampler of an HDP topic model; see `pluri.topics.hdp.gibbs`.
+
+A token of word w in document d goes to topic k with probability proportional to
+
+    (n_dk + alpha beta_k) (n_wk + eta) / (n_k + V eta),    a new topic:  alpha beta_u / V.
+
+Topics have slots; a slot without tokens is free. The parts of the scores that do not depend on the word stay the same
+but for the slots that a token leaves and enters, so that a score costs one product.
+"""
+
+import math
+
+from pluri.engine.compiled import compiled
+
+#: Slots that are looked through at a time. Numbers of slots are multiples of it.
+BLOCK = 16
+
+
+@compiled()
+def count_words(words, labels, counts, sizes):
+    """Tokens of each word (row) and topic (column); tokens without a topic are left out."""
+    for t in range(len(words)):
+        k = labels[t]
+        if k >= 0:
+            counts[words[t], k] += 1
+            sizes[k] += 1
+
+
+@compiled(reorder=True)
+def score_slots(row, base, eta, high, scores):
+    """Scores of the slots; returns their sum."""
+    total = 0.0
+    for k in range(high):
+        score = base[k] * (row[k] + eta)
+        scores[k] = score
+        total += score
+    return total
+
+
+@compiled(reorder=True)
+def find_slot(target, high, scores):
+    """Slot in which the running sum passes `target`; -1 if rounding keeps it from doing so."""
+    passed, begin = 0.0, 0
+    while begin < high:
+        part = 0.0
+        for k in range(begin, begin + BLOCK):
+            part += scores[k]
+        if passed + part > target:
+            break
+        passed += part
+        begin += BLOCK
+    chosen = -1
+    for k in range(begin, min(begin + BLOCK, high)):
+        if scores[k] > 0.0:
+            chosen = k
+            passed += scores[k]
+            if passed > target:
+                return k
+    return chosen
+
+
+@compiled()
+def largest(high, scores):
+    """Slot of the largest score."""
+    best = 0
+    for k in range(1, high):
+        if scores[k] > scores[best]:
+            best = k
+    return best
+
+
+@compiled()
+def sweep(rng, offsets, words, documents, start, alpha, gamma, eta, labels, counts, sizes, weights, rest, here, base,
+          scores):  # fmt: skip
+    """Draw the topic of each token in turn, from token `start`; a label of -1 has no topic yet.
+
+    `rest` holds the part of the stick without topics, `base` what a score owes to the document and the topic's size.
+    Returns the next token: if it is not the end, there is no free slot left, and the sweep goes on with more of them.
+    """
+    n_words, capacity = counts.shape
+    total_prior = n_words * eta
+    high, fresh = BLOCK, capacity
+    for k in range(capacity):
+        if sizes[k] > 0:
+            high = max(high, (k // BLOCK + 1) * BLOCK)
+        elif fresh == capacity:
+            fresh = k
+    t = start
+    while t < len(words) and fresh < capacity:
+        d = documents[t]
+        begin, end = offsets[d], offsets[d + 1]
+        here[:] = 0.0
+        for s in range(begin, end):
+            if labels[s] >= 0:
+                here[labels[s]] += 1.0
+        for k in range(high):
+            base[k] = (here[k] + alpha * weights[k]) / (sizes[k] + total_prior)
+        while t < end and fresh < capacity:
+            w, old = words[t], labels[t]
+            if old >= 0:
+                counts[w, old] -= 1
+                sizes[old] -= 1
+                here[old] -= 1.0
+                if sizes[old] == 0:
+                    rest[0] += weights[old]
+                    weights[old] = 0.0
+                    fresh = min(fresh, old)
+                base[old] = (here[old] + alpha * weights[old]) / (sizes[old] + total_prior)
+            total = score_slots(counts[w], base, eta, high, scores)
+            target = rng.random() * (total + alpha * rest[0] / n_words)
+            if target < total:
+                new = find_slot(target, high, scores)
+                if new < 0:
+                    new = largest(high, scores)
+            else:
+                new = fresh
+                # A draw from Beta(1, gamma), by the inverse of its distribution function.
+                weights[new] = -math.expm1(math.log1p(-rng.random()) / gamma) * rest[0]
+                rest[0] -= weights[new]
+                if new >= high:
+                    for k in range(high, high + BLOCK):
+                        base[k] = 0.0
+                    high += BLOCK
+            labels[t] = new
+            counts[w, new] += 1
+            sizes[new] += 1
+            here[new] += 1.0
+            base[new] = (here[new] + alpha * weights[new]) / (sizes[new] + total_prior)
+            t += 1
+            while fresh < capacity and sizes[fresh] > 0:
+                fresh += 1
+    return t
+
+
+@compiled()
+def count_tables(rng, offsets, labels, new_table, here, tables):
+    """Add up, over documents, at how many tables the tokens of each topic sit: sums of coins w / (w + r)."""
+    for d in range(len(offsets) - 1):
+        for t in range(offsets[d], offsets[d + 1]):
+            # Token r + 1 of its topic in this document opens a table with probability w / (w + r).
+            k = labels[t]
+            weight, r = new_table[k], here[k]
+            if r == 0 or rng.random() * (weight + r) < weight:
+                tables[k] += 1
+            here[k] += 1
+        for t in range(offsets[d], offsets[d + 1]):
+            here[labels[t]] = 0
+
+
+@compiled()
+def log_rising(x, n):
+    """Logarithm of x (x + 1) ... (x + n - 1)."""
+    if n > 24:
+        return math.lgamma(x + n) - math.lgamma(x)
+    total, product = 0.0, 1.0
+    for r in range(n):
+        product *= x + r
+        if r % 6 == 5:
+            total += math.log(product)
+            product = 1.0
+    return total + math.log(product)
+
+
+@compiled()
+def log_seats(offsets, labels, new_table, here):
+    """sum_dk log Gamma(w_k + n_dk) / Gamma(w_k)."""
+    total = 0.0
+    for d in range(len(offsets) - 1):
+        for t in range(offsets[d], offsets[d + 1]):
+            here[labels[t]] += 1
+        for t in range(offsets[d], offsets[d + 1]):
+            k = labels[t]
+            if here[k] > 0:
+                total += log_rising(new_table[k], here[k])
+                here[k] = 0
+    return total
+
+
+@compiled()
+def histogram_of(counts, n_topics, histogram):
+    """How many entries of the table of words by topics have each count."""
+    for w in range(counts.shape[0]):
+        for k in range(n_topics):
+            histogram[counts[w, k]] += 1

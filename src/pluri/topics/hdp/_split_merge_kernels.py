@@ -1,0 +1,147 @@
+# mypy: allow-untyped-defs, allow-untyped-calls
+"""Compiled proposals to split a topic of an HDP in two, or to merge two; see `pluri.topics.hdp.split_merge`."""
+
+import math
+
+import numpy as np
+
+from pluri.engine.compiled import compiled
+from pluri.topics.hdp._gibbs_kernels import log_rising
+
+#: Nobody, among the sides of tokens.
+NEITHER = -1
+
+
+@compiled()
+def scan(rng, members, words, documents, first, second, prior, eta, side, wanted, counts, sizes):
+    """Draw the sides of all members but the anchors; returns the log probability of the draws.
+
+    Documents are emptied and their tokens seated again one after another: the tokens of a document go together, and
+    one alone would not change sides. With `wanted` of full length, the sides are those instead of drawn ones. Members
+    whose side is not known yet count for neither. `prior` has the weights of a new table of both sides.
+    """
+    total_prior = counts.shape[1] * eta
+    forced = len(wanted) > 0
+    log_probability = 0.0
+    begin = 0
+    while begin < len(members):
+        d = documents[members[begin]]
+        end = begin
+        here_a, here_b = 0, 0
+        while end < len(members) and documents[members[end]] == d:
+            t = members[end]
+            if t == first:
+                here_a += 1
+            elif t == second:
+                here_b += 1
+            elif side[end] >= 0:
+                counts[side[end], words[t]] -= 1
+                sizes[side[end]] -= 1
+            end += 1
+        for m in range(begin, end):
+            t = members[m]
+            if t in (first, second):
+                continue
+            w = words[t]
+            a = (here_a + prior[0]) * (counts[0, w] + eta) * (sizes[1] + total_prior)
+            b = (here_b + prior[1]) * (counts[1, w] + eta) * (sizes[0] + total_prior)
+            if forced:
+                new = wanted[m]
+            else:
+                new = 0 if rng.random() * (a + b) < a else 1
+            log_probability += math.log((a if new == 0 else b) / (a + b))
+            side[m] = new
+            counts[new, w] += 1
+            sizes[new] += 1
+            here_a += new == 0
+            here_b += new == 1
+        begin = end
+    return log_probability
+
+
+@compiled()
+def seats(members, documents, side, weights):
+    """Documents on each side, and the log seating weights: of the sides apart, and of both together."""
+    n_a, n_b, apart, together = 0, 0, 0.0, 0.0
+    begin = 0
+    while begin < len(members):
+        d = documents[members[begin]]
+        end = begin
+        here_a, here_b = 0, 0
+        while end < len(members) and documents[members[end]] == d:
+            here_a += side[end] == 0
+            here_b += side[end] == 1
+            end += 1
+        n_a += here_a > 0
+        n_b += here_b > 0
+        apart += log_rising(weights[0], here_a) + log_rising(weights[1], here_b)
+        together += log_rising(weights[0] + weights[1], here_a + here_b)
+        begin = end
+    return n_a, n_b, apart, together
+
+
+@compiled()
+def log_words(counts, sizes, eta):
+    """Log marginal probability of the words: of the sides apart, less that of both together."""
+    n_words = counts.shape[1]
+    total = 0.0
+    for w in range(n_words):
+        a, b = counts[0, w], counts[1, w]
+        if a > 0 and b > 0:
+            total += log_rising(eta, a) + log_rising(eta, b) - log_rising(eta, a + b)
+    whole = n_words * eta
+    return total - log_rising(whole, sizes[0]) - log_rising(whole, sizes[1]) + log_rising(whole, sizes[0] + sizes[1])
+
+
+@compiled()
+def count_sides(members, words, documents, side, counts, sizes):
+    """Fill the counts of words and the sizes of both sides; returns the number of documents on each."""
+    n_a, n_b, last_a, last_b = 0, 0, -1, -1
+    for m in range(len(members)):
+        d = documents[members[m]]
+        counts[side[m], words[members[m]]] += 1
+        sizes[side[m]] += 1
+        if side[m] == 0 and d != last_a:
+            n_a += 1
+            last_a = d
+        elif side[m] == 1 and d != last_b:
+            n_b += 1
+            last_b = d
+    return n_a, n_b
+
+
+@compiled()
+def propose(rng, members, words, documents, first, second, current, alpha, eta, weight, n_scans, side, counts, sizes):
+    """Sides of all members; those of `current`, if it is of full length.
+
+    `weight` is the stick of both sides. Fills `side` and the `counts` of words on each side, and their `sizes`; returns
+    the log probability of the proposal and the number of documents on each side.
+    """
+    for m in range(len(members)):
+        # The documents of the anchors begin on their sides: a few words say more than one.
+        d = documents[members[m]]
+        side[m] = NEITHER
+        if members[m] == first or (d == documents[first] and d != documents[second]):
+            side[m] = 0
+        elif members[m] == second or (d == documents[second] and d != documents[first]):
+            side[m] = 1
+        if side[m] >= 0:
+            counts[side[m], words[members[m]]] += 1
+            sizes[side[m]] += 1
+    prior = np.full(2, 0.5 * alpha * weight)
+    log_sides, n_a, n_b = 0.0, 1, 1
+    for step in range(n_scans + 1):
+        # The last scan is the proposal; those before it only find out what the sides may be.
+        wanted = current[: len(current) if step == n_scans else 0]
+        log_sides = scan(rng, members, words, documents, first, second, prior, eta, side, wanted, counts, sizes)
+        n_a, n_b, _, _ = seats(members, documents, side, prior)
+        prior[0] = alpha * weight * n_a / (n_a + n_b)
+        prior[1] = alpha * weight - prior[0]
+    return log_sides, n_a, n_b
+
+
+@compiled()
+def log_gain(members, documents, side, counts, sizes, prior, eta):
+    """Log density of tokens and words with two sides, less that with one, but for the sticks."""
+    _, _, apart, together = seats(members, documents, side, prior)
+    return apart - together + log_words(counts, sizes, eta)

@@ -1,0 +1,325 @@
+r"""Posterior of the HDP topic model by direct assignment of tokens.
+
+``beta ~ GEM(gamma)``, ``theta_d ~ DP(alpha, beta)``, topics ``phi_k ~ Dirichlet(eta)``, ``z_dn ~ theta_d``,
+``w_dn ~ phi_{z_dn}``. Proportions and topics are integrated out; the sampler keeps the topic of every token and the
+sticks ``beta_1, ..., beta_K, beta_u`` of the topics that have tokens. In the counts n_dk, n_wk and n_k the density is
+
+    p(w, z, beta) = gamma^K beta_u^(gamma - 1) prod_k beta_k^-1
+                    prod_d [Gamma(alpha) / Gamma(alpha + n_d) prod_k Gamma(alpha beta_k + n_dk) / Gamma(alpha beta_k)]
+                    prod_k [Gamma(V eta) / Gamma(V eta + n_k) prod_w Gamma(eta + n_wk) / Gamma(eta)]
+
+over partitions of the tokens with a stick for each block. A sweep draws every token given the others, where topics are
+born and die; proposes to split and merge topics; draws the numbers of tables m_dk, the concentrations given those,
+``beta ~ Dirichlet(m_1, ..., m_K, gamma)``, and eta by slice sampling.
+
+References
+----------
+Teh, Jordan, Beal and Blei (2006), Hierarchical Dirichlet processes, JASA 101, section 5.3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from pluri.processes.concentration import (
+    GammaPrior,
+    check_count,
+    check_gamma_prior,
+    check_positive,
+    draw_concentration,
+    draw_group_concentration,
+)
+from pluri.processes.dirichlet import draw_log_dirichlet
+from pluri.processes.hierarchical_dirichlet import ChineseRestaurantFranchise
+from pluri.topics.documents import Tokens
+from pluri.topics.hdp.split_merge import SHORTEST, WordIndex, split_or_merge
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.int32]
+Position = Mapping[str, NDArray[Any]]
+
+#: Share of the tokens from which on a topic counts as a large one.
+LARGE = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class TopicState:
+    """Where a chain is, the log density there, and the likeliest position that it has been at."""
+
+    position: Position
+    log_density: float
+    best: Position
+    best_log_density: float
+
+
+@dataclass(frozen=True, eq=False)
+class TopicGibbs:
+    """Direct-assignment sampler of an HDP topic model: a kernel for `pluri.inference.mcmc.sample`.
+
+    Positions are dicts: ``labels`` (n_tokens,) from 0 without gaps, -1 for a token that has no topic yet; ``weights``
+    (n_topics + 1,) with the rest of the stick last; ``alpha``, ``gamma`` and ``eta``.
+
+    Parameters
+    ----------
+    tokens : Tokens
+    alpha, gamma, eta : float, default=1.0, 1.0, 0.01
+        Concentration of the documents, of the corpus, and prior count of every word; where chains begin if learned.
+    learn_alpha, learn_gamma, learn_eta : bool, default=False
+    prior : (float, float), default=(1.0, 1.0)
+        Shape and rate of the gamma priors of what is learned.
+    n_proposals : int, default=5
+        Proposals to split or merge in each sweep.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from pluri.inference import mcmc
+    >>> from pluri.topics.documents import tokens_of
+    >>> from pluri.topics.hdp.gibbs import TopicGibbs
+    >>> X = sparse.csr_matrix(np.repeat([[9, 9, 0, 0], [0, 0, 9, 9]], 10, axis=0))
+    >>> kernel = TopicGibbs(tokens_of(X))
+    >>> trace = mcmc.sample(kernel, kernel.start(), record=kernel.record, n_draws=50, n_warmup=50, n_chains=2,
+    ...                     random_state=0, warn=False)
+    >>> int(np.median(trace["n_topics"]))
+    2
+    """
+
+    tokens: Tokens
+    alpha: float = 1.0
+    gamma: float = 1.0
+    eta: float = 0.01
+    learn_alpha: bool = False
+    learn_gamma: bool = False
+    learn_eta: bool = False
+    prior: GammaPrior = (1.0, 1.0)
+    n_proposals: int = 5
+    _index: WordIndex = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("alpha", "gamma", "eta"):
+            check_positive(getattr(self, name), name)
+        check_gamma_prior(self.prior, "prior")
+        check_count(self.n_proposals, "n_proposals", 0)
+        if not self.tokens.n_tokens:
+            raise ValueError("tokens must hold at least one token, got none")
+        object.__setattr__(self, "_index", WordIndex(self.tokens))
+
+    def adaptation(self, n_warmup: int) -> None:
+        """Nothing is tuned."""
+        return None
+
+    def start(self, labels: NDArray[Any] | None = None) -> Position:
+        """Position with these labels, or one in which no token has a topic yet."""
+        if labels is None:
+            labels = np.full(self.tokens.n_tokens, -1, dtype=np.int32)
+        n_topics = int(labels.max()) + 1
+        weights = np.full(n_topics + 1, 1.0 / (n_topics + 1))
+        return self._position(labels.astype(np.int32), weights, self.alpha, self.gamma, self.eta)
+
+    def init(self, rng: np.random.Generator, position: Position) -> TopicState:
+        """State at a position; tokens without a topic get one first, each given those before it."""
+        labels, weights = np.asarray(position["labels"], dtype=np.int32), np.asarray(position["weights"])
+        if labels.shape != (self.tokens.n_tokens,) or len(weights) != labels.max() + 2:
+            raise ValueError("the position must have a label for each token, and one weight more than topics")
+        if labels.min() < 0:
+            numbers = [float(position[name]) for name in ("alpha", "gamma", "eta")]
+            seated, weights = self._pass(rng, self.tokens, labels, weights, *numbers, only_new=True)
+            position = {**position, "labels": seated, "weights": weights}
+        value = self.log_joint(position)
+        return TopicState(position, value, position, value)
+
+    def step(self, rng: np.random.Generator, state: TopicState) -> tuple[TopicState, dict[str, float]]:
+        """One sweep."""
+        position, accepted = self._move(rng, state.position, self.tokens, self._index)
+        value = self.log_joint(position)
+        best, highest = state.best, state.best_log_density
+        if value > highest:
+            best, highest = position, value
+        share = accepted / self.n_proposals if self.n_proposals else 0.0
+        info = {"n_topics": float(len(position["weights"]) - 1), "splits_and_merges": share}
+        return TopicState(position, value, best, highest), info
+
+    def sweep(self, rng: np.random.Generator, position: Position, data: Tokens) -> Position:
+        """A sweep given other words than the kernel's own."""
+        return self._move(rng, position, data, WordIndex(data))[0]
+
+    def record(self, position: Position) -> dict[str, Any]:
+        """What to keep of each sweep: numbers, not the topics of all tokens."""
+        sizes = np.bincount(position["labels"])
+        return {
+            "n_topics": np.asarray(len(sizes)),
+            "n_large_topics": np.asarray(int((sizes >= LARGE * sizes.sum()).sum())),
+            "alpha": position["alpha"],
+            "gamma": position["gamma"],
+            "eta": position["eta"],
+        }
+
+    def word_counts(self, position: Position) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Tokens of each word in each topic, (n_words, n_topics), and tokens of each topic."""
+        return self._counts(self.tokens, np.asarray(position["labels"]), len(position["weights"]) - 1)
+
+    def log_likelihood(self, position: Position, data: Tokens | None = None) -> float:
+        """Log p(w | z): topics integrated out."""
+        tokens = self.tokens if data is None else data
+        counts, sizes = self._counts(tokens, np.asarray(position["labels"]), len(position["weights"]) - 1)
+        return _log_evidence(_histogram(counts), sizes, tokens.n_words, float(position["eta"]))
+
+    def log_joint(self, position: Position, data: Tokens | None = None) -> float:
+        """Log of the density in the module's head, times those of what is learned."""
+        from pluri.topics.hdp._gibbs_kernels import log_seats
+
+        tokens = self.tokens if data is None else data
+        alpha, gamma = float(position["alpha"]), float(position["gamma"])
+        weights = np.asarray(position["weights"])
+        n_topics = len(weights) - 1
+        here = np.zeros(n_topics, dtype=np.int64)
+        value = log_seats(tokens.offsets, np.asarray(position["labels"]), alpha * weights[:-1], here)
+        lengths = np.diff(tokens.offsets)
+        value += float((gammaln(alpha) - gammaln(alpha + lengths)).sum())
+        value += n_topics * math.log(gamma) + (gamma - 1.0) * math.log(weights[-1]) - float(np.log(weights[:-1]).sum())
+        for name in ("alpha", "gamma", "eta"):
+            if getattr(self, f"learn_{name}"):
+                value += log_gamma_density(float(position[name]), self.prior)
+        return value + self.log_likelihood(position, tokens)
+
+    def sample_prior(self, rng: np.random.Generator) -> Position:
+        """Draw a position from the prior."""
+        shape, rate = self.prior
+        alpha, gamma, eta = (
+            max(rng.gamma(shape) / rate, SHORTEST) if getattr(self, f"learn_{name}") else float(getattr(self, name))
+            for name in ("alpha", "gamma", "eta")
+        )
+        lengths = np.diff(self.tokens.offsets)
+        seating = ChineseRestaurantFranchise(alpha, gamma).sample(lengths[lengths > 0], rng)
+        weights = self._draw_weights(rng, np.bincount(seating.dishes), gamma)
+        return self._position(seating.labels.astype(np.int32), weights, alpha, gamma, eta)
+
+    def sample_data(self, rng: np.random.Generator, position: Position) -> Tokens:
+        """Draw words given their topics, documents of the same lengths."""
+        labels, tokens = np.asarray(position["labels"]), self.tokens
+        words = np.empty(tokens.n_tokens, dtype=np.int32)
+        for k in range(len(position["weights"]) - 1):
+            own = np.flatnonzero(labels == k)
+            log_phi = draw_log_dirichlet(rng, np.full(tokens.n_words, float(position["eta"])))
+            words[own] = np.argmax(log_phi + rng.gumbel(size=(len(own), tokens.n_words)), axis=1)
+        return Tokens(words, tokens.documents, tokens.offsets, tokens.n_words)
+
+    def _move(
+        self, rng: np.random.Generator, position: Position, tokens: Tokens, index: WordIndex
+    ) -> tuple[Position, int]:
+        alpha, gamma, eta = (float(position[name]) for name in ("alpha", "gamma", "eta"))
+        labels, weights = self._pass(rng, tokens, position["labels"], position["weights"], alpha, gamma, eta)
+        n_accepted = 0
+        for _ in range(self.n_proposals):
+            labels, weights, accepted = split_or_merge(rng, tokens, index, labels, weights, alpha, gamma, eta)
+            n_accepted += accepted
+        tables = self._draw_tables(rng, tokens, labels, alpha * weights[:-1])
+        n_tables, n_topics = int(tables.sum()), len(tables)
+        if self.learn_alpha:
+            alpha = draw_group_concentration(rng, alpha, np.diff(tokens.offsets), n_tables, self.prior)
+        if self.learn_gamma:
+            gamma = draw_concentration(rng, gamma, n_tables, n_topics, self.prior)
+        weights = self._draw_weights(rng, tables, gamma)
+        if self.learn_eta:
+            eta = self._draw_eta(rng, *self._counts(tokens, labels, n_topics), eta)
+        return self._position(labels, weights, alpha, gamma, eta), n_accepted
+
+    def _pass(
+        self, rng: np.random.Generator, tokens: Tokens, old: Labels, sticks: Array, alpha: float, gamma: float,
+        eta: float, *, only_new: bool = False,
+    ) -> tuple[Labels, Array]:  # fmt: skip
+        """Draw the topics of all tokens in turn, in copies; `only_new` begins at the first that has none."""
+        from pluri.topics.hdp._gibbs_kernels import BLOCK, sweep
+
+        labels = np.array(old, dtype=np.int32)
+        weights, rest = np.asarray(sticks[:-1], dtype=np.float64), np.array(sticks[-1:], dtype=np.float64)
+        start = int(np.argmax(labels < 0)) if only_new else 0
+        capacity = BLOCK * (1 + (len(weights) + BLOCK // 2) // BLOCK)
+        while True:
+            counts, sizes = self._counts(tokens, labels, capacity)
+            weights = np.concatenate([weights, np.zeros(capacity - len(weights))])
+            room = np.zeros((3, capacity))
+            start = sweep(
+                rng, tokens.offsets, tokens.words, tokens.documents, start, alpha, gamma, eta, labels, counts, sizes,
+                weights, rest, *room,
+            )  # fmt: skip
+            if start == tokens.n_tokens:
+                break
+            capacity += max(BLOCK, capacity // 2 // BLOCK * BLOCK)
+        alive = np.flatnonzero(sizes)
+        number = np.full(capacity, -1, dtype=np.int32)
+        number[alive] = np.arange(len(alive))
+        return number[labels], np.maximum(np.append(weights[alive], rest), SHORTEST)
+
+    @staticmethod
+    def _counts(tokens: Tokens, labels: Labels, capacity: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        from pluri.topics.hdp._gibbs_kernels import count_words
+
+        counts, sizes = np.zeros((tokens.n_words, capacity), dtype=np.int32), np.zeros(capacity, dtype=np.int64)
+        count_words(tokens.words, labels, counts, sizes)
+        return counts, sizes
+
+    @staticmethod
+    def _draw_tables(rng: np.random.Generator, tokens: Tokens, labels: Labels, new_table: Array) -> NDArray[np.int64]:
+        from pluri.topics.hdp._gibbs_kernels import count_tables
+
+        tables = np.zeros(len(new_table), dtype=np.int64)
+        count_tables(rng, tokens.offsets, labels, new_table, np.zeros_like(tables), tables)
+        return tables
+
+    @staticmethod
+    def _draw_weights(rng: np.random.Generator, tables: NDArray[np.int64], gamma: float) -> Array:
+        drawn = np.exp(draw_log_dirichlet(rng, np.append(tables, gamma).astype(np.float64)))
+        return np.maximum(drawn, SHORTEST)
+
+    def _draw_eta(
+        self, rng: np.random.Generator, counts: NDArray[np.int32], sizes: NDArray[np.int64], eta: float
+    ) -> float:
+        from pluri.inference.mcmc.slice_sampling import Slice
+
+        histogram = _histogram(counts)
+
+        def log_density(x: Array) -> float:
+            value = math.exp(x[0])
+            return _log_evidence(histogram, sizes, len(counts), value) + log_gamma_density(value, self.prior) + x[0]
+
+        kernel = Slice(log_density, width=0.5)
+        state, _ = kernel.step(rng, kernel.init(rng, np.array([math.log(eta)])))
+        return math.exp(float(state.position[0]))
+
+    @staticmethod
+    def _position(labels: Labels, weights: Array, alpha: float, gamma: float, eta: float) -> Position:
+        numbers = {"alpha": np.asarray(alpha), "gamma": np.asarray(gamma), "eta": np.asarray(eta)}
+        return {"labels": labels, "weights": weights, **numbers}
+
+
+def log_gamma_density(value: float, prior: GammaPrior) -> float:
+    """Log density of a gamma law of this shape and rate."""
+    shape, rate = prior
+    return shape * math.log(rate) - math.lgamma(shape) + (shape - 1.0) * math.log(value) - rate * value
+
+
+def _histogram(counts: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Counts that occur in a table, zero left out, and how often."""
+    from pluri.topics.hdp._gibbs_kernels import histogram_of
+
+    times = np.zeros(int(counts.max(initial=0)) + 1, dtype=np.int64)
+    histogram_of(counts, counts.shape[1], times)
+    values = np.flatnonzero(times[1:]) + 1
+    return values, times[values]
+
+
+def _log_evidence(
+    histogram: tuple[NDArray[np.int64], NDArray[np.int64]], sizes: NDArray[np.int64], n_words: int, eta: float
+) -> float:
+    values, times = histogram
+    words = float(times @ (gammaln(eta + values) - gammaln(eta)))
+    return words + float((gammaln(n_words * eta) - gammaln(n_words * eta + sizes)).sum())

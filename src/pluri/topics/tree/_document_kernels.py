@@ -1,0 +1,158 @@
+# mypy: allow-untyped-defs, allow-untyped-calls
+"""Compiled sampling of documents under a tree that is known; see `pluri.topics.tree.evaluation`.
+
+Below a known tree the paths can be summed out: ``table[w, column]`` is the probability of word w at a scale, given the
+node of the top scale from which the token comes down. Column ``first[s] + m`` is scale s from top node m; a scale above
+the top one has a single column. The proportions of the document are integrated out.
+"""
+
+import math
+
+import numpy as np
+
+from pluri.engine.compiled import compiled
+from pluri.topics.tree._draws import uniform
+
+
+@compiled()
+def fill_usage(depth, rho, at_scale, usage):
+    """Expected usage of the scales given counts: a product of expected stick pieces."""
+    later, rest = 0, 1.0
+    for s in range(depth):
+        later += at_scale[s]
+    for s in range(depth - 1):
+        share = (1.0 + at_scale[s]) / (1.0 + rho + later)
+        usage[s] = rest * share
+        rest *= 1.0 - share
+        later -= at_scale[s]
+    usage[depth - 1] = rest
+
+
+@compiled(reorder=True)
+def fill_columns(depth, top, n_top, eta, rho, base, at_scale, at_top, usage, columns):
+    """Expected weight of each column given counts."""
+    fill_usage(depth, rho, at_scale, usage)
+    n, k = 0, 0
+    for m in range(n_top):
+        n += at_top[m]
+    for s in range(depth):
+        if s < top:
+            columns[k] = usage[s]
+            k += 1
+            continue
+        factor = usage[s] / (eta + n)
+        for m in range(n_top):
+            columns[k + m] = factor * (eta * base[m] + at_top[m])
+        k += n_top
+
+
+@compiled(reorder=True)
+def weigh(row, columns, running):
+    """Running sums of the products of a word's row and the weights of columns."""
+    total = 0.0
+    for k in range(columns.size):
+        total += row[k] * columns[k]
+        running[k] = total
+    return total
+
+
+@compiled()
+def take(column, top, n_top, step, at_scale, at_top):
+    """Count a token of a column in or out."""
+    if column < top:
+        at_scale[column] += step
+        return
+    at_scale[top + (column - top) // n_top] += step
+    at_top[(column - top) % n_top] += step
+
+
+@compiled()
+def choose(running, target):
+    """Column in which the running sum passes the target."""
+    low, high = 0, running.size - 1
+    while low < high:
+        middle = (low + high) // 2
+        if running[middle] > target:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@compiled()
+def sample_documents(
+    start, words, doc_offsets, depth, top, n_top, eta, rho, base, table, n_warmup, n_sweeps, mean_columns, per_token
+):
+    """Expected weights of the columns of each document, over sweeps, and what tokens score given their scale.
+
+    Every document has the same random numbers, so that its result does not depend on the others. `per_token` gets the
+    probability of each token at the scale where it is, if it has room.
+    """
+    n_columns = table.shape[1]
+    columns, running, usage = np.zeros(n_columns), np.zeros(n_columns), np.zeros(depth)
+    at_scale, at_top = np.zeros(depth, dtype=np.int64), np.zeros(n_top, dtype=np.int64)
+    stream = start.copy()
+    longest = 0
+    for d in range(doc_offsets.size - 1):
+        longest = max(longest, doc_offsets[d + 1] - doc_offsets[d])
+    place = np.zeros(longest, dtype=np.int64)
+    for d in range(doc_offsets.size - 1):
+        stream[0] = start[0]
+        first, n = doc_offsets[d], doc_offsets[d + 1] - doc_offsets[d]
+        at_scale[:], at_top[:] = 0, 0
+        if n == 0:
+            fill_columns(depth, top, n_top, eta, rho, base, at_scale, at_top, usage, mean_columns[d])
+            continue
+        for sweep in range(-1, n_warmup + n_sweeps):  # the first one puts tokens in their places in turn
+            for i in range(n):
+                if sweep >= 0:
+                    take(place[i], top, n_top, -1, at_scale, at_top)
+                fill_columns(depth, top, n_top, eta, rho, base, at_scale, at_top, usage, columns)
+                total = weigh(table[words[first + i]], columns, running)
+                place[i] = choose(running, uniform(stream) * total)
+                take(place[i], top, n_top, 1, at_scale, at_top)
+            if sweep < n_warmup:
+                continue
+            fill_columns(depth, top, n_top, eta, rho, base, at_scale, at_top, usage, columns)
+            for k in range(n_columns):
+                mean_columns[d, k] += columns[k] / n_sweeps
+            if per_token.size > 0:
+                for i in range(n):
+                    row = table[words[first + i]]
+                    s = place[i] if place[i] < top else top + (place[i] - top) // n_top
+                    low = s if s < top else top + (s - top) * n_top
+                    high = low + (1 if s < top else n_top)
+                    value = 0.0
+                    for k in range(low, high):
+                        value += row[k] * columns[k]
+                    per_token[first + i] += value / usage[s] / n_sweeps
+
+
+@compiled()
+def score_in_turn(stream, words, doc_offsets, depth, top, n_top, eta, rho, base, table, n_particles, log_likelihood):
+    """Log probability of each document: that of each token given those before, averaged over particles.
+
+    Each particle draws the places of the tokens before a token anew before it scores that one.
+    """
+    n_columns = table.shape[1]
+    columns, running, usage = np.zeros(n_columns), np.zeros(n_columns), np.zeros(depth)
+    at_scale, at_top = np.zeros(depth, dtype=np.int64), np.zeros(n_top, dtype=np.int64)
+    for d in range(doc_offsets.size - 1):
+        first, n = doc_offsets[d], doc_offsets[d + 1] - doc_offsets[d]
+        place, chances = np.zeros(n, dtype=np.int64), np.zeros(n)
+        for _ in range(n_particles):
+            at_scale[:], at_top[:] = 0, 0
+            for i in range(n):
+                for j in range(i):
+                    take(place[j], top, n_top, -1, at_scale, at_top)
+                    fill_columns(depth, top, n_top, eta, rho, base, at_scale, at_top, usage, columns)
+                    total = weigh(table[words[first + j]], columns, running)
+                    place[j] = choose(running, uniform(stream) * total)
+                    take(place[j], top, n_top, 1, at_scale, at_top)
+                fill_columns(depth, top, n_top, eta, rho, base, at_scale, at_top, usage, columns)
+                total = weigh(table[words[first + i]], columns, running)
+                chances[i] += total / n_particles
+                place[i] = choose(running, uniform(stream) * total)
+                take(place[i], top, n_top, 1, at_scale, at_top)
+        for i in range(n):
+            log_likelihood[d] += math.log(chances[i])

@@ -1,0 +1,59 @@
+# mypy: allow-untyped-defs, allow-untyped-calls
+"""Random numbers inside compiled loops: SplitMix64 on one word of state, gamma draws and sticks built on it.
+
+References
+----------
+Steele, G., Lea, D. and Flood, C. (2014). Fast splittable pseudorandom number generators. OOPSLA.
+Marsaglia, G. and Tsang, W. W. (2000). A simple method for generating gamma variables. ACM TOMS 26, 363-372.
+"""
+
+import math
+
+import numpy as np
+
+from pluri.engine.compiled import compiled
+
+STEP = np.uint64(0x9E3779B97F4A7C15)
+FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+S11, S27, S30, S31 = np.uint64(11), np.uint64(27), np.uint64(30), np.uint64(31)
+
+
+@compiled()
+def uniform(stream):
+    """Draw a number from (0, 1); `stream` is an array of one unsigned 64-bit number."""
+    stream[0] += STEP
+    z = stream[0]
+    z = (z ^ (z >> S30)) * FIRST
+    z = (z ^ (z >> S27)) * SECOND
+    z = z ^ (z >> S31)
+    return ((z >> S11) + 0.5) * 1.1102230246251565e-16
+
+
+@compiled()
+def log_gamma_draw(stream, shape):
+    """Logarithm of a gamma variable of scale 1: finite however small the shape."""
+    d = shape + 1.0 - 1.0 / 3.0  # one more than asked for, mended by a power of a uniform number
+    c = 1.0 / math.sqrt(9.0 * d)
+    while True:
+        radius = math.sqrt(-2.0 * math.log(uniform(stream)))
+        x = radius * math.cos(2.0 * math.pi * uniform(stream))
+        v = 1.0 + c * x
+        if v > 0.0:
+            v = v * v * v
+            if math.log(uniform(stream)) < 0.5 * x * x + d - d * v + d * math.log(v):
+                return math.log(d * v) + math.log(uniform(stream)) / shape
+
+
+@compiled()
+def beta_draw(stream, a, b):
+    """A beta variable and one minus it."""
+    x, y = log_gamma_draw(stream, a), log_gamma_draw(stream, b)
+    top = max(x, y)
+    x, y = math.exp(x - top), math.exp(y - top)
+    return x / (x + y), y / (x + y)
+
+
+@compiled()
+def stick_draw(stream, concentration):
+    """One minus a Beta(1, concentration) variable: what is left of a stick after a piece is broken off."""
+    return math.exp(math.log(uniform(stream)) / concentration)

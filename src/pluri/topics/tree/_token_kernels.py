@@ -1,0 +1,241 @@
+# mypy: allow-untyped-defs, allow-untyped-calls
+"""Compiled loops over tokens of a tree with a fixed number of nodes; see `pluri.topics.tree.gibbs`.
+
+Nodes of all scales stand in one row: node t of scale s is ``offsets[s] + t``, and ``transition[offsets[s] + t, m]`` is
+the probability of that node below node m of scale s - 1. With the distribution of a document over the nodes of a scale,
+
+    reach_s = P^(s-1) ... P^(top) theta_d,
+
+a token of word w has scale s and node t with probability proportional to ``usage_ds reach_s(t) phi_st(w)``; the nodes
+above are then drawn backwards, ``z^(s-1) = m`` with probability ``P[z^(s), m] reach_{s-1}(m) / reach_s(z^(s))``.
+"""
+
+import math
+
+import numpy as np
+
+from pluri.engine.compiled import compiled
+from pluri.topics.tree._draws import uniform
+
+
+@compiled(reorder=True)
+def fill_reach(top, depth, widths, offsets, shares, transition, reach):
+    """Distribution of a document over the nodes of each scale, given its distribution over those of the top one."""
+    if top == 1:
+        reach[0] = 1.0
+    if depth > top:
+        for t in range(widths[top]):
+            reach[offsets[top] + t] = shares[t]
+    for s in range(top + 1, depth):
+        above, n_above = offsets[s - 1], widths[s - 1]
+        for k in range(offsets[s], offsets[s] + widths[s]):
+            total = 0.0
+            for m in range(n_above):
+                total += transition[k, m] * reach[above + m]
+            reach[k] = total
+
+
+@compiled()
+def draw_above(stream, top, offsets, widths, s, t, transition, reach, moves, path):
+    """Draw the nodes above node t of scale s, count the steps between them, and return the one at the top scale.
+
+    `path` gets the nodes if it has room for them.
+    """
+    keep = path.size > 0
+    if keep:
+        path[s] = t
+        if top == 1:
+            path[0] = 0
+    while s > top:
+        k = offsets[s] + t
+        above, n_above = offsets[s - 1], widths[s - 1]
+        target = uniform(stream) * reach[k]
+        passed, m = 0.0, -1
+        for candidate in range(n_above):
+            weight = transition[k, candidate] * reach[above + candidate]
+            if weight > 0.0:
+                m = candidate
+                passed += weight
+                if passed > target:
+                    break
+        m = max(m, 0)
+        moves[k, m] += 1
+        s, t = s - 1, m
+        if keep:
+            path[s] = t
+    return t
+
+
+@compiled(reorder=True)
+def sum_scores(first, last, row, reach, factor, running, total):
+    """Running sums of `factor` times word probability times reach."""
+    for k in range(first, last):
+        total += factor * row[k] * reach[k]
+        running[k] = total
+    return total
+
+
+@compiled(reorder=True)
+def sum_counts(first, last, row, prior, inverse, reach, factor, running, total):
+    """Running sums with the word probability ``(count + prior) / (total + prior)`` of topics integrated out."""
+    for k in range(first, last):
+        total += factor * (row[k] + prior) * inverse[k] * reach[k]
+        running[k] = total
+    return total
+
+
+@compiled()
+def locate(running, first, last, target):
+    """First place from `first` where the running sum passes the target."""
+    last -= 1
+    while first < last:
+        middle = (first + last) // 2
+        if running[middle] > target:
+            last = middle
+        else:
+            first = middle + 1
+    return first
+
+
+@compiled()
+def draw_tokens(
+    stream, words, doc_offsets, top, depth, widths, offsets, node_scale, word_scale, sizes, prior, collapsed, theta,
+    usage, transition, phi, scale, node, node_word, node_total, moves, doc_top, doc_scale, paths,
+):  # fmt: skip
+    """Draw scale, node and path of every token, and count.
+
+    With `collapsed`, topics are integrated out and tokens are drawn in turn: `node_word` and `node_total` hold the
+    counts of tokens that have a node, and are kept up to date. Otherwise `phi` gives the topics, all tokens are
+    independent, and copies of a word in a document are drawn from one table of probabilities. The other counts start
+    at zero. Returns the log likelihood of the tokens, given topics or in turn.
+    """
+    n_nodes = node_total.size
+    reach, running, inverse = np.zeros(n_nodes), np.zeros(n_nodes), np.zeros(n_nodes)
+    nowhere = np.zeros(0, dtype=np.int32)
+    dependent = word_scale.size > 0
+    for s in range(depth):
+        for k in range(offsets[s], offsets[s] + widths[s]):
+            inverse[k] = 1.0 / (node_total[k] + prior * sizes[s])
+    log_likelihood, product = 0.0, 1.0
+    for d in range(doc_offsets.size - 1):
+        if doc_offsets[d + 1] == doc_offsets[d]:
+            continue
+        fill_reach(top, depth, widths, offsets, theta[d], transition, reach)
+        i, known, total = doc_offsets[d], -1, 0.0
+        while i < doc_offsets[d + 1]:
+            w = words[i]
+            first_scale, last_scale = 0, depth
+            if dependent:
+                first_scale, last_scale = word_scale[w], word_scale[w] + 1
+            if collapsed and node[i] >= 0:
+                k = offsets[scale[i]] + node[i]
+                node_word[w, k] -= 1
+                node_total[k] -= 1
+                inverse[k] = 1.0 / (node_total[k] + prior * sizes[node_scale[k]])
+            if collapsed or w != known:
+                known, total = w, 0.0
+                for s in range(first_scale, last_scale):
+                    first, last = offsets[s], offsets[s] + widths[s]
+                    if collapsed:
+                        total = sum_counts(
+                            first, last, node_word[w], prior, inverse, reach, usage[d, s], running, total
+                        )
+                    else:
+                        total = sum_scores(first, last, phi[w], reach, usage[d, s], running, total)
+                    for k in range(last, offsets[s + 1]):  # room that no node has taken
+                        running[k] = total
+            if total > 0.0:
+                k = locate(running, offsets[first_scale], offsets[last_scale], uniform(stream) * total)
+            else:  # probabilities below the smallest number: stay
+                k = offsets[scale[i]] + max(node[i], 0)
+            s = node_scale[k]
+            t = k - offsets[s]
+            scale[i], node[i] = s, t
+            node_word[w, k] += 1
+            node_total[k] += 1
+            if collapsed:
+                inverse[k] = 1.0 / (node_total[k] + prior * sizes[s])
+            doc_scale[d, s] += 1
+            product *= total
+            if product < 1e-200:
+                log_likelihood += math.log(max(product, 1e-320))
+                product = 1.0
+            if s >= top:
+                path = paths[i] if paths.size > 0 else nowhere
+                doc_top[d, draw_above(stream, top, offsets, widths, s, t, transition, reach, moves, path)] += 1
+            elif paths.size > 0:
+                paths[i, 0] = 0
+            i += 1
+    return log_likelihood + math.log(product)
+
+
+@compiled()
+def draw_paths(
+    stream, doc_offsets, top, depth, widths, offsets, theta, transition, scale, node, moves, doc_top, doc_scale, paths
+):
+    """Draw the nodes above the node of every token, and count."""
+    reach = np.zeros(offsets[-1])
+    for d in range(doc_offsets.size - 1):
+        fill_reach(top, depth, widths, offsets, theta[d], transition, reach)
+        for i in range(doc_offsets[d], doc_offsets[d + 1]):
+            s = scale[i]
+            doc_scale[d, s] += 1
+            if s >= top:
+                t = draw_above(stream, top, offsets, widths, s, node[i], transition, reach, moves, paths[i])
+                doc_top[d, t] += 1
+            else:
+                paths[i, 0] = 0
+
+
+@compiled()
+def log_allocation(doc_offsets, top, depth, widths, offsets, theta, usage, transition, scale, node):
+    """Log probability of the scales and nodes of all tokens, the nodes above them summed out."""
+    reach = np.zeros(offsets[-1])
+    total = 0.0
+    for d in range(doc_offsets.size - 1):
+        if doc_offsets[d + 1] == doc_offsets[d]:
+            continue
+        fill_reach(top, depth, widths, offsets, theta[d], transition, reach)
+        product = 1.0
+        for i in range(doc_offsets[d], doc_offsets[d + 1]):
+            product *= usage[d, scale[i]] * reach[offsets[scale[i]] + node[i]]
+            if product < 1e-150:
+                total += math.log(max(product, 1e-320))
+                product = 1.0
+        total += math.log(product)
+    return total
+
+
+@compiled()
+def count_words(words, scale, node, offsets, node_word, node_total):
+    """Tokens of each word (row) and node (column); tokens without a node are left out."""
+    for i in range(words.size):
+        if node[i] >= 0:
+            k = offsets[scale[i]] + node[i]
+            node_word[words[i], k] += 1
+            node_total[k] += 1
+
+
+@compiled()
+def count_paths(documents, top, offsets, scale, paths, moves, doc_top, doc_scale):
+    """Steps between nodes, nodes of the top scale and scales of each document, for paths that are known."""
+    for i in range(scale.size):
+        d, s = documents[i], scale[i]
+        doc_scale[d, s] += 1
+        if s >= top:
+            doc_top[d, paths[i, top]] += 1
+        for below in range(top + 1, s + 1):
+            moves[offsets[below] + paths[i, below], paths[i, below - 1]] += 1
+
+
+@compiled()
+def count_tables(stream, doc_top, weights, concentration, tables):
+    """Tables at which the tokens of each document and node sit, summed over documents."""
+    for d in range(doc_top.shape[0]):
+        for t in range(doc_top.shape[1]):
+            if doc_top[d, t] > 0:
+                tables[t] += 1
+                new = concentration * weights[t]
+                for i in range(1, doc_top[d, t]):
+                    if uniform(stream) * (new + i) < new:
+                        tables[t] += 1

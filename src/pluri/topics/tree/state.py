@@ -1,0 +1,145 @@
+"""Where a chain over trees of topics is: a record of arrays with room for more scales and nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Counts = NDArray[np.int32]
+Numbers = NDArray[np.int64]
+#: Fields that are no part of the position: counts follow from it, the log density too.
+DERIVED = ("node_word", "node_total", "passed", "log_density")
+
+
+@dataclass(eq=False)
+class TreeState:
+    """Tree, proportions of documents, and the scale, node and path of each token. Topics are integrated out.
+
+    Node t of scale s stands at ``offsets[s] + t``. There is room for ``rooms[s]`` nodes of scale s, of which
+    ``widths[s]`` are there; of the scales, the first `depth`.
+
+    Attributes
+    ----------
+    rooms, widths : int arrays of shape (n_scales,)
+    depth : int array of shape (1,)
+    scale, node : int arrays of shape (n_tokens,)
+    paths : int array of shape (n_tokens, n_scales), or (0, 0) where paths are not kept
+    word_scale : int array of shape (n_words,), or (0,) if every scale has all words
+    sizes : int array of shape (n_scales,), words of each scale
+    base : array of shape (n_top + 1,), the last being what is left
+    theta, theta_rest : arrays of shape (n_documents, n_top) and (n_documents,)
+    usage, usage_rest : arrays of shape (n_documents, n_scales) and (n_documents,)
+    transition : array of shape (n_nodes, widest): of a node (row) below each node of the scale above (column)
+    transition_rest : array of shape (n_scales, widest): what is left of each column, by the scale of the children
+    log_stop : array of shape (n_scales,), log probability that a word has each scale
+    zeta : array of shape (n_scales,), concentration of the columns, by the scale of the children
+    concentrations : array of lambda, eta, rho and psi
+    node_word, node_total : int arrays of shape (n_words, n_nodes) and (n_nodes,): tokens at each node
+    passed : int array of shape (n_nodes,), tokens whose path goes through each node, in the last sweep
+    log_density : log joint of scales, nodes and words given the other arrays
+    """
+
+    rooms: Numbers
+    widths: Numbers
+    depth: Numbers
+    scale: Counts
+    node: Counts
+    paths: Counts
+    word_scale: Counts
+    sizes: Numbers
+    base: Array
+    theta: Array
+    theta_rest: Array
+    usage: Array
+    usage_rest: Array
+    transition: Array
+    transition_rest: Array
+    log_stop: Array
+    zeta: Array
+    concentrations: Array
+    node_word: Counts
+    node_total: Numbers
+    passed: Numbers
+    log_density: float = float("nan")
+
+    @property
+    def offsets(self) -> Numbers:
+        """Where the nodes of each scale begin, and where those of the last one's room end."""
+        return np.concatenate([[0], np.cumsum(self.rooms)])
+
+    @property
+    def position(self) -> dict[str, NDArray[Any]]:
+        """All that the chain needs to go on."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in DERIVED}
+
+    @classmethod
+    def at(cls, position: Mapping[str, NDArray[Any]], words: NDArray[np.int32], n_words: int) -> TreeState:
+        """State at a position, in copies."""
+        from pluri.topics.tree._token_kernels import count_words
+
+        arrays: dict[str, Any] = {name: np.array(values) for name, values in position.items()}
+        n_nodes = int(arrays["rooms"].sum())
+        node_word, node_total = np.zeros((n_words, n_nodes), dtype=np.int32), np.zeros(n_nodes, dtype=np.int64)
+        state = cls(**arrays, node_word=node_word, node_total=node_total, passed=np.zeros(n_nodes, dtype=np.int64))
+        count_words(words, state.scale, state.node, state.offsets, node_word, node_total)
+        return state
+
+    def copy(self) -> TreeState:
+        """The same in arrays of its own."""
+        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        copies: dict[str, Any] = {name: v.copy() if isinstance(v, np.ndarray) else v for name, v in values.items()}
+        return TreeState(**copies)
+
+    def node_scale(self) -> Numbers:
+        """Scale of each node, room included."""
+        return np.repeat(np.arange(len(self.rooms)), self.rooms)
+
+    def nodes_of(self, s: int) -> slice:
+        """Places of the nodes of a scale."""
+        start = int(self.rooms[:s].sum())
+        return slice(start, start + int(self.widths[s]))
+
+    def below(self, s: int) -> Array:
+        """Transitions into scale s, a view: (nodes of s, nodes of the scale above)."""
+        return self.transition[self.nodes_of(s), : self.widths[s - 1]]
+
+    def with_rooms(self, rooms: Numbers, top: int) -> TreeState:
+        """The same tree with other rooms, none smaller than what is there."""
+        new, old_scales, scales = self.copy(), len(self.rooms), len(rooms)
+        shared = min(old_scales, scales)
+        new.rooms = np.asarray(rooms, dtype=np.int64)
+        widest, n_nodes = int(rooms.max()), int(rooms.sum())
+        for name in ("widths", "sizes", "log_stop", "zeta"):
+            values = np.zeros(scales, dtype=getattr(self, name).dtype)
+            values[:shared] = getattr(self, name)[:shared]
+            setattr(new, name, values)
+        if not self.word_scale.size:
+            new.sizes[:] = len(self.node_word)
+        new.usage = _fitted(self.usage, (len(self.usage), scales))
+        new.paths = _fitted(self.paths, (len(self.paths), scales)) if self.paths.size else self.paths.copy()
+        n_top = int(rooms[top]) if top < scales else 0
+        new.theta = _fitted(self.theta, (len(self.theta), n_top))
+        new.base = np.append(_fitted(self.base[:-1], (n_top,)), self.base[-1])
+        new.transition_rest = _fitted(self.transition_rest, (scales, widest))
+        new.transition = np.zeros((n_nodes, widest))
+        new.node_word, new.node_total = np.zeros((len(self.node_word), n_nodes), np.int32), np.zeros(n_nodes, np.int64)
+        new.passed = np.zeros(n_nodes, np.int64)
+        for s in range(int(self.depth[0])):
+            old, there = self.nodes_of(s), new.nodes_of(s)
+            new.node_word[:, there], new.node_total[there] = self.node_word[:, old], self.node_total[old]
+            if s > top:
+                new.transition[there, : self.widths[s - 1]] = self.transition[old, : self.widths[s - 1]]
+        return new
+
+
+def _fitted(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Array of another shape with the same entries where both have them."""
+    fitted = np.zeros(shape, dtype=values.dtype)
+    both = tuple(slice(0, min(a, b)) for a, b in zip(values.shape, shape))
+    fitted[both] = values[both]
+    return fitted
