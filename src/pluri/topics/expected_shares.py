@@ -55,21 +55,14 @@ def expected_shares(
     array([[0.9, 0.1],
            [0.5, 0.5]])
     """
-    from pluri.topics._expected_shares_kernels import expected_counts
+    from pluri.topics.held_out._pseudo_count_kernels import pseudo_count_rows
 
     prior = np.ascontiguousarray(doc_topic_prior, dtype=np.float64)
-    gamma = np.empty((X.shape[0], prior.size))
-    longest = int(np.diff(X.indptr).max(initial=0))
-    expected_counts(
-        X.indptr.astype(np.int64),
-        X.indices.astype(np.int32),
-        X.data.astype(np.float64),
-        np.ascontiguousarray(topic_word.T, dtype=np.float64),
-        prior,
-        max_iter,
-        tol,
-        np.empty((max(longest, 1), prior.size)),
-        gamma,
-    )
-    shares: Array = gamma / gamma.sum(axis=1, keepdims=True)
-    return shares
+    by_word = np.ascontiguousarray(topic_word.T, dtype=np.float64)
+    expected = np.empty((X.shape[0], prior.size))
+    pseudo_count_rows(
+        0, X.shape[0], X.indices.astype(np.int64), X.data.astype(np.float64), X.indptr.astype(np.int64), by_word, prior,
+        max_iter, tol, expected,
+    )  # fmt: skip
+    shares: Array = prior + expected
+    return shares / shares.sum(axis=1, keepdims=True)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -23,13 +22,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from pluri.inference import mcmc
 from pluri.inference.variational import RobbinsMonro, natural_step, stochastic_variational_inference
 from pluri.processes.concentration import check_count, check_gamma_prior, check_positive
 from pluri.topics.documents import check_documents, tokens_of
 from pluri.topics.flat_topics import FlatTopicModel
 from pluri.topics.hdp.gibbs import LARGE, TopicGibbs
-from pluri.topics.hdp.starts import INITS, draw_start
+from pluri.topics.hdp.gibbs_fit import fit_chains
+from pluri.topics.hdp.starts import INITS
 from pluri.topics.hdp.variational import HDPVariational, Natural
 from pluri.topics.hdp.variational_fit import fit_batch
 from pluri.validation import RandomState, as_generator, restored_on_failure
@@ -318,36 +317,22 @@ class HDPTopicModel(FlatTopicModel):
             self.topic_word_prior == "learn",
             check_gamma_prior(self.concentration_prior, "concentration_prior"),
         )
-        start = partial(draw_start, kernel=kernel, init=self._start_of("sequential"), n_topics=int(self.max_topics))
-        trace = mcmc.sample(
-            kernel, start,
-            record=kernel.record, n_draws=int(self.n_draws), n_warmup=int(self.n_warmup), n_chains=int(self.n_chains),
-            thin=int(self.thin), random_state=rng, n_jobs=self.n_jobs, backend="threads", verbose=int(self.verbose),
-            callback=self.callback, warn=False,
+        fitted = fit_chains(
+            kernel, self._start_of("sequential"), int(self.max_topics), n_draws=int(self.n_draws),
+            n_warmup=int(self.n_warmup), n_chains=int(self.n_chains), thin=int(self.thin), random_state=rng,
+            n_jobs=self.n_jobs, verbose=int(self.verbose), callback=self.callback,
         )  # fmt: skip
-        self.trace_, self.log_joint_ = trace.detached(), np.asarray(trace.stats["log_density"])
-        self.n_iter_ = int(self.n_warmup) + trace.n_draws * int(self.thin)
-        for name in ("n_topics", "n_large_topics"):
-            draws = trace.flat(name)
-            numbers, times = np.unique(draws, return_counts=True)
-            low, high = np.quantile(draws, (0.025, 0.975), method="inverted_cdf")
-            setattr(self, f"{name}_", int(numbers[np.argmax(times)]))
-            setattr(self, f"{name}_posterior_", {int(n): int(t) for n, t in zip(numbers, times)})
-            setattr(self, f"{name}_interval_", (int(low), int(high)))
-        best = max((end.state for end in trace.ends), key=lambda state: state.best_log_density)
-        position, self.bound_ = best.best, float(best.best_log_density)
-        table, sizes = kernel.word_counts(position)
-        order = np.argsort(-sizes, kind="stable")
-        self.topic_word_prior_ = float(trace.flat("eta").mean())
-        self._store_topics(
-            table.T[order].astype(np.float64) + float(position["eta"]),
-            sizes[order] / sizes.sum(),
-            float(position["alpha"]) * position["weights"][:-1][order],
+        self.trace_, self.log_joint_ = fitted.trace.detached(), np.asarray(fitted.trace.stats["log_density"])
+        self.n_iter_ = int(self.n_warmup) + fitted.trace.n_draws * int(self.thin)
+        self.n_topics_, self.n_topics_posterior_, self.n_topics_interval_ = fitted.numbers("n_topics")
+        self.n_large_topics_, self.n_large_topics_posterior_, self.n_large_topics_interval_ = fitted.numbers(
+            "n_large_topics"
         )
-        self.doc_concentration_ = float(trace.flat("alpha").mean())
-        self.topic_concentration_ = float(trace.flat("gamma").mean())
-        self.converged_ = not _still_rising(self.log_joint_)
-        if not self.converged_ and not trace.interrupted:
+        self.topic_concentration_, self.doc_concentration_ = fitted.mean("gamma"), fitted.mean("alpha")
+        self.topic_word_prior_ = fitted.mean("eta")
+        self._store_topics(fitted.components, fitted.weight, fitted.prior)
+        self.bound_, self.converged_ = fitted.log_joint, not fitted.rising
+        if fitted.rising:
             warnings.warn(
                 f"the log joint density still rises after {self.n_iter_} sweeps; raise n_warmup",
                 ConvergenceWarning,
@@ -465,14 +450,3 @@ def _forget(model: HDPTopicModel) -> None:
     kept = ("n_features_in_", "feature_names_in_", "vocabulary_")
     for name in [name for name in vars(model) if name.endswith("_") and not name.startswith("_") and name not in kept]:
         delattr(model, name)
-
-
-def _still_rising(log_joint: Array) -> bool:
-    """Whether the last third of the draws is above the first, by more than chance and more than a trifle."""
-    third = log_joint.shape[1] // 3
-    if third < 5:
-        return False
-    first, last = log_joint[:, :third], log_joint[:, -third:]
-    rise = float((last.mean(axis=1) - first.mean(axis=1)).mean())
-    spread = float(np.sqrt(first.var(axis=1).mean() + last.var(axis=1).mean()))
-    return rise > 2.0 * spread and rise > 1e-3 * abs(float(last.mean()))

@@ -10,40 +10,45 @@ import numpy as np
 from pluri.engine.compiled import compiled
 
 
-@compiled()
+@compiled(reorder=True)
 def pseudo_counts(entries, occurrences, phi, alpha, max_iter, tol, share, expected):
     """Fill in shares of the topics in each distinct word of a document, and their sums; return the last change.
 
-    ``share_ek`` is proportional to ``(alpha_k + sum_{other words} share_k) phi_kw``: each word is seen with the
-    expected counts of the others, until they agree.
+    ``share_ek`` is proportional to ``(alpha_k + sum_{other words} share_k) phi_kw``: each word in turn is seen with the
+    expected counts of the others, until they agree. A word that no topic has says nothing.
     """
     n_entries, n_topics = entries.size, alpha.size
+    for k in range(n_topics):
+        expected[k] = 0.0
     for e in range(n_entries):
+        mine, probabilities = share[e], phi[entries[e]]
         total = 0.0
         for k in range(n_topics):
-            share[e, k] = alpha[k] * phi[entries[e], k]
-            total += share[e, k]
+            mine[k] = alpha[k] * probabilities[k]
+            total += mine[k]
+        scale = 1.0 / total if total > 0.0 else 0.0
         for k in range(n_topics):
-            share[e, k] /= total
+            mine[k] *= scale
+            expected[k] += occurrences[e] * mine[k]
     change = math.inf
     for _ in range(max_iter):
-        previous = expected.copy()
-        expected[:] = 0.0
-        for e in range(n_entries):
-            for k in range(n_topics):
-                expected[k] += occurrences[e] * share[e, k]
         change = 0.0
-        for k in range(n_topics):
-            change += abs(expected[k] - previous[k])
-        if change < tol * n_topics:
-            break
         for e in range(n_entries):
+            mine, probabilities = share[e], phi[entries[e]]
             total = 0.0
             for k in range(n_topics):
-                share[e, k] = (alpha[k] + max(expected[k] - share[e, k], 0.0)) * phi[entries[e], k]
-                total += share[e, k]
+                total += probabilities[k] * (alpha[k] + max(expected[k] - mine[k], 0.0))
+            if total <= 0.0:
+                continue
+            scale, count = 1.0 / total, occurrences[e]
             for k in range(n_topics):
-                share[e, k] /= total
+                new = scale * probabilities[k] * (alpha[k] + max(expected[k] - mine[k], 0.0))
+                step = count * (new - mine[k])
+                mine[k] = new
+                expected[k] += step
+                change += abs(step)
+        if change < tol * n_topics:
+            break
     return change
 
 
@@ -56,9 +61,7 @@ def pseudo_count_rows(first, last, entries, occurrences, indptr, phi, alpha, max
     share = np.empty((longest, alpha.size))
     for d in range(first, last):
         a, b = indptr[d], indptr[d + 1]
-        expected[d - first] = 0.0
-        if b > a:
-            pseudo_counts(entries[a:b], occurrences[a:b], phi, alpha, max_iter, tol, share, expected[d - first])
+        pseudo_counts(entries[a:b], occurrences[a:b], phi, alpha, max_iter, tol, share, expected[d - first])
 
 
 @compiled()
@@ -79,7 +82,6 @@ def importance(rng, first, last, entries, occurrences, indptr, phi, alpha, max_i
         if a == b:
             scores[d] = 0.0
             continue
-        expected[:] = 0.0
         pseudo_counts(entries[a:b], occurrences[a:b], phi, alpha, max_iter, tol, share, expected)
         for e in range(b - a):
             reached = 0.0

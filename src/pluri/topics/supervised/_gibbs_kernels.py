@@ -119,25 +119,3 @@ def sweep_classes(
             if given >= 0:
                 for c in range(n_classes):
                     level[c] *= step[new, c]
-
-
-@compiled(reorder=True)
-def fold_in(words, offsets, topic_of_word, doc_prior, uniforms, n_sweeps, topics, weights, in_document):
-    """Topics of the tokens of new documents, drawn under fixed topics; `in_document` gets the counts at the end."""
-    n_topics = doc_prior.size
-    for document in range(offsets.size - 1):
-        begin, end = offsets[document], offsets[document + 1]
-        mine = in_document[document]
-        for k in range(n_topics):
-            mine[k] = 0
-        for sweep in range(n_sweeps):
-            for i in range(begin, end):
-                if sweep > 0:
-                    mine[topics[i]] -= 1
-                probabilities = topic_of_word[words[i]]
-                total = 0.0
-                for k in range(n_topics):
-                    weights[k] = (mine[k] + doc_prior[k]) * probabilities[k]
-                    total += weights[k]
-                topics[i] = choose(weights, total, uniforms[sweep, i])
-                mine[topics[i]] += 1

@@ -18,6 +18,7 @@ from pluri.processes.concentration import check_count, check_positive
 from pluri.topics.documents import Tokens, check_documents, tokens_of
 from pluri.topics.expected_shares import expected_shares
 from pluri.topics.flat_topics import FlatTopicModel
+from pluri.topics.supervised.gibbs import Counts
 from pluri.validation import RandomState, as_generator, restored_on_failure
 
 Array = NDArray[np.float64]
@@ -170,7 +171,7 @@ class SupervisedTopicModel(FlatTopicModel):
 
     def _drawn_zbar(self, X: Any, random_state: RandomState) -> list[Array]:
         """Shares of topics among the tokens, drawn: some times for each draw of the topics."""
-        from pluri.topics.supervised._gibbs_kernels import fold_in
+        from pluri.topics.lda.fold_in import sampled_topics
 
         check_is_fitted(self, "topic_word_")
         counts = check_documents(self, X, reset=False, whom="predict", empty="ignore")
@@ -181,13 +182,8 @@ class SupervisedTopicModel(FlatTopicModel):
         lengths = np.diff(tokens.offsets)[:, None]
         drawn = []
         for topics in tables:
-            of_word = np.ascontiguousarray(topics.T)
             for _ in range(repeats):
-                inside = np.zeros((tokens.n_documents, n_topics), dtype=np.int32)
-                fold_in(
-                    tokens.words, tokens.offsets, of_word, prior, rng.random((FOLD_IN_SWEEPS, tokens.n_tokens)),
-                    FOLD_IN_SWEEPS, np.zeros(tokens.n_tokens, dtype=np.int32), np.empty(n_topics), inside,
-                )  # fmt: skip
-                shares = inside / np.maximum(lengths, 1)
+                labels = sampled_topics(topics, prior, tokens, rng, FOLD_IN_SWEEPS, 1, 1)[1]
+                shares = Counts.of(tokens, labels, n_topics).shares()
                 drawn.append(np.where(lengths > 0, shares, rng.dirichlet(prior, size=tokens.n_documents)))
         return drawn
