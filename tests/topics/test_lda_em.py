@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.decomposition import non_negative_factorization
@@ -36,6 +36,7 @@ def test_the_objective_never_falls(alpha, eta, temper):
     assert fit.trace[-1] > fit.trace[0]
 
 
+@settings(max_examples=25)
 @given(st.integers(0, 10_000), st.integers(1, 8), st.integers(1, 4))
 def test_inner_updates_keep_the_ascent(seed, n_topics, n_inner):
     fit = fit_maximum(corpus(20, seed=seed), n_topics, n_inner=n_inner, tol=-1, max_iter=15, random_state=seed)
@@ -78,9 +79,10 @@ def test_one_topic_is_the_unigram():
 
 
 def test_folding_in_training_documents_reproduces_their_shares():
-    X = corpus()
+    X = corpus(30)
     for alpha in (1.0, 1.3):
-        fit = fit_maximum(X, 4, doc_topic_prior=alpha, topic_word_prior=1.1, tol=-1, max_iter=3000, random_state=0)
+        options = {"doc_topic_prior": alpha, "topic_word_prior": 1.1, "n_inner": 5, "random_state": 0}
+        fit = fit_maximum(X, 4, tol=-1, max_iter=500, **options)
         shares = fold_in(fit.topic_word, X, doc_topic_prior=alpha, max_iter=20_000, tol=1e-12)
         np.testing.assert_allclose(shares, fit.doc_topic, atol=2e-3)
         ours = document_log_likelihood(fit.topic_word, X, fit.doc_topic).sum()

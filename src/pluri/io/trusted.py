@@ -140,6 +140,7 @@ PARTS = frozenset(
         "pluri.sequences.folds.SequenceKFold",
         "pluri.sequences.monitor.ConvergenceMonitor",
         "pluri.sequences.symbol_classes.SymbolClassTrace",
+        "pluri.topics.tree.tree.Tree",
     }
 )
 

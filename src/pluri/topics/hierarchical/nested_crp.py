@@ -163,6 +163,7 @@ class HierarchicalLDA(TopicModel):
                 kernel, kernel.start, record=kernel.record, n_draws=self.n_draws, n_warmup=self.n_warmup,
                 n_chains=self.n_chains, thin=self.thin, random_state=as_generator(self.random_state),
                 n_jobs=self.n_jobs, backend="threads", verbose=int(self.verbose), callback=self.callback, warn=False,
+                draw_if_interrupted=True,
             )  # fmt: skip
             self._store(tokens, trace)
         if trace.interrupted:

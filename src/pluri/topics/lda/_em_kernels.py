@@ -1,4 +1,4 @@
-# mypy: allow-untyped-defs, allow-untyped-calls
+# mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code=call-arg
 """Compiled loop of maximum likelihood and maximum a posteriori topics, document after document."""
 
 from __future__ import annotations

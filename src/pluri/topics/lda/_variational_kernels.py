@@ -1,9 +1,9 @@
-# mypy: allow-untyped-defs, allow-untyped-calls
+# mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code=call-arg
 """Compiled loops of variational Bayes: documents given topics, and what is needed of the topics for it.
 
-Tables are (n_words, width): the topics of a word lie side by side, padded with zeros to a multiple of eight, so that the
-loops over topics become vector instructions. Factors that cancel in phi are left out: a row of the table is divided by
-its largest entry, and E[log theta] is taken without psi(sum_k gamma_k); only the bound adds them again.
+Tables are (n_words, width): the topics of a word lie side by side, padded with zeros to a multiple of eight, so that
+the loops over topics become vector instructions. Factors that cancel in phi are left out: a row of the table is divided
+by its largest entry, and E[log theta] is taken without psi(sum_k gamma_k); only the bound adds them again.
 
     exp psi(x) = exp psi(x + 8) exp(-sum_{i < 8} 1 / (x + i)),
     exp psi(y + 1/2) = y + 1 / (24 y) - 37 / (5760 y^3) + ...,
@@ -19,7 +19,7 @@ import math
 import numpy as np
 
 from pluri.engine.compiled import compiled
-from pluri.topics.lda._vector_rows import LANES, add_rows, columns_dot, columns_times, rows_times
+from pluri.topics.lda._vector_rows import LANES, add_rows, columns_step, rows_times
 
 #: Factors below exp(-SMALLEST) are zero; their products would be denormal numbers, which are slow.
 SMALLEST = 300.0
@@ -42,7 +42,8 @@ def _parts(x):
     z = 1.0 / (y * y)
     # fmt: off
     series = 1.0 + z * (4.1666666666666664e-2 + z * (-6.4236111111111111e-3 + z * (3.5524829144620810e-3 + z * (
-        -3.9535574489730305e-3 + z * (7.3650332693086690e-3 + z * (-2.0734675824368137e-2 + z * 8.2381852238787760e-2))))))
+        -3.9535574489730305e-3 + z * (7.3650332693086690e-3 + z * (-2.0734675824368137e-2
+        + z * 8.2381852238787760e-2))))))
     # fmt: on
     return y * series, s
 
@@ -55,9 +56,7 @@ def _log_gamma(x):
     r = 1.0 / (z * z)
     tail = (8.3333333333333333e-2 + r * (-2.7777777777777778e-3 + r * (7.9365079365079365e-4 + r * (
         -5.9523809523809524e-4 + r * (8.4175084175084175e-4 + r * -1.9175269175269175e-3))))) / z  # fmt: skip
-    return (
-        (z - 0.5) * math.log(z) - z + HALF_LOG_2_PI + tail - math.log(u * (u + 6.0) * (u + 10.0) * (u + 12.0))
-    )
+    return (z - 0.5) * math.log(z) - z + HALF_LOG_2_PI + tail - math.log(u * (u + 6.0) * (u + 10.0) * (u + 12.0))
 
 
 @compiled(reorder=True)
@@ -68,7 +67,7 @@ def _digamma(x):
 
 @compiled(reorder=True)
 def _exponentials(width, exponents, powers, bits, out):
-    """out *= exp(exponents), zero below -SMALLEST; `powers` is `bits` as floating-point numbers."""
+    """Multiply `out` by exp(exponents), zero below -SMALLEST; `powers` is `bits` as floating-point numbers."""
     for k in range(width):
         n = np.floor(exponents[k] * 1.4426950408889634 + 0.5)
         f = exponents[k] - n * LOG_2
@@ -156,31 +155,12 @@ def _log_share(gamma, word_topic, word, psi_totals, shares):
 
 
 @compiled(reorder=True)
-def _weigh(matrix, n, width, by_topic, counts, softening, gamma, exponents, powers, bits, theta, norms, ratios):
-    """theta = exp psi(gamma), norms of the words, ratios = counts / (norms + softening); whether the norms are sound."""
-    for k in range(width):
-        theta[k], s = _parts(gamma[k])
-        exponents[k] = -s
-    _exponentials(width, exponents, powers, bits, theta)
-    if by_topic:
-        columns_times(matrix, n, width, theta, norms)
-    else:
-        rows_times(matrix, n, width, theta, norms)
-    sound = True
-    for w in range(n):
-        norm = norms[w] + softening[w]
-        sound &= norm >= TINY
-        ratios[w] = counts[w] / norm
-    return sound
-
-
-@compiled(reorder=True)
-def _pack(matrix, n, width, by_topic, kept, n_kept, packed):
-    """The columns `kept` one after another; `packed` may be `matrix`, if that is so already."""
+def _pack(rows, base, n, width, kept, n_kept, packed):
+    """The columns `kept` of the rows, or of columns packed before (`base` is `packed`), one after another."""
     for j in range(n_kept):
-        start, stride = (kept[j] * n, 1) if by_topic else (kept[j], width)
+        start, stride = (base + kept[j] * n, 1) if base else (kept[j], width)
         for w in range(n):
-            packed[j * n + w] = matrix[start + w * stride]
+            rows[packed + j * n + w] = rows[start + w * stride]
 
 
 @compiled(reorder=True)
@@ -208,10 +188,10 @@ def _unsound_sums(indices, begin, n, counts, norms, ratios, rows, theta, gamma, 
 
 @compiled(reorder=True)
 def documents(
-    indptr, indices, data, weight, word_topic, psi_totals, table, top, alpha, start, max_iter, tol, epsilon,
-    scratch, lists, numbers, powers, rows, packed, gamma, stats, log_theta, bounds,
+    indptr, indices, data, weight, word_topic, psi_totals, table, top, inverse_top, alpha, start, max_iter, tol,
+    epsilon, scratch, lists, numbers, powers, rows, parts, gamma, stats, log_theta, bounds,
 ):  # fmt: skip
-    """gamma of every document at rest given the topics, and what follows from it; the number of iterations.
+    """Bring gamma of every document to rest given the topics, and add up what follows; the number of iterations.
 
     Topics that have lost a document are left out of its iterations: their expected count is below LOST, and so is what
     they would change. All topics are asked again at the end, and if one came back the iterations go on with all.
@@ -221,30 +201,30 @@ def documents(
     indptr, indices, data : counts of words, CSR
     weight : (n_documents,), of the documents in `stats` and `log_theta`
     word_topic, psi_totals : lambda (n_words, n_topics) and psi(sum_w lambda_kw)
-    table, top : of `topic_table`
+    table, top, inverse_top : of `topic_table`, and exp(-top)
     alpha : (n_topics,)
     start : (n_documents, n_topics) gamma to begin from, or (0, 0) for ones
     max_iter, tol : end when the mean change of gamma is below `tol`; `max_iter` 0 takes gamma as it is
     epsilon : added to the probability of each word in phi (0: nothing)
-    scratch, lists : memory of shapes (7, width) and (5, length of the longest document, padded)
+    scratch, lists : memory of shapes (9, width) and (4, length of the longest document, padded)
     numbers, powers : memory of shape (3, width), integers; its first row as floating-point numbers
-    rows, packed : memory of size (length of the longest document, padded) * width
+    rows, parts : memory, twice (length of the longest document, padded) * width, and width * LANES
     gamma : (n_documents, n_topics), out
     stats : (n_words, width), expected counts are added; (0, 0) for none
     log_theta : (n_topics,), E[log theta] is added
     bounds : (n_documents,), out; (0,) for none
     """
     n_topics, full = alpha.size, table.shape[1]
-    current, exponents, theta, sums, everywhere, shares, prior = (
-        scratch[0], scratch[1], scratch[2], scratch[3], scratch[4], scratch[5], scratch[6]
-    )  # fmt: skip
-    counts, norms, ratios, softening, inverse_top = lists[0], lists[1], lists[2], lists[3], lists[4]
+    current, exponents, theta, sums, everywhere = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4]
+    shares, prior, log_gamma_alpha, psi_alpha = scratch[5], scratch[6], scratch[7], scratch[8]
+    counts, norms, ratios, softening = lists[0], lists[1], lists[2], lists[3]
     bits, topics, kept = numbers[0], numbers[1], numbers[2]
-    constant, alphas = 0.0, 0.0
+    packed = rows.size // 2
+    constant = 0.0
     for k in range(n_topics):
-        alphas += alpha[k]
-        constant -= _log_gamma(alpha[k])
-    constant += _log_gamma(alphas)
+        constant += alpha[k]
+        log_gamma_alpha[k], psi_alpha[k] = _log_gamma(alpha[k]), _digamma(alpha[k])
+    constant = _log_gamma(constant)
     n_iterations = 0
     for document in range(indptr.size - 1):
         begin = indptr[document]
@@ -256,45 +236,65 @@ def documents(
             counts[w] = data[begin + w] if w < n else 0.0
             length += counts[w]
             softening[w] = 0.0
-            if epsilon > 0.0:
-                inverse_top[w] = math.exp(-top[i])
             for k in range(full):
                 rows[w * full + k] = table[i, k]
         for k in range(full):
             everywhere[k] = start[document, k] if start.size and k < n_topics else 1.0
         _all_topics(everywhere, alpha, current, prior, topics)
-        matrix, width, n_live, elsewhere = rows, full, n_topics, 0.0
+        base, width, n_live, elsewhere = 0, full, n_topics, 0.0
         left, finishing, may_pack, was_packed = max_iter, max_iter == 0, True, False
-        total = 0.0
+        total, last_total, n_kept = 0.0, 0.0, 0
         while True:
             if epsilon > 0.0:
                 total = elsewhere
                 for k in range(n_live):
                     total += current[k]
-                soften = epsilon * math.exp(_digamma(total))
+                if abs(total - last_total) > 1e-13 * total:  # it hardly ever changes
+                    last_total = total
+                    soften = epsilon * math.exp(_digamma(total))
+                    for w in range(n):
+                        softening[w] = soften * inverse_top[indices[begin + w]]
+            for k in range(width):
+                theta[k], s = _parts(current[k])
+                exponents[k] = -s
+            _exponentials(width, exponents, powers, bits, theta)
+            if base:
+                columns_step(rows, base, padded, width, theta, counts, softening, norms, ratios, parts, sums)
+            else:
+                rows_times(rows, padded, width, theta, norms)
                 for w in range(padded):
-                    softening[w] = soften * inverse_top[w]
-            sound = _weigh(
-                matrix, padded, width, width < full, counts, softening, current, exponents, powers, bits, theta, norms,
-                ratios,
-            )  # fmt: skip
+                    ratios[w] = counts[w] / (norms[w] + softening[w])
+            n_unsound = 0
+            for w in range(padded):
+                n_unsound += 1 if norms[w] + softening[w] < TINY else 0
+            sound = n_unsound == 0
             if finishing and not was_packed:
                 break
-            if width < full:
-                columns_dot(matrix, padded, width, ratios, sums)
-            else:
+            if base == 0:
                 for k in range(width):
                     sums[k] = 0.0
-                add_rows(matrix, padded, width, ratios, sums)
+                add_rows(rows, padded, width, ratios, sums)
             for k in range(width):
                 sums[k] *= theta[k]
             unpack = False
-            if not sound and width < full:
+            if not sound and base:
                 unpack, may_pack = True, False  # and once more, with all topics
             else:
                 if not sound:
                     _unsound_sums(
-                        indices, begin, n, counts, norms, ratios, rows, theta, current, word_topic, psi_totals, shares, sums
+                        indices,
+                        begin,
+                        n,
+                        counts,
+                        norms,
+                        ratios,
+                        rows,
+                        theta,
+                        current,
+                        word_topic,
+                        psi_totals,
+                        shares,
+                        sums,
                     )
                 if finishing:
                     returned = False
@@ -304,7 +304,8 @@ def documents(
                     if left == 0 or not returned:
                         break
                     finishing, may_pack, was_packed = False, False, False
-                change, n_kept = 0.0, 0
+                change = 0.0
+                n_kept = 0
                 for k in range(n_live):
                     new = prior[k] + sums[k]
                     change += abs(new - current[k])
@@ -314,29 +315,29 @@ def documents(
                 left -= 1
                 n_iterations += 1
                 if change < tol * n_topics or left == 0:
-                    finishing, unpack = True, width < full
-                elif may_pack and 0 < n_kept <= (n_topics // 2 if width == full else width - 1):
+                    finishing, unpack = True, base > 0
+                elif may_pack and 0 < n_kept <= (width - 1 if base else n_topics // 3):
                     for k in range(n_live):
                         everywhere[topics[k]] = current[k]
                         elsewhere += current[k]
-                    _pack(matrix, padded, width, width < full, kept, n_kept, packed)
+                    _pack(rows, base, padded, width, kept, n_kept, packed)
                     for j in range(n_kept):
                         k = kept[j]
                         topics[j], current[j], prior[j] = topics[k], current[k], prior[k]
                         elsewhere -= current[j]
-                    matrix, width, n_live = packed, n_kept, n_kept
+                    base, width, n_live = packed, n_kept, n_kept
             if unpack:
                 for k in range(n_live):
                     everywhere[topics[k]] = current[k]
                     kept[k] = topics[k]
                 _all_topics(everywhere, alpha, current, prior, topics)
                 if finishing:  # mark those that were left out
-                    was_packed = True
+                    was_packed, n_kept = True, n_live
                     for k in range(n_topics):
                         topics[k] = -1
                     for j in range(n_live):
                         topics[kept[j]] = kept[j]
-                matrix, width, n_live, elsewhere = rows, full, n_topics, 0.0
+                base, width, n_live, elsewhere = 0, full, n_topics, 0.0
         total = 0.0
         for k in range(n_topics):
             gamma[document, k] = current[k]
@@ -345,11 +346,19 @@ def documents(
             continue
         psi_total = _digamma(total)
         share = weight[document]
+        if not was_packed:
+            n_kept = n_topics
+            for k in range(n_topics):
+                kept[k] = k
+        # A topic that has lost the document has gamma = alpha: its terms of the bound cancel.
         bound = constant - _log_gamma(total) - length * psi_total
         for k in range(n_topics):
-            log_k = _digamma(current[k]) - psi_total
-            bound += (alpha[k] - current[k]) * log_k + _log_gamma(current[k])
-            log_theta[k] += share * log_k
+            log_theta[k] += share * (psi_alpha[k] - psi_total)
+        for j in range(n_kept):
+            k = kept[j]
+            psi_k = _digamma(current[k])
+            log_theta[k] += share * (psi_k - psi_alpha[k])
+            bound += (alpha[k] - current[k]) * (psi_k - psi_total) + _log_gamma(current[k]) - log_gamma_alpha[k]
         for w in range(n):
             i = indices[begin + w]
             if norms[w] < TINY:
@@ -357,11 +366,14 @@ def documents(
             elif bounds.size:
                 bound += counts[w] * (math.log(norms[w]) + top[i])
             if stats.size:
+                ratio = share * ratios[w]
                 if epsilon == 0.0 and norms[w] < TINY:
                     for k in range(n_topics):
                         stats[i, k] += share * counts[w] * shares[k]
+                elif was_packed:
+                    for j in range(n_kept):
+                        stats[i, kept[j]] += ratio * theta[kept[j]] * rows[w * full + kept[j]]
                 else:
-                    ratio = share * ratios[w]
                     for k in range(full):
                         stats[i, k] += ratio * theta[k] * rows[w * full + k]
         if bounds.size:

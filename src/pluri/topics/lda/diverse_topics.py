@@ -1,6 +1,6 @@
 r"""Topics pushed apart by a determinantal prior, one after another: the M-step of topic models with diversity.
 
-The prior adds :math:`s \log\det K` with :math:`K = U U^\top` and :math:`u_k = \sqrt{\beta_k}`, rows of unit length. As a
+The prior adds :math:`s \log\det K` with :math:`K = U U^\top` and :math:`u_k = \sqrt{\beta_k}`, unit rows. As a
 function of one row, the others being fixed, the determinant is :math:`u^\top M u` with M the projection on what is
 orthogonal to the others, and by the inequality of Cauchy and Schwarz
 
@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,19 +36,19 @@ from pluri.priors import Diversity, log_density_rows, maximize_rows
 Array = NDArray[np.float64]
 #: Eigenvalue of the kernel below which topics count as linearly dependent.
 DEPENDENT = 1e-9
-#: Shares of the way to the diverse topic that variational Bayes tries.
-SHARES = (1.0, 0.5, 0.25, 0.0)
+#: Shares of a step that variational Bayes tries, and its least parameter.
+SHARES, LEAST = (1.0, 0.5, 0.25, 0.125), 1e-8
 
 
 def pushed_apart(evidence: Array, start: Array, diversity: Diversity) -> Array:
-    """Topics that are better than `start`, by one update of each: the most probable ones.
+    """Topics that are more probable than those before, by one update of each.
 
     Parameters
     ----------
     evidence : array of shape (n_topics, n_words)
         Expected counts plus pseudo-counts.
     start : array of shape (n_topics, n_words)
-        Topics before this pass, rows sum to one.
+        Topics before this pass; rows sum to one.
     diversity : Diversity
 
     Returns
@@ -67,25 +67,25 @@ def pushed_apart(evidence: Array, start: Array, diversity: Diversity) -> Array:
     array([[0.8239, 0.1761],
            [0.1761, 0.8239]])
     """
-    roots = np.sqrt(start)
-    inverse = _inverse_kernel(roots, diversity)
-    if inverse is None:
+    kernel = TopicKernel.of(start, diversity)
+    if kernel is None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # topics that coincide are told apart there
             return maximize_rows(evidence, start, diversity=diversity)
+    for k in range(len(start)):
+        kernel.replace(k, kernel.proposal(k, evidence[k], diversity.strength))
+    topics: Array = kernel.roots**2
+    return topics
 
-    def update(k: int, proposed: Array, log_gain: Callable[[Array], float]) -> Array:
-        return proposed
 
-    return _sweep(evidence, roots, inverse, diversity.strength, update) ** 2
+def posterior_pushed_apart(target: Array, before: Array, diversity: Diversity) -> Array:
+    """Dirichlet parameters of the topics with a higher bound than those before, by one update of each.
 
-
-def pushed_apart_posterior(target: Array, before: Array, diversity: Diversity) -> Array:
-    """Dirichlet parameters of the topics that are better than those before, by one update of each.
-
-    The bound in lambda is that of conjugate topics, for which `target` is best, plus the prior at the mean topics. A
-    word of few counts resists more than a maximum of probability would: the curvature of the bound is psi'(lambda)
-    instead of 1 / lambda, their ratio about (lambda + 1) / lambda, and so much less is it moved.
+    The bound in lambda is that of conjugate topics, for which `target` would be best, plus the prior at the mean
+    topics. Words of few counts resist more than in the most probable topics: the curvature of the bound is psi'(lambda)
+    instead of 1 / lambda, about (lambda + 1) / lambda times as much. So the way to the most probable topic is gone that
+    much less far, and from there, or from where the topic was if that is better, a Newton step in log lambda with a
+    diagonal Hessian is taken. Both only if they raise the bound.
 
     Parameters
     ----------
@@ -97,67 +97,115 @@ def pushed_apart_posterior(target: Array, before: Array, diversity: Diversity) -
     -------
     array of shape (n_topics, n_words)
     """
-    found = np.array(before)
-    roots = np.sqrt(before / before.sum(axis=1, keepdims=True))
-    inverse = _inverse_kernel(roots, diversity)
-    if inverse is None:
-        return np.array(target)
+    from pluri.topics.lda._diverse_kernels import newton_step
+
     strength = diversity.strength
-
-    def update(k: int, proposed: Array, log_gain: Callable[[Array], float]) -> Array:
-        aim, total = target[k], target[k].sum()
-        way = (total * proposed**2 - aim) * aim / (aim + 1.0)
-        best, best_root, best_value = found[k], roots[k], _row_bound(aim, found[k])
+    kernel = TopicKernel.of(before / before.sum(axis=1, keepdims=True), diversity)
+    if kernel is None:
+        return _all_at_once(target, before, diversity)
+    found = np.array(before, order="C")
+    step = np.empty(found.shape[1])
+    for k, aim in enumerate(np.ascontiguousarray(target)):
+        value = row_bound(aim, found[k]) + strength * kernel.log_distance(k, kernel.roots[k])
+        way = aim.sum() * kernel.proposal(k, aim, strength) ** 2 - aim
+        value, _ = _accepted(found, kernel, k, aim + way * aim / (aim + 1.0), aim, strength, value)
+        newton_step(aim, found[k], kernel.roots[k], kernel.dual(k), strength, step)
         for share in SHARES:
-            row = np.maximum(aim + share * way, 1e-8)
-            root = np.sqrt(row / row.sum())
-            value = _row_bound(aim, row) + strength * log_gain(root)
-            if value > best_value:
-                best, best_root, best_value = row, root, value
-            elif share < 1.0:
+            value, better = _accepted(found, kernel, k, found[k] * np.exp(share * step), aim, strength, value)
+            if better:
                 break
-        found[k] = best
-        return best_root
-
-    _sweep(target, roots, inverse, strength, update)
     return found
 
 
+def _accepted(
+    found: Array, kernel: TopicKernel, k: int, row: Array, aim: Array, strength: float, value: float
+) -> tuple[float, bool]:
+    """Put lambda of topic k in its place if that raises the bound."""
+    row = np.maximum(row, LEAST)
+    root = np.sqrt(row / row.sum())
+    new = row_bound(aim, row) + strength * kernel.log_distance(k, root)
+    if not new > value:
+        return value, False
+    found[k] = row
+    kernel.replace(k, root)
+    return new, True
+
+
 def log_diversity(topics: Array, diversity: Diversity) -> float:
-    """Log density of topics (rows) under the prior, up to a constant."""
-    if diversity.rho != 0.5 or len(topics) > topics.shape[1]:
+    """Log density of topics under the prior, up to a constant."""
+    kernel = TopicKernel.of(topics, diversity)
+    if kernel is None:
         return log_density_rows(topics, diversity=diversity)
-    roots = np.sqrt(topics)
-    inverse = _inverse_kernel(roots, diversity)
-    if inverse is None:
-        return log_density_rows(topics, diversity=diversity)
-    return -diversity.strength * float(np.linalg.slogdet(inverse)[1])
+    return -diversity.strength * float(np.linalg.slogdet(kernel.inverse)[1])
 
 
-def _inverse_kernel(roots: Array, diversity: Diversity) -> Array | None:
-    """Inverse of K; None if the rows are dependent, or the kernel is another one."""
-    if diversity.rho != 0.5 or len(roots) > roots.shape[1]:
-        return None
-    spectrum, vectors = np.linalg.eigh(roots @ roots.T)
-    if not spectrum[0] > DEPENDENT:
-        return None
-    return (vectors / spectrum) @ vectors.T
+@dataclass(eq=False)
+class TopicKernel:
+    """Square roots of the topics (n_topics, n_words) and the inverse of their kernel, while topics are replaced."""
 
+    roots: Array
+    inverse: Array
 
-def _sweep(
-    evidence: Array, roots: Array, inverse: Array, strength: float, update: Callable[..., Array]
-) -> Array:
-    """New square roots of the topics; `update` says what becomes of each proposal."""
-    from pluri.topics.lda._diverse_kernels import diverse_root
+    @classmethod
+    def of(cls, topics: Array, diversity: Diversity) -> TopicKernel | None:
+        """Of topics; None if they are linearly dependent, or the prior has another kernel."""
+        if diversity.rho != 0.5 or len(topics) > topics.shape[1]:
+            return None
+        roots = np.sqrt(topics)
+        spectrum, vectors = np.linalg.eigh(roots @ roots.T)
+        return cls(roots, (vectors / spectrum) @ vectors.T) if spectrum[0] > DEPENDENT else None
 
-    for k in range(len(roots)):
-        proposed = np.empty(roots.shape[1])
-        diverse_root(evidence[k], inverse[k] @ roots, strength, proposed)
-        # Inverse of K without row k, from which u' M u of any row follows: 1 - g' B g, g its products with the others.
-        others = inverse - np.outer(inverse[k], inverse[k]) / inverse[k, k]
+    def proposal(self, k: int, evidence: Array, strength: float) -> Array:
+        """Square root of the topic that is best by the lower bound."""
+        from pluri.topics.lda._diverse_kernels import diverse_root
+
+        root = np.empty(evidence.size)
+        diverse_root(np.ascontiguousarray(evidence), self.dual(k), strength, root)
+        return root
+
+    def dual(self, k: int) -> Array:
+        """The p of row k: its product with row k is 1, with the others 0."""
+        row: Array = self.inverse[k] @ self.roots
+        return row
+
+    def log_distance(self, k: int, root: Array) -> float:
+        """Log u'Mu: how far a row in place of row k would be from the others; differs from log det K by a constant."""
+        products = self.roots @ root
+        distance = 1.0 - float(products @ self._without(k) @ products)
+        return math.log(distance) if distance > 0.0 else -math.inf
+
+    def replace(self, k: int, root: Array) -> None:
+        """Put a row in place of row k."""
+        others = self._without(k)
+        step = others @ (self.roots @ root)
+        distance = 1.0 - float((self.roots @ root) @ step)
+        step[k] = -1.0
+        self.inverse = others + np.outer(step, step) / distance
+        self.roots[k] = root
+
+    def _without(self, k: int) -> Array:
+        """Inverse of the kernel without row k, with zeros in its place."""
+        column = self.inverse[k]
+        others: Array = self.inverse - np.outer(column, column) / column[k]
         others[k], others[:, k] = 0.0, 0.0
+        return others
 
-        def apart(root: Array) -> float:
-            products = roots @ root
-            return 1.0 - float(products @ others @ products)
-...
+
+def row_bound(target: Array, row: Array) -> float:
+    """What the bound has of one topic: sum_w (target - lambda) E[log beta] plus the log normaliser of lambda."""
+    total = row.sum()
+    return float((target - row) @ (psi(row) - psi(total)) + gammaln(row).sum() - gammaln(total))
+
+
+def _all_at_once(target: Array, before: Array, diversity: Diversity) -> Array:
+    """As `posterior_pushed_apart`, without the Newton step, for kernels and starts that `TopicKernel` does not take."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        means = maximize_rows(target, before / before.sum(axis=1, keepdims=True), diversity=diversity)
+    way = (target.sum(axis=1, keepdims=True) * means - target) * target / (target + 1.0)
+
+    def value(rows: Array) -> float:
+        bound = sum(row_bound(aim, row) for aim, row in zip(target, rows))
+        return bound + log_density_rows(rows / rows.sum(axis=1, keepdims=True), diversity=diversity)
+
+    return max([before, target, *(np.maximum(target + share * way, LEAST) for share in SHARES)], key=value)

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any
 
@@ -179,6 +180,12 @@ class Topics:
         """Lambda as (n_topics, n_words)."""
         return np.ascontiguousarray(self.word_topic.T)
 
+    @cached_property
+    def inverse_top(self) -> Array:
+        """exp(-top), infinite for words that no topic has seen."""
+        with np.errstate(over="ignore"):
+            return np.exp(-self.top)
+
     @property
     def n_topics(self) -> int:
         """Number of topics."""
@@ -264,17 +271,18 @@ def local_factors(
         topics.psi_totals,
         topics.table,
         topics.top,
+        topics.inverse_top if step.epsilon > 0 else topics.top,
         np.ascontiguousarray(doc_topic_prior, dtype=np.float64),
         np.empty((0, 0)) if start is None else np.ascontiguousarray(start, dtype=np.float64),
         int(step.max_iter),
         float(step.tol),
         float(step.epsilon),
-        aligned(7, width),
-        aligned(5, longest),
+        aligned(9, width),
+        aligned(4, longest),
         numbers,
         numbers[0].view(np.float64),
-        aligned(longest * width),
-        aligned(longest * width),
+        aligned(2 * longest * width),
+        aligned(8 * width),
         gamma,
         expected,
         log_theta,
@@ -302,7 +310,7 @@ def infer(
     step: DocumentStep | None = None,
     n_jobs: int | None = None,
 ) -> Array:
-    """gamma of documents given topics; divided by their sums the rows are the expected shares of topics.
+    """Find gamma of documents given topics; divided by their sums the rows are the expected shares of topics.
 
     From ones, as ``sklearn.decomposition.LatentDirichletAllocation.transform`` starts; a ``DocumentStep`` with
     `SCIKIT_LEARN_EPSILON` gives its numbers.
@@ -349,7 +357,7 @@ def document_bounds(
     """
     step = step if gamma is None else DocumentStep(max_iter=0)
     parts = _by_parts(components, X, doc_topic_prior, step, gamma, n_jobs, bounds=True)
-    return np.concatenate([part.bounds for part in parts])  # type: ignore[misc]
+    return np.concatenate([part.bounds for part in parts if part.bounds is not None])
 
 
 def approximate_bound(
@@ -411,7 +419,7 @@ def cut_rows(n_rows: int, n_jobs: int | None) -> list[slice]:
 
     n_pieces = max(1, min(1 if n_jobs is None else count_jobs(n_jobs), n_rows))
     edges = np.linspace(0, n_rows, n_pieces + 1).astype(int).tolist()
-    return [slice(begin, end) for begin, end in zip(edges[:-1], edges[1:])]
+    return [slice(begin, end) for begin, end in pairwise(edges)]
 
 
 def on_threads(function: Any, pieces: list[slice], n_jobs: int | None) -> list[Any]:

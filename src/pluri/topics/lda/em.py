@@ -39,10 +39,11 @@ from pluri.engine import Batch, Source, Statistics
 from pluri.inference import expectation_maximization
 from pluri.inference.history import History
 from pluri.inference.result import IterationState
-from pluri.priors import Diversity, log_density_rows, maximize_rows
-from pluri.topics.lda.document_step import aligned, cut_rows, on_threads, padded_width
+from pluri.priors import Diversity, maximize_rows
+from pluri.topics.lda.diverse_topics import log_diversity, pushed_apart
+from pluri.topics.lda.document_step import TopicPriors, aligned, cut_rows, on_threads, padded_width
 from pluri.topics.lda.starts import TopicStart, document_topics
-from pluri.topics.lda.variational import DocumentBatch, Documents, Stacked, TopicPriors
+from pluri.topics.lda.variational import DocumentBatch, Documents, Stacked
 from pluri.validation import RandomState, as_generator
 
 Array = NDArray[np.float64]
@@ -134,14 +135,16 @@ class MaximumProblem:
         evidence = stats.counts.T + (self.topic_word_prior - 1.0)
         shares = None if stats.doc_topic is None else stats.doc_topic.array
         # The pseudo-counts of a Dirichlet prior are counts like others.
-        return MaximumParameters(maximize_rows(evidence, params.topic_word, diversity=self.diversity), shares)
+        if self.diversity is None or len(evidence) < 2:
+            return MaximumParameters(maximize_rows(evidence, params.topic_word), shares)
+        return MaximumParameters(pushed_apart(evidence, params.topic_word, self.diversity), shares)
 
     def log_prior(self, params: MaximumParameters) -> float:
         """Log density of the topics, up to a constant; that of the shares is with the documents."""
         pseudo = np.broadcast_to(self.topic_word_prior - 1.0, params.topic_word.shape)
         density = _log_prior(params.topic_word, pseudo).sum()
         if self.diversity is not None and params.topic_word.shape[0] > 1:
-            density += log_density_rows(params.topic_word, diversity=self.diversity)
+            density += log_diversity(params.topic_word, self.diversity)
         return float(density)
 
 

@@ -5,8 +5,8 @@ With the documents of a minibatch B at rest given the current topics,
 .. math:: \lambda \leftarrow (1 - \rho_t) \lambda + \rho_t \Big( \eta + \frac{D}{|B|} \sum_{d \in B} n_{dw}
    \phi_{dwk} \Big), \qquad \rho_t = (t + \tau)^{-\kappa}, \; t = 1, 2, \dots
 
-`pluri.inference.variational` runs the steps. If alpha is learned, the sum over all documents of E[log theta] is followed
-in the same way, as one more natural parameter, and alpha is the maximum of the bound given that sum.
+`pluri.inference.variational` runs the steps. If alpha is learned, the sum over all documents of E[log theta] is
+followed in the same way, as one more natural parameter, and alpha is the maximum of the bound given that sum.
 
 References
 ----------
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import digamma
 
-from pluri.engine import Batch, Source, SparseSource
+from pluri.engine import Batch, Source, SparseSource, pairwise_sum
 from pluri.inference.history import History
 from pluri.inference.result import IterationState
 from pluri.inference.variational import RobbinsMonro, natural_step, stochastic_variational_inference
@@ -94,11 +94,11 @@ class OnlineModel:
         return self.begin(first_topics(self.topic_start, self.priors, source, rng))
 
     def global_prior(self) -> Natural:
-        """eta."""
+        """Give eta."""
         return self._prior
 
     def doc_topic_prior(self, params: Natural) -> Array:
-        """alpha at these parameters."""
+        """Alpha at these parameters."""
         if self.n_total is None:
             return self.priors.doc_topic
         return best_doc_topic_prior(params["log_theta"] / self.n_total, self.priors.doc_topic)
@@ -116,11 +116,11 @@ class OnlineModel:
             )  # fmt: skip
 
         parts: list[LocalFactors] = on_threads(one, cut_rows(csr.shape[0], self.n_jobs), self.n_jobs)
-        bounds = np.concatenate([part.bounds for part in parts])  # type: ignore[misc]
+        bounds = np.concatenate([part.bounds for part in parts if part.bounds is not None])
         weight = np.ones(bounds.size) if batch.weight is None else batch.weight
-        stats = {"word_topic": sum(part.counts for part in parts[1:]) + parts[0].counts}  # type: ignore[misc]
+        stats = {"word_topic": pairwise_sum(part.counts for part in parts if part.counts is not None)}
         if self.n_total is not None:
-            stats["log_theta"] = sum(part.log_theta for part in parts[1:]) + parts[0].log_theta
+            stats["log_theta"] = pairwise_sum(part.log_theta for part in parts)
         return stats, float(weight @ bounds)
 
     def global_elbo(self, params: Natural) -> float:

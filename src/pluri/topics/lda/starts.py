@@ -35,12 +35,12 @@ def gamma_draws(draws: Draws | None, shape: tuple[Any, ...]) -> Array:
 
 
 def random_topics(draws: Draws, n_topics: int, n_words: int) -> Array:
-    """lambda near one, drawn topic after topic: (n_words, n_topics)."""
+    """Lambda near one, drawn topic after topic: (n_words, n_topics)."""
     return np.ascontiguousarray(gamma_draws(draws, (n_topics, n_words)).T)
 
 
 def document_topics(priors: TopicPriors, source: Source, rng: np.random.Generator) -> Array:
-    """lambda = eta + the counts of one document for each topic, drawn without replacement among those with words.
+    """Lambda = eta + the counts of one document for each topic, drawn without replacement among those with words.
 
     One pass over the source; if there are too few documents, random draws near one stand in for them.
     """
@@ -60,7 +60,7 @@ def document_topics(priors: TopicPriors, source: Source, rng: np.random.Generato
 
 
 def first_topics(start: TopicStart, priors: TopicPriors, source: Source, rng: np.random.Generator) -> Array:
-    """lambda to start from: (n_words, n_topics)."""
+    """Lambda to start from: (n_words, n_topics)."""
     if start == "random":
         return random_topics(rng, priors.doc_topic.size, priors.n_words)
     if start == "documents":

@@ -64,7 +64,9 @@ def _from_folder(folder: Path) -> tuple[dict[str, StoredArray], int]:
     for name in PARTS:
         path = folder / f"{name}.npy"
         if not path.is_file():
-            raise FileNotFoundError(f"path must be a folder with data.npy, indices.npy and indptr.npy: no {path.name} in it")
+            raise FileNotFoundError(
+                f"path must be a folder with data.npy, indices.npy and indptr.npy: no {path.name} in it"
+            )
         with open(path, "rb") as file:
             arrays[name] = _describe(str(path), file)
     words = folder / "n_words.npy"
@@ -84,7 +86,9 @@ def _from_archive(path: Path) -> tuple[dict[str, StoredArray], int]:
         for name in PARTS:
             info = names[f"{name}.npy"]
             if info.compress_type != zipfile.ZIP_STORED:
-                raise ValueError(f"path must not be compressed: write {path.name} by save_npz(path, X, compressed=False)")
+                raise ValueError(
+                    f"path must not be compressed: write {path.name} by save_npz(path, X, compressed=False)"
+                )
             file.seek(info.header_offset + 26)  # lengths of the name and of the extra field of the local header
             lengths = np.frombuffer(file.read(4), dtype="<u2")
             file.seek(info.header_offset + 30 + int(lengths.sum()))
@@ -109,11 +113,15 @@ class CountSlice:
         offsets = indptr.read(self.begin, self.end + 1).astype(np.int64)
         first, last = int(offsets[0]), int(offsets[-1])
         if last < first or (np.diff(offsets) < 0).any() or last > min(data.size, indices.size):
-            raise ValueError(f"{indptr.path} must hold offsets that rise up to {data.size}, in documents from {self.begin}")
+            raise ValueError(
+                f"{indptr.path} must hold offsets that rise up to {data.size}, in documents from {self.begin}"
+            )
         words = indices.read(first, last).astype(np.int32, copy=False)
         counts = data.read(first, last).astype(np.float64)
         if words.size and not 0 <= words.min() <= words.max() < self.n_words:
-            raise ValueError(f"{indices.path} must hold columns from 0 to {self.n_words - 1}, in documents from {self.begin}")
+            raise ValueError(
+                f"{indices.path} must hold columns from 0 to {self.n_words - 1}, in documents from {self.begin}"
+            )
         if counts.size and not (np.isfinite(counts).all() and counts.min() >= 0):
             raise ValueError(f"{data.path} must hold counts that are not negative, in documents from {self.begin}")
         X = sparse.csr_matrix((counts, words, offsets - first), shape=(self.end - self.begin, self.n_words))
@@ -155,7 +163,9 @@ class CountFiles:
     ) -> None:
         place = Path(path)
         if not place.exists():
-            raise FileNotFoundError(f"path must be a folder or an .npz file, got {os.fspath(path)!r}, which does not exist")
+            raise FileNotFoundError(
+                f"path must be a folder or an .npz file, got {os.fspath(path)!r}, which does not exist"
+            )
         arrays, stored = _from_folder(place) if place.is_dir() else _from_archive(place)
         if stored < 0 and n_words is None:
             raise ValueError("n_words must be given: the folder has no n_words.npy")
@@ -267,7 +277,9 @@ def read_json_lines(
                 document = json.loads(line)
                 found = [(columns[word], float(count)) for word, count in document.items() if word in columns]
             except (ValueError, AttributeError, TypeError) as error:
-                raise ValueError(f"line {number} of {os.fspath(path)} must be a JSON object of words and counts") from error
+                raise ValueError(
+                    f"line {number} of {os.fspath(path)} must be a JSON object of words and counts"
+                ) from error
             words += [column for column, _ in found]
             counts += [count for _, count in found]
             offsets.append(len(words))

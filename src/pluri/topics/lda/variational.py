@@ -17,8 +17,7 @@ anew until the bound has settled or would fall (such a pass is not counted), and
 the bound never falls and the fit ends at a maximum.
 
 A diversity prior of strength s adds s log det K(E[beta]) to the bound, K being the kernel of the mean topics. Lambda
-then has no closed form: means pushed apart by the penalised M-step of `pluri.priors` are taken as far as they raise the
-sum, so that it never falls either.
+then has no closed form: `diverse_topics` improves one topic after another, so that the sum never falls either.
 """
 
 from __future__ import annotations
@@ -38,7 +37,8 @@ from pluri.inference import expectation_maximization
 from pluri.inference.em import AscentWarning
 from pluri.inference.history import History
 from pluri.inference.result import IterationState
-from pluri.priors import Diversity, log_density_rows, maximize_rows
+from pluri.priors import Diversity
+from pluri.topics.lda.diverse_topics import log_diversity, posterior_pushed_apart
 from pluri.topics.lda.document_step import DocumentStep, TopicPriors, Topics, local_factors, topics_bound
 from pluri.topics.lda.starts import Draws, TopicStart, first_topics, gamma_draws, legacy_stream, random_topics
 from pluri.topics.lda.variational_prior import best_doc_topic_prior
@@ -193,7 +193,8 @@ class VariationalProblem:
         found = local_factors(
             params.topics, params.doc_topic_prior, batch.X, step=self.step, start=start, weight=batch.weight
         )
-        assert found.bounds is not None and found.counts is not None
+        assert found.bounds is not None
+        assert found.counts is not None
         weight = np.ones(batch.n_samples) if batch.weight is None else batch.weight
         kept = Stacked((found.gamma,)) if self.document_start in ("settling", "previous") else None
         return VariationalStatistics(
@@ -227,26 +228,14 @@ class VariationalProblem:
     def _diversity(self, topics: Topics) -> float:
         if self.diversity is None or topics.n_topics < 2:
             return 0.0
-        return log_density_rows(_means(topics.word_topic), diversity=self.diversity)
+        return log_diversity(_means(topics.word_topic), self.diversity)
 
     def _pushed_apart(self, target: Array, before: Topics) -> Topics:
-        """Lambda that is best without diversity, moved towards diverse means while that raises the objective."""
+        """Lambda that is best without diversity, or with it better than before."""
         if self.diversity is None or target.shape[1] < 2:
             return Topics.of(target)
-        totals = target.sum(axis=0)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a start with coinciding topics is told apart by the solver
-            diverse = maximize_rows(target.T, _means(before.word_topic), diversity=self.diversity).T * totals
-        diverse = np.maximum(diverse, 1e-8)
-
-        def objective(lambdas: Array) -> float:
-            # sum_kw (target - lambda) E[log beta] + log partition functions: the bound in lambda, up to a constant.
-            topics = Topics.of(lambdas)
-            expected = TopicPriors(self.priors.doc_topic, np.ascontiguousarray(target), self.priors.n_words)
-            return topics_bound(topics, expected) + self._diversity(topics)
-
-        candidates = [before.word_topic, target] + [target + share * (diverse - target) for share in (1.0, 0.5, 0.25)]
-        return Topics.of(max(candidates, key=objective))
+        rows = posterior_pushed_apart(np.ascontiguousarray(target.T), before.word_topic.T, self.diversity)
+        return Topics.of(np.ascontiguousarray(rows.T))
 
 
 def has_settled(gain: float, bound: float, tol: float) -> bool:
@@ -373,8 +362,8 @@ def fit_batch(
         document_start = "ones"
     draws = legacy_stream(random_state)
     problem = VariationalProblem(
-        priors, DocumentStep() if step is None else step, start if isinstance(start, str) else "random", document_start, tol,
-        learn_doc_topic_prior, diversity, draws,
+        priors, DocumentStep() if step is None else step, start if isinstance(start, str) else "random", document_start,
+        tol, learn_doc_topic_prior, diversity, draws,
     )  # fmt: skip
     first = None
     if not isinstance(start, str):

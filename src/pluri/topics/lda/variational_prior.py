@@ -69,7 +69,7 @@ def best_doc_topic_prior(mean_log_theta: Array, start: Array, *, max_iter: int =
 
 
 def _inverse_digamma(y: Array) -> Array:
-    """x such that psi(x) = y, to ten digits."""
+    """Solve psi(x) = y, to ten digits."""
     x = np.where(y >= -2.22, np.exp(np.minimum(y, 50.0)) + 0.5, -1.0 / (y - digamma(1.0)))
     for _ in range(5):
         x = x - (digamma(x) - y) / polygamma(1, x)
