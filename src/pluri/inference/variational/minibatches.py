@@ -14,8 +14,10 @@ from pluri.engine import Batch, LazyBatch, Source
 WINDOW = 16
 
 
-def minibatches(data: Any, batch_size: int | None, rng: np.random.Generator) -> Iterator[Batch]:
-    """One pass over the data in random order.
+def minibatches(
+    data: Any, batch_size: int | None, rng: np.random.Generator, *, shuffle: bool = True
+) -> Iterator[Batch]:
+    """One pass over the data, by default in random order.
 
     Parameters
     ----------
@@ -23,6 +25,8 @@ def minibatches(data: Any, batch_size: int | None, rng: np.random.Generator) -> 
     batch_size : int or None
         Rows of a minibatch, the last of a pass may have fewer; None is all rows. Not used for a source.
     rng : numpy.random.Generator
+    shuffle : bool, default=True
+        False keeps the order of the rows, or of the batches of a source.
 
     Examples
     --------
@@ -33,7 +37,8 @@ def minibatches(data: Any, batch_size: int | None, rng: np.random.Generator) -> 
     [4, 4, 2]
     """
     if isinstance(data, Source):
-        yield from (batch for item in _shuffled(data, rng) if (batch := item.load()).n_sequences)
+        items = _shuffled(data, rng) if shuffle else data.batches()
+        yield from (batch for item in items if (batch := item.load()).n_sequences)
         return
     n_samples = data.shape[0]
     integral = isinstance(batch_size, Integral) and not isinstance(batch_size, bool)
@@ -42,7 +47,7 @@ def minibatches(data: Any, batch_size: int | None, rng: np.random.Generator) -> 
     if batch_size is None or batch_size >= n_samples:
         yield Batch(data)
         return
-    order = rng.permutation(n_samples)
+    order = rng.permutation(n_samples) if shuffle else np.arange(n_samples)
     for begin in range(0, n_samples, int(batch_size)):
         yield Batch(data[order[begin : begin + batch_size]])
 

@@ -162,6 +162,7 @@ def stochastic_variational_inference(
     first_step: int = 1,
     n_total: float | None = None,
     evaluate: bool = True,
+    shuffle: bool = True,
     engine: Any = None,
     n_jobs: int | None = None,
     verbose: int = 0,
@@ -195,6 +196,8 @@ def stochastic_variational_inference(
     evaluate : bool, default=True
         Compute the bound over the whole data set after each pass, on `engine`; without it there is one reading of
         the data per pass instead of two, and no test of convergence.
+    shuffle : bool, default=True
+        Whether minibatches are drawn at random; False takes them in the order of the data.
     engine, n_jobs
         Where that happens: see :func:`pluri.engine.open_engine`.
     verbose : int, default=0
@@ -253,7 +256,7 @@ def stochastic_variational_inference(
         try:
             for number in range(1, max_iter + 1):
                 began = perf_counter()
-                for batch in minibatches(data, batch_size, rng):
+                for batch in minibatches(data, batch_size, rng, shuffle=shuffle):
                     if schedule.decay == 0 and batch.n_sequences < counted:
                         raise ValueError(
                             f"decay must lie in (0.5, 1] unless a minibatch has all {counted} rows, got 0 with "

@@ -164,14 +164,6 @@ class OnlineFit:
         return self.reason == "interrupted"
 
 
-class _InOrder:
-    """Stands for a generator where a source's batches are drawn from a window: always the first, so in order."""
-
-    @staticmethod
-    def integers(high: int) -> int:
-        return 0
-
-
 def fit_online(
     data: Any,
     priors: TopicPriors,
@@ -268,19 +260,19 @@ def fit_online(
         first = model.begin(np.ascontiguousarray(np.asarray(start, dtype=np.float64).T))
     elif start == "random":
         first = model.begin(random_topics(draws, priors.doc_topic.size, priors.n_words))
-    rng: Any = _InOrder() if not shuffle and first is not None else as_generator(random_state)
+    # Scikit-learn's draws must not be disturbed: a generator is made only if it is needed.
+    rng = as_generator(random_state) if shuffle or first is None else np.random.default_rng(0)
     if first is None:
         first = model.initialize(Documents(data) if in_memory else data, rng)
-    if not shuffle:
-        rng = _InOrder()
-    if in_memory and (not shuffle or sample_weight is not None):
+    if in_memory and sample_weight is not None:
         if shuffle:
             order = rng.permutation(data.shape[0])
             data, sample_weight = data[order], np.asarray(sample_weight)[order]
         data = SparseSource(data, sample_weight=sample_weight, batch_size=batch_size)
     result = stochastic_variational_inference(
         model, data, rng=rng, batch_size=batch_size, schedule=schedule, max_iter=max_iter, tol=tol, start=first,
-        n_total=n_total, evaluate=evaluate, engine=engine, n_jobs=n_jobs, verbose=verbose, on_iteration=on_iteration,
+        n_total=n_total, evaluate=evaluate, shuffle=shuffle, engine=engine, n_jobs=n_jobs,
+        verbose=verbose, on_iteration=on_iteration,
     )  # fmt: skip
     components = np.ascontiguousarray(result.params["word_topic"].T)
     return OnlineFit(
