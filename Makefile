@@ -47,6 +47,11 @@ bench: $(VENV)/installed-bench
 	$(BIN)/python benchmarks/peers/smc.py
 	$(BIN)/python benchmarks/peers/dpp.py
 	$(BIN)/python benchmarks/peers/mixtures.py
+	$(BIN)/python benchmarks/peers/topics_gibbs.py
+	$(BIN)/python benchmarks/peers/topics_variational.py
+	$(BIN)/python benchmarks/peers/topics_hdp.py
+	$(BIN)/python benchmarks/peers/topics_hierarchical.py
+	$(BIN)/python benchmarks/peers/topics_supervised.py
 	$(BIN)/python benchmarks/reproduce/dhmm_toy.py
 	$(BIN)/python benchmarks/reproduce/dhmm_toy_variance.py
 	$(BIN)/python benchmarks/reproduce/dhmm_ocr.py
@@ -64,6 +69,13 @@ bench: $(VENV)/installed-bench
 	$(BIN)/python benchmarks/reproduce/dp_documents.py
 	$(BIN)/python benchmarks/reproduce/lidar_experts.py
 	$(BIN)/python benchmarks/reproduce/cochange_histories.py
+	$(BIN)/python benchmarks/reproduce/lda_newsgroups.py
+	$(BIN)/python benchmarks/reproduce/topic_diversity.py
+	$(BIN)/python benchmarks/reproduce/hdp_newsgroups.py
+	$(BIN)/python benchmarks/reproduce/supervised_topics.py
+	$(BIN)/python benchmarks/reproduce/concept_graph_simulated.py
+	$(BIN)/python benchmarks/reproduce/concept_graph_text.py
+	$(BIN)/python benchmarks/reproduce/tree_topics.py
 
 docs: $(VENV)/installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

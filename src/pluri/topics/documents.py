@@ -13,6 +13,8 @@ from sklearn.utils.validation import check_non_negative, validate_data
 
 #: Largest count that is still told apart from its neighbours when it is added up.
 LARGEST_COUNT = 2**31 - 1
+#: Tokens are numbered by 32-bit numbers, and so are their counts.
+MOST_TOKENS = 2**31 - 1
 #: How many rows a sentence names.
 NAMED_ROWS = 5
 
@@ -69,6 +71,8 @@ def tokens_of(X: Any) -> Tokens:
     array([0, 0, 2, 1], dtype=int32)
     """
     counts = X.data.astype(np.int64)
+    if counts.sum() > MOST_TOKENS:
+        raise ValueError(f"X must have at most {MOST_TOKENS} words in all to be written out, got {counts.sum()}")
     words = np.repeat(X.indices.astype(np.int32), counts)
     ends = np.concatenate([[0], np.cumsum(counts)])
     offsets = ends[X.indptr].astype(np.int64)
@@ -111,6 +115,8 @@ def check_documents(
         estimator, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=1
     )
     check_non_negative(checked, name)
+    if reset:
+        forget_words(estimator, int(checked.shape[1]))
     counts = sparse.csr_matrix(checked, dtype=np.float64, copy=sparse.issparse(checked) and checked is X)
     if not counts.has_canonical_format or (counts.data == 0).any():
         counts = counts.copy()
@@ -121,6 +127,15 @@ def check_documents(
     if empty != "ignore":
         _tell_of_empty(counts, name, empty)
     return counts
+
+
+def forget_words(estimator: Any, n_words: int) -> None:
+    """Drop what was told of the topics of an earlier fit: its documents, and its words if they are not of X."""
+    known = vars(estimator)
+    known.pop("examples_", None)
+    words = known.get("vocabulary_")
+    if words is not None and (len(words) != n_words or "feature_names_in_" in known):
+        del known["vocabulary_"]
 
 
 def _refuse_fractions(counts: Any, name: str) -> None:

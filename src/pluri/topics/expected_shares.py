@@ -15,16 +15,25 @@ References
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+#: About how many passes a document takes.
+USUAL_PASSES = 20.0
 
 
 def expected_shares(
-    topic_word: Array, doc_topic_prior: Array, X: Any, *, max_iter: int = 200, tol: float = 1e-4
+    topic_word: Array,
+    doc_topic_prior: Array,
+    X: Any,
+    *,
+    max_iter: int = 200,
+    tol: float = 1e-4,
+    n_jobs: int | None = None,
 ) -> Array:
     """Share of each topic in each document.
 
@@ -39,6 +48,8 @@ def expected_shares(
         Passes over a document.
     tol : float, default=1e-4
         A document is done when the expected counts move less than this, in the mean over topics.
+    n_jobs : int, optional
+        Threads; the result does not depend on their number.
 
     Returns
     -------
@@ -55,14 +66,29 @@ def expected_shares(
     array([[0.9, 0.1],
            [0.5, 0.5]])
     """
+    from pluri.engine.executors import count_jobs
     from pluri.topics.held_out._pseudo_count_kernels import pseudo_count_rows
+    from pluri.topics.held_out.prepared import blocks
 
     prior = np.ascontiguousarray(doc_topic_prior, dtype=np.float64)
     by_word = np.ascontiguousarray(topic_word.T, dtype=np.float64)
-    expected = np.empty((X.shape[0], prior.size))
-    pseudo_count_rows(
-        0, X.shape[0], X.indices.astype(np.int64), X.data.astype(np.float64), X.indptr.astype(np.int64), by_word, prior,
-        max_iter, tol, expected,
-    )  # fmt: skip
-    shares: Array = prior + expected
-    return shares / shares.sum(axis=1, keepdims=True)
+    words, occurrences = X.indices.astype(np.int32), X.data.astype(np.float64)
+    starts = X.indptr.astype(np.int64)
+    shares = np.empty((X.shape[0], prior.size))
+
+    def fill(rows: tuple[int, int]) -> None:
+        first, last = rows
+        part = shares[first:last]
+        pseudo_count_rows(first, last, words, occurrences, starts, by_word, prior, max_iter, tol, part)
+        part += prior
+        part /= part.sum(axis=1, keepdims=True)
+
+    parts = blocks((USUAL_PASSES * np.diff(starts) + 1.0) * prior.size)
+    n_threads = 1 if n_jobs is None else count_jobs(n_jobs)
+    if n_threads == 1:
+        for rows in parts:
+            fill(rows)
+        return shares
+    with ThreadPoolExecutor(n_threads, thread_name_prefix="pluri") as pool:
+        list(pool.map(fill, parts))
+    return shares

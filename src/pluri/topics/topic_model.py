@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from pluri.processes.concentration import check_count
 from pluri.topics.documents import check_documents
 from pluri.topics.topic_graph import Example, Hierarchy, TopicEdge, TopicGraph, TopicNode
 from pluri.validation import RandomState, as_generator
@@ -103,7 +104,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self
         """
         check_is_fitted(self, "topic_word_")
-        shares = self.transform(X)
+        check_count(n_documents, "n_documents")
+        shares = np.asarray(self.transform(X))
         for name, texts in (("titles", titles), ("excerpts", excerpts)):
             if texts is not None and len(texts) != len(shares):
                 raise ValueError(f"{name} must have one string for each of {len(shares)} documents, got {len(texts)}")
@@ -239,7 +241,13 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _best_columns(self, n_words: int) -> NDArray[np.int_]:
         if not isinstance(n_words, int | np.integer) or n_words < 1:
             raise ValueError(f"n_words must be a whole number of at least 1, got {n_words!r}")
-        return np.argsort(-self.topic_word_, axis=1, kind="stable")[:, : int(n_words)]
+        n_words = min(int(n_words), self.topic_word_.shape[1])
+        best = np.empty((len(self.topic_word_), n_words), dtype=int)
+        for topic, row in enumerate(self.topic_word_):
+            # Only the largest are sorted, equal ones in the order of the columns.
+            few = np.flatnonzero(row >= np.partition(row, -n_words)[-n_words])
+            best[topic] = few[np.argsort(-row[few], kind="stable")[:n_words]]
+        return best
 
     def _words(self, feature_names: ArrayLike | None) -> NDArray[Any]:
         n_words = self.topic_word_.shape[1]

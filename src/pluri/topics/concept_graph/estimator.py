@@ -315,12 +315,13 @@ class ConceptGraph(TopicModel):
                 kernel, first, n_draws=int(self.n_draws), n_warmup=int(self.n_warmup), n_chains=int(self.n_chains),
                 thin=int(self.thin), record=kernel.record, random_state=as_generator(self.random_state),
                 n_jobs=self.n_jobs, verbose=self.verbose, callback=self.callback, warn=False,
+                draw_if_interrupted=True,
             )  # fmt: skip
         self._store(kernel, given, trace)
         warn_if_interrupted(trace.interrupted, type(self).__name__, self.n_iter_)
 
     def _labelled_start(self, rng: np.random.Generator, kernel: ConceptGraphGibbs, given: GivenGraph) -> Position:
-        """Start of labelled documents after some sweeps of their own; the others have no path yet."""
+        """Labelled documents after some sweeps of their own; the others join them at the nodes that are there."""
         position = dict(kernel.start(rng, given.edges))
         assert kernel.labels is not None
         known = kernel.labels >= 0
@@ -330,12 +331,19 @@ class ConceptGraph(TopicModel):
         state = kernel.init(rng, position, seat=False)
         for _ in range(LABELLED_SWEEPS):
             kernel.visit(rng, state, rng.permutation(np.flatnonzero(known)))
+        n_nodes = state.graph.n_nodes.copy()
+        state.graph.n_nodes[:] = state.graph.n_used
+        kernel.visit(rng, state, rng.permutation(np.flatnonzero(~known)))
+        state.graph.n_nodes[:] = n_nodes
         return state.position
 
     # What is kept ----------------------------------------------------------------------------------------------------
 
     def _store(self, kernel: ConceptGraphGibbs, given: GivenGraph, trace: mcmc.Trace) -> None:
         states: list[GraphState] = [end.state for end in trace.ends]
+        for state in states:
+            if state.best is None:  # Ctrl-C came during the warm-up
+                state.best, state.best_density = state.position, state.log_density
         best = int(np.argmax([state.best_density for state in states]))
         state = states[best]
         assert state.best is not None
@@ -344,8 +352,8 @@ class ConceptGraph(TopicModel):
         graph, n = fitted.graph, len(position["node_depth"])
         eta = fitted.topic_word_prior
         self.position_ = position
-        self.components_ = graph.word_count[:, :n].T + eta
-        self.topic_word_ = np.asarray(self.components_ / self.components_.sum(axis=1, keepdims=True))
+        self.components_ = np.asarray(graph.word_count[:, :n].T + eta, dtype=np.float64)
+        self.topic_word_ = self.components_ / self.components_.sum(axis=1, keepdims=True)
         total: Array = graph.total[:n].astype(np.float64)
         self.topic_weight_ = np.full(n, 1.0 / n) if total.sum() == 0 else np.divide(total, total.sum())
         self.node_depth_ = position["node_depth"].astype(np.int64) - 1
@@ -369,7 +377,11 @@ class ConceptGraph(TopicModel):
         self.log_joint_ = np.asarray(trace.stats["log_density"])
         self.best_log_joint_, self.best_chain_ = float(state.best_density), best
         self.beta_, self.topic_word_prior_ = fitted.beta, eta
-        self.acceptance_ = {name: float(np.mean(trace.stats[name])) for name in ("joint", "swap", "beta", "words")}
+        self.acceptance_ = {
+            name: float(np.mean(trace.stats[name]))
+            for name in ("joint", "swap", "beta", "words")
+            if name in trace.stats
+        }
         self.n_topics_, self.n_iter_ = n, int(trace.n_warmup + trace.n_draws * trace.thin)
         self.trace_ = _lean(trace)
         self._words_seen, self._offsets, self._document_labels = kernel.words, kernel.offsets, kernel.labels
@@ -400,8 +412,8 @@ class ConceptGraph(TopicModel):
         counts = check_documents(self, X, reset=False, whom="transform", empty="ignore")
         return fitted.posterior(counts).node_share
 
-    def predict_proba(self, X: Any) -> Array:
-        """Probability that a document's path ends at each node: array of shape (n_documents, n_nodes)."""
+    def end_probabilities(self, X: Any) -> Array:
+        """Probability that each document's path ends at each node: array of shape (n_documents, n_nodes)."""
         fitted = self._fitted()
         counts = check_documents(self, X, reset=False, whom="predict", empty="ignore")
         share = fitted.posterior(counts).path_share
@@ -412,7 +424,7 @@ class ConceptGraph(TopicModel):
 
     def predict(self, X: Any) -> Integers:
         """Node at which each document's path most probably ends; `node_labels_` has its name, if it has one."""
-        return self.predict_proba(X).argmax(axis=1)
+        return self.end_probabilities(X).argmax(axis=1)
 
     def paths(self, X: Any) -> Integers:
         """Most probable path of each document: nodes from the root, -1 after its end."""

@@ -196,7 +196,8 @@ class ConceptGraphGibbs:
         absent = np.flatnonzero(state.corpus.length == 0)
         if len(absent) and seat:
             self.visit(rng, state, rng.permutation(absent))
-        state.log_density = self.log_joint(state)
+        if seat or not len(absent):
+            state.log_density = self.log_joint(state)
         return state
 
     def step(self, rng: np.random.Generator, state: GraphState) -> tuple[GraphState, Mapping[str, float]]:

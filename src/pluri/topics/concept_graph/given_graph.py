@@ -104,11 +104,12 @@ def _parts(graph: Any) -> tuple[list[Any], list[tuple[Any, Any]], dict[Any, int]
         if min(graph.values()) < 0:
             raise ValueError(f"graph must have depths of at least 0, got {min(graph.values())}")
         return list(graph), [], {name: int(depth) + 1 for name, depth in graph.items()}
-    seen = dict.fromkeys(graph)
+    seen: dict[Any, None] = {}
     pairs = []
     for parent, children in graph.items():
         if isinstance(children, str) or not isinstance(children, Sequence | set | frozenset | np.ndarray):
             raise ValueError(f"graph must give a list of children for each node, got {children!r} for {parent!r}")
+        seen.setdefault(parent)
         for child in children:
             if not isinstance(child, Hashable):
                 raise ValueError(f"graph must have nodes that can be keys of a dict, got {child!r}")

@@ -22,9 +22,13 @@ from pluri.topics.concept_graph.state import Position
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
+#: Documents that a plain topic needs at least.
+DOCUMENTS_PER_TOPIC = 5
 #: Plain topics for each level, sweeps that find them, and the prior of a document's proportions.
 TOPICS_PER_LEVEL, FLAT_SWEEPS, DOC_PRIOR = 5, 80, 1.0
 SPARSE_SWEEPS, SPARSE_PRIOR = 10, 0.1
+#: How often plain topics are sought in corpora of up to so many tokens; the best are taken.
+N_FLAT, MANY_TOKENS = 3, 200_000
 #: Part of its expected share that the last topic of a path must have.
 LAST_SHARE = 0.5
 #: Only topics whose cosine is above this may become one.
@@ -232,22 +236,29 @@ def arranged_start(rng: np.random.Generator, kernel: ConceptGraphGibbs) -> Posit
     if kernel.n_levels < 2 or kernel.n_documents < 2 or len(kernel.words) == 0:
         return position
     eta = max(float(position["topic_word_prior"]), 0.01)
-    topic, words = flat_topics(rng, kernel, TOPICS_PER_LEVEL * kernel.n_levels, eta)
     documents = np.repeat(np.arange(kernel.n_documents), np.diff(kernel.offsets))
-    raw = np.zeros((kernel.n_documents, len(words)), dtype=np.int64)
-    np.add.at(raw, (documents, topic), 1)
+    n_topics = min(TOPICS_PER_LEVEL * kernel.n_levels, 2 + kernel.n_documents // DOCUMENTS_PER_TOPIC)
     n_nodes = np.asarray(position["n_nodes"]).copy()
     if kernel.max_nodes is None:
-        n_nodes[2:] = np.maximum(n_nodes[2:], len(words))
-    if n_nodes[1:].sum() < len(words):
+        n_nodes[2:] = np.maximum(n_nodes[2:], n_topics)
+    if n_nodes[1:].sum() < n_topics:
         return position
-    rows = np.sort(rng.choice(len(raw), size=min(len(raw), MOST_ROWS), replace=False))
-    part = Arrangement(raw[rows], words, eta, kernel.n_levels, n_nodes)
-    depth = part.search(rng)
+    rows = np.sort(rng.choice(kernel.n_documents, size=min(kernel.n_documents, MOST_ROWS), replace=False))
+    raw = np.zeros((kernel.n_documents, n_topics), dtype=np.int64)
+    found: list[tuple[float, NDArray[np.int32], Arrangement, Integers]] = []
+    for _ in range(N_FLAT if len(kernel.words) <= MANY_TOKENS else 1):
+        topic, words = flat_topics(rng, kernel, n_topics, eta)
+        raw[:] = 0
+        np.add.at(raw, (documents, topic), 1)
+        part = Arrangement(raw[rows], words, eta, kernel.n_levels, n_nodes)
+        depth = part.search(rng)
+        value = part.score(depth) + sum(log_marginal(row, eta) for row in part.words)
+        found.append((value, topic, part, depth))
+    _, topic, part, depth = max(found, key=lambda item: item[0])
     topic = part.merged[topic].astype(np.int32)
     raw[:] = 0
     np.add.at(raw, (documents, topic), 1)
-    counts = Arrangement(raw, words, eta, kernel.n_levels, n_nodes).counts
+    counts = Arrangement(raw, part.words, eta, kernel.n_levels, n_nodes).counts
     return _position_of(rng, kernel, position, n_nodes, depth, counts, topic, documents)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.inference.variational import coordinate_ascent
-from pluri.topics.hdp.variational import FRESH_EVERY, BatchAscent, Beliefs
+from pluri.topics.hdp.batch_ascent import FRESH_EVERY, BatchAscent, Beliefs
 
 #: Topics that differ more, in total variation, are not tried.
 FARTHEST = 0.6

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from pluri.inference.variational import coordinate_ascent
+from pluri.topics.hdp.batch_ascent import BatchAscent
 from pluri.topics.hdp.merging import merge_topics
-from pluri.topics.hdp.variational import BatchAscent, HDPVariational, Natural
+from pluri.topics.hdp.variational import HDPVariational, Natural
 
 #: Mergers in a row that may fail, and rounds of mergers and ascent.
 MAX_TRIES, MAX_ROUNDS = 10, 5

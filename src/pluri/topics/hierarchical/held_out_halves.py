@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.topics.documents import tokens_of
 from pluri.topics.held_out import HeldOut
 
 Array = NDArray[np.float64]
-#: Entries of a block of documents x words: 32 MB.
-BLOCK = 2**22
 
 
 def score_words(shares: Array, topic_word: Array, scored: Any) -> HeldOut:
@@ -28,13 +27,9 @@ def score_words(shares: Array, topic_word: Array, scored: Any) -> HeldOut:
     -------
     HeldOut
     """
-    n_documents, n_words = scored.shape
-    totals = np.zeros(n_documents)
-    step = max(1, BLOCK // n_words)
-    for begin in range(0, n_documents, step):
-        part = scored[begin : begin + step]
-        words = shares[begin : begin + step] @ topic_word
-        rows = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
-        logs = part.data * np.log(words[rows, part.indices])
-        totals[begin : begin + step] = np.bincount(rows, weights=logs, minlength=part.shape[0])
-    return HeldOut(totals, np.asarray(scored.sum(axis=1)).ravel().astype(np.int64), "completion")
+    from pluri.topics.held_out._fold_in_kernels import log_mixture
+
+    tokens, totals = tokens_of(scored), np.empty(scored.shape[0])
+    by_word, shares = np.ascontiguousarray(topic_word.T), np.ascontiguousarray(shares)
+    log_mixture(0, len(totals), tokens.words, tokens.offsets, by_word, shares, totals)
+    return HeldOut(totals, np.diff(tokens.offsets), "completion")

@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from pluri.priors import as_diversity
 from pluri.processes.concentration import check_count, check_positive
-from pluri.topics.documents import check_documents
+from pluri.topics.documents import check_documents, forget_words
 from pluri.topics.expected_shares import expected_shares
 from pluri.topics.flat_topics import FlatTopicModel
-from pluri.topics.lda.document_step import document_bounds, infer
+from pluri.topics.lda.document_step import Topics, document_bounds, infer
 from pluri.topics.lda.guided import SeedWords, guided_word_prior
 from pluri.topics.lda.learning import LEARNERS, Learned, document_step, go_on_online, go_on_sampling
 from pluri.topics.topic_model import warn_if_interrupted
@@ -29,6 +29,8 @@ Array = NDArray[np.float64]
 Inference = Literal["vb", "svi", "gibbs", "em"]
 #: A topic of this many tokens is as good as known exactly.
 EXACT = 1e12
+#: Documents whose bounds are computed together.
+DOCUMENTS_AT_ONCE = 20_000
 #: Counts below this in the mean document, if they are no whole numbers, are weights such as tf-idf.
 FEW_WORDS = 10
 
@@ -93,7 +95,8 @@ class LatentDirichletAllocation(FlatTopicModel):
     engine : str or engine, optional
         Where "vb" and "em" run: "serial", "threads", "dask" or a client of dask.distributed.
     callback : callable, optional
-        Called after each pass of "vb", "svi" and "em", and between rounds of sweeps of "gibbs"; True ends the fit.
+        Called after each pass of "vb", "svi" and "em", and with "gibbs" now and then once there are draws; True ends
+        the fit.
 
     Attributes
     ----------
@@ -106,7 +109,8 @@ class LatentDirichletAllocation(FlatTopicModel):
     doc_topic_prior_, topic_word_prior_ : float or array
         As given or learned.
     bound_ : float
-        Perplexity of the training documents, by the bound of their log probability given the topics.
+        Perplexity of the documents of :meth:`fit`, by the bound of their log probability given the topics; not there
+        after a source of documents, or :meth:`partial_fit`.
     elbo_ : list of float
         Bound (or with "em" the log posterior) in each pass.
     log_joint_ : array
@@ -242,7 +246,7 @@ class LatentDirichletAllocation(FlatTopicModel):
             alpha, eta = self._priors(n_words, how)
             self._keep(LEARNERS[how](self, data, alpha, eta, weight))
             if not is_source(data):
-                self.bound_ = self._perplexity(data)
+                self._keep_bound(data, weight)
         return self
 
     @available_if(lambda self: self._how() != "em")
@@ -264,11 +268,17 @@ class LatentDirichletAllocation(FlatTopicModel):
         how = self._check_parameters()
         first = not hasattr(self, "components_")
         with restored_on_failure(self):
-            counts = check_documents(self, X, whole=how == "gibbs", reset=first, whom="partial_fit")
+            if not first and len(self.components_) != self.n_components:
+                raise ValueError(
+                    f"n_components must be {len(self.components_)}, as it was, to go on learning, got "
+                    f"{self.n_components}; fit begins anew"
+                )
+            empty: Any = "warn" if how == "gibbs" else "ignore"
+            counts = check_documents(self, X, whole=how == "gibbs", reset=first, whom="partial_fit", empty=empty)
             self._words_known(counts.shape[1])
             alpha, eta = self._priors(counts.shape[1], how)
             if not first:
-                alpha = self._prior_vector()
+                alpha, eta = self._prior_vector(), self.topic_word_prior_
             go_on = go_on_sampling if how == "gibbs" else go_on_online
             self._keep(go_on(self, counts, alpha, eta))
         return self
@@ -289,7 +299,9 @@ class LatentDirichletAllocation(FlatTopicModel):
         check_is_fitted(self, "components_")
         counts = check_documents(self, X, whole=False, reset=False, whom="transform", empty="ignore")
         gamma = self._expected_counts(counts)
-        return gamma / gamma.sum(axis=1, keepdims=True) if normalize else gamma
+        if normalize:
+            gamma /= gamma.sum(axis=1, keepdims=True)
+        return gamma
 
     def fit_transform(self, X: Any, y: Any = None, *, normalize: bool = True, **fit_params: Any) -> Array:
         """Learn the topics, and give the share of each in each document.
@@ -326,13 +338,27 @@ class LatentDirichletAllocation(FlatTopicModel):
             Changes nothing, as the topics' own part of the bound is left out.
         """
         check_is_fitted(self, "components_")
+        if not isinstance(sub_sampling, bool | np.bool_):
+            raise ValueError(f"sub_sampling must be True or False, got {sub_sampling!r}; held_out has other methods")
         counts = check_documents(self, X, whole=False, reset=False, whom="perplexity", empty="ignore")
         self._warn_of_weights(counts, "perplexity")
         return self._perplexity(counts)
 
-    def _perplexity(self, counts: Any) -> float:
-        n_tokens = float(counts.sum())
-        return float(np.exp(-self._bounds(counts).sum() / n_tokens)) if n_tokens else float("nan")
+    def _perplexity(self, counts: Any, weight: Array | None = None) -> float:
+        lengths = np.asarray(counts.sum(axis=1)).ravel()
+        weight = np.ones(len(lengths)) if weight is None else weight
+        n_tokens = float(weight @ lengths)
+        return float(np.exp(-(weight @ self._bounds(counts)) / n_tokens)) if n_tokens else float("nan")
+
+    def _keep_bound(self, counts: Any, weight: Array | None) -> None:
+        try:
+            self.bound_ = self._perplexity(counts, weight)
+        except KeyboardInterrupt:  # the topics are learned: they are not lost for want of their perplexity
+            warnings.warn(
+                "LatentDirichletAllocation: interrupted while bound_ was computed; the topics are kept without it",
+                UserWarning,
+                stacklevel=3,
+            )
 
     # Checks ----------------------------------------------------------------------------------------------------------
 
@@ -355,6 +381,10 @@ class LatentDirichletAllocation(FlatTopicModel):
         for name in ("n_components", "max_iter", "batch_size", "n_draws", "thin", "n_init"):
             check_count(getattr(self, name), name)
         check_count(self.n_warmup, "n_warmup", 0)
+        check_count(self.max_doc_update_iter, "max_doc_update_iter", 0)
+        for name in ("mean_change_tol", "perp_tol"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must not be negative, got {getattr(self, name)!r}")
         check_positive(self.total_samples, "total_samples")
         if not 0 <= self.learning_decay <= 1:
             raise ValueError(f"learning_decay must lie between 0 and 1, got {self.learning_decay!r}")
@@ -377,6 +407,8 @@ class LatentDirichletAllocation(FlatTopicModel):
         n_words = getattr(X, "n_features", None)
         if n_words is None:
             n_words = next(iter(X.batches())).load().X.shape[1]
+        self.__dict__.pop("feature_names_in_", None)
+        forget_words(self, int(n_words))
         self.n_features_in_ = int(n_words)
         return X, int(n_words)
 
@@ -445,7 +477,7 @@ class LatentDirichletAllocation(FlatTopicModel):
         self.topic_word_prior_ = float(eta) if np.ndim(eta) == 0 else np.asarray(eta)
         self.topic_weight_ = learned.topic_weight()
         self.n_iter_, self.n_batch_iter_ = learned.n_iter, learned.n_batch_iter
-        for name, value in (("elbo_", learned.elbo), ("log_joint_", learned.log_joint), ("_online", learned.online)):
+        for name, value in (("elbo_", learned.elbo), ("log_joint_", learned.log_joint), ("bound_", None)):
             if value is not None:
                 setattr(self, name, value)
             else:
@@ -472,7 +504,9 @@ class LatentDirichletAllocation(FlatTopicModel):
             return infer(self.components_, counts, alpha, step=document_step(self), n_jobs=self.n_jobs)
         lengths = np.asarray(counts.sum(axis=1)).reshape(-1, 1)
         if how == "gibbs":
-            return expected_shares(self.topic_word_, alpha, counts) * (lengths + alpha.sum())
+            gamma = expected_shares(self.topic_word_, alpha, counts, n_jobs=self.n_jobs)
+            gamma *= lengths + alpha.sum()
+            return gamma
         from pluri.topics.lda.em import fold_in
 
         shares = fold_in(self.topic_word_, counts, doc_topic_prior=1.0 + alpha, n_jobs=self.n_jobs)
@@ -480,7 +514,13 @@ class LatentDirichletAllocation(FlatTopicModel):
 
     def _bounds(self, counts: Any) -> Array:
         alpha = np.maximum(self._prior_vector(), 1e-8)
-        return document_bounds(self._q_of_topics(), counts, alpha, step=document_step(self), n_jobs=self.n_jobs)
+        topics, step = Topics.from_components(self._q_of_topics()), document_step(self)
+        # Some documents at a time: their shares of the topics are held in memory meanwhile.
+        parts = [
+            document_bounds(topics, counts[first : first + DOCUMENTS_AT_ONCE], alpha, step=step, n_jobs=self.n_jobs)
+            for first in range(0, counts.shape[0], DOCUMENTS_AT_ONCE)
+        ]
+        return np.concatenate(parts)
 
     def _held_out(self, X: Any, method: str, rng: np.random.Generator, **options: Any) -> HeldOut:
         from pluri.topics.flat_topics import held_out_flat

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +36,6 @@ class Learned:
     n_iter, n_batch_iter : passes or sweeps; online steps plus one
     elbo : the bound in each pass, if there is one
     log_joint : log density at each draw, if there are draws
-    online : natural parameters to go on from, after online learning
     smoothed : whether the prior is part of `components`
     interrupted : whether Ctrl-C cut it short
     """
@@ -48,7 +47,6 @@ class Learned:
     n_batch_iter: int = 1
     elbo: list[float] | None = None
     log_joint: Array | None = None
-    online: Mapping[str, Array] | None = None
     smoothed: bool = True
     interrupted: bool = False
 
@@ -97,7 +95,7 @@ def learn_online(model: Any, data: Any, alpha: Array, eta: Any, weight: Array | 
     )  # fmt: skip
     return Learned(
         fit.components, fit.doc_topic_prior, eta, fit.n_passes, fit.n_steps + 1, elbo=list(fit.trace),
-        online=fit.params, interrupted=fit.interrupted,
+        interrupted=fit.interrupted,
     )  # fmt: skip
 
 
@@ -139,7 +137,7 @@ def learn_by_sampling(model: Any, data: Any, alpha: Array, eta: Any, weight: Arr
     kernel = CollapsedGibbs(
         tokens_of(data), model.n_components, alpha, eta, n_threads=_n_threads(model),
         learn_priors="optimize" if model.learn_priors else None, learn="both" if np.ndim(eta) == 0 else "doc_topic",
-        average_every=model.thin,
+        average_every=model.thin, averaging=model.n_warmup == 0,
     )  # fmt: skip
     trace = mcmc.sample(
         kernel, kernel.start, n_draws=model.n_draws, n_warmup=model.n_warmup, n_chains=model.n_init, thin=model.thin,
@@ -171,12 +169,11 @@ def go_on_online(model: Any, counts: Any, alpha: Array, eta: Any) -> Learned:
 
     priors = TopicPriors.checked(model.n_components, counts.shape[1], alpha, eta)
     step, done = getattr(model, "n_batch_iter_", 1), getattr(model, "n_iter_", 0)
-    online = getattr(model, "_online", None)
-    if online is None:
-        online = first_params(
-            priors, start=getattr(model, "components_", _start(model, eta)), data=counts, n_total=model.total_samples,
-            learn_doc_topic_prior=model.learn_priors, random_state=model.random_state,
-        )  # fmt: skip
+    begun = getattr(model, "components_", None)
+    online = first_params(
+        priors, start=_start(model, eta) if begun is None else begun, data=counts, n_total=model.total_samples,
+        learn_doc_topic_prior=model.learn_priors, random_state=model.random_state,
+    )  # fmt: skip
     for begin in range(0, counts.shape[0], model.batch_size):
         online, alpha, _ = partial_step(
             online, counts[begin : begin + model.batch_size], priors, t=step, n_total=model.total_samples,
@@ -184,7 +181,7 @@ def go_on_online(model: Any, counts: Any, alpha: Array, eta: Any) -> Learned:
             n_jobs=model.n_jobs,
         )  # fmt: skip
         step += 1
-    return Learned(np.ascontiguousarray(online["word_topic"].T), alpha, eta, done, step, online=online)
+    return Learned(np.ascontiguousarray(online["word_topic"].T), alpha, eta, done, step)
 
 
 def go_on_sampling(model: Any, counts: Any, alpha: Array, eta: Any) -> Learned:
@@ -194,13 +191,18 @@ def go_on_sampling(model: Any, counts: Any, alpha: Array, eta: Any) -> Learned:
     prior = getattr(model, "components_", None)
     if prior is None:
         prior = np.array(np.broadcast_to(eta, (model.n_components, counts.shape[1])))
-    step = getattr(model, "n_batch_iter_", 1)
-    rng = as_generator(model.random_state).spawn(step)[-1]  # another stream for each batch
+    step, done, interrupted = getattr(model, "n_batch_iter_", 1), 0, False
+    # Another stream for each batch.
+    rng = np.random.default_rng([int(as_generator(model.random_state).integers(2**63)), step])
     kernel = CollapsedGibbs(tokens_of(counts), model.n_components, alpha, prior, n_threads=_n_threads(model))
     state = kernel.init(rng, kernel.start(rng))
-    for _ in range(model.max_iter):
-        state, _ = kernel.step(rng, state)
-    return Learned(prior + state.topic_counts(), alpha, eta, model.max_iter, step + 1)
+    try:
+        while done < model.max_iter:
+            state, _ = kernel.step(rng, state)
+            done += 1
+    except KeyboardInterrupt:  # counts are whole between any two blocks of tokens
+        interrupted = True
+    return Learned(prior + state.topic_counts(), alpha, eta, done, step + 1, interrupted=interrupted)
 
 
 def _start(model: Any, eta: Any) -> Any:
@@ -224,11 +226,16 @@ def _n_threads(model: Any) -> int:
     return int(effective_n_jobs(model.n_jobs))
 
 
+def _n_tokens(data: Any) -> float:
+    parts = (batch.load().X for batch in data.batches()) if is_source(data) else (data,)
+    return max(sum(float(part.sum()) for part in parts), 1.0)
+
+
 def _watch(model: Any, data: Any) -> Callable[[Any], bool] | None:
     """Look at the perplexity now and then, and end when it has settled."""
     if model.callback is None and model.evaluate_every <= 0:
         return None
-    n_tokens = 1.0 if is_source(data) else max(float(data.sum()), 1.0)
+    n_tokens = _n_tokens(data) if model.evaluate_every > 0 else 1.0
     last = [np.inf]
 
     def watch(state: Any) -> bool:

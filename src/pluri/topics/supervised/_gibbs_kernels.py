@@ -7,6 +7,9 @@ import numpy as np
 
 from pluri.engine.compiled import compiled
 
+#: Products of exponentials of larger coefficients are too large, or too small, for a number.
+LARGEST_COEFFICIENT = 150.0
+
 
 @compiled()
 def choose(weights, total, uniform):
@@ -71,13 +74,35 @@ def sweep_ratings(
                 residual -= pull[new]
 
 
+@compiled()
+def class_weights(level, step, given, out):
+    """Probability of the class for a further token of each topic, relative to the largest, from logarithms."""
+    largest = -np.inf
+    for k in range(out.size):
+        highest = -np.inf
+        for c in range(level.size):
+            highest = max(highest, level[c] + step[k, c])
+        mass = 0.0
+        for c in range(level.size):
+            mass += np.exp(level[c] + step[k, c] - highest)
+        out[k] = level[given] + step[k, given] - highest - np.log(mass)
+        largest = max(largest, out[k])
+    for k in range(out.size):
+        out[k] = np.exp(out[k] - largest)
+
+
 @compiled(reorder=True)
 def sweep_classes(
     words, offsets, topics, in_document, of_word, totals, doc_prior, word_prior, label, coefficients, uniforms, weights,
-    step, level,
+    step, level, push,
 ):  # fmt: skip
-    """As `sweep_ratings`, for classes with probabilities softmax(coefficients @ shares); label -1 says nothing."""
+    """As `sweep_ratings`, for classes with probabilities softmax(coefficients @ shares); label -1 says nothing.
+
+    `level` holds exp(coefficients @ shares) up to a factor, and `step` what a token of each topic multiplies it by; or
+    the logarithms of both, if coefficients are large.
+    """
     n_topics, n_classes = totals.size, coefficients.shape[0]
+    large = np.abs(coefficients).max() > LARGEST_COEFFICIENT
     prior_total = word_prior * of_word.shape[0]
     for document in range(offsets.size - 1):
         begin, end = offsets[document], offsets[document + 1]
@@ -88,11 +113,14 @@ def sweep_classes(
             for c in range(n_classes):
                 level[c] = 0.0
                 for k in range(n_topics):
-                    step[k, c] = np.exp(coefficients[c, k] / length)
-                    level[c] += coefficients[c, k] / length * mine[k]
+                    step[k, c] = coefficients[c, k] / length
+                    level[c] += step[k, c] * mine[k]
             highest = level.max()
-            for c in range(n_classes):
-                level[c] = np.exp(level[c] - highest)
+            if not large:
+                for c in range(n_classes):
+                    level[c] = np.exp(level[c] - highest)
+                    for k in range(n_topics):
+                        step[k, c] = np.exp(step[k, c])
         for i in range(begin, end):
             word, old = words[i], topics[i]
             mine[old] -= 1
@@ -101,11 +129,15 @@ def sweep_classes(
             counts = of_word[word]
             if given >= 0:
                 for c in range(n_classes):
-                    level[c] /= step[old, c]
+                    level[c] = level[c] - step[old, c] if large else level[c] / step[old, c]
+                if large:
+                    class_weights(level, step, given, push)
             total = 0.0
             for k in range(n_topics):
                 weights[k] = (mine[k] + doc_prior[k]) * (counts[k] + word_prior) / (totals[k] + prior_total)
-                if given >= 0:
+                if given >= 0 and large:
+                    weights[k] *= push[k]
+                elif given >= 0:
                     mass = 0.0
                     for c in range(n_classes):
                         mass += level[c] * step[k, c]
@@ -118,4 +150,4 @@ def sweep_classes(
             totals[new] += 1
             if given >= 0:
                 for c in range(n_classes):
-                    level[c] *= step[new, c]
+                    level[c] = level[c] + step[new, c] if large else level[c] * step[new, c]

@@ -78,6 +78,8 @@ class SupervisedLDAClassifier(ClassifierMixin, SupervisedTopicModel):
     array(['sport', 'art'], dtype='<U5')
     """
 
+    _unsaid = -1
+
     def __init__(
         self,
         n_components: int = 8,

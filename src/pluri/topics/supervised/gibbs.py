@@ -329,7 +329,7 @@ class ClassesGibbs(_SupervisedGibbs):
             tokens.words, tokens.offsets, topics, counts.in_document, counts.of_word, counts.totals,
             self.doc_topic_prior, float(self.topic_word_prior), response.astype(np.int64), coefficients,
             rng.random(tokens.n_tokens), np.empty(self.n_topics), np.empty((self.n_topics, self.n_classes)),
-            np.empty(self.n_classes),
+            np.empty(self.n_classes), np.empty(self.n_topics),
         )  # fmt: skip
         known = response >= 0
         shares, label = counts.shares()[known], response[known]

@@ -85,6 +85,8 @@ class SupervisedLDA(RegressorMixin, SupervisedTopicModel):
     array([1., 5.])
     """
 
+    _unsaid = np.nan
+
     def __init__(
         self,
         n_components: int = 8,

@@ -46,6 +46,8 @@ class SupervisedTopicModel(FlatTopicModel):
     random_state: Any
     n_jobs: int | None
     verbose: int
+    #: What stands for no response: that of a document without words says nothing of topics.
+    _unsaid: float
 
     @abstractmethod
     def _sampler(self, tokens: Tokens, response: NDArray[Any], prior: Array) -> Any:
@@ -87,6 +89,7 @@ class SupervisedTopicModel(FlatTopicModel):
             tokens = tokens_of(counts)
             if tokens.n_tokens == 0:
                 raise ValueError(f"{type(self).__name__}.fit needs at least one word, got empty documents only")
+            response = np.where(np.diff(tokens.offsets) > 0, response, self._unsaid)
             self.doc_topic_prior_ = prior
             self.topic_word_prior_ = float(self.topic_word_prior)
             if self.inference == "gibbs":
@@ -124,7 +127,7 @@ class SupervisedTopicModel(FlatTopicModel):
         self.word_count_draws_ = word_counts.reshape(-1, *word_counts.shape[2:])
         self._set_topics(self.topic_word_prior + word_counts[best].mean(axis=0))
         self._keep({name: value for name, value in draws.items() if name != "word_counts"} | {"best": best})
-        self.n_iter_ = self.n_warmup + self.n_draws * self.thin
+        self.n_iter_ = self.n_warmup + trace.n_draws * self.thin
 
     def _fit_variational(self, tokens: Tokens, response: NDArray[Any], prior: Array) -> None:
         model = self._factors(response, prior)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -22,7 +23,7 @@ from pluri.topics.tree import evaluation, structure
 from pluri.topics.tree.gibbs import TreeGibbs
 from pluri.topics.tree.settings import MOST_SCALES, TreeSettings
 from pluri.topics.tree.sticks import draw_shares, draw_sticks
-from pluri.topics.tree.tree import Tree, tree_of
+from pluri.topics.tree.tree import tree_of
 from pluri.validation import RandomState, as_generator, restored_on_failure
 
 Array = NDArray[np.float64]
@@ -117,7 +118,7 @@ class TreeTopicModel(TopicModel):
     ...                        random_state=0).fit(X)
     >>> model.word_scale_.tolist()  # the word of all documents is at the root
     [1, 1, 1, 1, 0]
-    >>> [weights.sum().round(2) for weights in model.transform_scales(X[:1])]
+    >>> [round(float(weights.sum()), 2) for weights in model.transform_scales(X[:1])]
     [1.0, 1.0]
     """
 
@@ -182,11 +183,12 @@ class TreeTopicModel(TopicModel):
             settings = self._settings(counts.shape[1])
             if not counts.nnz:
                 raise ValueError(f"X must have words, got {counts.shape[0]} documents without any")
+            kept = np.round(np.linspace(0, self.n_draws, min(self.n_trees, self.n_draws) + 1)[1:])
             kernel = TreeGibbs(
-                tokens_of(counts), settings, inference=self.inference, width=self.width, collapsed=bool(self.collapsed)
-            )
-            trace, trees = self._sample(kernel)
-            self._describe(trace, trees, settings)
+                tokens_of(counts), settings, inference=self.inference, width=self.width,
+                collapsed=bool(self.collapsed), keep=tuple(self.n_warmup + self.thin * int(draw) for draw in kept),
+            )  # fmt: skip
+            self._describe(self._sample(kernel), settings)
         return self
 
     def _settings(self, n_words: int) -> TreeSettings:
@@ -214,51 +216,26 @@ class TreeTopicModel(TopicModel):
             self.topic_word_prior, self.concentration_prior, self.doc_concentration,
         )  # fmt: skip
 
-    def _sample(self, kernel: TreeGibbs) -> tuple[mcmc.Trace, list[list[Tree]]]:
-        """Draws, and the trees of each chain: between two of them the chains rest."""
-        n_parts = min(self.n_trees, self.n_draws)
-        sizes = np.diff(np.round(np.linspace(0, self.n_draws, n_parts + 1)).astype(int))
-        trace: mcmc.Trace | None = None
-        trees: list[list[Tree]] = [[] for _ in range(self.n_chains)]
-        ended = False
+    def _sample(self, kernel: TreeGibbs) -> mcmc.Trace:
+        """All sweeps, warm-up included: Ctrl-C leaves a tree whenever it comes."""
+        watch = None
+        if self.callback is not None:
+            watch = partial(_watched, self.callback, self.n_warmup, self.thin)
+        return mcmc.sample(
+            kernel, kernel.start, n_draws=self.n_warmup + self.n_draws * self.thin, n_warmup=0, n_chains=self.n_chains,
+            record=kernel.record, random_state=as_generator(self.random_state), n_jobs=self.n_jobs,
+            verbose=self.verbose, callback=watch, warn=False,
+        )  # fmt: skip
 
-        def watch(trace: mcmc.Trace) -> bool | None:
-            nonlocal ended
-            ended = bool(self.callback is not None and self.callback(trace))
-            return ended
-
-        for size in sizes:
-            try:
-                if trace is None:
-                    trace = mcmc.sample(
-                        kernel, kernel.start, n_draws=int(size), n_warmup=self.n_warmup, n_chains=self.n_chains,
-                        thin=self.thin, record=kernel.record, random_state=as_generator(self.random_state),
-                        n_jobs=self.n_jobs, verbose=self.verbose, callback=watch, warn=False,
-                    )  # fmt: skip
-                else:
-                    trace = mcmc.resume(
-                        trace, int(size), n_jobs=self.n_jobs, verbose=self.verbose, callback=watch, warn=False
-                    )
-            except KeyboardInterrupt:
-                if trace is None:
-                    raise
-                warnings.warn(f"interrupted after {trace.n_draws} draws; they are kept", UserWarning, stacklevel=3)
-                break
-            for chain, end in enumerate(trace.ends):
-                trees[chain].append(tree_of(end.state, kernel.settings))
-            if trace.interrupted or ended:
-                break
-        assert trace is not None
-        self._last_states = [end.state for end in trace.ends]
-        return trace, trees
-
-    def _describe(self, trace: mcmc.Trace, trees: list[list[Tree]], settings: TreeSettings) -> None:
+    def _describe(self, whole: mcmc.Trace, settings: TreeSettings) -> None:
+        trace = _draws(whole, self.n_warmup, self.thin)
+        states = [end.state for end in whole.ends]
         log_joint = trace.stats["log_density"]
         best = int(log_joint[:, log_joint.shape[1] // 2 :].mean(axis=1).argmax())
-        tree, state = trees[best][-1], self._last_states[best]
-        del self._last_states
+        state, tree = states[best], tree_of(states[best], settings)
         self.tree_, self.best_chain_ = tree, best
-        self.trees_ = [draw for chain in trees for draw in chain]
+        # After Ctrl-C the last sweep may be the only one.
+        self.trees_ = [draw for each in states for draw in (each.kept or (tree_of(each, settings),))]
         self.topics_, self.transitions_ = tree.topics, tree.transitions
         self.depth_, self.nodes_per_scale_ = tree.depth, tree.widths
         if settings.scale_dependent:
@@ -272,8 +249,8 @@ class TreeTopicModel(TopicModel):
         depth = min(settings.most_depth, trace["n_nodes"].shape[-1])
         self.n_nodes_trace_, self.log_joint_ = trace["n_nodes"][..., :depth], log_joint
         self.doc_concentration_, self.usage_concentration_ = tree.doc_concentration, tree.usage_concentration
-        self.n_iter_ = trace.n_warmup + trace.n_draws * trace.thin
-        self.trace_ = replace(trace.detached(), ends=())
+        self.n_iter_ = whole.n_draws
+        self.trace_ = replace(trace, ends=())
         limit = settings.most_depth
         if self.inference != "truncated" and self.max_depth is not None and settings.least_depth < limit:
             share = float((trace["depth"] == limit).mean())
@@ -419,3 +396,21 @@ class TreeTopicModel(TopicModel):
             "words of each scale": ", ".join(map(str, words)),
             "children with several parents": str(len(self.shared_children())),
         }
+
+
+def _draws(trace: mcmc.Trace, n_warmup: int, thin: int) -> mcmc.Trace:
+    """Draws of a trace of all sweeps; the last sweep if Ctrl-C came before the first draw."""
+    n_warmup = min(n_warmup, trace.n_draws)
+    chosen = slice(n_warmup + thin - 1, None, thin) if trace.n_draws >= n_warmup + thin else slice(-1, None)
+    return replace(
+        trace,
+        draws={name: values[:, chosen] for name, values in trace.draws.items()},
+        stats={name: values[:, chosen] for name, values in trace.stats.items()},
+        n_warmup=n_warmup,
+        thin=thin,
+    )
+
+
+def _watched(callback: Callable[[mcmc.Trace], bool | None], n_warmup: int, thin: int, trace: mcmc.Trace) -> bool | None:
+    """Show a callback the draws so far, once there are some."""
+    return callback(_draws(trace, n_warmup, thin)) if trace.n_draws >= n_warmup + thin else None

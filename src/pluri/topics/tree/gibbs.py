@@ -11,7 +11,7 @@ A sweep draws
 
 - the scales of words, topics and paths integrated out (`pluri.topics.tree.word_scales`),
 - the scale, node and path of every token: all at once in a tree of given size; or one token after the other in a tree
-  that grows as needed (`pluri.topics.tree.retrospective`, `pluri.topics.tree.slice_width`),
+  that grows as needed (`pluri.topics.tree.retrospective`),
 - sticks, proportions and concentrations (`pluri.topics.tree.sticks`, `pluri.topics.tree.concentrations`).
 
 Where the published sampler differs: proportions of documents use the weights alpha_t, not the stick fractions; the
@@ -93,6 +93,8 @@ class TreeGibbs:
     collapsed : bool, default=True
         Draw tokens of a truncated tree one after the other with topics integrated out, instead of all at once given
         topics.
+    keep : tuple of int, default=()
+        Sweeps after which the tree is kept in the state.
 
     Examples
     --------
@@ -115,6 +117,7 @@ class TreeGibbs:
     inference: Inference = "truncated"
     width: Literal["retrospective", "adaptive"] = "retrospective"
     collapsed: bool = True
+    keep: tuple[int, ...] = ()
     _of_words: tuple[Numbers, Numbers] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -167,6 +170,11 @@ class TreeGibbs:
         new.passed = counts.passed(new, self.settings.top)
         self.draw_parameters(rng, new, counts)
         new.log_density = self.log_joint(new)
+        new.n_sweeps += 1
+        if new.n_sweeps in self.keep:
+            from pluri.topics.tree.tree import tree_of
+
+            new.kept = (*new.kept, tree_of(new, self.settings))
         return new, info
 
     def draw_topics(self, rng: np.random.Generator, state: TreeState) -> Array:

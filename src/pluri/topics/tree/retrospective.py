@@ -45,7 +45,7 @@ SPARE_NODES, SPARE_SCALES = 8, 2
 
 def move_all_tokens(rng: np.random.Generator, state: TreeState, kernel: TreeGibbs) -> tuple[TreeState, PathCounts]:
     """Move every token; gives the state, which may have other rooms, and what its paths count."""
-    from pluri.topics.tree._path_kernels import ADAPTIVE, RETROSPECTIVE, SLICE, move_tokens
+    from pluri.topics.tree._path_kernels import move_tokens
     from pluri.topics.tree._token_kernels import count_paths, count_words, draw_paths
     from pluri.topics.tree.gibbs import PathCounts, stream
 
@@ -56,16 +56,14 @@ def move_all_tokens(rng: np.random.Generator, state: TreeState, kernel: TreeGibb
             state.transition, state.scale, state.node, *PathCounts.none(state).arrays, state.paths,
         )  # fmt: skip
     topics, start = kernel.draw_topics(rng, state), stream(rng)
-    kind = SLICE if kernel.inference == "slice" else RETROSPECTIVE
-    width_kind = ADAPTIVE if kernel.inference == "retrospective" and kernel.width == "adaptive" else kind
-    factor = 1
+    sliced, factor = kernel.inference == "slice", 1
     while True:
         # Without enough room all is done again with more of it and the same random numbers, as if it had been there.
         grown = state.with_rooms(roomier(state, settings, factor), settings.top)
         tree = _growing(grown, state, topics, settings)
         if move_tokens(
-            start.copy(), tokens.words, tokens.documents, tree, len(grown.rooms), not settings.scale_dependent, kind,
-            width_kind, grown.scale, grown.paths, np.zeros(int(grown.rooms.max())),
+            start.copy(), tokens.words, tokens.documents, tree, len(grown.rooms), not settings.scale_dependent,
+            sliced, kernel.width == "adaptive", grown.scale, grown.paths, np.zeros(int(grown.rooms.max())),
         ):  # fmt: skip
             break
         factor *= 2
@@ -92,7 +90,7 @@ def roomier(state: TreeState, settings: TreeSettings, factor: int) -> Numbers:
 
 
 def _growing(state: TreeState, before: TreeState, topics: Array, settings: TreeSettings) -> Any:
-    from pluri.topics.tree._path_kernels import GrowingTree
+    from pluri.topics.tree._growth_kernels import GrowingTree
 
     phi = np.zeros((len(topics), int(state.rooms.sum())))
     for s in range(int(state.depth[0])):

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    from pluri.topics.tree.tree import Tree
+
 Array = NDArray[np.float64]
 Counts = NDArray[np.int32]
 Numbers = NDArray[np.int64]
-#: Fields that are no part of the position: counts follow from it, the log density too.
-DERIVED = ("node_word", "node_total", "passed", "log_density")
+#: Fields that are no part of the position: counts follow from it, the log density too; the others look back.
+DERIVED = ("node_word", "node_total", "passed", "log_density", "n_sweeps", "kept")
 
 
 @dataclass(eq=False)
@@ -42,6 +45,7 @@ class TreeState:
     node_word, node_total : int arrays of shape (n_words, n_nodes) and (n_nodes,): tokens at each node
     passed : int array of shape (n_nodes,), tokens whose path goes through each node, in the last sweep
     log_density : log joint of scales, nodes and words given the other arrays
+    n_sweeps, kept : sweeps so far, and trees that were kept of them
     """
 
     rooms: Numbers
@@ -66,6 +70,8 @@ class TreeState:
     node_total: Numbers
     passed: Numbers
     log_density: float = float("nan")
+    n_sweeps: int = 0
+    kept: tuple[Tree, ...] = ()
 
     @property
     def offsets(self) -> Numbers:
