@@ -869,6 +869,26 @@ for method, arguments in (("dense", ()), ("sparse", ()), ("dense", ((2, 3),))):
     )  # fmt: skip
 for method, arguments in (("dense", ()), ("sparse", ()), ("dense", (True,))):
     elsewhere(f"topics, joint, {method} {arguments}", "topics/test_lda_gibbs.py", "joint_problem", method, *arguments)
+HDP_GIBBS = (KERNELS["TopicGibbs"], *(f"pluri.topics.hdp.{name}" for name in ("gibbs", "_gibbs_kernels", "gibbs_fit")))
+for n_proposals in (0, 2):
+    elsewhere(
+        f"HDP topics, {n_proposals} splits and merges", "topics/test_hdp_gibbs.py", "enumeration_problem", n_proposals,
+        covers=HDP_GIBBS,
+    )  # fmt: skip
+elsewhere("HDP topics, joint", "topics/test_hdp_gibbs.py", "joint_problem")
+for case in ("nsd", "sd", "slice sd"):
+    elsewhere(
+        f"TreeGibbs, {case}", "topics/test_tree_topics_sampler.py", "tree_problem", case,
+        covers=(KERNELS["TreeGibbs"], "pluri.topics.tree.gibbs"),
+    )  # fmt: skip
+GRAPH_GIBBS = (
+    KERNELS["ConceptGraphGibbs"], "pluri.topics.concept_graph.gibbs", "pluri.topics.concept_graph.path_sampler"
+)  # fmt: skip
+for kind in ("learned", "dirichlet"):
+    elsewhere(
+        f"ConceptGraphGibbs, {kind}", "topics/test_concept_graph_sampler.py", "concept_graph_problem", kind,
+        covers=GRAPH_GIBBS,
+    )  # fmt: skip
 for kind in ("dirichlet", "gem"):
     elsewhere(
         f"NestedCRPGibbs, {kind}", "topics/test_hierarchical_lda.py", "enumeration_problem", kind,
