@@ -292,8 +292,13 @@ def test_all_ways_of_fitting_give_a_tree(counts, options):
 
 
 def test_saved_and_loaded(fitted, counts, tmp_path):
-    io.save(fitted, tmp_path / "tree.pluri", )
-    loaded = io.load(tmp_path / "tree.pluri", )
+    io.save(
+        fitted,
+        tmp_path / "tree.pluri",
+    )
+    loaded = io.load(
+        tmp_path / "tree.pluri",
+    )
     np.testing.assert_array_equal(loaded.transform(counts[:4]), fitted.transform(counts[:4]))
     assert loaded.score(counts[:4]) == fitted.score(counts[:4])
 
