@@ -41,7 +41,8 @@ def test_chains_find_the_ten_bars():
     data = make_bars(n_documents=200, random_state=0)
     found = []
     for seed in range(5):
-        model = HDPTopicModel(topic_word_prior=0.1, n_chains=1, n_warmup=100, n_draws=30, random_state=seed).fit(data.X)
+        settings = {"init": "sequential", "topic_word_prior": 0.1, "n_chains": 1, "n_warmup": 100, "n_draws": 30}
+        model = HDPTopicModel(random_state=seed, **settings).fit(data.X)
         found.append(n_found(model, data.topic_word) == 10)
         assert 10 <= model.n_large_topics_ <= 14
         low, high = model.n_topics_interval_
