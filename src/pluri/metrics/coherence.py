@@ -70,7 +70,7 @@ def topic_coherence(
         Probabilities, of shape (n_topics, vocabulary size): the `n_words` most probable words of each topic are taken.
         Or top words, the best first: whole numbers (columns of the counts) or strings, of which the first `n_words`
         are taken.
-    documents : sparse matrix or ndarray of shape (n_documents, vocabulary size), or list of lists of tokens
+    documents : sparse matrix, array or data frame of shape (n_documents, vocabulary size), or list of lists of tokens
         Counts of words, where words count as together if they are in one document; or texts as lists of strings (or
         of column numbers), in the order in which they stand. Best from a large collection of the same language,
         which need not be the one the topics were learned from.
@@ -89,7 +89,8 @@ def topic_coherence(
     Returns
     -------
     TopicCoherence
-        A pair of which one word never occurs in the documents counts as 0. A pair in all windows has NPMI 1.
+        A pair of which one word never occurs in the documents counts as 0, for UMass if that is the earlier one. A pair
+        in all windows has NPMI 1.
 
     Notes
     -----
@@ -111,7 +112,13 @@ def topic_coherence(
         raise ValueError(f"n_words must be a whole number of at least 2, got {n_words!r}")
     if not epsilon > 0:
         raise ValueError(f"epsilon must be positive, got {epsilon}")
+    if hasattr(documents, "to_numpy") and np.ndim(documents) == 2:
+        documents = documents.to_numpy()
     is_matrix = hasattr(documents, "tocsc") or (isinstance(documents, np.ndarray) and documents.ndim == 2)
+    if not is_matrix:
+        documents = list(documents)
+        _refuse_strings(documents, "documents", "tokens")
+    _refuse_strings(topics, "topics", "words")
     texts = None if is_matrix else [list(text) for text in documents]
     numbers = None if vocabulary is None else {str(word): column for column, word in enumerate(vocabulary)}
     if texts is not None and any(isinstance(token, str) for text in texts for token in text[:1]) and numbers is None:
@@ -149,6 +156,7 @@ def topic_coherence(
 
 def top_columns(topics: Any, n_words: int, numbers: dict[str, int] | None = None, least: int = 2) -> list[Indices]:
     """Columns of the best words of each topic, from probabilities, columns or words."""
+    _refuse_strings(topics, "topics", "words")
     if _strings(topics):
         if numbers is None:
             raise ValueError("vocabulary must be given where topics are words and documents are counts")
@@ -172,6 +180,13 @@ def top_columns(topics: Any, n_words: int, numbers: dict[str, int] | None = None
         if row.size < least or np.unique(row).size < row.size or row.min() < 0:
             raise ValueError(f"topics must have {least} or more different words each, got {row.tolist()}")
     return rows
+
+
+def _refuse_strings(lists: Any, name: str, of: str) -> None:
+    """Refuse a string where a list of strings is meant: its characters would be taken for them."""
+    for entry in lists:
+        if isinstance(entry, str):
+            raise ValueError(f"{name} must be lists of {of}, got the string {entry[:40]!r}; split it first")
 
 
 def _strings(topics: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +35,7 @@ def held_out_flat(
     """
     from pluri.topics import held_out
 
-    methods = {
+    methods: dict[str, Callable[..., HeldOut]] = {
         "completion": held_out.completion,
         "left_to_right": held_out.left_to_right,
         "importance": held_out.importance_sampling,

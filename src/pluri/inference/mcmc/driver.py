@@ -254,7 +254,8 @@ def _run(
                 done = chains[0].done
                 seconds = perf_counter() - began
                 round_steps = max(1, min(16 * count, int(count * goal / max(seconds, 1e-6))))
-                for index, chain in enumerate(chains):
+                # A log density may take as long as a step: it is computed only if it is shown.
+                for index, chain in enumerate(chains if verbose else ()):
                     report(chain.iteration_state(index, len(chains), n_steps, seconds))
                 if callback is not None and kept[0] and callback(so_far()):
                     break

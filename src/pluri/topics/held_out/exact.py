@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln
 
 from pluri.topics.held_out.counts import warn_impossible
 from pluri.topics.held_out.prepared import prepare
@@ -84,11 +83,16 @@ def _log_probability(phi: NDArray[np.float64], alpha: NDArray[np.float64]) -> fl
         largest = longer.max()
         ways = longer / largest
         log_scale += np.log(largest)
-    log_prior = np.full(ways.shape, gammaln(alpha.sum()) - gammaln(alpha.sum() + n))
+    # Sums of logarithms, not differences of gammaln: these lose all digits where alpha is large.
     counts = np.indices(ways.shape)
-    rest = n - counts.sum(axis=0)
-    log_prior = log_prior + gammaln(alpha[-1] + np.maximum(rest, 0)) - gammaln(alpha[-1])
+    rest = np.maximum(n - counts.sum(axis=0), 0)
+    log_prior = _log_rising(alpha[-1], n)[rest] - _log_rising(alpha.sum(), n)[n]
     for axis, count in enumerate(counts):
-        log_prior = log_prior + gammaln(alpha[axis] + count) - gammaln(alpha[axis])
+        log_prior = log_prior + _log_rising(alpha[axis], n)[count]
     reached = ways > 0
     return float(np.logaddexp.reduce(np.log(ways[reached]) + log_prior[reached])) + log_scale
+
+
+def _log_rising(start: float, n: int) -> NDArray[np.float64]:
+    """Log of start (start + 1) ... (start + m - 1) for m = 0, ..., n."""
+    return np.concatenate([[0.0], np.cumsum(np.log(start + np.arange(float(n))))])

@@ -128,7 +128,7 @@ class SupervisedLDAClassifier(ClassifierMixin, SupervisedTopicModel):
         -------
         array of shape (n_documents, n_classes)
         """
-        shares = self._expected_zbar(X)
+        shares = self._expected_zbar(self._documents(X))
         probabilities: Array = np.mean(
             [softmax(zbar @ w.T, axis=1) for zbar, w in zip(shares, self.coef_draws_)], axis=0
         )
@@ -170,8 +170,8 @@ class SupervisedLDAClassifier(ClassifierMixin, SupervisedTopicModel):
 
     def _predictive(self, X: Any, random_state: RandomState) -> Array:
         """Class probabilities (n_draws, n_documents, n_classes)."""
-        drawn = self._drawn_zbar(X, random_state)
-        coefficients = np.repeat(self.coef_draws_, len(drawn) // len(self.coef_draws_), axis=0)
+        drawn = self._drawn_zbar(self._documents(X), random_state)
+        coefficients = np.repeat(self.coef_draws_, self._n_repeats, axis=0)
         return np.array([softmax(zbar @ w.T, axis=1) for zbar, w in zip(drawn, coefficients)])
 
     def __sklearn_tags__(self) -> Any:

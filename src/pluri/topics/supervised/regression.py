@@ -138,7 +138,7 @@ class SupervisedLDA(RegressorMixin, SupervisedTopicModel):
         -------
         array of shape (n_documents,), or two of them
         """
-        shares = self._expected_zbar(X)
+        shares = self._expected_zbar(self._documents(X))
         mean = np.mean([zbar @ w for zbar, w in zip(shares, self.coef_draws_)], axis=0)
         if not return_std:
             return mean
@@ -170,8 +170,7 @@ class SupervisedLDA(RegressorMixin, SupervisedTopicModel):
 
     def _predictive(self, X: Any, random_state: RandomState) -> tuple[Array, Array]:
         """Means (n_draws, n_documents) and variances (n_draws,) of ratings."""
-        drawn = self._drawn_zbar(X, random_state)
-        repeats = len(drawn) // len(self.coef_draws_)
+        drawn, repeats = self._drawn_zbar(self._documents(X), random_state), self._n_repeats
         coefficients, noise = np.repeat(self.coef_draws_, repeats, axis=0), np.repeat(self.noise_draws_, repeats)
         return np.array([zbar @ w for zbar, w in zip(drawn, coefficients)]), noise
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
@@ -155,38 +155,38 @@ class SupervisedTopicModel(FlatTopicModel):
         weight = (components - self.topic_word_prior).sum(axis=1)
         self.topic_weight_ = weight / weight.sum()
 
-    def _draws_of_topics(self) -> list[Array]:
-        smoothed = [counts + self.topic_word_prior for counts in self.word_count_draws_]
-        return [table / table.sum(axis=1, keepdims=True) for table in smoothed]
+    def _draws_of_topics(self) -> Iterator[Array]:
+        for counts in self.word_count_draws_:
+            table = counts + self.topic_word_prior
+            yield table / table.sum(axis=1, keepdims=True)
 
-    def _expected_zbar(self, X: Any) -> list[Array]:
-        """Expected shares of topics among the tokens of documents, for each draw of the topics."""
+    def _documents(self, X: Any) -> Any:
         check_is_fitted(self, "topic_word_")
-        counts = check_documents(self, X, reset=False, whom="predict", empty="ignore")
+        return check_documents(self, X, reset=False, whom="predict", empty="ignore")
+
+    def _expected_zbar(self, counts: Any) -> Iterator[Array]:
+        """Expected shares of topics among the tokens of documents, for each draw of the topics."""
         prior = self._prior_vector()
         lengths = np.asarray(counts.sum(axis=1)).reshape(-1, 1)
-        expected = []
         for topics in self._draws_of_topics():
             shares = expected_shares(topics, prior, counts)
             zbar = (shares * (lengths + prior.sum()) - prior) / np.maximum(lengths, 1)
-            expected.append(np.where(lengths > 0, np.maximum(zbar, 0.0), shares))
-        return expected
+            yield np.where(lengths > 0, np.maximum(zbar, 0.0), shares)
 
-    def _drawn_zbar(self, X: Any, random_state: RandomState) -> list[Array]:
+    @property
+    def _n_repeats(self) -> int:
+        """How often the topics of new documents are drawn for each draw of the topics' words."""
+        return max(1, -(-PREDICTIVE_DRAWS // len(self.word_count_draws_)))
+
+    def _drawn_zbar(self, counts: Any, random_state: RandomState) -> Iterator[Array]:
         """Shares of topics among the tokens, drawn: some times for each draw of the topics."""
         from pluri.topics.lda.fold_in import sampled_topics
 
-        check_is_fitted(self, "topic_word_")
-        counts = check_documents(self, X, reset=False, whom="predict", empty="ignore")
         rng = as_generator(self.random_state if random_state is None else random_state)
-        tokens, prior = tokens_of(sparse.csr_matrix(counts)), self._prior_vector()
-        n_topics, tables = len(prior), self._draws_of_topics()
-        repeats = max(1, -(-PREDICTIVE_DRAWS // len(tables)))
+        tokens, prior = tokens_of(counts), self._prior_vector()
         lengths = np.diff(tokens.offsets)[:, None]
-        drawn = []
-        for topics in tables:
-            for _ in range(repeats):
+        for topics in self._draws_of_topics():
+            for _ in range(self._n_repeats):
                 labels = sampled_topics(topics, prior, tokens, rng, FOLD_IN_SWEEPS, 1, 1)[1]
-                shares = Counts.of(tokens, labels, n_topics).shares()
-                drawn.append(np.where(lengths > 0, shares, rng.dirichlet(prior, size=tokens.n_documents)))
-        return drawn
+                shares = Counts.of(tokens, labels, len(prior)).shares()
+                yield np.where(lengths > 0, shares, rng.dirichlet(prior, size=tokens.n_documents))
