@@ -202,6 +202,14 @@ def test_odd_corpora_have_topics(how, counts):
     assert np.isfinite(fitted.score(counts))
 
 
+@pytest.mark.parametrize("how", ENGINES)
+def test_empty_topics_under_tiny_priors_leave_finite_scores(how):
+    counts = np.array([[5, 0, 0], [4, 1, 0], [6, 0, 0]])
+    fitted = model(how, 4, doc_topic_prior=1e-8, topic_word_prior=1e-8).fit(counts)
+    assert np.isfinite(fitted.bound_)
+    assert np.isfinite(fitted.transform(counts)).all()
+
+
 def test_fractions_are_welcome_where_they_mean_something(corpus):
     half = corpus.counts * 0.5
     for how in ("vb", "svi", "em"):

@@ -37,6 +37,8 @@ Array = NDArray[np.float64]
 
 #: Prior parameters below this are raised to it: a document could no more tell topics without words apart.
 SMALLEST_PRIOR = 1e-8
+#: Factors of topics lie within exp of this, above and below.
+LARGEST_LOG = 600.0
 #: What scikit-learn adds to the probability of a word; words that no topic has seen are then left out of a document.
 SCIKIT_LEARN_EPSILON = float(np.finfo(np.float64).eps)
 
@@ -164,9 +166,11 @@ class Topics:
         n_words, n_topics = lambdas.shape
         psi_totals = np.asarray(digamma(lambdas.sum(axis=0)))
         table, top = aligned(n_words, padded_width(n_topics)), np.empty(n_words)
-        least = psi_totals.min()  # relative to the topic with the fewest words, whose factor is the largest
+        # Relative to the topic with the fewest words, whose factor is the largest; one without any would leave nothing
+        # of the others, and has no word to which its factor could matter.
+        least = max(psi_totals.min(), psi_totals.max() - LARGEST_LOG)
         bits = np.empty(n_topics, dtype=np.int64)
-        scale = np.exp(least - psi_totals)
+        scale = np.exp(np.minimum(least - psi_totals, LARGEST_LOG))
         topic_table(lambdas, scale, -least, aligned(2, n_topics), bits, bits.view(np.float64), table, top)
         return cls(lambdas, psi_totals, table, top)
 

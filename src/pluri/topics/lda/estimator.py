@@ -59,7 +59,8 @@ class LatentDirichletAllocation(FlatTopicModel):
     batch_size : int, default=128
         Documents of a minibatch.
     evaluate_every : int, default=-1
-        Passes from one look at the perplexity to the next, which can end the fit; 0 or less: none.
+        Passes from one look at the perplexity to the next, which can end the fit; 0 or less: none. With "svi" the bound
+        is then looked at after each pass, and the fit ends when it changes by less than a ten-thousandth.
     total_samples : float, default=1e6
         Number of documents that the batches of :meth:`partial_fit` are taken from.
     perp_tol : float, default=0.1
@@ -495,8 +496,8 @@ class LatentDirichletAllocation(FlatTopicModel):
         return logs
 
     def _q_of_topics(self) -> Array:
-        """Dirichlet parameters that documents are compared with: those of EM are as good as exact."""
-        return self.topic_word_ * EXACT + 1e-8 if self._how() == "em" else self.components_
+        """Dirichlet parameters that documents are compared with: topics of EM and of sampling are taken as they are."""
+        return self.topic_word_ * EXACT + 1e-8 if self._how() in ("em", "gibbs") else self.components_
 
     def _expected_counts(self, counts: Any) -> Array:
         alpha, how = self._prior_vector(), self._how()
