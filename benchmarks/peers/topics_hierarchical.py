@@ -81,7 +81,7 @@ def tree() -> None:
             kernel.step(rng, state)
 
     ours, theirs = timed_in_turn(sweep, lambda n: peer.train(n, workers=1), N_SWEEPS)
-    model._store_tree(tokens_of(train), state.best)
+    model._store(tokens_of(train), state.best, {"n_nodes": []})
     live = [k for k in range(peer.k) if peer.is_live_topic(k)]
     live.sort(key=lambda k: (peer.level(k), k))
     place = {k: i for i, k in enumerate(live)}
@@ -97,7 +97,7 @@ def tree() -> None:
         np.array([peer.level(k) for k in live]), np.array([peer.num_docs_of_topic(k) for k in live]), GAMMA,
         np.full(3, ETA), LevelSticks.dirichlet(np.full(3, ALPHA)),
     )  # fmt: skip
-    own = model._tree()
+    own = model._prepared()
     topics_seen = own.topic_word[:, seen] / own.topic_word[:, seen].sum(axis=1, keepdims=True)
     own = TreeOfTopics(
         topics_seen, own.parent, own.depth, own.n_documents, own.concentration, own.word_prior, own.sticks

@@ -128,6 +128,7 @@ def test_a_large_prior_of_the_words_makes_all_words_alike():
     assert model.held_out(X, "exact").per_word == pytest.approx(-np.log(20), abs=1e-3)
 
 
+@pytest.mark.slow
 def test_order_of_words_and_documents_does_not_matter(simulated):
     rng = np.random.default_rng(0)
     words, rows = rng.permutation(200), rng.permutation(600)
@@ -175,7 +176,7 @@ def test_given_nodes_stay_without_documents():
 
 
 def test_frozen_documents_never_move_and_new_nodes_appear(labelled):
-    model, _, _, _ = labelled
+    model, _, _, y = labelled
     model = copy.deepcopy(model)
     names, before = model.position_["node_name"], model.position_
     old_paths = names[np.maximum(before["path"], 0)] * (before["path"] >= 0)
@@ -190,8 +191,10 @@ def test_frozen_documents_never_move_and_new_nodes_appear(labelled):
     np.testing.assert_array_equal(after["level"][: len(old_levels)], old_levels)
     assert len(model.paths_) == n_old + 30
     assert None in model.node_labels_
-    model.partial_fit(animal_documents(5)[0], freeze=False)
-    assert len(model.paths_) == n_old + 35
+    more, labels = animal_documents(10, seed=2)
+    model.partial_fit(more, labels, freeze=False)
+    assert [model.node_labels_[x] for x in model.labels_[-10:]] == labels
+    assert all(model.node_labels_[x] == label for x, label in zip(model.labels_, y) if label != -1)
 
 
 def test_graphs_come_as_children_depths_or_networkx():

@@ -188,7 +188,11 @@ class ConceptGraphGibbs:
             raise ValueError(f"position['path'] must have shape {shape}, got {np.shape(position['path'])}")
         state = GraphState(position, self.words, self.offsets, self.n_words, self.deeper)
         if self.labels is not None:
-            state.corpus.label[:] = self.labels
+            # Given nodes have their place among them as their name, wherever they are now.
+            place = np.full(len(self.given_depth) + 1, -1, dtype=np.int32)
+            kept = np.flatnonzero(position["node_protected"])
+            place[np.asarray(position["node_name"])[kept]] = kept
+            state.corpus.label[:] = place[self.labels]
         if self.frozen is not None:
             state.corpus.frozen[:] = self.frozen
         numbers = self.numbers(state)

@@ -178,15 +178,15 @@ class Arrangement:
 
     def search(self, rng: np.random.Generator) -> Integers:
         """Depths of a high score; topics that are gone have depth 0."""
-        depth = self.merge(self._best_of_several(rng, np.full(len(self.words), 1)))
+        depth = self.merge(self._best_of_several(rng, np.full(len(self.words), 1), 1))
         # Topics that were there twice stood in each other's way: look again from everywhere.
-        return self._best_of_several(rng, depth)
+        return self._best_of_several(rng, depth, N_TRIES)
 
-    def _best_of_several(self, rng: np.random.Generator, before: Integers) -> Integers:
+    def _best_of_several(self, rng: np.random.Generator, before: Integers, n_tries: int) -> Integers:
         """Climb from all topics below the root, from random depths, and from where we are if that is somewhere."""
         gone = before == 0
         often = np.where(gone, -1, (self.counts > 0).sum(axis=0))
-        starts = [np.full(len(gone), 2)] + [rng.integers(2, self.n_levels + 1, size=len(gone)) for _ in range(N_TRIES)]
+        starts = [np.full(len(gone), 2)] + [rng.integers(2, self.n_levels + 1, size=len(gone)) for _ in range(n_tries)]
         best, highest = before, -np.inf
         for depth in starts:
             for k in range(2, self.n_levels):

@@ -7,27 +7,23 @@ in `pluri.topics.hierarchical.nested_crp_gibbs`.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.inference import mcmc
 from pluri.processes.concentration import check_count, check_gamma_prior, check_positive
-from pluri.topics.documents import Tokens, check_documents, tokens_of
-from pluri.topics.held_out import HeldOut, empirical_likelihood, split_documents
+from pluri.topics.documents import Tokens, check_documents
 from pluri.topics.hierarchical.document_tree import compact
 from pluri.topics.hierarchical.fitted_tree import TreeOfTopics
-from pluri.topics.hierarchical.held_out_halves import score_words
 from pluri.topics.hierarchical.level_sticks import level_sticks, per_level
 from pluri.topics.hierarchical.nested_crp_gibbs import NestedCRPGibbs, Position
+from pluri.topics.hierarchical.sampled_hierarchy import SampledHierarchy
 from pluri.topics.topic_graph import Hierarchy
-from pluri.topics.topic_model import TopicModel
-from pluri.validation import RandomState, as_generator, restored_on_failure
+from pluri.validation import RandomState
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -37,7 +33,7 @@ FIRST_CONCENTRATION, FIRST_WORD_PRIOR = 1.0, 0.1
 MOST_LEVELS = 127
 
 
-class HierarchicalLDA(TopicModel):
+class HierarchicalLDA(SampledHierarchy):
     """Tree of topics by a nested Chinese restaurant process.
 
     Parameters
@@ -141,35 +137,6 @@ class HierarchicalLDA(TopicModel):
         self.verbose = verbose
         self.callback = callback
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Sample trees and keep the likeliest.
-
-        After Ctrl-C the model is that of the sweeps so far, with a warning.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_documents, n_words)
-            Whole counts.
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        with restored_on_failure(self):
-            tokens = tokens_of(check_documents(self, X))
-            kernel = self._kernel(tokens)
-            trace = mcmc.sample(
-                kernel, kernel.start, record=kernel.record, n_draws=self.n_draws, n_warmup=self.n_warmup,
-                n_chains=self.n_chains, thin=self.thin, random_state=as_generator(self.random_state),
-                n_jobs=self.n_jobs, backend="threads", verbose=int(self.verbose), callback=self.callback, warn=False,
-                draw_if_interrupted=True,
-            )  # fmt: skip
-            self._store(tokens, trace)
-        if trace.interrupted:
-            warnings.warn("fit interrupted; the sweeps so far are kept", UserWarning, stacklevel=2)
-        return self
-
     def _kernel(self, tokens: Tokens) -> NestedCRPGibbs:
         n_levels = check_count(self.n_levels, "n_levels")
         if n_levels > MOST_LEVELS:
@@ -191,33 +158,21 @@ class HierarchicalLDA(TopicModel):
             word_prior = per_level(self.topic_word_prior, n_levels, "topic_word_prior")
         return NestedCRPGibbs(tokens, sticks, word_prior, concentration, concentration_prior, rate)
 
-    def _store(self, tokens: Tokens, trace: mcmc.Trace) -> None:
-        states = [end.state for end in trace.ends]
-        self.best_chain_ = int(np.argmax([state.best_log_density for state in states]))
-        self.best_log_joint_ = float(states[self.best_chain_].best_log_density)
-        self._store_tree(tokens, states[self.best_chain_].best)
-        self.log_joint_ = np.asarray(trace.stats["log_density"])
-        self.n_nodes_trace_ = np.asarray(trace["n_nodes"])
-        self.trace_ = trace.detached()
-        self.n_iter_ = trace.n_warmup + trace.n_draws * trace.thin
+    def _start(self, kernel: Any) -> Any:
+        return kernel.start
 
-    def _store_tree(self, tokens: Tokens, position: Position) -> None:
+    def _store(self, tokens: Tokens, position: Position, trace: mcmc.Trace) -> None:
         paths, parent, depth = _in_order(np.asarray(position["paths"]))
         n_nodes = len(parent)
-        nodes = paths[tokens.documents, position["levels"]]
-        counts = np.bincount(nodes * tokens.n_words + tokens.words, minlength=n_nodes * tokens.n_words)
-        counts = counts.reshape(n_nodes, tokens.n_words)
         self.paths_, self.parent_, self.node_depth_ = paths, parent, depth
         self.n_documents_ = np.bincount(paths.ravel(), minlength=n_nodes)
         self.concentration_ = float(position["concentration"])
         self.topic_word_prior_ = np.array(position["word_prior"])
-        self.components_ = counts + self.topic_word_prior_[depth][:, None]
-        self.topic_word_ = self.components_ / self.components_.sum(axis=1, keepdims=True)
-        sizes = counts.sum(axis=1)
-        self.topic_weight_ = sizes / sizes.sum() if sizes.sum() else np.full(n_nodes, 1.0 / n_nodes)
-        self.n_topics_ = n_nodes
+        nodes = paths[tokens.documents, position["levels"]]
+        self._store_counts(tokens, nodes, n_nodes, self.topic_word_prior_[depth][:, None])
+        self.n_nodes_trace_ = np.asarray(trace["n_nodes"])
 
-    def _tree(self) -> TreeOfTopics:
+    def _prepared(self) -> TreeOfTopics:
         check_is_fitted(self, "topic_word_")
         sticks = level_sticks(self.level_prior, self.paths_.shape[1], self.level_mean, self.level_precision)
         return TreeOfTopics(
@@ -225,24 +180,12 @@ class HierarchicalLDA(TopicModel):
             self.topic_word_prior_, sticks,
         )  # fmt: skip
 
-    def transform(self, X: Any) -> Array:
-        """Share of each node in each document, on paths of the tree.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_documents, n_words)
-
-        Returns
-        -------
-        array of shape (n_documents, n_nodes)
-            Rows sum to one; an empty document has the prior mean.
-        """
-        tree = self._tree()
-        return tree.place(check_documents(self, X, reset=False, whom="transform", empty="ignore"))[0]
+    def _place(self, X: Any) -> Array:
+        return self._prepared().place(X)[0]
 
     def predict(self, X: Any) -> Integers:
         """Likeliest leaf of each document: a row of `topic_word_`."""
-        tree = self._tree()
+        tree = self._prepared()
         return tree.place(check_documents(self, X, reset=False, whom="predict", empty="ignore"))[1]
 
     def predict_paths(self, X: Any) -> Integers:
@@ -253,46 +196,6 @@ class HierarchicalLDA(TopicModel):
             paths[:, level] = leaves
             leaves = self.parent_[leaves]
         return paths
-
-    def sample(
-        self, n_documents: int = 1, length: int = 100, *, random_state: RandomState = None
-    ) -> tuple[sparse.csr_matrix, Integers]:
-        """Make up documents, each with a path of its own, which may be a new branch.
-
-        Parameters
-        ----------
-        n_documents : int, default=1
-        length : int, default=100
-            Words of each.
-        random_state : int, Generator or None
-            By default that of the model.
-
-        Returns
-        -------
-        X : csr matrix of shape (n_documents, n_words)
-        paths : int array of shape (n_documents, n_levels)
-            -1 for nodes of a new branch.
-        """
-        tree = self._tree()
-        check_count(n_documents, "n_documents")
-        check_count(length, "length", 0)
-        rng = as_generator(self.random_state if random_state is None else random_state)
-        words, paths = tree.draw(rng, n_documents)
-        return sparse.csr_matrix(rng.multinomial(length, words).astype(np.float64)), paths
-
-    def _held_out(self, X: Any, method: str, rng: np.random.Generator, **options: Any) -> HeldOut:
-        """Score documents by "completion" (share), "left_to_right" (n_particles) or "empirical" (n_samples)."""
-        tree = self._tree()
-        if method == "completion":
-            observed, scored = split_documents(X, rng, **options)
-            return score_words(tree.place(observed)[0], self.topic_word_, scored)
-        if method == "left_to_right":
-            check_count(options.get("n_particles", 1), "n_particles")
-            return tree.left_to_right(X, rng, **options)
-        if method == "empirical":
-            n_samples = check_count(options.pop("n_samples", 1000), "n_samples")
-            return empirical_likelihood(tree.draw(rng, n_samples, **options)[0], X)
-        raise ValueError(f"method must be 'completion', 'left_to_right' or 'empirical', got {method!r}")
 
     def _hierarchy(self) -> Hierarchy:
         children = np.arange(1, len(self.parent_))

@@ -5,30 +5,26 @@ The model and its sampler are described in `pluri.topics.hierarchical.pachinko_g
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.inference import mcmc
 from pluri.processes.concentration import check_count, check_positive
-from pluri.topics.documents import Tokens, check_documents, tokens_of
-from pluri.topics.held_out import HeldOut, empirical_likelihood, split_documents
+from pluri.topics.documents import Tokens
 from pluri.topics.hierarchical.fitted_pachinko import PachinkoTopics
-from pluri.topics.hierarchical.held_out_halves import score_words
 from pluri.topics.hierarchical.pachinko_gibbs import PachinkoGibbs
+from pluri.topics.hierarchical.sampled_hierarchy import SampledHierarchy
 from pluri.topics.topic_graph import Hierarchy
-from pluri.topics.topic_model import TopicModel
-from pluri.validation import RandomState, as_generator, restored_on_failure
+from pluri.validation import RandomState
 
 Array = NDArray[np.float64]
 
 
-class HierarchicalPachinko(TopicModel):
+class HierarchicalPachinko(SampledHierarchy):
     """Root, super-topics and sub-topics, each with words of its own; every super-topic leads to every sub-topic.
 
     Parameters
@@ -123,35 +119,6 @@ class HierarchicalPachinko(TopicModel):
         self.verbose = verbose
         self.callback = callback
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Sample states of all tokens and keep the likeliest.
-
-        After Ctrl-C the model is that of the sweeps so far, with a warning.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_documents, n_words)
-            Whole counts.
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        with restored_on_failure(self):
-            tokens = tokens_of(check_documents(self, X))
-            kernel = self._kernel(tokens)
-            trace = mcmc.sample(
-                kernel, kernel.start(), record=kernel.record, n_draws=self.n_draws, n_warmup=self.n_warmup,
-                n_chains=self.n_chains, thin=self.thin, random_state=as_generator(self.random_state),
-                n_jobs=self.n_jobs, backend="threads", verbose=int(self.verbose), callback=self.callback, warn=False,
-                draw_if_interrupted=True,
-            )  # fmt: skip
-            self._store(tokens, trace)
-        if trace.interrupted:
-            warnings.warn("fit interrupted; the sweeps so far are kept", UserWarning, stacklevel=2)
-        return self
-
     def _kernel(self, tokens: Tokens) -> PachinkoGibbs:
         n_super, n_sub = check_count(self.n_super, "n_super"), check_count(self.n_sub, "n_sub")
         return PachinkoGibbs(
@@ -162,31 +129,20 @@ class HierarchicalPachinko(TopicModel):
             bool(self.learn_priors),
         )
 
-    def _store(self, tokens: Tokens, trace: mcmc.Trace) -> None:
-        states = [end.state for end in trace.ends]
-        self.best_chain_ = int(np.argmax([state.best_log_density for state in states]))
-        self.best_log_joint_ = float(states[self.best_chain_].best_log_density)
-        best = states[self.best_chain_].best
-        self.super_prior_, self.sub_prior_ = np.array(best["root_prior"]), np.array(best["sub_prior"])
+    def _start(self, kernel: Any) -> Any:
+        return kernel.start()
+
+    def _store(self, tokens: Tokens, position: Any, trace: mcmc.Trace) -> None:
+        self.super_prior_, self.sub_prior_ = np.array(position["root_prior"]), np.array(position["sub_prior"])
         n_super, n_places = self.sub_prior_.shape
-        supers, subs = best["supers"].astype(np.int64), best["subs"].astype(np.int64)
-        n_nodes = n_super + n_places
-        nodes = np.where(subs > 0, n_super + subs, supers)
-        counts = np.bincount(nodes * tokens.n_words + tokens.words, minlength=n_nodes * tokens.n_words)
-        counts = counts.reshape(n_nodes, tokens.n_words)
+        supers, subs = position["supers"].astype(np.int64), position["subs"].astype(np.int64)
         ways = np.bincount(supers * n_places + subs, minlength=(n_super + 1) * n_places)
         self.way_counts_ = ways.reshape(n_super + 1, n_places)[1:]
-        self.components_ = counts.astype(np.float64) + float(self.topic_word_prior)
-        self.topic_word_ = self.components_ / self.components_.sum(axis=1, keepdims=True)
-        sizes = counts.sum(axis=1)
-        self.topic_weight_ = np.asarray(sizes / sizes.sum() if sizes.sum() else np.full(n_nodes, 1.0 / n_nodes))
         self.topic_word_prior_ = float(self.topic_word_prior)
-        self.n_topics_ = n_nodes
-        self.log_joint_ = np.asarray(trace.stats["log_density"])
-        self.trace_ = trace.detached()
-        self.n_iter_ = trace.n_warmup + trace.n_draws * trace.thin
+        nodes = np.where(subs > 0, n_super + subs, supers)
+        self._store_counts(tokens, nodes, n_super + n_places, self.topic_word_prior_)
 
-    def _topics(self) -> PachinkoTopics:
+    def _prepared(self) -> PachinkoTopics:
         check_is_fitted(self, "topic_word_")
         return PachinkoTopics(self.topic_word_, self.super_prior_, self.sub_prior_)
 
@@ -194,59 +150,8 @@ class HierarchicalPachinko(TopicModel):
         """Of the random numbers that documents are folded in with: the same whenever the model is asked."""
         return int(self.random_state) if isinstance(self.random_state, int | np.integer) else 0
 
-    def transform(self, X: Any) -> Array:
-        """Share of each topic in each document.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_documents, n_words)
-
-        Returns
-        -------
-        array of shape (n_documents, 1 + n_super + n_sub)
-            Rows sum to one; an empty document has the prior mean.
-        """
-        topics = self._topics()
-        return topics.place(check_documents(self, X, reset=False, whom="transform", empty="ignore"), self._seed())
-
-    def sample(
-        self, n_documents: int = 1, length: int = 100, *, random_state: RandomState = None
-    ) -> tuple[sparse.csr_matrix, Array]:
-        """Make up documents.
-
-        Parameters
-        ----------
-        n_documents : int, default=1
-        length : int, default=100
-            Words of each.
-        random_state : int, Generator or None
-            By default that of the model.
-
-        Returns
-        -------
-        X : csr matrix of shape (n_documents, n_words)
-        shares : array of shape (n_documents, 1 + n_super + n_sub)
-        """
-        topics = self._topics()
-        check_count(n_documents, "n_documents")
-        check_count(length, "length", 0)
-        rng = as_generator(self.random_state if random_state is None else random_state)
-        words, shares = topics.draw(rng, n_documents)
-        return sparse.csr_matrix(rng.multinomial(length, words).astype(np.float64)), shares
-
-    def _held_out(self, X: Any, method: str, rng: np.random.Generator, **options: Any) -> HeldOut:
-        """Score documents by "completion" (share), "left_to_right" (n_particles) or "empirical" (n_samples)."""
-        topics = self._topics()
-        if method == "completion":
-            observed, scored = split_documents(X, rng, **options)
-            return score_words(topics.place(observed, self._seed()), self.topic_word_, scored)
-        if method == "left_to_right":
-            check_count(options.get("n_particles", 1), "n_particles")
-            return topics.left_to_right(X, rng, **options)
-        if method == "empirical":
-            n_samples = check_count(options.pop("n_samples", 1000), "n_samples")
-            return empirical_likelihood(topics.draw(rng, n_samples, **options)[0], X)
-        raise ValueError(f"method must be 'completion', 'left_to_right' or 'empirical', got {method!r}")
+    def _place(self, X: Any) -> Array:
+        return self._prepared().place(X, self._seed())
 
     def _hierarchy(self) -> Hierarchy:
         """Edges that tokens take, and the share of the tokens below a node that take them."""

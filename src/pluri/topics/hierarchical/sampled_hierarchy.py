@@ -1,0 +1,155 @@
+"""What the hierarchies that are learned by sampling share: the likeliest draw is the model."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from pluri.inference import mcmc
+from pluri.processes.concentration import check_count
+from pluri.topics.documents import Tokens, check_documents, tokens_of
+from pluri.topics.held_out import HeldOut, empirical_likelihood, split_documents
+from pluri.topics.hierarchical.held_out_halves import score_words
+from pluri.topics.topic_model import TopicModel
+from pluri.validation import RandomState, as_generator, restored_on_failure
+
+Array = NDArray[np.float64]
+
+
+class SampledHierarchy(TopicModel):
+    """Base: chains of a Gibbs sampler, of which the draw with the highest joint density is kept."""
+
+    n_warmup: int
+    n_draws: int
+    thin: int
+    n_chains: int
+    random_state: Any
+    n_jobs: int | None
+    verbose: int
+    callback: Any
+
+    @abstractmethod
+    def _kernel(self, tokens: Tokens) -> Any:
+        """The sampler, with checked settings."""
+
+    @abstractmethod
+    def _start(self, kernel: Any) -> Any:
+        """Where chains begin, as `pluri.inference.mcmc.sample` takes it."""
+
+    @abstractmethod
+    def _store(self, tokens: Tokens, position: Any, trace: mcmc.Trace) -> None:
+        """Keep what the likeliest draw says."""
+
+    @abstractmethod
+    def _prepared(self) -> Any:
+        """The fitted model, which can `draw` word distributions and score documents from `left_to_right`."""
+
+    @abstractmethod
+    def _place(self, X: Any) -> Array:
+        """Share of each topic in each document of checked counts."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Sample, and keep the likeliest draw.
+
+        After Ctrl-C the model is that of the sweeps so far, with a warning.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+            Whole counts.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        with restored_on_failure(self):
+            tokens = tokens_of(check_documents(self, X))
+            kernel = self._kernel(tokens)
+            trace = mcmc.sample(
+                kernel, self._start(kernel), record=kernel.record, n_draws=self.n_draws, n_warmup=self.n_warmup,
+                n_chains=self.n_chains, thin=self.thin, random_state=as_generator(self.random_state),
+                n_jobs=self.n_jobs, backend="threads", verbose=int(self.verbose), callback=self.callback, warn=False,
+                draw_if_interrupted=True,
+            )  # fmt: skip
+            states = [end.state for end in trace.ends]
+            self.best_chain_ = int(np.argmax([state.best_log_density for state in states]))
+            self.best_log_joint_ = float(states[self.best_chain_].best_log_density)
+            self._store(tokens, states[self.best_chain_].best, trace)
+            self.log_joint_ = np.asarray(trace.stats["log_density"])
+            self.trace_ = trace.detached()
+            self.n_iter_ = trace.n_warmup + trace.n_draws * trace.thin
+        if trace.interrupted:
+            warnings.warn("fit interrupted; the sweeps so far are kept", UserWarning, stacklevel=2)
+        return self
+
+    def _store_counts(self, tokens: Tokens, nodes: NDArray[Any], n_nodes: int, prior: Any) -> None:
+        """Topics from the node of each token, and a prior for each node."""
+        counts = np.bincount(nodes * tokens.n_words + tokens.words, minlength=n_nodes * tokens.n_words)
+        counts = counts.reshape(n_nodes, tokens.n_words)
+        self.components_ = counts + prior
+        self.topic_word_ = self.components_ / self.components_.sum(axis=1, keepdims=True)
+        sizes = counts.sum(axis=1)
+        self.topic_weight_ = np.asarray(sizes / sizes.sum() if sizes.sum() else np.full(n_nodes, 1.0 / n_nodes))
+        self.n_topics_ = n_nodes
+
+    def transform(self, X: Any) -> Array:
+        """Share of each topic in each document.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+
+        Returns
+        -------
+        array of shape (n_documents, n_topics)
+            Rows sum to one; an empty document has the prior mean.
+        """
+        self._prepared()
+        return self._place(check_documents(self, X, reset=False, whom="transform", empty="ignore"))
+
+    def sample(
+        self, n_documents: int = 1, length: int = 100, *, random_state: RandomState = None
+    ) -> tuple[sparse.csr_matrix, NDArray[Any]]:
+        """Make up documents.
+
+        Parameters
+        ----------
+        n_documents : int, default=1
+        length : int, default=100
+            Words of each.
+        random_state : int, Generator or None
+            By default that of the model.
+
+        Returns
+        -------
+        X : csr matrix of shape (n_documents, n_words)
+        origin : array of shape (n_documents, ...)
+            Where each comes from: the nodes of its path, -1 for those of a new branch; or its shares of topics.
+        """
+        prepared = self._prepared()
+        check_count(n_documents, "n_documents")
+        check_count(length, "length", 0)
+        rng = as_generator(self.random_state if random_state is None else random_state)
+        words, origin = prepared.draw(rng, n_documents)
+        return sparse.csr_matrix(rng.multinomial(length, words).astype(np.float64)), origin
+
+    def _held_out(self, X: Any, method: str, rng: np.random.Generator, **options: Any) -> HeldOut:
+        """Score documents by "completion" (share), "left_to_right" (n_particles) or "empirical" (n_samples)."""
+        prepared = self._prepared()
+        if method == "completion":
+            observed, scored = split_documents(X, rng, **options)
+            return score_words(self._place(observed), self.topic_word_, scored)
+        if method == "left_to_right":
+            check_count(options.get("n_particles", 1), "n_particles")
+            score: HeldOut = prepared.left_to_right(X, rng, **options)
+            return score
+        if method == "empirical":
+            n_samples = check_count(options.pop("n_samples", 1000), "n_samples")
+            return empirical_likelihood(prepared.draw(rng, n_samples, **options)[0], X)
+        raise ValueError(f"method must be 'completion', 'left_to_right' or 'empirical', got {method!r}")
