@@ -61,6 +61,7 @@ html_sidebars = {
     "ideas": [],
     "from_hmmlearn": [],
     "from_scikit_learn": [],
+    "from_tomotopy": [],
     "changelog": [],
     "contributing": [],
 }
@@ -68,7 +69,7 @@ html_theme_options = {
     "logo": {"text": "pluri"},
     "show_toc_level": 2,
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "footer_start": ["copyright"],
     "footer_end": ["theme-version"],
     "navbar_end": ["theme-switcher"],

@@ -17,7 +17,7 @@ DOCS = Path(__file__).parent
 PACKAGES = [name for name in pluri.__all__ if name not in ("__version__", "load", "save")]
 #: Packages within packages; each has a page of its own.
 PACKAGES += [f"inference.{name}" for name in ("mcmc", "ais", "smc", "variational")]
-PACKAGES += ["priors.kernels", "processes.dpp", "processes.dpp.learning", "optimize.manifolds"]
+PACKAGES += ["priors.kernels", "processes.dpp", "processes.dpp.learning", "optimize.manifolds", "topics.held_out"]
 
 
 def commands(page: str) -> list[str]:
@@ -45,6 +45,13 @@ def test_the_commands_of_the_guide_run():
     run_code(source[source.index(">>> rng") : source.index(".. code-block:: console")])
     assert run_commands("guide/files.rst") == 9
     assert Path("states.csv").read_text().startswith("state,p_0,p_1,p_2")
+
+
+@pytest.mark.slow
+def test_the_commands_about_topics_run():
+    source = (DOCS / "guide" / "topic_pages.rst").read_text()
+    run_code(source[source.index(">>> import json") : source.index(".. code-block:: console")])
+    assert run_commands("guide/topic_pages.rst") == 3
 
 
 def test_a_saved_trace_is_diagnosed_from_the_shell():

@@ -13,9 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from pluri.priors import as_diversity
 from pluri.processes.concentration import check_count, check_positive
-from pluri.topics.documents import check_documents, forget_words
+from pluri.topics.documents import check_documents, forget_words, refuse_no_words, words_of_columns
 from pluri.topics.expected_shares import expected_shares
 from pluri.topics.flat_topics import FlatTopicModel
+from pluri.topics.interrupts import unnamed_warnings_ignored
 from pluri.topics.lda.document_step import Topics, document_bounds, infer
 from pluri.topics.lda.guided import SeedWords, guided_word_prior
 from pluri.topics.lda.learning import LEARNERS, Learned, document_step, go_on_online, go_on_sampling
@@ -88,7 +89,7 @@ class LatentDirichletAllocation(FlatTopicModel):
         Words that topics 0, 1, ... are known to have; see Notes.
     seed_strength : float, default=100.0
         How often a seed word counts as seen in its topic beforehand.
-    vocabulary : array-like of str, optional
+    vocabulary : array-like of str, dict from words to columns, or fitted vectorizer, optional
         Words of the columns, for `seed_words` and for tables; names of a data frame are known without it.
     diversity : float or `pluri.priors.Diversity`, optional
         Weight of a determinantal prior that keeps topics apart; for "vb" and "em". It is compared with log
@@ -123,7 +124,7 @@ class LatentDirichletAllocation(FlatTopicModel):
 
     Notes
     -----
-    *Which one?* "gibbs" is as good as exact, and the fastest for documents in memory; "svi" is for documents that do
+    *Which one?* "gibbs" is as good as exact, and as fast as any for documents in memory; "svi" is for documents that do
     not fit into it; "vb" is what scikit-learn has; "em" with `diversity` gives the most distinct
     topics.
 
@@ -245,7 +246,9 @@ class LatentDirichletAllocation(FlatTopicModel):
             if weight is not None and how == "gibbs":
                 data, weight = _repeated(data, weight), None
             alpha, eta = self._priors(n_words, how)
-            self._keep(LEARNERS[how](self, data, alpha, eta, weight))
+            with unnamed_warnings_ignored():
+                learned = LEARNERS[how](self, data, alpha, eta, weight)
+            self._keep(learned)
             if not is_source(data):
                 self._keep_bound(data, weight)
         return self
@@ -401,6 +404,8 @@ class LatentDirichletAllocation(FlatTopicModel):
     def _documents(self, X: Any, how: str) -> tuple[Any, int]:
         if not is_source(X):
             counts = check_documents(self, X, whole=how == "gibbs", empty="warn" if how == "gibbs" else "ignore")
+            if how == "em":
+                refuse_no_words(counts, f"{type(self).__name__}.fit")
             self._warn_of_weights(counts, "fit")
             return counts, int(counts.shape[1])
         if how == "gibbs":
@@ -414,11 +419,13 @@ class LatentDirichletAllocation(FlatTopicModel):
         return X, int(n_words)
 
     def _warn_of_weights(self, counts: Any, whom: str) -> None:
-        fractions = counts.nnz and (counts.data != np.floor(counts.data)).any()
-        if fractions and counts.sum() < FEW_WORDS * counts.shape[0] and counts.shape[1] > FEW_WORDS * FEW_WORDS:
+        share = float((counts.data != np.floor(counts.data)).mean()) if counts.nnz else 0.0
+        few = counts.sum() < FEW_WORDS * counts.shape[0] and counts.shape[1] > FEW_WORDS * FEW_WORDS
+        if (share > 0 and few) or (share > 0.5 and _of_unit_length(counts)):
+            what = "few words to a document" if few else "rows of length one"
             warnings.warn(
-                f"LatentDirichletAllocation.{whom}: X has fractions and few words to a document, as weights by "
-                "tf-idf have; the model is one of counts, and perplexities of weights mean nothing",
+                f"LatentDirichletAllocation.{whom}: X has fractions and {what}, as weights by tf-idf have; the model "
+                "is one of counts, and perplexities of weights mean nothing",
                 UserWarning,
                 stacklevel=4,
             )
@@ -439,10 +446,7 @@ class LatentDirichletAllocation(FlatTopicModel):
 
     def _words_known(self, n_words: int) -> None:
         if self.vocabulary is not None:
-            words = np.asarray(self.vocabulary).astype(str)
-            if words.shape != (n_words,):
-                raise ValueError(f"vocabulary must have one word for each of {n_words} columns, got {words.shape}")
-            self.vocabulary_ = words
+            self.vocabulary_ = words_of_columns(self.vocabulary, n_words, "vocabulary")
 
     def _priors(self, n_words: int, how: str) -> tuple[Array, Any]:
         """Alpha (n_components,) and eta: a number, or an array."""
@@ -533,6 +537,13 @@ class LatentDirichletAllocation(FlatTopicModel):
         if hasattr(self, "bound_"):
             facts["training perplexity"] = f"{self.bound_:.1f}"
         return facts
+
+
+def _of_unit_length(X: Any) -> bool:
+    """Whether all rows that are not empty were scaled to a sum, or a sum of squares, of one."""
+    there = np.diff(X.indptr) > 0
+    sums = (np.asarray(table.sum(axis=1)).ravel()[there] for table in (X, X.multiply(X)))
+    return any(np.allclose(row, 1.0, rtol=0, atol=1e-5) for row in sums)
 
 
 def _repeated(X: Any, weight: Array) -> Any:
