@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,7 +25,10 @@ from pluri.cli.application import application
 from pluri.cli.registry import UsageError
 from pluri.cli.topics_models import build_topic_model
 from pluri.cli.topics_reading import Fields, read_corpus
+from pluri.cli.topics_shares import check_writable
+from pluri.cli.topics_telling import topic_lines
 from pluri.cli.topics_words import WordChoice, count_words
+from pluri.mixtures import GaussianMixture
 from pluri.topics import LatentDirichletAllocation
 from pluri.topics.held_out import HeldOut
 from pluri.topics.topic_model import TopicModel
@@ -291,6 +295,11 @@ def test_files_are_never_replaced_by_accident(quick, folder, tmp_path):
         (["few.jsonl", "--max-share", "1.5"], 2, "--max-share must lie above 0"),
         (["few.jsonl", "--held-out", "2"], 2, "--held-out must lie between 0 and 0.9"),
         (["few.jsonl", "-o", "none/model.skops"], 2, "--output must lie in an existing folder"),
+        (["few.jsonl", "-o", "model.pkl"], 2, "--output must be a file of type .skops, got 'model.pkl'"),
+        (["few.jsonl", "--shares", "shares.txt"], 2, "--shares must be a file of type .csv"),
+        (["missing", "-k", "3", "--set", "n_components=4"], 2, "--topics must not be given together with --set"),
+        (["missing", "--set", "n_draws=0"], 2, "n_draws must be"),
+        (["missing", "--apply", "x.skops", "-k", "3"], 2, "--topics must not be given together with --apply"),
     ],
 )
 def test_mistakes_get_a_sentence_and_an_exit_code(quick, tmp_path, monkeypatch, arguments, code, message):
@@ -313,6 +322,158 @@ def test_an_unknown_model_is_refused_before_anything_is_read(tmp_path):
     assert "--model must be one of lda, hdp, hlda, concept-graph, tree, got 'hldaa' (did you mean hlda?)" in sentence(
         run(tmp_path / "nothing", "--model", "hldaa", code=2)
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--inference", "vbb"], "--inference must be one of gibbs, vb, svi, em for lda, got 'vbb'"),
+        (["--set", "inference=vbb"], "inference must be one of ['vb', 'svi', 'gibbs', 'em'], got 'vbb'"),
+        (["--inference", "vb", "--set", "inference=em"], "--inference must not be given together with --set inference"),
+        (["--set", "learning_decay=3"], "learning_decay must"),
+        (["--model", "hdp", "--inference", "em"], "--inference must be one of gibbs, vb, svi for hdp, got 'em'"),
+        (["--model", "hdp", "--set", "max_topics=0"], "max_topics must"),
+        (["--model", "hlda", "--set", "n_levels=0"], "n_levels must"),
+        (["--model", "tree", "--set", "width=broad"], "width must be one of"),
+        (["--model", "concept-graph", "--set", "n_levels=0"], "n_levels must"),
+    ],
+)
+def test_values_that_a_model_does_not_take_are_refused_before_anything_is_read(tmp_path, arguments, message):
+    result = run(tmp_path / "nothing", *arguments, code=2)
+    assert message in sentence(result)
+
+
+@pytest.mark.parametrize("model", topics_models.MODELS)
+def test_every_model_can_be_built_without_options(model):
+    assert type(build_topic_model(model)).__name__ == topics_models.MODELS[model][0]
+
+
+def test_the_number_of_passes_depends_on_the_way_of_learning():
+    found = {how: build_topic_model("lda", inference=how).max_iter for how in ("vb", "em", "svi")}
+    assert found == {"vb": 100, "em": 100, "svi": 20}
+    assert build_topic_model("lda", inference="vb", n_sweeps=7).max_iter == 7
+    assert build_topic_model("lda", inference="vb", settings=["max_iter=8"]).max_iter == 8
+
+
+def test_topics_without_tokens_are_left_out_and_small_ones_counted():
+    model = QuickTopics()
+    shares = np.array([0.6, 0.3985, 0.0, 0.0008, 0.0007])
+    model.topic_word_ = np.full((5, 3), 1 / 3) + np.array([0.1, 0, -0.1])
+    model.components_, model.topic_weight_ = 100 * model.topic_word_, shares
+    lines = topic_lines(model).splitlines()
+    assert [line.split()[0] for line in lines] == ["topic", "0", "1", "2"]
+    assert lines[-1] == "2 more with 0.1% together"
+    model.topic_weight_ = np.array([0.6, 0.3993, 0.0, 0.0, 0.0007])
+    assert [line.split()[0] for line in topic_lines(model).splitlines()] == ["topic", "0", "1", "4"]
+
+
+def test_the_number_of_topics_is_told_with_its_interval(folder, tmp_path):
+    model = tmp_path / "model.skops"
+    first = run(folder, "--model", "hdp", "--sweeps", 30, "-o", model).stdout.splitlines()[0]
+    loaded = pluri.io.load(model)
+    low, high = loaded.n_large_topics_interval_
+    assert first.startswith(
+        f"{loaded.n_large_topics_} topics with 1 % or more of the tokens (95 % of the draws: {low} to {high})"
+    )
+
+
+def test_topics_are_printed_before_anything_is_written(quick, folder, tmp_path, monkeypatch):
+    def fail(*arguments, **options):
+        raise OSError("the disc is full")
+
+    monkeypatch.setattr(pluri.io, "save", fail)
+    result = run(folder, "-k", 2, "-o", tmp_path / "model.skops", code=1)
+    assert "puck" in result.stdout
+    assert "the disc is full" in result.stderr
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="needs a folder that cannot be written")
+def test_a_folder_that_cannot_be_written_is_found_before_the_fit(tmp_path):
+    (tmp_path / "closed").mkdir(mode=0o500)
+    result = run(tmp_path / "nothing", "-o", tmp_path / "closed" / "model.skops", code=2)
+    assert "must lie in a folder that can be written" in sentence(result)
+
+
+def test_a_trial_file_is_not_left_behind(tmp_path, monkeypatch):
+    check_writable(tmp_path / "model.skops", "--output")
+    assert list(tmp_path.iterdir()) == []
+
+    def refuse(*arguments, **options):
+        raise PermissionError("no")
+
+    monkeypatch.setattr(Path, "touch", refuse)
+    with pytest.raises(UsageError, match="--report must lie in a folder that can be written"):
+        check_writable(tmp_path / "page.html", "--report")
+
+
+def rows_of(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_shares_are_those_of_the_model_and_the_same_when_it_is_applied(folder, tmp_path):
+    model, first, second = (tmp_path / name for name in ("model.skops", "first.csv", "second.csv"))
+    (tmp_path / "stop").write_text("referee")
+    run(folder, "-k", 2, "--inference", "vb", "--ngrams", 2, "--stop-words", tmp_path / "stop", "--max-share", 1,
+        "-o", model, "--shares", first)  # fmt: skip
+    loaded = pluri.io.load(model)
+    assert {"puck goal", "the"} <= set(loaded.vocabulary_)
+    corpus = read_corpus(str(folder), Fields())
+    counts, words = count_words(corpus.texts, WordChoice(5, 1.0, 20_000, str(tmp_path / "stop"), 2))
+    assert list(words) == list(loaded.vocabulary_)
+    rows = rows_of(first)
+    assert [row["document"] for row in rows] == corpus.names
+    assert [row["title"] for row in rows] == corpus.titles
+    found = [[float(row["topic 0"]), float(row["topic 1"])] for row in rows]
+    np.testing.assert_allclose(found, loaded.transform(counts), atol=1e-6)
+    (tmp_path / "stop").unlink()  # all that is needed is in the file of the model
+    result = run(folder, "--apply", model, "--shares", second)
+    assert result.stdout == ""
+    assert second.read_text() == first.read_text()
+    assert run(folder, "--apply", model).stdout == first.read_text()
+
+
+def test_a_model_is_applied_to_documents_with_unknown_words(quick, folder, tmp_path, monkeypatch):
+    model = tmp_path / "model.skops"
+    run(folder, "-k", 2, "-o", model)
+    monkeypatch.setattr(pluri.io, "load", partial(pluri.io.load, trusted=[QuickTopics]))
+    lines = [{"text": "PUCK on the ice", "id": "a"}, {"text": "violin"}, {"text": ""}, {"text": "Moon rocket cello"}]
+    stdin = "\n".join(map(json.dumps, lines))
+    result = run("-", "--apply", model, "--id-field", "id", "--json", stdin=stdin)
+    report = json.loads(result.stdout)
+    assert [(row["document"], row["title"]) for row in report["rows"]] == [("a", "a"), ("4", "Moon rocket cello")]
+    first, second = (np.argmax(row["shares"]) for row in report["rows"])
+    assert first != second
+    assert "2 documents left out: 1 without text, 1 without any word that is kept" in result.stderr
+    assert "words that the model knows" in run("-", "--apply", model, stdin='{"text": "cello"}', code=1).stderr
+
+
+def test_only_topic_models_are_applied(folder, tmp_path):
+    pluri.io.save(GaussianMixture(2), tmp_path / "mixture.skops")
+    result = run(folder, "--apply", tmp_path / "mixture.skops", code=2)
+    assert "--apply must name a topic model, got GaussianMixture" in sentence(result)
+    pluri.io.save(LatentDirichletAllocation(2), tmp_path / "bare.skops")
+    assert "that knows its words" in sentence(run(folder, "--apply", tmp_path / "bare.skops", code=2))
+
+
+def test_other_commands_point_to_this_one(folder, tmp_path):
+    model = tmp_path / "model.skops"
+    run(folder, "-k", 2, "--sweeps", 20, "-o", model)
+    (tmp_path / "data.csv").write_text("a,b\n1,2\n")
+    invoke = partial(CliRunner().invoke, application, catch_exceptions=False)
+    fit = ["fit", "LatentDirichletAllocation", str(tmp_path / "data.csv"), "-o", str(tmp_path / "other.skops")]
+    failed = invoke(fit)
+    assert failed.exit_code == 2
+    assert "see pluri topics" in sentence(failed)
+    assert "see pluri topics --apply" in invoke(["predict", str(model), str(tmp_path / "data.csv")]).stderr
+    shown = invoke(["inspect", str(model)]).stdout
+    assert "coherence" not in shown
+    assert "counting: stop words english, n-grams 1" in shown
+    assert "topic   share    NPMI  words" in shown
+    assert "puck" in shown
+    listed = invoke(["models"]).stdout
+    assert "Topics (fitted by pluri topics)" in listed
+    assert listed.index("Topics (fitted") < listed.index("HDPTopicModel  ")
 
 
 def test_flat_topics_are_found_by_the_model_of_the_library(folder, tmp_path):

@@ -38,7 +38,7 @@ def test_a_topic_with_two_parents_is_drawn_once_and_named_where_else_it_belongs(
     assert tree_text(DIAMOND, n_words=1).splitlines() == [
         "[0] 20%  a0",
         "├── [1] 20%  a1",
-        "│   └── [3] see below [2]",
+        "│   └── [3] -> under [2] (a3 b3)",
         "└── [2] 20%  a2",
         "    └── [3] 20%  a3",
         "        └── [4] 20%  a4",
@@ -56,8 +56,40 @@ def test_every_topic_of_any_graph_is_drawn_in_full_exactly_once(topics):
         graph = topics(40, kind="graph", seed=seed).topic_graph(3)
         drawn = re.findall(r"\[(\d+)\] [<\d]", tree_text(graph))
         assert sorted(map(int, drawn)) == list(range(40))
-        named = re.findall(r"see below", tree_text(graph))
+        named = re.findall(r"-> under \[\d+\] \(", tree_text(graph))
         assert len(drawn) + len(named) == len(graph.edges) + len(graph.roots())
+
+
+def test_topics_drawn_elsewhere_share_a_line_after_the_own_ones():
+    edges = [(0, 1, 0.6), (0, 2, 0.4), (1, 3, 0.9), (1, 4, 0.8), (2, 3, 0.5), (2, 4, 0.3), (2, 5, 0.1)]
+    graph = graph_of([0, 1, 1, 2, 2, 2], edges, labels=[None, "ice", None, None, "bat", None])
+    assert tree_text(graph, n_words=1).splitlines() == [
+        "[0] 17%  a0",
+        "├── [1] 17%  ice: a1",
+        "│   ├── [3] 17%  a3",
+        "│   └── [4] 17%  bat: a4",
+        "└── [2] 17%  a2",
+        "    ├── [5] 17%  a5",
+        "    └── [3] -> under [1] (a3 b3); [4] -> under [1] (bat)",
+    ]
+
+
+def test_topics_without_tokens_are_not_drawn_unless_something_below_has_some():
+    edges = [(0, 1, 0.6), (0, 2, 0.4), (1, 3, 1.0), (2, 4, 1.0)]
+    graph = graph_of([0, 1, 1, 2, 2], edges, weights=[0.5, 0.0, 0.0, 0.5, 0.0])
+    assert [node.index for node in graph.without_empty().nodes] == [0, 1, 3]
+    assert re.findall(r"\[(\d)\]", tree_text(graph)) == ["0", "1", "3"]
+    assert topic_dot(graph).count("->") == 2
+    assert topic_svg(graph).count('class="card"') == 3
+    assert topic_svg(graph, topic_word=np.eye(5)).count('class="bubble"') == 3
+
+
+@pytest.mark.parametrize("draw", [tree_text, topic_dot, topic_svg])
+def test_a_model_is_drawn_as_its_graph(topics, draw):
+    model = topics(8, kind="tree")
+    assert draw(model) == draw(model.topic_graph(10))
+    with pytest.raises(TypeError, match="graph must be a topic model or the TopicGraph of one, got str"):
+        draw("topics")
 
 
 def test_flat_topics_are_listed_largest_first():

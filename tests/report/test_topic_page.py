@@ -52,6 +52,21 @@ def test_the_page_holds_topics_words_documents_and_edges(topics):
     np.testing.assert_allclose(data["marginal"], marginal[columns], rtol=1e-3)
 
 
+def test_topics_without_tokens_and_words_without_tokens_are_not_on_the_page(given):
+    counts = 0.1 + np.array([[9.0, 5, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0], [0, 0, 3, 2, 1, 0]])
+    model = given(counts / counts.sum(axis=1, keepdims=True), [0.7, 0.0, 0.3], words=list("abcdef"))
+    model.components_ = counts
+    page = topic_report(model, scores={"coherence": [0.5, 0.25, 0.125]})
+    nodes = {node["index"]: node for node in data_of(page)["nodes"]}
+    words = data_of(page)["words"]
+    assert {index: "".join(words[place] for place in node["words"]) for index, node in nodes.items()} == {
+        0: "ab",
+        2: "cde",
+    }
+    assert [node["scores"] for node in nodes.values()] == [[0.5], [0.125]]
+    assert {other for node in nodes.values() for other, _ in node["near"]} == {0, 2}
+
+
 def test_similar_topics_are_those_at_the_least_hellinger_distance(topics):
     model = topics(9)
     roots = np.sqrt(model.topic_word_)
@@ -131,7 +146,7 @@ def test_a_model_with_one_topic_and_without_documents_has_a_page_too(given):
     page = topic_report(given([[1.0]], [1.0]))
     assert data_of(page)["nodes"][0]["near"] == []
     assert data_of(page)["words"] == ["word 0"]
-    twins = given([[0.5, 0.5], [0.5, 0.5]], [1.0, 0.0], words=["a", "b"])
+    twins = given([[0.5, 0.5], [0.5, 0.5]], [0.75, 0.25], words=["a", "b"])
     assert data_of(topic_report(twins))["nodes"][0]["near"] == [[1, 1.0]]
 
 

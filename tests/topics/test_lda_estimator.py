@@ -103,7 +103,7 @@ def test_diversity_pushes_topics_apart(how):
         random_state=0,
     )  # fmt: skip
     plain = model(how, 4).fit(made.counts)
-    diverse = model(how, 4, diversity=300.0).fit(made.counts)
+    diverse = model(how, 4, diversity=0.7).fit(made.counts)
     assert topic_overlap(diverse.topic_word_).mean < topic_overlap(plain.topic_word_).mean - 0.02
 
 

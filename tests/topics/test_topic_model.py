@@ -45,11 +45,31 @@ def test_words_come_in_the_order_of_their_probability(X):
     assert model.top_words(2) == [["word 1", "word 0"], ["word 2", "word 3"], ["word 4", "word 0"]]
     assert model.top_words(2, feature_names=WORDS)[1] == ["ice", "goal"]
     assert model.name_words(WORDS).top_words(1) == [["game"], ["ice"], ["base"]]
-    assert len(model.top_words(99)[0]) == len(WORDS)
     with pytest.raises(ValueError, match="n_words"):
         model.top_words(0)
     with pytest.raises(ValueError, match="each of 5 columns"):
         model.name_words(WORDS[:3])
+
+
+def test_words_without_tokens_are_not_shown(X):
+    model = Sports().fit(X).name_words(WORDS)
+    # Of probabilities, zeros and a least one that several words share.
+    assert model.top_words(9) == [["game", "ball", "ice"], ["ice", "goal", "game"], ["base", "ball"]]
+    # Of counts, those that are no more than the prior; large ones are real, however equal; one word is always shown.
+    prior = 0.05
+    counts = prior + np.array([[7, 1, 0, 0.01, 0], [400, 350, 250, 300, 260], [0, 0, 0, 0, 0]])
+    model.components_, model.topic_word_ = counts, counts / counts.sum(axis=1, keepdims=True)
+    assert [len(words) for words in model.top_words(9)] == [2, 5, 1]
+    assert [len(words) for words in model.top_words(1)] == [1, 1, 1]
+    nodes = model.topic_graph(9).nodes
+    assert [len(node.words) for node in nodes] == [len(node.probabilities) for node in nodes] == [2, 5, 1]
+    assert model.topic_table(9)[0]["words"] == "ball game"
+
+
+def test_equal_probabilities_are_all_shown(X):
+    model = Sports().fit(X)
+    model.topic_word_ = model.components_ = np.full((3, 5), 0.2)
+    assert [len(words) for words in model.top_words(9)] == [5, 5, 5]
 
 
 def test_the_names_of_a_data_frame_are_the_words(X):

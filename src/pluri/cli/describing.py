@@ -9,6 +9,9 @@ from pluri.cli.console import plain, print_json, reporting
 from pluri.cli.families import FAMILIES
 from pluri.cli.registry import fitted_part, parameters, summary_line
 
+#: Entries of a list that are shown.
+MOST_NOTED = 50
+
 
 def models(as_json: options.Json = False) -> None:
     """List the models of each family and their parameters."""
@@ -32,7 +35,8 @@ def models(as_json: options.Json = False) -> None:
 
         console = Console()
         for family in FAMILIES:
-            console.print(f"[bold underline]{family.title}[/]\n", highlight=False)
+            fitted_by = f" (fitted by {family.command})" if family.command else ""
+            console.print(f"[bold underline]{family.title}[/]{fitted_by}\n", highlight=False)
             for name, kind in family.models():
                 settings = ", ".join(f"{key}={value!r}" for key, value in parameters(kind).items())
                 console.print(f"[bold]{name}[/]  {escape(summary_line(kind))}", highlight=False)
@@ -61,11 +65,18 @@ def inspect(model: options.ModelFile, as_json: options.Json = False) -> None:
             return
         saved_by = ", ".join(f"{package} {version}" for package, version in info.versions.items())
         print(f"{model}: {info.class_name}\nsaved by {saved_by}")
+        is_topics = hasattr(estimator, "topic_graph")
         for name, value in info.notes.items():
-            if value is not None:
-                print(f"{name}: {', '.join(map(str, value)) if isinstance(value, list) else value}")
+            # The coherence of each topic is in the table below.
+            if value is not None and not (is_topics and name == "coherence"):
+                print(f"{name}: {_note(value)}")
         print(f"\n{estimator!r}\n")
-        print(summary(estimator))
+        if is_topics and hasattr(estimator, "topic_word_"):
+            from pluri.cli.topics_telling import coherence_of, topic_lines
+
+            print(topic_lines(estimator, coherence_of(info.notes, estimator)))
+        else:
+            print(summary(estimator))
 
 
 def summary(model: Any) -> str:
@@ -84,6 +95,15 @@ def summary(model: Any) -> str:
         return "not fitted"
     found = {name: plain(value) for name, value in describe_fit(model).items()}
     return "\n".join(f"{name.replace('_', ' '):>16}  {_cell(value)}" for name, value in found.items())
+
+
+def _note(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_note(item)}" for name, item in value.items())
+    if not isinstance(value, list):
+        return str(value)
+    shown = ", ".join(map(str, value[:MOST_NOTED]))
+    return f"{shown}, ... ({len(value)})" if len(value) > MOST_NOTED else shown
 
 
 def _cell(value: Any) -> str:

@@ -27,6 +27,7 @@ class Family:
     symbols : attribute with the words of each column, where columns may hold words
     classifier : the model of the family that learns from labels
     outcome : attributes that tell how the fit went
+    command : the command that fits them, if ``fit`` does not
     """
 
     title: str
@@ -39,6 +40,7 @@ class Family:
     symbols: str = "categories_"
     classifier: str | None = None
     outcome: tuple[str, ...] = OUTCOME
+    command: str | None = None
 
     def public_names(self) -> list[str]:
         """Names that may be models; nothing else is imported for them."""
@@ -99,7 +101,25 @@ CLUSTERS = Family(
     rating="minus_squared_distance",
     outcome=(*OUTCOME, "n_clusters_", "penalty_", "inertia_"),
 )
-FAMILIES = (SEQUENCES, MIXTURES, CLUSTERS)
+TOPICS = Family(
+    "Topics",
+    "pluri.topics",
+    "topic",
+    names=(
+        "ConceptGraph",
+        "HDPTopicModel",
+        "HierarchicalLDA",
+        "HierarchicalPachinko",
+        "LatentDirichletAllocation",
+        "SupervisedLDA",
+        "SupervisedLDAClassifier",
+        "TreeTopicModel",
+    ),
+    rating=None,
+    outcome=(*OUTCOME, "n_topics_", "n_topics_interval_", "n_large_topics_", "n_large_topics_interval_", "bound_"),
+    command="pluri topics",
+)
+FAMILIES = (SEQUENCES, MIXTURES, CLUSTERS, TOPICS)
 #: Models that are fitted elsewhere: their files can be looked at.
 OTHERS = Family("Others", "pluri", "prediction", names=(), rating=None)
 

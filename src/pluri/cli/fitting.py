@@ -45,6 +45,12 @@ def fit(
     with reporting():
         check_output(output, force)
         estimator = build_model(model, settings or [])
+        elsewhere = family_of(estimator).command
+        if elsewhere is not None:
+            raise UsageError(
+                f"MODEL must be fitted to a table, got {type(estimator).__name__}, whose data are documents: see "
+                f"{elsewhere}"
+            )
         selection = options.selection(columns, sequence, lengths, label, header)
         observations, arguments = _arguments(estimator, data, selection)
         began = time.perf_counter()

@@ -146,6 +146,11 @@ def _open(path: Path, data: Path, selection: Selection) -> tuple[Any, Observatio
     notes = read_info(path).notes
     estimator = load(path)
     estimator = getattr(estimator, "best_estimator_", estimator)
+    if hasattr(estimator, "topic_graph"):
+        raise ValueError(
+            f"MODEL must be fitted to a table, got {type(estimator).__name__}, whose data are documents: see pluri "
+            "topics --apply"
+        )
     if not hasattr(estimator, "predict"):
         raise ValueError(f"MODEL must be able to predict, got {type(estimator).__name__}")
     family = family_of(estimator)

@@ -32,6 +32,7 @@ def report(
         target = output if output is not None else model.with_suffix(".html")
         check_output(target, force, (".html", ".htm"))
         from pluri.cli.own_process import load_skops
+        from pluri.cli.topics_telling import coherence_of
         from pluri.io import load, read_info
         from pluri.report import model_report, topic_report
 
@@ -40,7 +41,9 @@ def report(
         estimator = load(model)
         if hasattr(estimator, "topic_graph"):
             heading = title or (f"Topics of {notes['corpus']}" if "corpus" in notes else None)
-            topic_report(estimator, target, title=heading, facts=_facts(notes), scores=_scores(notes, estimator))
+            coherence = coherence_of(notes, estimator)
+            scores = None if coherence is None else {"coherence": coherence}
+            topic_report(estimator, target, title=heading, facts=_facts(notes), scores=scores)
         else:
             model_report(estimator, target, title=title)
         note(f"page written to {target}")
@@ -53,9 +56,3 @@ def report(
 def _facts(notes: Mapping[str, Any]) -> dict[str, Any]:
     """What ``pluri topics`` has noted of the documents."""
     return {name: value for name, value in notes.items() if isinstance(value, int | float | str)}
-
-
-def _scores(notes: Mapping[str, Any], estimator: Any) -> dict[str, list[float]] | None:
-    coherence = notes.get("coherence")
-    fitting = isinstance(coherence, list) and len(coherence) == len(estimator.topic_word_)
-    return {"coherence": coherence} if fitting and coherence is not None else None

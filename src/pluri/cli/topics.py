@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pluri.cli import options
-from pluri.cli.cochange_options import number_of
 from pluri.cli.console import INTERRUPTED, note, print_json, reporting
 from pluri.cli.outputs import check_output
 from pluri.cli.registry import UsageError
 from pluri.cli.topics_models import MODELS
+from pluri.cli.topics_shares import apply_model, check_writable, with_words, write_shares
+from pluri.cli.topics_telling import figures, topic_lines, topics_as_json
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 
 #: Documents among which the examples are looked for.
 MOST_EXAMPLES = 20_000
-N_WORDS = 8
-#: Lines of a tree on the terminal; the page has all of it.
-MOST_LINES = 150
 
 
 def topics(
@@ -47,11 +45,27 @@ def topics(
         str,
         typer.Option(help="; ".join(f"[bold]{name}[/]: {told}" for name, (_, told) in MODELS.items()) + "."),
     ] = "lda",
+    shares: Annotated[
+        Path | None, typer.Option("--shares", help="File of type .csv for the share of each topic in each document.")
+    ] = None,
+    apply: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="MODEL.skops",
+            help="Find no topics, but tell the shares of those of a saved model in the documents; on the terminal "
+            "unless there is --shares.",
+        ),
+    ] = None,
     n_topics: Annotated[
         int | None, typer.Option("--topics", "-k", min=1, help="Number of topics of lda; 20 by default.")
     ] = None,
     inference: Annotated[
-        str | None, typer.Option(help="How lda is learnt: gibbs, vb, svi or em; gibbs with learnt priors by default.")
+        str | None,
+        typer.Option(
+            help="How the model is learnt. lda: gibbs (by default, with learnt priors), vb, svi or em; hdp: gibbs (by "
+            "default), vb or svi; tree: truncated (of given size, by default), or retrospective or slice, which let "
+            "it grow."
+        ),
     ] = None,
     sweeps: Annotated[
         int | None, typer.Option(min=1, help="Passes over the documents; by default what the model thinks right.")
@@ -88,24 +102,36 @@ def topics(
 
     [bold]zcat talks.jsonl.gz | pluri topics - --model hlda -r talks.html[/] finds a tree of topics.
 
+    [bold]pluri topics new/ --apply letters.skops --shares new.csv[/] tells what other documents are about.
+
     Ctrl-C keeps the topics so far: everything is written, and the exit code is 130.
     """
     with reporting():
-        check_output(output, force)
+        check_output(output, force, (".skops",))
         check_output(report, force, (".html", ".htm"), "--report")
+        check_output(shares, force, (".csv",), "--shares")
         if not 0 <= held_out <= 0.9:
             raise UsageError(f"--held-out must lie between 0 and 0.9, got {held_out:g}")
         if not 0 < max_share <= 1:
             raise UsageError(f"--max-share must lie above 0 and be at most 1, got {max_share:g}")
+        for path, option in ((output, "--output"), (report, "--report"), (shares, "--shares")):
+            check_writable(path, option)
         from pluri.cli.topics_models import build_topic_model
         from pluri.cli.topics_reading import Fields
-        from pluri.cli.topics_words import WordChoice
+        from pluri.cli.topics_words import WordChoice, counting_notes
 
+        fields = Fields(text_field, title_field, id_field)
+        if apply is not None:
+            refused = {"--output": output, "--report": report, "--topics": n_topics, "--inference": inference,
+                       "--sweeps": sweeps, "--set": settings, "--held-out": held_out or None}  # fmt: skip
+            apply_model(apply, corpus, fields, pattern, shares, refused, as_json)
+            return
         estimator = build_topic_model(
             model, n_topics=n_topics, inference=inference, n_sweeps=sweeps, seed=seed, settings=settings
         )
         choice = WordChoice(min_documents, max_share, max_words, stop_words, n_grams)
-        found, counts, words = _read(corpus, Fields(text_field, title_field, id_field), pattern, choice)
+        counting = counting_notes(choice)
+        found, counts, words = _read(corpus, fields, pattern, choice)
         began = time.perf_counter()
         interrupted, score = _fit(estimator, counts, held_out, seed, quiet)
         seconds = time.perf_counter() - began
@@ -114,18 +140,33 @@ def topics(
         coherence = _coherence(estimator, counts)
         name = "standard input" if corpus == "-" else Path(corpus).absolute().name
         facts = {"documents": counts.shape[0], "tokens": int(counts.sum()), "seconds": round(seconds, 1)}
-        if report is not None:
-            from pluri.report import topic_report
-
-            scores = None if coherence is None else {"coherence": coherence}
-            told = title or f"Topics of {name}"
-            topic_report(estimator, report, title=told, facts={**facts, **_figures(score)}, scores=scores)
+        outputs = {"output": output, "report": report, "shares": shares}
+        # Whatever happens to the files, the topics have been seen.
+        if as_json:
+            print_json(topics_as_json(estimator, facts, coherence, score, outputs, interrupted))
+        else:
+            print(topic_lines(estimator, coherence))
+            if score is not None:
+                print(f"\nheld-out perplexity {score.perplexity:.1f}")
+        sys.stdout.flush()
+        facts |= figures(score)
         if output is not None:
             from pluri.io import save
 
             kept = {} if coherence is None else {"coherence": [round(float(value), 4) for value in coherence]}
-            save(estimator, output, notes={"corpus": name, **facts, **_figures(score), **kept})
-        _tell(estimator, facts, coherence, score, output, report, interrupted, as_json)
+            save(estimator, output, notes={"corpus": name, **facts, **kept, "counting": counting})
+            note(f"model written to {output}")
+        if report is not None:
+            from pluri.report import topic_report
+
+            scores = None if coherence is None else {"coherence": coherence}
+            topic_report(estimator, report, title=title or f"Topics of {name}", facts=facts, scores=scores)
+            note(f"page written to {report}")
+        if shares is not None:
+            write_shares(shares, found, estimator.transform(counts))
+            note(f"shares written to {shares}")
+        if not any(outputs.values()):
+            note("nothing was written: -o keeps the model, -r writes a page about it, --shares a table of documents")
         if interrupted:
             note("interrupted: these are the topics so far")
             raise typer.Exit(INTERRUPTED)
@@ -133,22 +174,13 @@ def topics(
 
 def _read(corpus: str, fields: Any, pattern: str, choice: Any) -> tuple[Corpus, Any, Any]:
     """Documents that have words left, their counts, and the words."""
-    import numpy as np
-
-    from pluri.cli.topics_reading import Corpus, read_corpus
+    from pluri.cli.topics_reading import read_corpus
     from pluri.cli.topics_words import count_words
 
     found = read_corpus(corpus, fields, pattern)
     counts, words = count_words(found.texts, choice)
-    kept = np.flatnonzero(np.asarray(counts.sum(axis=1)).ravel())
-    n_bare = len(found.texts) - len(kept)
-    if found.n_empty or n_bare:
-        left_out = number_of(found.n_empty + n_bare, "document")
-        note(f"{left_out} left out: {found.n_empty} without text, {n_bare} without any word that is kept")
-    if found.n_recoded:
-        note(f"not UTF-8, and read as Windows-1252: {number_of(found.n_recoded, 'text')}")
+    left, kept = with_words(found, counts)
     note(f"{len(kept)} documents, {len(words)} words, {int(counts.sum())} tokens")
-    left = Corpus([found.texts[row] for row in kept], [found.titles[row] for row in kept])
     return left, counts[kept], words
 
 
@@ -194,59 +226,3 @@ def _coherence(estimator: Any, counts: Any) -> NDArray[Any] | None:
     if counts.shape[1] < 2:
         return None  # there are no pairs of words
     return topic_coherence(estimator.topic_word_, counts).per_topic
-
-
-def _figures(score: Any) -> dict[str, float]:
-    """How well the documents kept back were foretold."""
-    if score is None:
-        return {}
-    return {"held-out documents": len(score.n_tokens), "held-out perplexity": round(float(score.perplexity), 2)}
-
-
-def _tell(
-    estimator: Any,
-    facts: dict[str, Any],
-    coherence: NDArray[Any] | None,
-    score: Any,
-    output: Path | None,
-    report: Path | None,
-    interrupted: bool,
-    as_json: bool,
-) -> None:
-    graph = estimator.topic_graph(N_WORDS)
-    if as_json:
-        table = estimator.topic_table(N_WORDS)
-        for row in table:
-            row["words"] = graph.nodes[row["topic"]].words
-            if coherence is not None:
-                row["coherence"] = float(coherence[row["topic"]])
-        print_json(
-            {
-                "model": graph.model,
-                **facts,
-                "interrupted": interrupted,
-                "held_out_perplexity": None if score is None else score.perplexity,
-                "output": None if output is None else str(output),
-                "report": None if report is None else str(report),
-                "topics": table,
-                "edges": [[edge.parent, edge.child, edge.weight] for edge in graph.edges],
-            }
-        )
-        return
-    if graph.edges:
-        from pluri.report import tree_text
-
-        texts = (tree_text(graph, n_words=N_WORDS, max_depth=depth) for depth in (None, 4, 3, 2, 1))
-        print(next((text for text in texts if text.count("\n") < MOST_LINES), tree_text(graph, max_depth=1)))
-    else:
-        print(f"{'topic':>5}  {'share':>6}  {'NPMI':>6}  words" if coherence is not None else "topic   share  words")
-        for node in sorted(graph.nodes, key=lambda node: (-node.weight, node.index)):
-            npmi = "" if coherence is None else f"{coherence[node.index]:>6.3f}  "
-            print(f"{node.index:>5}  {node.weight:>6.1%}  {npmi}{' '.join(node.words)}")
-    if score is not None:
-        print(f"\nheld-out perplexity {score.perplexity:.1f}")
-    for path, told in ((output, "model"), (report, "page")):
-        if path is not None:
-            note(f"{told} written to {path}")
-    if output is None and report is None:
-        note("nothing was written: -o keeps the model, -r writes a page about it")

@@ -13,8 +13,18 @@ MODELS = {
     "hdp": ("HDPTopicModel", "flat topics, as many as the documents need"),
     "hlda": ("HierarchicalLDA", "a tree of topics of fixed depth"),
     "concept-graph": ("ConceptGraph", "a graph in which a topic may have several parents"),
-    "tree": ("TreeTopicModel", "a tree that grows as the documents need"),
+    "tree": ("TreeTopicModel", "topics of three scales, from general to special, which may have several parents"),
 }
+#: Ways of learning of each class that has several, the usual one first.
+INFERENCES = {
+    "LatentDirichletAllocation": ("gibbs", "vb", "svi", "em"),
+    "HDPTopicModel": ("gibbs", "vb", "svi"),
+    "TreeTopicModel": ("truncated", "retrospective", "slice"),
+}
+#: Passes of lda over the documents where it does not sample.
+PASSES = {"vb": 100, "em": 100, "svi": 20}
+#: Numbers of a sampler, and the least that they may be.
+LEAST = {"n_warmup": 0, "n_draws": 1, "thin": 1, "n_chains": 1}
 #: Share of the sweeps whose draws are kept.
 KEPT = 5
 
@@ -51,7 +61,12 @@ def build_topic_model(
     if inference is not None:
         if "inference" not in known:
             raise UsageError(f"--inference must not be given for {name}, which has one way of learning only")
+        ways = INFERENCES.get(kind.__name__, (inference,))
+        if inference not in ways:
+            raise UsageError(f"--inference must be one of {', '.join(ways)} for {name}, got {inference!r}")
         chosen["inference"] = inference
+        if name == "lda" and "max_iter" in known and inference in PASSES:
+            chosen["max_iter"] = PASSES[inference]
     elif name == "lda" and "inference" in known:
         chosen["inference"] = "gibbs"
         if "learn_priors" in known:  # documents differ in how many topics they have, and topics in how common they are
@@ -66,8 +81,43 @@ def build_topic_model(
             near = difflib.get_close_matches(key, known, n=1)
             hint = f" (did you mean {near[0]}?)" if near else ""
             raise UsageError(f"--set must name a parameter of {kind.__name__}, got {key!r}{hint}")
+        for option, own, given in (("--topics", "n_components", n_topics), ("--inference", "inference", inference)):
+            if key == own and given is not None:
+                raise UsageError(f"{option} must not be given together with --set {key}, got both")
         chosen[key] = parse_value(text)
-    return kind(**{key: value for key, value in chosen.items() if key in known})
+    model = kind(**{key: value for key, value in chosen.items() if key in known})
+    _check(model)
+    return model
+
+
+def _check(model: Any) -> None:
+    """Refuse values that the model would refuse, before the documents are read."""
+    from pluri.processes.concentration import check_count
+
+    try:
+        for name, least in LEAST.items():
+            if hasattr(model, name):
+                check_count(getattr(model, name), name, least)
+        for checks in ("_check_parameters", "_check_settings"):
+            if hasattr(model, checks):
+                getattr(model, checks)()
+        if hasattr(model, "_settings"):  # of as many words as there may be
+            model._settings(1000)
+        from pluri.topics.hierarchical.sampled_hierarchy import SampledHierarchy
+
+        if isinstance(model, SampledHierarchy):
+            from pluri.topics.documents import tokens_of
+
+            model._kernel(tokens_of(_small_counts()))
+    except (TypeError, ValueError) as error:
+        raise UsageError(str(error).replace("[None, ", "[")) from error
+
+
+def _small_counts() -> Any:
+    import numpy as np
+    from scipy import sparse
+
+    return sparse.csr_matrix(np.ones((2, 3), dtype=np.int64))
 
 
 def _sweeps(n_sweeps: int, known: dict[str, Any], inference: str | None) -> dict[str, Any]:

@@ -33,12 +33,14 @@ class Corpus:
     Attributes
     ----------
     texts, titles : one for each document
+    names : of each document, what its field for names says, its file, or its place in the corpus, from 1
     n_empty : documents left out because they have no text
     n_recoded : documents that were not UTF-8
     """
 
     texts: list[str]
     titles: list[str]
+    names: list[str]
     n_empty: int = 0
     n_recoded: int = 0
 
@@ -59,6 +61,7 @@ class _Found:
     text: str
     title: str
     recoded: bool = False
+    name: str = ""
 
 
 def read_corpus(place: str, fields: Fields, pattern: str = "*.txt") -> Corpus:
@@ -74,17 +77,18 @@ def read_corpus(place: str, fields: Fields, pattern: str = "*.txt") -> Corpus:
     >>> corpus.titles, len(corpus.texts)
     (['Ice'], 1)
     """
-    texts, titles, n_empty, n_recoded = [], [], 0, 0
-    for document in _documents(place, fields, pattern):
+    texts, titles, names, n_empty, n_recoded = [], [], [], 0, 0
+    for number, document in enumerate(_documents(place, fields, pattern), 1):
         n_recoded += document.recoded
         if not document.text.strip():
             n_empty += 1
             continue
         texts.append(document.text)
+        names.append(document.name or str(number))
         titles.append(" ".join(document.title.split()) or _beginning(document.text))
     if not texts:
         raise ValueError(f"CORPUS must hold documents with text, got {n_empty} without any in {place!r}")
-    return Corpus(texts, titles, n_empty, n_recoded)
+    return Corpus(texts, titles, names, n_empty, n_recoded)
 
 
 def _documents(place: str, fields: Fields, pattern: str) -> Iterator[_Found]:
@@ -120,8 +124,8 @@ def _from_folder(folder: Path, pattern: str) -> Iterator[_Found]:
         text, recoded = _decoded(path.read_bytes())
         first = text.strip().split("\n", 1)[0].strip() if text.strip() else ""
         # A first line that goes on and on is no title.
-        title = first if 0 < len(first) <= TITLE else path.relative_to(folder).as_posix()
-        yield _Found(text, title, recoded)
+        name = path.relative_to(folder).as_posix()
+        yield _Found(text, first if 0 < len(first) <= TITLE else name, recoded, name)
 
 
 def _from_records(records: Iterable[tuple[dict[str, Any], bool]], fields: Fields, place: str) -> Iterator[_Found]:
@@ -131,12 +135,11 @@ def _from_records(records: Iterable[tuple[dict[str, Any], bool]], fields: Fields
         known.update(dict.fromkeys(map(str, record)))
         found_text = found_text or fields.text in record
         title = _text(record.get("title" if fields.title is None else fields.title))
-        if not title and fields.name is not None:
-            title = _text(record.get(fields.name))
-        yield _Found(_text(record.get(fields.text)), title, recoded)
-    for option, name in (("--text-field", fields.text), ("--title-field", fields.title), ("--id-field", fields.name)):
-        if known and name is not None and name not in known:
-            raise UsageError(f"{option} must name a field of {place}, got {name!r}: there are {', '.join(known)}")
+        name = "" if fields.name is None else " ".join(_text(record.get(fields.name)).split())
+        yield _Found(_text(record.get(fields.text)), title or name, recoded, name)
+    for option, field in (("--text-field", fields.text), ("--title-field", fields.title), ("--id-field", fields.name)):
+        if known and field is not None and field not in known:
+            raise UsageError(f"{option} must name a field of {place}, got {field!r}: there are {', '.join(known)}")
 
 
 def _text(value: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,35 @@ def count_words(texts: Sequence[str], choice: WordChoice) -> tuple[Any, Any]:
             f"{len(texts)} documents, got none: lower --min-documents, raise --max-share, or see --stop-words"
         ) from error
     return counts, vectorizer.get_feature_names_out()
+
+
+def counting_notes(choice: WordChoice) -> dict[str, Any]:
+    """How documents were cut into words: what a saved model must know to be applied to others."""
+    stop = _stop_words(choice.stop_words)
+    return {"stop words": "none" if stop is None else stop, "n-grams": choice.n_grams, "lowercase": True}
+
+
+def count_known_words(texts: Sequence[str], words: Sequence[str], counting: Mapping[str, Any]) -> Any:
+    """Counts (documents x words, sparse) of given words, in texts cut as :func:`counting_notes` says.
+
+    Examples
+    --------
+    >>> from pluri.cli.topics_words import WordChoice, count_known_words, counting_notes
+    >>> counting = counting_notes(WordChoice(n_grams=2))
+    >>> count_known_words(["The red moon, the moon"], ["moon", "red moon", "sun"], counting).toarray()
+    array([[2, 1, 0]])
+    """
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    stop = counting.get("stop words", "none")
+    vectorizer = CountVectorizer(
+        token_pattern=TOKEN,
+        vocabulary={word: column for column, word in enumerate(words)},
+        stop_words=None if stop == "none" else stop,
+        ngram_range=(1, int(counting.get("n-grams", 1))),
+        lowercase=bool(counting.get("lowercase", True)),
+    )
+    return vectorizer.transform(texts)
 
 
 def _stop_words(name: str) -> str | list[str] | None:

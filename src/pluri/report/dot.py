@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pluri.report.labels import percent, topic_label
+from pluri.report.labels import percent, shown_graph, topic_label
 
 if TYPE_CHECKING:
     from pluri.topics.topic_graph import TopicGraph
+    from pluri.topics.topic_model import TopicModel
 
 
-def topic_dot(graph: TopicGraph, *, n_words: int = 4) -> str:
+def topic_dot(graph: TopicGraph | TopicModel, *, n_words: int = 4) -> str:
     r"""Source text for ``dot`` and its kin; Graphviz itself is not needed to write it.
 
     Parameters
     ----------
-    graph : TopicGraph
+    graph : TopicGraph or TopicModel
+        Topics without tokens are left out.
     n_words : int, default=4
         Words of each topic.
 
@@ -37,6 +39,7 @@ def topic_dot(graph: TopicGraph, *, n_words: int = 4) -> str:
       t0 -> t1 [penwidth=5, tooltip="1"];
     }
     """
+    graph = shown_graph(graph, n_words)
     lines = ["digraph topics {", "  rankdir=LR;", '  node [shape=box, style=rounded, fontname="sans-serif"];']
     for node in graph.nodes:
         lines.append(f'  t{node.index} [label="{_quoted(topic_label(node, n_words))}\\n{percent(node.weight)}"];')

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import unicodedata
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pluri.topics.topic_graph import TopicNode
+    from pluri.topics.topic_graph import TopicGraph, TopicNode
 
 #: Widths of characters in units of the font size, those of the broader sans-serif fonts.
 NARROW, USUAL, BROAD, SQUARE = 0.33, 0.595, 0.86, 1.05
+
+
+def shown_graph(model: Any, n_words: int) -> TopicGraph:
+    """The graph of a topic model, or the graph itself, without topics that have no tokens."""
+    if hasattr(model, "topic_graph"):
+        model = model.topic_graph(n_words)
+    if not hasattr(model, "without_empty"):
+        raise TypeError(f"graph must be a topic model or the TopicGraph of one, got {type(model).__name__}")
+    found: TopicGraph = model.without_empty()
+    return found
 
 
 def topic_label(node: TopicNode, n_words: int = 4) -> str:

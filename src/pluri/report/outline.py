@@ -5,22 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pluri.report.labels import percent, topic_label
+from pluri.report.labels import percent, shown_graph, topic_label
 
 if TYPE_CHECKING:
-    from pluri.topics.topic_graph import TopicGraph
+    from pluri.topics.topic_graph import TopicGraph, TopicNode
+    from pluri.topics.topic_model import TopicModel
+
+#: Words that stand for a topic that is drawn elsewhere.
+FEW_WORDS = 2
 
 
-def tree_text(graph: TopicGraph, *, n_words: int = 5, max_depth: int | None = None) -> str:
+def tree_text(graph: TopicGraph | TopicModel, *, n_words: int = 5, max_depth: int | None = None) -> str:
     """The topics of a graph, one in each line: number, share of the tokens, words.
 
-    A topic with several parents is drawn below the strongest of them, and only named below the others. Without edges
-    the topics are listed, the largest first.
+    A topic with several parents is drawn under the strongest of them; the others say under which it is. Without edges
+    the topics are listed, the largest first. Topics without tokens are left out.
 
     Parameters
     ----------
-    graph : TopicGraph
-        From the method ``topic_graph`` of a model.
+    graph : TopicGraph or TopicModel
+        From the method ``topic_graph`` of a model, or the model.
     n_words : int, default=5
         Words of each topic.
     max_depth : int, optional
@@ -42,11 +46,10 @@ def tree_text(graph: TopicGraph, *, n_words: int = 5, max_depth: int | None = No
     ├── [1] 25%  ice goal
     │   └── [3] 25%  score point
     └── [2] 25%  bat inning
-        └── [3] see below [1]
+        └── [3] -> under [1] (score point)
     """
-    labels = {
-        node.index: f"[{node.index}] {percent(node.weight)}  {topic_label(node, n_words)}" for node in graph.nodes
-    }
+    graph = shown_graph(graph, n_words)
+    labels = {node.index: f"[{node.index}] {percent(node.weight)}  {_told(node, n_words)}" for node in graph.nodes}
     lines: list[str] = []
     home = main_parents(graph)
     for root in graph.roots():
@@ -65,19 +68,30 @@ def main_parents(graph: TopicGraph) -> dict[int, int]:
     return {child: -negative for child, (_, negative) in best.items()}
 
 
+def _told(node: TopicNode, n_words: int) -> str:
+    """Its name, if it has one, and its words."""
+    words = " ".join(" ".join(node.words[:n_words]).split())
+    return f"{topic_label(node)}: {words}" if node.label and words else topic_label(node, n_words)
+
+
 def _below(
     graph: TopicGraph, labels: dict[int, str], home: dict[int, int], top: int, indent: str, levels: int | None
 ) -> Iterator[str]:
     children = graph.children(top) if levels != 0 else ()
     left = None if levels is None else levels - 1
-    for child in children:
-        last = child == children[-1]
+    own = [child for child in children if home[child] == top]
+    elsewhere = [child for child in children if home[child] != top]
+    for child in own:
+        last = child == own[-1] and not elsewhere
         branch, stem = ("└── ", "    ") if last else ("├── ", "│   ")
-        if home[child] != top:
-            yield f"{indent}{branch}[{child}] see below [{home[child]}]"
-            continue
         yield f"{indent}{branch}{labels[child]}{_hidden(graph, child, left)}"
         yield from _below(graph, labels, home, child, indent + stem, left)
+    if elsewhere:
+        node = {node.index: node for node in graph.nodes}
+        told = "; ".join(
+            f"[{child}] -> under [{home[child]}] ({topic_label(node[child], FEW_WORDS)})" for child in elsewhere
+        )
+        yield f"{indent}└── {told}"
 
 
 def _hidden(graph: TopicGraph, top: int, levels: int | None) -> str:

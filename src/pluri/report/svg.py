@@ -7,25 +7,28 @@ from functools import cache
 from html import escape
 from typing import TYPE_CHECKING
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from pluri.plotting.topic_map import hellinger_distances
+from pluri.report.labels import shown_graph
 from pluri.report.page import asset
 from pluri.report.svg_cards import Drawing, draw_cards
 
 if TYPE_CHECKING:
     from pluri.topics.topic_graph import TopicGraph
+    from pluri.topics.topic_model import TopicModel
 
 
-def topic_svg(graph: TopicGraph, *, n_words: int = 4, topic_word: ArrayLike | None = None) -> str:
+def topic_svg(graph: TopicGraph | TopicModel, *, n_words: int = 4, topic_word: ArrayLike | None = None) -> str:
     """Draw the topics of a graph: layers from left to right, or a grid of the largest first if it has no edges.
 
     A browser tells more of a topic where it is pointed at.
 
     Parameters
     ----------
-    graph : TopicGraph
-        From the method ``topic_graph`` of a model.
+    graph : TopicGraph or TopicModel
+        From the method ``topic_graph`` of a model, or the model. Topics without tokens are left out.
     n_words : int, default=4
         Words of each topic.
     topic_word : array-like of shape (n_topics, n_words), optional
@@ -46,12 +49,15 @@ def topic_svg(graph: TopicGraph, *, n_words: int = 4, topic_word: ArrayLike | No
     """
     if n_words < 1:
         raise ValueError(f"n_words must be at least 1, got {n_words}")
+    # A browser shows ten.
+    graph = shown_graph(graph, max(n_words, 10))
     if topic_word is None:
         drawing = draw_cards(graph, n_words)
     else:
         from pluri.report.svg_map import draw_map
 
-        drawing = draw_map(graph, hellinger_distances(topic_word), n_words)
+        rows = np.asarray(topic_word, dtype=np.float64)[[node.index for node in graph.nodes]]
+        drawing = draw_map(graph, hellinger_distances(rows), n_words)
     title = escape(f"{graph.model}: {len(graph.nodes)} topics")
     style = f"<style>{_light_style()}</style>"
     return svg_element(drawing, f"<title>{title}</title>{style}", standalone=True)

@@ -34,8 +34,12 @@ TINY = np.finfo(float).tiny
 Array = NDArray[np.float64]
 
 
-def relevant_words(topic_word: Array, marginal: Array, n_words: int) -> list[NDArray[np.int64]]:
+def relevant_words(
+    topic_word: Array, marginal: Array, n_words: int, own: NDArray[np.bool_] | None = None
+) -> list[NDArray[np.int64]]:
     """For each topic, the columns among the most relevant for some weight of the lift, most probable first.
+
+    Only those are given that a topic has (`own`); by default all of positive probability.
 
     Examples
     --------
@@ -48,14 +52,14 @@ def relevant_words(topic_word: Array, marginal: Array, n_words: int) -> list[NDA
     n_words = min(n_words, topic_word.shape[1])
     log_marginal = np.log(np.maximum(marginal, TINY))
     found = []
-    for row in topic_word:
+    for row, has in zip(topic_word, topic_word > 0 if own is None else own):
         log_row = np.log(np.maximum(row, TINY))
         kept: set[int] = set()
         for weight in LAMBDAS:
             relevance = log_row - (1.0 - weight) * log_marginal
-            relevance[row <= 0] = -np.inf
+            relevance[~has] = -np.inf
             best = np.argpartition(-relevance, n_words - 1)[:n_words]
-            kept.update(int(column) for column in best if row[column] > 0)
+            kept.update(int(column) for column in best if has[column])
         columns = np.array(sorted(kept, key=lambda column: (-row[column], column)), dtype=np.int64)
         found.append(columns)
     return found
@@ -70,11 +74,12 @@ def topic_data(
     distances: Array,
     scores: Mapping[str, Array],
     colors: Mapping[int, int],
+    own: NDArray[np.bool_] | None = None,
 ) -> dict[str, Any]:
     """Everything the program of the page needs, ready for JSON."""
     weight = np.array([node.weight for node in graph.nodes])
     marginal = weight @ topic_word / (weight.sum() or 1.0)
-    relevant = relevant_words(topic_word, marginal, n_words)
+    relevant = relevant_words(topic_word, marginal, n_words, own)
     used = np.unique(np.concatenate(relevant)) if relevant else np.zeros(0, dtype=np.int64)
     number = {int(column): place for place, column in enumerate(used)}
     documents, shown = _documents(graph)

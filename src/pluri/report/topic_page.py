@@ -48,7 +48,7 @@ def topic_report(
     """Write a page on which a reader can walk through the topics of a model.
 
     The page is one file: it loads nothing, runs nothing that comes from the documents, and can be sent, archived and
-    printed. ``page.html#node=3`` opens it at topic 3.
+    printed. ``page.html#node=3`` opens it at topic 3. Topics without tokens are left out.
 
     Parameters
     ----------
@@ -85,8 +85,11 @@ def topic_report(
     if not hasattr(model, "topic_graph"):
         raise TypeError(f"model must be a topic model, with topic_graph() and topic_word_, got {type(model).__name__}")
     graph: TopicGraph = model.topic_graph(max(TABLE_WORDS, min(n_words, 50)), feature_names=feature_names)
-    topic_word = np.asarray(model.topic_word_, dtype=np.float64)
-    given = {name: _checked(name, values, len(graph.nodes)) for name, values in (scores or {}).items()}
+    n_topics = len(graph.nodes)
+    graph = graph.without_empty()
+    rows = [node.index for node in graph.nodes]
+    topic_word = np.asarray(model.topic_word_, dtype=np.float64)[rows]
+    given = {name: _checked(name, values, n_topics)[rows] for name, values in (scores or {}).items()}
     heading = title or f"{_spaced(graph.model)}: {len(graph.nodes)} topics"
     told = {"model": _spaced(graph.model), **graph.facts, **_held_out_facts(held_out), **(facts or {})}
     distances = hellinger_distances(topic_word)
@@ -98,6 +101,7 @@ def topic_report(
         distances=distances,
         scores=given,
         colors=branch_colors(graph),
+        own=model._own_words()[rows],
     )
     data["rows"] = {"pitch": PITCH, "margin": MARGIN + HEIGHT / 2}
     curve = fit_curve(model)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -125,6 +125,35 @@ class TopicGraph:
         for node in self.nodes:
             rows[node.depth].append(node.index)
         return rows
+
+    def without_empty(self) -> TopicGraph:
+        """The graph without topics that have no tokens, unless topics below them have some.
+
+        Those that stay keep their index.
+
+        Examples
+        --------
+        >>> from pluri.topics.topic_graph import TopicEdge, TopicGraph, TopicNode
+        >>> nodes = [TopicNode(i, d, w, ("a",), (1.0,)) for i, d, w in [(0, 0, 0.0), (1, 1, 1.0), (2, 1, 0.0)]]
+        >>> graph = TopicGraph("Made by hand", tuple(nodes), (TopicEdge(0, 1, 1.0), TopicEdge(0, 2, 0.0)))
+        >>> [node.index for node in graph.without_empty().nodes], len(graph.without_empty().edges)
+        ([0, 1], 1)
+        """
+        kept = {node.index for node in self.nodes if node.weight > 0}
+        if not kept or len(kept) == len(self.nodes):
+            return self
+        above: dict[int, list[int]] = {}
+        for edge in self.edges:
+            above.setdefault(edge.child, []).append(edge.parent)
+        waiting = list(kept)
+        while waiting:
+            for parent in above.get(waiting.pop(), ()):
+                if parent not in kept:
+                    kept.add(parent)
+                    waiting.append(parent)
+        nodes = tuple(node for node in self.nodes if node.index in kept)
+        edges = tuple(edge for edge in self.edges if edge.parent in kept and edge.child in kept)
+        return replace(self, nodes=nodes, edges=edges)
 
     def to_dict(self) -> dict[str, Any]:
         """Lists, numbers and strings only: ready for JSON."""

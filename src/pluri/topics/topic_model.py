@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 #: Characters of a document that are shown.
 EXCERPT = 400
+#: Words whose count and prior together are at most so many times that of a word that never occurs are not shown.
+ABOVE_PRIOR = 1.5
 
 
 class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -130,9 +132,14 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def top_words(self, n_words: int = 10, *, feature_names: ArrayLike | None = None) -> list[list[str]]:
         """Most probable words of each topic.
 
+        Words that a topic has only by its prior, because no token of them belongs to it, are left out: those whose
+        entry in `components_` (count plus prior) is below 1.5 and at most 1.5 times the least of the row. A topic has
+        fewer than `n_words` words if it has no more, and always one.
+
         Parameters
         ----------
         n_words : int, default=10
+            At most so many.
         feature_names : array-like of str, optional
             Words of the columns; by default those given to :meth:`name_words`, or the names of the data frame.
 
@@ -142,7 +149,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         check_is_fitted(self, "topic_word_")
         words = self._words(feature_names)
-        return [[str(words[column]) for column in order] for order in self._best_columns(n_words)]
+        return [[str(words[column]) for column in order] for order in self._shown_columns(n_words)]
 
     def topic_table(self, n_words: int = 10, *, feature_names: ArrayLike | None = None, as_frame: bool = False) -> Any:
         """Topics with their share of the tokens and their words, the largest first.
@@ -171,9 +178,12 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def topic_graph(self, n_words: int = 10, *, feature_names: ArrayLike | None = None) -> TopicGraph:
         """Topics, their words and the edges between them.
 
+        All topics are in it; see :meth:`TopicGraph.without_empty`.
+
         Parameters
         ----------
         n_words : int, default=10
+            At most so many, as in :meth:`top_words`.
         feature_names : array-like of str, optional
 
         Returns
@@ -195,7 +205,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 label=labels[topic],
                 examples=tuple(Example(*example) for example in examples[topic]),
             )
-            for topic, columns in enumerate(self._best_columns(n_words))
+            for topic, columns in enumerate(self._shown_columns(n_words))
         )
         edges = tuple(
             TopicEdge(int(parent), int(child), float(weight))
@@ -248,6 +258,27 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             few = np.flatnonzero(row >= np.partition(row, -n_words)[-n_words])
             best[topic] = few[np.argsort(-row[few], kind="stable")[:n_words]]
         return best
+
+    def _own_words(self) -> NDArray[np.bool_]:
+        """Which words each topic has by its tokens, and not by its prior only; at least one."""
+        # Models made by hand may have no counts.
+        components = np.asarray(getattr(self, "components_", self.topic_word_))
+        counted = np.abs(components.sum(axis=1) - 1).max(initial=0.0) > 1e-6
+        own = self.topic_word_ > 0
+        for row, counts, found in zip(self.topic_word_, components, own):
+            least = counts[found].min(initial=np.inf)
+            if counted:
+                found &= (counts > ABOVE_PRIOR * least) | (counts >= ABOVE_PRIOR)
+            elif (low := found & (counts <= least * (1 + 1e-6))).sum() > 1 and (found & ~low).any():
+                found &= ~low  # probabilities: several words share the least one
+            if not found.any():
+                found[row.argmax()] = True
+        return own
+
+    def _shown_columns(self, n_words: int) -> list[NDArray[np.int_]]:
+        """Columns of the most probable words of each topic, without those that it does not have."""
+        best = self._best_columns(n_words)
+        return [columns[own[columns]] for columns, own in zip(best, self._own_words())]
 
     def _words(self, feature_names: ArrayLike | None) -> NDArray[Any]:
         n_words = self.topic_word_.shape[1]

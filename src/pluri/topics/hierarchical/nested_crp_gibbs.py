@@ -54,6 +54,7 @@ class TreeState:
     log_density : float
         Log joint probability of paths, levels, words and learned parameters.
     best, best_log_density : the likeliest position so far
+    n_sweeps : int
     """
 
     def __init__(self, tree: DocumentTree, concentration: float, word_prior: Array) -> None:
@@ -61,6 +62,7 @@ class TreeState:
         self.log_density = -math.inf
         self.best: Position = {}
         self.best_log_density = -math.inf
+        self.n_sweeps = 0
         self.tables = _Tables(tree.tokens, word_prior)
 
     @property
@@ -169,6 +171,7 @@ class NestedCRPGibbs:
             self._draw_word_prior(rng, state)
         state.log_density = self._log_joint(state)
         state.remember()
+        state.n_sweeps += 1
         return state, {"total_nodes": float(state.tree.n_nodes.sum())}
 
     def record(self, position: Position) -> dict[str, Any]:

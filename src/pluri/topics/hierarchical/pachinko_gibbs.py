@@ -128,6 +128,7 @@ class PachinkoState:
     sizes : int64 array of shape (n_nodes,)
     log_density : float
     best, best_log_density : the likeliest position since the priors are what they are
+    n_sweeps : int
     """
 
     def __init__(self, supers: NDArray[np.int32], subs: NDArray[np.int32], n_words: int, n_nodes: int) -> None:
@@ -137,6 +138,7 @@ class PachinkoState:
         self.log_density = self.best_log_density = -math.inf
         self.best: Position = {}
         self.uses: Uses | None = None
+        self.n_sweeps = 0
 
     @property
     def position(self) -> Position:
@@ -227,6 +229,7 @@ class PachinkoGibbs:
         """One sweep over all tokens."""
         self._pass(rng, state)
         self._weigh(state)
+        state.n_sweeps += 1
         return state, {"used_nodes": float(np.count_nonzero(state.sizes))}
 
     def record(self, position: Position) -> dict[str, Any]:

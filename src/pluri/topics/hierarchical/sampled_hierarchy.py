@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from typing import Any, Self
 
@@ -15,7 +14,8 @@ from pluri.processes.concentration import check_count
 from pluri.topics.documents import Tokens, check_documents, tokens_of
 from pluri.topics.held_out import HeldOut, empirical_likelihood, split_documents
 from pluri.topics.hierarchical.held_out_halves import score_words
-from pluri.topics.topic_model import TopicModel
+from pluri.topics.interrupts import n_sweeps, unnamed_warnings_ignored
+from pluri.topics.topic_model import TopicModel, warn_if_interrupted
 from pluri.validation import RandomState, as_generator, restored_on_failure
 
 Array = NDArray[np.float64]
@@ -71,21 +71,21 @@ class SampledHierarchy(TopicModel):
         with restored_on_failure(self):
             tokens = tokens_of(check_documents(self, X))
             kernel = self._kernel(tokens)
-            trace = mcmc.sample(
-                kernel, self._start(kernel), record=kernel.record, n_draws=self.n_draws, n_warmup=self.n_warmup,
-                n_chains=self.n_chains, thin=self.thin, random_state=as_generator(self.random_state),
-                n_jobs=self.n_jobs, backend="threads", verbose=int(self.verbose), callback=self.callback, warn=False,
-                draw_if_interrupted=True,
-            )  # fmt: skip
+            with unnamed_warnings_ignored():
+                trace = mcmc.sample(
+                    kernel, self._start(kernel), record=kernel.record, n_draws=self.n_draws, n_warmup=self.n_warmup,
+                    n_chains=self.n_chains, thin=self.thin, random_state=as_generator(self.random_state),
+                    n_jobs=self.n_jobs, backend="threads", verbose=int(self.verbose), callback=self.callback,
+                    warn=False, draw_if_interrupted=True,
+                )  # fmt: skip
             states = [end.state for end in trace.ends]
             self.best_chain_ = int(np.argmax([state.best_log_density for state in states]))
             self.best_log_joint_ = float(states[self.best_chain_].best_log_density)
             self._store(tokens, states[self.best_chain_].best, trace)
             self.log_joint_ = np.asarray(trace.stats["log_density"])
             self.trace_ = trace.detached()
-            self.n_iter_ = trace.n_warmup + trace.n_draws * trace.thin
-        if trace.interrupted:
-            warnings.warn("fit interrupted; the sweeps so far are kept", UserWarning, stacklevel=2)
+            self.n_iter_ = n_sweeps(trace)
+        warn_if_interrupted(trace.interrupted, type(self).__name__, self.n_iter_)
         return self
 
     def _store_counts(self, tokens: Tokens, nodes: NDArray[Any], n_nodes: int, prior: Any) -> None:

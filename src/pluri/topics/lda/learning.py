@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pluri.inference import AscentWarning
-from pluri.priors import as_diversity
+from pluri.priors import Diversity, as_diversity
 from pluri.topics.documents import tokens_of
 from pluri.topics.lda.document_step import DocumentStep, TopicPriors
 from pluri.validation import as_generator, is_source
@@ -70,7 +70,7 @@ def learn_batch(model: Any, data: Any, alpha: Array, eta: Any, weight: Array | N
         warnings.simplefilter("ignore", AscentWarning)
         fit = fit_batch(
             data, TopicPriors.checked(model.n_components, model.n_features_in_, alpha, eta), step=document_step(model),
-            start=_start(model, eta), learn_doc_topic_prior=model.learn_priors, diversity=as_diversity(model.diversity),
+            start=_start(model, eta), learn_doc_topic_prior=model.learn_priors, diversity=_diversity(model, data),
             sample_weight=weight, n_init=model.n_init, max_iter=model.max_iter, tol=SETTLED,
             random_state=model.random_state, engine=model.engine, n_jobs=model.n_jobs, verbose=model.verbose,
             on_iteration=_watch(model, data),
@@ -105,7 +105,7 @@ def learn_maximum(model: Any, data: Any, alpha: Array, eta: Any, weight: Array |
 
     fit = fit_maximum(
         data, model.n_components, doc_topic_prior=1.0 + alpha, topic_word_prior=1.0 + np.asarray(eta),
-        diversity=as_diversity(model.diversity), start=_start(model, eta), sample_weight=weight, n_init=model.n_init,
+        diversity=_diversity(model, data), start=_start(model, eta), sample_weight=weight, n_init=model.n_init,
         max_iter=model.max_iter, tol=SETTLED, random_state=as_generator(model.random_state), engine=model.engine,
         n_jobs=model.n_jobs, verbose=model.verbose, on_iteration=_watch(model, data),
     )  # fmt: skip
@@ -212,6 +212,15 @@ def _start(model: Any, eta: Any) -> Any:
     from pluri.topics.lda.starts import SCALE, SHAPE, legacy_stream
 
     return legacy_stream(model.random_state).gamma(SHAPE, SCALE, eta.shape) + eta
+
+
+def _diversity(model: Any, data: Any) -> Diversity | None:
+    """The diversity prior; a number is its weight as a share of the tokens of a topic, in the mean."""
+    prior = as_diversity(model.diversity)
+    if prior is None or isinstance(model.diversity, Diversity):
+        return prior
+    n_tokens = sum(float(batch.load().X.sum()) for batch in data.batches()) if is_source(data) else float(data.sum())
+    return Diversity(prior.strength * max(n_tokens, 1.0) / model.n_components)
 
 
 def _schedule(model: Any) -> Any:

@@ -79,6 +79,11 @@ class SupervisedLDAClassifier(ClassifierMixin, SupervisedTopicModel):
     """
 
     _unsaid = -1
+    _remark_title = "class"
+
+    def _remark(self, topic: int) -> str:
+        """Class that the topic speaks for most."""
+        return str(self.classes_[self.coef_[:, topic].argmax()])
 
     def __init__(
         self,

@@ -47,6 +47,7 @@ class TopicState:
 
     position: Position
     log_density: float
+    n_sweeps: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +61,12 @@ class Counts:
     @classmethod
     def of(cls, tokens: Tokens, topics: NDArray[np.int32], n_topics: int) -> Counts:
         """Count."""
-        in_document = np.zeros((tokens.n_documents, n_topics), dtype=np.int32)
-        of_word = np.zeros((tokens.n_words, n_topics), dtype=np.int32)
-        np.add.at(in_document, (tokens.documents, topics), 1)
-        np.add.at(of_word, (tokens.words, topics), 1)
+        tables = []
+        for rows, n_rows in ((tokens.documents, tokens.n_documents), (tokens.words, tokens.n_words)):
+            places = rows.astype(np.int64) * n_topics + topics
+            table = np.bincount(places, minlength=n_rows * n_topics).reshape(n_rows, n_topics)
+            tables.append(table.astype(np.int32))
+        in_document, of_word = tables
         return cls(in_document, of_word, of_word.sum(axis=0, dtype=np.int64))
 
     def shares(self) -> Array:
@@ -141,7 +144,8 @@ class _SupervisedGibbs:
     def step(self, rng: np.random.Generator, state: TopicState) -> tuple[TopicState, dict[str, float]]:
         """One sweep over all tokens, then the coefficients."""
         position, counts = self._sweep(rng, state.position, self.tokens, self.response)
-        return TopicState(position, self._log_joint(counts, position, self.response)), {}
+        value = self._log_joint(counts, position, self.response)
+        return TopicState(position, value, state.n_sweeps + 1), {}
 
     def sweep(self, rng: np.random.Generator, position: Position, data: Any) -> Position:
         """The same, given other documents of the same lengths: (tokens, response)."""

@@ -86,6 +86,10 @@ class SupervisedLDA(RegressorMixin, SupervisedTopicModel):
     """
 
     _unsaid = np.nan
+    _remark_title = "rating"
+
+    def _remark(self, topic: int) -> str:
+        return f"{self.coef_[topic]:.3g}"
 
     def __init__(
         self,
@@ -188,7 +192,10 @@ class SupervisedLDA(RegressorMixin, SupervisedTopicModel):
         try:
             response = np.asarray(response, dtype=np.float64)
         except (TypeError, ValueError) as wrong:
-            raise ValueError(f"y must be numbers, got {response[:3]!r}; for classes there is another model") from wrong
+            raise ValueError(
+                f"y must be ratings, which are numbers, got {response[:3].tolist()}; for classes use "
+                "SupervisedLDAClassifier"
+            ) from wrong
         if np.isinf(response).any():
             raise ValueError("Input y contains infinity; an unknown rating is NaN")
         known = response[~np.isnan(response)]

@@ -18,7 +18,9 @@ from pluri.processes.concentration import check_count, check_positive
 from pluri.topics.documents import Tokens, check_documents, tokens_of
 from pluri.topics.expected_shares import expected_shares
 from pluri.topics.flat_topics import FlatTopicModel
+from pluri.topics.interrupts import n_sweeps, unnamed_warnings_ignored
 from pluri.topics.supervised.gibbs import Counts
+from pluri.topics.topic_model import warn_if_interrupted
 from pluri.validation import RandomState, as_generator, restored_on_failure
 
 Array = NDArray[np.float64]
@@ -87,8 +89,6 @@ class SupervisedTopicModel(FlatTopicModel):
             response = self._checked_response(y)
             prior = np.array(np.broadcast_to(np.asarray(self.doc_topic_prior, dtype=float), (self.n_components,)))
             tokens = tokens_of(counts)
-            if tokens.n_tokens == 0:
-                raise ValueError(f"{type(self).__name__}.fit needs at least one word, got empty documents only")
             response = np.where(np.diff(tokens.offsets) > 0, response, self._unsaid)
             self.doc_topic_prior_ = prior
             self.topic_word_prior_ = float(self.topic_word_prior)
@@ -114,11 +114,12 @@ class SupervisedTopicModel(FlatTopicModel):
 
     def _fit_gibbs(self, tokens: Tokens, response: NDArray[Any], prior: Array) -> None:
         kernel = self._sampler(tokens, response, prior)
-        trace = mcmc.sample(
-            kernel, kernel.start, n_draws=self.n_draws, n_warmup=self.n_warmup, n_chains=self.n_chains,
-            thin=self.thin, record=kernel.record, random_state=as_generator(self.random_state), n_jobs=self.n_jobs,
-            verbose=self.verbose, warn=False, draw_if_interrupted=True,
-        )  # fmt: skip
+        with unnamed_warnings_ignored():
+            trace = mcmc.sample(
+                kernel, kernel.start, n_draws=self.n_draws, n_warmup=self.n_warmup, n_chains=self.n_chains,
+                thin=self.thin, record=kernel.record, random_state=as_generator(self.random_state), n_jobs=self.n_jobs,
+                verbose=self.verbose, warn=False, draw_if_interrupted=True,
+            )  # fmt: skip
         draws = {name: np.asarray(trace[name]) for name in trace}
         log_joint = np.asarray(trace.stats["log_density"])
         best = int(log_joint.mean(axis=1).argmax())
@@ -127,7 +128,8 @@ class SupervisedTopicModel(FlatTopicModel):
         self.word_count_draws_ = word_counts.reshape(-1, *word_counts.shape[2:])
         self._set_topics(self.topic_word_prior + word_counts[best].mean(axis=0))
         self._keep({name: value for name, value in draws.items() if name != "word_counts"} | {"best": best})
-        self.n_iter_ = self.n_warmup + trace.n_draws * self.thin
+        self.n_iter_ = n_sweeps(trace)
+        warn_if_interrupted(trace.interrupted, type(self).__name__, self.n_iter_)
 
     def _fit_variational(self, tokens: Tokens, response: NDArray[Any], prior: Array) -> None:
         model = self._factors(response, prior)

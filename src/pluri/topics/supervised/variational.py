@@ -135,9 +135,11 @@ class _SupervisedVariational:
 
     def sums(self, tokens: Tokens, phi: Array) -> Array:
         """Expected counts of topics in documents."""
-        totals = np.concatenate([np.zeros((1, self.n_topics)), np.cumsum(phi, axis=0)])
-        counts: Array = np.diff(totals[tokens.offsets], axis=0)
-        return np.maximum(counts, 0.0)
+        counts = np.zeros((tokens.n_documents, self.n_topics))
+        filled = np.flatnonzero(np.diff(tokens.offsets))
+        if filled.size:
+            counts[filled] = np.add.reduceat(phi, tokens.offsets[filled], axis=0)
+        return counts
 
     def shares(self, tokens: Tokens, phi: Array) -> Array:
         """The phibar of each document."""

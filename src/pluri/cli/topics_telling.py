@@ -1,0 +1,104 @@
+"""Topics on the terminal and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pluri.topics.topic_graph import TopicGraph, TopicNode
+
+N_WORDS = 8
+#: Lines of a tree; the page has all of it.
+MOST_LINES = 150
+#: Topics with a smaller share of the tokens are counted, not listed.
+SMALL = 0.001
+
+
+def topic_lines(model: Any, coherence: NDArray[Any] | None = None) -> str:
+    """A table of the topics, the largest first, or an outline where some lie below others."""
+    graph = model.topic_graph(N_WORDS).without_empty()
+    head = _number_of_topics(model)
+    return "\n".join([*head, _outline(graph) if graph.edges else _table(graph, coherence)])
+
+
+def coherence_of(notes: Mapping[str, Any], model: Any) -> NDArray[Any] | None:
+    """The coherence of each topic as it was noted in the file of a model, if it is of these topics."""
+    import numpy as np
+
+    noted = notes.get("coherence")
+    fitting = isinstance(noted, list) and len(noted) == len(getattr(model, "topic_word_", ()))
+    return np.array(noted, dtype=np.float64) if fitting else None
+
+
+def figures(score: Any) -> dict[str, float]:
+    """How well the documents kept back were foretold."""
+    if score is None:
+        return {}
+    return {"held-out documents": len(score.n_tokens), "held-out perplexity": round(float(score.perplexity), 2)}
+
+
+def topics_as_json(
+    model: Any,
+    facts: Mapping[str, Any],
+    coherence: NDArray[Any] | None,
+    score: Any,
+    outputs: Mapping[str, Path | None],
+    interrupted: bool,
+) -> dict[str, Any]:
+    """All topics, also those without tokens, and what is known of the fit."""
+    graph = model.topic_graph(N_WORDS)
+    table = model.topic_table(N_WORDS)
+    for row in table:
+        row["words"] = graph.nodes[row["topic"]].words
+        if coherence is not None:
+            row["coherence"] = float(coherence[row["topic"]])
+    return {
+        "model": graph.model,
+        **facts,
+        "interrupted": interrupted,
+        "held_out_perplexity": None if score is None else score.perplexity,
+        **{name: None if path is None else str(path) for name, path in outputs.items()},
+        "topics": table,
+        "edges": [[edge.parent, edge.child, edge.weight] for edge in graph.edges],
+    }
+
+
+def _number_of_topics(model: Any) -> list[str]:
+    """How many topics there are, of a model that finds that out, and how sure it is."""
+    if not hasattr(model, "n_large_topics_"):
+        return []
+    large, whole = f"{model.n_large_topics_} topics with 1 % or more of the tokens", f"{model.n_topics_} in all"
+    if hasattr(model, "n_topics_interval_"):
+        large += " (95 % of the draws: {} to {})".format(*model.n_large_topics_interval_)
+        whole += " ({} to {}); listed are those of the best draw".format(*model.n_topics_interval_)
+    return [f"{large}, {whole}", ""]
+
+
+def _outline(graph: TopicGraph) -> str:
+    from pluri.report import tree_text
+
+    texts = (tree_text(graph, n_words=N_WORDS, max_depth=depth) for depth in (None, 4, 3, 2, 1))
+    return next((text for text in texts if text.count("\n") < MOST_LINES), tree_text(graph, max_depth=1))
+
+
+def _table(graph: TopicGraph, coherence: NDArray[Any] | None) -> str:
+    nodes = sorted(graph.nodes, key=lambda node: (-node.weight, node.index))
+    large = [node for node in nodes if node.weight >= SMALL]
+    small = nodes[len(large) :] if large else []
+    if len(small) == 1:  # takes no more room than its number
+        small = []
+    lines = ["topic   share    NPMI  words" if coherence is not None else "topic   share  words"]
+    lines += [_row(node, coherence) for node in nodes[: len(nodes) - len(small)]]
+    if small:
+        lines.append(f"{len(small)} more with {sum(node.weight for node in small):.1%} together")
+    return "\n".join(lines)
+
+
+def _row(node: TopicNode, coherence: NDArray[Any] | None) -> str:
+    npmi = "" if coherence is None else f"{coherence[node.index]:>6.3f}  "
+    name = f"{node.label}: " if node.label else ""
+    return f"{node.index:>5}  {node.weight:>6.1%}  {npmi}{name}{' '.join(node.words)}"
