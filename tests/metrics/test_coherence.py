@@ -159,3 +159,33 @@ def test_measures_equal_those_of_gensim(measure, name, window):
 def test_wrong_arguments_get_a_sentence(change, message):
     with pytest.raises(ValueError, match=message):
         topic_coherence(**({"topics": [[0, 1]], "documents": COUNTS} | change))
+
+
+class Fitted:
+    """What a fitted topic model shows."""
+
+    topic_word_ = np.array([[0.4, 0.3, 0.2, 0.1, 0.0], [0.0, 0.1, 0.2, 0.3, 0.4]])
+
+
+def test_a_fitted_model_stands_for_its_topics_and_its_words():
+    expected = topic_coherence(Fitted.topic_word_, COUNTS, n_words=3).per_topic
+    np.testing.assert_array_equal(topic_coherence(Fitted(), COUNTS, n_words=3).per_topic, expected)
+    texts = [[name for name, n in zip(NAMES, row) for _ in range(n)] for row in COUNTS]
+    with pytest.raises(ValueError, match="vocabulary must be given"):
+        topic_coherence(Fitted(), texts, n_words=3)
+    named = Fitted()
+    named.vocabulary_ = np.array(NAMES)
+    of_texts = topic_coherence(named, texts, n_words=3, window="document").per_topic
+    np.testing.assert_allclose(of_texts, expected)
+    shuffled = {"e": 4, "b": 1, "a": 0, "d": 3, "c": 2}
+    by_dict = topic_coherence(Fitted(), texts, n_words=3, window="document", vocabulary=shuffled).per_topic
+    np.testing.assert_allclose(by_dict, expected)
+
+
+def test_a_model_that_is_not_fitted_is_refused():
+    class Unfitted:
+        def fit(self, X):
+            return self
+
+    with pytest.raises(ValueError, match="topics must be a fitted model with topic_word_, got Unfitted"):
+        topic_coherence(Unfitted(), COUNTS)

@@ -415,6 +415,33 @@ def test_refit_that_fails_leaves_the_model_as_it_was(labelled):
     assert model.topic_word_ is before
 
 
+def test_the_usual_number_of_nodes_leaves_room_beside_a_given_graph():
+    X, _ = animal_documents(10)
+    settings = {"topic_word_prior": 0.1, "n_warmup": 2, "n_draws": 1, "random_state": 0}
+    assert ConceptGraph(3, **settings).fit(X).position_["n_nodes"].tolist() == [0, 1, 25, 25]
+    wide = {"root": [f"child {i}" for i in range(30)]}
+    assert ConceptGraph(3, graph=wide, **settings).fit(X).position_["n_nodes"].tolist() == [0, 1, 42, 42]
+    with pytest.raises(ValueError, match="max_nodes_per_level must be at least 30"):
+        ConceptGraph(3, graph=wide, max_nodes_per_level=25, **settings).fit(X)
+
+
+def test_no_limit_grows_and_warns_of_nodes_for_every_other_document():
+    X = np.eye(60, dtype=int) * 30
+    settings = {"beta": 100.0, "topic_word_prior": 1e-3, "n_warmup": 20, "n_draws": 2, "random_state": 0}
+    with pytest.warns(UserWarning, match="nodes for 60 documents; give max_nodes_per_level"):
+        model = ConceptGraph(2, max_nodes_per_level=None, **settings).fit(X)
+    assert model.n_topics_ > 30
+    assert ConceptGraph(2, **settings).fit(X).n_topics_ <= 26
+
+
+def test_labels_without_a_graph_are_not_passed_over_in_silence():
+    X, _ = animal_documents(10)
+    model = ConceptGraph(2, n_warmup=2, n_draws=1, random_state=0)
+    with pytest.warns(UserWarning, match="y is not used without a graph whose nodes it names; give graph="):
+        model.fit(X, ["cats"] * 10)
+    model.fit(X, np.arange(10))  # numbers come from pipelines
+
+
 def test_odd_corpora():
     for X in (np.array([[3]]), np.array([[1, 0], [0, 1]]), np.ones((3, 2), dtype=np.float32), [[5, 0, 0], [5, 0, 0]]):
         model = ConceptGraph(3, n_warmup=3, n_draws=2, random_state=0).fit(X)

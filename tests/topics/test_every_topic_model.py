@@ -3,6 +3,7 @@
 import inspect
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
@@ -52,10 +53,11 @@ WORDS = np.array([f"w{column}" for column in range(12)])
 
 def fitted(name, counts):
     made = clone(MODELS[name])
+    n_documents = np.shape(counts)[0] if hasattr(counts, "shape") else len(counts)
     if isinstance(made, SupervisedLDAClassifier):
-        return made.fit(counts, np.arange(counts.shape[0]) % 2)
+        return made.fit(counts, np.arange(n_documents) % 2)
     if isinstance(made, SupervisedLDA):
-        return made.fit(counts, np.linspace(-1, 1, counts.shape[0]))
+        return made.fit(counts, np.linspace(-1, 1, n_documents))
     return made.fit(counts)
 
 
@@ -192,8 +194,46 @@ def test_control_c_keeps_the_topics_so_far(name, when, corpus, monkeypatch):
         return [type(segment)(segment.chain, segment.draws, segment.stats, True) for segment in segments]
 
     monkeypatch.setattr(driver, "advance", interrupted)
-    with pytest.warns(UserWarning, match="interrupted"):
+    with pytest.warns(UserWarning, match="interrupted") as told:
         model = fitted(name, corpus)
     assert rounds
+    (said,) = [str(warning.message) for warning in told if "interrupted" in str(warning.message)]
+    assert said.startswith(f"{type(model).__name__}: interrupted after {when} sweeps")
+    assert model.n_iter_ == when
     np.testing.assert_allclose(model.topic_word_.sum(axis=1), 1)
     np.testing.assert_allclose(model.transform(corpus).sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_documents_without_any_word_have_no_topics(name):
+    nothing = np.zeros((4, 3))
+    if name in ("LatentDirichletAllocation vb", "LatentDirichletAllocation svi"):  # as in scikit-learn
+        np.testing.assert_allclose(fitted(name, nothing).transform(nothing).sum(axis=1), 1)
+        return
+    with pytest.raises(ValueError, match=r"\.fit needs at least one word, got empty documents only"):
+        fitted(name, nothing)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_texts_are_told_from_counts(name, corpus):
+    model = fitted(name, corpus)
+    long = "a game of ice hockey that went on and on until nobody was left"
+    for texts in (
+        [long, "law"],
+        np.array([long, "law"]),
+        pd.Series([long, "law"], index=[7, 8]),
+        [long.split(), ["b"]],
+    ):
+        for asked in (model.transform, lambda X: fitted(name, X), model.held_out):
+            with pytest.raises(ValueError, match=r"X must be counts of words, got texts .*CountVectorizer") as told:
+                asked(texts)
+            assert "nobody" not in str(told.value)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_has_a_summary_with_its_words(name, corpus):
+    model = fitted(name, corpus).name_words(WORDS)
+    page = model.summary()
+    assert page.startswith(type(model).__name__)
+    largest = int(model.topic_weight_.argmax())
+    assert model.top_words(1)[largest][0] in page

@@ -316,7 +316,7 @@ def test_wrong_settings_are_named(change, sentence):
 
 def test_wrong_responses_are_named():
     X, y, _ = rated_corpus(n_documents=10)
-    with pytest.raises(ValueError, match="y must be numbers"):
+    with pytest.raises(ValueError, match="y must be ratings, which are numbers"):
         SupervisedLDA().fit(X, ["good"] * 10)
     with pytest.raises(ValueError, match="NaN only"):
         SupervisedLDA().fit(X, np.full(10, np.nan))

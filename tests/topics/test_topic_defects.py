@@ -4,13 +4,21 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
 from pluri import io
 from pluri.engine import SparseSource
 from pluri.inference import mcmc
 from pluri.metrics import topic_coherence, topic_uniqueness
-from pluri.topics import LatentDirichletAllocation, SupervisedLDA, SupervisedLDAClassifier, held_out
-from pluri.topics.documents import tokens_of
+from pluri.topics import (
+    HDPTopicModel,
+    LatentDirichletAllocation,
+    SupervisedLDA,
+    SupervisedLDAClassifier,
+    held_out,
+)
+from pluri.topics.documents import tokens_of, words_of_columns
 from pluri.topics.expected_shares import expected_shares
 from pluri.topics.hierarchical.held_out_halves import score_words
 from pluri.topics.lda.document_step import document_bounds
@@ -326,3 +334,86 @@ def test_coherence_reads_counts_from_a_data_frame_and_texts_from_a_generator():
     texts = [["cat", "dog"], ["cat"], ["dog", "fish"]]
     expected = topic_coherence([["cat", "dog"]], texts).per_topic
     np.testing.assert_array_equal(topic_coherence([["cat", "dog"]], iter(texts)).per_topic, expected)
+
+
+# What a new user tries ------------------------------------------------------------------------------------------------
+
+
+def test_words_come_as_a_list_a_dict_of_columns_or_a_vectorizer():
+    vectorizer = CountVectorizer().fit(["ice goal", "vote law"])
+    words = ["goal", "ice", "law", "vote"]
+    for names in (words, np.array(words), vectorizer.vocabulary_, vectorizer):
+        assert words_of_columns(names, 4).tolist() == words
+        model = lda(vocabulary=names, seed_words=[["vote"]]).fit(X[:, :4])
+        assert model.vocabulary_.tolist() == words
+    for wrong in (words[:3], {"a": 0, "b": 1}, {"a": 0, "b": 1, "c": 2, "d": 2}, {"a": 0, "b": 1, "c": 2, "d": "3"}):
+        with pytest.raises(ValueError, match="vocabulary must have one word for each of 4 columns"):
+            lda(vocabulary=wrong).fit(X[:, :4])
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_weights_of_few_words_are_noticed_by_the_length_of_their_rows(norm):
+    weights = TfidfTransformer(norm=norm).fit_transform(X)
+    with pytest.warns(UserWarning, match="rows of length one, as weights by tf-idf have"):
+        lda(inference="vb").fit(weights)
+
+
+def test_fractions_that_are_no_weights_and_rows_of_one_word_pass():
+    lda(inference="vb").fit(X * 0.5)
+    lda(inference="vb").fit(np.eye(12))
+
+
+@pytest.mark.parametrize("inference", ["vb", "em", "gibbs"])
+def test_a_page_about_topics_has_the_largest_first(inference):
+    model = lda(inference=inference).fit(X)
+    first, header, *rows = model.summary(n_topics=2, n_words=3).splitlines()
+    assert first.startswith(f"LatentDirichletAllocation: topics 3, words 12, inference {inference}")
+    assert header.split() == ["topic", "share", "words"]
+    order = np.argsort(-model.topic_weight_, kind="stable")
+    assert [int(row.split()[0]) for row in rows[:2]] == order[:2].tolist()
+    assert rows[2:] == ["  ... 1 more"]
+
+
+def test_pages_about_supervised_topics_say_what_each_topic_speaks_for():
+    settings = {"n_warmup": 20, "n_draws": 3, "random_state": 0}
+    ratings = SupervisedLDA(2, **settings).fit(X, X[:, 0])
+    for row in ratings.summary().splitlines()[2:]:
+        topic, _, rating = row.split()[:3]
+        assert float(rating) == pytest.approx(ratings.coef_[int(topic)], rel=1e-2)
+    classes = np.where(X[:, 0] > 0, "ice", "law")
+    for row in SupervisedLDAClassifier(2, **settings).fit(X, classes).summary().splitlines()[2:]:
+        assert row.split()[2] in ("ice", "law")
+
+
+def test_ratings_that_are_strings_lead_to_the_classifier():
+    with pytest.raises(ValueError, match=r"'good'.*for classes use SupervisedLDAClassifier"):
+        SupervisedLDA(2).fit(X, ["good"] * 40)
+
+
+def test_few_documents_are_not_told_to_have_more_topics():
+    few = HDPTopicModel("svi", max_topics=2, max_doc_topics=2, max_iter=1, random_state=0)
+    with pytest.warns(ConvergenceWarning) as told:
+        few.fit(X)
+    said = " ".join(str(warning.message) for warning in told)
+    assert "'svi' needs many documents, of which there are 40: use inference='gibbs' or 'vb'" in said
+    assert "raise max_topics" not in said
+    with pytest.warns(ConvergenceWarning) as told:
+        few.set_params(batch_size=4).fit(X)
+    assert "all 2 topics are in use; raise max_topics" in [str(warning.message) for warning in told]
+
+
+def test_control_c_in_a_variational_fit_is_told_once():
+    def stop(state):
+        raise KeyboardInterrupt
+
+    with pytest.warns(UserWarning, match="interrupted") as told:
+        lda(inference="vb", callback=stop).fit(X)
+    (said,) = [str(warning.message) for warning in told if "interrupted" in str(warning.message)]
+    assert said.startswith("LatentDirichletAllocation")
+
+
+def test_coherence_of_a_model_is_that_of_its_topics():
+    model = lda().fit(X)
+    np.testing.assert_array_equal(
+        topic_coherence(model, X, n_words=4).per_topic, topic_coherence(model.topic_word_, X, n_words=4).per_topic
+    )

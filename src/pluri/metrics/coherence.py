@@ -18,7 +18,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -59,15 +59,16 @@ def topic_coherence(
     *,
     n_words: int = 10,
     window: int | Literal["document"] | None = None,
-    vocabulary: Sequence[str] | NDArray[Any] | None = None,
+    vocabulary: Sequence[str] | NDArray[Any] | Mapping[str, int] | None = None,
     epsilon: float = 1e-12,
 ) -> TopicCoherence:
     """Measure how often the top words of topics occur together.
 
     Parameters
     ----------
-    topics : array-like
-        Probabilities, of shape (n_topics, vocabulary size): the `n_words` most probable words of each topic are taken.
+    topics : array-like or fitted topic model
+        A model with `topic_word_`, whose words are known if it has a `vocabulary_` or `feature_names_in_`. Or
+        probabilities, of shape (n_topics, vocabulary size): the `n_words` most probable words of each topic are taken.
         Or top words, the best first: whole numbers (columns of the counts) or strings, of which the first `n_words`
         are taken.
     documents : sparse matrix, array or data frame of shape (n_documents, vocabulary size), or list of lists of tokens
@@ -80,7 +81,7 @@ def topic_coherence(
     window : int or "document", optional
         Length of the window that slides over texts, in words. The default is 10 for NPMI and UCI, 110 for C_v and the
         document for UMass. Counts have no order: for them it is always the document.
-    vocabulary : sequence of str, optional
+    vocabulary : sequence of str or dict from words to columns, optional
         Words of the columns; needed if topics are given by column and texts by words, or the other way round.
     epsilon : float, default=1e-12
         What is added to the shares of pairs, so that a pair that never occurs has a logarithm. Mimno et al. add one
@@ -112,6 +113,8 @@ def topic_coherence(
         raise ValueError(f"n_words must be a whole number of at least 2, got {n_words!r}")
     if not epsilon > 0:
         raise ValueError(f"epsilon must be positive, got {epsilon}")
+    if hasattr(topics, "topic_word_") or hasattr(topics, "fit"):
+        topics, vocabulary = _topics_of_model(topics, vocabulary)
     if hasattr(documents, "to_numpy") and np.ndim(documents) == 2:
         documents = documents.to_numpy()
     is_matrix = hasattr(documents, "tocsc") or (isinstance(documents, np.ndarray) and documents.ndim == 2)
@@ -120,7 +123,7 @@ def topic_coherence(
         _refuse_strings(documents, "documents", "tokens")
     _refuse_strings(topics, "topics", "words")
     texts = None if is_matrix else [list(text) for text in documents]
-    numbers = None if vocabulary is None else {str(word): column for column, word in enumerate(vocabulary)}
+    numbers = None if vocabulary is None else _numbers(vocabulary)
     if texts is not None and any(isinstance(token, str) for text in texts for token in text[:1]) and numbers is None:
         if not _strings(topics):
             raise ValueError("vocabulary must be given where topics are columns and documents are words")
@@ -152,6 +155,21 @@ def topic_coherence(
         raise ValueError("documents must hold at least one document, got none")
     score = {"npmi": _npmi_score, "uci": _uci_score, "umass": _umass_score, "c_v": _cv_score}[measure]
     return TopicCoherence(np.array([score(counts / n_windows, epsilon) for counts in together]), measure)
+
+
+def _topics_of_model(model: Any, vocabulary: Any) -> tuple[NDArray[np.float64], Any]:
+    """Topics of a fitted model, and the words of their columns if they are not given but known."""
+    if not hasattr(model, "topic_word_"):
+        raise ValueError(f"topics must be a fitted model with topic_word_, got {type(model).__name__} without it")
+    if vocabulary is None:
+        vocabulary = getattr(model, "vocabulary_", getattr(model, "feature_names_in_", None))
+    return np.asarray(model.topic_word_, dtype=np.float64), vocabulary
+
+
+def _numbers(vocabulary: Any) -> dict[str, int]:
+    if isinstance(vocabulary, Mapping):
+        return {str(word): int(column) for word, column in vocabulary.items()}
+    return {str(word): column for column, word in enumerate(vocabulary)}
 
 
 def top_columns(topics: Any, n_words: int, numbers: dict[str, int] | None = None, least: int = 2) -> list[Indices]:

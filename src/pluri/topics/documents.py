@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,8 +16,8 @@ from sklearn.utils.validation import check_non_negative, validate_data
 LARGEST_COUNT = 2**31 - 1
 #: Tokens are numbered by 32-bit numbers, and so are their counts.
 MOST_TOKENS = 2**31 - 1
-#: How many rows a sentence names.
-NAMED_ROWS = 5
+#: How many rows a sentence names, and how many characters of a text it shows.
+NAMED_ROWS, SHOWN = 5, 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +104,7 @@ def check_documents(
     whom : str, default="fit"
         Method that sentences name.
     empty : {"warn", "ignore", "error"}, default="warn"
-        What to do about documents without words.
+        What to do about documents without words. If there are no others, a fit is refused unless they are ignored.
 
     Returns
     -------
@@ -111,6 +112,7 @@ def check_documents(
         Sorted, without stored zeros or repeated entries. The input is never changed.
     """
     name = f"{type(estimator).__name__}.{whom}"
+    _refuse_texts(X)
     checked = validate_data(
         estimator, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=1
     )
@@ -125,8 +127,54 @@ def check_documents(
     if whole:
         _refuse_fractions(counts, name)
     if empty != "ignore":
+        if reset:
+            refuse_no_words(counts, name)
         _tell_of_empty(counts, name, empty)
     return counts
+
+
+def refuse_no_words(counts: Any, name: str) -> None:
+    """Refuse documents none of which has a word; `name` is that of the method."""
+    if not counts.nnz:
+        raise ValueError(f"{name} needs at least one word, got empty documents only")
+
+
+def words_of_columns(names: Any, n_words: int, argument: str = "feature_names") -> NDArray[Any]:
+    """Word of each column, however the words are given.
+
+    Parameters
+    ----------
+    names : array-like of str, dict from words to columns, or fitted vectorizer
+        As ``CountVectorizer`` gives them by ``get_feature_names_out()`` and in ``vocabulary_``, or itself.
+    n_words : int
+        Number of columns.
+    argument : str, default="feature_names"
+        What sentences call it.
+
+    Returns
+    -------
+    array of str of shape (n_words,)
+
+    Examples
+    --------
+    >>> from pluri.topics.documents import words_of_columns
+    >>> words_of_columns({"vote": 1, "ice": 0}, 2).tolist()
+    ['ice', 'vote']
+    """
+    if hasattr(names, "get_feature_names_out"):
+        names = names.get_feature_names_out()
+    if isinstance(names, Mapping):
+        columns = list(names.values())
+        if not all(isinstance(column, int | np.integer) for column in columns) or sorted(columns) != [*range(n_words)]:
+            raise ValueError(
+                f"{argument} must have one word for each of {n_words} columns, got a dict of {len(names)} words that "
+                f"does not lead to each of the columns 0 to {n_words - 1} once"
+            )
+        names = sorted(names, key=names.__getitem__)
+    words: NDArray[Any] = np.asarray(names).astype(str)
+    if words.shape != (n_words,):
+        raise ValueError(f"{argument} must have one word for each of {n_words} columns, got {words.shape}")
+    return words
 
 
 def forget_words(estimator: Any, n_words: int) -> None:
@@ -136,6 +184,20 @@ def forget_words(estimator: Any, n_words: int) -> None:
     words = known.get("vocabulary_")
     if words is not None and (len(words) != n_words or "feature_names_in_" in known):
         del known["vocabulary_"]
+
+
+def _refuse_texts(X: Any) -> None:
+    """Say what to do with texts, or with lists of their words."""
+    first = X
+    while isinstance(first, list | tuple) or getattr(first, "ndim", 0) == 1:
+        if len(first) == 0:
+            return
+        first = first.iloc[0] if hasattr(first, "iloc") else first[0]
+    if isinstance(first, str):
+        shown = repr(first[:SHOWN] + ("..." if len(first) > SHOWN else ""))
+        raise ValueError(
+            f"X must be counts of words, got texts ({shown}): use sklearn.feature_extraction.text.CountVectorizer"
+        )
 
 
 def _refuse_fractions(counts: Any, name: str) -> None:

@@ -75,5 +75,39 @@ class FlatTopicModel(TopicModel):
         counts = check_documents(self, X, whole=False, reset=False, whom="transform", empty="ignore")
         return expected_shares(self.topic_word_, self._prior_vector(), counts)
 
+    #: What a table of topics says of each besides its share and its words.
+    _remark_title = ""
+
+    def _remark(self, topic: int) -> str:
+        return ""
+
+    def summary(self, n_topics: int = 20, n_words: int = 8) -> str:
+        """The largest topics with their words, on one page of plain text.
+
+        Parameters
+        ----------
+        n_topics, n_words : int, default=20 and 8
+            At most so many topics, and words of each.
+
+        Returns
+        -------
+        str
+        """
+        check_is_fitted(self, "topic_word_")
+        rows = self.topic_table(n_words)
+        shown = rows[:n_topics]
+        remarks = [self._remark(row["topic"]) for row in shown]
+        width = max(map(len, [self._remark_title, *remarks]))
+        gap = "  " if width else ""
+        lines = [
+            f"{type(self).__name__}: " + ", ".join(f"{name} {value}" for name, value in self._facts().items()),
+            f"topic   share  {self._remark_title:>{width}}{gap}words",
+        ]
+        for row, remark in zip(shown, remarks):
+            lines.append(f"{row['topic']:>5d}  {row['share']:6.1%}  {remark:>{width}}{gap}{row['words']}")
+        if len(rows) > len(shown):
+            lines.append(f"  ... {len(rows) - len(shown)} more")
+        return "\n".join(lines)
+
     def _held_out(self, X: Any, method: str, rng: np.random.Generator, **options: Any) -> HeldOut:
         return held_out_flat(self.topic_word_, self._prior_vector(), X, method, rng, **options)

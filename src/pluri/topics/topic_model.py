@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.processes.concentration import check_count
-from pluri.topics.documents import check_documents
+from pluri.topics.documents import check_documents, words_of_columns
 from pluri.topics.topic_graph import Example, Hierarchy, TopicEdge, TopicGraph, TopicNode
 from pluri.validation import RandomState, as_generator
 
@@ -76,8 +76,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
         Parameters
         ----------
-        feature_names : array-like of str, one for each column
-            As ``CountVectorizer.get_feature_names_out()`` gives them.
+        feature_names : array-like of str, one for each column; dict; or fitted vectorizer
+            As ``CountVectorizer.get_feature_names_out()`` gives them, its ``vocabulary_``, or itself.
 
         Returns
         -------
@@ -287,10 +287,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             if known is None:
                 return np.array([f"word {column}" for column in range(n_words)])
             feature_names = known
-        words = np.asarray(feature_names).astype(str)
-        if words.shape != (n_words,):
-            raise ValueError(f"feature_names must have one word for each of {n_words} columns, got {words.shape}")
-        return words
+        return words_of_columns(feature_names, n_words)
 
 
 def warn_if_interrupted(interrupted: bool, name: str, n_done: int) -> None:

@@ -27,18 +27,21 @@ from sklearn.utils.validation import check_is_fitted
 from pluri.inference import mcmc
 from pluri.topics.concept_graph.evaluation import held_out
 from pluri.topics.concept_graph.fitted import FittedGraph
-from pluri.topics.concept_graph.gibbs import ConceptGraphGibbs
+from pluri.topics.concept_graph.gibbs import FIRST_BLANKS, ConceptGraphGibbs
 from pluri.topics.concept_graph.given_graph import GivenGraph, read_graph, read_labels
 from pluri.topics.concept_graph.starts import arranged_start
 from pluri.topics.concept_graph.state import GraphState, Position
 from pluri.topics.documents import check_documents, tokens_of
 from pluri.topics.held_out import HeldOut
+from pluri.topics.interrupts import n_sweeps, unnamed_warnings_ignored
 from pluri.topics.topic_graph import Hierarchy
 from pluri.topics.topic_model import TopicModel, warn_if_interrupted
 from pluri.validation import RandomState, as_generator, restored_on_failure
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
+#: Nodes of each level, as published, where nothing is said of their number.
+USUAL_NODES = 25
 CHOICES = {
     "level_prior": ("geometric", "dirichlet"),
     "feasible": ("next_level", "deeper"),
@@ -54,9 +57,11 @@ class ConceptGraph(TopicModel):
     ----------
     n_levels : int, default=3
         Levels of the graph, the root included.
-    max_nodes_per_level : int or None, default=None
-        Nodes of each level below the root, used or not. None begins with twelve and doubles them during the warm-up
-        where more than half are used.
+    max_nodes_per_level : int, "auto" or None, default="auto"
+        Nodes of each level below the root, used or not. "auto" is 25, as published, or twelve more than the fullest
+        level of `graph` if that is more. None begins with twelve and doubles them during the warm-up where more than
+        half are used: on ordinary text with learned priors that may not end before there are hundreds, each of a few
+        documents, and sweeps become slow.
     alpha : float, default=1.0
         First parameter of the sticks. A large one with a large `beta` makes all sticks alike.
     beta : float or "learn", default="learn"
@@ -149,7 +154,7 @@ class ConceptGraph(TopicModel):
         self,
         n_levels: int = 3,
         *,
-        max_nodes_per_level: int | None = None,
+        max_nodes_per_level: int | str | None = "auto",
         alpha: float = 1.0,
         beta: float | str = "learn",
         topic_word_prior: float | str = "learn",
@@ -200,8 +205,8 @@ class ConceptGraph(TopicModel):
         X : array-like or sparse matrix of shape (n_documents, n_words)
             Whole counts.
         y : array-like of shape (n_documents,), optional
-            Node of `graph` at which each document's path ends; -1 or None for documents without a label. Not used
-            without a graph, whose nodes it names.
+            Node of `graph` at which each document's path ends; -1 or None for documents without a label. Without a
+            graph, whose nodes it names, it is not used; if it holds strings, a warning says so.
 
         Returns
         -------
@@ -210,10 +215,9 @@ class ConceptGraph(TopicModel):
         with restored_on_failure(self):
             self._check_settings()
             counts = check_documents(self, X)
-            given = read_graph(self.graph, self.n_levels, self.max_nodes_per_level, deeper=self.feasible == "deeper")
-            labels = np.full(counts.shape[0], -1, dtype=np.int64)
-            if y is not None and self.graph is not None:
-                labels = read_labels(y, given, counts.shape[0])
+            most = None if isinstance(self.max_nodes_per_level, str) else self.max_nodes_per_level
+            given = read_graph(self.graph, self.n_levels, most, deeper=self.feasible == "deeper")
+            labels = self._read_labels(y, given, counts.shape[0])
             tokens = tokens_of(counts)
             kernel = self._kernel(tokens.words, tokens.offsets, tokens.n_words, given, labels, None)
             self._run(kernel, given, None)
@@ -241,9 +245,7 @@ class ConceptGraph(TopicModel):
             counts = check_documents(self, X, reset=False, whom="partial_fit")
             tokens = tokens_of(counts)
             given = GivenGraph(list(self._names), *self._given)
-            labels = np.full(counts.shape[0], -1, dtype=np.int64)
-            if y is not None and self.graph is not None:
-                labels = read_labels(y, given, counts.shape[0])
+            labels = self._read_labels(y, given, counts.shape[0])
             n_old, before = len(self.paths_), self.position_
             words = np.concatenate([self._words_seen, tokens.words])
             offsets = np.concatenate([self._offsets, self._offsets[-1] + tokens.offsets[1:]])
@@ -261,6 +263,17 @@ class ConceptGraph(TopicModel):
             self._run(kernel, given, start)
         return self
 
+    def _read_labels(self, y: Any, given: GivenGraph, n_documents: int) -> Integers:
+        if y is not None and self.graph is not None:
+            return read_labels(y, given, n_documents)
+        if y is not None and any(isinstance(value, str) for value in np.ravel(np.asarray(y, dtype=object))):
+            warnings.warn(
+                f"{type(self).__name__}: y is not used without a graph whose nodes it names; give graph=",
+                UserWarning,
+                stacklevel=4,
+            )
+        return np.full(n_documents, -1, dtype=np.int64)
+
     def _check_settings(self) -> None:
         for name, least in (
             ("n_levels", 1), ("n_joint", 0), ("n_warmup", 0), ("n_draws", 1), ("thin", 1), ("n_chains", 1),
@@ -271,8 +284,9 @@ class ConceptGraph(TopicModel):
         if self.n_levels > 100:
             raise ValueError(f"n_levels must be at most 100, got {self.n_levels}")
         most = self.max_nodes_per_level
-        if most is not None and (not isinstance(most, Integral) or isinstance(most, bool) or most < 1):
-            raise ValueError(f"max_nodes_per_level must be None or a whole number of at least 1, got {most!r}")
+        whole = isinstance(most, Integral) and not isinstance(most, bool) and most >= 1
+        if not (most is None or whole or (isinstance(most, str) and most == "auto")):
+            raise ValueError(f"max_nodes_per_level must be 'auto', None or a whole number of at least 1, got {most!r}")
         for name in ("alpha", "beta", "topic_word_prior"):
             value = getattr(self, name)
             if name != "alpha" and isinstance(value, str) and value == "learn":
@@ -294,8 +308,12 @@ class ConceptGraph(TopicModel):
         self, words: Any, offsets: Integers, n_words: int, given: GivenGraph, labels: Integers, frozen: Any
     ) -> ConceptGraphGibbs:
         a, b = self.tau_prior
+        most = self.max_nodes_per_level
+        if isinstance(most, str):
+            fullest = int(np.bincount(given.depth)[2:].max(initial=0))
+            most = max(USUAL_NODES, fullest + FIRST_BLANKS if fullest else 0)
         return ConceptGraphGibbs(
-            words, offsets, n_words, int(self.n_levels), self.max_nodes_per_level, float(self.alpha), self.beta,
+            words, offsets, n_words, int(self.n_levels), most, float(self.alpha), self.beta,
             self.topic_word_prior, (float(a), float(b)), self.level_prior, self.feasible, given.depth, labels, frozen,
             int(self.n_joint), self.path_sampler,
         )  # fmt: skip
@@ -308,9 +326,7 @@ class ConceptGraph(TopicModel):
                 return arranged_start(rng, kernel)
             return self._labelled_start(rng, kernel, given)
 
-        # The driver's own warning names no model: ours does.
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="interrupted after", category=UserWarning)
+        with unnamed_warnings_ignored():
             trace = mcmc.sample(
                 kernel, first, n_draws=int(self.n_draws), n_warmup=int(self.n_warmup), n_chains=int(self.n_chains),
                 thin=int(self.thin), record=kernel.record, random_state=as_generator(self.random_state),
@@ -318,6 +334,13 @@ class ConceptGraph(TopicModel):
                 draw_if_interrupted=True,
             )  # fmt: skip
         self._store(kernel, given, trace)
+        if self.max_nodes_per_level is None and self.n_topics_ > max(len(given.depth), kernel.n_documents / 2):
+            warnings.warn(
+                f"{type(self).__name__}: {self.n_topics_} nodes for {kernel.n_documents} documents; give "
+                "max_nodes_per_level, or a larger topic_word_prior",
+                UserWarning,
+                stacklevel=4,
+            )
         warn_if_interrupted(trace.interrupted, type(self).__name__, self.n_iter_)
 
     def _labelled_start(self, rng: np.random.Generator, kernel: ConceptGraphGibbs, given: GivenGraph) -> Position:
@@ -382,7 +405,7 @@ class ConceptGraph(TopicModel):
             for name in ("joint", "swap", "beta", "words")
             if name in trace.stats
         }
-        self.n_topics_, self.n_iter_ = n, int(trace.n_warmup + trace.n_draws * trace.thin)
+        self.n_topics_, self.n_iter_ = n, n_sweeps(trace)
         self.trace_ = _lean(trace)
         self._words_seen, self._offsets, self._document_labels = kernel.words, kernel.offsets, kernel.labels
         self._names, self._given = list(given.names), (given.depth, given.edges)

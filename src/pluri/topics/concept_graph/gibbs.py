@@ -226,6 +226,7 @@ class ConceptGraphGibbs:
             state.collect()
             if state.log_density > state.best_density:
                 state.best, state.best_density = state.position, state.log_density
+        state.n_sweeps += 1
         visited = max(1, self.n_joint * self.n_documents)
         return state, {
             "joint": moved / visited, "swap": swapped / max(1, tried), "beta": accepted_beta, "words": accepted_words,

@@ -42,6 +42,7 @@ class GraphState:
         log p of words, levels, paths, tau, orders, number of nodes, and what is learned.
     best, best_density : position of highest log density so far, and that density
     presence, n_collected : how many draws had each edge, by the names of its nodes; number of draws
+    n_sweeps : int
     """
 
     def __init__(self, position: Position, words: Any, offsets: Integers, n_words: int, deeper: bool) -> None:
@@ -77,6 +78,7 @@ class GraphState:
         self.best_density = -np.inf
         self.presence: dict[tuple[int, int], int] = {}
         self.n_collected = 0
+        self.n_sweeps = 0
 
     @property
     def position(self) -> Position:

@@ -24,13 +24,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from pluri.inference.variational import RobbinsMonro, natural_step, stochastic_variational_inference
 from pluri.processes.concentration import check_count, check_gamma_prior, check_positive
-from pluri.topics.documents import check_documents, tokens_of
+from pluri.topics.documents import check_documents, refuse_no_words, tokens_of
 from pluri.topics.flat_topics import FlatTopicModel
 from pluri.topics.hdp.gibbs import LARGE, TopicGibbs
 from pluri.topics.hdp.gibbs_fit import fit_chains
 from pluri.topics.hdp.starts import INITS
 from pluri.topics.hdp.variational import HDPVariational, Natural
 from pluri.topics.hdp.variational_fit import fit_batch
+from pluri.topics.interrupts import n_sweeps
+from pluri.topics.topic_model import warn_if_interrupted
 from pluri.validation import RandomState, as_generator, restored_on_failure
 
 Array = NDArray[np.float64]
@@ -44,6 +46,8 @@ FIRST_CONCENTRATION, FIRST_WORD_PRIOR = 1.0, 0.1
 MAX_SWEEPS, MAX_PASSES = 100, 10
 #: A pass over minibatches moves the bound by noise: it has settled within so many times `tol`.
 NOISE = 100.0
+#: Documents of fewer minibatches than this are too few for "svi".
+FEW_BATCHES = 10
 
 
 def _in_parts(model: HDPTopicModel) -> bool:
@@ -293,8 +297,7 @@ class HDPTopicModel(FlatTopicModel):
 
     def _check_corpus(self, X: Any, whom: str, *, reset: bool) -> Any:
         counts = check_documents(self, X, whole=self.inference == "gibbs", reset=reset, whom=whom)
-        if not counts.nnz:
-            raise ValueError(f"{type(self).__name__}.{whom} needs at least one word, got documents without any")
+        refuse_no_words(counts, f"{type(self).__name__}.{whom}")
         return counts
 
     def _given(self, name: str, first: float) -> float:
@@ -320,7 +323,7 @@ class HDPTopicModel(FlatTopicModel):
             n_jobs=self.n_jobs, verbose=int(self.verbose), callback=self.callback,
         )  # fmt: skip
         self.trace_, self.log_joint_ = fitted.trace.detached(), np.asarray(fitted.trace.stats["log_density"])
-        self.n_iter_ = int(self.n_warmup) + fitted.trace.n_draws * int(self.thin)
+        self.n_iter_ = n_sweeps(fitted.trace)
         self.n_topics_, self.n_topics_posterior_, self.n_topics_interval_ = fitted.numbers("n_topics")
         self.n_large_topics_, self.n_large_topics_posterior_, self.n_large_topics_interval_ = fitted.numbers(
             "n_large_topics"
@@ -329,6 +332,7 @@ class HDPTopicModel(FlatTopicModel):
         self.topic_word_prior_ = fitted.mean("eta")
         self._store_topics(fitted.components, fitted.weight, fitted.prior)
         self.bound_, self.converged_ = fitted.log_joint, not fitted.rising
+        warn_if_interrupted(fitted.trace.interrupted, type(self).__name__, self.n_iter_)
         if fitted.rising:
             warnings.warn(
                 f"the log joint density still rises after {self.n_iter_} sweeps; raise n_warmup",
@@ -397,9 +401,14 @@ class HDPTopicModel(FlatTopicModel):
 
     def _warn_of(self, interrupted: bool, what: str, last_stick: float) -> None:
         if self.n_topics_ == self.max_topics > 1:
-            warnings.warn(
-                f"all {self.max_topics} topics are in use; raise max_topics", ConvergenceWarning, stacklevel=4
-            )
+            hint = "raise max_topics"
+            if self.inference == "svi" and self.n_documents_seen_ < FEW_BATCHES * self.batch_size:
+                # Topics that one step filled need many more to be emptied again.
+                hint = (
+                    f"'svi' needs many documents, of which there are {self.n_documents_seen_}: use inference='gibbs' "
+                    "or 'vb'"
+                )
+            warnings.warn(f"all {self.max_topics} topics are in use; {hint}", ConvergenceWarning, stacklevel=4)
         if last_stick > 1.0 / self.max_doc_topics and self.max_doc_topics > 1:
             warnings.warn(
                 f"the last stick of documents has {last_stick:.0%} of the tokens; raise max_doc_topics",

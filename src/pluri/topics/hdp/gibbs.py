@@ -57,6 +57,7 @@ class TopicState:
     log_density: float
     best: Position
     best_log_density: float
+    n_sweeps: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +146,7 @@ class TopicGibbs:
             best, highest = position, value
         share = accepted / self.n_proposals if self.n_proposals else 0.0
         info = {"n_topics": float(len(position["weights"]) - 1), "splits_and_merges": share}
-        return TopicState(position, value, best, highest), info
+        return TopicState(position, value, best, highest, state.n_sweeps + 1), info
 
     def sweep(self, rng: np.random.Generator, position: Position, data: Tokens) -> Position:
         """A sweep given other words than the kernel's own."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pluri.inference import mcmc
 from pluri.topics.hdp.gibbs import TopicGibbs
 from pluri.topics.hdp.starts import draw_start
+from pluri.topics.interrupts import unnamed_warnings_ignored
 
 Array = NDArray[np.float64]
 
@@ -52,9 +53,10 @@ class GibbsFit:
 def fit_chains(kernel: TopicGibbs, init: str, n_topics: int, **options: Any) -> GibbsFit:
     """Run chains from starts of a kind; `options` are those of `pluri.inference.mcmc.sample`."""
     start = partial(draw_start, kernel=kernel, init=init, n_topics=n_topics)
-    trace = mcmc.sample(
-        kernel, start, record=kernel.record, backend="threads", warn=False, draw_if_interrupted=True, **options
-    )
+    with unnamed_warnings_ignored():
+        trace = mcmc.sample(
+            kernel, start, record=kernel.record, backend="threads", warn=False, draw_if_interrupted=True, **options
+        )
     best = max((end.state for end in trace.ends), key=lambda state: state.best_log_density)
     table, sizes = kernel.word_counts(best.best)
     order = np.argsort(-sizes, kind="stable")

@@ -17,8 +17,9 @@ from pluri.inference import mcmc
 from pluri.processes.concentration import check_count
 from pluri.topics.documents import check_documents, tokens_of
 from pluri.topics.held_out import HeldOut
+from pluri.topics.interrupts import unnamed_warnings_ignored
 from pluri.topics.topic_graph import Hierarchy
-from pluri.topics.topic_model import TopicModel
+from pluri.topics.topic_model import TopicModel, warn_if_interrupted
 from pluri.topics.tree import evaluation, structure
 from pluri.topics.tree.gibbs import TreeGibbs
 from pluri.topics.tree.settings import MOST_SCALES, TreeSettings
@@ -181,8 +182,6 @@ class TreeTopicModel(TopicModel):
         with restored_on_failure(self):
             counts = check_documents(self, X)
             settings = self._settings(counts.shape[1])
-            if not counts.nnz:
-                raise ValueError(f"X must have words, got {counts.shape[0]} documents without any")
             kept = np.round(np.linspace(0, self.n_draws, min(self.n_trees, self.n_draws) + 1)[1:])
             kernel = TreeGibbs(
                 tokens_of(counts), settings, inference=self.inference, width=self.width,
@@ -221,11 +220,14 @@ class TreeTopicModel(TopicModel):
         watch = None
         if self.callback is not None:
             watch = partial(_watched, self.callback, self.n_warmup, self.thin)
-        return mcmc.sample(
-            kernel, kernel.start, n_draws=self.n_warmup + self.n_draws * self.thin, n_warmup=0, n_chains=self.n_chains,
-            record=kernel.record, random_state=as_generator(self.random_state), n_jobs=self.n_jobs,
-            verbose=self.verbose, callback=watch, warn=False,
-        )  # fmt: skip
+        with unnamed_warnings_ignored():
+            trace = mcmc.sample(
+                kernel, kernel.start, n_draws=self.n_warmup + self.n_draws * self.thin, n_warmup=0,
+                n_chains=self.n_chains, record=kernel.record, random_state=as_generator(self.random_state),
+                n_jobs=self.n_jobs, verbose=self.verbose, callback=watch, warn=False,
+            )  # fmt: skip
+        warn_if_interrupted(trace.interrupted, type(self).__name__, trace.n_draws)
+        return trace
 
     def _describe(self, whole: mcmc.Trace, settings: TreeSettings) -> None:
         trace = _draws(whole, self.n_warmup, self.thin)
