@@ -93,11 +93,11 @@ def words_of(X: Any, row: int) -> np.ndarray:
 class Ours:
     """pluri."""
 
-    def __init__(self, X: Any, n_topics: int, n_threads: int) -> None:
+    def __init__(self, X: Any, n_topics: int, n_threads: int, seed: int = 0) -> None:
         from pluri.topics.documents import tokens_of
         from pluri.topics.lda.gibbs import CollapsedGibbs
 
-        self.rng = np.random.default_rng(0)
+        self.rng = np.random.default_rng(seed)
         self.kernel = CollapsedGibbs(tokens_of(X), n_topics, ALPHA, ETA, n_threads=n_threads)
         self.state = self.kernel.init(self.rng, self.kernel.start(self.rng))
 
@@ -112,10 +112,10 @@ class Ours:
 class Theirs:
     """tomotopy, with the parallel scheme that is named."""
 
-    def __init__(self, X: Any, n_topics: int, n_threads: int, scheme: str = "NONE") -> None:
+    def __init__(self, X: Any, n_topics: int, n_threads: int, scheme: str = "NONE", seed: int = 1) -> None:
         import tomotopy
 
-        self.model = tomotopy.LDAModel(k=n_topics, alpha=ALPHA, eta=ETA, seed=1)
+        self.model = tomotopy.LDAModel(k=n_topics, alpha=ALPHA, eta=ETA, seed=seed)
         self.model.optim_interval, self.model.burn_in = 0, 0
         rng = np.random.default_rng(0)
         for row in range(X.shape[0]):
@@ -259,9 +259,34 @@ def real() -> None:
     against_each_other("news", data, 1000, (10, 30))
 
 
+def seeds() -> None:
+    """Perplexity after 100 sweeps over random states, as one of them says little."""
+    from pluri.topics.held_out import split_documents
+
+    X, held_out = kept(*synthetic())
+    observed, scored = split_documents(held_out, np.random.default_rng(0))
+    makers: dict[str, Callable[[int], Any]] = {
+        "ours, one thread": lambda seed: Ours(X, 50, 1, seed),
+        "ours, two threads": lambda seed: Ours(X, 50, 2, seed),
+        "theirs, one thread": lambda seed: Theirs(X, 50, 1, seed=seed),
+        "theirs, two, copy-merge": lambda seed: Theirs(X, 50, 2, "COPY_MERGE", seed),
+        "theirs, two, partition": lambda seed: Theirs(X, 50, 2, "PARTITION", seed),
+    }
+    print("seeds: perplexity after 100 sweeps, 50 topics, random states 1 to 4")
+    for name, make in makers.items():
+        found = []
+        for seed in range(1, 5):
+            run = make(seed)
+            run.run(100)
+            found.append(completion(run.topic_word(), observed, scored))
+        spread = np.std(found, ddof=1) / np.sqrt(len(found))
+        print(f"  {name:24s} {np.mean(found):8.1f} +- {spread:5.1f}   {np.round(found, 1)}")
+
+
 PARTS: dict[str, Callable[[], None]] = {
     "small": lambda: against_each_other("small", synthetic(), 50),
     "many": lambda: against_each_other("many", synthetic(), 1000, (10, 30)),
+    "seeds": seeds,
     "zipf": realistic,
     "news": real,
     "cold": cold,
