@@ -58,7 +58,6 @@ def test_rare_and_common_words_are_left_out():
 
 
 def test_stems_are_those_of_porter():
-    pytest.importorskip("snowballstemmer")
     words = "caresses ponies relational hopping conflated connections"
     data = count_words([words, "connection connected"], min_documents=1, max_share=1.0, stem=True)
     assert data.vocabulary.tolist() == ["caress", "conflat", "connect", "hop", "poni", "relat"]

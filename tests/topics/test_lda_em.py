@@ -130,7 +130,8 @@ def test_engines_agree():
     alone = fit_maximum(X, 4, random_state=0, max_iter=8, tol=-1)
     threads = fit_maximum(X, 4, random_state=0, max_iter=8, tol=-1, n_jobs=2)
     np.testing.assert_array_equal(threads.topic_word, alone.topic_word)
-    distributed = pytest.importorskip("distributed")
+    import distributed
+
     with distributed.Client(n_workers=1, processes=False, dashboard_address=":0", set_as_default=False) as client:
         there = fit_maximum(X, 4, random_state=0, max_iter=8, tol=-1, engine=client)
     np.testing.assert_allclose(there.topic_word, alone.topic_word, rtol=1e-9)

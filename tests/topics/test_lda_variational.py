@@ -294,7 +294,8 @@ def test_threads_give_the_same_fit():
 
 
 def test_a_cluster_gives_the_same_fit():
-    distributed = pytest.importorskip("distributed")
+    import distributed
+
     X, priors = corpus(n_documents=200), TopicPriors.checked(3, 30)
     alone = fit_batch(X, priors, random_state=0, max_iter=4, tol=-1, document_start="previous")
     with distributed.Client(n_workers=1, processes=False, dashboard_address=":0", set_as_default=False) as client:

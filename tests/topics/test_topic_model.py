@@ -2,7 +2,9 @@
 
 import json
 
+import networkx
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
@@ -73,7 +75,7 @@ def test_equal_probabilities_are_all_shown(X):
 
 
 def test_the_names_of_a_data_frame_are_the_words(X):
-    frame = pytest.importorskip("pandas").DataFrame(X, columns=WORDS)
+    frame = pd.DataFrame(X, columns=WORDS)
     assert Sports().fit(frame).top_words(1) == [["game"], ["ice"], ["base"]]
 
 
@@ -108,7 +110,6 @@ def test_the_graph_knows_parents_children_and_layers(X):
 
 
 def test_the_graph_of_networkx_has_the_same_edges(X):
-    networkx = pytest.importorskip("networkx")
     made = Sports().fit(X).name_words(WORDS).topic_graph(2).to_networkx()
     assert networkx.is_directed_acyclic_graph(made)
     assert set(made.edges) == {(0, 1), (0, 2)}

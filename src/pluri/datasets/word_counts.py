@@ -294,6 +294,6 @@ def _stemmer() -> Callable[[str], str]:
     try:
         snowballstemmer = import_module("snowballstemmer")
     except ImportError as missing:
-        raise ImportError("stem=True needs snowballstemmer: pip install snowballstemmer") from missing
+        raise ImportError("stem=True needs snowballstemmer: pip install 'pluri[text]'") from missing
     cut: Callable[[str], str] = snowballstemmer.stemmer("porter").stemWord
     return cut
