@@ -522,3 +522,17 @@ def test_ctrl_c_from_the_terminal_keeps_the_topics_so_far(folder, tmp_path):
     assert len(output.splitlines()) == 3
     assert pluri.io.load(model).topic_word_.shape[0] == 2
     assert page.stat().st_size > 10_000
+
+
+def test_coherence_is_that_of_the_words_that_a_topic_has():
+    from types import SimpleNamespace
+
+    import numpy as np
+    from scipy import sparse
+
+    from pluri.cli.topics import _coherence
+
+    counts = sparse.csr_matrix(np.repeat([[1, 1, 0, 0, 0], [0, 0, 1, 1, 1]], 5, axis=0))
+    words = [["0", "1"], ["2", "3", "4"], ["2"]]
+    told = SimpleNamespace(top_words=lambda n_words, feature_names: words)
+    np.testing.assert_allclose(_coherence(told, counts), [1.0, 1.0, 0.0])  # always together; a single word

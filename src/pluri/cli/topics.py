@@ -220,9 +220,18 @@ def _keep_examples(estimator: Any, found: Corpus, counts: Any) -> None:
 
 
 def _coherence(estimator: Any, counts: Any) -> NDArray[Any] | None:
-    """How often the words of each topic occur together (normalised pointwise mutual information)."""
+    """How often the words of each topic occur together (normalised pointwise mutual information).
+
+    Of the words that it has: a small topic is not charged with words that are not listed. Zero if there is but one.
+    """
+    import numpy as np
+
     from pluri.metrics.coherence import topic_coherence
 
-    if counts.shape[1] < 2:
+    listed = estimator.top_words(10, feature_names=[str(column) for column in range(counts.shape[1])])
+    scores = np.zeros(len(listed))
+    pairs = [topic for topic, words in enumerate(listed) if len(words) > 1]
+    if not pairs:
         return None  # there are no pairs of words
-    return topic_coherence(estimator.topic_word_, counts).per_topic
+    scores[pairs] = topic_coherence([[int(word) for word in listed[topic]] for topic in pairs], counts).per_topic
+    return scores
