@@ -19,6 +19,7 @@ import pluri.io
 from pluri.datasets import make_concept_graph_documents
 from pluri.topics.concept_graph import ConceptGraph, graph_recovery, level_distribution, read_graph
 from pluri.topics.concept_graph.given_graph import read_labels
+from pluri.topics.held_out import split_documents
 
 GRAPH = {"all": ["cats", "dogs"], "dogs": ["poodles", "hounds"], "cats": ["hounds"]}
 
@@ -308,10 +309,20 @@ def test_likelihoods_of_short_documents_agree_with_enumeration():
         assert (np.abs(runs.mean(axis=0) - np.exp(expected)) < 5 * error + 1e-6).all(), method
 
 
-def test_completion_is_a_ratio_of_likelihoods(labelled):
+def test_completion_scores_each_word_as_the_next_one(labelled):
+    """A next word w has probability p(document, w) / p(document), both exact."""
     model, X, _, _ = labelled
-    score = model.held_out(X[:6], "completion", random_state=0)
+    observed, scored = split_documents(X[:6], 0)
+    score = model.held_out(scored, observed=observed)
     assert score.n_tokens.tolist() == [20] * 6
+    before = model.held_out(observed, "exact").log_likelihood
+    expected = np.zeros(6)
+    for w in range(X.shape[1]):
+        after = observed.toarray()
+        after[:, w] += 1
+        chance = model.held_out(after, "exact").log_likelihood - before
+        expected += scored.toarray()[:, w] * chance
+    np.testing.assert_allclose(score.log_likelihood, expected, atol=2e-3)
     assert model.held_out(X[:6], "exact").per_word < score.per_word < 0
     assert np.isfinite(model.score(X[:6]))
     with pytest.raises(ValueError, match="method must be one of"):

@@ -24,6 +24,7 @@ from pluri.topics import (
     TopicModel,
     TreeTopicModel,
 )
+from pluri.topics.held_out import split_documents
 
 SHORT = {"n_warmup": 8, "n_draws": 4, "thin": 1, "random_state": 0}
 MODELS = {
@@ -237,3 +238,29 @@ def test_every_model_has_a_summary_with_its_words(name, corpus):
     assert page.startswith(type(model).__name__)
     largest = int(model.topic_weight_.argmax())
     assert model.top_words(1)[largest][0] in page
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_are_compared_on_the_same_halves_of_documents(name, corpus):
+    model = fitted(name, corpus)
+    observed, scored = split_documents(corpus, 0)
+    score = model.held_out(scored, observed=observed.toarray(), random_state=0)
+    np.testing.assert_array_equal(score.n_tokens, np.asarray(scored.sum(axis=1)).ravel())
+    assert score.method == "completion"
+    # The other half of the same document helps more than half of another one; not at all where there is one topic.
+    assert score.per_word >= model.held_out(scored, observed=observed[::-1], random_state=0).per_word
+    with pytest.raises(ValueError, match="observed and X must have equally many documents, got 3 and 25"):
+        model.held_out(scored, observed=observed[:3])
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_mean_over_made_up_documents_approaches_the_likelihood_from_left_to_right(name, corpus):
+    """Documents of three words: the mean over many draws is near the truth; tolerance about five standard errors."""
+    model = fitted(name, corpus)
+    short = np.zeros((4, 12))
+    short[[0, 0, 0, 1, 1, 2, 3], [0, 4, 7, 1, 2, 5, 11]] = [1, 1, 1, 2, 1, 3, 1]
+    empirical = model.held_out(short, "empirical", n_samples=20000, random_state=1)
+    in_turn = model.held_out(short, "left_to_right", n_particles=2000, random_state=1)
+    np.testing.assert_allclose(empirical.log_likelihood, in_turn.log_likelihood, atol=0.12)
+    with pytest.raises(ValueError, match="n_samples"):
+        model.held_out(short, "empirical", n_samples=0)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from pluri.processes.concentration import check_count
 from pluri.topics.documents import check_documents
 from pluri.topics.topic_model import TopicModel
 
@@ -28,7 +29,7 @@ def held_out_flat(
     topic_word : array of shape (n_topics, n_words)
     doc_topic_prior : array of shape (n_topics,)
     X : csr matrix
-    method : {"completion", "left_to_right", "importance", "annealed"}
+    method : {"completion", "left_to_right", "importance", "annealed", "empirical"}
     rng : Generator
     **options
         Of the method.
@@ -40,10 +41,21 @@ def held_out_flat(
         "left_to_right": held_out.left_to_right,
         "importance": held_out.importance_sampling,
         "annealed": held_out.annealed_importance,
+        "empirical": _empirical,
     }
     if method not in methods:
         raise ValueError(f"method must be one of {sorted(methods)}, got {method!r}")
     return methods[method](topic_word, doc_topic_prior, X, rng, **options)
+
+
+def _empirical(
+    topic_word: Array, doc_topic_prior: Array, X: Any, rng: np.random.Generator, *, n_samples: int = 2000
+) -> HeldOut:
+    """Average over `n_samples` documents that the model makes up."""
+    from pluri.topics.held_out import empirical_likelihood
+
+    check_count(n_samples, "n_samples")
+    return empirical_likelihood(rng.dirichlet(doc_topic_prior, n_samples) @ topic_word, X)
 
 
 class FlatTopicModel(TopicModel):

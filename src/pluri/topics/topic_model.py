@@ -228,7 +228,9 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         random_state : int, Generator or None
             By default that of the model.
         **options
-            Of the method.
+            Of the method. With "completion", `share` is the part of the tokens that is given, drawn at random; or
+            `observed` has the tokens that are given, and `X` those to foretell
+            (see :func:`~pluri.topics.held_out.split_documents`), so that models are compared on the same words.
 
         Returns
         -------
@@ -237,6 +239,12 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         check_is_fitted(self, "topic_word_")
         counts = check_documents(self, X, reset=False, whom="held_out", empty="ignore")
+        if options.get("observed") is not None:
+            known = check_documents(self, options["observed"], reset=False, whom="held_out", empty="ignore")
+            if known.shape[0] != counts.shape[0]:
+                sizes = f"{known.shape[0]} and {counts.shape[0]}"
+                raise ValueError(f"observed and X must have equally many documents, got {sizes}")
+            options["observed"] = known
         chosen = getattr(self, "random_state", None) if random_state is None else random_state
         return self._held_out(counts, method, as_generator(chosen), **options)
 

@@ -76,8 +76,11 @@ def document_posterior(words, counts, topic_word, paths, lengths, log_prior, sha
 
 @compiled()
 def documents_posterior(indptr, indices, counts, topic_word, paths, lengths, log_prior, share, log_weight, look,
-                        log_likelihood, path_share, node_share, wanted):  # fmt: skip
-    """For each document: log likelihood; if `wanted`, posterior of the paths and expected shares of the nodes."""
+                        log_likelihood, path_share, node_share, wanted, next_word):  # fmt: skip
+    """For each document: log likelihood; if `wanted`, posterior of the paths and expected shares of the nodes.
+
+    Shares are those of the words of the document, or, if `next_word`, those that a further word would have.
+    """
     n_paths, n_points = len(lengths), len(log_weight)
     score = np.empty((n_paths, n_points))
     part = np.empty(paths.shape[1])
@@ -96,9 +99,10 @@ def documents_posterior(indptr, indices, counts, topic_word, paths, lengths, log
                 if weight < 1e-5:
                     continue
                 levels = share[length - 1, q]
-                if n_words == 0:
+                if next_word or n_words == 0:
                     for l in range(length):
                         node_share[d, paths[p, length - 1 - l]] += weight * levels[l]
+                    continue
                 for r in range(len(words)):
                     total = 0.0
                     for l in range(length):

@@ -1,9 +1,10 @@
 """How probable unseen documents are under a concept graph.
 
-*exact*: the sum over all paths and the quadrature over levels. *completion*: half of the words of each document given
-the other half, as a ratio of two exact ones. *empirical*: the mean of the probability of the document over the word
-distributions of made-up documents. *left_to_right*: word after word, each given those before it, by particles that
-redraw the levels of the words before, the path and tau at every word. The last two estimate what the first computes.
+*exact*: the sum over all paths and the quadrature over levels. *completion*: half of the words of each document, each
+as the next word after the other half, as in the other topic models. *empirical*: the mean of the probability of the
+document over the word distributions of made-up documents. *left_to_right*: word after word, each given those before it,
+by particles that redraw the levels of the words before, the path and tau at every word. The last two estimate what the
+first computes.
 All take topics and steps at their posterior means.
 """
 
@@ -15,7 +16,8 @@ import numpy as np
 
 from pluri.topics.concept_graph.fitted import FittedGraph
 from pluri.topics.documents import tokens_of
-from pluri.topics.held_out import HeldOut, empirical_likelihood, split_documents
+from pluri.topics.held_out import HeldOut, empirical_likelihood
+from pluri.topics.held_out.halves import halves, score_words
 
 METHODS = ("completion", "empirical", "left_to_right", "exact")
 
@@ -31,22 +33,23 @@ def held_out(fitted: FittedGraph, X: Any, method: str, rng: np.random.Generator,
     rng : Generator
     **options
         `n_samples` (made-up documents, 2000 by default) for "empirical", `n_particles` (20) for "left_to_right",
-        `share` (0.5) for "completion".
+        `share` (0.5) or `observed` (the words to learn from; then `X` has those to score) for "completion".
     """
-    allowed = {"completion": "share", "empirical": "n_samples", "left_to_right": "n_particles", "exact": None}
+    allowed = {
+        "completion": ("share", "observed"), "empirical": ("n_samples",), "left_to_right": ("n_particles",),
+        "exact": (),
+    }  # fmt: skip
     if method not in allowed:
         raise ValueError(f"method must be one of {METHODS}, got {method!r}")
     for name in options:
-        if name != allowed[method]:
+        if name not in allowed[method]:
             raise TypeError(f"method={method!r} has no option {name!r}")
     lengths = np.asarray(X.sum(axis=1)).ravel().astype(np.int64)
     if method == "exact":
         return HeldOut(fitted.posterior(X, shares=False).log_likelihood, lengths, method)
     if method == "completion":
-        seen, scored = split_documents(X, rng, **options)
-        value = fitted.posterior(X, shares=False).log_likelihood - fitted.posterior(seen, shares=False).log_likelihood
-        sizes = np.asarray(scored.sum(axis=1)).ravel().astype(np.int64)
-        return HeldOut(np.where(sizes > 0, value, 0.0), sizes, method)
+        observed, scored = halves(X, rng, **options)
+        return score_words(fitted.posterior(observed, next_word=True).node_share, fitted.topic_word, scored)
     if method == "empirical":
         _, shares = fitted.draw_shares(rng, int(options.get("n_samples", 2000)))
         return empirical_likelihood(shares @ fitted.topic_word, X)

@@ -90,8 +90,11 @@ class FittedGraph:
             LevelGrid.of(n_levels, level_prior, tau_prior), level_prior, tau_prior,
         )  # fmt: skip
 
-    def posterior(self, X: Any, *, shares: bool = True) -> PathPosterior:
-        """Likelihood of documents, given as CSR counts; and, if wanted, the posterior of paths and nodes."""
+    def posterior(self, X: Any, *, shares: bool = True, next_word: bool = False) -> PathPosterior:
+        """Likelihood of documents, given as CSR counts; and, if wanted, the posterior of paths and nodes.
+
+        Shares of nodes are those of the words of a document, or those that its next word would have.
+        """
         from pluri.topics.concept_graph._evaluation_kernels import documents_posterior
 
         n, grid = X.shape[0], self.grid
@@ -101,7 +104,7 @@ class FittedGraph:
         documents_posterior(
             X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data, np.ascontiguousarray(self.topic_word.T),
             self.paths, self.lengths, self.log_prior, grid.share, grid.log_weight, grid.look, log_likelihood,
-            path_share, node_share, shares,
+            path_share, node_share, shares, next_word,
         )  # fmt: skip
         if shares:
             node_share /= node_share.sum(axis=1, keepdims=True)

@@ -12,8 +12,8 @@ from scipy import sparse
 from pluri.inference import mcmc
 from pluri.processes.concentration import check_count
 from pluri.topics.documents import Tokens, check_documents, tokens_of
-from pluri.topics.held_out import HeldOut, empirical_likelihood, split_documents
-from pluri.topics.hierarchical.held_out_halves import score_words
+from pluri.topics.held_out import HeldOut, empirical_likelihood
+from pluri.topics.held_out.halves import halves, score_words
 from pluri.topics.interrupts import n_sweeps, unnamed_warnings_ignored
 from pluri.topics.topic_model import TopicModel, warn_if_interrupted
 from pluri.validation import RandomState, as_generator, restored_on_failure
@@ -140,10 +140,10 @@ class SampledHierarchy(TopicModel):
         return sparse.csr_matrix(rng.multinomial(length, words).astype(np.float64)), origin
 
     def _held_out(self, X: Any, method: str, rng: np.random.Generator, **options: Any) -> HeldOut:
-        """Score documents by "completion" (share), "left_to_right" (n_particles) or "empirical" (n_samples)."""
+        """By "completion" (share, observed), "left_to_right" (n_particles) or "empirical" (n_samples)."""
         prepared = self._prepared()
         if method == "completion":
-            observed, scored = split_documents(X, rng, **options)
+            observed, scored = halves(X, rng, **options)
             return score_words(self._place(observed), self.topic_word_, scored)
         if method == "left_to_right":
             check_count(options.get("n_particles", 1), "n_particles")

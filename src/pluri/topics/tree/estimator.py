@@ -23,7 +23,6 @@ from pluri.topics.topic_model import TopicModel, warn_if_interrupted
 from pluri.topics.tree import evaluation, structure
 from pluri.topics.tree.gibbs import TreeGibbs
 from pluri.topics.tree.settings import MOST_SCALES, TreeSettings
-from pluri.topics.tree.sticks import draw_shares, draw_sticks
 from pluri.topics.tree.tree import tree_of
 from pluri.validation import RandomState, as_generator, restored_on_failure
 
@@ -329,13 +328,9 @@ class TreeTopicModel(TopicModel):
         lengths = np.broadcast_to(np.asarray(length), (n_documents,))
         if lengths.dtype.kind not in "iu" or (lengths < 0).any():
             raise ValueError(f"length must be whole numbers of at least 0, got {length!r}")
-        rng, tree = as_generator(self.random_state), self.tree_
-        nothing = np.zeros((n_documents, tree.depth), dtype=np.int64)
-        usage = draw_sticks(rng, nothing, tree.usage_concentration).pieces
-        theta = draw_shares(rng, np.tile(tree.doc_concentration * tree.base, (n_documents, 1)))
-        parts = [usage[:, [s]] if s < tree.top else usage[:, [s]] * theta for s in range(tree.depth)]
-        table = tree.table().T
-        rows = [rng.multinomial(n, p / p.sum()) for n, p in zip(lengths, (row @ table for row in np.hstack(parts)))]
+        rng = as_generator(self.random_state)
+        words = evaluation.draw_word_distributions(self.tree_, rng, n_documents)
+        rows = [rng.multinomial(n, p) for n, p in zip(lengths, words)]
         return sparse.csr_matrix(np.array(rows))
 
     def terms_per_topic(self, coverage: float | None = None) -> list[Integers]:

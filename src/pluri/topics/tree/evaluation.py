@@ -25,12 +25,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.processes.concentration import check_count
 from pluri.topics.documents import Tokens, tokens_of
-from pluri.topics.held_out import HeldOut, mean_over_draws, split_documents
+from pluri.topics.held_out import HeldOut, empirical_likelihood, mean_over_draws
+from pluri.topics.held_out.halves import halves
+from pluri.topics.tree.sticks import draw_shares, draw_sticks
 from pluri.topics.tree.tree import Tree
 
 Array = NDArray[np.float64]
-METHODS = ("completion", "left_to_right", "conditional_scale")
+METHODS = ("completion", "left_to_right", "empirical", "conditional_scale")
 #: Sweeps over a document before its proportions are averaged, and while they are.
 N_WARMUP, N_SWEEPS = 30, 50
 
@@ -75,7 +78,7 @@ def completion(
 
     If `observed` is given, it holds the words to learn from and `X` those to score; otherwise they are drawn.
     """
-    observed, scored = split_documents(X, rng, share) if observed is None else (observed.tocsr(), X)
+    observed, scored = halves(X, rng, observed=observed, share=share)
     documents = np.repeat(np.arange(scored.shape[0]), np.diff(scored.indptr))
     chances = np.zeros(scored.nnz)
     for tree in trees:
@@ -99,6 +102,24 @@ def left_to_right(trees: Sequence[Tree], X: Any, rng: np.random.Generator, *, n_
         )  # fmt: skip
         scores.append(HeldOut(total, np.diff(tokens.offsets), "left_to_right"))
     return mean_over_draws(scores)
+
+
+def draw_word_distributions(tree: Tree, rng: np.random.Generator, n_documents: int) -> Array:
+    """Word distributions of made-up documents: (n_documents, n_words)."""
+    nothing = np.zeros((n_documents, tree.depth), dtype=np.int64)
+    usage = draw_sticks(rng, nothing, tree.usage_concentration).pieces
+    theta = draw_shares(rng, np.tile(tree.doc_concentration * tree.base, (n_documents, 1)))
+    parts = [usage[:, [s]] if s < tree.top else usage[:, [s]] * theta for s in range(tree.depth)]
+    words = np.hstack(parts) @ tree.table().T
+    return np.asarray(words / words.sum(axis=1, keepdims=True))
+
+
+def empirical(trees: Sequence[Tree], X: Any, rng: np.random.Generator, *, n_samples: int = 2000) -> HeldOut:
+    """Average the probability of each document over made-up ones, `n_samples` of all trees together."""
+    check_count(n_samples, "n_samples")
+    shares = rng.multinomial(n_samples, np.full(len(trees), 1.0 / len(trees)))
+    made = [draw_word_distributions(tree, rng, int(n)) for tree, n in zip(trees, shares)]
+    return empirical_likelihood(np.concatenate(made), X)
 
 
 def conditional_scale(

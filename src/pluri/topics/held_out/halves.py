@@ -8,9 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.topics.documents import tokens_of
-from pluri.topics.held_out import HeldOut
+from pluri.topics.held_out.record import HeldOut
+from pluri.topics.held_out.splitting import split_documents
 
 Array = NDArray[np.float64]
+
+
+def halves(X: Any, rng: np.random.Generator, *, observed: Any = None, share: float = 0.5) -> tuple[Any, Any]:
+    """The words to learn from and those to score: drawn from `X`, unless the former are given."""
+    return split_documents(X, rng, share) if observed is None else (observed, X)
 
 
 def score_words(shares: Array, topic_word: Array, scored: Any) -> HeldOut:
