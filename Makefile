@@ -75,7 +75,7 @@ bench: $(VENV)/installed-bench
 	$(BIN)/python benchmarks/reproduce/supervised_topics.py
 	$(BIN)/python benchmarks/reproduce/concept_graph_simulated.py
 	$(BIN)/python benchmarks/reproduce/concept_graph_text.py
-	$(BIN)/python benchmarks/reproduce/tree_topics.py
+	$(BIN)/python benchmarks/reproduce/topic_hierarchies.py --quick
 
 docs: $(VENV)/installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

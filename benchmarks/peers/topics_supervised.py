@@ -17,6 +17,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from pluri.datasets import make_rated_documents
 from pluri.topics import SupervisedLDA
@@ -120,7 +121,8 @@ def error(n_sweeps: int) -> None:
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     quick = "--quick" in sys.argv
-    error(100 if quick else 300)
-    speed(500, 4, 4 if quick else 10)
-    speed(500 if quick else 2000, 20, 3 if quick else 6)
-    speed(500 if quick else 2000, 100, 2 if quick else 4)
+    with threadpool_limits(1):
+        error(100 if quick else 300)
+        speed(500, 4, 4 if quick else 20)
+        speed(500 if quick else 2000, 20, 3 if quick else 12)
+        speed(500 if quick else 2000, 100, 2 if quick else 8)

@@ -28,17 +28,11 @@ from scipy.optimize import linear_sum_assignment
 from threadpoolctl import threadpool_limits
 
 from pluri.inference.variational import RobbinsMonro
-from pluri.topics.lda.document_step import (
-    SCIKIT_LEARN_EPSILON,
-    DocumentStep,
-    TopicPriors,
-    Topics,
-    approximate_bound,
-    document_bounds,
-    local_factors,
-)
+from pluri.topics.lda.document_step import SCIKIT_LEARN_EPSILON, DocumentStep, Topics, local_factors
+from pluri.topics.lda.new_documents import approximate_bound, document_bounds
 from pluri.topics.lda.online import fit_online
 from pluri.topics.lda.streaming import CountFiles, write_counts
+from pluri.topics.lda.topic_priors import TopicPriors
 from pluri.topics.lda.variational import fit_batch
 
 N_TOPICS, N_WORDS, LENGTH = 50, 5000, 100
@@ -72,7 +66,7 @@ def peak_megabytes() -> float:
 def cold() -> None:
     code = (
         "import time, numpy as np; from scipy import sparse; t = time.perf_counter();"
-        "from pluri.topics.lda.variational import fit_batch; from pluri.topics.lda.document_step import TopicPriors;"
+        "from pluri.topics.lda.variational import fit_batch; from pluri.topics.lda.topic_priors import TopicPriors;"
         "u = time.perf_counter();"
         "fit_batch(sparse.csr_matrix(np.eye(20)), TopicPriors.checked(3, 20), max_iter=2, tol=-1, random_state=0);"
         "print(f'{u - t:.2f} s to import, {time.perf_counter() - u:.2f} s for the first fit')"

@@ -16,8 +16,10 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 import pluri.io
+import pluri.topics.concept_graph.draws as draws_module
 from pluri.datasets import make_concept_graph_documents
 from pluri.topics.concept_graph import ConceptGraph, graph_recovery, level_distribution, read_graph
+from pluri.topics.concept_graph.draws import counts_of
 from pluri.topics.concept_graph.given_graph import read_labels
 from pluri.topics.held_out import split_documents
 
@@ -170,6 +172,33 @@ def test_labelled_documents_end_at_their_label_and_others_are_recognised(labelle
     assert np.mean([one == other for one, other in zip(predicted, truth)]) > 0.85
 
 
+def test_labels_of_new_documents_are_names_of_the_given_graph(labelled):
+    model, _, _, y = labelled
+    new, truth = animal_documents(50, seed=1)
+    assert (model.predict_labels(new) == np.array(truth)).mean() > 0.9
+    np.testing.assert_allclose(model.label_probabilities(new).sum(axis=1), 1.0)
+    # Words that no given node has: a document of a node that was found, which still gets a name.
+    strange = np.zeros((1, 20), dtype=int)
+    strange[0, [0, 19]] = 400
+    assert model.predict_labels(strange)[0] in {label for label in y if label != -1}
+    with pytest.raises(ValueError, match="label_probabilities needs a model that was given a graph"):
+        ConceptGraph(2, n_warmup=1, n_draws=1, random_state=0).fit(new).label_probabilities(new)
+
+
+def test_without_room_for_new_nodes_labels_have_the_probabilities_of_the_ends():
+    X, labels = animal_documents(30)
+    y = [label if i % 3 else -1 for i, label in enumerate(labels)]
+    settings = {"topic_word_prior": 0.1, "n_warmup": 8, "n_draws": 1, "random_state": 0}
+    model = ConceptGraph(3, graph=GRAPH, max_nodes_per_level="given", **settings).fit(X, y)
+    assert model.nodes_by_level_.tolist() == [[1, 1], [2, 2], [2, 2]]
+    assert None not in model.node_labels_
+    ends = model.end_probabilities(X)
+    order = [model.node_labels_.index(name) for name in model.given_labels_]
+    np.testing.assert_allclose(model.label_probabilities(X), ends[:, order], atol=1e-9)
+    with pytest.raises(ValueError, match="max_nodes_per_level='given' needs a graph"):
+        ConceptGraph(3, max_nodes_per_level="given").fit(X)
+
+
 def test_given_nodes_stay_without_documents():
     X, _ = animal_documents(10)
     model = ConceptGraph(3, graph=GRAPH, n_warmup=3, n_draws=2, random_state=0).fit(X)
@@ -259,12 +288,18 @@ def test_labels_that_are_not_in_the_graph_are_refused():
 # New documents -------------------------------------------------------------------------------------------------------
 
 
-def exact_log_likelihood(model, words):
-    """Sum over all paths and levels, tau by quadrature."""
-    step, end = model._step, model.end_probability_
-    whole = step.sum(axis=1) + end
-    step, end, a_b = step / whole[:, None], end / whole, model.tau_prior
-    total = []
+def exact_log_likelihood(model, words, draws=None):
+    """Sum over draws, all paths and levels, tau by quadrature; nodes that no path uses have the mean of their prior."""
+    draws, n_words = model.draws_ if draws is None else draws, model.topic_word_.shape[1]
+    if len(draws) > 1:
+        return np.logaddexp.reduce([exact_log_likelihood(model, words, [draw]) for draw in draws]) - np.log(len(draws))
+    step, end = draws[0]["step"], draws[0]["end"]
+    np.testing.assert_allclose(step.sum(axis=1) + end, 1.0)
+    counts = counts_of(draws[0]) + draws[0]["topic_word_prior"]
+    topics = np.vstack(
+        [counts / counts.sum(axis=1, keepdims=True), np.full((model.n_levels - 1, n_words), 1 / n_words)]
+    )
+    total, a_b = [], model.tau_prior
 
     def visit(path, probability):
         length = len(path)
@@ -275,7 +310,7 @@ def exact_log_likelihood(model, words):
             for levels in product(range(length), repeat=len(words)):
                 p = 1.0
                 for word, level in zip(words, levels):
-                    p *= share[level] * model.topic_word_[path[length - 1 - level], word]
+                    p *= share[level] * topics[path[length - 1 - level], word]
                 value += p
             return value * beta_distribution(*a_b).pdf(tau)
 
@@ -294,13 +329,17 @@ def test_likelihoods_of_short_documents_agree_with_enumeration():
         [rng.multinomial(12, p) for p in ([0.7, 0.1, 0.1, 0.1], [0.3, 0.5, 0.1, 0.1], [0.3, 0.1, 0.1, 0.5])] * 4
     )
     model = ConceptGraph(
-        3, max_nodes_per_level=2, topic_word_prior=0.2, beta=1.0, tau_prior=(2.0, 1.0), n_warmup=10, n_draws=5,
-        random_state=0,
+        3, max_nodes_per_level=3, topic_word_prior=0.2, beta=1.0, tau_prior=(2.0, 1.0), n_warmup=10, n_draws=2,
+        random_state=1,
     ).fit(X)  # fmt: skip
+    assert len(model.draws_) == 2
+    assert (model.nodes_by_level_[:, 0] < model.nodes_by_level_[:, 1]).any()
     documents = [[0, 1, 1], [3, 3], [2, 0, 0, 3]]
     new = np.array([np.bincount(words, minlength=4) for words in documents])
     expected = np.array([exact_log_likelihood(model, words) for words in documents])
     np.testing.assert_allclose(model.held_out(new, "exact").log_likelihood, expected, atol=1e-5)
+    fitted = [exact_log_likelihood(model, words, [model._best_draw]) for words in documents]
+    np.testing.assert_allclose(model.held_out(new, "exact", averaged=False).log_likelihood, fitted, atol=1e-5)
     for method, options in (("empirical", {"n_samples": 4000}), ("left_to_right", {"n_particles": 300})):
         runs = np.array(
             [np.exp(model.held_out(new, method, random_state=i, **options).log_likelihood) for i in range(12)]
@@ -345,6 +384,31 @@ def test_shares_and_paths_of_documents(labelled):
     np.testing.assert_allclose(model.end_probabilities(np.zeros((1, 20))).sum(), 1.0)
 
 
+def test_spread_documents_have_the_mean_of_independent_ones_and_vary_less(labelled):
+    """Means within five standard errors of the exact shares."""
+    model, _, _, _ = labelled
+    fitted = model._fitted_draws()[0]
+    exact = fitted.posterior(sparse.csr_matrix((1, 20))).node_share[0]
+    rng = np.random.default_rng(0)
+    means = {
+        spread: np.array([fitted.draw_shares(rng, 200, spread=spread)[1].mean(axis=0) for _ in range(40)])
+        for spread in (False, True)
+    }
+    for runs in means.values():
+        error = runs.std(axis=0, ddof=1) / np.sqrt(40)
+        assert (np.abs(runs.mean(axis=0) - exact) < 5 * error + 2e-4).all()
+    assert means[True].std(axis=0).max() < 0.2 * means[False].std(axis=0).max()
+
+
+def test_draws_that_are_kept_are_evenly_apart(monkeypatch):
+    monkeypatch.setattr(draws_module, "draw_of", lambda graph, prior, deeper: prior)
+    for n_draws, apart in ((1, 1), (10, 1), (11, 2), (50, 8), (1000, 128)):
+        kept = draws_module.KeptDraws()
+        for i in range(n_draws):
+            kept.add(None, i, False)
+        assert kept.draws == list(range(0, n_draws, apart))
+
+
 def test_words_of_drawn_documents_follow_the_mixture(labelled):
     """Mean share of each word within five standard errors."""
     model, _, _, _ = labelled
@@ -381,6 +445,7 @@ def test_fitted_graph_survives_a_file(tmp_path, labelled):
     again = pluri.io.load(tmp_path / "graph.pluri")
     np.testing.assert_array_equal(again.transform(X[:4]), model.transform(X[:4]))
     assert again.node_labels_ == model.node_labels_
+    np.testing.assert_array_equal(again.label_probabilities(X[:4]), model.label_probabilities(X[:4]))
 
 
 def test_graph_for_display_and_for_networkx(labelled, monkeypatch):
@@ -442,7 +507,12 @@ def test_no_limit_grows_and_warns_of_nodes_for_every_other_document():
     with pytest.warns(UserWarning, match="nodes for 60 documents; give max_nodes_per_level"):
         model = ConceptGraph(2, max_nodes_per_level=None, **settings).fit(X)
     assert model.n_topics_ > 30
-    assert ConceptGraph(2, **settings).fit(X).n_topics_ <= 26
+    with pytest.warns(UserWarning, match="all 25 nodes of level 1 are used; give max_nodes_per_level"):
+        usual = ConceptGraph(2, **settings).fit(X)
+    assert usual.n_topics_ == 26
+    assert usual.nodes_by_level_.tolist() == [[1, 1], [25, 25]]
+    assert "nodes by level: 1 of 1, 25 of 25" in usual.summary()
+    ConceptGraph(2, max_nodes_per_level=25, **settings).fit(X)  # said so: no warning
 
 
 def test_labels_without_a_graph_are_not_passed_over_in_silence():

@@ -11,7 +11,7 @@ from scipy.special import betaln, gammaln, logsumexp
 
 from pluri.testing import SamplerProblem
 from pluri.topics.concept_graph._graph_kernels import log_swap, take_out
-from pluri.topics.concept_graph._path_kernels import draw_tau
+from pluri.topics.concept_graph._level_kernels import draw_tau
 from pluri.topics.concept_graph.arrays import END
 from pluri.topics.concept_graph.edge_prior import edge_predictive, log_marginal, log_swap_ratio
 from pluri.topics.concept_graph.gibbs import ConceptGraphGibbs

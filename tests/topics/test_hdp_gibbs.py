@@ -10,8 +10,9 @@ from pluri.processes import ChineseRestaurantFranchise, DirectAssignmentGibbs, D
 from pluri.processes.hierarchical_dirichlet import Seating
 from pluri.testing import SamplerProblem, canonical_labels, check_sampler, enumerate_posterior, set_partitions
 from pluri.topics.documents import Tokens, tokens_of
-from pluri.topics.hdp import _gibbs_kernels, split_merge
+from pluri.topics.hdp import _gibbs_kernels, _table_kernels, split_merge
 from pluri.topics.hdp.gibbs import TopicGibbs
+from pluri.topics.hdp.slots import Slots
 
 #: Two documents, of three tokens and of two.
 COUNTS = np.array([[2, 1, 0], [1, 0, 1]])
@@ -66,9 +67,9 @@ def by_partition(counts=COUNTS):
     return posterior, found, seatings.log_evidence
 
 
-def enumeration_problem(n_proposals):
+def enumeration_problem(n_proposals, table_share=0.5):
     """Labels with sticks drawn given them, exactly: a sweep must keep the posterior of the labels."""
-    kernel = kernel_of(n_proposals=n_proposals)
+    kernel = kernel_of(n_proposals=n_proposals, table_share=table_share)
     posterior, found, _ = by_partition()
 
     def move(rng, labels):
@@ -93,8 +94,9 @@ def joint_problem(n_proposals=2):
     documents = np.repeat(np.arange(4), np.diff(offsets)).astype(np.int32)
     tokens = Tokens(np.zeros(9, dtype=np.int32), documents, offsets, 4)
     kernel = TopicGibbs(
-        tokens, learn_alpha=True, learn_gamma=True, learn_eta=True, prior=(2.0, 1.5), n_proposals=n_proposals
-    )
+        tokens, learn_alpha=True, learn_gamma=True, learn_eta=True, prior=(2.0, 1.5), n_proposals=n_proposals,
+        table_share=0.5,
+    )  # fmt: skip
 
     def statistics(position, data):
         labels, weights = position["labels"], position["weights"]
@@ -135,9 +137,16 @@ def test_sweep_keeps_the_enumerated_posterior(n_proposals):
 
 def test_split_and_merge_alone_keep_the_posterior(monkeypatch):
     """Many proposals, without the pass over tokens: a wrong ratio has nowhere to hide. False alarms: 1e-3."""
-    monkeypatch.setattr(TopicGibbs, "_pass", lambda self, rng, tokens, old, sticks, *rest, **options: (old, sticks))
-    problem = enumeration_problem(6)
+    monkeypatch.setattr(Slots, "pass_over_tokens", lambda self, rng: None)
+    problem = enumeration_problem(6, table_share=0.0)
     check_sampler(problem, checks=["enumeration"], random_state=4, n_replications=1000).raise_if_failed()
+
+
+def test_tables_alone_keep_the_posterior(monkeypatch):
+    """Without the pass over tokens, and with tables of one token; false alarms: 1e-3."""
+    monkeypatch.setattr(Slots, "pass_over_tokens", lambda self, rng: None)
+    problem = enumeration_problem(0, table_share=1.0)
+    check_sampler(problem, checks=["enumeration"], random_state=5, n_replications=1000).raise_if_failed()
 
 
 def chain_of(kernel, n_draws, seed):
@@ -256,3 +265,81 @@ def test_pairs_are_drawn_alike_in_both_orders():
     upper = np.triu_indices(5, 1)
     pairs = np.stack([seen[upper], seen.T[upper]])
     assert stats.chi2_contingency(pairs).pvalue > 1e-3
+
+
+def test_seats_have_the_law_of_a_restaurant():
+    """Five tokens, three of one topic and two of another: partitions by enumeration, chi-square, false alarms: 1e-3."""
+    labels, rng = np.array([0, 1, 0, 0, 1], dtype=np.int32), np.random.default_rng(0)
+    concentrations, room, seen = np.array([0.7, 2.0]), np.zeros((4, 5), dtype=np.int64), {}
+    topics = np.zeros((2, 2), dtype=np.int64)
+    for _ in range(6000):
+        n_tables = _table_kernels.seat(rng, 0, 5, labels, concentrations, *topics, *room)
+        seats, begin = np.empty(5, dtype=int), 0
+        for i, end in enumerate(room[2, :n_tables]):
+            seats[room[3, begin:end]] = i
+            begin = end
+        assert begin == 5
+        assert not topics.any()
+        key = tuple(canonical_labels(seats))
+        seen[key] = seen.get(key, 0) + 1
+    expected = {}
+    for one in set_partitions(3):
+        for other in set_partitions(2):
+            seats, p = np.empty(5, dtype=int), 1.0
+            for own, part, weight in ((labels == 0, one, 0.7), (labels == 1, other, 2.0)):
+                sizes = np.bincount(part)
+                p *= weight ** len(sizes) * np.exp(
+                    gammaln(sizes).sum() + gammaln(weight) - gammaln(weight + sizes.sum())
+                )
+                seats[own] = part + (10 if own[1] else 0)
+            expected[tuple(canonical_labels(seats))] = 6000 * p
+    assert set(seen) == set(expected)
+    assert stats.chisquare([seen[key] for key in expected], list(expected.values())).pvalue > 1e-3
+
+
+def test_scores_of_a_table_are_products_of_predictions():
+    """Against logarithms of gamma functions, with a word that occurs often and tables longer than one scaling."""
+    rng = np.random.default_rng(0)
+    counts, eta = rng.integers(0, 9, size=(6, 16)).astype(np.int32), 0.3
+    weights, rest = rng.dirichlet(np.ones(17))[:16], 0.04
+    sizes = counts.sum(axis=0)
+    for n in (2, 8, 9, 40):
+        words, same = rng.integers(0, 6, size=n).astype(np.int32), np.zeros(6, dtype=np.int64)
+        scores = np.zeros(16)
+        total, fresh = _table_kernels.score_table(
+            words, np.arange(n), 0, n, eta, counts, sizes + 6 * eta, weights, rest, 16, same, scores, np.zeros(16)
+        )
+        own = np.bincount(words, minlength=6)[:, None]
+        table = np.column_stack([counts, np.zeros(6)])
+        log_score = np.log(np.append(weights, rest)) + (gammaln(table + own + eta) - gammaln(table + eta)).sum(axis=0)
+        whole = table.sum(axis=0) + 6 * eta
+        log_score += gammaln(whole) - gammaln(whole + n)
+        expected = np.exp(log_score - log_score.max())
+        np.testing.assert_allclose(np.append(scores, fresh) / (total + fresh), expected / expected.sum(), rtol=1e-9)
+        assert not same.any()
+
+
+def test_tables_find_their_way_to_topics_beyond_the_room():
+    """A hundred words, each in a document of its own, all in one topic: tables outgrow the slots; all are counted."""
+    kernel = kernel_of(30 * np.eye(100, dtype=int), gamma=50.0, eta=0.01)
+    start = kernel.start(np.zeros(kernel.tokens.n_tokens, dtype=np.int32))
+    slots, rng = Slots(kernel.tokens, start["labels"], start["weights"], 1.0, 50.0, 0.01), np.random.default_rng(0)
+    slots.pass_over_tables(rng, np.arange(100))
+    labels, weights = slots.close()
+    assert len(weights) > 60
+    assert weights.sum() == pytest.approx(1.0)
+    np.testing.assert_array_equal(slots.sizes[slots.sizes > 0], np.bincount(labels))
+    assert not start["labels"].any()
+
+
+def test_tables_leave_duplicates_that_tokens_keep():
+    """One topic cut in ten by documents, without proposals: tables join it, where single tokens leave many pieces."""
+    X = np.random.default_rng(0).multinomial(60, [0.25] * 4, size=100)
+    pieces = {}
+    for share in (0.0, 1.0):
+        kernel, rng = kernel_of(X, n_proposals=0, table_share=share), np.random.default_rng(1)
+        state = kernel.init(rng, kernel.start((kernel.tokens.documents % 10).astype(np.int32)))
+        for _ in range(15):
+            state, _ = kernel.step(rng, state)
+        pieces[share] = int((np.bincount(state.position["labels"]) > 0.02 * kernel.tokens.n_tokens).sum())
+    assert pieces[1.0] < pieces[0.0]

@@ -12,13 +12,15 @@ from scipy.special import digamma, gammaln, logsumexp
 from pluri.datasets import make_bars
 from pluri.inference import mcmc
 from pluri.testing import SamplerProblem, check_sampler, enumerate_posterior
+from pluri.topics.dirichlet_counts import CountTable, fixed_point
 from pluri.topics.documents import Tokens, tokens_of
 from pluri.topics.lda import gibbs, partitioned_sweeps
 from pluri.topics.lda.fold_in import fold_in
 from pluri.topics.lda.gibbs import CollapsedGibbs
 from pluri.topics.lda.partitioned_sweeps import partition
-from pluri.topics.lda.priors_learning import CountTable, fixed_point, newton_step, slice_priors
+from pluri.topics.lda.priors_learning import slice_priors
 from pluri.topics.lda.topic_assignments import GibbsState, check_counts
+from pluri.topics.lda.variational_prior import best_doc_topic_prior
 
 #: Documents (0, 0, 1) and (2, 2, 1); tokens in the order of the columns.
 TINY = tokens_of(sparse.csr_matrix([[2, 1, 0], [0, 1, 2]]))
@@ -384,11 +386,26 @@ def test_table_gives_the_dirichlet_multinomial():
 
 def test_newton_steps_reach_the_likeliest_prior():
     theta = np.random.default_rng(0).dirichlet([0.2, 1.0, 4.0], size=20_000)
-    prior, mean_log = np.full(3, 30.0), np.log(theta).mean(axis=0)
-    for _ in range(40):
-        prior = newton_step(prior, mean_log, 20_000)
+    mean_log = np.log(theta).mean(axis=0)
+    prior = best_doc_topic_prior(mean_log, np.full(3, 30.0))
     np.testing.assert_allclose(prior, [0.2, 1.0, 4.0], rtol=0.05)
     np.testing.assert_allclose(digamma(prior) - digamma(prior.sum()), mean_log, atol=1e-6)
+
+
+def test_priors_of_groups_are_learned_as_each_alone():
+    rng = np.random.default_rng(0)
+    rows = [dirichlet_rows([0.5, 2.0], n=50), dirichlet_rows([3.0, 0.2], n=70), np.zeros((4, 2), dtype=int)]
+    below = np.concatenate([2 * group + counts.nonzero()[1] for group, counts in enumerate(rows)])
+    together = CountTable.of(
+        below, np.concatenate([counts[counts > 0] for counts in rows]), np.concatenate(rows).sum(axis=1), 6,
+        groups=np.repeat([0, 1, 2], [50, 70, 4]), n_groups=3,
+    )  # fmt: skip
+    start = rng.random(6) + 0.5
+    alone = [fixed_point(start[2 * g : 2 * g + 2], table_of(rows[g]), max_iter=20, tol=0.0) for g in (0, 1)]
+    learned = fixed_point(start, together, max_iter=20, tol=0.0)
+    np.testing.assert_allclose(learned, np.concatenate([*alone, start[4:]]))
+    each = sum(table_of(rows[g]).log_likelihood(alone[g]) for g in (0, 1))
+    np.testing.assert_allclose(together.log_likelihood(learned), each)
 
 
 def test_slices_have_the_posterior_of_a_symmetric_prior():

@@ -16,15 +16,13 @@ from pluri.priors import Diversity, log_determinant
 from pluri.topics.lda.document_step import (
     SCIKIT_LEARN_EPSILON,
     DocumentStep,
-    TopicPriors,
     Topics,
-    approximate_bound,
-    document_bounds,
-    infer,
     local_factors,
     topics_bound,
 )
+from pluri.topics.lda.new_documents import approximate_bound, document_bounds, infer
 from pluri.topics.lda.online import OnlineModel, first_params, fit_online, partial_step
+from pluri.topics.lda.topic_priors import TopicPriors
 from pluri.topics.lda.variational import fit_batch
 from pluri.topics.lda.variational_prior import best_doc_topic_prior
 

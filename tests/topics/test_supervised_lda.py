@@ -16,7 +16,10 @@ from pluri.inference.variational import coordinate_ascent
 from pluri.testing import SamplerProblem
 from pluri.topics import SupervisedLDA, SupervisedLDAClassifier
 from pluri.topics.documents import tokens_of
-from pluri.topics.supervised.gibbs import ClassesGibbs, Counts, RatingsGibbs, maximal_coefficients
+from pluri.topics.supervised.chain_state import topic_shares
+from pluri.topics.supervised.class_coefficients import maximal_coefficients
+from pluri.topics.supervised.distinct_words import distinct_words_of
+from pluri.topics.supervised.gibbs import ClassesGibbs, RatingsGibbs
 from pluri.topics.supervised.predictive import class_entropy, mixture_entropy, normal_entropy
 from pluri.topics.supervised.variational import ClassesVariational, RatingsVariational
 
@@ -111,7 +114,7 @@ def test_topics_of_tokens_have_their_exact_probabilities_given_the_coefficients(
     log_weights = []
     for state in states:
         topics = np.array(state)
-        shares = Counts.of(tokens, topics, 2).shares()
+        shares = topic_shares(tokens, topics, 2)
         scores = log_softmax(shares @ coefficients.T, axis=1)
         log_weights.append(log_words(tokens, topics, prior, 0.6, 2) + scores[0, 0] + scores[1, 1])
     weights = np.exp(log_weights - np.max(log_weights))
@@ -136,7 +139,7 @@ def test_the_log_joint_is_the_sum_of_its_parts():
     for _ in range(5):
         state, _ = kernel.step(rng, state)
         topics, w, tau = (state.position[name] for name in ("topics", "coefficients", "precision"))
-        shares = Counts.of(tokens, topics, 2).shares()
+        shares = topic_shares(tokens, topics, 2)
         value = log_words(tokens, topics, prior, 0.6, 2)
         value += norm.logpdf([0.5, -1.0], shares[:2] @ w, tau**-0.5).sum()
         value += norm.logpdf(w, 0, 1.5**0.5).sum()
@@ -161,14 +164,14 @@ def test_without_ratings_the_sampler_is_that_of_latent_dirichlet_allocation():
 @pytest.mark.parametrize("kind", ["ratings", "classes"])
 def test_the_bound_never_falls(kind):
     X, y, _ = rated_corpus(n_documents=40)
-    tokens, prior = tokens_of(X), np.full(3, 0.4)
+    words, prior = distinct_words_of(X), np.full(3, 0.4)
     if kind == "ratings":
         model, response = RatingsVariational(3, prior, 0.1, 10.0), np.where(np.arange(40) < 35, y, np.nan)
     else:
         model, response = ClassesVariational(3, prior, 0.1, 10.0, 3), np.digitize(y, [-0.5, 0.5])
         response[35:] = -1
     result = coordinate_ascent(
-        model, (tokens, response), rng=np.random.default_rng(0), max_iter=60, tol=1e-9, strict=True
+        model, (words, response), rng=np.random.default_rng(0), max_iter=60, tol=1e-9, strict=True
     )
     assert len(result.trace) > 10
     assert (np.diff(result.trace) > -1e-7 * np.abs(result.trace[:-1])).all()
@@ -176,17 +179,17 @@ def test_the_bound_never_falls(kind):
 
 def test_the_gradient_of_the_class_bound_is_that_of_finite_differences():
     X, y, _ = rated_corpus(n_documents=12)
-    tokens, label = tokens_of(X), np.digitize(y, [-0.5, 0.5])
+    words, label = distinct_words_of(X), np.digitize(y, [-0.5, 0.5])
     label[3] = -1
     model = ClassesVariational(3, np.full(3, 0.4), 0.1, 10.0, 3)
     rng = np.random.default_rng(0)
-    q = model.initialize((tokens, label), rng)
-    shares, point = model.shares(tokens, q.phi), rng.normal(size=(3, 3))
-    gradient = model._class_value(point, q.phi, shares, tokens, label)[1]
+    q = model.initialize((words, label), rng)
+    shares, point = model.shares(words, q.phi), rng.normal(size=(3, 3))
+    gradient = model._class_value(point, q.phi, shares, words, label)[1]
     for c, k in product(range(3), repeat=2):
         step = np.zeros((3, 3))
         step[c, k] = 1e-5
-        values = [model._class_value(point + s * step, q.phi, shares, tokens, label)[0] for s in (1, -1)]
+        values = [model._class_value(point + s * step, q.phi, shares, words, label)[0] for s in (1, -1)]
         assert gradient[c, k] == pytest.approx((values[0] - values[1]) / 2e-5, abs=1e-5)
 
 

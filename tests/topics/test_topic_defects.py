@@ -21,8 +21,8 @@ from pluri.topics import (
 from pluri.topics.documents import tokens_of, words_of_columns
 from pluri.topics.expected_shares import expected_shares
 from pluri.topics.held_out.halves import score_words
-from pluri.topics.lda.document_step import document_bounds
 from pluri.topics.lda.gibbs import CollapsedGibbs
+from pluri.topics.lda.new_documents import document_bounds
 from pluri.topics.topic_model import TopicModel
 
 X = np.random.default_rng(0).poisson(0.8, size=(40, 12))
@@ -144,7 +144,7 @@ def test_the_perplexity_of_a_fit_has_its_weights(inference):
 def test_bounds_of_many_documents_are_those_of_each(monkeypatch):
     model = lda().fit(X)
     whole = model.score(X)
-    monkeypatch.setattr("pluri.topics.lda.estimator.DOCUMENTS_AT_ONCE", 7)
+    monkeypatch.setattr("pluri.topics.lda.fitted_documents.DOCUMENTS_AT_ONCE", 7)
     np.testing.assert_allclose(model.score(X), whole)
 
 
@@ -152,10 +152,10 @@ def test_ctrl_c_while_the_perplexity_is_computed_keeps_the_topics(monkeypatch):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pluri.topics.lda.estimator.document_bounds", interrupted)
+    monkeypatch.setattr("pluri.topics.lda.fitted_documents.document_bounds", interrupted)
     with pytest.warns(UserWarning, match="bound_"):
         model = lda().fit(X)
-    monkeypatch.setattr("pluri.topics.lda.estimator.document_bounds", document_bounds)
+    monkeypatch.setattr("pluri.topics.lda.fitted_documents.document_bounds", document_bounds)
     assert not hasattr(model, "bound_")
     assert np.isfinite(model.score(X))
 
@@ -297,23 +297,6 @@ def test_classes_are_told_apart_where_coefficients_are_huge():
     ).fit(words, words.argmax(axis=1))  # fmt: skip
     assert np.abs(model.coef_draws_).max() > 800  # whose exponential is no number
     assert model.score(words, words.argmax(axis=1)) == 1.0
-
-
-def test_logarithms_and_products_weigh_classes_alike(monkeypatch):
-    from pluri.topics.supervised import _gibbs_kernels
-    from pluri.topics.supervised.gibbs import ClassesGibbs
-
-    y = np.random.default_rng(6).integers(3, size=40)
-    coefficients = np.random.default_rng(7).normal(scale=3.0, size=(3, 4))
-    kernel = ClassesGibbs(tokens_of(sparse.csr_matrix(X)), y, np.ones(4), n_classes=3, learning="fixed")
-    start = dict(kernel.start(np.random.default_rng(8))) | {"coefficients": coefficients}
-    moved = []
-    for limit in (150.0, 0.0):
-        monkeypatch.setattr(_gibbs_kernels, "LARGEST_COEFFICIENT", limit)
-        monkeypatch.setattr(_gibbs_kernels, "sweep_classes", _gibbs_kernels.sweep_classes.py_func)
-        moved.append(kernel.sweep(np.random.default_rng(9), start, (kernel.tokens, y))["topics"])
-        monkeypatch.undo()
-    np.testing.assert_array_equal(*moved)
 
 
 # Coherence ------------------------------------------------------------------------------------------------------------

@@ -17,7 +17,8 @@ from pluri.topics.lda.diverse_topics import (
     pushed_apart,
     row_bound,
 )
-from pluri.topics.lda.document_step import TopicPriors, Topics, topics_bound
+from pluri.topics.lda.document_step import Topics, topics_bound
+from pluri.topics.lda.topic_priors import TopicPriors
 
 
 def overlapping_counts(rng, n_topics, n_words, n_tokens):

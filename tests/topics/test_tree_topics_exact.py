@@ -5,6 +5,7 @@ and N independent draws, with room for chains that remember: the distance of the
 sweeps and 0.012 after 40,000. The false-alarm rate of the chi-square tests is 1e-4 each.
 """
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -17,7 +18,8 @@ from pluri.topics.tree._growth_kernels import GrowingTree
 from pluri.topics.tree._path_kernels import move_node, move_scale
 from pluri.topics.tree._slice_kernels import slice_node, slice_scale
 from pluri.topics.tree._token_kernels import draw_tokens, fill_reach
-from pluri.topics.tree.gibbs import PathCounts, TreeGibbs, stream
+from pluri.topics.tree.gibbs import TreeGibbs, stream
+from pluri.topics.tree.path_counts import PathCounts
 from pluri.topics.tree.settings import TreeSettings
 from pluri.topics.tree.starts import empty_state
 from pluri.topics.tree.sticks import draw_fractions, draw_sticks, mean_sticks
@@ -56,36 +58,100 @@ def evidence(words, places, n_words, prior):
 # Scales of words ------------------------------------------------------------------------------------------------------
 
 
+def log_usage(scales, depth, rho):
+    """Log probability of the scales of a document's tokens, sticks integrated out."""
+    n = np.bincount(scales, minlength=depth)
+    later = n[::-1].cumsum()[::-1] - n
+    stick = gammaln(1 + n) + gammaln(rho + later) - gammaln(1 + n + rho + later) + np.log(rho)
+    return stick[: depth - 1].sum()
+
+
+def log_shares(tops, weights):
+    """Log probability of the top nodes of a document's tokens, proportions integrated out."""
+    n = np.bincount(np.asarray(tops, dtype=int), minlength=len(weights))
+    return (gammaln(weights + n) - gammaln(weights)).sum() + gammaln(weights.sum()) - gammaln(weights.sum() + n.sum())
+
+
+def draw_shares_of(rng, state, counts):
+    """Draw the proportions of documents given the top nodes of their tokens, in place."""
+    weights = state.concentrations[1] * state.base[:-1]
+    state.theta[:] = [rng.dirichlet(weights + n) for n in counts.doc_top]
+
+
 @pytest.mark.parametrize("collapsed", [True, False])
 def test_word_scales_follow_the_exact_posterior(collapsed):
+    """Transitions, base measure and concentrations are known, all else is summed over."""
     rng = np.random.default_rng(0)
-    words, prior = [0, 1, 1, 2, 0, 3, 3], 0.7
+    words, prior, rho = [0, 1, 1, 2, 0, 3, 3], 0.7, 1.3
     tokens = tokens_like(words, (4, 3), 4)
-    kernel = TreeGibbs(tokens, TreeSettings((2, 2), root=False, topic_word_prior=prior), collapsed=collapsed)
+    settings = TreeSettings((2, 2), root=False, topic_word_prior=prior, doc_concentration=1.6)
+    kernel = TreeGibbs(tokens, settings, collapsed=collapsed)
     start = empty_state(rng, kernel)
-    reach = [start.theta, start.theta @ start.below(1).T]
+    start.base[:2], start.concentrations[2] = (0.3, 0.7), rho
+    weights, below = 1.6 * start.base[:2], start.below(1)
+
+    def log_places(scales, nodes):
+        """Log probability of nodes of a document, summed over the top nodes of its deep tokens."""
+        values = []
+        for tops in product(*((t,) if s == 0 else (0, 1) for s, t in zip(scales, nodes))):
+            steps = [np.log(below[t, m]) for s, t, m in zip(scales, nodes, tops) if s == 1]
+            values.append(sum(steps) + log_shares(tops, weights))
+        return logsumexp(values)
+
     exact = {}
     for ell in product((0, 1), repeat=4):
         if len(set(ell)) < 2:
             continue
         scale = [ell[w] for w in words]
         fixed = sum(start.log_stop[s] for s in ell)
-        fixed += sum(np.log(start.usage[d, s]) for d, s in zip(tokens.documents, scale))
+        fixed += log_usage(scale[:4], 2, rho) + log_usage(scale[4:], 2, rho)
+        places = [
+            {nodes: log_places(part, nodes) for nodes in product((0, 1), repeat=len(part))}
+            for part in (scale[:4], scale[4:])
+        ]
         values = [
-            sum(np.log(reach[s][d, t]) for d, s, t in zip(tokens.documents, scale, nodes))
+            places[0][nodes[:4]]
+            + places[1][nodes[4:]]
             + evidence(words, list(zip(scale, nodes)), lambda place, ell=ell: ell.count(place[0]), prior)
             for nodes in product((0, 1), repeat=7)
         ]
         exact[ell] = fixed + logsumexp(values)
     norm = logsumexp(list(exact.values()))
     state, found, n_sweeps = start.copy(), dict.fromkeys(exact, 0), 12_000
-    kernel.draw_all_tokens(rng, state)
+    draw_shares_of(rng, state, replace(kernel, collapsed=True).draw_all_tokens(rng, state))
     for _ in range(n_sweeps):
-        move_word_scales(rng, state, tokens, tokens_of_words(tokens), kernel.settings)
-        kernel.draw_all_tokens(rng, state)
+        move_word_scales(rng, state, tokens, tokens_of_words(tokens), settings)
+        draw_shares_of(rng, state, kernel.draw_all_tokens(rng, state))
         found[tuple(state.word_scale.tolist())] += 1
     distance = 0.5 * sum(abs(found[ell] / n_sweeps - np.exp(exact[ell] - norm)) for ell in exact)
     assert distance < 0.04
+
+
+@pytest.mark.parametrize("n_nodes", [(1, 2, 2, 2), (2, 2, 2)])
+def test_tokens_drawn_in_turn_have_the_paths_of_their_joint_distribution(n_nodes):
+    """Two tokens of one document and their whole paths, everything but the tree integrated out."""
+    rng, words, prior, rho, root = np.random.default_rng(11), [0, 1], 0.6, 2.2, n_nodes[0] == 1
+    settings = TreeSettings(
+        n_nodes, scale_dependent=False, root=root, topic_word_prior=prior, doc_concentration=0.9
+    )  # fmt: skip
+    kernel = TreeGibbs(tokens_like(words, (2,), 3), settings)
+    state, depth, top = empty_state(rng, kernel), len(n_nodes), settings.top
+    state.paths = np.zeros((2, depth), dtype=np.int32)
+    state.base[:2], state.concentrations[2] = (0.35, 0.65), rho
+    steps = [None, *(state.below(s) if s > top else None for s in range(1, depth))]
+    paths = [path for c in range(depth) for path in product(*(range(n) for n in n_nodes[: c + 1]))]
+    exact = {}
+    for pair in product(paths, repeat=2):
+        log_p = log_usage([len(path) - 1 for path in pair], depth, rho)
+        log_p += log_shares([path[top] for path in pair if len(path) > top], 0.9 * state.base[:2])
+        log_p += sum(np.log(steps[s][path[s], path[s - 1]]) for path in pair for s in range(top + 1, len(path)))
+        exact[pair] = log_p + evidence(words, [(len(path), path[-1]) for path in pair], lambda place: 3, prior)
+    norm, found = logsumexp(list(exact.values())), dict.fromkeys(exact, 0)
+    for sweep in range(20_000):
+        draw_shares_of(rng, state, kernel.draw_all_tokens(rng, state))
+        if sweep % 4 == 3:  # nearly independent
+            found[tuple(tuple(path[: s + 1].tolist()) for path, s in zip(state.paths, state.scale))] += 1
+    assert fits(np.array(list(found.values())), np.exp(np.array(list(exact.values())) - norm))
 
 
 def test_words_start_in_the_order_of_their_documents():
@@ -146,8 +212,8 @@ def test_token_update_equals_enumeration_of_scales_and_paths(root):
     counts = PathCounts.none(state)
     draw_tokens(
         stream(rng), kernel.tokens.words, kernel.tokens.offsets, settings.top, 3, state.widths, state.offsets,
-        state.node_scale(), state.word_scale, state.sizes, 1.0, False, state.theta, state.usage, state.transition, phi,
-        state.scale, state.node, state.node_word, state.node_total, *counts.arrays, state.paths,
+        state.node_scale(), state.word_scale, state.theta, state.usage, state.transition, phi, state.scale, state.node,
+        state.node_word, state.node_total, *counts.arrays, state.paths,
     )  # fmt: skip
     probability = {}
     for c in range(3):

@@ -6,13 +6,12 @@ import math
 import numpy as np
 
 from pluri.engine.compiled import compiled
-from pluri.topics.concept_graph._path_kernels import draw_log, draw_tau
 
 #: Paths this far below the best in a first look are not looked at again.
-HOPELESS = 40.0
+HOPELESS = 25.0
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, no_cpython_wrapper=True)
 def path_likelihood(words, counts, topic_word, path, length, share):
     """Log probability of a document on a path, given a distribution of levels."""
     total, product = 0.0, 1.0
@@ -31,7 +30,7 @@ def path_likelihood(words, counts, topic_word, path, length, share):
     return total + math.log(product)
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def document_posterior(words, counts, topic_word, paths, lengths, log_prior, share, log_weight, look, score):
     """Log p(document, path, point of the grid) in `score`; the log likelihood of the document.
 
@@ -53,7 +52,7 @@ def document_posterior(words, counts, topic_word, paths, lengths, log_prior, sha
             score[p, q] = -np.inf
         if coarse[p] >= best - HOPELESS:
             if lengths[p] == 1:
-                value = path_likelihood(words, counts, topic_word, paths[p], 1, share[0, 0])
+                value = path_likelihood(words, counts, topic_word, paths[p], lengths[p], share[0, 0])
                 for q in range(n_points):
                     score[p, q] = value + log_prior[p] + log_weight[q]
                     top = max(top, score[p, q])
@@ -110,77 +109,3 @@ def documents_posterior(indptr, indices, counts, topic_word, paths, lengths, log
                         total += part[l]
                     for l in range(length):
                         node_share[d, paths[p, length - 1 - l]] += weight * times[r] / n_words * part[l] / total
-
-
-@compiled()
-def left_to_right(rng, words, topic_word, log_topic_word, paths, lengths, log_prior, a, b, dirichlet, n_particles):
-    """Log likelihood of one document, word after word; see `pluri.topics.concept_graph.evaluation`."""
-    n, n_levels, n_nodes = len(words), paths.shape[1], topic_word.shape[1]
-    n_paths = len(lengths)
-    level, chosen = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.float64)
-    group = np.zeros((n_levels, n_nodes))
-    logits, sizes, weights = np.empty(n_paths), np.zeros(n_levels, dtype=np.int64), np.empty(n_levels)
-    for _ in range(n_particles):
-        p = draw_log(rng, log_prior, n_paths)
-        tau = draw_tau(rng, 0.5, a, b, 0, 0, 1)
-        sizes[:] = 0
-        for i in range(n):
-            length = lengths[p]
-            # Levels of the words before this one, given the path and tau.
-            for before in range(i):
-                sizes[level[before]] -= 1
-                total = 0.0
-                for l in range(length):
-                    prior = (a if l == 0 else b) + sizes[l] if dirichlet else (1.0 - tau) ** l
-                    total += prior * topic_word[words[before], paths[p, length - 1 - l]]
-                    weights[l] = total
-                goal, l = rng.random() * total, 0
-                while l < length - 1 and weights[l] <= goal:
-                    l += 1
-                level[before] = l
-                sizes[l] += 1
-            # Path given the levels, then tau.
-            if i > 0:
-                group[:] = 0.0
-                top, summed = 0, 0
-                for before in range(i):
-                    l = level[before]
-                    top = max(top, l)
-                    summed += l
-                    for x in range(n_nodes):
-                        group[l, x] += log_topic_word[words[before], x]
-                for c in range(n_paths):
-                    length = lengths[c]
-                    logits[c] = -np.inf
-                    if length > top:
-                        logits[c] = log_prior[c]
-                        if dirichlet:
-                            whole = a + (length - 1) * b
-                            logits[c] += math.lgamma(whole) - math.lgamma(whole + i)
-                        else:
-                            series = 0.0
-                            for _ in range(length):
-                                series = series * (1.0 - tau) + 1.0
-                            logits[c] -= i * math.log(series)
-                        for l in range(min(length, top + 1)):
-                            logits[c] += group[l, paths[c, length - 1 - l]]
-                p = draw_log(rng, logits, n_paths)
-                length = lengths[p]
-                if not dirichlet:
-                    tau = draw_tau(rng, tau, a, b, summed, i, length)
-            total, whole = 0.0, 0.0
-            for l in range(length):
-                prior = (a if l == 0 else b) + sizes[l] if dirichlet else (1.0 - tau) ** l
-                whole += prior
-                total += prior * topic_word[words[i], paths[p, length - 1 - l]]
-                weights[l] = total
-            chosen[i] += total / whole / n_particles
-            goal, l = rng.random() * total, 0
-            while l < length - 1 and weights[l] <= goal:
-                l += 1
-            level[i] = l
-            sizes[l] += 1
-    value = 0.0
-    for i in range(n):
-        value += math.log(chosen[i])
-    return value

@@ -6,12 +6,15 @@ See `pluri.topics.concept_graph.edge_prior` for the formulas and `pluri.topics.c
 
 import math
 
+import numpy as np
+
 from pluri.engine.compiled import compiled
 
 END = -1
+# Constants that are passed on are np.int64: numba compiles a function once more for a literal, and for an int32.
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def count_of(graph, x, atom):
     """How many documents go from x to an atom."""
     if atom >= 0:
@@ -21,7 +24,7 @@ def count_of(graph, x, atom):
     return 0
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def fill_row(graph, numbers, x):
     """Predictive probabilities of all steps from x; the last atom takes what the sticks before it leave."""
     capacity, n_levels = len(graph.depth), len(graph.n_nodes) - 1
@@ -54,7 +57,7 @@ def fill_all(graph, numbers):
     capacity, n_levels = len(graph.depth), len(graph.n_nodes) - 1
     for k in range(1, n_levels + 1):
         for m in range(graph.n_used[k]):
-            fill_row(graph, numbers, graph.members[k, m])
+            fill_row(graph, numbers, np.int64(graph.members[k, m]))
         row = graph.probability[capacity + k]
         share = 1.0 / graph.n_atoms[k]
         row[capacity + n_levels + 1] = share
@@ -65,7 +68,7 @@ def fill_all(graph, numbers):
                     row[graph.members[below, m]] = share
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def list_members(graph):
     """Rewrite the lists of slots in use."""
     graph.n_used[:] = 0
@@ -76,7 +79,7 @@ def list_members(graph):
             graph.n_used[k] += 1
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def delete_node(graph, x):
     """Make a node blank again."""
     k = graph.depth[x]
@@ -89,7 +92,7 @@ def delete_node(graph, x):
     graph.depth[x] = 0
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def blank_place(rng, graph, numbers, x, k, weighted):
     """Place of a blank node of depth k in the order of x: anyone, or in proportion to its probability."""
     total = 0.0
@@ -113,7 +116,7 @@ def blank_place(rng, graph, numbers, x, k, weighted):
     return found
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def fresh_order(rng, graph, numbers, x, target):
     """Order of a new node that one path has just left for an atom; the place of that atom."""
     k, n_levels = graph.depth[x], len(graph.n_nodes) - 1
@@ -138,7 +141,7 @@ def fresh_order(rng, graph, numbers, x, target):
     return place
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def settle(rng, graph, numbers, path, length):
     """Give the new nodes of a path slots and orders. True if there were any."""
     capacity = len(graph.depth)
@@ -154,12 +157,8 @@ def settle(rng, graph, numbers, path, length):
         for y in range(capacity):
             above = graph.depth[y]
             if 0 < above < k and (above == k - 1 or numbers.deeper):
-                if y != path[i - 1]:
-                    r = blank_place(rng, graph, numbers, y, k, False)
-                elif place >= 0:
-                    r = place
-                else:
-                    r = blank_place(rng, graph, numbers, y, k, True)
+                here = y == path[i - 1]
+                r = place if here and place >= 0 else blank_place(rng, graph, numbers, y, k, here)
                 graph.order[y, r] = x
         graph.depth[x] = k
         graph.name[x] = graph.next_name[0]
@@ -174,7 +173,7 @@ def settle(rng, graph, numbers, path, length):
     return created
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def count_path(graph, path, length, step):
     """Count a path (step 1), or no longer (step -1)."""
     for i in range(length):
@@ -182,7 +181,7 @@ def count_path(graph, path, length, step):
         graph.edge[path[i], path[i + 1] if i < length - 1 else len(graph.depth)] += step
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def count_words(graph, corpus, d, step):
     """Count the words of a document where they are, or no longer."""
     last = corpus.length[d] - 1
@@ -196,10 +195,10 @@ def count_words(graph, corpus, d, step):
 def take_out(graph, numbers, corpus, d, path):
     """Take a document out; `path` gets its path, with c + depth for nodes that nobody else uses. They go."""
     capacity, length = len(graph.depth), corpus.length[d]
-    count_words(graph, corpus, d, -1)
+    count_words(graph, corpus, d, np.int64(-1))
     for i in range(length):
         path[i] = corpus.path[d, i]
-    count_path(graph, path, length, -1)
+    count_path(graph, path, length, np.int64(-1))
     gone = False
     for i in range(length):
         x = path[i]
@@ -223,8 +222,8 @@ def put_in(rng, graph, numbers, corpus, d, path, length):
     corpus.path[d] = -1
     for i in range(length):
         corpus.path[d, i] = path[i]
-    count_path(graph, path, length, 1)
-    count_words(graph, corpus, d, 1)
+    count_path(graph, path, length, np.int64(1))
+    count_words(graph, corpus, d, np.int64(1))
     if created:
         fill_all(graph, numbers)
     else:
@@ -232,7 +231,7 @@ def put_in(rng, graph, numbers, corpus, d, path, length):
             fill_row(graph, numbers, path[i])
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def log_stick(sticks, count, after):
     """Log B(alpha + count, beta + after)."""
     return sticks.first[count] + sticks.second[after] - sticks.both[count + after]
@@ -259,7 +258,7 @@ def log_swap(graph, sticks, x, i, j):
     return ratio
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def swap_places(rng, graph, numbers, sticks, x):
     """Metropolis-Hastings: two places in the order of x, chosen at random, change their atoms. 1 if they did."""
     n = graph.n_atoms[graph.depth[x]]

@@ -1,9 +1,5 @@
 # mypy: allow-untyped-defs, allow-untyped-calls
-"""Compiled draws for one document of a concept graph: its path, the levels of its words, tau.
-
-See `pluri.topics.concept_graph.path_sampler` for the dynamic programme and `pluri.topics.concept_graph.levels` for the
-distributions of levels.
-"""
+"""Compiled draw of the path of a document given its levels; see `pluri.topics.concept_graph.path_sampler`."""
 
 import math
 
@@ -128,7 +124,7 @@ def backward(graph, numbers, label, top, log_term, back, weight):
                         weight[graph.members[k, m]] = math.exp(back[length, i, graph.members[k, m]] - peak)
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def draw_log(rng, logits, n):
     """Index in proportion to exp(logits)."""
     peak = -np.inf
@@ -159,7 +155,7 @@ def draw_path(rng, graph, numbers, n_words, tau, top, back, logits, states, path
     path[0] = 0
     x, k = 0, 1
     for i in range(2, length + 1):
-        n = 0
+        n = np.int64(0)
         for below in range(k + 1, (n_levels - (length - i) if numbers.deeper else k + 1) + 1):
             for m in range(graph.n_used[below]):
                 y = graph.members[below, m]
@@ -174,116 +170,3 @@ def draw_path(rng, graph, numbers, n_words, tau, top, back, logits, states, path
         k = x - capacity if x >= capacity else graph.depth[x]
         path[i - 1] = x
     return length
-
-
-@compiled()
-def draw_levels(rng, graph, numbers, corpus, d, weights, share, sizes):
-    """Draw the level of each word of a document in turn, given all others."""
-    length, n_levels = corpus.length[d], len(sizes)
-    first, last = corpus.offsets[d], corpus.offsets[d + 1]
-    eta, prior = numbers.eta, numbers.eta * graph.word_count.shape[0]
-    if length == 1:
-        return
-    sizes[:] = 0
-    if numbers.dirichlet:
-        for i in range(first, last):
-            sizes[corpus.level[i]] += 1
-    for l in range(n_levels):
-        share[l] = (1.0 - corpus.tau[d]) ** l
-    for i in range(first, last):
-        word, l = corpus.words[i], corpus.level[i]
-        x = corpus.path[d, length - 1 - l]
-        graph.word_count[word, x] -= 1
-        graph.total[x] -= 1
-        sizes[l] -= 1
-        total = 0.0
-        for l in range(length):
-            x = corpus.path[d, length - 1 - l]
-            value = (eta + graph.word_count[word, x]) / (prior + graph.total[x])
-            value *= (numbers.a if l == 0 else numbers.b) + sizes[l] if numbers.dirichlet else share[l]
-            total += value
-            weights[l] = total
-        goal = rng.random() * total
-        l = 0
-        while l < length - 1 and weights[l] <= goal:
-            l += 1
-        x = corpus.path[d, length - 1 - l]
-        graph.word_count[word, x] += 1
-        graph.total[x] += 1
-        sizes[l] += 1
-        corpus.level[i] = l
-
-
-@compiled()
-def log_tau_density(z, a, b, sum_levels, n_words, length):
-    """Log density of logit(tau) given the levels, but for a constant."""
-    if z > 0.0:
-        log_rest = -z - math.log1p(math.exp(-z))
-        log_tau = -math.log1p(math.exp(-z))
-    else:
-        log_rest = -math.log1p(math.exp(z))
-        log_tau = z + log_rest
-    rest, series = math.exp(log_rest), 0.0
-    for _ in range(length):
-        series = series * rest + 1.0
-    return a * log_tau + (b + sum_levels) * log_rest - n_words * math.log(series)
-
-
-@compiled()
-def logistic(z):
-    """Inverse of the logit, kept away from 0 and 1."""
-    if z > 0.0:
-        return min(1.0 / (1.0 + math.exp(-z)), 1.0 - 1e-15)
-    return max(math.exp(z) / (1.0 + math.exp(z)), 1e-300)
-
-
-@compiled()
-def draw_tau(rng, tau, a, b, sum_levels, n_words, length):
-    """Slice sampling of logit(tau); from its prior if the path has one node, or the document no words."""
-    if length == 1 or n_words == 0:
-        return min(max(rng.beta(a, b), 1e-300), 1.0 - 1e-15)
-    z = math.log(tau) - math.log1p(-tau)
-    height = log_tau_density(z, a, b, sum_levels, n_words, length) + math.log(1.0 - rng.random())
-    width = 4.0 / math.sqrt(1.0 + 0.2 * n_words)
-    low = z - width * rng.random()
-    high = low + width
-    while log_tau_density(low, a, b, sum_levels, n_words, length) > height:
-        low -= width
-    while log_tau_density(high, a, b, sum_levels, n_words, length) > height:
-        high += width
-    while True:
-        new = low + (high - low) * rng.random()
-        if log_tau_density(new, a, b, sum_levels, n_words, length) >= height:
-            return logistic(new)
-        if new < z:
-            low = new
-        else:
-            high = new
-
-
-@compiled()
-def tau_peak(a, b, sum_levels, n_words, length):
-    """Mode of logit(tau) given the levels, and a scale of its spread."""
-    low, high, curvature = -40.0, 40.0, 1.0
-    z = 0.0
-    for _ in range(40):
-        z = 0.5 * (low + high)
-        tau = logistic(z)
-        rest = 1.0 - tau
-        series, mean, square, power = 0.0, 0.0, 0.0, 1.0
-        for j in range(length):
-            series += power
-            mean += j * power
-            square += j * j * power
-            power *= rest
-        mean /= series
-        variance = square / series - mean * mean
-        slope = a * rest - (b + sum_levels) * tau + n_words * tau * mean
-        curvature = (a + b + sum_levels - n_words * mean) * tau * rest + n_words * tau * tau * variance
-        if slope > 0.0:
-            low = z
-        else:
-            high = z
-        if high - low < 1e-2 / math.sqrt(1.0 + n_words):
-            break
-    return z, 1.0 / math.sqrt(max(curvature, 0.02))

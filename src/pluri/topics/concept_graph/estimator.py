@@ -14,54 +14,38 @@ References
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
 
 from pluri.inference import mcmc
-from pluri.topics.concept_graph.evaluation import held_out
-from pluri.topics.concept_graph.fitted import FittedGraph
-from pluri.topics.concept_graph.gibbs import FIRST_BLANKS, ConceptGraphGibbs
-from pluri.topics.concept_graph.given_graph import GivenGraph, read_graph, read_labels
-from pluri.topics.concept_graph.starts import arranged_start
-from pluri.topics.concept_graph.state import GraphState, Position
+from pluri.topics.concept_graph.gibbs import ConceptGraphGibbs
+from pluri.topics.concept_graph.given_graph import GivenGraph, read_graph
+from pluri.topics.concept_graph.kept import keep, warn_of_nodes
+from pluri.topics.concept_graph.queries import FittedConceptGraph
+from pluri.topics.concept_graph.settings import check_settings, labels_or_warning, most_nodes
+from pluri.topics.concept_graph.starts import arranged_start, labelled_start
+from pluri.topics.concept_graph.state import Integers, Position
 from pluri.topics.documents import check_documents, tokens_of
-from pluri.topics.held_out import HeldOut
-from pluri.topics.interrupts import n_sweeps, unnamed_warnings_ignored
-from pluri.topics.topic_graph import Hierarchy
-from pluri.topics.topic_model import TopicModel, warn_if_interrupted
+from pluri.topics.interrupts import unnamed_warnings_ignored
+from pluri.topics.topic_model import warn_if_interrupted
 from pluri.validation import RandomState, as_generator, restored_on_failure
 
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
-#: Nodes of each level, as published, where nothing is said of their number.
-USUAL_NODES = 25
-CHOICES = {
-    "level_prior": ("geometric", "dirichlet"),
-    "feasible": ("next_level", "deeper"),
-    "path_sampler": ("dp", "enumerate"),
-    "init": ("topics", "root"),
-}
 
-
-class ConceptGraph(TopicModel):
+class ConceptGraph(FittedConceptGraph):
     """Topics that form a graph, learned from documents, with or without a given graph and labels.
 
     Parameters
     ----------
     n_levels : int, default=3
         Levels of the graph, the root included.
-    max_nodes_per_level : int, "auto" or None, default="auto"
+    max_nodes_per_level : int, "auto", "given" or None, default="auto"
         Nodes of each level below the root, used or not. "auto" is 25, as published, or twelve more than the fullest
-        level of `graph` if that is more. None begins with twelve and doubles them during the warm-up where more than
-        half are used: on ordinary text with learned priors that may not end before there are hundreds, each of a few
-        documents, and sweeps become slow.
+        level of `graph` if that is more; a warning tells if all of a level are used. "given" allows no nodes but those
+        of `graph`. None begins with twelve and doubles them during the warm-up where more than half are used: on
+        ordinary text with learned priors that may not end before there are hundreds, each of a few documents, and
+        sweeps become slow.
     alpha : float, default=1.0
         First parameter of the sticks. A large one with a large `beta` makes all sticks alike.
     beta : float or "learn", default="learn"
@@ -109,6 +93,10 @@ class ConceptGraph(TopicModel):
         0 for the root.
     node_labels_ : list
         Name of each node in `graph`; None for nodes that were found.
+    given_labels_ : list
+        Names of the nodes of `graph`, the root first.
+    nodes_by_level_ : array of shape (n_levels, 2)
+        Nodes of each level, and how many there may be.
     node_documents_ : array of shape (n_nodes,)
         Documents that pass each node.
     edges_ : array of shape (n_edges, 2)
@@ -132,8 +120,17 @@ class ConceptGraph(TopicModel):
     n_topics_, n_iter_ : int
         Nodes, and sweeps of each chain.
     trace_ : `pluri.inference.mcmc.Trace`
+    draws_ : list of dict
+        Up to ten draws of the best chain, evenly apart, by which new documents are judged; see
+        `pluri.topics.concept_graph.draws`.
     position_ : dict of arrays
         All of the fitted draw; see `pluri.topics.concept_graph.state`.
+
+    Notes
+    -----
+    :meth:`held_out` has the methods "completion", "empirical" (`n_samples`), "left_to_right" (`n_particles`) and
+    "exact". Their probabilities are averages over `draws_`; ``averaged=False`` takes those of the fitted draw alone.
+    :meth:`predict_labels` names nodes of `graph`, where :meth:`predict` gives any node.
 
     Examples
     --------
@@ -213,11 +210,11 @@ class ConceptGraph(TopicModel):
         self
         """
         with restored_on_failure(self):
-            self._check_settings()
+            check_settings(self)
             counts = check_documents(self, X)
             most = None if isinstance(self.max_nodes_per_level, str) else self.max_nodes_per_level
             given = read_graph(self.graph, self.n_levels, most, deeper=self.feasible == "deeper")
-            labels = self._read_labels(y, given, counts.shape[0])
+            labels = labels_or_warning(self, y, given, counts.shape[0])
             tokens = tokens_of(counts)
             kernel = self._kernel(tokens.words, tokens.offsets, tokens.n_words, given, labels, None)
             self._run(kernel, given, None)
@@ -241,11 +238,11 @@ class ConceptGraph(TopicModel):
         if not hasattr(self, "position_"):
             return self.fit(X, y)
         with restored_on_failure(self):
-            self._check_settings()
+            check_settings(self)
             counts = check_documents(self, X, reset=False, whom="partial_fit")
             tokens = tokens_of(counts)
-            given = GivenGraph(list(self._names), *self._given)
-            labels = self._read_labels(y, given, counts.shape[0])
+            given = GivenGraph(list(self.given_labels_), *self._given)
+            labels = labels_or_warning(self, y, given, counts.shape[0])
             n_old, before = len(self.paths_), self.position_
             words = np.concatenate([self._words_seen, tokens.words])
             offsets = np.concatenate([self._offsets, self._offsets[-1] + tokens.offsets[1:]])
@@ -263,55 +260,11 @@ class ConceptGraph(TopicModel):
             self._run(kernel, given, start)
         return self
 
-    def _read_labels(self, y: Any, given: GivenGraph, n_documents: int) -> Integers:
-        if y is not None and self.graph is not None:
-            return read_labels(y, given, n_documents)
-        if y is not None and any(isinstance(value, str) for value in np.ravel(np.asarray(y, dtype=object))):
-            warnings.warn(
-                f"{type(self).__name__}: y is not used without a graph whose nodes it names; give graph=",
-                UserWarning,
-                stacklevel=4,
-            )
-        return np.full(n_documents, -1, dtype=np.int64)
-
-    def _check_settings(self) -> None:
-        for name, least in (
-            ("n_levels", 1), ("n_joint", 0), ("n_warmup", 0), ("n_draws", 1), ("thin", 1), ("n_chains", 1),
-        ):  # fmt: skip
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
-        if self.n_levels > 100:
-            raise ValueError(f"n_levels must be at most 100, got {self.n_levels}")
-        most = self.max_nodes_per_level
-        whole = isinstance(most, Integral) and not isinstance(most, bool) and most >= 1
-        if not (most is None or whole or (isinstance(most, str) and most == "auto")):
-            raise ValueError(f"max_nodes_per_level must be 'auto', None or a whole number of at least 1, got {most!r}")
-        for name in ("alpha", "beta", "topic_word_prior"):
-            value = getattr(self, name)
-            if name != "alpha" and isinstance(value, str) and value == "learn":
-                continue
-            if not isinstance(value, Real) or isinstance(value, bool) or not 1e-8 <= float(value) <= 1e6:
-                learned = "" if name == "alpha" else "'learn' or "
-                raise ValueError(f"{name} must be {learned}a number from 1e-8 to 1e6, got {value!r}")
-        try:
-            a, b = (float(value) for value in self.tau_prior)
-        except (TypeError, ValueError):
-            a = b = float("nan")
-        if not (0 < a < np.inf and 0 < b < np.inf):
-            raise ValueError(f"tau_prior must be two positive numbers, got {self.tau_prior!r}")
-        for name, allowed in CHOICES.items():
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
-
     def _kernel(
         self, words: Any, offsets: Integers, n_words: int, given: GivenGraph, labels: Integers, frozen: Any
     ) -> ConceptGraphGibbs:
         a, b = self.tau_prior
-        most = self.max_nodes_per_level
-        if isinstance(most, str):
-            fullest = int(np.bincount(given.depth)[2:].max(initial=0))
-            most = max(USUAL_NODES, fullest + FIRST_BLANKS if fullest else 0)
+        most = most_nodes(self.max_nodes_per_level, given, int(self.n_levels))
         return ConceptGraphGibbs(
             words, offsets, n_words, int(self.n_levels), most, float(self.alpha), self.beta,
             self.topic_word_prior, (float(a), float(b)), self.level_prior, self.feasible, given.depth, labels, frozen,
@@ -324,7 +277,9 @@ class ConceptGraph(TopicModel):
                 return start
             if self.graph is None and self.init == "topics":
                 return arranged_start(rng, kernel)
-            return self._labelled_start(rng, kernel, given)
+            if self.init == "root":
+                return kernel.start(rng, given.edges)
+            return labelled_start(rng, kernel, given.edges)
 
         with unnamed_warnings_ignored():
             trace = mcmc.sample(
@@ -333,227 +288,6 @@ class ConceptGraph(TopicModel):
                 n_jobs=self.n_jobs, verbose=self.verbose, callback=self.callback, warn=False,
                 draw_if_interrupted=True,
             )  # fmt: skip
-        self._store(kernel, given, trace)
-        if self.max_nodes_per_level is None and self.n_topics_ > max(len(given.depth), kernel.n_documents / 2):
-            warnings.warn(
-                f"{type(self).__name__}: {self.n_topics_} nodes for {kernel.n_documents} documents; give "
-                "max_nodes_per_level, or a larger topic_word_prior",
-                UserWarning,
-                stacklevel=4,
-            )
+        keep(self, kernel, given, trace)
+        warn_of_nodes(self, given, kernel.n_documents)
         warn_if_interrupted(trace.interrupted, type(self).__name__, self.n_iter_)
-
-    def _labelled_start(self, rng: np.random.Generator, kernel: ConceptGraphGibbs, given: GivenGraph) -> Position:
-        """Labelled documents after some sweeps of their own; the others join them at the nodes that are there."""
-        position = dict(kernel.start(rng, given.edges))
-        assert kernel.labels is not None
-        known = kernel.labels >= 0
-        if self.init == "root" or not known.any() or known.all():
-            return position
-        position["path"] = np.where(known[:, None], position["path"], -1)
-        state = kernel.init(rng, position, seat=False)
-        for _ in range(LABELLED_SWEEPS):
-            kernel.visit(rng, state, rng.permutation(np.flatnonzero(known)))
-        n_nodes = state.graph.n_nodes.copy()
-        state.graph.n_nodes[:] = state.graph.n_used
-        kernel.visit(rng, state, rng.permutation(np.flatnonzero(~known)))
-        state.graph.n_nodes[:] = n_nodes
-        return state.position
-
-    # What is kept ----------------------------------------------------------------------------------------------------
-
-    def _store(self, kernel: ConceptGraphGibbs, given: GivenGraph, trace: mcmc.Trace) -> None:
-        states: list[GraphState] = [end.state for end in trace.ends]
-        for state in states:
-            if state.best is None:  # Ctrl-C came during the warm-up
-                state.best, state.best_density = state.position, state.log_density
-        best = int(np.argmax([state.best_density for state in states]))
-        state = states[best]
-        assert state.best is not None
-        position = _sorted_nodes(state.best, kernel.n_documents)
-        fitted = kernel.init(np.random.default_rng(0), position)
-        graph, n = fitted.graph, len(position["node_depth"])
-        eta = fitted.topic_word_prior
-        self.position_ = position
-        self.components_ = np.asarray(graph.word_count[:, :n].T + eta, dtype=np.float64)
-        self.topic_word_ = self.components_ / self.components_.sum(axis=1, keepdims=True)
-        total: Array = graph.total[:n].astype(np.float64)
-        self.topic_weight_ = np.full(n, 1.0 / n) if total.sum() == 0 else np.divide(total, total.sum())
-        self.node_depth_ = position["node_depth"].astype(np.int64) - 1
-        names, kept = position["node_name"], position["node_protected"]
-        self.node_labels_ = [given.names[name] if keep else None for name, keep in zip(names, kept)]
-        self.node_documents_ = graph.visits[:n].copy()
-        edge = graph.edge[:n, :n]
-        self.edges_ = np.argwhere(edge > 0)
-        upper, lower = self.edges_.T
-        self.edge_count_ = edge[upper, lower].astype(np.int64)
-        self._step = graph.probability[:n, :n] * (graph.depth[:n, None] < graph.depth[None, :n])
-        if not kernel.deeper:
-            self._step *= graph.depth[:n, None] + 1 == graph.depth[None, :n]
-        self.edge_probability_ = self._step[upper, lower]
-        self.end_probability_ = graph.probability[:n, -1].copy()
-        self.edge_stability_ = np.array(
-            [state.presence.get((int(names[x]), int(names[y])), 0) / max(1, state.n_collected) for x, y in self.edges_]
-        )
-        self.paths_ = position["path"].astype(np.int64)
-        self.labels_ = self.paths_[np.arange(len(self.paths_)), (self.paths_ >= 0).sum(axis=1) - 1]
-        self.log_joint_ = np.asarray(trace.stats["log_density"])
-        self.best_log_joint_, self.best_chain_ = float(state.best_density), best
-        self.beta_, self.topic_word_prior_ = fitted.beta, eta
-        self.acceptance_ = {
-            name: float(np.mean(trace.stats[name]))
-            for name in ("joint", "swap", "beta", "words")
-            if name in trace.stats
-        }
-        self.n_topics_, self.n_iter_ = n, n_sweeps(trace)
-        self.trace_ = _lean(trace)
-        self._words_seen, self._offsets, self._document_labels = kernel.words, kernel.offsets, kernel.labels
-        self._names, self._given = list(given.names), (given.depth, given.edges)
-
-    def _fitted(self) -> FittedGraph:
-        check_is_fitted(self, "position_")
-        a, b = self.tau_prior
-        return FittedGraph.of(
-            self.topic_word_, self._step, self.end_probability_, self.n_levels, self.level_prior, (float(a), float(b))
-        )
-
-    # What is asked ---------------------------------------------------------------------------------------------------
-
-    def transform(self, X: Any) -> Array:
-        """Expected share of each node in each document, over all paths and levels.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_documents, n_words)
-
-        Returns
-        -------
-        array of shape (n_documents, n_nodes)
-            Rows sum to one; a document without words has the shares that the prior expects.
-        """
-        fitted = self._fitted()
-        counts = check_documents(self, X, reset=False, whom="transform", empty="ignore")
-        return fitted.posterior(counts).node_share
-
-    def end_probabilities(self, X: Any) -> Array:
-        """Probability that each document's path ends at each node: array of shape (n_documents, n_nodes)."""
-        fitted = self._fitted()
-        counts = check_documents(self, X, reset=False, whom="predict", empty="ignore")
-        share = fitted.posterior(counts).path_share
-        last = fitted.paths[np.arange(len(fitted.paths)), fitted.lengths - 1]
-        ends = np.zeros((counts.shape[0], self.n_topics_))
-        np.add.at(ends.T, last, share.T)
-        return ends / ends.sum(axis=1, keepdims=True)
-
-    def predict(self, X: Any) -> Integers:
-        """Node at which each document's path most probably ends; `node_labels_` has its name, if it has one."""
-        return self.end_probabilities(X).argmax(axis=1)
-
-    def paths(self, X: Any) -> Integers:
-        """Most probable path of each document: nodes from the root, -1 after its end."""
-        fitted = self._fitted()
-        counts = check_documents(self, X, reset=False, whom="paths", empty="ignore")
-        return fitted.paths[fitted.posterior(counts).path_share.argmax(axis=1)]
-
-    def _held_out(self, X: Any, method: str, rng: np.random.Generator, **options: Any) -> HeldOut:
-        return held_out(self._fitted(), X, method, rng, **options)
-
-    def sample(
-        self, n_documents: int = 1, *, n_words_per_document: int | None = None, random_state: RandomState = None
-    ) -> tuple[sparse.csr_matrix, Integers]:
-        """Draw documents from the fitted graph.
-
-        Parameters
-        ----------
-        n_documents : int, default=1
-        n_words_per_document : int, optional
-            By default the mean of the training documents, rounded.
-        random_state : int, Generator or None
-            By default that of the model.
-
-        Returns
-        -------
-        X : csr_matrix of shape (n_documents, n_words)
-        paths : array of shape (n_documents, n_levels)
-        """
-        fitted = self._fitted()
-        if not isinstance(n_documents, Integral) or n_documents < 1:
-            raise ValueError(f"n_documents must be a whole number of at least 1, got {n_documents!r}")
-        size = round(float(np.diff(self._offsets).mean())) if n_words_per_document is None else n_words_per_document
-        if not isinstance(size, Integral) or size < 0:
-            raise ValueError(f"n_words_per_document must be a whole number of at least 0, got {size!r}")
-        rng = as_generator(self.random_state if random_state is None else random_state)
-        chosen, shares = fitted.draw_shares(rng, int(n_documents))
-        rows = [sparse.csr_matrix(rng.multinomial(size, share @ fitted.topic_word)) for share in shares]
-        return sparse.csr_matrix(sparse.vstack(rows)), fitted.paths[chosen]
-
-    def to_networkx(self, n_words: int = 10) -> Any:
-        """The graph for networkx.
-
-        Nodes have depth, weight, words, label, number of documents and whether they were given; edges have weight,
-        count and stability.
-        """
-        graph = self.topic_graph(n_words).to_networkx()
-        for i in range(self.n_topics_):
-            graph.nodes[i]["documents"] = int(self.node_documents_[i])
-            graph.nodes[i]["given"] = bool(self.position_["node_protected"][i])
-        for (x, y), count, stability in zip(self.edges_, self.edge_count_, self.edge_stability_):
-            graph.edges[int(x), int(y)].update(count=int(count), stability=float(stability))
-        return graph
-
-    def _hierarchy(self) -> Hierarchy:
-        labels = [None if name is None else str(name) for name in self.node_labels_]
-        return Hierarchy(self.node_depth_, self.edges_, self.edge_probability_, labels)
-
-    def _facts(self) -> dict[str, str]:
-        return {
-            "nodes": str(self.n_topics_), "levels": str(int(self.node_depth_.max()) + 1),
-            "edges": str(len(self.edges_)), "documents": str(len(self.paths_)),
-            "words": str(self.topic_word_.shape[1]), "beta": f"{self.beta_:.3g}",
-            "topic_word_prior": f"{self.topic_word_prior_:.3g}", "log joint": f"{self.best_log_joint_:.1f}",
-        }  # fmt: skip
-
-    def summary(self, n_words: int = 6) -> str:
-        """The nodes, where they lead, and their words, on a page of plain text."""
-        check_is_fitted(self, "position_")
-        lines = [
-            f"{type(self).__name__}: {self.n_topics_} nodes, {len(self.edges_)} edges, {len(self.paths_)} documents",
-            f"log joint {self.best_log_joint_:.1f}; beta {self.beta_:.3g}, words' prior {self.topic_word_prior_:.3g}",
-            "",
-            "node  depth  documents  ends   leads to        words",
-        ]
-        for i, words in enumerate(self.top_words(n_words)):
-            below = [(n, y) for (x, y), n in zip(self.edges_, self.edge_count_) if x == i]
-            leads = " ".join(str(y) for _, y in sorted(below, reverse=True)[:5])
-            name = "" if self.node_labels_[i] is None else f"[{self.node_labels_[i]}] "
-            lines.append(
-                f"{i:<5d} {self.node_depth_[i]:<6d} {self.node_documents_[i]:<10d} {self.end_probability_[i]:<6.2f} "
-                f"{leads:<15s} {name}{', '.join(words)}"
-            )
-        return "\n".join(lines)
-
-
-#: Sweeps over the labelled documents before the others join them.
-LABELLED_SWEEPS = 30
-
-
-def _sorted_nodes(position: Position, n_documents: int) -> Position:
-    """The same with nodes by depth and number of documents."""
-    path = np.asarray(position["path"])
-    visits = np.bincount(path[path >= 0], minlength=len(position["node_depth"]))
-    order = np.lexsort((position["node_name"], -visits, position["node_depth"]))
-    number = np.empty(len(order), dtype=np.int32)
-    number[order] = np.arange(len(order))
-    atoms = np.asarray(position["order"])[order]
-    return {
-        **position, **{name: position[name][order] for name in ("node_depth", "node_protected", "node_name")},
-        "order": np.where(atoms >= 0, number[np.maximum(atoms, 0)], atoms).astype(np.int32),
-        "path": np.where(path >= 0, number[np.maximum(path, 0)], -1).astype(np.int32),
-    }  # fmt: skip
-
-
-def _lean(trace: mcmc.Trace) -> mcmc.Trace:
-    """The draws without the positions of the chains, which are as large as the corpus."""
-    from dataclasses import replace
-
-    return replace(trace, ends=())

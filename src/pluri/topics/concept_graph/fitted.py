@@ -1,18 +1,19 @@
 """A concept graph as one draw left it: topics, steps and paths, and what they say of documents.
 
 Topics and steps have their posterior means given the draw, ``phi_tv = (eta + N_tv) / (V eta + N_t)`` and the predictive
-probabilities of `pluri.topics.concept_graph.edge_prior`; nodes that no path uses are left out, and the probabilities of
-the others add up to one. What is asked of a document is then a sum over all paths and an integral over the distribution
-of levels (`pluri.topics.concept_graph.levels`): exact but for the quadrature.
+probabilities of `pluri.topics.concept_graph.edge_prior`. Where nodes that no path uses are left out, the probabilities
+of the others add up to one. What is asked of a document is then a sum over all paths and an integral over the
+distribution of levels (`pluri.topics.concept_graph.levels`): exact but for the quadrature.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betaincinv
 
 from pluri.topics.concept_graph.levels import LevelGrid
 
@@ -90,6 +91,14 @@ class FittedGraph:
             LevelGrid.of(n_levels, level_prior, tau_prior), level_prior, tau_prior,
         )  # fmt: skip
 
+    def only(self, chosen: NDArray[np.bool_]) -> FittedGraph:
+        """The same with some of the paths, whose probabilities add up to one."""
+        log_prior = self.log_prior[chosen]
+        return replace(
+            self, paths=self.paths[chosen], lengths=self.lengths[chosen],
+            log_prior=log_prior - np.logaddexp.reduce(log_prior),
+        )  # fmt: skip
+
     def posterior(self, X: Any, *, shares: bool = True, next_word: bool = False) -> PathPosterior:
         """Likelihood of documents, given as CSR counts; and, if wanted, the posterior of paths and nodes.
 
@@ -97,12 +106,12 @@ class FittedGraph:
         """
         from pluri.topics.concept_graph._evaluation_kernels import documents_posterior
 
-        n, grid = X.shape[0], self.grid
+        n, grid, topic_word = X.shape[0], self.grid, np.ascontiguousarray(self.topic_word.T)
         log_likelihood = np.zeros(n)
         path_share = np.zeros((n if shares else 0, len(self.paths)))
         node_share = np.zeros((n if shares else 0, len(self.topic_word)))
         documents_posterior(
-            X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data, np.ascontiguousarray(self.topic_word.T),
+            X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data, topic_word,
             self.paths, self.lengths, self.log_prior, grid.share, grid.log_weight, grid.look, log_likelihood,
             path_share, node_share, shares, next_word,
         )  # fmt: skip
@@ -110,16 +119,37 @@ class FittedGraph:
             node_share /= node_share.sum(axis=1, keepdims=True)
         return PathPosterior(log_likelihood, path_share, node_share)
 
-    def draw_shares(self, rng: np.random.Generator, n_draws: int) -> tuple[Integers, Array]:
-        """Paths of made-up documents, and the shares of the nodes in each: (n_draws,) and (n_draws, n_nodes)."""
-        chosen = rng.choice(len(self.paths), size=n_draws, p=np.exp(self.log_prior))
-        shares = np.zeros((n_draws, len(self.topic_word)))
+    def draw_shares(self, rng: np.random.Generator, n_draws: int, *, spread: bool = False) -> tuple[Integers, Array]:
+        """Paths of made-up documents, and the shares of the nodes in each: (n_draws,) and (n_draws, n_nodes).
+
+        If `spread`, documents are not independent but evenly spread over paths and quantiles of tau: their means vary
+        much less from draw to draw.
+        """
+        prior = np.exp(self.log_prior)
         a, b = self.tau_prior
-        for row, p in zip(shares, chosen):
-            length = self.lengths[p]
-            if self.level_prior == "dirichlet":
-                levels = rng.dirichlet(np.where(np.arange(length) == 0, a, b))
-            else:
-                levels = (1.0 - rng.beta(a, b)) ** np.arange(length)
-            row[self.paths[p, :length]] = (levels / levels.sum())[::-1]
+        if spread:
+            chosen = np.searchsorted(prior.cumsum(), (np.arange(n_draws) + rng.random()) / n_draws)
+            chosen = np.minimum(chosen, len(prior) - 1).astype(np.int64)
+        else:
+            chosen = rng.choice(len(prior), size=n_draws, p=prior)
+        if self.level_prior == "dirichlet":
+            # Shares of the first nodes of a Dirichlet distribution, made to add up to one, are Dirichlet too.
+            levels = rng.standard_gamma(
+                np.where(np.arange(self.paths.shape[1]) == 0, a, b), (n_draws, len(self.paths[0]))
+            )
+        else:
+            tau = self._spread_tau(rng, chosen) if spread else rng.beta(a, b, size=n_draws)
+            levels = (1.0 - tau)[:, None] ** np.arange(self.paths.shape[1])
+        length, shares = self.lengths[chosen], np.zeros((n_draws, len(self.topic_word)))
+        levels = np.where(np.arange(levels.shape[1]) < length[:, None], np.maximum(levels, 1e-300), 0.0)
+        levels /= levels.sum(axis=1, keepdims=True)
+        for l in range(levels.shape[1]):
+            rows = np.flatnonzero(length > l)
+            shares[rows, self.paths[chosen[rows], length[rows] - 1 - l]] = levels[rows, l]
         return chosen, shares
+
+    def _spread_tau(self, rng: np.random.Generator, chosen: Integers) -> Array:
+        """Values of tau that lie, for each path, one in each of as many equally probable parts as it has documents."""
+        rank = np.arange(len(chosen)) - np.searchsorted(chosen, chosen)
+        number = np.bincount(chosen)[chosen]
+        return np.asarray(betaincinv(*self.tau_prior, (rank + rng.random(len(chosen))) / number))

@@ -31,22 +31,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaln, gammaln
+from scipy.special import gammaln
 
-from pluri.topics.concept_graph.arrays import END, Numbers, StickTables
-from pluri.topics.concept_graph.state import NOTHING, GraphState, Integers, Position, atoms_by_depth
-
-#: Nodes of each depth that no path uses, where the number is not given, to begin with.
-FIRST_BLANKS = 12
-#: Random walks of each hyper-parameter in a sweep, and the acceptance that warm-up steers them to.
-WALKS, GOAL = 3, 0.3
-#: Hyper-parameters stay inside these bounds.
-BOUNDS = (1e-8, 1e6)
+from pluri.topics.concept_graph.arrays import Numbers, StickTables
+from pluri.topics.concept_graph.first_positions import draw_levels, draw_orders, first_position
+from pluri.topics.concept_graph.hyper_parameters import StepAdaptation, walk_beta, walk_words
+from pluri.topics.concept_graph.log_joint import log_joint
+from pluri.topics.concept_graph.state import GraphState, Integers, Position
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +55,7 @@ class ConceptGraphGibbs:
     ----------
     words, offsets, n_words : documents as in `pluri.topics.documents.Tokens`
     n_levels : int
-    max_nodes : int or None
+    max_nodes : int, int array (n_levels - 1,), or None
         Nodes of each depth below the root, used or not. None begins with a few, and doubles them in the warm-up when
         paths use more than half of them.
     alpha : float
@@ -84,7 +80,7 @@ class ConceptGraphGibbs:
     offsets: Integers
     n_words: int
     n_levels: int = 3
-    max_nodes: int | None = None
+    max_nodes: int | Integers | None = None
     alpha: float = 1.0
     beta: float | str = "learn"
     topic_word_prior: float | str = "learn"
@@ -117,61 +113,22 @@ class ConceptGraphGibbs:
         """Steps of the random walks are learned in the warm-up."""
         return StepAdaptation()
 
-    # Where chains start --------------------------------------------------------------------------------------------
+    @property
+    def most_frequent(self) -> int:
+        """How often the most frequent word occurs."""
+        return int(np.bincount(self.words, minlength=1).max()) if len(self.words) else 0
 
     def start(self, rng: np.random.Generator, given_edges: Any = None) -> Position:
         """Documents at the root; labelled ones on a random path to their node, along given edges if there are any."""
-        depth = np.asarray(self.given_depth, dtype=np.int64)
-        n_nodes = np.bincount(depth, minlength=self.n_levels + 1)
-        n_nodes[2:] = n_nodes[2:] + FIRST_BLANKS if self.max_nodes is None else self.max_nodes
-        path = np.full((self.n_documents, self.n_levels), -1, dtype=np.int32)
-        path[:, 0] = 0
-        above: dict[int, list[int]] = {}
-        for x, y in [] if given_edges is None else given_edges:
-            above.setdefault(int(y), []).append(int(x))
-        if self.labels is not None:
-            for d in np.flatnonzero(self.labels > 0):
-                nodes = [int(self.labels[d])]
-                while depth[nodes[0]] > 1:
-                    choices = above.get(nodes[0]) or np.flatnonzero(depth == depth[nodes[0]] - 1).tolist() or [0]
-                    nodes.insert(0, int(rng.choice(choices)))
-                path[d, : len(nodes)] = nodes
-        tau = rng.beta(*self.tau_prior, size=self.n_documents).clip(1e-6, 1 - 1e-6)
-        position = {
-            "node_depth": depth.astype(np.int32), "node_protected": np.ones(len(depth), dtype=bool),
-            "node_name": np.arange(len(depth)), "order": self.draw_orders(rng, depth, n_nodes), "n_nodes": n_nodes,
-            "path": path, "level": self.draw_levels(rng, path, tau), "tau": tau,
-            "beta": np.asarray(1.0 if self.beta == "learn" else float(self.beta)),
-            "topic_word_prior": np.asarray(
-                0.01 if self.topic_word_prior == "learn" else float(self.topic_word_prior)
-            ),
-        }  # fmt: skip
-        return position
+        return first_position(self, rng, given_edges)
 
     def draw_orders(self, rng: np.random.Generator, depth: Integers, n_nodes: Integers) -> NDArray[np.int32]:
         """Orders of nodes of these depths, uniform over all."""
-        n_atoms = atoms_by_depth(n_nodes, self.deeper)
-        order = np.full((len(depth), int(n_atoms[depth].max())), NOTHING, dtype=np.int32)
-        for row, k in zip(order, depth):
-            atoms = [END]
-            for below in range(k + 1, (self.n_levels if self.deeper else min(k + 1, self.n_levels)) + 1):
-                there = np.flatnonzero(depth == below)
-                atoms += there.tolist() + [-1 - below] * int(n_nodes[below] - len(there))
-            row[: len(atoms)] = rng.permutation(atoms)
-        return order
+        return draw_orders(self, rng, depth, n_nodes)
 
     def draw_levels(self, rng: np.random.Generator, path: Any, tau: Any) -> NDArray[np.int8]:
         """Levels of all words given paths and tau."""
-        level = np.zeros(len(self.words), dtype=np.int8)
-        length = (np.asarray(path) >= 0).sum(axis=1)
-        for d in np.flatnonzero(length > 1):
-            n = int(self.offsets[d + 1] - self.offsets[d])
-            if self.level_prior == "dirichlet":
-                share = rng.dirichlet(self.level_concentration(int(length[d])))
-            else:
-                share = (1.0 - tau[d]) ** np.arange(length[d])
-            level[self.offsets[d] : self.offsets[d + 1]] = rng.choice(length[d], size=n, p=share / share.sum())
-        return level
+        return draw_levels(self, rng, path, tau)
 
     def level_concentration(self, length: int) -> NDArray[np.float64]:
         """Parameters of the Dirichlet prior of the levels of a path."""
@@ -201,7 +158,7 @@ class ConceptGraphGibbs:
         if len(absent) and seat:
             self.visit(rng, state, rng.permutation(absent))
         if seat or not len(absent):
-            state.log_density = self.log_joint(state)
+            state.log_density = log_joint(self, state)
         return state
 
     def step(self, rng: np.random.Generator, state: GraphState) -> tuple[GraphState, Mapping[str, float]]:
@@ -218,10 +175,10 @@ class ConceptGraphGibbs:
         moved, swapped, tried = self.visit(rng, state, documents)
         if self.reorder:
             kernels.reorder_all(rng, state.graph, self.numbers(state), self.sticks(state.beta))
-        accepted_beta = self._walk_beta(rng, state)
-        accepted_words = self._walk_words(rng, state)
+        accepted_beta = walk_beta(rng, self, state)
+        accepted_words = walk_words(rng, self, state)
         graph_kernels.fill_all(state.graph, self.numbers(state))
-        state.log_density = self.log_joint(state)
+        state.log_density = log_joint(self, state)
         if self.collecting:
             state.collect()
             if state.log_density > state.best_density:
@@ -280,121 +237,3 @@ class ConceptGraphGibbs:
         eta = state.topic_word_prior
         largest = max(abs(math.log(eta)), 1.0) + math.log(eta * self.n_words + len(self.words) + 2.0)
         return int(min(64, max(1, 600.0 // largest)))
-
-    # Hyper-parameters ------------------------------------------------------------------------------------------------
-
-    def _walk_beta(self, rng: np.random.Generator, state: GraphState) -> float:
-        if self.beta != "learn":
-            return 0.0
-        from pluri.topics.concept_graph._sweep_kernels import log_steps
-
-        return self._walk(
-            rng, state, "beta", self.beta_step, lambda beta: float(log_steps(state.graph, self.sticks(beta)))
-        )
-
-    def _walk_words(self, rng: np.random.Generator, state: GraphState) -> float:
-        if self.topic_word_prior != "learn":
-            return 0.0
-        from pluri.topics.concept_graph._sweep_kernels import count_histogram, log_words
-
-        histogram = count_histogram(state.graph, self._most_frequent)
-        return self._walk(
-            rng, state, "topic_word_prior", self.word_step, lambda eta: float(log_words(state.graph, eta, histogram))
-        )
-
-    @property
-    def _most_frequent(self) -> int:
-        return int(np.bincount(self.words, minlength=1).max()) if len(self.words) else 0
-
-    def _walk(self, rng: np.random.Generator, state: GraphState, name: str, step: float, value_of: Any) -> float:
-        """Log-normal random walk of a positive number under an exponential prior of mean 1."""
-        accepted = 0
-        old = getattr(state, name)
-        height = value_of(old) - old + math.log(old)
-        for _ in range(WALKS):
-            new = old * math.exp(step * rng.standard_normal())
-            if BOUNDS[0] < new < BOUNDS[1]:
-                value = value_of(new) - new + math.log(new)
-                if math.log(1.0 - rng.random()) < value - height:
-                    old, height, accepted = new, value, accepted + 1
-        setattr(state, name, old)
-        return accepted / WALKS
-
-    # The joint distribution -------------------------------------------------------------------------------------------
-
-    def log_joint(self, state: GraphState) -> float:
-        """Log p of words, levels, paths, tau, orders, numbers of nodes, and what is learned, of a state."""
-        from pluri.topics.concept_graph._sweep_kernels import count_histogram, log_steps, log_words
-
-        graph, corpus = state.graph, state.corpus
-        value = float(log_words(graph, state.topic_word_prior, count_histogram(graph, self._most_frequent)))
-        value += float(log_steps(graph, self.sticks(state.beta)))
-        value += log_levels(self, corpus.level, corpus.length, corpus.tau)
-        value += log_orders(graph.depth, graph.protected, graph.n_nodes, graph.n_atoms, self.deeper)
-        if self.beta == "learn":
-            value -= state.beta
-        if self.topic_word_prior == "learn":
-            value -= state.topic_word_prior
-        return value
-
-
-def log_levels(kernel: ConceptGraphGibbs, level: Any, length: Any, tau: Any) -> float:
-    """Log p(levels, tau | lengths of the paths)."""
-    n_tokens = np.diff(kernel.offsets)
-    a, b = kernel.tau_prior
-    if kernel.level_prior == "dirichlet":
-        documents = np.repeat(np.arange(len(n_tokens)), n_tokens)
-        counts = np.zeros((len(n_tokens), kernel.n_levels))
-        np.add.at(counts, (documents, level), 1.0)
-        prior = np.where(np.arange(kernel.n_levels) == 0, a, b)
-        total = a + (length - 1) * b
-        value = gammaln(total) - gammaln(total + n_tokens)
-        return float(value.sum() + (gammaln(prior + counts) - gammaln(prior)).sum())
-    summed = np.concatenate([[0], np.cumsum(level, dtype=np.int64)])
-    sums = summed[kernel.offsets[1:]] - summed[kernel.offsets[:-1]]
-    powers = (1.0 - tau)[:, None] ** np.arange(kernel.n_levels)
-    series = np.where(np.arange(kernel.n_levels) < np.asarray(length)[:, None], powers, 0.0).sum(axis=1)
-    value = (a - 1.0) * np.log(tau) + (b - 1.0 + sums) * np.log1p(-tau) - n_tokens * np.log(series)
-    return float(value.sum() - len(n_tokens) * betaln(a, b))
-
-
-def log_orders(depth: Any, protected: Any, n_nodes: Integers, n_atoms: Integers, deeper: bool) -> float:
-    """Log probability of the orders, and of which nodes are in use, blank nodes being all alike."""
-    n_levels = len(n_nodes) - 1
-    used = np.bincount(depth, minlength=n_levels + 1)
-    kept = np.bincount(depth[protected.astype(bool)], minlength=n_levels + 1)
-    blanks = gammaln(n_nodes - used + 1.0)
-    value = float((gammaln(n_nodes - kept + 1.0) - blanks)[2:].sum())
-    for k in range(1, n_levels):
-        below = blanks[k + 1 :].sum() if deeper else blanks[k + 1]
-        value += float(used[k] * (below - gammaln(n_atoms[k] + 1.0)))
-    return value
-
-
-class StepAdaptation:
-    """Steers the random walks to the wanted acceptance: the step grows or shrinks, less and less."""
-
-    def __init__(self) -> None:
-        self.n_updates = 0
-
-    def start(self, rng: np.random.Generator, kernel: ConceptGraphGibbs, state: Any) -> ConceptGraphGibbs:
-        """Draws do not count yet."""
-        return replace(kernel, collecting=False)
-
-    def update(
-        self, rng: np.random.Generator, kernel: ConceptGraphGibbs, state: Any, info: Mapping[str, float]
-    ) -> ConceptGraphGibbs:
-        """Other steps after a sweep, and more nodes where few are left."""
-        self.n_updates += 1
-        if kernel.max_nodes is None:
-            kernel.add_blanks(state)
-        rate = 3.0 / (self.n_updates + 5.0) ** 0.6
-        return replace(
-            kernel,
-            beta_step=kernel.beta_step * math.exp(rate * (info["beta"] - GOAL)),
-            word_step=kernel.word_step * math.exp(rate * (info["words"] - GOAL)),
-        )
-
-    def finish(self, kernel: ConceptGraphGibbs) -> ConceptGraphGibbs:
-        """From here on draws count."""
-        return replace(kernel, collecting=True)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.topics.concept_graph.arrays import Corpus, Graph
+from pluri.topics.concept_graph.draws import KeptDraws
 
 Position = Mapping[str, NDArray[Any]]
 Integers = NDArray[np.int64]
@@ -41,6 +42,8 @@ class GraphState:
     log_density : float
         log p of words, levels, paths, tau, orders, number of nodes, and what is learned.
     best, best_density : position of highest log density so far, and that density
+    kept : KeptDraws
+        Some draws, evenly apart.
     presence, n_collected : how many draws had each edge, by the names of its nodes; number of draws
     n_sweeps : int
     """
@@ -76,6 +79,7 @@ class GraphState:
         self.log_density = float("nan")
         self.best: Position | None = None
         self.best_density = -np.inf
+        self.kept = KeptDraws()
         self.presence: dict[tuple[int, int], int] = {}
         self.n_collected = 0
         self.n_sweeps = 0
@@ -124,8 +128,9 @@ class GraphState:
         self.graph = new
 
     def collect(self) -> None:
-        """Note which edges there are."""
+        """Note which edges there are, and keep the draw if it is its turn."""
         graph = self.graph
+        self.kept.add(graph, self.topic_word_prior, self.deeper)
         for x, y in zip(*np.nonzero(graph.edge[:, :-1])):
             key = (int(graph.name[x]), int(graph.name[y]))
             self.presence[key] = self.presence.get(key, 0) + 1

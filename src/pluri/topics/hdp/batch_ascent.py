@@ -13,7 +13,7 @@ from scipy.special import gammaln
 
 from pluri.processes.concentration import GammaPrior
 from pluri.topics.hdp.corpus_sticks import CorpusSticks
-from pluri.topics.hdp.gibbs import log_gamma_density
+from pluri.topics.hdp.evidence import log_gamma_density
 from pluri.topics.hdp.variational import HDPVariational, Natural, log_topics
 
 Array = NDArray[np.float64]

@@ -9,8 +9,9 @@ sticks ``beta_1, ..., beta_K, beta_u`` of the topics that have tokens. In the co
                     prod_k [Gamma(V eta) / Gamma(V eta + n_k) prod_w Gamma(eta + n_wk) / Gamma(eta)]
 
 over partitions of the tokens with a stick for each block. A sweep draws every token given the others, where topics are
-born and die; proposes to split and merge topics; draws the numbers of tables m_dk, the concentrations given those,
-``beta ~ Dirichlet(m_1, ..., m_K, gamma)``, and eta by slice sampling.
+born and die; draws the topics of whole tables of some documents, and proposes to split and merge topics; draws the
+numbers of tables m_dk, the concentrations given those, ``beta ~ Dirichlet(m_1, ..., m_K, gamma)``, and eta by slice
+sampling.
 
 References
 ----------
@@ -39,7 +40,10 @@ from pluri.processes.concentration import (
 from pluri.processes.dirichlet import draw_log_dirichlet
 from pluri.processes.hierarchical_dirichlet import ChineseRestaurantFranchise
 from pluri.topics.documents import Tokens
-from pluri.topics.hdp.split_merge import SHORTEST, WordIndex, split_or_merge
+from pluri.topics.hdp.evidence import count_histogram, draw_word_prior, log_evidence, log_gamma_density
+from pluri.topics.hdp.slots import SHORTEST, Slots, count_table
+from pluri.topics.hdp.split_merge import WordIndex, split_or_merge
+from pluri.topics.hdp.warm_up import WarmUp
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int32]
@@ -77,6 +81,10 @@ class TopicGibbs:
         Shape and rate of the gamma priors of what is learned.
     n_proposals : int, default=5
         Proposals to split or merge in each sweep.
+    table_share : float, default=0.3
+        Chance of each document to have its tables moved in a sweep.
+    dissolved_share : float, default=0.0
+        Share of the topics that a sweep tries to do without, which does not keep the posterior: for the warm-up.
 
     Examples
     --------
@@ -102,6 +110,8 @@ class TopicGibbs:
     learn_eta: bool = False
     prior: GammaPrior = (1.0, 1.0)
     n_proposals: int = 5
+    table_share: float = 0.3
+    dissolved_share: float = 0.0
     _index: WordIndex = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -109,13 +119,16 @@ class TopicGibbs:
             check_positive(getattr(self, name), name)
         check_gamma_prior(self.prior, "prior")
         check_count(self.n_proposals, "n_proposals", 0)
+        for name in ("table_share", "dissolved_share"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)!r}")
         if not self.tokens.n_tokens:
             raise ValueError("tokens must hold at least one token, got none")
         object.__setattr__(self, "_index", WordIndex(self.tokens))
 
-    def adaptation(self, n_warmup: int) -> None:
-        """Nothing is tuned."""
-        return None
+    def adaptation(self, n_warmup: int) -> WarmUp:
+        """Moves that only the warm-up makes."""
+        return WarmUp(n_warmup, self.table_share)
 
     def start(self, labels: NDArray[Any] | None = None) -> Position:
         """Position with these labels, or one in which no token has a topic yet."""
@@ -132,7 +145,9 @@ class TopicGibbs:
             raise ValueError("the position must have a label for each token, and one weight more than topics")
         if labels.min() < 0:
             numbers = [float(position[name]) for name in ("alpha", "gamma", "eta")]
-            seated, weights = self._pass(rng, self.tokens, labels, weights, *numbers, only_new=True)
+            slots = Slots(self.tokens, labels, weights, *numbers)
+            slots.pass_over_tokens(rng, int(np.argmax(labels < 0)))
+            seated, weights = slots.close()
             position = {**position, "labels": seated, "weights": weights}
         value = self.log_joint(position)
         return TopicState(position, value, position, value)
@@ -165,13 +180,13 @@ class TopicGibbs:
 
     def word_counts(self, position: Position) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Tokens of each word in each topic, (n_words, n_topics), and tokens of each topic."""
-        return self._counts(self.tokens, np.asarray(position["labels"]), len(position["weights"]) - 1)
+        return count_table(self.tokens, np.asarray(position["labels"]), len(position["weights"]) - 1)
 
     def log_likelihood(self, position: Position, data: Tokens | None = None) -> float:
         """Log p(w | z): topics integrated out."""
         tokens = self.tokens if data is None else data
-        counts, sizes = self._counts(tokens, np.asarray(position["labels"]), len(position["weights"]) - 1)
-        return _log_evidence(_histogram(counts), sizes, tokens.n_words, float(position["eta"]))
+        counts, sizes = count_table(tokens, np.asarray(position["labels"]), len(position["weights"]) - 1)
+        return log_evidence(count_histogram(counts), sizes, tokens.n_words, float(position["eta"]))
 
     def log_joint(self, position: Position, data: Tokens | None = None) -> float:
         """Log of the density in the module's head, times those of what is learned."""
@@ -217,7 +232,12 @@ class TopicGibbs:
         self, rng: np.random.Generator, position: Position, tokens: Tokens, index: WordIndex
     ) -> tuple[Position, int]:
         alpha, gamma, eta = (float(position[name]) for name in ("alpha", "gamma", "eta"))
-        labels, weights = self._pass(rng, tokens, position["labels"], position["weights"], alpha, gamma, eta)
+        slots = Slots(tokens, position["labels"], position["weights"], alpha, gamma, eta)
+        slots.pass_over_tokens(rng)
+        slots.pass_over_tables(rng, np.flatnonzero(rng.random(tokens.n_documents) < self.table_share))
+        if self.dissolved_share:
+            slots.dissolve_topics(rng, self.dissolved_share)
+        labels, weights = slots.close()
         n_accepted = 0
         for _ in range(self.n_proposals):
             labels, weights, accepted = split_or_merge(rng, tokens, index, labels, weights, alpha, gamma, eta)
@@ -230,43 +250,8 @@ class TopicGibbs:
             gamma = draw_concentration(rng, gamma, n_tables, n_topics, self.prior)
         weights = self._draw_weights(rng, tables, gamma)
         if self.learn_eta:
-            eta = self._draw_eta(rng, *self._counts(tokens, labels, n_topics), eta)
+            eta = draw_word_prior(rng, *count_table(tokens, labels, n_topics), eta, self.prior)
         return self._position(labels, weights, alpha, gamma, eta), n_accepted
-
-    def _pass(
-        self, rng: np.random.Generator, tokens: Tokens, old: Labels, sticks: Array, alpha: float, gamma: float,
-        eta: float, *, only_new: bool = False,
-    ) -> tuple[Labels, Array]:  # fmt: skip
-        """Draw the topics of all tokens in turn, in copies; `only_new` begins at the first that has none."""
-        from pluri.topics.hdp._gibbs_kernels import BLOCK, sweep
-
-        labels = np.array(old, dtype=np.int32)
-        weights, rest = np.asarray(sticks[:-1], dtype=np.float64), np.array(sticks[-1:], dtype=np.float64)
-        start = int(np.argmax(labels < 0)) if only_new else 0
-        capacity = BLOCK * (1 + (len(weights) + BLOCK // 2) // BLOCK)
-        while True:
-            counts, sizes = self._counts(tokens, labels, capacity)
-            weights = np.concatenate([weights, np.zeros(capacity - len(weights))])
-            room = np.zeros((3, capacity))
-            start = sweep(
-                rng, tokens.offsets, tokens.words, tokens.documents, start, alpha, gamma, eta, labels, counts, sizes,
-                weights, rest, *room,
-            )  # fmt: skip
-            if start == tokens.n_tokens:
-                break
-            capacity += max(BLOCK, capacity // 2 // BLOCK * BLOCK)
-        alive = np.flatnonzero(sizes)
-        number = np.full(capacity, -1, dtype=np.int32)
-        number[alive] = np.arange(len(alive))
-        return number[labels], np.maximum(np.append(weights[alive], rest), SHORTEST)
-
-    @staticmethod
-    def _counts(tokens: Tokens, labels: Labels, capacity: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        from pluri.topics.hdp._gibbs_kernels import count_words
-
-        counts, sizes = np.zeros((tokens.n_words, capacity), dtype=np.int32), np.zeros(capacity, dtype=np.int64)
-        count_words(tokens.words, labels, counts, sizes)
-        return counts, sizes
 
     @staticmethod
     def _draw_tables(rng: np.random.Generator, tokens: Tokens, labels: Labels, new_table: Array) -> NDArray[np.int64]:
@@ -281,46 +266,7 @@ class TopicGibbs:
         drawn = np.exp(draw_log_dirichlet(rng, np.append(tables, gamma).astype(np.float64)))
         return np.maximum(drawn, SHORTEST)
 
-    def _draw_eta(
-        self, rng: np.random.Generator, counts: NDArray[np.int32], sizes: NDArray[np.int64], eta: float
-    ) -> float:
-        from pluri.inference.mcmc.slice_sampling import Slice
-
-        histogram = _histogram(counts)
-
-        def log_density(x: Array) -> float:
-            value = math.exp(x[0])
-            return _log_evidence(histogram, sizes, len(counts), value) + log_gamma_density(value, self.prior) + x[0]
-
-        kernel = Slice(log_density, width=0.5)
-        state, _ = kernel.step(rng, kernel.init(rng, np.array([math.log(eta)])))
-        return math.exp(float(state.position[0]))
-
     @staticmethod
     def _position(labels: Labels, weights: Array, alpha: float, gamma: float, eta: float) -> Position:
         numbers = {"alpha": np.asarray(alpha), "gamma": np.asarray(gamma), "eta": np.asarray(eta)}
         return {"labels": labels, "weights": weights, **numbers}
-
-
-def log_gamma_density(value: float, prior: GammaPrior) -> float:
-    """Log density of a gamma law of this shape and rate."""
-    shape, rate = prior
-    return shape * math.log(rate) - math.lgamma(shape) + (shape - 1.0) * math.log(value) - rate * value
-
-
-def _histogram(counts: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Counts that occur in a table, zero left out, and how often."""
-    from pluri.topics.hdp._gibbs_kernels import histogram_of
-
-    times = np.zeros(int(counts.max(initial=0)) + 1, dtype=np.int64)
-    histogram_of(counts, counts.shape[1], times)
-    values = np.flatnonzero(times[1:]) + 1
-    return values, times[values]
-
-
-def _log_evidence(
-    histogram: tuple[NDArray[np.int64], NDArray[np.int64]], sizes: NDArray[np.int64], n_words: int, eta: float
-) -> float:
-    values, times = histogram
-    words = float(times @ (gammaln(eta + values) - gammaln(eta)))
-    return words + float((gammaln(n_words * eta) - gammaln(n_words * eta + sizes)).sum())

@@ -25,12 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.topics.documents import Tokens
+from pluri.topics.hdp.slots import SHORTEST
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int32]
 
-#: No stick is shorter, so that logarithms of sticks stay finite.
-SHORTEST = 1e-290
 #: Restricted scans before the one that is the proposal.
 N_SCANS = 2
 
@@ -85,20 +84,20 @@ def split_or_merge(
     level = math.log(rng.random())
     room = np.zeros((2, tokens.n_words), dtype=np.int64), np.zeros(2, dtype=np.int64)
 
-    def log_ratio(side: NDArray[np.int8], share: float, n_first: int, n_second: int) -> float:
+    def log_ratio(side: NDArray[np.int8], sticks: Array, n_first: int, n_second: int) -> float:
         """Of a split into these sides, but for the probability of proposing them."""
-        gain = log_gain(members, tokens.documents, side, *room, alpha * weight * np.array([share, 1.0 - share]), eta)
+        gain = log_gain(members, tokens.documents, side, *room, alpha * sticks, eta)
         # The density of the sticks has gamma^K / (beta_1 ... beta_K); splitting one has the Jacobian beta_k.
-        gain += math.log(gamma) - n_first * math.log(share) - n_second * math.log1p(-share)
+        gain += math.log(gamma) - n_first * math.log(sticks[0] / weight) - n_second * math.log(sticks[1] / weight)
         return float(gain - math.lgamma(n_first + n_second) + math.lgamma(n_first) + math.lgamma(n_second))
 
     side = np.empty(len(members), dtype=np.int8)
     current = np.zeros(0, dtype=np.int8) if splitting else (labels[members] == other).astype(np.int8)
-    ratio, share = math.inf, math.nan
+    ratio, sticks = math.inf, np.empty(0)
     if not splitting:
-        share = float(weights[one]) / weight
+        sticks = weights[[one, other]]
         n_first, n_second = count_sides(members, tokens.words, tokens.documents, current, *room)
-        ratio = -log_ratio(current, share, n_first, n_second)
+        ratio = -log_ratio(current, sticks, n_first, n_second)
         # No probability of the sides can make up for this: topics with other words are refused here, at little cost.
         if level >= ratio:
             return labels, weights, False
@@ -109,9 +108,10 @@ def split_or_merge(
     )
     if splitting:
         share = rng.beta(n_first, n_second)
-        if not 0.0 < share < 1.0 or weight * min(share, 1.0 - share) < SHORTEST:
+        sticks = weight * np.array([share, 1.0 - share])
+        if sticks.min() < SHORTEST:
             return labels, weights, False
-        ratio = log_ratio(side, share, n_first, n_second) - log_sides
+        ratio = log_ratio(side, sticks, n_first, n_second) - log_sides
     else:
         ratio += log_sides
     if level >= ratio:
@@ -120,8 +120,8 @@ def split_or_merge(
     n_topics = len(weights) - 1
     if splitting:
         labels[members[side == 1]] = n_topics
-        weights = np.insert(weights, n_topics, weight * (1.0 - share))
-        weights[one] = weight * share
+        weights = np.insert(weights, n_topics, sticks[1])
+        weights[one] = sticks[0]
         return labels, weights, True
     kept, gone = min(one, other), max(one, other)
     labels[members] = kept

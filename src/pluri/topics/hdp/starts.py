@@ -6,7 +6,14 @@ import numpy as np
 
 from pluri.topics.hdp.gibbs import Position, TopicGibbs
 
-INITS = ("documents", "random", "sequential")
+INITS = ("auto", "documents", "random", "sequential")
+#: The starts of chains one after another if they are to be mixed: from few topics, and from many.
+ALTERNATE = ("sequential", "documents")
+
+
+def chain_inits(init: str, n_chains: int) -> list[str]:
+    """Kind of start of each chain."""
+    return [ALTERNATE[chain % len(ALTERNATE)] if init == "auto" else init for chain in range(n_chains)]
 
 
 def draw_start(rng: np.random.Generator, kernel: TopicGibbs, init: str, n_topics: int) -> Position:

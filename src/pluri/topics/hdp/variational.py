@@ -53,7 +53,7 @@ class HDPVariational:
     eta : float
     prior : (float, float)
         Shape and rate of the gamma priors of what is learned.
-    init : {"documents", "random"}
+    init : {"chain", "documents", "random"}
     n_jobs : int, optional
         Parts of the documents at a time, in threads.
     """
@@ -83,8 +83,14 @@ class HDPVariational:
         return self.start(sparse.vstack(batches, format="csr") if len(batches) > 1 else batches[0], rng)
 
     def start(self, X: Any, rng: np.random.Generator) -> Natural:
-        """Topics from documents drawn at random, each with half of the corpus's own law, or from gamma draws."""
+        """Topics of a short chain; from documents drawn at random, mixed with all words; or from gamma draws."""
         prior = self.global_prior()
+        if self.init == "chain":
+            from pluri.topics.hdp.chain_start import topics_of_chain
+
+            found = topics_of_chain(rng, X, self.max_topics)
+            if found is not None:
+                return {**prior, "topic_word": self.eta + found}
         full = np.flatnonzero(np.diff(X.indptr))
         total = float(X.sum())
         if self.init == "random" or not len(full):

@@ -8,20 +8,7 @@ import math
 import numpy as np
 
 from pluri.engine.compiled import compiled
-
-
-@compiled()
-def draw(rng, weights, total):
-    """Place drawn in proportion to the weights, which sum to `total`; never one of weight zero."""
-    left = rng.random() * total
-    for k in range(weights.size):
-        left -= weights[k]
-        if left < 0.0:
-            return k
-    k = weights.size - 1
-    while weights[k] == 0.0:
-        k -= 1
-    return k
+from pluri.topics._draws import place_of
 
 
 @compiled(reorder=True)
@@ -59,7 +46,7 @@ def anneal(rng, entries, occurrences, phi, alpha, temperatures, n_chains, log_we
                 weights[k] = (alpha[k] + count[c, k]) * tempered[owner[i], k]
                 total += weights[k]
             log_weight[c] += math.log(total / (prior_total + i))
-            z[c, i] = draw(rng, weights, total)
+            z[c, i] = place_of(rng.random() * total, weights, n_topics)
             count[c, z[c, i]] += 1.0
     for t in range(1, temperatures.size):
         step = temperatures[t] - temperatures[t - 1]
@@ -80,5 +67,5 @@ def anneal(rng, entries, occurrences, phi, alpha, temperatures, n_chains, log_we
                 for k in range(n_topics):
                     weights[k] = (alpha[k] + count[c, k]) * tempered[owner[i], k]
                     total += weights[k]
-                z[c, i] = draw(rng, weights, total)
+                z[c, i] = place_of(rng.random() * total, weights, n_topics)
                 count[c, z[c, i]] += 1.0

@@ -8,21 +8,7 @@ import math
 import numpy as np
 
 from pluri.engine.compiled import compiled
-
-
-@compiled()
-def exp_digamma(x):
-    """``exp(digamma(x))`` for positive x: by recurrence up to 6, then by its series.
-
-    Below 0.01 the recurrence gives ``-1/x`` and more, whose exponential is zero or nearly so.
-    """
-    below = 0.0
-    while x < 6.0:
-        below -= 1.0 / x
-        x += 1.0
-    f = 1.0 / (x * x)
-    series = f * (1.0 / 12.0 - f * (1.0 / 120.0 - f * (1.0 / 252.0 - f * (1.0 / 240.0 - f * (1.0 / 132.0)))))
-    return math.exp(below + math.log(x) - 0.5 / x - series)
+from pluri.topics._special_functions import exp_psi_parts
 
 
 @compiled()
@@ -42,7 +28,8 @@ def variational_rows(first, last, entries, occurrences, indptr, phi, alpha, max_
             continue
         for _ in range(max_iter):
             for k in range(n_topics):
-                weight[k] = exp_digamma(alpha[k] + counts[k])
+                growth, decay = exp_psi_parts(alpha[k] + counts[k])
+                weight[k] = growth * math.exp(-decay)
                 fresh[k] = 0.0
             for e in range(indptr[d], indptr[d + 1]):
                 w = entries[e]

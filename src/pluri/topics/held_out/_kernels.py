@@ -15,6 +15,8 @@ import math
 import numpy as np
 
 from pluri.engine.compiled import compiled
+from pluri.topics._draws import first_above
+from pluri.topics.held_out._particle_kernels import copy_whom, few_effective, normalise
 
 
 @compiled()
@@ -36,15 +38,7 @@ def draw_topic(u, mass, steps, present, n_present, rising):
         while place < n_present - 1 and left >= rising[place]:
             place += 1
         return present[place]
-    left -= mass
-    low, high = 0, steps.size - 1
-    while low < high:
-        middle = (low + high) // 2
-        if left < steps[middle]:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    return first_above(left - mass, steps)
 
 
 @compiled()
@@ -147,7 +141,7 @@ def left_to_right(rng, first, last, words, offsets, phi, alpha, ladder, n_partic
     where = np.empty((n_particles, n_topics), dtype=np.int64)
     n_present = np.zeros(n_particles, dtype=np.int64)
     weight = np.empty(n_particles)
-    offspring = np.empty(n_particles, dtype=np.int64)
+    offspring, source = np.empty(n_particles, dtype=np.int64), np.empty(n_particles, dtype=np.int64)
     for d in range(first, last):
         start, n = offsets[d], offsets[d + 1] - offsets[d]
         where[:] = -1
@@ -157,7 +151,6 @@ def left_to_right(rng, first, last, words, offsets, phi, alpha, ladder, n_partic
         for i in range(n):
             w = words[start + i]
             own[i] = phi[w]
-            factor = 0.0
             for r in range(n_particles):
                 m = n_present[r]
                 z_r, count_r, present_r, where_r = z[r], count[r], present[r], where[r]
@@ -169,43 +162,16 @@ def left_to_right(rng, first, last, words, offsets, phi, alpha, ladder, n_partic
                         m = put(z_r[j], count_r, present_r, where_r, m)
                 mass = rise(own[i], count_r, present_r, m, rising)
                 weight[r] *= (mass + ladder[w, n_topics - 1]) / (prior_total + i)
-                factor += weight[r]
                 z_r[i] = draw_topic(rng.random(), mass, ladder[w], present_r, m, rising)
                 n_present[r] = put(z_r[i], count_r, present_r, where_r, m)
-            total += math.log(factor)
-            squares = 0.0
-            for r in range(n_particles):
-                weight[r] /= factor
-                squares += weight[r] * weight[r]
-            if squares * n_particles > 2.0 and i + 1 < n:
-                systematic(rng.random(), weight, offspring)
-                target = 0
-                for source in range(n_particles):
-                    while offspring[source] > 1:
-                        while offspring[target] != 0:
-                            target += 1
-                        offspring[target] = 1
-                        offspring[source] -= 1
-                        n_present[target] = n_present[source]
-                        z[target, : i + 1] = z[source, : i + 1]
-                        count[target] = count[source]
-                        present[target] = present[source]
-                        where[target] = where[source]
-                weight[:] = 1.0 / n_particles
+            total += math.log(normalise(weight))
+            if i + 1 < n and few_effective(weight):
+                copy_whom(rng.random(), weight, offspring, source)
+                for r in range(n_particles):
+                    if source[r] != r:
+                        n_present[r] = n_present[source[r]]
+                        z[r, : i + 1] = z[source[r], : i + 1]
+                        count[r] = count[source[r]]
+                        present[r] = present[source[r]]
+                        where[r] = where[source[r]]
         scores[d] = total
-
-
-@compiled()
-def systematic(u, weight, offspring):
-    """How often each particle is chosen, by one random number for all."""
-    n = weight.size
-    reached = 0.0
-    chosen = 0
-    for r in range(n):
-        reached += weight[r] * n
-        until = chosen
-        while until < n and u + until < reached:
-            until += 1
-        offspring[r] = until - chosen
-        chosen = until
-    offspring[n - 1] += n - chosen

@@ -12,13 +12,13 @@ from __future__ import annotations
 import math
 
 from pluri.engine.compiled import compiled
-from pluri.topics.hierarchical._uniforms import pick
+from pluri.topics._draws import pick, place_of
 
 #: Smaller terms than exp(-45) of the largest are lost in rounding anyway.
 NEGLIGIBLE = -45.0
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def shift_document(words, levels, path, begin, end, step, counts, n_tokens):
     """Add the tokens of a document to the nodes of its path (step 1) or take them out (step -1)."""
     for i in range(begin, end):
@@ -40,7 +40,7 @@ def count_documents(words, offsets, levels, paths, parent, counts, n_tokens, n_d
                     parent[paths[d, level]] = paths[d, level - 1]
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def rising(table, prior, count):
     """Log of prior (prior + 1) ... (prior + count - 1): looked up, or computed where the table ends."""
     if count < table.size:
@@ -48,7 +48,7 @@ def rising(table, prior, count):
     return math.lgamma(prior + count) - math.lgamma(prior)
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def score_nodes(words, levels, begin, end, n_levels, first, top, counts, n_tokens, total_prior, log_word, rising_word,
                 rising_total, here, score, fresh):  # fmt: skip
     """Log probability of the document's tokens of each level in each node of it, and in a new node.
@@ -94,7 +94,7 @@ def score_nodes(words, levels, begin, end, n_levels, first, top, counts, n_token
                 score[k] -= rising(table, prior, n_tokens[k] + length) - rising(table, prior, n_tokens[k])
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def weigh_paths(n_levels, first, top, parent, n_documents, concentration, log_whole, log_seats, score, fresh, weight):
     """Log weight of the path to each leaf and, at an inner node, of a new branch there; gives the largest.
 
@@ -121,7 +121,7 @@ def weigh_paths(n_levels, first, top, parent, n_documents, concentration, log_wh
     return largest
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def pick_node(n_levels, first, top, weight, largest, number):
     """Node with probability proportional to exp(weight); `weight` becomes these probabilities, not normalised."""
     total = 0.0
@@ -130,19 +130,10 @@ def pick_node(n_levels, first, top, weight, largest, number):
             difference = weight[k] - largest
             weight[k] = math.exp(difference) if difference > NEGLIGIBLE else 0.0
             total += weight[k]
-    left = number * total
-    last = 0
-    for level in range(n_levels):
-        for k in range(first[level], top[level]):
-            if weight[k] > 0.0:
-                last = k
-                left -= weight[k]
-                if left < 0.0:
-                    return k
-    return last
+    return place_of(number * total, weight, first[n_levels])  # room between levels has no weight
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def new_path(node, n_levels, first, top, parent, free, n_free, path):
     """Path through a node; below an inner node, new ones take free columns."""
     level = 0
@@ -162,7 +153,7 @@ def new_path(node, n_levels, first, top, parent, free, n_free, path):
         parent[path[lower]] = path[lower - 1]
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def draw_levels(words, levels, path, begin, end, numbers, n_levels, before, after, word_prior, n_words, here, counts,
                 n_tokens, mass):  # fmt: skip
     """Draw the level of each token given the others; `here` is the number of tokens at each level."""

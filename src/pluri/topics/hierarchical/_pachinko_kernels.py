@@ -13,10 +13,11 @@ from __future__ import annotations
 import math
 
 from pluri.engine.compiled import compiled
-from pluri.topics.hierarchical._uniforms import systematic, uniform
+from pluri.topics._draws import place_of, uniform
+from pluri.topics.held_out._particle_kernels import copy_whom, few_effective, normalise
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, no_cpython_wrapper=True)
 def start_document(root_prior, sub_prior, upper, lower, whole, rate):
     """A document without tokens."""
     for s in range(root_prior.size):
@@ -29,7 +30,7 @@ def start_document(root_prior, sub_prior, upper, lower, whole, rate):
         rate[s] = upper[s + 1] / whole[s]
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, no_cpython_wrapper=True)
 def find_reach(lower, rate, reach):
     """Weight of each sub-topic by any way, from scratch."""
     for t in range(reach.size):
@@ -39,7 +40,7 @@ def find_reach(lower, rate, reach):
             reach[t] += rate[s] * lower[s, t + 1]
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, no_cpython_wrapper=True)
 def shift(s, t, step, upper, lower, whole, rate, reach):
     """Add a token to a state (step 1) or take it out (step -1); super-topic 0 is the root, sub-topic 0 the exit."""
     upper[s] += step
@@ -57,7 +58,7 @@ def shift(s, t, step, upper, lower, whole, rate, reach):
             reach[t - 1] += step * old
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, no_cpython_wrapper=True)
 def weigh(word, upper, lower, rate, reach, mass):
     """Weight of each node for a word of which `word` holds the probability in each; gives their sum."""
     n_super, n_sub = rate.size, reach.size
@@ -72,18 +73,11 @@ def weigh(word, upper, lower, rate, reach, mass):
     return total
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def choose(mass, total, number, lower, rate, second):
     """Draw a node by its weight, and for a sub-topic the super-topic above it, by two numbers from [0, 1)."""
     n_super = rate.size
-    left = number * total
-    node = 0
-    for k in range(mass.size):
-        if mass[k] > 0.0:
-            node = k
-            left -= mass[k]
-            if left < 0.0:
-                break
+    node = place_of(number * total, mass, mass.size)
     if node <= n_super:
         return node, 0
     t = node - n_super
@@ -150,27 +144,38 @@ def count_states(words, supers, subs, n_super, counts, sizes):
 
 
 @compiled()
-def count_uses(offsets, supers, subs, here, below, upper_uses, lower_uses, length_uses):
-    """Number of documents that have more than j tokens in each place, j = 0, 1, ...: what Dirichlet priors see.
+def list_uses(offsets, supers, subs, here, below, touched, taken, used, held, ways, on_way):
+    """Super-topics that each document uses and its tokens there, 0 for the root; and the same of the ways below them.
 
-    False if a document has more tokens in a place than `lower_uses` has room for.
+    A way is numbered by its super-topic, from 0 on, times the places below each, plus its place. `here`, `below` (zero)
+    and `touched`, `taken` are room for one document. Gives how many were listed of each.
     """
+    n_places = below.shape[1]
+    n_used, n_ways = 0, 0
     for d in range(offsets.size - 1):
+        n_touched, n_taken = 0, 0
         for i in range(offsets[d], offsets[d + 1]):
-            length_uses[i - offsets[d]] += 1
             s, t = supers[i], subs[i]
-            upper_uses[s, here[s]] += 1
+            if here[s] == 0:
+                touched[n_touched] = s
+                n_touched += 1
             here[s] += 1
             if s > 0:
-                if below[s - 1, t] == lower_uses.shape[2]:
-                    return False
-                lower_uses[s - 1, t, below[s - 1, t]] += 1
-                below[s - 1, t] += 1
-        for i in range(offsets[d], offsets[d + 1]):
-            here[supers[i]] = 0
-            if supers[i] > 0:
-                below[supers[i] - 1, subs[i]] = 0
-    return True
+                if below[s, t] == 0:
+                    taken[n_taken] = s * n_places + t
+                    n_taken += 1
+                below[s, t] += 1
+        for j in range(n_touched):
+            s = touched[j]
+            used[n_used], held[n_used] = s, here[s]
+            here[s] = 0
+            n_used += 1
+        for j in range(n_taken):
+            s, t = taken[j] // n_places, taken[j] % n_places
+            ways[n_ways], on_way[n_ways] = taken[j] - n_places, below[s, t]
+            below[s, t] = 0
+            n_ways += 1
+    return n_used, n_ways
 
 
 @compiled()
@@ -205,53 +210,39 @@ def fold_in(offsets, words, topics, root_prior, sub_prior, seed, n_burn, n_keep,
 
 @compiled()
 def left_to_right(offsets, words, topics, root_prior, sub_prior, n_particles, state, supers, subs, upper, lower, whole,
-                  rate, reach, mass, probability, ancestors, total, scores):  # fmt: skip
-    """Log probability of each document, token after token, by particles that are moved, weighed and drawn again."""
-    n_super, n_sub = whole.shape[2], reach.shape[2]
+                  rate, reach, mass, weight, offspring, source, scores):  # fmt: skip
+    """Log probability of each document, token after token, by weighted particles."""
     concentration = 0.0
     for s in range(root_prior.size):
         concentration += root_prior[s]
     for d in range(offsets.size - 1):
         begin, length = offsets[d], offsets[d + 1] - offsets[d]
-        now, other = 0, 1
         for r in range(n_particles):
-            start_document(root_prior, sub_prior, upper[now, r], lower[now, r], whole[now, r], rate[now, r])
-            find_reach(lower[now, r], rate[now, r], reach[now, r])
+            start_document(root_prior, sub_prior, upper[r], lower[r], whole[r], rate[r])
+            find_reach(lower[r], rate[r], reach[r])
+        weight[:] = 1.0 / n_particles
         scores[d] = 0.0
         for n in range(length):
-            word = topics[words[begin + n]]
-            mean = 0.0
             for r in range(n_particles):
-                own_upper, own_lower, own_whole = upper[now, r], lower[now, r], whole[now, r]
-                own_rate, own_reach = rate[now, r], reach[now, r]
+                own_upper, own_lower, own_whole, own_rate, own_reach = upper[r], lower[r], whole[r], rate[r], reach[r]
                 for i in range(n):
-                    shift(supers[now, r, i], subs[now, r, i], -1.0, own_upper, own_lower, own_whole, own_rate,
-                          own_reach)  # fmt: skip
-                    weight = weigh(topics[words[begin + i]], own_upper, own_lower, own_rate, own_reach, mass[r])
-                    s, t = choose(mass[r], weight, uniform(state), own_lower, own_rate, uniform(state))
-                    supers[now, r, i], subs[now, r, i] = s, t
+                    shift(supers[r, i], subs[r, i], -1.0, own_upper, own_lower, own_whole, own_rate, own_reach)
+                    total = weigh(topics[words[begin + i]], own_upper, own_lower, own_rate, own_reach, mass)
+                    s, t = choose(mass, total, uniform(state), own_lower, own_rate, uniform(state))
+                    supers[r, i], subs[r, i] = s, t
                     shift(s, t, 1.0, own_upper, own_lower, own_whole, own_rate, own_reach)
                 find_reach(own_lower, own_rate, own_reach)
-                total[r] = weigh(word, own_upper, own_lower, own_rate, own_reach, mass[r])
-                probability[r] = total[r] / (concentration + n)
-                mean += probability[r] / n_particles
-            scores[d] += math.log(mean)
-            systematic(probability, uniform(state), ancestors)
-            for r in range(n_particles):
-                a = ancestors[r]
-                for i in range(n):
-                    supers[other, r, i] = supers[now, a, i]
-                    subs[other, r, i] = subs[now, a, i]
-                for s in range(n_super + 1):
-                    upper[other, r, s] = upper[now, a, s]
-                for s in range(n_super):
-                    whole[other, r, s] = whole[now, a, s]
-                    rate[other, r, s] = rate[now, a, s]
-                    for t in range(n_sub + 1):
-                        lower[other, r, s, t] = lower[now, a, s, t]
-                for t in range(n_sub):
-                    reach[other, r, t] = reach[now, a, t]
-                s, t = choose(mass[a], total[a], uniform(state), lower[other, r], rate[other, r], uniform(state))
-                supers[other, r, n], subs[other, r, n] = s, t
-                shift(s, t, 1.0, upper[other, r], lower[other, r], whole[other, r], rate[other, r], reach[other, r])
-            now, other = other, now
+                total = weigh(topics[words[begin + n]], own_upper, own_lower, own_rate, own_reach, mass)
+                weight[r] *= total / (concentration + n)
+                s, t = choose(mass, total, uniform(state), own_lower, own_rate, uniform(state))
+                supers[r, n], subs[r, n] = s, t
+                shift(s, t, 1.0, own_upper, own_lower, own_whole, own_rate, own_reach)
+            scores[d] += math.log(normalise(weight))
+            if n + 1 < length and few_effective(weight):
+                copy_whom(uniform(state), weight, offspring, source)
+                for r in range(n_particles):
+                    a = source[r]
+                    if a != r:
+                        supers[r, : n + 1], subs[r, : n + 1] = supers[a, : n + 1], subs[a, : n + 1]
+                        upper[r], lower[r], whole[r] = upper[a], lower[a], whole[a]
+                        rate[r], reach[r] = rate[a], reach[a]

@@ -59,15 +59,15 @@ class PachinkoTopics:
 
         words, offsets, _ = shuffled_tokens(X, rng)
         longest = int(np.diff(offsets).max(initial=1))
-        n_super, n_sub, two = self.sub_prior.shape[0], self.sub_prior.shape[1] - 1, (2, n_particles)
+        n_super, n_sub, size = self.sub_prior.shape[0], self.sub_prior.shape[1] - 1, n_particles
         scores = np.zeros(X.shape[0])
         left_to_right(
-            offsets, words, np.ascontiguousarray(self.topic_word.T), self.root_prior, self.sub_prior, n_particles,
-            rng.integers(2**63, size=1).astype(np.uint64), np.zeros((*two, longest), dtype=np.int32),
-            np.zeros((*two, longest), dtype=np.int32), np.zeros((*two, n_super + 1)),
-            np.zeros((*two, n_super, n_sub + 1)), np.zeros((*two, n_super)), np.zeros((*two, n_super)),
-            np.zeros((*two, n_sub)), np.zeros((n_particles, len(self.topic_word))), np.zeros(n_particles),
-            np.zeros(n_particles, dtype=np.int64), np.zeros(n_particles), scores,
+            offsets, words, np.ascontiguousarray(self.topic_word.T), self.root_prior, self.sub_prior, size,
+            rng.integers(2**63, size=1).astype(np.uint64), np.zeros((size, longest), dtype=np.int32),
+            np.zeros((size, longest), dtype=np.int32), np.zeros((size, n_super + 1)),
+            np.zeros((size, n_super, n_sub + 1)), np.zeros((size, n_super)), np.zeros((size, n_super)),
+            np.zeros((size, n_sub)), np.zeros(len(self.topic_word)), np.zeros(size), np.zeros(size, dtype=np.int64),
+            np.zeros(size, dtype=np.int64), scores,
         )  # fmt: skip
         return HeldOut(scores, np.diff(offsets), "left_to_right")
 

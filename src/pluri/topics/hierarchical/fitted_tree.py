@@ -5,9 +5,9 @@ that it opens has topics of its own, drawn from their prior. `TreeOfTopics.left_
 
     p(w_1, ..., w_N) = prod_n p(w_n | w_1, ..., w_{n-1})
 
-by particles (levels of the tokens so far): each is moved by a Gibbs step, the path is summed out for the next word,
-and particles are drawn again by how well they foretold it. That last step, which the estimator of [1]_ lacks, makes
-the estimate of the probability unbiased.
+by particles (levels of the tokens so far): each is moved by a Gibbs step and weighed by how well it foretells the next
+word, the path summed out; they are drawn again when less than half are effective. The weights, which the estimator of
+[1]_ forgets at each word, make the estimate of the probability unbiased.
 
 References
 ----------
@@ -81,7 +81,7 @@ class TreeOfTopics:
         shares : array of shape (n_documents, n_nodes)
         leaves : int array of shape (n_documents,)
         """
-        from pluri.topics.hierarchical._tree_evaluation_kernels import fold_in
+        from pluri.topics.hierarchical._tree_fold_in_kernels import fold_in
 
         n_nodes, n_levels = len(self.parent), len(self.word_prior)
         leaf = self.depth == n_levels - 1
@@ -111,20 +111,20 @@ class TreeOfTopics:
 
     def left_to_right(self, X: Any, rng: np.random.Generator, n_particles: int = 20) -> HeldOut:
         """Estimate the log probability of each document; see the module."""
-        from pluri.topics.hierarchical._tree_evaluation_kernels import left_to_right
+        from pluri.topics.hierarchical._tree_particle_kernels import left_to_right
 
         words, offsets, places = shuffled_tokens(X, rng)
         longest, n_nodes, n_levels = int(np.diff(offsets).max(initial=1)), len(self.parent), len(self.word_prior)
         topics = np.ascontiguousarray(self.topic_word.T)
-        scores, two = np.zeros(X.shape[0]), (2, n_particles)
+        scores, size = np.zeros(X.shape[0]), n_particles
         left_to_right(
             offsets, words, places, topics, np.log(topics), self.first, self.parent, self.log_candidates(),
-            *self.sticks, self.word_prior, n_particles, rng.integers(2**63, size=1).astype(np.uint64),
-            np.zeros((*two, longest), dtype=np.int8), np.zeros((*two, longest, n_levels), dtype=np.int32),
-            np.zeros((*two, n_levels), dtype=np.int64), np.zeros((*two, n_levels)), np.zeros((*two, n_nodes)),
-            np.zeros(n_particles, dtype=np.int64), np.zeros(n_particles), np.zeros(n_particles, dtype=np.int64),
-            np.zeros((n_particles, n_nodes)), np.zeros(n_levels), np.zeros(n_levels),
-            np.zeros(n_levels, dtype=np.int64), np.zeros(n_nodes), np.zeros(n_nodes), scores,
+            *self.sticks, self.word_prior, size, rng.integers(2**63, size=1).astype(np.uint64),
+            np.zeros((size, longest), dtype=np.int8), np.zeros((size, longest, n_levels), dtype=np.int32),
+            np.zeros((size, n_levels), dtype=np.int64), np.zeros((size, n_levels)), np.zeros((size, n_nodes)),
+            np.zeros(size, dtype=np.int64), np.zeros(size), np.zeros(size, dtype=np.int64),
+            np.zeros(size, dtype=np.int64), np.zeros(n_levels), np.zeros(n_levels),
+            np.zeros(n_levels, dtype=np.int64), np.zeros(n_nodes), np.zeros(n_nodes), np.zeros(n_nodes), scores,
         )  # fmt: skip
         return HeldOut(scores, np.diff(offsets), "left_to_right")
 

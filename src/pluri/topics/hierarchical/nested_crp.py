@@ -20,8 +20,9 @@ from pluri.topics.documents import Tokens, check_documents
 from pluri.topics.hierarchical.document_tree import compact
 from pluri.topics.hierarchical.fitted_tree import TreeOfTopics
 from pluri.topics.hierarchical.level_sticks import level_sticks, per_level
-from pluri.topics.hierarchical.nested_crp_gibbs import NestedCRPGibbs, Position
+from pluri.topics.hierarchical.nested_crp_gibbs import NestedCRPGibbs
 from pluri.topics.hierarchical.sampled_hierarchy import SampledHierarchy
+from pluri.topics.hierarchical.tree_state import Position
 from pluri.topics.topic_graph import Hierarchy
 from pluri.validation import RandomState
 
@@ -169,8 +170,11 @@ class HierarchicalLDA(SampledHierarchy):
         self.concentration_ = float(position["concentration"])
         self.topic_word_prior_ = np.array(position["word_prior"])
         nodes = paths[tokens.documents, position["levels"]]
-        self._store_counts(tokens, nodes, n_nodes, self.topic_word_prior_[depth][:, None])
+        self._store_counts(tokens, nodes, n_nodes)
         self.n_nodes_trace_ = np.asarray(trace["n_nodes"])
+
+    def _node_prior(self) -> Array:
+        return np.asarray(self.topic_word_prior_[self.node_depth_][:, None])
 
     def _prepared(self) -> TreeOfTopics:
         check_is_fitted(self, "topic_word_")

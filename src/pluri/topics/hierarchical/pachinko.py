@@ -140,7 +140,10 @@ class HierarchicalPachinko(SampledHierarchy):
         self.way_counts_ = ways.reshape(n_super + 1, n_places)[1:]
         self.topic_word_prior_ = float(self.topic_word_prior)
         nodes = np.where(subs > 0, n_super + subs, supers)
-        self._store_counts(tokens, nodes, n_super + n_places, self.topic_word_prior_)
+        self._store_counts(tokens, nodes, n_super + n_places)
+
+    def _node_prior(self) -> float:
+        return self.topic_word_prior_
 
     def _prepared(self) -> PachinkoTopics:
         check_is_fitted(self, "topic_word_")

@@ -30,91 +30,10 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from pluri.topics.documents import Tokens
+from pluri.topics.hierarchical.pachinko_uses import PriorLearning, Uses
 
 Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Position = Mapping[str, NDArray[Any]]
-#: Sweeps before priors are first learned, from one time to the next, and fixed-point steps each time.
-FIRST_LEARNED, INTERVAL, N_STEPS = 20, 10, 10
-#: Added to the documents that speak for a place: what is never used keeps a chance.
-PSEUDO_COUNT = 1e-3
-#: Tokens of a document in one place that there is room for at first.
-FIRST_ROOM = 32
-
-
-class Uses:
-    """How often documents use each place: numbers of documents with more than j tokens there, j = 0, 1, ...
-
-    Attributes
-    ----------
-    lengths : int array of shape (longest,)
-    upper : int array of shape (n_super + 1, longest)
-    lower : int array of shape (n_super, n_sub + 1, most tokens of a document there)
-    """
-
-    def __init__(self, tokens: Tokens, supers: NDArray[np.int32], subs: NDArray[np.int32], n_super: int, n_sub: int):
-        from pluri.topics.hierarchical._pachinko_kernels import count_uses
-
-        longest = int(np.diff(tokens.offsets).max(initial=1))
-        room, fits = FIRST_ROOM, False
-        while not fits:
-            self.lengths = np.zeros(longest, dtype=np.int64)
-            self.upper = np.zeros((n_super + 1, longest), dtype=np.int64)
-            self.lower = np.zeros((n_super, n_sub + 1, room), dtype=np.int64)
-            here, below = np.zeros(n_super + 1, dtype=np.int64), np.zeros((n_super, n_sub + 1), dtype=np.int64)
-            fits = count_uses(tokens.offsets, supers, subs, here, below, self.upper, self.lower, self.lengths)
-            room *= 2
-
-    def log_marginal(self, root_prior: Array, sub_prior: Array) -> float:
-        """Log probability of the states given the priors."""
-        total = _log_dirichlet(self.upper, self.lengths, root_prior)
-        for s, prior in enumerate(sub_prior):
-            total += _log_dirichlet(self.lower[s], self.upper[s + 1], prior)
-        return total
-
-    def learn(self, root_prior: Array, sub_prior: Array, n_steps: int = N_STEPS) -> tuple[Array, Array]:
-        """Some steps of Minka's fixed point for all priors."""
-        lower = [
-            fixed_point(self.lower[s], self.upper[s + 1], prior, n_steps) for s, prior in enumerate(sub_prior)
-        ]  # fmt: skip
-        return fixed_point(self.upper, self.lengths, root_prior, n_steps), np.array(lower)
-
-
-def _log_dirichlet(uses: Integers, lengths: Integers, prior: Array) -> float:
-    places, steps = np.nonzero(uses)
-    parts = float(uses[places, steps] @ np.log(prior[places] + steps))
-    return parts - float(lengths @ np.log(prior.sum() + np.arange(len(lengths))))
-
-
-def fixed_point(uses: Integers, lengths: Integers, prior: Array, n_steps: int) -> Array:
-    """Dirichlet prior that makes counts more probable, by ``prior_k <- prior_k D_k / D``.
-
-    D_k sums ``psi(n_dk + prior_k) - psi(prior_k)`` over documents, and D the same of their lengths and of the sum of
-    the prior. Both are sums of 1 / (prior + j) over the tokens, so that they need only the numbers of documents with
-    more than j of them.
-
-    Parameters
-    ----------
-    uses : int array of shape (n_places, longest)
-        Documents with more than j tokens in each place.
-    lengths : int array of shape (longest,)
-        Documents with more than j tokens.
-    prior : array of shape (n_places,)
-    n_steps : int
-
-    Returns
-    -------
-    array of shape (n_places,)
-    """
-    if not lengths.any():
-        return prior
-    last = int(np.flatnonzero(uses.any(axis=0)).max(initial=0)) + 1
-    uses, lengths = uses[:, :last], lengths[lengths > 0]
-    for _ in range(n_steps):
-        above = (uses / (prior[:, None] + np.arange(last))).sum(axis=1)
-        below = float((lengths / (prior.sum() + np.arange(len(lengths)))).sum())
-        prior = (prior * above + PSEUDO_COUNT) / below
-    return prior
 
 
 class PachinkoState:
@@ -282,7 +201,7 @@ class PachinkoGibbs:
 
     def _weigh(self, state: PachinkoState) -> None:
         """Log joint of a state; positions are compared only while the priors stay what they are."""
-        state.uses = Uses(self.tokens, state.supers, state.subs, self.n_super, self.n_sub)
+        state.uses = Uses.of(self.tokens, state.supers, state.subs, self.n_super, self.n_sub)
         value = state.uses.log_marginal(self.root_prior, self.sub_prior) + self._log_words(state)
         priors = {"root_prior": self.root_prior, "sub_prior": self.sub_prior}
         same = state.best and all(np.array_equal(state.best[name], values) for name, values in priors.items())
@@ -301,28 +220,3 @@ class PachinkoGibbs:
         whole = self.word_prior * self.tokens.n_words
         words = float(histogram[0][values] @ (gammaln(self.word_prior + values) - gammaln(self.word_prior)))
         return words - float((gammaln(whole + state.sizes) - gammaln(whole)).sum())
-
-
-class PriorLearning:
-    """Learns the priors of the shares while a chain warms up."""
-
-    def __init__(self) -> None:
-        self.done = 0
-
-    def start(self, rng: np.random.Generator, kernel: PachinkoGibbs, state: PachinkoState) -> PachinkoGibbs:
-        """Begin with the priors that were given."""
-        return kernel
-
-    def update(
-        self, rng: np.random.Generator, kernel: PachinkoGibbs, state: PachinkoState, info: Mapping[str, float]
-    ) -> PachinkoGibbs:
-        """Learn now and then, when topics have taken shape."""
-        self.done += 1
-        if self.done < FIRST_LEARNED or self.done % INTERVAL or state.uses is None:
-            return kernel
-        root_prior, sub_prior = state.uses.learn(kernel.root_prior, kernel.sub_prior)
-        return replace(kernel, root_prior=root_prior, sub_prior=sub_prior)
-
-    def finish(self, kernel: PachinkoGibbs) -> PachinkoGibbs:
-        """Keep what was learned."""
-        return kernel

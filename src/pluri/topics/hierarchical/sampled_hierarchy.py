@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -83,20 +84,50 @@ class SampledHierarchy(TopicModel):
             self.best_log_joint_ = float(states[self.best_chain_].best_log_density)
             self._store(tokens, states[self.best_chain_].best, trace)
             self.log_joint_ = np.asarray(trace.stats["log_density"])
-            self.trace_ = trace.detached()
+            self.trace_ = replace(trace, ends=())  # where each token was at the end is of no use without the documents
             self.n_iter_ = n_sweeps(trace)
         warn_if_interrupted(trace.interrupted, type(self).__name__, self.n_iter_)
         return self
 
-    def _store_counts(self, tokens: Tokens, nodes: NDArray[Any], n_nodes: int, prior: Any) -> None:
-        """Topics from the node of each token, and a prior for each node."""
+    @abstractmethod
+    def _node_prior(self) -> Any:
+        """Prior counts of the words of each node: a number, or an array of shape (n_topics, 1)."""
+
+    def _store_counts(self, tokens: Tokens, nodes: NDArray[Any], n_nodes: int) -> None:
+        """Topics from the node of each token."""
         counts = np.bincount(nodes * tokens.n_words + tokens.words, minlength=n_nodes * tokens.n_words)
         counts = counts.reshape(n_nodes, tokens.n_words)
-        self.components_ = counts + prior
-        self.topic_word_ = self.components_ / self.components_.sum(axis=1, keepdims=True)
+        self._store_topics(counts)
         sizes = counts.sum(axis=1)
         self.topic_weight_ = np.asarray(sizes / sizes.sum() if sizes.sum() else np.full(n_nodes, 1.0 / n_nodes))
         self.n_topics_ = n_nodes
+
+    def _store_topics(self, counts: NDArray[np.int64]) -> None:
+        self.components_ = counts + self._node_prior()
+        self.topic_word_ = self.components_ / self.components_.sum(axis=1, keepdims=True)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is put in a file: of the topics, the counts that are not zero instead of all probabilities."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        if "components_" in state:
+            counts = np.rint(self.components_ - self._node_prior()).astype(np.int32)
+            if np.array_equal(counts + self._node_prior(), self.components_):
+                del state["components_"], state["topic_word_"]
+                places = np.flatnonzero(counts)
+                state["word_counts"] = {
+                    "shape": counts.shape, "counts": counts.ravel()[places],
+                    "places": places.astype(np.int32) if counts.size < 2**31 else places,
+                }  # fmt: skip
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take up what a file has."""
+        kept = state.get("word_counts")
+        super().__setstate__({name: value for name, value in state.items() if name != "word_counts"})
+        if kept is not None:
+            counts = np.zeros(kept["shape"], dtype=np.int64)
+            counts.ravel()[kept["places"]] = kept["counts"]
+            self._store_topics(counts)
 
     def transform(self, X: Any) -> Array:
         """Share of each topic in each document.

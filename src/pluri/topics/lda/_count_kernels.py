@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from pluri.engine.compiled import compiled
+from pluri.topics._draws import first_above
 from pluri.topics.lda._lanes import load, total
 from pluri.topics.lda._token_draws import ZERO, next_bits
 
@@ -67,8 +68,7 @@ def draw_topics(offsets, alpha_ends, seeds, topics):
             if place < n:
                 topics[i] = topics[offsets[d] + int(place)]
             else:
-                found = np.searchsorted(alpha_ends, place - n, side="right")
-                topics[i] = min(found, len(alpha_ends) - 1)
+                topics[i] = first_above(place - n, alpha_ends)
 
 
 @compiled()

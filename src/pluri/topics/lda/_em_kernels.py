@@ -6,7 +6,8 @@ from __future__ import annotations
 import math
 
 from pluri.engine.compiled import compiled
-from pluri.topics.lda._vector_rows import LANES, add_rows, rows_times
+from pluri.topics.lda._vector_rows import add_rows, rows_times
+from pluri.topics.lda.aligned_arrays import LANES
 
 
 @compiled(reorder=True)

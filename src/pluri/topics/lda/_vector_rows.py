@@ -12,43 +12,21 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-#: Topics of a word, and words of a document, are padded to a multiple of this.
-LANES = 8
+from pluri.topics._vector_building import (
+    INDEX,
+    VECTOR,
+    are_plain,
+    array_of,
+    load,
+    multiply_add,
+    splat,
+    sum_lanes,
+    vector_at,
+)
+from pluri.topics.lda.aligned_arrays import LANES
+
 #: Words that are done at a time.
 WORDS = 4
-
-_DOUBLE = ir.DoubleType()
-_VECTOR = ir.VectorType(_DOUBLE, LANES)
-_INDEX = ir.IntType(64)
-_FUSED = ("contract",)
-
-
-def _data(context, builder, array_type, value):
-    return context.make_array(array_type)(context, builder, value)
-
-
-def _pointer(builder, data, index):
-    return builder.bitcast(builder.gep(data, [index]), _VECTOR.as_pointer())
-
-
-def _load(builder, data, index):
-    return builder.load(_pointer(builder, data, index), align=8)
-
-
-def _splat(builder, scalar):
-    undefined = ir.Constant(_VECTOR, ir.Undefined)
-    first = builder.insert_element(undefined, scalar, ir.Constant(ir.IntType(32), 0))
-    return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES))
-
-
-def _multiply_add(builder, running, left, right):
-    return builder.fadd(running, builder.fmul(left, right, flags=_FUSED), flags=_FUSED)
-
-
-def _sum_lanes(builder, vector):
-    name = f"llvm.vector.reduce.fadd.v{LANES}f64"
-    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_DOUBLE, [_DOUBLE, _VECTOR]), name)
-    return builder.call(function, [ir.Constant(_DOUBLE, 0.0), vector], fastmath=("reassoc",))
 
 
 def _shuffled(builder, left, right, order):
@@ -71,26 +49,26 @@ def _sum_lanes_of_four(builder, vectors):
 
 def _blocks_of_words(context, builder, signature, arguments, body):
     """Call `body(first word, places of the four rows, width, arrays)` for every four words."""
-    rows, first, second = (_data(context, builder, signature.args[i], arguments[i]) for i in (0, 3, 4))
+    rows, first, second = (array_of(context, builder, signature.args[i], arguments[i]) for i in (0, 3, 4))
     width = arguments[2]
-    with cgutils.for_range_slice(builder, _INDEX(0), arguments[1], _INDEX(WORDS), _INDEX) as (word, _):
-        starts = [builder.mul(builder.add(word, _INDEX(i)), width) for i in range(WORDS)]
+    with cgutils.for_range_slice(builder, INDEX(0), arguments[1], INDEX(WORDS), INDEX) as (word, _):
+        starts = [builder.mul(builder.add(word, INDEX(i)), width) for i in range(WORDS)]
         body(word, starts, width, rows.data, first.data, second.data)
     return context.get_dummy_value()
 
 
 def _generate_products(context, builder, signature, arguments):
-    zero = ir.Constant(_VECTOR, [0.0] * LANES)
+    zero = ir.Constant(VECTOR, [0.0] * LANES)
     running = [cgutils.alloca_once_value(builder, zero) for _ in range(WORDS)]
 
     def body(word, starts, width, rows, factors, out):
         for place in running:
             builder.store(zero, place)
-        with cgutils.for_range_slice(builder, _INDEX(0), width, _INDEX(LANES), _INDEX) as (column, _):
-            vector = _load(builder, factors, column)
+        with cgutils.for_range_slice(builder, INDEX(0), width, INDEX(LANES), INDEX) as (column, _):
+            vector = load(builder, factors, column)
             for start, place in zip(starts, running):
-                row = _load(builder, rows, builder.add(start, column))
-                builder.store(_multiply_add(builder, builder.load(place), vector, row), place)
+                row = load(builder, rows, builder.add(start, column))
+                builder.store(multiply_add(builder, builder.load(place), vector, row), place)
         totals = _sum_lanes_of_four(builder, [builder.load(place) for place in running])
         builder.store(totals, builder.bitcast(builder.gep(out, [word]), totals.type.as_pointer()), align=8)
 
@@ -99,56 +77,51 @@ def _generate_products(context, builder, signature, arguments):
 
 def _generate_sums(context, builder, signature, arguments):
     def body(word, starts, width, rows, ratios, out):
-        places = [builder.gep(ratios, [builder.add(word, _INDEX(i))]) for i in range(WORDS)]
-        factors = [_splat(builder, builder.load(place)) for place in places]
-        with cgutils.for_range_slice(builder, _INDEX(0), width, _INDEX(LANES), _INDEX) as (column, _):
-            total = _load(builder, out, column)
+        places = [builder.gep(ratios, [builder.add(word, INDEX(i))]) for i in range(WORDS)]
+        factors = [splat(builder, builder.load(place)) for place in places]
+        with cgutils.for_range_slice(builder, INDEX(0), width, INDEX(LANES), INDEX) as (column, _):
+            total = load(builder, out, column)
             for start, factor in zip(starts, factors):
-                total = _multiply_add(builder, total, factor, _load(builder, rows, builder.add(start, column)))
-            builder.store(total, _pointer(builder, out, column), align=8)
+                total = multiply_add(builder, total, factor, load(builder, rows, builder.add(start, column)))
+            builder.store(total, vector_at(builder, out, column), align=8)
 
     return _blocks_of_words(context, builder, signature, arguments, body)
 
 
 def _generate_columns(context, builder, signature, arguments):
     columns, factors, counts, softening, norms, ratios, parts, sums = (
-        _data(context, builder, signature.args[i], arguments[i]).data for i in (0, 4, 5, 6, 7, 8, 9, 10)
+        array_of(context, builder, signature.args[i], arguments[i]).data for i in (0, 4, 5, 6, 7, 8, 9, 10)
     )
     columns = builder.gep(columns, [arguments[1]])
     n_words, n_columns = arguments[2], arguments[3]
-    zero = ir.Constant(_VECTOR, [0.0] * LANES)
+    zero = ir.Constant(VECTOR, [0.0] * LANES)
     running = cgutils.alloca_once_value(builder, zero)
-    with cgutils.for_range_slice(builder, _INDEX(0), n_columns, _INDEX(1), _INDEX) as (column, _):
-        builder.store(zero, _pointer(builder, parts, builder.mul(column, _INDEX(LANES))), align=8)
-    with cgutils.for_range_slice(builder, _INDEX(0), n_words, _INDEX(LANES), _INDEX) as (word, _):
+    with cgutils.for_range_slice(builder, INDEX(0), n_columns, INDEX(1), INDEX) as (column, _):
+        builder.store(zero, vector_at(builder, parts, builder.mul(column, INDEX(LANES))), align=8)
+    with cgutils.for_range_slice(builder, INDEX(0), n_words, INDEX(LANES), INDEX) as (word, _):
         builder.store(zero, running)
-        with cgutils.for_range_slice(builder, _INDEX(0), n_columns, _INDEX(1), _INDEX) as (column, _):
-            factor = _splat(builder, builder.load(builder.gep(factors, [column])))
-            entries = _load(builder, columns, builder.add(builder.mul(column, n_words), word))
-            builder.store(_multiply_add(builder, builder.load(running), factor, entries), running)
+        with cgutils.for_range_slice(builder, INDEX(0), n_columns, INDEX(1), INDEX) as (column, _):
+            factor = splat(builder, builder.load(builder.gep(factors, [column])))
+            entries = load(builder, columns, builder.add(builder.mul(column, n_words), word))
+            builder.store(multiply_add(builder, builder.load(running), factor, entries), running)
         norm = builder.load(running)
-        builder.store(norm, _pointer(builder, norms, word), align=8)
-        ratio = builder.fdiv(_load(builder, counts, word), builder.fadd(norm, _load(builder, softening, word)))
-        builder.store(ratio, _pointer(builder, ratios, word), align=8)
-        with cgutils.for_range_slice(builder, _INDEX(0), n_columns, _INDEX(1), _INDEX) as (column, _):
-            place = _pointer(builder, parts, builder.mul(column, _INDEX(LANES)))
-            entries = _load(builder, columns, builder.add(builder.mul(column, n_words), word))
-            builder.store(_multiply_add(builder, builder.load(place, align=8), ratio, entries), place, align=8)
-    with cgutils.for_range_slice(builder, _INDEX(0), n_columns, _INDEX(1), _INDEX) as (column, _):
-        total = _sum_lanes(builder, _load(builder, parts, builder.mul(column, _INDEX(LANES))))
+        builder.store(norm, vector_at(builder, norms, word), align=8)
+        ratio = builder.fdiv(load(builder, counts, word), builder.fadd(norm, load(builder, softening, word)))
+        builder.store(ratio, vector_at(builder, ratios, word), align=8)
+        with cgutils.for_range_slice(builder, INDEX(0), n_columns, INDEX(1), INDEX) as (column, _):
+            place = vector_at(builder, parts, builder.mul(column, INDEX(LANES)))
+            entries = load(builder, columns, builder.add(builder.mul(column, n_words), word))
+            builder.store(multiply_add(builder, builder.load(place, align=8), ratio, entries), place, align=8)
+    with cgutils.for_range_slice(builder, INDEX(0), n_columns, INDEX(1), INDEX) as (column, _):
+        total = sum_lanes(builder, load(builder, parts, builder.mul(column, INDEX(LANES))))
         builder.store(total, builder.gep(sums, [column]))
     return context.get_dummy_value()
-
-
-def _are_plain(*arrays):
-    """Whether all are contiguous arrays of double precision."""
-    return all(isinstance(a, types.Array) and a.dtype == types.float64 and a.layout == "C" for a in arrays)
 
 
 @intrinsic
 def rows_times(typing_context, rows, n_rows, width, factors, out):
     """out[w] = sum_k rows[w width + k] factors[k], w < n_rows; `width` and `n_rows` padded as said above."""
-    if not _are_plain(rows, factors, out):
+    if not are_plain(rows, factors, out):
         return None
     return types.void(rows, types.int64, types.int64, factors, out), _generate_products
 
@@ -156,7 +129,7 @@ def rows_times(typing_context, rows, n_rows, width, factors, out):
 @intrinsic
 def add_rows(typing_context, rows, n_rows, width, ratios, out):
     """out[k] += sum_w ratios[w] rows[w width + k]."""
-    if not _are_plain(rows, ratios, out):
+    if not are_plain(rows, ratios, out):
         return None
     return types.void(rows, types.int64, types.int64, ratios, out), _generate_sums
 
@@ -171,6 +144,6 @@ def columns_step(
     memory, for a vector of each column.
     """
     arrays = (factors, counts, softening, norms, ratios, parts, sums)
-    if not _are_plain(columns, *arrays):
+    if not are_plain(columns, *arrays):
         return None
     return types.void(columns, types.int64, types.int64, types.int64, *arrays), _generate_columns

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any
 
@@ -33,10 +32,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.special import digamma, gammaln
 
+from pluri.topics.lda.aligned_arrays import aligned, padded_to_lanes
+from pluri.topics.lda.topic_priors import TopicPriors
+
 Array = NDArray[np.float64]
 
-#: Prior parameters below this are raised to it: a document could no more tell topics without words apart.
-SMALLEST_PRIOR = 1e-8
 #: Factors of topics lie within exp of this, above and below.
 LARGEST_LOG = 600.0
 #: What scikit-learn adds to the probability of a word; words that no topic has seen are then left out of a document.
@@ -78,69 +78,6 @@ class DocumentStep:
 
 
 @dataclass(frozen=True, eq=False)
-class TopicPriors:
-    """Parameters of the Dirichlet priors.
-
-    Attributes
-    ----------
-    doc_topic : (n_topics,) alpha
-    topic_word : (n_words or 1, n_topics or 1) eta, word after word; 1 stands for all
-    n_words : int
-    """
-
-    doc_topic: Array
-    topic_word: Array
-    n_words: int
-
-    @classmethod
-    def checked(
-        cls,
-        n_topics: int,
-        n_words: int,
-        doc_topic_prior: ArrayLike | None = None,
-        topic_word_prior: ArrayLike | None = None,
-    ) -> TopicPriors:
-        """Priors as users give them.
-
-        Parameters
-        ----------
-        n_topics, n_words : int
-        doc_topic_prior : float or array of shape (n_topics,), optional
-            By default 1 / n_topics.
-        topic_word_prior : float or array of shape (n_words,) or (n_topics, n_words), optional
-            By default 1 / n_topics.
-        """
-        alpha = _positive("doc_topic_prior", 1.0 / n_topics if doc_topic_prior is None else doc_topic_prior)
-        if alpha.shape not in ((), (1,), (n_topics,)):
-            raise ValueError(
-                f"doc_topic_prior must be a number or have one for each of {n_topics} topics, got shape {alpha.shape}"
-            )
-        eta = _positive("topic_word_prior", 1.0 / n_topics if topic_word_prior is None else topic_word_prior)
-        if eta.shape not in ((), (1,), (n_words,), (n_topics, 1), (1, n_words), (n_topics, n_words)):
-            raise ValueError(
-                f"topic_word_prior must be a number or have shape ({n_words},) or ({n_topics}, {n_words}), "
-                f"got {eta.shape}"
-            )
-        return cls(np.broadcast_to(alpha, (n_topics,)).copy(), np.ascontiguousarray(np.atleast_2d(eta).T), n_words)
-
-    def word_totals(self, n_topics: int) -> Array:
-        """sum_w eta_kw: (n_topics,)."""
-        totals = self.topic_word.sum(axis=0) if self.topic_word.shape[0] > 1 else self.n_words * self.topic_word[0]
-        return np.broadcast_to(totals, (n_topics,))
-
-
-def _positive(name: str, value: ArrayLike) -> Array:
-    try:
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be a positive number or an array of them, got {value!r}") from error
-    if not (np.isfinite(array).all() and (array > 0).all()):
-        shown = array[~(np.isfinite(array) & (array > 0))].flat[0] if array.ndim else array
-        raise ValueError(f"{name} must be positive and finite, got {float(shown)!r}")
-    return np.maximum(array, SMALLEST_PRIOR)
-
-
-@dataclass(frozen=True, eq=False)
 class Topics:
     """q of the topics, and what documents ask of it.
 
@@ -160,12 +97,12 @@ class Topics:
     @classmethod
     def of(cls, word_topic: Array) -> Topics:
         """Prepare lambda, word after word."""
-        from pluri.topics.lda._variational_kernels import topic_table
+        from pluri.topics.lda._topic_kernels import topic_table
 
         lambdas = np.ascontiguousarray(word_topic, dtype=np.float64)
         n_words, n_topics = lambdas.shape
         psi_totals = np.asarray(digamma(lambdas.sum(axis=0)))
-        table, top = aligned(n_words, padded_width(n_topics)), np.empty(n_words)
+        table, top = aligned(n_words, padded_to_lanes(n_topics)), np.empty(n_words)
         # Relative to the topic with the fewest words, whose factor is the largest; one without any would leave nothing
         # of the others, and has no word to which its factor could matter.
         least = max(psi_totals.min(), psi_totals.max() - LARGEST_LOG)
@@ -261,7 +198,7 @@ def local_factors(
     if n_words != topics.table.shape[0]:
         raise ValueError(f"X must have {topics.table.shape[0]} columns, got {n_words}")
     width, n_topics = topics.table.shape[1], topics.n_topics
-    longest = padded_width(max(int(np.diff(csr.indptr).max(initial=0)), 1))
+    longest = padded_to_lanes(max(int(np.diff(csr.indptr).max(initial=0)), 1))
     gamma, log_theta = np.empty((n_documents, n_topics)), np.zeros(n_topics)
     expected = np.zeros((n_words, width) if counts else (0, 0))
     parts = np.empty(n_documents if bounds else 0)
@@ -299,152 +236,8 @@ def local_factors(
 
 def topics_bound(topics: Topics, priors: TopicPriors) -> float:
     """The topics' part of the bound: minus the divergence of q(beta) from the prior."""
-    from pluri.topics.lda._variational_kernels import topic_divergence
+    from pluri.topics.lda._topic_kernels import topic_divergence
 
     eta = priors.topic_word
     totals = gammaln(priors.word_totals(topics.n_topics)) - gammaln(topics.word_topic.sum(axis=0))
     return float(totals.sum() + topic_divergence(topics.word_topic, eta, topics.psi_totals))
-
-
-def infer(
-    components: ArrayLike | Topics,
-    X: Any,
-    doc_topic_prior: Array,
-    *,
-    step: DocumentStep | None = None,
-    n_jobs: int | None = None,
-) -> Array:
-    """Find gamma of documents given topics; divided by their sums the rows are the expected shares of topics.
-
-    From ones, as ``sklearn.decomposition.LatentDirichletAllocation.transform`` starts; a ``DocumentStep`` with
-    `SCIKIT_LEARN_EPSILON` gives its numbers.
-
-    Parameters
-    ----------
-    components : array of shape (n_topics, n_words), or Topics
-        lambda.
-    X : csr matrix or array of shape (n_documents, n_words)
-    doc_topic_prior : array of shape (n_topics,)
-    step : DocumentStep, optional
-    n_jobs : int, optional
-        Number of threads.
-
-    Returns
-    -------
-    array of shape (n_documents, n_topics)
-    """
-    parts = _by_parts(components, X, doc_topic_prior, step, None, n_jobs, bounds=False)
-    return np.concatenate([part.gamma for part in parts])
-
-
-def document_bounds(
-    components: ArrayLike | Topics,
-    X: Any,
-    doc_topic_prior: Array,
-    *,
-    gamma: Array | None = None,
-    step: DocumentStep | None = None,
-    n_jobs: int | None = None,
-) -> Array:
-    """Bound of the log probability of each document, the topics' own part left out.
-
-    Parameters
-    ----------
-    components, X, doc_topic_prior, step, n_jobs
-        As for `infer`.
-    gamma : array of shape (n_documents, n_topics), optional
-        Take this q(theta) as it is, instead of the best.
-
-    Returns
-    -------
-    array of shape (n_documents,)
-    """
-    step = step if gamma is None else DocumentStep(max_iter=0)
-    parts = _by_parts(components, X, doc_topic_prior, step, gamma, n_jobs, bounds=True)
-    return np.concatenate([part.bounds for part in parts if part.bounds is not None])
-
-
-def approximate_bound(
-    components: ArrayLike | Topics,
-    X: Any,
-    priors: TopicPriors,
-    *,
-    gamma: Array | None = None,
-    step: DocumentStep | None = None,
-    total_samples: float | None = None,
-    n_jobs: int | None = None,
-) -> float:
-    """Bound over documents and topics, as scikit-learn's ``score`` has it.
-
-    Parameters
-    ----------
-    components, X, gamma, step, n_jobs
-        As for `document_bounds`.
-    priors : TopicPriors
-    total_samples : float, optional
-        Number of documents that those of X stand for (scikit-learn's ``sub_sampling=True``).
-
-    Returns
-    -------
-    float
-        Its perplexity is ``exp(-bound / number of words)``, the number being scaled too.
-    """
-    topics = components if isinstance(components, Topics) else Topics.from_components(components)
-    bounds = document_bounds(topics, X, priors.doc_topic, gamma=gamma, step=step, n_jobs=n_jobs)
-    ratio = 1.0 if total_samples is None else total_samples / X.shape[0]
-    return ratio * float(bounds.sum()) + topics_bound(topics, priors)
-
-
-def _by_parts(
-    components: ArrayLike | Topics,
-    X: Any,
-    doc_topic_prior: Array,
-    step: DocumentStep | None,
-    gamma: Array | None,
-    n_jobs: int | None,
-    *,
-    bounds: bool,
-) -> list[LocalFactors]:
-    """Local factors without counts, on threads."""
-    topics = components if isinstance(components, Topics) else Topics.from_components(components)
-    csr = X if sparse.issparse(X) and X.format == "csr" else sparse.csr_matrix(X)
-    pieces = cut_rows(csr.shape[0], n_jobs)
-
-    def one(rows: slice) -> LocalFactors:
-        start = None if gamma is None else gamma[rows]
-        return local_factors(topics, doc_topic_prior, csr[rows], step=step, start=start, counts=False, bounds=bounds)
-
-    return on_threads(one, pieces, n_jobs)
-
-
-def cut_rows(n_rows: int, n_jobs: int | None) -> list[slice]:
-    """As many slices of rows as there are threads, or one."""
-    from pluri.engine.executors import count_jobs
-
-    n_pieces = max(1, min(1 if n_jobs is None else count_jobs(n_jobs), n_rows))
-    edges = np.linspace(0, n_rows, n_pieces + 1).astype(int).tolist()
-    return [slice(begin, end) for begin, end in pairwise(edges)]
-
-
-def on_threads(function: Any, pieces: list[slice], n_jobs: int | None) -> list[Any]:
-    """The function's answers for the pieces, in order."""
-    if len(pieces) == 1:
-        return [function(pieces[0])]
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(len(pieces), thread_name_prefix="pluri") as pool:
-        return list(pool.map(function, pieces))
-
-
-def padded_width(size: int) -> int:
-    """The next multiple of the length of a vector."""
-    lanes = 8
-    return max(size + lanes - 1, lanes) // lanes * lanes
-
-
-def aligned(*shape: int) -> Array:
-    """An array that begins at a multiple of 64 bytes, as vectors like it; not initialised."""
-    size = int(np.prod(shape))
-    raw = np.empty(size + 8)
-    offset = -(raw.ctypes.data // 8) % 8
-    return raw[offset : offset + size].reshape(shape)

@@ -2,41 +2,34 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
-from pluri.priors import as_diversity
-from pluri.processes.concentration import check_count, check_positive
-from pluri.topics.documents import check_documents, forget_words, refuse_no_words, words_of_columns
-from pluri.topics.expected_shares import expected_shares
-from pluri.topics.flat_topics import FlatTopicModel
+from pluri.topics.documents import check_documents
 from pluri.topics.interrupts import unnamed_warnings_ignored
-from pluri.topics.lda.document_step import Topics, document_bounds, infer
-from pluri.topics.lda.guided import SeedWords, guided_word_prior
-from pluri.topics.lda.learning import LEARNERS, Learned, document_step, go_on_online, go_on_sampling
+from pluri.topics.lda.checked_settings import (
+    check_parameters,
+    checked_documents,
+    checked_priors,
+    checked_weights,
+    repeated,
+    words_known,
+)
+from pluri.topics.lda.fitted_documents import LDAOfDocuments
+from pluri.topics.lda.guided import SeedWords
+from pluri.topics.lda.learning import LEARNERS, Learned, go_on_online, go_on_sampling
 from pluri.topics.topic_model import warn_if_interrupted
 from pluri.validation import RandomState, is_source, restored_on_failure
 
-if TYPE_CHECKING:
-    from pluri.topics.held_out import HeldOut
-
 Array = NDArray[np.float64]
 Inference = Literal["vb", "svi", "gibbs", "em"]
-#: A topic of this many tokens is as good as known exactly.
-EXACT = 1e12
-#: Documents whose bounds are computed together.
-DOCUMENTS_AT_ONCE = 20_000
-#: Counts below this in the mean document, if they are no whole numbers, are weights such as tf-idf.
-FEW_WORDS = 10
 
 
-class LatentDirichletAllocation(FlatTopicModel):
+class LatentDirichletAllocation(LDAOfDocuments):
     r"""Latent Dirichlet allocation: documents are mixtures of topics, topics are distributions over words.
 
     Shares theta_d ~ Dirichlet(alpha), topics beta_k ~ Dirichlet(eta); each token has a topic z ~ theta_d and is a word
@@ -238,14 +231,14 @@ class LatentDirichletAllocation(FlatTopicModel):
         -------
         self
         """
-        how = self._check_parameters()
+        how = check_parameters(self)
         with restored_on_failure(self):
-            data, n_words = self._documents(X, how)
-            self._words_known(n_words)
-            weight = self._weights(sample_weight, data)
+            data, n_words = checked_documents(self, X, how)
+            words_known(self, n_words)
+            weight = checked_weights(sample_weight, data)
             if weight is not None and how == "gibbs":
-                data, weight = _repeated(data, weight), None
-            alpha, eta = self._priors(n_words, how)
+                data, weight = repeated(data, weight), None
+            alpha, eta = checked_priors(self, n_words, how)
             with unnamed_warnings_ignored():
                 learned = LEARNERS[how](self, data, alpha, eta, weight)
             self._keep(learned)
@@ -269,7 +262,7 @@ class LatentDirichletAllocation(FlatTopicModel):
         -------
         self
         """
-        how = self._check_parameters()
+        how = check_parameters(self)
         first = not hasattr(self, "components_")
         with restored_on_failure(self):
             if not first and len(self.components_) != self.n_components:
@@ -279,199 +272,13 @@ class LatentDirichletAllocation(FlatTopicModel):
                 )
             empty: Any = "warn" if how == "gibbs" else "ignore"
             counts = check_documents(self, X, whole=how == "gibbs", reset=first, whom="partial_fit", empty=empty)
-            self._words_known(counts.shape[1])
-            alpha, eta = self._priors(counts.shape[1], how)
+            words_known(self, counts.shape[1])
+            alpha, eta = checked_priors(self, counts.shape[1], how)
             if not first:
                 alpha, eta = self._prior_vector(), self.topic_word_prior_
             go_on = go_on_sampling if how == "gibbs" else go_on_online
             self._keep(go_on(self, counts, alpha, eta))
         return self
-
-    def transform(self, X: Any, *, normalize: bool = True) -> Array:
-        """Share of each topic in each document.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_documents, n_words)
-        normalize : bool, default=True
-            False gives alpha plus the expected counts of topics instead.
-
-        Returns
-        -------
-        array of shape (n_documents, n_components)
-        """
-        check_is_fitted(self, "components_")
-        counts = check_documents(self, X, whole=False, reset=False, whom="transform", empty="ignore")
-        gamma = self._expected_counts(counts)
-        if normalize:
-            gamma /= gamma.sum(axis=1, keepdims=True)
-        return gamma
-
-    def fit_transform(self, X: Any, y: Any = None, *, normalize: bool = True, **fit_params: Any) -> Array:
-        """Learn the topics, and give the share of each in each document.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_documents, n_words)
-        y : ignored
-        normalize : bool, default=True
-        **fit_params
-            Passed on to :meth:`fit`.
-        """
-        return self.fit(X, y, **fit_params).transform(X, normalize=normalize)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Bound of the log probability of documents given the topics.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_documents, n_words)
-        y : ignored
-        """
-        check_is_fitted(self, "components_")
-        counts = check_documents(self, X, whole=False, reset=False, whom="score", empty="ignore")
-        return float(self._bounds(counts).sum())
-
-    def perplexity(self, X: Any, sub_sampling: bool = False) -> float:  # type: ignore[override]
-        """``exp`` of minus the score per word; see :meth:`held_out` for better ways to compare models.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_documents, n_words)
-        sub_sampling : bool, default=False
-            Changes nothing, as the topics' own part of the bound is left out.
-        """
-        check_is_fitted(self, "components_")
-        if not isinstance(sub_sampling, bool | np.bool_):
-            raise ValueError(f"sub_sampling must be True or False, got {sub_sampling!r}; held_out has other methods")
-        counts = check_documents(self, X, whole=False, reset=False, whom="perplexity", empty="ignore")
-        self._warn_of_weights(counts, "perplexity")
-        return self._perplexity(counts)
-
-    def _perplexity(self, counts: Any, weight: Array | None = None) -> float:
-        lengths = np.asarray(counts.sum(axis=1)).ravel()
-        weight = np.ones(len(lengths)) if weight is None else weight
-        n_tokens = float(weight @ lengths)
-        return float(np.exp(-(weight @ self._bounds(counts)) / n_tokens)) if n_tokens else float("nan")
-
-    def _keep_bound(self, counts: Any, weight: Array | None) -> None:
-        try:
-            self.bound_ = self._perplexity(counts, weight)
-        except KeyboardInterrupt:  # the topics are learned: they are not lost for want of their perplexity
-            warnings.warn(
-                "LatentDirichletAllocation: interrupted while bound_ was computed; the topics are kept without it",
-                UserWarning,
-                stacklevel=3,
-            )
-
-    # Checks ----------------------------------------------------------------------------------------------------------
-
-    def _how(self) -> str:
-        if self.inference is not None:
-            return self.inference
-        return "svi" if self.learning_method == "online" else "vb"
-
-    @property
-    def _whole_counts(self) -> bool:  # type: ignore[override]
-        return self._how() == "gibbs"
-
-    def _check_parameters(self) -> str:
-        for name, allowed in (
-            ("inference", (None, "vb", "svi", "gibbs", "em")), ("learning_method", ("batch", "online")),
-            ("init", ("random", "documents")),
-        ):  # fmt: skip
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {list(allowed)}, got {getattr(self, name)!r}")
-        for name in ("n_components", "max_iter", "batch_size", "n_draws", "thin", "n_init"):
-            check_count(getattr(self, name), name)
-        check_count(self.n_warmup, "n_warmup", 0)
-        check_count(self.max_doc_update_iter, "max_doc_update_iter", 0)
-        for name in ("mean_change_tol", "perp_tol"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} must not be negative, got {getattr(self, name)!r}")
-        check_positive(self.total_samples, "total_samples")
-        if not 0 <= self.learning_decay <= 1:
-            raise ValueError(f"learning_decay must lie between 0 and 1, got {self.learning_decay!r}")
-        if self.learning_offset < 0:
-            raise ValueError(f"learning_offset must not be negative, got {self.learning_offset!r}")
-        how = self._how()
-        if as_diversity(self.diversity) is not None and how not in ("vb", "em"):
-            raise ValueError(f"diversity needs inference 'vb' or 'em', got {how!r}")
-        if self.learn_priors and how == "em":
-            raise ValueError("learn_priors needs inference 'vb', 'svi' or 'gibbs', got 'em'")
-        return how
-
-    def _documents(self, X: Any, how: str) -> tuple[Any, int]:
-        if not is_source(X):
-            counts = check_documents(self, X, whole=how == "gibbs", empty="warn" if how == "gibbs" else "ignore")
-            if how == "em":
-                refuse_no_words(counts, f"{type(self).__name__}.fit")
-            self._warn_of_weights(counts, "fit")
-            return counts, int(counts.shape[1])
-        if how == "gibbs":
-            raise ValueError("inference='gibbs' needs documents in memory, got a source; use 'svi'")
-        n_words = getattr(X, "n_features", None)
-        if n_words is None:
-            n_words = next(iter(X.batches())).load().X.shape[1]
-        self.__dict__.pop("feature_names_in_", None)
-        forget_words(self, int(n_words))
-        self.n_features_in_ = int(n_words)
-        return X, int(n_words)
-
-    def _warn_of_weights(self, counts: Any, whom: str) -> None:
-        share = float((counts.data != np.floor(counts.data)).mean()) if counts.nnz else 0.0
-        few = counts.sum() < FEW_WORDS * counts.shape[0] and counts.shape[1] > FEW_WORDS * FEW_WORDS
-        if (share > 0 and few) or (share > 0.5 and _of_unit_length(counts)):
-            what = "few words to a document" if few else "rows of length one"
-            warnings.warn(
-                f"LatentDirichletAllocation.{whom}: X has fractions and {what}, as weights by tf-idf have; the model "
-                "is one of counts, and perplexities of weights mean nothing",
-                UserWarning,
-                stacklevel=4,
-            )
-
-    def _weights(self, sample_weight: Any, data: Any) -> Array | None:
-        if sample_weight is None:
-            return None
-        if is_source(data):
-            raise ValueError("sample_weight needs documents in memory; a source has weights of its own")
-        weight = np.asarray(sample_weight, dtype=np.float64)
-        if weight.shape != (data.shape[0],) or not (weight >= 0).all() or not np.isfinite(weight).all():
-            raise ValueError(
-                f"sample_weight must be {data.shape[0]} numbers that are not negative, got shape {weight.shape}"
-            )
-        if not weight.any():
-            raise ValueError("sample_weight must contain at least one number that is not zero")
-        return weight
-
-    def _words_known(self, n_words: int) -> None:
-        if self.vocabulary is not None:
-            self.vocabulary_ = words_of_columns(self.vocabulary, n_words, "vocabulary")
-
-    def _priors(self, n_words: int, how: str) -> tuple[Array, Any]:
-        """Alpha (n_components,) and eta: a number, or an array."""
-        least = 0.0 if how == "em" else 1e-8
-        given = {"doc_topic_prior": self.doc_topic_prior, "topic_word_prior": self.topic_word_prior}
-        values = {}
-        for name, shapes in (
-            ("doc_topic_prior", ((), (self.n_components,))),
-            ("topic_word_prior", ((), (n_words,), (self.n_components, n_words))),
-        ):
-            value = np.asarray(1.0 / self.n_components if given[name] is None else given[name], dtype=np.float64)
-            if value.shape not in shapes or not np.isfinite(value).all() or not (value >= 0).all():
-                raise ValueError(
-                    f"{name} must be a positive number or an array of shape {' or '.join(map(str, shapes[1:]))}, "
-                    f"got {given[name]!r}"
-                )
-            values[name] = np.maximum(value, least)
-        eta: Any = values["topic_word_prior"]
-        if self.seed_words is not None:
-            words = getattr(self, "vocabulary_", getattr(self, "feature_names_in_", None))
-            eta = guided_word_prior(eta, self.seed_words, self.seed_strength, self.n_components, n_words, words)
-        alpha = np.array(np.broadcast_to(values["doc_topic_prior"], (self.n_components,)))
-        return alpha, float(eta) if np.ndim(eta) == 0 else eta
-
-    # What is kept ----------------------------------------------------------------------------------------------------
 
     def _keep(self, learned: Learned) -> None:
         self.components_ = learned.components
@@ -488,66 +295,3 @@ class LatentDirichletAllocation(FlatTopicModel):
             else:
                 self.__dict__.pop(name, None)
         warn_if_interrupted(learned.interrupted, "LatentDirichletAllocation", learned.n_iter)
-
-    @property
-    def exp_dirichlet_component_(self) -> Array:
-        """exp(E[log beta]) of the posterior of the topics."""
-        from scipy.special import digamma
-
-        check_is_fitted(self, "components_")
-        totals = digamma(self.components_.sum(axis=1, keepdims=True))
-        logs: Array = np.exp(digamma(self.components_) - totals)
-        return logs
-
-    def _q_of_topics(self) -> Array:
-        """Dirichlet parameters that documents are compared with: topics of EM and of sampling are taken as they are."""
-        return self.topic_word_ * EXACT + 1e-8 if self._how() in ("em", "gibbs") else self.components_
-
-    def _expected_counts(self, counts: Any) -> Array:
-        alpha, how = self._prior_vector(), self._how()
-        if how in ("vb", "svi"):
-            return infer(self.components_, counts, alpha, step=document_step(self), n_jobs=self.n_jobs)
-        lengths = np.asarray(counts.sum(axis=1)).reshape(-1, 1)
-        if how == "gibbs":
-            gamma = expected_shares(self.topic_word_, alpha, counts, n_jobs=self.n_jobs)
-            gamma *= lengths + alpha.sum()
-            return gamma
-        from pluri.topics.lda.em import fold_in
-
-        shares = fold_in(self.topic_word_, counts, doc_topic_prior=1.0 + alpha, n_jobs=self.n_jobs)
-        return shares * np.maximum(lengths + alpha.sum(), 1e-300)
-
-    def _bounds(self, counts: Any) -> Array:
-        alpha = np.maximum(self._prior_vector(), 1e-8)
-        topics, step = Topics.from_components(self._q_of_topics()), document_step(self)
-        # Some documents at a time: their shares of the topics are held in memory meanwhile.
-        parts = [
-            document_bounds(topics, counts[first : first + DOCUMENTS_AT_ONCE], alpha, step=step, n_jobs=self.n_jobs)
-            for first in range(0, counts.shape[0], DOCUMENTS_AT_ONCE)
-        ]
-        return np.concatenate(parts)
-
-    def _held_out(self, X: Any, method: str, rng: np.random.Generator, **options: Any) -> HeldOut:
-        from pluri.topics.flat_topics import held_out_flat
-
-        return held_out_flat(self.topic_word_, np.maximum(self._prior_vector(), 1e-8), X, method, rng, **options)
-
-    def _facts(self) -> dict[str, str]:
-        facts = super()._facts() | {"inference": self._how()}
-        if hasattr(self, "bound_"):
-            facts["training perplexity"] = f"{self.bound_:.1f}"
-        return facts
-
-
-def _of_unit_length(X: Any) -> bool:
-    """Whether all rows that are not empty were scaled to a sum, or a sum of squares, of one."""
-    there = np.diff(X.indptr) > 0
-    sums = (np.asarray(table.sum(axis=1)).ravel()[there] for table in (X, X.multiply(X)))
-    return any(np.allclose(row, 1.0, rtol=0, atol=1e-5) for row in sums)
-
-
-def _repeated(X: Any, weight: Array) -> Any:
-    """Documents as often as their weight says."""
-    if (weight != np.floor(weight)).any():
-        raise ValueError("sample_weight must be whole numbers with inference='gibbs'; use 'vb' for others")
-    return X[np.repeat(np.arange(X.shape[0]), weight.astype(np.int64))]

@@ -16,6 +16,8 @@ from pluri.topics.documents import Tokens, tokens_of
 from pluri.topics.lda.aligned_arrays import BLOCK, aligned_zeros, padded
 
 Array = NDArray[np.float64]
+#: Documents whose proportions are held in memory together where only the topics of tokens are wanted.
+DOCUMENTS_AT_ONCE = 10_000
 
 
 def fold_in(
@@ -110,3 +112,16 @@ def sampled_topics(
     with ThreadPoolExecutor(n_threads) as pool:
         list(pool.map(run, bounds[:-1], bounds[1:]))
     return theta, topics
+
+
+def topics_given_words(
+    phi: Array, alpha: Array, tokens: Tokens, rng: np.random.Generator, n_threads: int
+) -> NDArray[np.int32]:
+    """Draw the topics of tokens once, each given those before it in its document."""
+    parts = [np.zeros(0, dtype=np.int32)]
+    for first in range(0, tokens.n_documents, DOCUMENTS_AT_ONCE):
+        offsets = tokens.offsets[first : first + DOCUMENTS_AT_ONCE + 1]
+        words = tokens.words[offsets[0] : offsets[-1]]
+        some = Tokens(words, np.zeros_like(words), offsets - offsets[0], tokens.n_words)
+        parts.append(sampled_topics(phi, alpha, some, rng, 0, 1, n_threads)[1])
+    return np.concatenate(parts)

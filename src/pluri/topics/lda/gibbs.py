@@ -25,9 +25,10 @@ from numpy.typing import NDArray
 
 from pluri.topics.documents import Tokens
 from pluri.topics.lda.aligned_arrays import BLOCK, aligned_zeros, padded
-from pluri.topics.lda.fold_in import sampled_topics
+from pluri.topics.lda.averaging import AverageAfterWarmup
+from pluri.topics.lda.fold_in import topics_given_words
 from pluri.topics.lda.partitioned_sweeps import Partition, partition, run_sweep
-from pluri.topics.lda.priors_learning import CountTable, fixed_point, slice_priors
+from pluri.topics.lda.priors_learning import learn_priors
 from pluri.topics.lda.topic_assignments import LARGEST_PRIOR, SMALLEST_PRIOR, GibbsState, checked_priors
 
 Array = NDArray[np.float64]
@@ -37,8 +38,6 @@ Method = Literal["auto", "dense", "sparse"]
 
 #: With more topics than this a sweep reads only those that a word has.
 MANY_TOPICS = 256
-#: Documents whose proportions are held in memory together.
-DOCUMENTS_AT_ONCE = 10_000
 #: With fewer tokens than this for each thread, one does the work of all: it is done sooner than they start.
 FEW_TOKENS = 10_000
 
@@ -133,9 +132,9 @@ class CollapsedGibbs:
             )
         object.__setattr__(self, "_partition", partition(self.tokens, self.n_threads))
 
-    def adaptation(self, n_warmup: int) -> _AverageAfterWarmup | None:
+    def adaptation(self, n_warmup: int) -> AverageAfterWarmup | None:
         """Nothing is tuned; but the mean of the topics is kept from the end of the warm-up on."""
-        return _AverageAfterWarmup() if self.average_every else None
+        return AverageAfterWarmup() if self.average_every else None
 
     def start(self, rng: np.random.Generator) -> Position:
         """Where a chain begins: topics drawn from the prior.
@@ -147,19 +146,11 @@ class CollapsedGibbs:
 
         alpha, eta = self._priors()
         if eta.ndim == 2:
-            return {"topics": self._topics_given_words(rng, alpha, eta / eta.sum(axis=1, keepdims=True))}
+            phi = eta / eta.sum(axis=1, keepdims=True)
+            return {"topics": topics_given_words(phi, alpha, self.tokens, rng, self.n_threads)}
         topics = np.zeros(self.tokens.n_tokens, dtype=np.int32)
         draw_topics(self.tokens.offsets, np.cumsum(alpha), _seeds(rng), topics)
         return {"topics": topics}
-
-    def _topics_given_words(self, rng: np.random.Generator, alpha: Array, phi: Array) -> Integers:
-        tokens, parts = self.tokens, []
-        for first in range(0, tokens.n_documents, DOCUMENTS_AT_ONCE):
-            offsets = tokens.offsets[first : first + DOCUMENTS_AT_ONCE + 1]
-            words = tokens.words[offsets[0] : offsets[-1]]
-            some = Tokens(words, np.zeros_like(words), offsets - offsets[0], tokens.n_words)
-            parts.append(sampled_topics(phi, alpha, some, rng, 0, 1, self.n_threads)[1])
-        return np.concatenate([np.zeros(0, dtype=np.int32), *parts])
 
     def init(self, rng: np.random.Generator, position: Position) -> GibbsState:
         """State at a position; tokens without a topic get one first."""
@@ -185,9 +176,9 @@ class CollapsedGibbs:
         moved = self._sweep(rng, state)
         state.n_sweeps += 1
         if self.learn_priors is not None and state.n_sweeps % self.learn_every == 0:
-            self._learn_priors(rng, state)
+            learn_priors(rng, self, state)
         if self.averaging and self.average_every and state.n_sweeps % self.average_every == 0:
-            self._average(state)
+            state.average()
         return state, {"moved": moved / max(self.tokens.n_tokens, 1)}
 
     def record(self, position: Position) -> dict[str, Any]:
@@ -298,51 +289,7 @@ class CollapsedGibbs:
             aligned_zeros(width, np.float32),
         )  # fmt: skip
 
-    def _learn_priors(self, rng: np.random.Generator, state: GibbsState) -> None:
-        alpha, eta = state.doc_topic_prior, state.topic_word_prior
-        options: Any = {"gamma_prior": self.gamma_prior}
-        if self.learn != "topic_word":
-            rows = state.document_counts()
-            lengths = np.diff(self.tokens.offsets)
-            table = CountTable.of(rows.indices, rows.data, lengths, self.n_components, tied=self.symmetric)
-            alpha = self._learned(rng, alpha, table, symmetric=self.symmetric, **options)
-        if self.learn != "doc_topic":
-            counts = state.word_topic[state.word_topic > 0]
-            totals = state.topic_totals[: self.n_components]
-            table = CountTable.of(counts, counts, totals, self.tokens.n_words, tied=True)
-            before = np.full(self.tokens.n_words, float(eta))
-            eta = self._learned(rng, before, table, symmetric=True, **options)[0]
-        state.set_priors(
-            np.clip(alpha, SMALLEST_PRIOR, LARGEST_PRIOR), np.clip(eta, SMALLEST_PRIOR, LARGEST_PRIOR)
-        )  # fmt: skip
-
-    def _learned(self, rng: np.random.Generator, prior: Array, table: CountTable, **options: Any) -> Array:
-        if self.learn_priors == "sample":
-            return slice_priors(rng, prior, table, **options)
-        return fixed_point(prior, table, **options)
-
-    def _average(self, state: GibbsState) -> None:
-        now = state.topic_word()
-        state.n_averaged += 1
-        if state.mean_topic_word is None:
-            state.mean_topic_word = now
-        else:
-            state.mean_topic_word += (now - state.mean_topic_word) / state.n_averaged
-
 
 def _seeds(rng: np.random.Generator, *shape: int) -> NDArray[np.uint64]:
     """Starting points of the compiled loops' random numbers; never zero."""
     return rng.integers(0, 2**64, size=(*shape, 2), dtype=np.uint64) | np.uint64(1)
-
-
-class _AverageAfterWarmup:
-    """Lets a kernel keep the mean of the topics once the warm-up is over."""
-
-    def start(self, rng: np.random.Generator, kernel: CollapsedGibbs, state: GibbsState) -> CollapsedGibbs:
-        return kernel
-
-    def update(self, rng: np.random.Generator, kernel: CollapsedGibbs, state: GibbsState, info: Any) -> CollapsedGibbs:
-        return kernel
-
-    def finish(self, kernel: CollapsedGibbs) -> CollapsedGibbs:
-        return replace(kernel, averaging=True)

@@ -14,7 +14,8 @@ from scipy import sparse
 from pluri.inference import AscentWarning
 from pluri.priors import Diversity, as_diversity
 from pluri.topics.documents import tokens_of
-from pluri.topics.lda.document_step import DocumentStep, TopicPriors
+from pluri.topics.lda.document_step import DocumentStep
+from pluri.topics.lda.topic_priors import TopicPriors
 from pluri.validation import as_generator, is_source
 
 Array = NDArray[np.float64]

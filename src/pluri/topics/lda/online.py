@@ -16,116 +16,25 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.special import digamma
 
-from pluri.engine import Batch, Source, SparseSource, pairwise_sum
+from pluri.engine import Batch, Source, SparseSource
 from pluri.inference.history import History
 from pluri.inference.result import IterationState
 from pluri.inference.variational import RobbinsMonro, natural_step, stochastic_variational_inference
-from pluri.topics.lda.document_step import (
-    DocumentStep,
-    LocalFactors,
-    TopicPriors,
-    Topics,
-    cut_rows,
-    local_factors,
-    on_threads,
-    topics_bound,
-)
-from pluri.topics.lda.starts import Draws, TopicStart, first_topics, gamma_draws, legacy_stream, random_topics
-from pluri.topics.lda.variational import Documents
-from pluri.topics.lda.variational_prior import best_doc_topic_prior
+from pluri.topics.lda.document_source import Documents
+from pluri.topics.lda.document_step import DocumentStep
+from pluri.topics.lda.online_model import Natural, OnlineModel
+from pluri.topics.lda.starts import Draws, TopicStart, first_topics, legacy_stream, random_topics
+from pluri.topics.lda.topic_priors import TopicPriors
 from pluri.validation import RandomState, as_generator
 
 Array = NDArray[np.float64]
-Natural = Mapping[str, Array]
-
-
-@dataclass(frozen=True, eq=False)
-class OnlineModel:
-    """LDA as a conjugate-exponential model.
-
-    Its natural parameters are ``word_topic`` (n_words, n_topics), lambda, and if alpha is learned ``log_theta``
-    (n_topics,), the sum of E[log theta] over all documents.
-
-    Parameters
-    ----------
-    priors : TopicPriors
-    step : DocumentStep
-    topic_start : {"random", "documents"}
-    n_total : float, optional
-        Number of documents, needed to learn alpha.
-    draws : RandomState or Generator, optional
-        Documents start from draws near one, as in scikit-learn, instead of ones.
-    n_jobs : int, optional
-        Threads that share a minibatch.
-    """
-
-    priors: TopicPriors
-    step: DocumentStep = field(default_factory=DocumentStep)
-    topic_start: TopicStart = "random"
-    n_total: float | None = None
-    draws: Draws | None = None
-    n_jobs: int | None = None
-
-    @cached_property
-    def _prior(self) -> Natural:
-        shape = (self.priors.n_words, self.priors.doc_topic.size)
-        prior = {"word_topic": np.broadcast_to(self.priors.topic_word, shape)}
-        return prior if self.n_total is None else prior | {"log_theta": np.zeros(shape[1])}
-
-    def begin(self, word_topic: Array) -> Natural:
-        """Natural parameters with these topics."""
-        if self.n_total is None:
-            return {"word_topic": word_topic}
-        alpha = self.priors.doc_topic
-        return {"word_topic": word_topic, "log_theta": self.n_total * (digamma(alpha) - digamma(alpha.sum()))}
-
-    def initialize(self, source: Source, rng: np.random.Generator) -> Natural:
-        """Where a run starts."""
-        return self.begin(first_topics(self.topic_start, self.priors, source, rng))
-
-    def global_prior(self) -> Natural:
-        """Give eta."""
-        return self._prior
-
-    def doc_topic_prior(self, params: Natural) -> Array:
-        """Alpha at these parameters."""
-        if self.n_total is None:
-            return self.priors.doc_topic
-        return best_doc_topic_prior(params["log_theta"] / self.n_total, self.priors.doc_topic)
-
-    def local_step(self, batch: Batch, params: Natural) -> tuple[Natural, float]:
-        """Documents at rest: their expected counts and parts of the bound."""
-        topics, alpha = Topics.of(params["word_topic"]), self.doc_topic_prior(params)
-        start = None if self.draws is None else gamma_draws(self.draws, (batch.n_samples, alpha.size))
-        csr = batch.X if sparse.issparse(batch.X) else sparse.csr_matrix(batch.X)
-
-        def one(rows: slice) -> LocalFactors:
-            return local_factors(
-                topics, alpha, csr[rows], step=self.step, start=None if start is None else start[rows],
-                weight=None if batch.weight is None else batch.weight[rows],
-            )  # fmt: skip
-
-        parts: list[LocalFactors] = on_threads(one, cut_rows(csr.shape[0], self.n_jobs), self.n_jobs)
-        bounds = np.concatenate([part.bounds for part in parts if part.bounds is not None])
-        weight = np.ones(bounds.size) if batch.weight is None else batch.weight
-        stats = {"word_topic": pairwise_sum(part.counts for part in parts if part.counts is not None)}
-        if self.n_total is not None:
-            stats["log_theta"] = pairwise_sum(part.log_theta for part in parts)
-        return stats, float(weight @ bounds)
-
-    def global_elbo(self, params: Natural) -> float:
-        """The topics' part of the bound."""
-        return topics_bound(Topics.of(params["word_topic"]), self.priors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,7 +137,7 @@ def fit_online(
     --------
     >>> import numpy as np
     >>> from scipy import sparse
-    >>> from pluri.topics.lda.document_step import TopicPriors
+    >>> from pluri.topics.lda.topic_priors import TopicPriors
     >>> from pluri.topics.lda.online import fit_online
     >>> X = sparse.csr_matrix(np.repeat([[4, 4, 0, 0], [0, 0, 4, 4]], 50, axis=0).astype(float))
     >>> fit = fit_online(X, TopicPriors.checked(2, 4, 0.1, 0.1), batch_size=10, random_state=0)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pluri.engine import Source
-from pluri.topics.lda.document_step import TopicPriors
+from pluri.topics.lda.topic_priors import TopicPriors
 from pluri.validation import RandomState
 
 Array = NDArray[np.float64]

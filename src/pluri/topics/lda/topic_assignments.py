@@ -110,6 +110,15 @@ class GibbsState:
         )
         return np.asarray(unnormalised / unnormalised.sum(axis=1, keepdims=True))
 
+    def average(self) -> None:
+        """Add the present estimate of the topics to their mean."""
+        now = self.topic_word()
+        self.n_averaged += 1
+        if self.mean_topic_word is None:
+            self.mean_topic_word = now
+        else:
+            self.mean_topic_word += (now - self.mean_topic_word) / self.n_averaged
+
     def document_counts(self) -> sparse.csr_matrix:
         """Tokens by document and topic, (n_documents, n_topics)."""
         from pluri.topics.lda._count_kernels import count_documents

@@ -19,7 +19,8 @@ from pluri.topics.documents import Tokens, check_documents, tokens_of
 from pluri.topics.expected_shares import expected_shares
 from pluri.topics.flat_topics import FlatTopicModel
 from pluri.topics.interrupts import n_sweeps, unnamed_warnings_ignored
-from pluri.topics.supervised.gibbs import Counts
+from pluri.topics.supervised.chain_state import topic_shares
+from pluri.topics.supervised.distinct_words import DistinctWords, distinct_words_of
 from pluri.topics.topic_model import warn_if_interrupted
 from pluri.validation import RandomState, as_generator, restored_on_failure
 
@@ -88,14 +89,14 @@ class SupervisedTopicModel(FlatTopicModel):
             check_consistent_length(counts, y)
             response = self._checked_response(y)
             prior = np.array(np.broadcast_to(np.asarray(self.doc_topic_prior, dtype=float), (self.n_components,)))
-            tokens = tokens_of(counts)
-            response = np.where(np.diff(tokens.offsets) > 0, response, self._unsaid)
+            filled = np.asarray(counts.sum(axis=1)).ravel() > 0
+            response = np.where(filled, response, self._unsaid)
             self.doc_topic_prior_ = prior
             self.topic_word_prior_ = float(self.topic_word_prior)
             if self.inference == "gibbs":
-                self._fit_gibbs(tokens, response, prior)
+                self._fit_gibbs(tokens_of(counts), response, prior)
             else:
-                self._fit_variational(tokens, response, prior)
+                self._fit_variational(distinct_words_of(counts), response, prior)
         return self
 
     def _check_parameters(self) -> None:
@@ -131,10 +132,10 @@ class SupervisedTopicModel(FlatTopicModel):
         self.n_iter_ = n_sweeps(trace)
         warn_if_interrupted(trace.interrupted, type(self).__name__, self.n_iter_)
 
-    def _fit_variational(self, tokens: Tokens, response: NDArray[Any], prior: Array) -> None:
+    def _fit_variational(self, words: DistinctWords, response: NDArray[Any], prior: Array) -> None:
         model = self._factors(response, prior)
         result = coordinate_ascent(
-            model, (tokens, response), rng=as_generator(self.random_state), max_iter=self.max_iter, tol=self.tol,
+            model, (words, response), rng=as_generator(self.random_state), max_iter=self.max_iter, tol=self.tol,
             n_init=self.n_init, verbose=self.verbose,
         )  # fmt: skip
         if not result.converged and not result.interrupted:
@@ -190,5 +191,5 @@ class SupervisedTopicModel(FlatTopicModel):
         for topics in self._draws_of_topics():
             for _ in range(self._n_repeats):
                 labels = sampled_topics(topics, prior, tokens, rng, FOLD_IN_SWEEPS, 1, 1)[1]
-                shares = Counts.of(tokens, labels, len(prior)).shares()
+                shares = topic_shares(tokens, labels, len(prior))
                 yield np.where(lengths > 0, shares, rng.dirichlet(prior, size=tokens.n_documents))

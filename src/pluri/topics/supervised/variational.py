@@ -1,20 +1,25 @@
 r"""Variational EM for supervised topic models.
 
-q(theta_d) = Dir(gamma_d), q(beta_k) = Dir(lambda_k) and, for each token, q(z_dn) = phi_dn; coefficients and noise are
-put at their mode. With phibar_d = sum_n phi_dn / N_d:
+q(theta_d) = Dir(gamma_d), q(beta_k) = Dir(lambda_k) and, for each token, q(z_dn) = phi_dn, the same for all tokens of
+one word in a document, so that it is kept once; coefficients and noise are put at their mode.
 
 *Ratings*: E[log N(y; w' zbar, 1 / tau)] needs, with s = sum_n phi_n,
 
     w' E[zbar zbar'] w = [(w' s)^2 - sum_n (w' phi_n)^2 + sum_n phi_n' w^2] / N^2.
 
-A token's update is exact given the other tokens, so tokens are visited in turn [1]_.
+An update is exact given the other words, so words are visited in turn [1]_. For a word that occurs m times it is
+
+    phi_k proportional to exp{E log theta_k + E log beta_kw + tau q_k (g - q_k / 2 - (m - 1) q' phi)},  q = w / N,
+
+with g the rating less what the other words explain: one equation in one unknown, q' phi.
 
 *Classes*: the normaliser is bounded by
 
     E[log sum_c exp(w_c' zbar)]  <=  log sum_c prod_n sum_k phi_nk exp(w_ck / N),
 
-which as a function of one phi_n is the logarithm of a linear form h' phi_n, and lies below its tangent: phi_nk is
-proportional to exp{E log theta_k + E log beta_kw + w_yk / N - h_k / (h' phi_old)} [2]_.
+which as a function of the phi of one token is the logarithm of a linear form h' phi, and lies below its tangent: phi_k
+is proportional to exp{E log theta_k + E log beta_kw + w_yk / N - h_k / (h' phi_old)} [2]_. For a word that occurs
+several times the same is a step of mirror ascent, which is shortened until it is sure to rise.
 
 Every update raises the bound.
 
@@ -35,10 +40,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, psi
 
-from pluri.topics.documents import Tokens
+from pluri.topics.supervised.distinct_words import DistinctWords
 
 Array = NDArray[np.float64]
-#: Passes over the tokens before the topics are updated.
+#: Passes over the words before the topics are updated.
 PASSES = 3
 #: Steps towards the best coefficients of classes in each iteration.
 M_STEPS = 3
@@ -50,7 +55,7 @@ class SupervisedFactors:
 
     Attributes
     ----------
-    phi : array of shape (n_tokens, n_topics)
+    phi : array of shape (n_pairs, n_topics), one row for each word of each document
     gamma : array of shape (n_documents, n_topics)
     topics : array of shape (n_topics, n_words), the lambda of the module
     coefficients : array of shape (n_topics,) or (n_classes, n_topics)
@@ -81,7 +86,7 @@ def dirichlet_bound(prior: Array | float, parameters: Array) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _SupervisedVariational:
-    """A model for `pluri.inference.variational.coordinate_ascent`; data is (tokens, response)."""
+    """A model for `pluri.inference.variational.coordinate_ascent`; data is (words, response)."""
 
     n_topics: int
     doc_topic_prior: Array
@@ -89,40 +94,42 @@ class _SupervisedVariational:
     coef_prior_var: float
 
     def initialize(self, data: Any, rng: np.random.Generator) -> SupervisedFactors:
-        """Each token near some topic at random, and coefficients of zero."""
-        tokens, response = data
-        phi = rng.dirichlet(np.ones(self.n_topics), size=tokens.n_tokens)
-        topics = rng.gamma(100.0, 0.01, size=(self.n_topics, tokens.n_words))
+        """Each word near some topic at random, and coefficients of zero."""
+        words, response = data
+        phi = rng.dirichlet(np.ones(self.n_topics), size=words.words.size)
+        topics = rng.gamma(100.0, 0.01, size=(self.n_topics, words.n_words))
         # Topics begin with the words of some documents: from nearly equal ones, few documents move anything.
-        for k, row in enumerate(rng.permutation(tokens.n_documents)[: self.n_topics]):
-            np.add.at(topics[k], tokens.words[tokens.offsets[row] : tokens.offsets[row + 1]], 1.0)
-        q = SupervisedFactors(phi, self._gamma(tokens, phi), topics, self._no_effect(response))
-        return self._respond(q, tokens, response)
+        for k, row in enumerate(rng.permutation(words.n_documents)[: self.n_topics]):
+            mine = slice(words.offsets[row], words.offsets[row + 1])
+            topics[k, words.words[mine]] += words.counts[mine]
+        q = SupervisedFactors(phi, self._gamma(words, phi), topics, self._no_effect(response))
+        return self._respond(q, words, response)
 
     def update(self, q: SupervisedFactors, data: Any) -> SupervisedFactors:
-        """Tokens and shares, some times; then topics, then coefficients."""
+        """Words and shares, some times; then topics, then coefficients."""
         from pluri.topics.supervised._variational_kernels import word_sums
 
-        tokens, response = data
+        words, response = data
         phi = q.phi.copy()
         log_topic = np.ascontiguousarray(dirichlet_logs(q.topics).T)
         q = replace(q, phi=phi)
         for _ in range(PASSES):
-            self._pass(q, tokens, response, dirichlet_logs(q.gamma), log_topic)
-            q = replace(q, gamma=self._gamma(tokens, phi))
-        sums = np.zeros((tokens.n_words, self.n_topics))
-        word_sums(tokens.words, phi, sums)
-        return self._respond(replace(q, topics=self.topic_word_prior + sums.T), tokens, response)
+            self._pass(q, words, response, dirichlet_logs(q.gamma), log_topic)
+            q = replace(q, gamma=self._gamma(words, phi))
+        sums = np.zeros((words.n_words, self.n_topics))
+        word_sums(words.words, words.counts, phi, sums)
+        return self._respond(replace(q, topics=self.topic_word_prior + sums.T), words, response)
 
     def elbo(self, q: SupervisedFactors, data: Any) -> float:
         """The bound, with the priors of coefficients and noise."""
         from pluri.topics.supervised._variational_kernels import token_bound
 
-        tokens, response = data
+        words, response = data
         value = float(
             token_bound(
-                tokens.words,
-                tokens.offsets,
+                words.words,
+                words.counts,
+                words.offsets,
                 q.phi,
                 dirichlet_logs(q.gamma),
                 np.ascontiguousarray(dirichlet_logs(q.topics).T),
@@ -131,24 +138,15 @@ class _SupervisedVariational:
         value += dirichlet_bound(self.doc_topic_prior, q.gamma) + dirichlet_bound(self.topic_word_prior, q.topics)
         value -= 0.5 * float((q.coefficients**2).sum()) / self.coef_prior_var
         value -= 0.5 * q.coefficients.size * math.log(2 * math.pi * self.coef_prior_var)
-        return value + self._response_bound(q, tokens, response)
+        return value + self._response_bound(q, words, response)
 
-    def sums(self, tokens: Tokens, phi: Array) -> Array:
-        """Expected counts of topics in documents."""
-        counts = np.zeros((tokens.n_documents, self.n_topics))
-        filled = np.flatnonzero(np.diff(tokens.offsets))
-        if filled.size:
-            counts[filled] = np.add.reduceat(phi, tokens.offsets[filled], axis=0)
-        return counts
-
-    def shares(self, tokens: Tokens, phi: Array) -> Array:
+    def shares(self, words: DistinctWords, phi: Array) -> Array:
         """The phibar of each document."""
-        lengths = np.maximum(np.diff(tokens.offsets), 1)[:, None]
-        shares: Array = self.sums(tokens, phi) / lengths
+        shares: Array = words.by_document(phi) / np.maximum(words.lengths, 1)[:, None]
         return shares
 
-    def _gamma(self, tokens: Tokens, phi: Array) -> Array:
-        gamma: Array = self.doc_topic_prior + self.sums(tokens, phi)
+    def _gamma(self, words: DistinctWords, phi: Array) -> Array:
+        gamma: Array = self.doc_topic_prior + words.by_document(phi)
         return gamma
 
     @abstractmethod
@@ -156,15 +154,17 @@ class _SupervisedVariational:
         """Coefficients to begin with."""
 
     @abstractmethod
-    def _pass(self, q: SupervisedFactors, tokens: Tokens, response: Any, log_theta: Array, log_topic: Array) -> None:
+    def _pass(
+        self, q: SupervisedFactors, words: DistinctWords, response: Any, log_theta: Array, log_topic: Array
+    ) -> None:
         """Update phi in place."""
 
     @abstractmethod
-    def _respond(self, q: SupervisedFactors, tokens: Tokens, response: Any) -> SupervisedFactors:
+    def _respond(self, q: SupervisedFactors, words: DistinctWords, response: Any) -> SupervisedFactors:
         """Coefficients, and noise, at their best given phi."""
 
     @abstractmethod
-    def _response_bound(self, q: SupervisedFactors, tokens: Tokens, response: Any) -> float:
+    def _response_bound(self, q: SupervisedFactors, words: DistinctWords, response: Any) -> float:
         """The part of the bound that has to do with what was said."""
 
 
@@ -177,27 +177,31 @@ class RatingsVariational(_SupervisedVariational):
     def _no_effect(self, response: NDArray[Any]) -> Array:
         return np.zeros(self.n_topics)
 
-    def _pass(self, q: SupervisedFactors, tokens: Tokens, response: Any, log_theta: Array, log_topic: Array) -> None:
+    def _pass(
+        self, q: SupervisedFactors, words: DistinctWords, response: Any, log_theta: Array, log_topic: Array
+    ) -> None:
         from pluri.topics.supervised._variational_kernels import pass_ratings
 
         rated = np.isfinite(response)
         pass_ratings(
-            tokens.words, tokens.offsets, q.phi, log_theta, log_topic, np.where(rated, response, 0.0), rated,
-            q.coefficients, float(q.precision), self.sums(tokens, q.phi), np.empty(self.n_topics),
+            words.words, words.counts, words.offsets, words.lengths, q.phi, log_theta, log_topic,
+            np.where(rated, response, 0.0), rated, q.coefficients, float(q.precision), words.by_document(q.phi),
+            *np.empty((3, self.n_topics)),
         )  # fmt: skip
 
-    def _moments(self, q: SupervisedFactors, tokens: Tokens, response: Any) -> tuple[Array, Array, Array]:
+    def _moments(self, q: SupervisedFactors, words: DistinctWords, response: Any) -> tuple[Array, Array, Array]:
         """Shares and ratings of rated documents, and the sum of E[zbar zbar'] over them."""
         rated = np.isfinite(response)
-        counts = self.sums(tokens, q.phi)
-        lengths = np.maximum(np.diff(tokens.offsets), 1)[:, None]
-        shares = (counts / lengths)[rated]
-        scaled = (q.phi / lengths[tokens.documents])[rated[tokens.documents]]
-        moment = shares.T @ shares - scaled.T @ scaled + np.diag((counts / lengths**2)[rated].sum(axis=0))
+        lengths, documents = np.maximum(words.lengths, 1)[:, None], words.documents
+        all_shares = self.shares(words, q.phi)
+        shares = all_shares[rated]
+        scale = np.where(rated[documents], np.sqrt(words.counts) / lengths[documents, 0], 0.0)
+        scaled = q.phi * scale[:, None]
+        moment = shares.T @ shares - scaled.T @ scaled + np.diag((all_shares / lengths)[rated].sum(axis=0))
         return shares, response[rated], moment
 
-    def _respond(self, q: SupervisedFactors, tokens: Tokens, response: Any) -> SupervisedFactors:
-        shares, said, moment = self._moments(q, tokens, response)
+    def _respond(self, q: SupervisedFactors, words: DistinctWords, response: Any) -> SupervisedFactors:
+        shares, said, moment = self._moments(q, words, response)
         shape, rate = self.noise_prior
         precision = q.precision
         coefficients: Array = q.coefficients
@@ -213,8 +217,8 @@ class RatingsVariational(_SupervisedVariational):
         value = said @ said - 2 * said @ (shares @ coefficients) + coefficients @ moment @ coefficients
         return max(float(value), 0.0)
 
-    def _response_bound(self, q: SupervisedFactors, tokens: Tokens, response: Any) -> float:
-        shares, said, moment = self._moments(q, tokens, response)
+    def _response_bound(self, q: SupervisedFactors, words: DistinctWords, response: Any) -> float:
+        shares, said, moment = self._moments(q, words, response)
         (shape, rate), precision = self.noise_prior, q.precision
         value = 0.5 * len(said) * math.log(precision / (2 * math.pi))
         value -= 0.5 * precision * self._squares(q.coefficients, shares, said, moment)
@@ -231,39 +235,43 @@ class ClassesVariational(_SupervisedVariational):
     def _no_effect(self, response: NDArray[Any]) -> Array:
         return np.zeros((self.n_classes, self.n_topics))
 
-    def _scratch(self) -> tuple[Array, Array]:
-        return np.empty((self.n_classes, self.n_topics)), np.empty(self.n_classes)
+    def _scratch(self) -> tuple[Array, ...]:
+        return np.empty((self.n_classes, self.n_topics)), *np.empty((3, self.n_classes))
 
-    def _pass(self, q: SupervisedFactors, tokens: Tokens, response: Any, log_theta: Array, log_topic: Array) -> None:
+    def _pass(
+        self, q: SupervisedFactors, words: DistinctWords, response: Any, log_theta: Array, log_topic: Array
+    ) -> None:
         from pluri.topics.supervised._variational_kernels import pass_classes
 
         pass_classes(
-            tokens.words, tokens.offsets, q.phi, log_theta, log_topic, response.astype(np.int64), q.coefficients,
-            self.sums(tokens, q.phi), np.empty(self.n_topics), *self._scratch(), np.empty(self.n_classes),
-            np.empty(self.n_topics),
+            words.words, words.counts, words.offsets, words.lengths, q.phi, log_theta, log_topic,
+            response.astype(np.int64), q.coefficients, np.empty(self.n_topics), *self._scratch(),
+            np.empty(self.n_classes), *np.empty((2, self.n_topics)),
         )  # fmt: skip
 
     def _class_value(
-        self, coefficients: Array, phi: Array, shares: Array, tokens: Tokens, label: Any
+        self, coefficients: Array, phi: Array, shares: Array, words: DistinctWords, label: Any
     ) -> tuple[float, Array]:
         """Log likelihood bound of the classes, and its gradient."""
         from pluri.topics.supervised._variational_kernels import class_normalizers
 
         gradient = np.zeros_like(coefficients)
-        value = class_normalizers(tokens.offsets, phi, label, coefficients, *self._scratch(), gradient)
-        known = (label >= 0) & (np.diff(tokens.offsets) > 0)
+        value = class_normalizers(
+            words.counts, words.offsets, words.lengths, phi, label, coefficients, *self._scratch(), gradient
+        )
+        known = (label >= 0) & (words.lengths > 0)
         hits = np.zeros_like(coefficients)
         np.add.at(hits, label[known], shares[known])
         return float((hits * coefficients).sum() - value), hits - gradient
 
-    def _respond(self, q: SupervisedFactors, tokens: Tokens, response: Any) -> SupervisedFactors:
+    def _respond(self, q: SupervisedFactors, words: DistinctWords, response: Any) -> SupervisedFactors:
         from scipy.optimize import minimize
 
-        shares, label = self.shares(tokens, q.phi), response.astype(np.int64)
+        shares, label = self.shares(words, q.phi), response.astype(np.int64)
 
         def loss(flat: Array) -> tuple[float, Array]:
             coefficients = flat.reshape(q.coefficients.shape)
-            value, gradient = self._class_value(coefficients, q.phi, shares, tokens, label)
+            value, gradient = self._class_value(coefficients, q.phi, shares, words, label)
             return -value + 0.5 * float(
                 flat @ flat
             ) / self.coef_prior_var, flat / self.coef_prior_var - gradient.ravel()
@@ -271,6 +279,6 @@ class ClassesVariational(_SupervisedVariational):
         found = minimize(loss, q.coefficients.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": M_STEPS})
         return replace(q, coefficients=found.x.reshape(q.coefficients.shape))
 
-    def _response_bound(self, q: SupervisedFactors, tokens: Tokens, response: Any) -> float:
-        shares = self.shares(tokens, q.phi)
-        return self._class_value(q.coefficients, q.phi, shares, tokens, response.astype(np.int64))[0]
+    def _response_bound(self, q: SupervisedFactors, words: DistinctWords, response: Any) -> float:
+        shares = self.shares(words, q.phi)
+        return self._class_value(q.coefficients, q.phi, shares, words, response.astype(np.int64))[0]

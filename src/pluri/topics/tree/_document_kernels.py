@@ -11,6 +11,8 @@ import math
 import numpy as np
 
 from pluri.engine.compiled import compiled
+from pluri.topics._draws import first_above
+from pluri.topics.held_out._particle_kernels import copy_whom, few_effective, normalise
 from pluri.topics.tree._draws import uniform
 
 
@@ -67,19 +69,6 @@ def take(column, top, n_top, step, at_scale, at_top):
 
 
 @compiled()
-def choose(running, target):
-    """Column in which the running sum passes the target."""
-    low, high = 0, running.size - 1
-    while low < high:
-        middle = (low + high) // 2
-        if running[middle] > target:
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
-@compiled()
 def sample_documents(
     start, words, doc_offsets, depth, top, n_top, eta, rho, base, table, n_warmup, n_sweeps, mean_columns, per_token
 ):
@@ -109,7 +98,7 @@ def sample_documents(
                     take(place[i], top, n_top, -1, at_scale, at_top)
                 fill_columns(depth, top, n_top, eta, rho, base, at_scale, at_top, usage, columns)
                 total = weigh(table[words[first + i]], columns, running)
-                place[i] = choose(running, uniform(stream) * total)
+                place[i] = first_above(uniform(stream) * total, running)
                 take(place[i], top, n_top, 1, at_scale, at_top)
             if sweep < n_warmup:
                 continue
@@ -130,29 +119,37 @@ def sample_documents(
 
 @compiled()
 def score_in_turn(stream, words, doc_offsets, depth, top, n_top, eta, rho, base, table, n_particles, log_likelihood):
-    """Log probability of each document: that of each token given those before, averaged over particles.
+    """Log probability of each document, token after token, by weighted particles.
 
-    Each particle draws the places of the tokens before a token anew before it scores that one.
+    Each particle draws the places of the tokens before a token anew before it foretells that one.
     """
     n_columns = table.shape[1]
     columns, running, usage = np.zeros(n_columns), np.zeros(n_columns), np.zeros(depth)
-    at_scale, at_top = np.zeros(depth, dtype=np.int64), np.zeros(n_top, dtype=np.int64)
+    at_scale, at_top = np.zeros((n_particles, depth), dtype=np.int64), np.zeros((n_particles, n_top), dtype=np.int64)
+    offspring, source = np.zeros(n_particles, dtype=np.int64), np.zeros(n_particles, dtype=np.int64)
+    weight = np.zeros(n_particles)
     for d in range(doc_offsets.size - 1):
         first, n = doc_offsets[d], doc_offsets[d + 1] - doc_offsets[d]
-        place, chances = np.zeros(n, dtype=np.int64), np.zeros(n)
-        for _ in range(n_particles):
-            at_scale[:], at_top[:] = 0, 0
-            for i in range(n):
-                for j in range(i):
-                    take(place[j], top, n_top, -1, at_scale, at_top)
-                    fill_columns(depth, top, n_top, eta, rho, base, at_scale, at_top, usage, columns)
-                    total = weigh(table[words[first + j]], columns, running)
-                    place[j] = choose(running, uniform(stream) * total)
-                    take(place[j], top, n_top, 1, at_scale, at_top)
-                fill_columns(depth, top, n_top, eta, rho, base, at_scale, at_top, usage, columns)
-                total = weigh(table[words[first + i]], columns, running)
-                chances[i] += total / n_particles
-                place[i] = choose(running, uniform(stream) * total)
-                take(place[i], top, n_top, 1, at_scale, at_top)
+        place = np.zeros((n_particles, n), dtype=np.int64)
+        at_scale[:], at_top[:], weight[:] = 0, 0, 1.0 / n_particles
         for i in range(n):
-            log_likelihood[d] += math.log(chances[i])
+            for r in range(n_particles):
+                scales, tops, own = at_scale[r], at_top[r], place[r]
+                for j in range(i):
+                    take(own[j], top, n_top, -1, scales, tops)
+                    fill_columns(depth, top, n_top, eta, rho, base, scales, tops, usage, columns)
+                    total = weigh(table[words[first + j]], columns, running)
+                    own[j] = first_above(uniform(stream) * total, running)
+                    take(own[j], top, n_top, 1, scales, tops)
+                fill_columns(depth, top, n_top, eta, rho, base, scales, tops, usage, columns)
+                total = weigh(table[words[first + i]], columns, running)
+                weight[r] *= total
+                own[i] = first_above(uniform(stream) * total, running)
+                take(own[i], top, n_top, 1, scales, tops)
+            log_likelihood[d] += math.log(normalise(weight))
+            if i + 1 < n and few_effective(weight):
+                copy_whom(uniform(stream), weight, offspring, source)
+                for r in range(n_particles):
+                    if source[r] != r:
+                        at_scale[r], at_top[r] = at_scale[source[r]], at_top[source[r]]
+                        place[r, : i + 1] = place[source[r], : i + 1]

@@ -1,32 +1,21 @@
 # mypy: allow-untyped-defs, allow-untyped-calls
-"""Random numbers inside compiled loops: SplitMix64 on one word of state, gamma draws and sticks built on it.
+"""Random numbers inside compiled loops: never zero, gamma draws, and sticks built on them.
 
 References
 ----------
-Steele, G., Lea, D. and Flood, C. (2014). Fast splittable pseudorandom number generators. OOPSLA.
 Marsaglia, G. and Tsang, W. W. (2000). A simple method for generating gamma variables. ACM TOMS 26, 363-372.
 """
 
 import math
 
-import numpy as np
-
 from pluri.engine.compiled import compiled
-
-STEP = np.uint64(0x9E3779B97F4A7C15)
-FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-S11, S27, S30, S31 = np.uint64(11), np.uint64(27), np.uint64(30), np.uint64(31)
+from pluri.topics._draws import uniform as uniform_from_zero
 
 
 @compiled()
 def uniform(stream):
     """Draw a number from (0, 1); `stream` is an array of one unsigned 64-bit number."""
-    stream[0] += STEP
-    z = stream[0]
-    z = (z ^ (z >> S30)) * FIRST
-    z = (z ^ (z >> S27)) * SECOND
-    z = z ^ (z >> S31)
-    return ((z >> S11) + 0.5) * 1.1102230246251565e-16
+    return uniform_from_zero(stream) + 5.551115123125783e-17
 
 
 @compiled()

@@ -99,74 +99,48 @@ def locate(running, first, last, target):
 
 @compiled()
 def draw_tokens(
-    stream, words, doc_offsets, top, depth, widths, offsets, node_scale, word_scale, sizes, prior, collapsed, theta,
-    usage, transition, phi, scale, node, node_word, node_total, moves, doc_top, doc_scale, paths,
+    stream, words, doc_offsets, top, depth, widths, offsets, node_scale, word_scale, theta, usage, transition, phi,
+    scale, node, node_word, node_total, moves, doc_top, doc_scale, paths,
 ):  # fmt: skip
-    """Draw scale, node and path of every token, and count.
+    """Draw scale, node and path of every token given topics, and count; all counts start at zero.
 
-    With `collapsed`, topics are integrated out and tokens are drawn in turn: `node_word` and `node_total` hold the
-    counts of tokens that have a node, and are kept up to date. Otherwise `phi` gives the topics, all tokens are
-    independent, and copies of a word in a document are drawn from one table of probabilities. The other counts start
-    at zero. Returns the log likelihood of the tokens, given topics or in turn.
+    Tokens are independent of each other, and copies of a word in a document share one table of probabilities.
     """
     n_nodes = node_total.size
-    reach, running, inverse = np.zeros(n_nodes), np.zeros(n_nodes), np.zeros(n_nodes)
+    reach, running = np.zeros(n_nodes), np.zeros(n_nodes)
     nowhere = np.zeros(0, dtype=np.int32)
     dependent = word_scale.size > 0
-    for s in range(depth):
-        for k in range(offsets[s], offsets[s] + widths[s]):
-            inverse[k] = 1.0 / (node_total[k] + prior * sizes[s])
-    log_likelihood, product = 0.0, 1.0
     for d in range(doc_offsets.size - 1):
         if doc_offsets[d + 1] == doc_offsets[d]:
             continue
         fill_reach(top, depth, widths, offsets, theta[d], transition, reach)
-        i, known, total = doc_offsets[d], -1, 0.0
-        while i < doc_offsets[d + 1]:
+        known, total, first_scale, last_scale = -1, 0.0, 0, depth
+        for i in range(doc_offsets[d], doc_offsets[d + 1]):
             w = words[i]
-            first_scale, last_scale = 0, depth
-            if dependent:
-                first_scale, last_scale = word_scale[w], word_scale[w] + 1
-            if collapsed and node[i] >= 0:
-                k = offsets[scale[i]] + node[i]
-                node_word[w, k] -= 1
-                node_total[k] -= 1
-                inverse[k] = 1.0 / (node_total[k] + prior * sizes[node_scale[k]])
-            if collapsed or w != known:
+            if w != known:
                 known, total = w, 0.0
+                if dependent:
+                    first_scale, last_scale = word_scale[w], word_scale[w] + 1
                 for s in range(first_scale, last_scale):
                     first, last = offsets[s], offsets[s] + widths[s]
-                    if collapsed:
-                        total = sum_counts(
-                            first, last, node_word[w], prior, inverse, reach, usage[d, s], running, total
-                        )
-                    else:
-                        total = sum_scores(first, last, phi[w], reach, usage[d, s], running, total)
+                    total = sum_scores(first, last, phi[w], reach, 1.0 if dependent else usage[d, s], running, total)
                     for k in range(last, offsets[s + 1]):  # room that no node has taken
                         running[k] = total
             if total > 0.0:
                 k = locate(running, offsets[first_scale], offsets[last_scale], uniform(stream) * total)
             else:  # probabilities below the smallest number: stay
-                k = offsets[scale[i]] + max(node[i], 0)
+                k = offsets[scale[i]] + node[i]
             s = node_scale[k]
             t = k - offsets[s]
             scale[i], node[i] = s, t
             node_word[w, k] += 1
             node_total[k] += 1
-            if collapsed:
-                inverse[k] = 1.0 / (node_total[k] + prior * sizes[s])
             doc_scale[d, s] += 1
-            product *= total
-            if product < 1e-200:
-                log_likelihood += math.log(max(product, 1e-320))
-                product = 1.0
             if s >= top:
                 path = paths[i] if paths.size > 0 else nowhere
                 doc_top[d, draw_above(stream, top, offsets, widths, s, t, transition, reach, moves, path)] += 1
             elif paths.size > 0:
                 paths[i, 0] = 0
-            i += 1
-    return log_likelihood + math.log(product)
 
 
 @compiled()

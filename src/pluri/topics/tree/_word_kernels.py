@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from pluri.engine.compiled import compiled
-from pluri.topics.tree._draws import beta_draw, log_gamma_draw, stick_draw, uniform
+from pluri.topics.tree._draws import log_gamma_draw, stick_draw, uniform
 from pluri.topics.tree._token_kernels import fill_reach
 
 
@@ -25,18 +25,24 @@ def dot(first, last, reach, ratio):
 
 
 @compiled()
-def resize_evidence(first, last, node_total, prior, before, after):
-    """What the evidence of a scale's topics gains if it has `after` words instead of `before`, without new tokens."""
-    if before == 0 or after == 0:
+def resized(n, old, new):
+    """What the evidence of a topic of n tokens gains if its prior weighs `new` instead of `old`."""
+    if n == 0:
         return 0.0
-    old, new = prior * before, prior * after
+    return math.lgamma(new) - math.lgamma(old) + math.lgamma(n + old) - math.lgamma(n + new)
+
+
+@compiled()
+def fill_resized(first, last, node_total, old, new, gains):
+    """The same for all topics of a scale, and their sum."""
     start = math.lgamma(new) - math.lgamma(old)
-    gain = 0.0
+    total = 0.0
     for k in range(first, last):
-        n = node_total[k]
+        n, gains[k] = node_total[k], 0.0
         if n > 0:
-            gain += start + math.lgamma(n + old) - math.lgamma(n + new)
-    return gain
+            gains[k] = start + math.lgamma(n + old) - math.lgamma(n + new)
+        total += gains[k]
+    return total
 
 
 @compiled()
@@ -80,31 +86,87 @@ def seat_tokens(
 
 
 @compiled()
-def split_evidence(n, m, rho):
-    """Log evidence of n tokens staying at a scale and m going deeper, under a Beta(1, rho) stick."""
-    return math.lgamma(1.0 + n) + math.lgamma(rho + m) - math.lgamma(1.0 + n + rho + m) + math.log(rho)
+def usage_ratio(counts, depth, rho, old, new):
+    """Expected usage of one scale over that of another, given the scales of the other tokens of a document.
+
+    ``E[pi_s] = (1 + n_s) / (1 + rho + n_{>=s}) prod_{h<s} (rho + n_{>h}) / (1 + rho + n_{>=h})``, the first factor
+    being one at the deepest scale.
+    """
+    low, high = min(old, new), max(old, new)
+    later = 0
+    for s in range(low + 1, depth):
+        later += counts[s]
+    ratio = (rho + later) / (1.0 + counts[low])
+    for s in range(low + 1, high):
+        ratio *= (rho + later - counts[s]) / (1.0 + rho + later)
+        later -= counts[s]
+    if high < depth - 1:
+        ratio *= (1.0 + counts[high]) / (1.0 + rho + later)
+    return ratio if new == high else 1.0 / ratio
+
+
+@compiled()
+def shift_usage(tokens, documents, doc_scale, depth, rho, old, new, counts):
+    """What the evidence of the scales of tokens gains if those of a word move, usages of documents integrated out."""
+    gain, product, j = 0.0, 1.0, 0
+    while j < tokens.size:
+        d = documents[tokens[j]]
+        for s in range(depth):
+            counts[s] = doc_scale[d, s]
+        while j < tokens.size and documents[tokens[j]] == d:
+            counts[old] -= 1
+            product *= usage_ratio(counts, depth, rho, old, new)
+            counts[new] += 1
+            j += 1
+            if not 1e-100 < product < 1e100:
+                gain += math.log(product)
+                product = 1.0
+    return gain + math.log(product)
+
+
+@compiled()
+def split_usage(tokens, documents, doc_scale, rho, level, more):
+    """Log evidence of all tokens of a scale staying there if there is a scale below, under Beta(1, rho) sticks.
+
+    With `more`, as if the tokens of a word were there too.
+    """
+    start = math.lgamma(rho) + math.log(rho)
+    gain, j = 0.0, 0
+    for d in range(doc_scale.shape[0]):
+        n = doc_scale[d, level]
+        while more and j < tokens.size and documents[tokens[j]] == d:
+            n += 1
+            j += 1
+        if n > 0:
+            gain += start + math.lgamma(1.0 + n) - math.lgamma(1.0 + n + rho)
+    return gain
 
 
 @compiled()
 def move_words(
     stream, order, word_offsets, word_tokens, documents, top, depth, least_depth, most_depth, widths, offsets,
-    log_prior, prior, rho, zeta, zeta_prior, theta, usage, transition, scale, node, word_scale, sizes, node_word,
-    node_total, doc_scale,
+    log_prior, prior, rho, zeta, zeta_prior, theta, transition, scale, node, word_scale, sizes, node_word, node_total,
+    doc_scale,
 ):  # fmt: skip
     """Offer every word of `order` another scale; returns the depth, accepted moves, births and deaths of scales.
 
     With ``least_depth < most_depth`` a word may also open a scale below the deepest, or close that one if it is alone
-    there. A new scale has its stick pieces integrated out of the decision, transitions drawn from their prior, and a
-    concentration drawn from Gamma(1, 1), for which the decision makes up.
+    there. A new scale has transitions drawn from their prior, and a concentration drawn from Gamma(1, 1), for which
+    the decision makes up. Usages of scales are integrated out, and must be drawn anew.
     """
-    n_documents, n_nodes = theta.shape[0], node_total.size
+    n_documents, n_nodes, n_scales = theta.shape[0], node_total.size, sizes.size
     reach = np.zeros((n_documents, n_nodes))
     for d in range(n_documents):
         fill_reach(top, depth, widths, offsets, theta[d], transition, reach[d])
     ratio, held = np.zeros(n_nodes), np.zeros(n_nodes, dtype=np.int64)
-    seats = np.zeros(documents.size, dtype=np.int64)
+    seats, counts = np.zeros(documents.size, dtype=np.int64), np.zeros(n_scales, dtype=np.int64)
+    # What the evidence of a scale gains by one word more or less, without its tokens; known until a word comes or goes.
+    grown, shrunk = np.zeros(n_scales), np.zeros(n_scales)
+    for s in range(n_scales):
+        grown[s], shrunk[s] = np.nan, np.nan
+    gains, unused = np.zeros(n_nodes), np.zeros(n_nodes)
     accepted, births, deaths = 0, 0, 0
-    stale, all_split = True, 0.0
+    all_split = np.nan
     for v in order:
         old = word_scale[v]
         tokens = word_tokens[word_offsets[v] : word_offsets[v + 1]]
@@ -121,41 +183,14 @@ def move_words(
         new += new >= old
         opening = new == depth
         first, last = offsets[old], offsets[old] + widths[old]
-        for k in range(first, last):
-            node_total[k] -= node_word[v, k]
-        log_ratio = log_prior[new] - log_prior[old] + resize_evidence(
-            first, last, node_total, prior, sizes[old], sizes[old] - 1
-        )  # fmt: skip
-        if closing or opening:
-            # Tokens that stay at the scale above the new deepest one share its stick with those of the word.
-            level = depth - 2 if closing else depth - 1
-            if stale or closing:
-                all_split = 0.0
-                for d in range(n_documents):
-                    if doc_scale[d, level] > 0:
-                        all_split += split_evidence(doc_scale[d, level], 0, rho)
-                stale = closing  # that sum is of another scale
-            split = all_split
-            j = 0
-            while j < tokens.size:
-                d, m = documents[tokens[j]], 0
-                while j < tokens.size and documents[tokens[j]] == d:
-                    m += 1
-                    j += 1
-                n = doc_scale[d, level]
-                split -= split_evidence(n, 0, rho)
-                split += split_evidence(n - m if opening and old == level else n, m, rho)
-                if opening:
-                    log_ratio += m * (math.log(usage[d, level]) - math.log(usage[d, old]))
-                else:
-                    whole = usage[d, level] + usage[d, level + 1]
-                    there = whole if new == level else usage[d, new]
-                    log_ratio += m * (math.log(there) - math.log(whole))
-            log_ratio += split if opening else -split
-        else:
-            for j in range(tokens.size):
-                d = documents[tokens[j]]
-                log_ratio += math.log(usage[d, new]) - math.log(usage[d, old])
+        log_ratio = log_prior[new] - log_prior[old]
+        log_ratio += shift_usage(tokens, documents, doc_scale, depth + opening, rho, old, new, counts)
+        if opening:
+            if math.isnan(all_split):
+                all_split = split_usage(tokens, documents, doc_scale, rho, depth - 1, False)
+            log_ratio += all_split
+        elif closing:
+            log_ratio -= split_usage(tokens, documents, doc_scale, rho, depth - 2, new == depth - 2)
         fresh = 1.0
         if opening:
             fresh = math.exp(log_gamma_draw(stream, 1.0))
@@ -165,14 +200,25 @@ def move_words(
             density = zeta_prior[2] + (zeta_prior[0] - 1.0) * math.log(fresh) - zeta_prior[1] * fresh + fresh
             log_ratio += density if opening else -density
         if not closing:
+            before, after = prior * sizes[old], prior * (sizes[old] - 1)
+            if math.isnan(shrunk[old]):
+                shrunk[old] = fill_resized(first, last, node_total, before, after, gains)
+            log_ratio += shrunk[old]
+            for k in range(first, last):
+                if node_word[v, k] > 0:
+                    log_ratio += resized(node_total[k] - node_word[v, k], before, after) - gains[k]
+        for k in range(first, last):
+            node_total[k] -= node_word[v, k]
+        if not closing:
             log_ratio -= seat_tokens(
                 stream, v, tokens, documents, first, last, sizes[old], prior, reach, node_total, node, ratio, held,
                 False, seats,
             )  # fmt: skip
         if not opening:
             start, end = offsets[new], offsets[new] + widths[new]
-            log_ratio += resize_evidence(start, end, node_total, prior, sizes[new], sizes[new] + 1)
-            log_ratio += seat_tokens(
+            if math.isnan(grown[new]):
+                grown[new] = fill_resized(start, end, node_total, prior * sizes[new], prior * (sizes[new] + 1), unused)
+            log_ratio += grown[new] + seat_tokens(
                 stream, v, tokens, documents, start, end, sizes[new] + 1, prior, reach, node_total, node, ratio, held,
                 True, seats,
             )  # fmt: skip
@@ -181,7 +227,8 @@ def move_words(
                 node_total[k] += node_word[v, k]
             continue
         accepted += 1
-        stale = True
+        all_split = np.nan
+        grown[old], grown[new], shrunk[old], shrunk[new] = np.nan, np.nan, np.nan, np.nan
         for k in range(first, last):
             node_word[v, k] = 0
         sizes[old] -= 1
@@ -191,17 +238,10 @@ def move_words(
             doc_scale[documents[i], old] -= 1
             doc_scale[documents[i], new] += 1
         if closing:
-            for d in range(n_documents):
-                usage[d, old - 1] += usage[d, old]
-                usage[d, old] = 0.0
             depth -= 1
             deaths += 1
         if opening:
             zeta[new] = fresh
-            for d in range(n_documents):
-                stay, go = beta_draw(stream, 1.0 + doc_scale[d, new - 1], rho + doc_scale[d, new])
-                usage[d, new] = usage[d, new - 1] * go
-                usage[d, new - 1] *= stay
             for m in range(widths[new - 1]):
                 rest = 1.0
                 for t in range(widths[new]):

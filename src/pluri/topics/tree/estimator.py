@@ -5,36 +5,24 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
 
 from pluri.inference import mcmc
-from pluri.processes.concentration import check_count
 from pluri.topics.documents import check_documents, tokens_of
-from pluri.topics.held_out import HeldOut
-from pluri.topics.interrupts import unnamed_warnings_ignored
-from pluri.topics.topic_graph import Hierarchy
-from pluri.topics.topic_model import TopicModel, warn_if_interrupted
-from pluri.topics.tree import evaluation, structure
+from pluri.topics.tree.fitted_tree import FittedTree
 from pluri.topics.tree.gibbs import TreeGibbs
-from pluri.topics.tree.settings import MOST_SCALES, TreeSettings
+from pluri.topics.tree.sampling import draws_of, sample_trees, settings_of
+from pluri.topics.tree.settings import TreeSettings
 from pluri.topics.tree.tree import tree_of
-from pluri.validation import RandomState, as_generator, restored_on_failure
+from pluri.validation import RandomState, restored_on_failure
 
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
-#: An edge of the graph of topics has at least this probability.
-EDGE_SHARE = 0.05
 #: Share of the draws at the largest depth from which on the limit is said to bind.
 BINDING = 0.5
 
 
-class TreeTopicModel(TopicModel):
+class TreeTopicModel(FittedTree):
     r"""Topics in a tree of several scales whose nodes may have several parents, by Gibbs sampling [1]_.
 
     A token draws a scale from its document's usage of scales, a node of the top scale from its document's proportions,
@@ -55,7 +43,8 @@ class TreeTopicModel(TopicModel):
     root : bool, default=True
         Whether the first scale has a single node, below which each document has its own proportions.
     topic_word_prior : float, default=1.0
-        Parameter of the Dirichlet prior of topics.
+        Parameter of the Dirichlet prior of topics. The default is that of the publication; it adds one token of every
+        word of the scale to every topic, which is much for large vocabularies: 0.1 foretells new documents better.
     inference : {"truncated", "retrospective", "slice"}, default="truncated"
         A tree of given size, which is fast; or one whose scales and nodes are made as tokens need them. With
         scale-dependent words, the number of scales then varies too.
@@ -66,9 +55,11 @@ class TreeTopicModel(TopicModel):
         Gamma prior of all concentrations. The default is vague; where scales are made as needed it lets them have a
         single node, as nearly all of it is near zero: give one such as (1.0, 1.0) there.
     doc_concentration : float, optional
-        Concentration eta of documents' proportions; learned by default.
+        Concentration eta of documents' proportions; learned by default. Under the vague prior it may end near zero,
+        each document then having one node only: give 1.0, as was published, to compare scores.
     collapsed : bool, default=True
-        Draw tokens of a truncated tree with topics integrated out, which needs fewer sweeps; otherwise given topics.
+        Draw tokens of a truncated tree with topics and proportions integrated out, which needs fewer sweeps; otherwise
+        given both.
     n_warmup, n_draws, thin : int, default=500, 100 and 5
         Sweeps before the first draw; draws; and sweeps from one to the next.
     n_chains : int, default=1
@@ -180,56 +171,17 @@ class TreeTopicModel(TopicModel):
         """
         with restored_on_failure(self):
             counts = check_documents(self, X)
-            settings = self._settings(counts.shape[1])
+            settings = settings_of(self, counts.shape[1])
             kept = np.round(np.linspace(0, self.n_draws, min(self.n_trees, self.n_draws) + 1)[1:])
             kernel = TreeGibbs(
                 tokens_of(counts), settings, inference=self.inference, width=self.width,
                 collapsed=bool(self.collapsed), keep=tuple(self.n_warmup + self.thin * int(draw) for draw in kept),
             )  # fmt: skip
-            self._describe(self._sample(kernel), settings)
+            self._describe(sample_trees(self, kernel), settings)
         return self
 
-    def _settings(self, n_words: int) -> TreeSettings:
-        for name, allowed in (
-            ("inference", ("truncated", "retrospective", "slice")), ("width", ("retrospective", "adaptive"))
-        ):  # fmt: skip
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
-        for name, least in (("n_warmup", 0), ("n_draws", 1), ("thin", 1), ("n_chains", 1), ("n_trees", 1)):
-            check_count(getattr(self, name), name, least)
-        grows = self.inference != "truncated"
-        if not grows and (self.max_depth is None or self.max_nodes is None):
-            which = "max_depth" if self.max_depth is None else "max_nodes"
-            raise ValueError(f"{which} must be given with inference='truncated', got None")
-        depth = MOST_SCALES if self.max_depth is None else check_count(self.max_depth, "max_depth")
-        if self.scale_dependent:
-            if self.max_depth is None:
-                raise ValueError("max_depth must be given with scale_dependent=True, got None")
-            if n_words <= int(self.root):
-                raise ValueError(f"X must have at least 2 words, one below the root, got n_features = {n_words}")
-            depth = min(depth, n_words)
-        nodes = (self.max_nodes,) if isinstance(self.max_nodes, int | np.integer) else self.max_nodes
-        return TreeSettings(
-            None if nodes is None else tuple(nodes), depth, bool(self.scale_dependent), bool(self.root),
-            self.topic_word_prior, self.concentration_prior, self.doc_concentration,
-        )  # fmt: skip
-
-    def _sample(self, kernel: TreeGibbs) -> mcmc.Trace:
-        """All sweeps, warm-up included: Ctrl-C leaves a tree whenever it comes."""
-        watch = None
-        if self.callback is not None:
-            watch = partial(_watched, self.callback, self.n_warmup, self.thin)
-        with unnamed_warnings_ignored():
-            trace = mcmc.sample(
-                kernel, kernel.start, n_draws=self.n_warmup + self.n_draws * self.thin, n_warmup=0,
-                n_chains=self.n_chains, record=kernel.record, random_state=as_generator(self.random_state),
-                n_jobs=self.n_jobs, verbose=self.verbose, callback=watch, warn=False,
-            )  # fmt: skip
-        warn_if_interrupted(trace.interrupted, type(self).__name__, trace.n_draws)
-        return trace
-
     def _describe(self, whole: mcmc.Trace, settings: TreeSettings) -> None:
-        trace = _draws(whole, self.n_warmup, self.thin)
+        trace = draws_of(whole, self.n_warmup, self.thin)
         states = [end.state for end in whole.ends]
         log_joint = trace.stats["log_density"]
         best = int(log_joint[:, log_joint.shape[1] // 2 :].mean(axis=1).argmax())
@@ -262,152 +214,3 @@ class TreeTopicModel(TopicModel):
                     UserWarning,
                     stacklevel=4,
                 )
-
-    def transform_scales(self, X: Any) -> list[Array]:
-        """Proportions of the nodes of each scale in documents.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_documents, n_words)
-
-        Returns
-        -------
-        list of arrays of shape (n_documents, n_nodes)
-            One for each scale; rows sum to one.
-        """
-        found = []
-        for weights in self._node_weights(X, "transform_scales"):
-            total = weights.sum(axis=1, keepdims=True)
-            found.append(weights / np.where(total > 0, total, 1.0))
-        return found
-
-    def transform(self, X: Any) -> Array:
-        """Weights of all nodes in documents: usage of the scale times proportion of the node.
-
-        Each document is sampled given the tree, with the same random numbers, so that its weights do not depend on the
-        other documents. A document without words has the weights expected before any word.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_documents, n_words)
-
-        Returns
-        -------
-        array of shape (n_documents, n_nodes)
-            Nodes as in `topic_word_`; rows sum to one.
-        """
-        return np.hstack(self._node_weights(X, "transform"))
-
-    def _node_weights(self, X: Any, whom: str) -> list[Array]:
-        check_is_fitted(self, "tree_")
-        counts = check_documents(self, X, reset=False, whom=whom, empty="ignore")
-        columns, _ = evaluation.document_columns(self.tree_, counts, start=0)
-        return self.tree_.node_weights(columns)
-
-    def _held_out(self, X: Any, method: str, rng: np.random.Generator, **options: Any) -> HeldOut:
-        if method not in evaluation.METHODS:
-            raise ValueError(f"method must be one of {', '.join(evaluation.METHODS)}, got {method!r}")
-        score: HeldOut = getattr(evaluation, method)(self.trees_, X, rng, **options)
-        return score
-
-    def sample(self, n_documents: int = 1, length: int | ArrayLike = 100) -> sparse.csr_matrix:
-        """Draw documents from the tree.
-
-        Parameters
-        ----------
-        n_documents : int, default=1
-        length : int or array-like of shape (n_documents,), default=100
-            Words of each document.
-
-        Returns
-        -------
-        csr_matrix of shape (n_documents, n_words)
-        """
-        check_is_fitted(self, "tree_")
-        check_count(n_documents, "n_documents")
-        lengths = np.broadcast_to(np.asarray(length), (n_documents,))
-        if lengths.dtype.kind not in "iu" or (lengths < 0).any():
-            raise ValueError(f"length must be whole numbers of at least 0, got {length!r}")
-        rng = as_generator(self.random_state)
-        words = evaluation.draw_word_distributions(self.tree_, rng, n_documents)
-        rows = [rng.multinomial(n, p) for n, p in zip(lengths, words)]
-        return sparse.csr_matrix(np.array(rows))
-
-    def terms_per_topic(self, coverage: float | None = None) -> list[Integers]:
-        """Number of words that each topic uses, scale by scale; see `pluri.topics.tree.structure.terms_per_topic`."""
-        check_is_fitted(self, "tree_")
-        return structure.terms_per_topic(self.tree_.counts, coverage)
-
-    def shared_children(self, threshold: float = 0.05) -> list[structure.SharedChild]:
-        """Nodes that lie below at least two nodes of the scale above, each with more than this probability."""
-        check_is_fitted(self, "tree_")
-        return structure.shared_children(self.tree_, threshold)
-
-    def node_histograms(self) -> list[dict[int, int]]:
-        """How often each number of nodes with tokens was drawn, scale by scale."""
-        check_is_fitted(self, "tree_")
-        return structure.node_histograms(self.n_nodes_trace_.reshape(-1, self.n_nodes_trace_.shape[-1]))
-
-    def summary(self, n_nodes: int = 8, n_words: int = 5) -> str:
-        """The largest nodes of each scale, their words and their children, on one page of plain text."""
-        check_is_fitted(self, "tree_")
-        words, tree = self.top_words(n_words), self.tree_
-        lines = [
-            f"{type(self).__name__}: {' + '.join(map(str, self.nodes_per_scale_))} nodes, "
-            f"{self.n_iter_} sweeps of {self.log_joint_.shape[0]} chains",
-            f"log joint {self.log_joint_[self.best_chain_, -1]:.1f}; words of each scale "
-            f"{np.bincount(self.word_scale_, minlength=self.depth_).tolist()}",
-        ]
-        start = 0
-        for s, width in enumerate(self.nodes_per_scale_):
-            lines.append(f"scale {s}")
-            for node in range(min(width, n_nodes)):
-                share = self.topic_weight_[start + node]
-                line = f"  {node:<3d} {share:6.1%}  {' '.join(words[start + node])}"
-                if s >= tree.top and s + 1 < self.depth_:
-                    below = self.transitions_[s][:, node]
-                    children = np.argsort(-below, kind="stable")[:3]
-                    line += "  > " + ", ".join(f"{c} {below[c]:.2f}" for c in children if below[c] > EDGE_SHARE)
-                lines.append(line)
-            if width > n_nodes:
-                lines.append(f"  ... {width - n_nodes} more")
-            start += width
-        return "\n".join(lines)
-
-    def _hierarchy(self) -> Hierarchy:
-        """Edges of probability above 0.05, and the strongest one into each node."""
-        depth = np.repeat(np.arange(self.depth_), self.nodes_per_scale_)
-        starts = np.concatenate([[0], np.cumsum(self.nodes_per_scale_)])
-        edges, weights = [], []
-        for s, transition in enumerate(self.transitions_):
-            for child, row in enumerate(transition):
-                for parent in np.flatnonzero((row > EDGE_SHARE) | (np.arange(row.size) == row.argmax())):
-                    edges.append((starts[s] + parent, starts[s + 1] + child))
-                    weights.append(row[parent])
-        return Hierarchy(depth, np.array(edges, dtype=np.int64).reshape(-1, 2), np.array(weights, dtype=np.float64))
-
-    def _facts(self) -> dict[str, str]:
-        words = np.bincount(self.word_scale_, minlength=self.depth_)
-        return super()._facts() | {
-            "nodes of each scale": ", ".join(map(str, self.nodes_per_scale_)),
-            "words of each scale": ", ".join(map(str, words)),
-            "children with several parents": str(len(self.shared_children())),
-        }
-
-
-def _draws(trace: mcmc.Trace, n_warmup: int, thin: int) -> mcmc.Trace:
-    """Draws of a trace of all sweeps; the last sweep if Ctrl-C came before the first draw."""
-    n_warmup = min(n_warmup, trace.n_draws)
-    chosen = slice(n_warmup + thin - 1, None, thin) if trace.n_draws >= n_warmup + thin else slice(-1, None)
-    return replace(
-        trace,
-        draws={name: values[:, chosen] for name, values in trace.draws.items()},
-        stats={name: values[:, chosen] for name, values in trace.stats.items()},
-        n_warmup=n_warmup,
-        thin=thin,
-    )
-
-
-def _watched(callback: Callable[[mcmc.Trace], bool | None], n_warmup: int, thin: int, trace: mcmc.Trace) -> bool | None:
-    """Show a callback the draws so far, once there are some."""
-    return callback(_draws(trace, n_warmup, thin)) if trace.n_draws >= n_warmup + thin else None

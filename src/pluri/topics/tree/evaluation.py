@@ -89,16 +89,17 @@ def completion(
 
 
 def left_to_right(trees: Sequence[Tree], X: Any, rng: np.random.Generator, *, n_particles: int = 20) -> HeldOut:
-    """Score each token given those before it, in random order, averaged over trees."""
+    """Score each token given those before it, in random order, by weighted particles; averaged over trees."""
     from pluri.topics.tree._document_kernels import score_in_turn
 
+    check_count(n_particles, "n_particles")
     tokens = _shuffled(tokens_of(X), rng)
     scores = []
     for tree in trees:
         total = np.zeros(X.shape[0])
         score_in_turn(
             np.array([_start(rng)], dtype=np.uint64), tokens.words, tokens.offsets, *_constants(tree), tree.table(),
-            int(n_particles), total,
+            n_particles, total,
         )  # fmt: skip
         scores.append(HeldOut(total, np.diff(tokens.offsets), "left_to_right"))
     return mean_over_draws(scores)

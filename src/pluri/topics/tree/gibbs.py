@@ -34,46 +34,15 @@ from scipy.special import gammaln
 
 from pluri.topics.documents import Tokens
 from pluri.topics.tree.concentrations import draw_document_level
+from pluri.topics.tree.path_counts import PathCounts
 from pluri.topics.tree.settings import TreeSettings
-from pluri.topics.tree.state import Array, Counts, Numbers, TreeState
+from pluri.topics.tree.state import Array, Numbers, TreeState
 from pluri.topics.tree.sticks import draw_fractions, draw_sticks
 
 Position = Mapping[str, NDArray[Any]]
 Inference = Literal["truncated", "retrospective", "slice"]
 #: Scales that a record of a sweep tells of.
 TOLD = 16
-
-
-@dataclass(eq=False)
-class PathCounts:
-    """Steps between nodes, top nodes of documents and scales of documents, of all tokens."""
-
-    moves: Counts
-    doc_top: Counts
-    doc_scale: Counts
-
-    @classmethod
-    def none(cls, state: TreeState) -> PathCounts:
-        """Nothing counted yet."""
-        return cls(
-            np.zeros(state.transition.shape, dtype=np.int32), np.zeros(state.theta.shape, dtype=np.int32),
-            np.zeros(state.usage.shape, dtype=np.int32),
-        )  # fmt: skip
-
-    @property
-    def arrays(self) -> tuple[Counts, Counts, Counts]:
-        """As the compiled loops take them."""
-        return self.moves, self.doc_top, self.doc_scale
-
-    def passed(self, state: TreeState, top: int) -> Numbers:
-        """Tokens whose path goes through each node."""
-        passed = self.moves.sum(axis=1, dtype=np.int64)
-        if top < len(state.rooms):
-            start = int(state.offsets[top])
-            passed[start : start + self.doc_top.shape[1]] = self.doc_top.sum(axis=0)
-        if top == 1:
-            passed[0] = self.doc_scale.sum()
-        return passed
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +60,8 @@ class TreeGibbs:
     width : {"retrospective", "adaptive"}, default="retrospective"
         With retrospective inference: make nodes as needed, or give the whole leftover of a stick to one new node.
     collapsed : bool, default=True
-        Draw tokens of a truncated tree one after the other with topics integrated out, instead of all at once given
-        topics.
+        Draw tokens of a truncated tree one after the other with topics, proportions of documents and usages of scales
+        integrated out, instead of all at once given these.
     keep : tuple of int, default=()
         Sweeps after which the tree is kept in the state.
 
@@ -190,18 +159,28 @@ class TreeGibbs:
 
     def draw_all_tokens(self, rng: np.random.Generator, state: TreeState) -> PathCounts:
         """Draw scales and nodes of all tokens in a tree of given size."""
+        tokens, counts, top = self.tokens, PathCounts.none(state), self.settings.top
+        sizes = (state.widths, state.offsets, state.node_scale(), state.word_scale)
+        if self.collapsed:
+            from pluri.topics.tree._collapsed_kernels import draw_tokens_in_turn
+
+            ascent, n_top = state.ascent(top), int(state.widths[top])
+            _, eta, rho, _ = state.concentrations
+            draw_tokens_in_turn(
+                stream(rng), tokens.words, tokens.offsets, top, int(state.depth[0]), *sizes, state.sizes,
+                float(self.settings.topic_word_prior), float(rho), eta * state.base[:n_top], state.theta, ascent,
+                ascent.T.copy(), state.transition, state.scale, state.node, state.node_word, state.node_total,
+                *counts.arrays, state.paths,
+            )  # fmt: skip
+            return counts
         from pluri.topics.tree._token_kernels import draw_tokens
 
-        tokens, counts = self.tokens, PathCounts.none(state)
-        phi = np.zeros((0, 0))
-        if not self.collapsed:
-            phi = self.draw_topics(rng, state)
-            state.node_word[:], state.node_total[:] = 0, 0
+        phi = self.draw_topics(rng, state)
+        state.node_word[:], state.node_total[:] = 0, 0
         draw_tokens(
-            stream(rng), tokens.words, tokens.offsets, self.settings.top, int(state.depth[0]), state.widths,
-            state.offsets, state.node_scale(), state.word_scale, state.sizes, self.settings.topic_word_prior,
-            self.collapsed, state.theta, state.usage, state.transition, phi, state.scale, state.node, state.node_word,
-            state.node_total, *counts.arrays, state.paths,
+            stream(rng), tokens.words, tokens.offsets, top, int(state.depth[0]), *sizes, state.theta, state.usage,
+            state.transition, phi, state.scale, state.node, state.node_word, state.node_total, *counts.arrays,
+            state.paths,
         )  # fmt: skip
         return counts
 
@@ -229,7 +208,8 @@ class TreeGibbs:
             state.zeta[s] = sticks.concentration
         closed = settings.scale_dependent or depth == settings.most_depth
         sticks = draw_sticks(rng, counts.doc_scale[:, :depth], rho, prior, closed=closed)
-        state.usage[:, :depth], state.usage_rest, rho = sticks.pieces, sticks.rest, sticks.concentration
+        state.usage[:, :depth], state.usage[:, depth:] = sticks.pieces, 0.0
+        state.usage_rest, rho = sticks.rest, sticks.concentration
         if settings.scale_dependent:
             psi = self._draw_stopping(rng, state, psi)
         state.concentrations = np.array([base_concentration, eta, rho, psi])

@@ -37,7 +37,8 @@ from pluri.topics.tree.state import Array, Numbers, TreeState
 from pluri.topics.tree.sticks import LEAST
 
 if TYPE_CHECKING:
-    from pluri.topics.tree.gibbs import PathCounts, TreeGibbs
+    from pluri.topics.tree.gibbs import TreeGibbs
+    from pluri.topics.tree.path_counts import PathCounts
 
 #: Nodes and scales that there is room for beyond those that are there.
 SPARE_NODES, SPARE_SCALES = 8, 2
@@ -47,7 +48,8 @@ def move_all_tokens(rng: np.random.Generator, state: TreeState, kernel: TreeGibb
     """Move every token; gives the state, which may have other rooms, and what its paths count."""
     from pluri.topics.tree._path_kernels import move_tokens
     from pluri.topics.tree._token_kernels import count_paths, count_words, draw_paths
-    from pluri.topics.tree.gibbs import PathCounts, stream
+    from pluri.topics.tree.gibbs import stream
+    from pluri.topics.tree.path_counts import PathCounts
 
     tokens, settings = kernel.tokens, kernel.settings
     if settings.scale_dependent:  # words that moved left paths behind

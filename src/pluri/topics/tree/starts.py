@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 #: Scales and nodes to begin with where the tree has no limits.
 FIRST_SCALES, FIRST_NODES = 3, 10
+#: How much more likely a node's own children are to begin with.
+OWN = 200.0
 
 
 def empty_state(rng: np.random.Generator, kernel: TreeGibbs) -> TreeState:
@@ -35,7 +37,10 @@ def empty_state(rng: np.random.Generator, kernel: TreeGibbs) -> TreeState:
     offsets = np.concatenate([[0], np.cumsum(rooms)])
     for s in range(top + 1, depth):
         columns = rng.dirichlet(np.ones(rooms[s]), size=rooms[s - 1]).T
-        transition[offsets[s] : offsets[s + 1], : rooms[s - 1]] = columns
+        # Nodes that lie below all parents alike do not tell documents apart, and then nothing ever pulls them apart.
+        own = np.arange(rooms[s])[:, None] % rooms[s - 1] == np.arange(rooms[s - 1]) % rooms[s]
+        columns *= np.where(own, OWN, 1.0)
+        transition[offsets[s] : offsets[s + 1], : rooms[s - 1]] = columns / columns.sum(axis=0)
     eta = 1.0 if settings.doc_concentration is None else float(settings.doc_concentration)
     return TreeState(
         rooms=rooms.copy(),

@@ -114,6 +114,15 @@ class TreeState:
         """Transitions into scale s, a view: (nodes of s, nodes of the scale above)."""
         return self.transition[self.nodes_of(s), : self.widths[s - 1]]
 
+    def ascent(self, top: int) -> Array:
+        """Probability of each node (row) below each node of the top scale (column); zero for a root above that."""
+        n_top, depth = int(self.widths[top]), int(self.depth[0])
+        ascent = np.zeros((len(self.transition), n_top))
+        ascent[self.nodes_of(top)] = np.eye(n_top)
+        for s in range(top + 1, depth):
+            ascent[self.nodes_of(s)] = self.below(s) @ ascent[self.nodes_of(s - 1)]
+        return ascent
+
     def with_rooms(self, rooms: Numbers, top: int) -> TreeState:
         """The same tree with other rooms, none smaller than what is there."""
         new, old_scales, scales = self.copy(), len(self.rooms), len(rooms)

@@ -91,9 +91,14 @@ class Tree:
 
 
 def tree_of(state: TreeState, settings: TreeSettings) -> Tree:
-    """Tree of a state: nodes in use, those that most tokens pass first, with shares that sum to one."""
+    """Tree of a state: nodes in use, those that most tokens pass first, with shares that sum to one.
+
+    A scale at which there is nothing yet has one node without tokens.
+    """
     top = settings.top
     depth = max(int(state.scale.max()) + 1, settings.least_depth)
+    if settings.scale_dependent:  # a scale may have words of which there are no tokens
+        depth = int(state.depth[0])
     chosen = []
     for s in range(depth):
         n_passed = state.passed[state.nodes_of(s)]
@@ -103,16 +108,20 @@ def tree_of(state: TreeState, settings: TreeSettings) -> Tree:
     counts, transitions, passed = [], [], []  # by scale
     for s, kept in enumerate(chosen):
         places = state.nodes_of(s).start + kept
-        counts.append(state.node_word[:, places].T.copy())
-        passed.append(state.passed[places])
+        if not kept.size:  # a tree that grows, with all tokens at the root
+            counts.append(np.zeros((1, len(state.node_word)), dtype=np.int32))
+            passed.append(np.zeros(1, dtype=np.int64))
+        else:
+            counts.append(state.node_word[:, places].T.copy())
+            passed.append(state.passed[places])
         if s == 0:
             continue
         if s == top:  # below the root: document by document; this is how tokens went
-            below = passed[s][:, None] + 0.0
+            below = passed[s][:, None].astype(np.float64)
         else:
             below = state.below(s)[np.ix_(kept, chosen[s - 1])]
         transitions.append(_columns(below))
-    base = _columns(state.base[chosen[top]][:, None])[:, 0]
+    base = _columns(state.base[chosen[top]][:, None])[:, 0] if chosen[top].size else np.ones(1)
     _, eta, rho, _ = state.concentrations
     return Tree(
         top, counts, transitions, base, passed, float(eta), float(rho), float(settings.topic_word_prior),

@@ -2,9 +2,10 @@
 
 Where each word has one scale, a token's scale follows from its word: neither can change without the other, and the
 published updates of one given the other cannot move at all. Here a word v is offered another scale, its tokens put on
-nodes there in turn, topics and the nodes above integrated out, and the whole is accepted or refused [1]_. With
+nodes there in turn, with topics, usages of scales and the nodes above integrated out, and the whole is accepted or
+refused [1]_. With
 
-    log p = log p(ell) + sum_tokens [log pi_{d,ell(w)} + log reach_{d,ell(w)}(t)]
+    log p = log p(ell) + log p(scales of tokens | rho) + sum_tokens log reach_{d,ell(w)}(t)
             + sum_{s,t} {lnG(g |A_s|) - lnG(n_st + g |A_s|) + sum_{v in A_s} [lnG(n_st(v) + g) - lnG(g)]}
 
 and q the probability of the seats, forwards and backwards, the chance of acceptance is ``p' q_back / (p q_forth)``. If
@@ -47,7 +48,7 @@ def move_word_scales(
     *,
     varying: bool = False,
 ) -> WordMoves:
-    """Offer every word another scale, in random order and in place.
+    """Offer every word another scale, in random order and in place; usages of scales must be drawn anew after it.
 
     Parameters
     ----------
@@ -78,8 +79,8 @@ def move_word_scales(
         rng.integers(2**63, size=1).astype(np.uint64), order, word_offsets, word_tokens, tokens.documents,
         settings.top, depth, settings.least_depth if varying else depth, settings.most_depth if varying else depth,
         state.widths, state.offsets, state.log_stop, float(settings.topic_word_prior), float(state.concentrations[2]),
-        state.zeta, zeta_prior, state.theta, state.usage, state.transition, state.scale, state.node, state.word_scale,
-        state.sizes, state.node_word, state.node_total, doc_scale,
+        state.zeta, zeta_prior, state.theta, state.transition, state.scale, state.node, state.word_scale, state.sizes,
+        state.node_word, state.node_total, doc_scale,
     )  # fmt: skip
     state.depth[0] = new_depth
     return WordMoves(accepted, births, deaths)

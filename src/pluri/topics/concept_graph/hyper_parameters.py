@@ -1,0 +1,96 @@
+"""Learning of `beta` and `topic_word_prior` of a concept graph: log-normal walks under exponential priors of mean 1.
+
+Given the counts of a graph both densities cost little, so that each sweep makes several walks; their steps are learned
+in the warm-up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pluri.topics.concept_graph.state import GraphState
+
+if TYPE_CHECKING:
+    from pluri.topics.concept_graph.gibbs import ConceptGraphGibbs
+
+#: Random walks of each hyper-parameter in a sweep, and the acceptance that warm-up steers them to.
+WALKS, GOAL = 3, 0.3
+#: Hyper-parameters stay inside these bounds.
+BOUNDS = (1e-8, 1e6)
+
+
+def walk_beta(rng: np.random.Generator, kernel: ConceptGraphGibbs, state: GraphState) -> float:
+    """Walk `beta` of a state, if it is learned; the share of the walks that were accepted."""
+    if kernel.beta != "learn":
+        return 0.0
+    from pluri.topics.concept_graph._density_kernels import log_steps
+
+    def value_of(beta: float) -> float:
+        return float(log_steps(state.graph, kernel.sticks(beta)))
+
+    state.beta, accepted = walk(rng, state.beta, kernel.beta_step, value_of)
+    return accepted
+
+
+def walk_words(rng: np.random.Generator, kernel: ConceptGraphGibbs, state: GraphState) -> float:
+    """Walk `topic_word_prior` of a state, if it is learned; the share of the walks that were accepted."""
+    if kernel.topic_word_prior != "learn":
+        return 0.0
+    from pluri.topics.concept_graph._density_kernels import count_histogram, log_words
+
+    histogram = count_histogram(state.graph, kernel.most_frequent)
+
+    def value_of(eta: float) -> float:
+        return float(log_words(state.graph, eta, histogram))
+
+    state.topic_word_prior, accepted = walk(rng, state.topic_word_prior, kernel.word_step, value_of)
+    return accepted
+
+
+def walk(
+    rng: np.random.Generator, old: float, step: float, log_likelihood: Callable[[float], float]
+) -> tuple[float, float]:
+    """Log-normal random walks of a positive number: where they end, and the share that was accepted."""
+    accepted = 0
+    height = log_likelihood(old) - old + math.log(old)
+    for _ in range(WALKS):
+        new = old * math.exp(step * rng.standard_normal())
+        if BOUNDS[0] < new < BOUNDS[1]:
+            value = log_likelihood(new) - new + math.log(new)
+            if math.log(1.0 - rng.random()) < value - height:
+                old, height, accepted = new, value, accepted + 1
+    return old, accepted / WALKS
+
+
+class StepAdaptation:
+    """Steers the random walks to the wanted acceptance: the step grows or shrinks, less and less."""
+
+    def __init__(self) -> None:
+        self.n_updates = 0
+
+    def start(self, rng: np.random.Generator, kernel: ConceptGraphGibbs, state: Any) -> ConceptGraphGibbs:
+        """Draws do not count yet."""
+        return replace(kernel, collecting=False)
+
+    def update(
+        self, rng: np.random.Generator, kernel: ConceptGraphGibbs, state: Any, info: Mapping[str, float]
+    ) -> ConceptGraphGibbs:
+        """Other steps after a sweep, and more nodes where few are left."""
+        self.n_updates += 1
+        if kernel.max_nodes is None:
+            kernel.add_blanks(state)
+        rate = 3.0 / (self.n_updates + 5.0) ** 0.6
+        return replace(
+            kernel,
+            beta_step=kernel.beta_step * math.exp(rate * (info["beta"] - GOAL)),
+            word_step=kernel.word_step * math.exp(rate * (info["words"] - GOAL)),
+        )
+
+    def finish(self, kernel: ConceptGraphGibbs) -> ConceptGraphGibbs:
+        """From here on draws count."""
+        return replace(kernel, collecting=True)

@@ -1,0 +1,174 @@
+# mypy: allow-untyped-defs, allow-untyped-calls
+"""Compiled moves of whole tables of an HDP topic model; see `pluri.topics.hdp.slots`.
+
+The tokens of a topic in a document sit at tables; a table of words w_1, ..., w_n goes to topic k with probability
+proportional to
+
+    beta_k prod_j (n_{w_j k} + eta + e_j) / (n_k + V eta + j),    a new topic:  beta_u prod_j (eta + e_j) / (V eta + j),
+
+where j counts the words before and e_j those of them that are the same word.
+"""
+
+import math
+
+from pluri.engine.compiled import compiled
+from pluri.topics.hdp._gibbs_kernels import BLOCK, find_slot, largest
+
+#: Words after which scores are scaled, so that their products stay above the smallest number.
+SCALED_EVERY = 8
+#: Tables of fewer tokens are left to the pass over tokens.
+SMALLEST = 2
+
+
+@compiled()
+def seat(rng, begin, end, labels, new_table, here, place, order, table, ends, members):
+    """Seat the tokens of a document at tables given their topics; returns the number of tables.
+
+    `here` and `place` have room for every topic, and are zero before and after; the others for every token. `members`
+    gets the tokens, table after table, of which the i-th ends at ``ends[i]``.
+    """
+    for t in range(begin, end):
+        here[labels[t]] += 1
+    filled = 0
+    for t in range(begin, end):
+        k = labels[t]
+        if place[k] == 0:
+            place[k] = filled + 1
+            filled += here[k]
+        order[place[k] - 1] = t
+        place[k] += 1
+    n_tables, s = 0, 0
+    while s < end - begin:
+        k = labels[order[s]]
+        n, first = here[k], s
+        for r in range(n):
+            if r == 0 or rng.random() * (new_table[k] + r) < new_table[k]:
+                table[s] = n_tables
+                ends[n_tables] = 0
+                n_tables += 1
+            else:
+                table[s] = table[first + int(rng.random() * r)]
+            ends[table[s]] += 1
+            s += 1
+        here[k] = 0
+        place[k] = 0
+    total = 0
+    for i in range(n_tables):
+        total += ends[i]
+        ends[i] = total - ends[i]
+    for s in range(end - begin):
+        members[ends[table[s]]] = order[s]
+        ends[table[s]] += 1
+    return n_tables
+
+
+@compiled(reorder=True)
+def multiply(row, base, plus, before, high, above, below):
+    """Multiply the scores by the probability of one more word, kept as fractions: products cost less."""
+    for k in range(high):
+        above[k] *= row[k] + plus
+        below[k] *= base[k] + before
+
+
+@compiled(reorder=True)
+def divide(high, above, below):
+    """Scores from fractions; returns their sum."""
+    total = 0.0
+    for k in range(high):
+        above[k] /= below[k]
+        below[k] = 1.0
+        total += above[k]
+    return total
+
+
+@compiled()
+def score_table(words, members, begin, end, eta, counts, base, weights, rest, high, same, scores, below):
+    """Scores of the slots for a table whose tokens are counted nowhere; returns their sum and that of a new topic."""
+    whole = counts.shape[0] * eta
+    fresh, total = rest, 0.0
+    for k in range(high):
+        scores[k] = weights[k]
+        below[k] = 1.0
+    for m in range(begin, end):
+        w, before = words[members[m]], float(m - begin)
+        plus = eta + same[w]
+        same[w] += 1
+        multiply(counts[w], base, plus, before, high, scores, below)
+        fresh *= plus / (whole + before)
+        if (m - begin) % SCALED_EVERY == SCALED_EVERY - 1 or m == end - 1:
+            total = divide(high, scores, below)
+            factor = 1.0 / (total + fresh)
+            for k in range(high):
+                scores[k] *= factor
+            fresh *= factor
+            total *= factor
+    for m in range(begin, end):
+        same[words[members[m]]] = 0
+    return total, fresh
+
+
+@compiled()
+def move_tables(rng, chosen, offsets, words, alpha, gamma, eta, labels, counts, sizes, weights, rest, base,
+                scores, below, here, place, order, table, ends, members, same, cursor):  # fmt: skip
+    """Draw the topics of all tables of the chosen documents.
+
+    `base` has room for the sizes of topics plus their prior, as real numbers. `cursor` holds the next document of
+    `chosen`, its next table and the number of its tables (-1 before they are drawn). The function returns early, and
+    goes on from there, if there is no free slot left.
+    """
+    capacity = counts.shape[1]
+    high, fresh = BLOCK, capacity
+    for k in range(capacity):
+        base[k] = sizes[k] + counts.shape[0] * eta
+        if sizes[k] > 0:
+            high = max(high, (k // BLOCK + 1) * BLOCK)
+        elif fresh == capacity:
+            fresh = k
+    while cursor[0] < len(chosen):
+        d = chosen[cursor[0]]
+        if cursor[2] < 0:
+            for k in range(high):
+                scores[k] = alpha * weights[k]
+            cursor[1] = 0
+            cursor[2] = seat(rng, offsets[d], offsets[d + 1], labels, scores, here, place, order, table, ends, members)
+        while cursor[1] < cursor[2]:
+            if fresh >= capacity:
+                return
+            i = cursor[1]
+            cursor[1] += 1
+            begin, end = ends[i - 1] if i > 0 else 0, ends[i]
+            if end - begin < SMALLEST:
+                continue
+            old = labels[members[begin]]
+            for m in range(begin, end):
+                counts[words[members[m]], old] -= 1
+            sizes[old] -= end - begin
+            base[old] -= end - begin
+            if sizes[old] == 0:
+                rest[0] += weights[old]
+                weights[old] = 0.0
+                fresh = min(fresh, old)
+            total, opened = score_table(words, members, begin, end, eta, counts, base, weights, rest[0], high, same,
+                                        scores, below)  # fmt: skip
+            target = rng.random() * (total + opened)
+            if target < total:
+                new = find_slot(target, high, scores)
+                if new < 0:
+                    new = largest(high, scores)
+            else:
+                new = fresh
+                # A draw from Beta(1, gamma), by the inverse of its distribution function.
+                weights[new] = -math.expm1(math.log1p(-rng.random()) / gamma) * rest[0]
+                rest[0] -= weights[new]
+                if new >= high:
+                    high += BLOCK
+            for m in range(begin, end):
+                counts[words[members[m]], new] += 1
+                labels[members[m]] = new
+            sizes[new] += end - begin
+            base[new] += end - begin
+            while fresh < capacity and sizes[fresh] > 0:
+                fresh += 1
+        cursor[0] += 1
+        cursor[2] = -1
+    return

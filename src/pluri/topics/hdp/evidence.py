@@ -1,0 +1,58 @@
+r"""Log evidence of words given their topics: the topics are integrated out, ``phi_k ~ Dirichlet(eta)``.
+
+``p(w | z) = prod_k [Gamma(V eta) / Gamma(V eta + n_k) prod_w Gamma(eta + n_wk) / Gamma(eta)]``, whose second product
+needs no more than how often each count occurs.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from pluri.processes.concentration import GammaPrior
+
+Array = NDArray[np.float64]
+Histogram = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+def log_gamma_density(value: float, prior: GammaPrior) -> float:
+    """Log density of a gamma law of this shape and rate."""
+    shape, rate = prior
+    return shape * math.log(rate) - math.lgamma(shape) + (shape - 1.0) * math.log(value) - rate * value
+
+
+def count_histogram(counts: NDArray[np.int32]) -> Histogram:
+    """Counts that occur in a table, zero left out, and how often."""
+    from pluri.topics.hdp._gibbs_kernels import histogram_of
+
+    times = np.zeros(int(counts.max(initial=0)) + 1, dtype=np.int64)
+    histogram_of(counts, counts.shape[1], times)
+    values = np.flatnonzero(times[1:]) + 1
+    return values, times[values]
+
+
+def log_evidence(histogram: Histogram, sizes: NDArray[np.int64], n_words: int, eta: float) -> float:
+    """Log p(w | z) from the counts of words in topics, as a histogram, and the sizes of the topics."""
+    values, times = histogram
+    words = float(times @ (gammaln(eta + values) - gammaln(eta)))
+    return words + float((gammaln(n_words * eta) - gammaln(n_words * eta + sizes)).sum())
+
+
+def draw_word_prior(
+    rng: np.random.Generator, counts: NDArray[np.int32], sizes: NDArray[np.int64], eta: float, prior: GammaPrior
+) -> float:
+    """Draw eta given the counts of words, by a step of slice sampling on the scale of its logarithm."""
+    from pluri.inference.mcmc.slice_sampling import Slice
+
+    histogram = count_histogram(counts)
+
+    def log_density(x: Array) -> float:
+        value = math.exp(x[0])
+        return log_evidence(histogram, sizes, len(counts), value) + log_gamma_density(value, prior) + x[0]
+
+    kernel = Slice(log_density, width=0.5)
+    state, _ = kernel.step(rng, kernel.init(rng, np.array([math.log(eta)])))
+    return math.exp(float(state.position[0]))

@@ -1,0 +1,138 @@
+r"""Passes of the HDP sampler over tokens, and over tables, in an array with room for topics that are born.
+
+Tokens are drawn one at a time. That seldom moves the tokens of a document from one topic to another that has the same
+words: each of them is held by the others. So some documents also move all tokens of a table at once. Given topics and
+sticks, tokens of topic k in a document sit at tables by a Chinese restaurant process of concentration alpha beta_k;
+given tables, each has topic k with probability ``beta_k p(words of the table | other words of topic k)``. The tables
+are forgotten afterwards: they are an auxiliary variable, and every draw is from its conditional law.
+
+References
+----------
+Teh, Jordan, Beal and Blei (2006), Hierarchical Dirichlet processes, JASA 101, sections 5.1 and 5.3.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pluri.topics.documents import Tokens
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.int32]
+
+#: No stick is shorter, so that logarithms of sticks stay finite.
+SHORTEST = 1e-290
+#: Topics that are tried at least when some are to be dissolved.
+LEAST_TRIES = 50
+
+
+def count_table(tokens: Tokens, labels: Labels, capacity: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Tokens of each word in each topic, (n_words, capacity), and tokens of each topic."""
+    from pluri.topics.hdp._gibbs_kernels import count_words
+
+    counts, sizes = np.zeros((tokens.n_words, capacity), dtype=np.int32), np.zeros(capacity, dtype=np.int64)
+    count_words(tokens.words, labels, counts, sizes)
+    return counts, sizes
+
+
+class Slots:
+    """Topics of the tokens with counts and sticks in slots, some of which are free; all are copies, and change.
+
+    Parameters
+    ----------
+    tokens : Tokens
+    labels : int32 array of shape (n_tokens,)
+        -1 for a token without a topic.
+    sticks : array of shape (n_topics + 1,)
+        The rest comes last.
+    alpha, gamma, eta : float
+    """
+
+    def __init__(
+        self, tokens: Tokens, labels: Labels, sticks: Array, alpha: float, gamma: float, eta: float
+    ) -> None:  # fmt: skip
+        from pluri.topics.hdp._gibbs_kernels import BLOCK
+
+        self.tokens, self.settings = tokens, (alpha, gamma, eta)
+        self.labels = np.array(labels, dtype=np.int32)
+        self.weights = np.asarray(sticks[:-1], dtype=np.float64)
+        self.rest = np.array(sticks[-1:], dtype=np.float64)
+        self._make_room(BLOCK * (1 + (len(self.weights) + BLOCK // 2) // BLOCK))
+
+    def _make_room(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.counts, self.sizes = count_table(self.tokens, self.labels, capacity)
+        self.weights = np.concatenate([self.weights, np.zeros(capacity - len(self.weights))])
+
+    def _grow(self) -> None:
+        from pluri.topics.hdp._gibbs_kernels import BLOCK
+
+        self._make_room(self.capacity + max(BLOCK, self.capacity // 2 // BLOCK * BLOCK))
+
+    def pass_over_tokens(self, rng: np.random.Generator, start: int = 0) -> None:
+        """Draw the topics of all tokens in turn, beginning with token `start`."""
+        from pluri.topics.hdp._gibbs_kernels import sweep
+
+        tokens = self.tokens
+        while True:
+            start = sweep(
+                rng, tokens.offsets, tokens.words, tokens.documents, start, *self.settings, self.labels, self.counts,
+                self.sizes, self.weights, self.rest, *np.zeros((3, self.capacity)),
+            )  # fmt: skip
+            if start == tokens.n_tokens:
+                return
+            self._grow()
+
+    def pass_over_tables(self, rng: np.random.Generator, documents: NDArray[np.int64]) -> None:
+        """Draw the topics of the tables of these documents."""
+        from pluri.topics.hdp._table_kernels import move_tables
+
+        tokens = self.tokens
+        longest = int(np.diff(tokens.offsets).max(initial=1))
+        room = np.zeros((4, longest), dtype=np.int64)
+        same, cursor = np.zeros(tokens.n_words, dtype=np.int64), np.array([0, 0, -1])
+        while True:
+            topics = np.zeros((2, self.capacity), dtype=np.int64)
+            move_tables(
+                rng, documents, tokens.offsets, tokens.words, *self.settings, self.labels, self.counts, self.sizes,
+                self.weights, self.rest, *np.zeros((3, self.capacity)), *topics, *room, same, cursor,
+            )  # fmt: skip
+            if cursor[0] == len(documents):
+                return
+            self._grow()
+
+    def dissolve_topics(self, rng: np.random.Generator, share: float) -> int:
+        """Try to do without some topics, and let those go whose words others predict better; returns their number.
+
+        This does not keep the posterior. It is for the warm-up, where topics that mix the words of two others, or
+        double one, would last for many sweeps. A `share` of the topics is tried, but at least `LEAST_TRIES` of them.
+        """
+        alive = np.flatnonzero(self.sizes)
+        n_tries = min(max(LEAST_TRIES, int(share * len(alive))), len(alive) - 1)
+        return sum(self._dissolve(rng, int(k)) for k in rng.permutation(alive)[:n_tries])
+
+    def _dissolve(self, rng: np.random.Generator, gone: int) -> bool:
+        from pluri.topics.hdp._dissolve_kernels import dissolve
+
+        tokens, (alpha, gamma, eta) = self.tokens, self.settings
+        members, stick = np.flatnonzero(self.labels == gone), float(self.weights[gone])
+        log_prior = math.log(max(stick, SHORTEST) / gamma) + (gamma - 1.0) * math.log1p(stick / float(self.rest[0]))
+        accepted = dissolve(
+            rng, members, tokens.words, tokens.documents, tokens.offsets, alpha, eta, log_prior, self.labels,
+            self.counts, self.sizes, self.weights, *np.zeros((3, self.capacity)), np.empty_like(self.labels[members]),
+        )  # fmt: skip
+        if accepted:
+            self.rest += stick
+            self.weights[gone] = 0.0
+        return bool(accepted)
+
+    def close(self) -> tuple[Labels, Array]:
+        """Labels without gaps, and sticks with the rest last."""
+        alive = np.flatnonzero(self.sizes)
+        number: NDArray[Any] = np.full(self.capacity, -1, dtype=np.int32)
+        number[alive] = np.arange(len(alive))
+        return number[self.labels], np.maximum(np.append(self.weights[alive], self.rest), SHORTEST)

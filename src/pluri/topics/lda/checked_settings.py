@@ -1,0 +1,140 @@
+"""Settings and documents of latent Dirichlet allocation, checked before anything is learned."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pluri.priors import as_diversity
+from pluri.processes.concentration import check_count, check_positive
+from pluri.topics.documents import check_documents, forget_words, refuse_no_words, words_of_columns
+from pluri.topics.lda.guided import guided_word_prior
+from pluri.validation import is_source
+
+Array = NDArray[np.float64]
+#: Counts below this in the mean document, if they are no whole numbers, are weights such as tf-idf.
+FEW_WORDS = 10
+
+
+def check_parameters(model: Any) -> str:
+    """Refuse settings that make no sense; the way of learning."""
+    for name, allowed in (
+        ("inference", (None, "vb", "svi", "gibbs", "em")), ("learning_method", ("batch", "online")),
+        ("init", ("random", "documents")),
+    ):  # fmt: skip
+        if getattr(model, name) not in allowed:
+            raise ValueError(f"{name} must be one of {list(allowed)}, got {getattr(model, name)!r}")
+    for name in ("n_components", "max_iter", "batch_size", "n_draws", "thin", "n_init"):
+        check_count(getattr(model, name), name)
+    check_count(model.n_warmup, "n_warmup", 0)
+    check_count(model.max_doc_update_iter, "max_doc_update_iter", 0)
+    for name in ("mean_change_tol", "perp_tol"):
+        if not getattr(model, name) >= 0:
+            raise ValueError(f"{name} must not be negative, got {getattr(model, name)!r}")
+    check_positive(model.total_samples, "total_samples")
+    if not 0 <= model.learning_decay <= 1:
+        raise ValueError(f"learning_decay must lie between 0 and 1, got {model.learning_decay!r}")
+    if model.learning_offset < 0:
+        raise ValueError(f"learning_offset must not be negative, got {model.learning_offset!r}")
+    how = model._how()
+    if as_diversity(model.diversity) is not None and how not in ("vb", "em"):
+        raise ValueError(f"diversity needs inference 'vb' or 'em', got {how!r}")
+    if model.learn_priors and how == "em":
+        raise ValueError("learn_priors needs inference 'vb', 'svi' or 'gibbs', got 'em'")
+    return how
+
+
+def checked_documents(model: Any, X: Any, how: str) -> tuple[Any, int]:
+    """Counts, or a source of them, and the number of words."""
+    if not is_source(X):
+        counts = check_documents(model, X, whole=how == "gibbs", empty="warn" if how == "gibbs" else "ignore")
+        if how == "em":
+            refuse_no_words(counts, f"{type(model).__name__}.fit")
+        warn_of_weights(counts, "fit", stacklevel=4)
+        return counts, int(counts.shape[1])
+    if how == "gibbs":
+        raise ValueError("inference='gibbs' needs documents in memory, got a source; use 'svi'")
+    n_words = getattr(X, "n_features", None)
+    if n_words is None:
+        n_words = next(iter(X.batches())).load().X.shape[1]
+    model.__dict__.pop("feature_names_in_", None)
+    forget_words(model, int(n_words))
+    model.n_features_in_ = int(n_words)
+    return X, int(n_words)
+
+
+def warn_of_weights(counts: Any, whom: str, stacklevel: int) -> None:
+    """Say so if documents look like weights of words instead of counts."""
+    share = float((counts.data != np.floor(counts.data)).mean()) if counts.nnz else 0.0
+    few = counts.sum() < FEW_WORDS * counts.shape[0] and counts.shape[1] > FEW_WORDS * FEW_WORDS
+    if (share > 0 and few) or (share > 0.5 and _of_unit_length(counts)):
+        what = "few words to a document" if few else "rows of length one"
+        warnings.warn(
+            f"LatentDirichletAllocation.{whom}: X has fractions and {what}, as weights by tf-idf have; the model "
+            "is one of counts, and perplexities of weights mean nothing",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def checked_weights(sample_weight: Any, data: Any) -> Array | None:
+    """Weights of the documents, if there are any."""
+    if sample_weight is None:
+        return None
+    if is_source(data):
+        raise ValueError("sample_weight needs documents in memory; a source has weights of its own")
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != (data.shape[0],) or not (weight >= 0).all() or not np.isfinite(weight).all():
+        raise ValueError(
+            f"sample_weight must be {data.shape[0]} numbers that are not negative, got shape {weight.shape}"
+        )
+    if not weight.any():
+        raise ValueError("sample_weight must contain at least one number that is not zero")
+    return weight
+
+
+def words_known(model: Any, n_words: int) -> None:
+    """Keep the words of the columns, if they were given."""
+    if model.vocabulary is not None:
+        model.vocabulary_ = words_of_columns(model.vocabulary, n_words, "vocabulary")
+
+
+def checked_priors(model: Any, n_words: int, how: str) -> tuple[Array, Any]:
+    """Alpha (n_components,) and eta: a number, or an array."""
+    least = 0.0 if how == "em" else 1e-8
+    given = {"doc_topic_prior": model.doc_topic_prior, "topic_word_prior": model.topic_word_prior}
+    values = {}
+    for name, shapes in (
+        ("doc_topic_prior", ((), (model.n_components,))),
+        ("topic_word_prior", ((), (n_words,), (model.n_components, n_words))),
+    ):
+        value = np.asarray(1.0 / model.n_components if given[name] is None else given[name], dtype=np.float64)
+        if value.shape not in shapes or not np.isfinite(value).all() or not (value >= 0).all():
+            raise ValueError(
+                f"{name} must be a positive number or an array of shape {' or '.join(map(str, shapes[1:]))}, "
+                f"got {given[name]!r}"
+            )
+        values[name] = np.maximum(value, least)
+    eta: Any = values["topic_word_prior"]
+    if model.seed_words is not None:
+        words = getattr(model, "vocabulary_", getattr(model, "feature_names_in_", None))
+        eta = guided_word_prior(eta, model.seed_words, model.seed_strength, model.n_components, n_words, words)
+    alpha = np.array(np.broadcast_to(values["doc_topic_prior"], (model.n_components,)))
+    return alpha, float(eta) if np.ndim(eta) == 0 else eta
+
+
+def _of_unit_length(X: Any) -> bool:
+    """Whether all rows that are not empty were scaled to a sum, or a sum of squares, of one."""
+    there = np.diff(X.indptr) > 0
+    sums = (np.asarray(table.sum(axis=1)).ravel()[there] for table in (X, X.multiply(X)))
+    return any(np.allclose(row, 1.0, rtol=0, atol=1e-5) for row in sums)
+
+
+def repeated(X: Any, weight: Array) -> Any:
+    """Documents as often as their weight says."""
+    if (weight != np.floor(weight)).any():
+        raise ValueError("sample_weight must be whole numbers with inference='gibbs'; use 'vb' for others")
+    return X[np.repeat(np.arange(X.shape[0]), weight.astype(np.int64))]

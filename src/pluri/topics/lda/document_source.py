@@ -1,0 +1,76 @@
+"""Documents in memory as a source of batches, and arrays that batches bring back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pluri.engine import Batch, LazyBatch
+
+Array = NDArray[np.float64]
+
+#: Documents of a batch, at least and at most, and batches of a corpus in memory.
+SMALLEST_BATCH, LARGEST_BATCH, N_BATCHES = 64, 16_384, 8
+
+
+@dataclass(frozen=True, eq=False)
+class DocumentBatch(Batch):
+    """Some documents that know where they stand in the corpus."""
+
+    first: int = 0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DocumentBatch, (self.X, self.lengths, self.weight, self.labels, self.first)
+
+
+@dataclass(frozen=True, eq=False)
+class Documents:
+    """A corpus in memory as a source; the cut depends on its size only.
+
+    Parameters
+    ----------
+    X : csr matrix of shape (n_documents, n_words)
+    weight : array of shape (n_documents,), optional
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> from pluri.topics.lda.document_source import Documents
+    >>> [batch.first for batch in Documents(sparse.eye(150, format="csr")).batches()]
+    [0, 64, 128]
+    """
+
+    X: Any
+    weight: Array | None = None
+
+    @property
+    def n_features(self) -> int:
+        """Size of the vocabulary."""
+        return int(self.X.shape[1])
+
+    def batches(self) -> Iterator[LazyBatch]:
+        """Start a new pass."""
+        n_documents = self.X.shape[0]
+        size = min(max(-(-n_documents // N_BATCHES), SMALLEST_BATCH), LARGEST_BATCH)
+        for begin in range(0, n_documents, size):
+            rows = slice(begin, begin + size)
+            yield DocumentBatch(self.X[rows], weight=None if self.weight is None else self.weight[rows], first=begin)
+
+
+@dataclass(frozen=True, eq=False)
+class Stacked:
+    """Arrays of consecutive batches; adding is putting one below the other."""
+
+    parts: tuple[Array, ...]
+
+    def __add__(self, other: Stacked) -> Stacked:
+        return Stacked(self.parts + other.parts)
+
+    @property
+    def array(self) -> Array:
+        """All rows."""
+        return self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)

@@ -1,0 +1,174 @@
+"""What latent Dirichlet allocation says of documents once its topics are known, whichever way they were learned."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from pluri.topics.documents import check_documents
+from pluri.topics.expected_shares import expected_shares
+from pluri.topics.flat_topics import FlatTopicModel, held_out_flat
+from pluri.topics.lda.checked_settings import warn_of_weights
+from pluri.topics.lda.document_step import Topics
+from pluri.topics.lda.learning import document_step
+from pluri.topics.lda.new_documents import document_bounds, infer
+
+if TYPE_CHECKING:
+    from pluri.topics.held_out import HeldOut
+
+Array = NDArray[np.float64]
+#: A topic of this many tokens is as good as known exactly.
+EXACT = 1e12
+#: Documents whose bounds are computed together.
+DOCUMENTS_AT_ONCE = 20_000
+
+
+class LDAOfDocuments(FlatTopicModel):
+    """Base of :class:`LatentDirichletAllocation`: shares, bounds and perplexities of documents."""
+
+    inference: Any
+    learning_method: str
+    n_jobs: int | None
+    mean_change_tol: float
+    max_doc_update_iter: int
+    bound_: float
+
+    def _how(self) -> str:
+        if self.inference is not None:
+            return self.inference
+        return "svi" if self.learning_method == "online" else "vb"
+
+    @property
+    def _whole_counts(self) -> bool:  # type: ignore[override]
+        return self._how() == "gibbs"
+
+    def transform(self, X: Any, *, normalize: bool = True) -> Array:
+        """Share of each topic in each document.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+        normalize : bool, default=True
+            False gives alpha plus the expected counts of topics instead.
+
+        Returns
+        -------
+        array of shape (n_documents, n_components)
+        """
+        check_is_fitted(self, "components_")
+        counts = check_documents(self, X, whole=False, reset=False, whom="transform", empty="ignore")
+        gamma = self._expected_counts(counts)
+        if normalize:
+            gamma /= gamma.sum(axis=1, keepdims=True)
+        return gamma
+
+    def fit_transform(self, X: Any, y: Any = None, *, normalize: bool = True, **fit_params: Any) -> Array:
+        """Learn the topics, and give the share of each in each document.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+        y : ignored
+        normalize : bool, default=True
+        **fit_params
+            Passed on to :meth:`fit`.
+        """
+        return self.fit(X, y, **fit_params).transform(X, normalize=normalize)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Bound of the log probability of documents given the topics.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+        y : ignored
+        """
+        check_is_fitted(self, "components_")
+        counts = check_documents(self, X, whole=False, reset=False, whom="score", empty="ignore")
+        return float(self._bounds(counts).sum())
+
+    def perplexity(self, X: Any, sub_sampling: bool = False) -> float:  # type: ignore[override]
+        """``exp`` of minus the score per word; see :meth:`held_out` for better ways to compare models.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_words)
+        sub_sampling : bool, default=False
+            Changes nothing, as the topics' own part of the bound is left out.
+        """
+        check_is_fitted(self, "components_")
+        if not isinstance(sub_sampling, bool | np.bool_):
+            raise ValueError(f"sub_sampling must be True or False, got {sub_sampling!r}; held_out has other methods")
+        counts = check_documents(self, X, whole=False, reset=False, whom="perplexity", empty="ignore")
+        warn_of_weights(counts, "perplexity", stacklevel=3)
+        return self._perplexity(counts)
+
+    def _perplexity(self, counts: Any, weight: Array | None = None) -> float:
+        lengths = np.asarray(counts.sum(axis=1)).ravel()
+        weight = np.ones(len(lengths)) if weight is None else weight
+        n_tokens = float(weight @ lengths)
+        return float(np.exp(-(weight @ self._bounds(counts)) / n_tokens)) if n_tokens else float("nan")
+
+    def _keep_bound(self, counts: Any, weight: Array | None) -> None:
+        try:
+            self.bound_ = self._perplexity(counts, weight)
+        except KeyboardInterrupt:  # the topics are learned: they are not lost for want of their perplexity
+            warnings.warn(
+                "LatentDirichletAllocation: interrupted while bound_ was computed; the topics are kept without it",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    @property
+    def exp_dirichlet_component_(self) -> Array:
+        """exp(E[log beta]) of the posterior of the topics."""
+        from scipy.special import digamma
+
+        check_is_fitted(self, "components_")
+        totals = digamma(self.components_.sum(axis=1, keepdims=True))
+        logs: Array = np.exp(digamma(self.components_) - totals)
+        return logs
+
+    def _q_of_topics(self) -> Array:
+        """Dirichlet parameters that documents are compared with: topics of EM and of sampling are taken as they are."""
+        return self.topic_word_ * EXACT + 1e-8 if self._how() in ("em", "gibbs") else self.components_
+
+    def _expected_counts(self, counts: Any) -> Array:
+        alpha, how = self._prior_vector(), self._how()
+        if how in ("vb", "svi"):
+            return infer(self.components_, counts, alpha, step=document_step(self), n_jobs=self.n_jobs)
+        lengths = np.asarray(counts.sum(axis=1)).reshape(-1, 1)
+        if how == "gibbs":
+            gamma = expected_shares(
+                self.topic_word_, alpha, counts, max_iter=self.max_doc_update_iter, tol=self.mean_change_tol,
+                n_jobs=self.n_jobs,
+            )  # fmt: skip
+            gamma *= lengths + alpha.sum()
+            return gamma
+        from pluri.topics.lda.em import fold_in
+
+        shares = fold_in(self.topic_word_, counts, doc_topic_prior=1.0 + alpha, n_jobs=self.n_jobs)
+        return shares * np.maximum(lengths + alpha.sum(), 1e-300)
+
+    def _bounds(self, counts: Any) -> Array:
+        alpha = np.maximum(self._prior_vector(), 1e-8)
+        topics, step = Topics.from_components(self._q_of_topics()), document_step(self)
+        # Some documents at a time: their shares of the topics are held in memory meanwhile.
+        parts = [
+            document_bounds(topics, counts[first : first + DOCUMENTS_AT_ONCE], alpha, step=step, n_jobs=self.n_jobs)
+            for first in range(0, counts.shape[0], DOCUMENTS_AT_ONCE)
+        ]
+        return np.concatenate(parts)
+
+    def _held_out(self, X: Any, method: str, rng: np.random.Generator, **options: Any) -> HeldOut:
+        return held_out_flat(self.topic_word_, np.maximum(self._prior_vector(), 1e-8), X, method, rng, **options)
+
+    def _facts(self) -> dict[str, str]:
+        facts = super()._facts() | {"inference": self._how()}
+        if hasattr(self, "bound_"):
+            facts["training perplexity"] = f"{self.bound_:.1f}"
+        return facts
