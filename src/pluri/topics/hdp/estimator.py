@@ -53,7 +53,8 @@ class HDPTopicModel(HDPFits):
         Shape and rate of the gamma priors of what is learned.
     n_warmup, n_draws, thin : int, default=200, 100, 1
         Sweeps of each chain before the draws, draws, and sweeps from one to the next.
-    n_chains : int, default=4
+    n_chains : int, default=2
+        One from few topics and one from many, by default; see `init`.
     n_jobs : int, optional
         Chains, or parts of the corpus, at a time, in threads.
     learning_decay, learning_offset : float, default=0.9, 64.0
@@ -161,7 +162,7 @@ class HDPTopicModel(HDPFits):
         n_warmup: int = 200,
         n_draws: int = 100,
         thin: int = 1,
-        n_chains: int = 4,
+        n_chains: int = 2,
         n_jobs: int | None = None,
         learning_decay: float = 0.9,
         learning_offset: float = 64.0,
