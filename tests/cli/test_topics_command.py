@@ -192,10 +192,11 @@ def test_titles_are_taken_from_where_there_are_some(tmp_path):
     assert corpus.n_empty == 1
 
 
-def test_words_are_those_of_enough_and_not_too_many_documents(tmp_path):
+def test_words_are_those_of_enough_and_not_too_many_documents(tmp_path, capsys):
     texts = ["The cat sat 12 x", "the cat ran", "a cat sat there", "dogs, DOGS! can't", "dogs ran 9lives"]
     counts, words = count_words(texts, WordChoice(min_documents=2, max_share=0.5, stop_words="none"))
     assert set(words) == {"the", "sat", "ran", "dogs"}  # cat is in three of five
+    assert capsys.readouterr().err == "1 word left out, in more than 50% of documents (--max-share): cat\n"
     assert counts.toarray()[3].tolist() == [2 * (word == "dogs") for word in words]
     _, words = count_words(texts, WordChoice(1, 1.0, 20, "english"))
     assert "the" not in words

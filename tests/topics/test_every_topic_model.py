@@ -264,3 +264,16 @@ def test_the_mean_over_made_up_documents_approaches_the_likelihood_from_left_to_
     np.testing.assert_allclose(empirical.log_likelihood, in_turn.log_likelihood, atol=0.12)
     with pytest.raises(ValueError, match="n_samples"):
         model.held_out(short, "empirical", n_samples=0)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_settings_are_checked_without_documents_as_in_a_fit(name, corpus):
+    model = clone(MODELS[name])
+    model.check_settings()
+    wrong = clone(model).set_params(topic_word_prior=-1.0)
+    with pytest.raises(ValueError) as asked:
+        wrong.check_settings()
+    with pytest.raises(ValueError) as learned:
+        wrong.fit(corpus, np.arange(25) % 2)
+    assert str(asked.value) == str(learned.value)
+    assert not hasattr(wrong, "topic_word_")

@@ -98,26 +98,9 @@ def _check(model: Any) -> None:
         for name, least in LEAST.items():
             if hasattr(model, name):
                 check_count(getattr(model, name), name, least)
-        for checks in ("_check_parameters", "_check_settings"):
-            if hasattr(model, checks):
-                getattr(model, checks)()
-        if hasattr(model, "_settings"):  # of as many words as there may be
-            model._settings(1000)
-        from pluri.topics.hierarchical.sampled_hierarchy import SampledHierarchy
-
-        if isinstance(model, SampledHierarchy):
-            from pluri.topics.documents import tokens_of
-
-            model._kernel(tokens_of(_small_counts()))
+        model.check_settings()
     except (TypeError, ValueError) as error:
         raise UsageError(str(error).replace("[None, ", "[")) from error
-
-
-def _small_counts() -> Any:
-    import numpy as np
-    from scipy import sparse
-
-    return sparse.csr_matrix(np.ones((2, 3), dtype=np.int64))
 
 
 def _sweeps(n_sweeps: int, known: dict[str, Any], inference: str | None) -> dict[str, Any]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pluri.cli.cochange_options import number_of
+from pluri.cli.console import note
 from pluri.cli.registry import UsageError
 
 #: A word begins with a letter and has at least two characters: no numbers.
@@ -34,26 +36,40 @@ class WordChoice:
 
 
 def count_words(texts: Sequence[str], choice: WordChoice) -> tuple[Any, Any]:
-    """Counts (documents x words, sparse) and the words."""
+    """Counts (documents x words, sparse) and the words; says which words are left out because they are everywhere."""
+    import numpy as np
     from sklearn.feature_extraction.text import CountVectorizer
 
-    stop = _stop_words(choice.stop_words)
     vectorizer = CountVectorizer(
         token_pattern=TOKEN,
         min_df=choice.min_documents,
-        max_df=choice.max_share,
-        max_features=choice.max_words,
-        stop_words=stop,
+        stop_words=_stop_words(choice.stop_words),
         ngram_range=(1, choice.n_grams),
     )
+    nothing = (
+        f"CORPUS must have words in at least {choice.min_documents} and at most {choice.max_share:.0%} of its "
+        f"{len(texts)} documents, got none: lower --min-documents, raise --max-share, or see --stop-words"
+    )
     try:
-        counts = vectorizer.fit_transform(texts)
+        counts = vectorizer.fit_transform(texts).tocsc()
     except ValueError as error:  # scikit-learn says which words are left: none
-        raise ValueError(
-            f"CORPUS must have words in at least {choice.min_documents} and at most {choice.max_share:.0%} of its "
-            f"{len(texts)} documents, got none: lower --min-documents, raise --max-share, or see --stop-words"
-        ) from error
-    return counts, vectorizer.get_feature_names_out()
+        raise ValueError(nothing) from error
+    words, n_documents = vectorizer.get_feature_names_out(), np.diff(counts.indptr)
+    everywhere = n_documents > choice.max_share * len(texts)
+    if everywhere.all():
+        raise ValueError(nothing)
+    if everywhere.any():
+        number = int(everywhere.sum())
+        most = words[np.argsort(-n_documents, kind="stable")[: min(5, number)]]
+        note(
+            f"{number_of(number, 'word')} left out, in more than {choice.max_share:.0%} of documents (--max-share): "
+            f"{', '.join(most)}{', ...' if number > 5 else ''}"
+        )
+    kept = np.flatnonzero(~everywhere)
+    if len(kept) > choice.max_words:
+        frequency = np.asarray(counts[:, kept].sum(axis=0)).ravel()
+        kept = np.sort(kept[np.argsort(-frequency, kind="stable")[: choice.max_words]])
+    return counts[:, kept].tocsr(), words[kept]
 
 
 def counting_notes(choice: WordChoice) -> dict[str, Any]:

@@ -213,6 +213,9 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         )
         return TopicGraph(type(self).__name__, nodes, edges, self._facts())
 
+    def check_settings(self) -> None:
+        """Raise what `fit` would raise of the settings alone, before there are documents; nothing unless overridden."""
+
     def held_out(
         self, X: Any, method: str = "completion", *, random_state: RandomState = None, **options: Any
     ) -> HeldOut:

@@ -210,7 +210,7 @@ class ConceptGraph(FittedConceptGraph):
         self
         """
         with restored_on_failure(self):
-            check_settings(self)
+            self.check_settings()
             counts = check_documents(self, X)
             most = None if isinstance(self.max_nodes_per_level, str) else self.max_nodes_per_level
             given = read_graph(self.graph, self.n_levels, most, deeper=self.feasible == "deeper")
@@ -219,6 +219,10 @@ class ConceptGraph(FittedConceptGraph):
             kernel = self._kernel(tokens.words, tokens.offsets, tokens.n_words, given, labels, None)
             self._run(kernel, given, None)
         return self
+
+    def check_settings(self) -> None:
+        """Raise what `fit` would raise of the settings alone, before there are documents."""
+        check_settings(self)
 
     def partial_fit(self, X: Any, y: Any = None, *, freeze: bool = True) -> Self:
         """Go on with further documents; new nodes and edges may appear.
@@ -238,7 +242,7 @@ class ConceptGraph(FittedConceptGraph):
         if not hasattr(self, "position_"):
             return self.fit(X, y)
         with restored_on_failure(self):
-            check_settings(self)
+            self.check_settings()
             counts = check_documents(self, X, reset=False, whom="partial_fit")
             tokens = tokens_of(counts)
             given = GivenGraph(list(self.given_labels_), *self._given)

@@ -178,8 +178,18 @@ def log_seats(offsets, labels, new_table, here):
 
 
 @compiled()
-def histogram_of(counts, n_topics, histogram):
-    """How many entries of the table of words by topics have each count."""
-    for w in range(counts.shape[0]):
-        for k in range(n_topics):
-            histogram[counts[w, k]] += 1
+def histogram_of(order, ends, labels, here, histogram):
+    """How many pairs of a word and a topic have each count of tokens, zero left out; `here` is zero before and after.
+
+    The tokens of word w are ``order[ends[w - 1]], ..., order[ends[w] - 1]``.
+    """
+    begin = 0
+    for w in range(len(ends)):
+        for s in range(begin, ends[w]):
+            here[labels[order[s]]] += 1
+        for s in range(begin, ends[w]):
+            k = labels[order[s]]
+            if here[k] > 0:
+                histogram[here[k]] += 1
+                here[k] = 0
+        begin = ends[w]

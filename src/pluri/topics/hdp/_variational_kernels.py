@@ -15,18 +15,7 @@ import math
 import numpy as np
 
 from pluri.engine.compiled import compiled
-
-
-@compiled()
-def digamma(x):
-    """Derivative of log Gamma, x > 0."""
-    shift = 0.0
-    while x < 8.0:
-        shift -= 1.0 / x
-        x += 1.0
-    y = 1.0 / (x * x)
-    series = y * (1.0 / 12 - y * (1.0 / 120 - y * (1.0 / 252 - y * (1.0 / 240 - y * (1.0 / 132 - y * 691.0 / 32760)))))
-    return shift + math.log(x) - 0.5 / x - series
+from pluri.topics._special_functions import digamma
 
 
 @compiled()

@@ -215,13 +215,17 @@ class HDPTopicModel(HDPFits):
         -------
         self : object
         """
-        check_settings(self)
+        self.check_settings()
         with restored_on_failure(self):
             counts = self._check_corpus(X, "fit", reset=True)
             self._forget()
             rng = as_generator(self.random_state)
             {"gibbs": self._fit_gibbs, "vb": self._fit_batch, "svi": self._fit_minibatches}[self.inference](counts, rng)
         return self
+
+    def check_settings(self) -> None:
+        """Raise what `fit` would raise of the settings alone, before there are documents."""
+        check_settings(self)
 
     @available_if(_in_parts)
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -236,7 +240,7 @@ class HDPTopicModel(HDPFits):
         -------
         self : object
         """
-        check_settings(self)
+        self.check_settings()
         with restored_on_failure(self):
             going = hasattr(self, "variational_")
             counts = self._check_corpus(X, "partial_fit", reset=not going)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from pluri.processes.concentration import GammaPrior
+from pluri.topics.hdp.split_merge import WordIndex
 
 Array = NDArray[np.float64]
 Histogram = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -24,13 +25,13 @@ def log_gamma_density(value: float, prior: GammaPrior) -> float:
     return shape * math.log(rate) - math.lgamma(shape) + (shape - 1.0) * math.log(value) - rate * value
 
 
-def count_histogram(counts: NDArray[np.int32]) -> Histogram:
-    """Counts that occur in a table, zero left out, and how often."""
+def count_histogram(index: WordIndex, labels: NDArray[np.int32], n_topics: int) -> Histogram:
+    """Counts of a word in a topic that occur, zero left out, and how often; labels are from 0 to `n_topics` - 1."""
     from pluri.topics.hdp._gibbs_kernels import histogram_of
 
-    times = np.zeros(int(counts.max(initial=0)) + 1, dtype=np.int64)
-    histogram_of(counts, counts.shape[1], times)
-    values = np.flatnonzero(times[1:]) + 1
+    times = np.zeros(int(np.diff(index.ends, prepend=0).max(initial=0)) + 1, dtype=np.int64)
+    histogram_of(index.order, index.ends, labels, np.zeros(n_topics, dtype=np.int64), times)
+    values = np.flatnonzero(times)
     return values, times[values]
 
 
@@ -42,16 +43,15 @@ def log_evidence(histogram: Histogram, sizes: NDArray[np.int64], n_words: int, e
 
 
 def draw_word_prior(
-    rng: np.random.Generator, counts: NDArray[np.int32], sizes: NDArray[np.int64], eta: float, prior: GammaPrior
-) -> float:
+    rng: np.random.Generator, histogram: Histogram, sizes: NDArray[np.int64], n_words: int, eta: float,
+    prior: GammaPrior,
+) -> float:  # fmt: skip
     """Draw eta given the counts of words, by a step of slice sampling on the scale of its logarithm."""
     from pluri.inference.mcmc.slice_sampling import Slice
 
-    histogram = count_histogram(counts)
-
     def log_density(x: Array) -> float:
         value = math.exp(x[0])
-        return log_evidence(histogram, sizes, len(counts), value) + log_gamma_density(value, prior) + x[0]
+        return log_evidence(histogram, sizes, n_words, value) + log_gamma_density(value, prior) + x[0]
 
     kernel = Slice(log_density, width=0.5)
     state, _ = kernel.step(rng, kernel.init(rng, np.array([math.log(eta)])))

@@ -184,9 +184,11 @@ class TopicGibbs:
 
     def log_likelihood(self, position: Position, data: Tokens | None = None) -> float:
         """Log p(w | z): topics integrated out."""
-        tokens = self.tokens if data is None else data
-        counts, sizes = count_table(tokens, np.asarray(position["labels"]), len(position["weights"]) - 1)
-        return log_evidence(count_histogram(counts), sizes, tokens.n_words, float(position["eta"]))
+        tokens, index = (self.tokens, self._index) if data is None else (data, WordIndex(data))
+        labels, n_topics = np.asarray(position["labels"]), len(position["weights"]) - 1
+        sizes = np.bincount(labels, minlength=n_topics)
+        histogram = count_histogram(index, labels, n_topics)
+        return log_evidence(histogram, sizes, tokens.n_words, float(position["eta"]))
 
     def log_joint(self, position: Position, data: Tokens | None = None) -> float:
         """Log of the density in the module's head, times those of what is learned."""
@@ -204,7 +206,7 @@ class TopicGibbs:
         for name in ("alpha", "gamma", "eta"):
             if getattr(self, f"learn_{name}"):
                 value += log_gamma_density(float(position[name]), self.prior)
-        return value + self.log_likelihood(position, tokens)
+        return value + self.log_likelihood(position, data)
 
     def sample_prior(self, rng: np.random.Generator) -> Position:
         """Draw a position from the prior."""
@@ -250,7 +252,8 @@ class TopicGibbs:
             gamma = draw_concentration(rng, gamma, n_tables, n_topics, self.prior)
         weights = self._draw_weights(rng, tables, gamma)
         if self.learn_eta:
-            eta = draw_word_prior(rng, *count_table(tokens, labels, n_topics), eta, self.prior)
+            histogram, sizes = count_histogram(index, labels, n_topics), np.bincount(labels, minlength=n_topics)
+            eta = draw_word_prior(rng, histogram, sizes, tokens.n_words, eta, self.prior)
         return self._position(labels, weights, alpha, gamma, eta), n_accepted
 
     @staticmethod

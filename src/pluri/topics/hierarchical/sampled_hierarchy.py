@@ -129,6 +129,10 @@ class SampledHierarchy(TopicModel):
             counts.ravel()[kept["places"]] = kept["counts"]
             self._store_topics(counts)
 
+    def check_settings(self) -> None:
+        """Raise what `fit` would raise of the settings alone, before there are documents."""
+        self._kernel(tokens_of(sparse.csr_matrix(np.ones((2, 3)))))
+
     def transform(self, X: Any) -> Array:
         """Share of each topic in each document.
 

@@ -34,6 +34,10 @@ def check_parameters(model: Any) -> str:
     for name in ("mean_change_tol", "perp_tol"):
         if not getattr(model, name) >= 0:
             raise ValueError(f"{name} must not be negative, got {getattr(model, name)!r}")
+    for name in ("doc_topic_prior", "topic_word_prior"):
+        prior = np.asarray(1.0 if getattr(model, name) is None else getattr(model, name), dtype=np.float64)
+        if not np.isfinite(prior).all() or not (prior >= 0).all():
+            raise ValueError(f"{name} must be a positive number or an array of them, got {getattr(model, name)!r}")
     check_positive(model.total_samples, "total_samples")
     if not 0 <= model.learning_decay <= 1:
         raise ValueError(f"learning_decay must lie between 0 and 1, got {model.learning_decay!r}")
@@ -112,7 +116,7 @@ def checked_priors(model: Any, n_words: int, how: str) -> tuple[Array, Any]:
         ("topic_word_prior", ((), (n_words,), (model.n_components, n_words))),
     ):
         value = np.asarray(1.0 / model.n_components if given[name] is None else given[name], dtype=np.float64)
-        if value.shape not in shapes or not np.isfinite(value).all() or not (value >= 0).all():
+        if value.shape not in shapes:
             raise ValueError(
                 f"{name} must be a positive number or an array of shape {' or '.join(map(str, shapes[1:]))}, "
                 f"got {given[name]!r}"

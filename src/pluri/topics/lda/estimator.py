@@ -246,6 +246,10 @@ class LatentDirichletAllocation(LDAOfDocuments):
                 self._keep_bound(data, weight)
         return self
 
+    def check_settings(self) -> None:
+        """Raise what `fit` would raise of the settings alone, before there are documents."""
+        check_parameters(self)
+
     @available_if(lambda self: self._how() != "em")
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Go on learning from further documents.

@@ -184,8 +184,9 @@ class SupervisedLDAClassifier(ClassifierMixin, SupervisedTopicModel):
         tags.classifier_tags.poor_score = True  # on real numbers that are rounded: they are no counts of words
         return tags
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_settings(self) -> None:
+        """Raise what `fit` would raise of the settings alone, before there are documents."""
+        super().check_settings()
         if self.coefficients not in ("maximize", "draw"):
             raise ValueError(f"coefficients must be 'maximize' or 'draw', got {self.coefficients!r}")
 

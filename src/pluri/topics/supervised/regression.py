@@ -183,8 +183,9 @@ class SupervisedLDA(RegressorMixin, SupervisedTopicModel):
         tags.regressor_tags.poor_score = True  # on real numbers that are rounded: they are no counts of words
         return tags
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_settings(self) -> None:
+        """Raise what `fit` would raise of the settings alone, before there are documents."""
+        super().check_settings()
         check_gamma_prior(self.noise_prior, "noise_prior")
 
     def _checked_response(self, y: Any) -> NDArray[Any]:

@@ -81,7 +81,7 @@ class SupervisedTopicModel(FlatTopicModel):
         -------
         self
         """
-        self._check_parameters()
+        self.check_settings()
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         with restored_on_failure(self):
@@ -99,7 +99,8 @@ class SupervisedTopicModel(FlatTopicModel):
                 self._fit_variational(distinct_words_of(counts), response, prior)
         return self
 
-    def _check_parameters(self) -> None:
+    def check_settings(self) -> None:
+        """Raise what `fit` would raise of the settings alone, before there are documents."""
         check_count(self.n_components, "n_components")
         check_count(self.n_draws, "n_draws")
         for name in ("topic_word_prior", "coef_prior_var"):

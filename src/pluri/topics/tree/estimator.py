@@ -20,6 +20,8 @@ from pluri.validation import RandomState, restored_on_failure
 
 #: Share of the draws at the largest depth from which on the limit is said to bind.
 BINDING = 0.5
+#: Words for which settings are tried before documents are seen.
+N_WORDS_TRIED = 1000
 
 
 class TreeTopicModel(FittedTree):
@@ -179,6 +181,10 @@ class TreeTopicModel(FittedTree):
             )  # fmt: skip
             self._describe(sample_trees(self, kernel), settings)
         return self
+
+    def check_settings(self) -> None:
+        """Raise what `fit` would raise of the settings alone, before there are documents."""
+        settings_of(self, N_WORDS_TRIED)
 
     def _describe(self, whole: mcmc.Trace, settings: TreeSettings) -> None:
         trace = draws_of(whole, self.n_warmup, self.thin)
