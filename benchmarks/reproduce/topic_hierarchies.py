@@ -17,7 +17,8 @@ documents and are scored on the same words:
   (see `pluri.topics.tree.evaluation`).
 
 Trees are averaged over up to ten draws, as in [1]; LDA has its topics averaged along the chain; graphs, hLDA and hPAM
-are scored at one draw, as in [2], and graphs once more averaged over draws.
+are scored at one draw, as in [2], and graphs once more averaged over draws. Published orderings: SD above NSD given
+scales; graph as good as hLDA and above hPAM by empirical likelihood, below both from left to right.
 
 Which posts and stories were drawn is not published, nor the words that were left out: vocabularies differ (ours is
 printed). Words are stemmed if snowballstemmer is there.
@@ -231,10 +232,13 @@ def summarise(report: Report, name: str, n_words: int, found: dict[tuple[str, st
             report.note(f"  {'yes' if ratio <= 0.5 else 'NO '}  {sd} has half the terms of {nsd} at the last scale "
                         f"(ratio {ratio:.2f})")  # fmt: skip
     for graph in ("graph", "graph, prior learned"):
-        for score in ("empirical", "left to right"):
-            say(f"{graph} within 0.05 of hLDA, {score}", (graph, score), ("hLDA", score), holds=above(-0.05))
-            for pachinko in ("hPAM", "hPAM, prior 0.01"):
-                say(f"{graph} above {pachinko}, {score}", (graph, score), (pachinko, score), holds=above(0.0))
+        say(f"{graph} within 0.05 of hLDA, empirical", (graph, "empirical"), ("hLDA", "empirical"), holds=above(-0.05))
+        say(f"{graph} below hLDA, left to right", (graph, "left to right"), ("hLDA", "left to right"),
+            holds=above(-np.inf, 0.0))  # fmt: skip
+        for pachinko in ("hPAM", "hPAM, prior 0.01"):
+            say(f"{graph} above {pachinko}, empirical", (graph, "empirical"), (pachinko, "empirical"), holds=above(0.0))
+            say(f"{graph} below {pachinko}, left to right", (graph, "left to right"), (pachinko, "left to right"),
+                holds=above(-np.inf, 0.0))  # fmt: skip
 
 
 def main() -> None:
