@@ -10,7 +10,6 @@ from scipy.special import digamma, gammaln
 
 from pluri.engine import Batch
 from pluri.inference.variational import coordinate_ascent, natural_step
-from pluri.topics.hdp import _variational_kernels as kernels
 from pluri.topics.hdp.batch_ascent import BatchAscent, learn_eta
 from pluri.topics.hdp.corpus_sticks import Concentration, fit_sticks
 from pluri.topics.hdp.merging import merge_topics, merged, similar_pairs
@@ -58,11 +57,6 @@ def direct_bound(model, params, sticks, X, factors):
         total += counts @ np.logaddexp.reduce(logits, axis=1)
         total += (zeta[d] * (sticks.log_weight - np.log(np.maximum(zeta[d], 1e-300)))).sum()
     return total
-
-
-@pytest.mark.parametrize("x", [1e-3, 0.1, 0.7, 3.0, 8.0, 500.0])
-def test_digamma_is_that_of_scipy(x):
-    assert kernels.digamma(x) == pytest.approx(digamma(x), rel=1e-12)
 
 
 def test_one_topic_has_the_exact_evidence():

@@ -28,6 +28,8 @@ Labels = NDArray[np.int32]
 SHORTEST = 1e-290
 #: Topics that are tried at least when some are to be dissolved.
 LEAST_TRIES = 50
+#: Slots up to which all of them are read for each token; above, only those of the topics that its word has.
+FEW = 128
 
 
 def count_table(tokens: Tokens, labels: Labels, capacity: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -61,6 +63,7 @@ class Slots:
         self.labels = np.array(labels, dtype=np.int32)
         self.weights = np.asarray(sticks[:-1], dtype=np.float64)
         self.rest = np.array(sticks[-1:], dtype=np.float64)
+        self.listed: tuple[NDArray[Any], ...] = ()
         self._make_room(BLOCK * (1 + (len(self.weights) + BLOCK // 2) // BLOCK))
 
     def _make_room(self, capacity: int) -> None:
@@ -76,19 +79,40 @@ class Slots:
     def pass_over_tokens(self, rng: np.random.Generator, start: int = 0) -> None:
         """Draw the topics of all tokens in turn, beginning with token `start`."""
         from pluri.topics.hdp._gibbs_kernels import sweep
+        from pluri.topics.hdp._sparse_kernels import sparse_sweep
 
         tokens = self.tokens
         while True:
-            start = sweep(
+            listed = self._lists()
+            start = (sparse_sweep if listed else sweep)(
                 rng, tokens.offsets, tokens.words, tokens.documents, start, *self.settings, self.labels, self.counts,
-                self.sizes, self.weights, self.rest, *np.zeros((3, self.capacity)),
+                self.sizes, self.weights, self.rest, *listed, *np.zeros((3, self.capacity)),
             )  # fmt: skip
             if start == tokens.n_tokens:
                 return
             self._grow()
 
+    def _lists(self) -> tuple[NDArray[Any], ...]:
+        """Lists of the topics that each word has: where they begin, their lengths, topics and numbers of tokens.
+
+        There are none if there are few slots.
+        """
+        from pluri.topics.hdp._sparse_kernels import list_topics
+
+        if self.capacity <= FEW or self.listed:
+            return self.listed
+        tokens = self.tokens
+        ends = np.cumsum(np.bincount(tokens.words, minlength=tokens.n_words))
+        begins = np.concatenate([[0], ends[:-1]])
+        lengths = np.zeros_like(begins)
+        topics, numbers = np.zeros((2, tokens.n_tokens), dtype=np.uint32)
+        list_topics(self.counts, begins, lengths, topics, numbers)
+        self.listed = begins, lengths, topics, numbers
+        return self.listed
+
     def pass_over_tables(self, rng: np.random.Generator, documents: NDArray[np.int64]) -> None:
         """Draw the topics of the tables of these documents."""
+        from pluri.topics.hdp._sparse_table_kernels import move_tables_sparsely
         from pluri.topics.hdp._table_kernels import move_tables
 
         tokens = self.tokens
@@ -96,11 +120,20 @@ class Slots:
         room = np.zeros((4, longest), dtype=np.int64)
         same, cursor = np.zeros(tokens.n_words, dtype=np.int64), np.array([0, 0, -1])
         while True:
-            topics = np.zeros((2, self.capacity), dtype=np.int64)
-            move_tables(
+            given = (
                 rng, documents, tokens.offsets, tokens.words, *self.settings, self.labels, self.counts, self.sizes,
-                self.weights, self.rest, *np.zeros((3, self.capacity)), *topics, *room, same, cursor,
+                self.weights, self.rest,
             )  # fmt: skip
+            listed = self._lists()
+            if listed:
+                most = int(np.diff(listed[0], append=tokens.n_tokens).max())
+                rise = np.concatenate([[0.0], np.cumsum(np.log(np.arange(most) + self.settings[2]))])
+                numbers, topics = np.zeros((6, self.capacity)), np.zeros((3, self.capacity), dtype=np.int64)
+                distinct = np.zeros(longest, dtype=np.int64)
+                move_tables_sparsely(*given, *listed, rise, *numbers, *topics, *room, distinct, same, cursor)
+            else:
+                topics = np.zeros((2, self.capacity), dtype=np.int64)
+                move_tables(*given, *np.zeros((3, self.capacity)), *topics, *room, same, cursor)
             if cursor[0] == len(documents):
                 return
             self._grow()
@@ -111,6 +144,7 @@ class Slots:
         This does not keep the posterior. It is for the warm-up, where topics that mix the words of two others, or
         double one, would last for many sweeps. A `share` of the topics is tried, but at least `LEAST_TRIES` of them.
         """
+        self.listed = ()
         alive = np.flatnonzero(self.sizes)
         n_tries = min(max(LEAST_TRIES, int(share * len(alive))), len(alive) - 1)
         return sum(self._dissolve(rng, int(k)) for k in rng.permutation(alive)[:n_tries])

@@ -1,0 +1,184 @@
+# mypy: allow-untyped-defs, allow-untyped-calls
+"""Compiled sweep of the HDP sampler that reads, for each token, only the topics that its word has.
+
+With ``c_k = (n_dk + alpha beta_k) / (n_k + V eta)`` the probability of topic k is split in ``n_wk c_k``, summed over a
+list of the topics of word w, and ``eta c_k``, whose sum over k is kept up to date and which is searched only if the
+draw falls there. The token's present topic comes first: if the draw falls on it, as it mostly does, nothing changes.
+A word with n tokens has no more than n topics, so that lists never outgrow their room.
+"""
+
+import math
+
+import numpy as np
+
+from pluri.engine.compiled import compiled
+from pluri.topics.hdp._gibbs_kernels import BLOCK, find_slot, largest
+
+_u = np.uint64
+
+
+@compiled()
+def list_topics(counts, begins, lengths, topics, numbers):
+    """List the topics that each word has, with its tokens there; the list of word w begins at ``begins[w]``."""
+    n_words, capacity = counts.shape
+    for w in range(n_words):
+        row, place = counts[w], begins[w]
+        for start in range(0, capacity, BLOCK):
+            some = 0
+            for k in range(start, start + BLOCK):
+                some |= row[k]
+            if some:
+                for k in range(start, start + BLOCK):
+                    if row[k] > 0:
+                        topics[place] = k
+                        numbers[place] = row[k]
+                        place += 1
+        lengths[w] = place - begins[w]
+
+
+@compiled()
+def score_listed(topics, numbers, begin, length, base, old, scores):
+    """Scores n_wk c_k of listed topics, zero for `old`; returns their sum, and the tokens of the word in `old`."""
+    total, own = 0.0, 0
+    for i in range(_u(length)):
+        k, n = topics[_u(begin) + _u(i)], numbers[_u(begin) + _u(i)]
+        same = k == old
+        score = 0.0 if same else base[k] * n
+        own += n if same else 0
+        scores[_u(i)] = score
+        total += score
+    return total, own
+
+
+@compiled()
+def change_listed(topics, numbers, begin, lengths, w, k, change):
+    """Add 1 or -1 to the tokens of word w in topic k; topics without tokens leave the list."""
+    length = lengths[w]
+    i = begin
+    while i < begin + length and topics[i] != k:
+        i += 1
+    if i == begin + length:
+        topics[i] = k
+        numbers[i] = 0
+        lengths[w] = length + 1
+    numbers[i] = np.int64(numbers[i]) + change
+    if numbers[i] == 0:
+        last = begin + length - 1
+        topics[i], numbers[i] = topics[last], numbers[last]
+        lengths[w] = length - 1
+
+
+@compiled(reorder=True)
+def sum_of(base, high):
+    """Sum over the slots in use."""
+    total = 0.0
+    for k in range(high):
+        total += base[k]
+    return total
+
+
+@compiled()
+def sparse_sweep(rng, offsets, words, documents, start, alpha, gamma, eta, labels, counts, sizes, weights, rest, begins,
+                 lengths, topics, numbers, here, base, scores):  # fmt: skip
+    """Draw the topic of each token in turn, as `pluri.topics.hdp._gibbs_kernels.sweep` does, with lists of topics.
+
+    `here`, `base` and `scores` have an entry for each slot; `here` is zero at first. Returns the next token: if it is
+    not the end, there is no free slot left, and the sweep goes on with more of them, and with the same lists.
+    """
+    n_words, capacity = counts.shape
+    whole = n_words * eta
+    high, fresh = BLOCK, capacity
+    for k in range(capacity):
+        base[k] = alpha * weights[k] / (sizes[k] + whole)
+        if sizes[k] > 0:
+            high = max(high, (k // BLOCK + 1) * BLOCK)
+        elif fresh == capacity:
+            fresh = k
+    t = start
+    while t < len(words) and fresh < capacity:
+        d = documents[t]
+        for s in range(offsets[d], offsets[d + 1]):
+            if labels[s] >= 0:
+                here[labels[s]] += 1.0
+        for s in range(offsets[d], offsets[d + 1]):
+            k = labels[s]
+            if k >= 0:
+                base[k] = (here[k] + alpha * weights[k]) / (sizes[k] + whole)
+        # Summed anew in each document, so that rounding does not add up.
+        all_base = sum_of(base, high)
+        while t < offsets[d + 1] and fresh < capacity:
+            w, old = words[t], labels[t]
+            begin = begins[w]
+            if old >= 0 and sizes[old] == 1:
+                # The last token of a topic: its stick goes to the rest.
+                change_listed(topics, numbers, begin, lengths, w, old, -1)
+                counts[w, old] -= 1
+                sizes[old] = 0
+                here[old] = 0.0
+                rest[0] += weights[old]
+                weights[old] = 0.0
+                all_base -= base[old]
+                base[old] = 0.0
+                fresh = min(fresh, old)
+                old = -1
+            length = lengths[w]
+            listed, own = score_listed(topics, numbers, begin, length, base, old, scores)
+            low, stay, smooth = 0.0, 0.0, all_base
+            if old >= 0:
+                low = (here[old] - 1.0 + alpha * weights[old]) / (sizes[old] - 1.0 + whole)
+                stay = (own - 1.0 + eta) * low
+                smooth -= base[old]
+            smooth = max(smooth, 0.0) * eta
+            target = rng.random() * (stay + listed + smooth + alpha * rest[0] / n_words) - stay
+            if target < 0.0:
+                t += 1
+                continue
+            new = -1
+            if target < listed:
+                end = (length + BLOCK - 1) // BLOCK * BLOCK
+                scores[length:end] = 0.0
+                place = find_slot(target, end, scores)
+                new = topics[begin + (place if place >= 0 else largest(end, scores))]
+            elif target < listed + smooth:
+                kept = 0.0
+                if old >= 0:
+                    kept = base[old]
+                    base[old] = 0.0
+                new = find_slot((target - listed) / eta, high, base)
+                if new < 0:
+                    new = largest(high, base)
+                if base[new] == 0.0:
+                    new = -1
+                if old >= 0:
+                    base[old] = kept
+            if new < 0:
+                new = fresh
+                # A draw from Beta(1, gamma), by the inverse of its distribution function.
+                weights[new] = -math.expm1(math.log1p(-rng.random()) / gamma) * rest[0]
+                rest[0] -= weights[new]
+                if new >= high:
+                    high += BLOCK
+            if old >= 0:
+                change_listed(topics, numbers, begin, lengths, w, old, -1)
+                counts[w, old] -= 1
+                sizes[old] -= 1
+                here[old] -= 1.0
+                all_base += low - base[old]
+                base[old] = low
+            change_listed(topics, numbers, begin, lengths, w, new, 1)
+            labels[t] = new
+            counts[w, new] += 1
+            sizes[new] += 1
+            here[new] += 1.0
+            raised = (here[new] + alpha * weights[new]) / (sizes[new] + whole)
+            all_base += raised - base[new]
+            base[new] = raised
+            t += 1
+            while fresh < capacity and sizes[fresh] > 0:
+                fresh += 1
+        for s in range(offsets[d], offsets[d + 1]):
+            k = labels[s]
+            if k >= 0:
+                here[k] = 0.0
+                base[k] = alpha * weights[k] / (sizes[k] + whole)
+    return t
