@@ -44,7 +44,7 @@ def test_the_gamma_family_is_that_of_scipy(tabulate, known):
 
 
 def test_places_are_picked_by_their_weights_and_never_where_there_is_none():
-    """Chi-square of 20,000 draws, exceeded once in 10,000 random states; not at zero weights, nor behind the first n."""
+    """Chi-square of 20,000 draws, exceeded once in 10,000 random states; none at zero weights or behind n."""
     weights = np.array([0.0, 1.0, 0.0, 3.0, 0.5, 0.0, 9.0])
     found = np.empty(20_000, dtype=np.int64)
     tabulate_picks(np.array([5], dtype=np.uint64), weights, 6, found)
