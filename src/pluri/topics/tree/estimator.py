@@ -98,6 +98,12 @@ class TreeTopicModel(FittedTree):
     n_iter_ : int
         Sweeps of each chain.
 
+    Notes
+    -----
+    A document chooses among the nodes of one scale; which children their words come from is the same in all documents.
+    So documents tell what the children of a node are together, and only weakly how they divide: chains that predict
+    alike may differ in which children are shared.
+
     References
     ----------
     .. [1] Chen, H., Dunson, D. B. and Carin, L. (2011). Topic modeling with nonparametric Markov tree. ICML.
