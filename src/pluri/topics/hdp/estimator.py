@@ -127,9 +127,9 @@ class HDPTopicModel(HDPFits):
     In a large corpus the number of topics moves slowly, and a chain that has not arrived tells an interval that is too
     narrow. So chains begin from few topics and from many, intervals are those of all chains, and `r_hat_` tells whether
     these agree. On 20 Newsgroups they do not within 150 sweeps (``benchmarks/reproduce/hdp_newsgroups.py``, eta 0.05):
-    804 to 997 topics from "sequential", 380 to 536 from "documents", nearly all of them small, and both numbers still
-    move. The log joint density is higher from "sequential", but words of new posts are predicted alike (-6.952 and
-    -6.951 per word): the density alone does not choose, as it is higher where tokens have less choice. In such a corpus
+    855 to 1025 topics from "sequential", 382 to 573 from "documents", nearly all of them small, and both numbers still
+    move. The log joint density is higher from "sequential", but words of new posts are predicted no better (-6.971 and
+    -6.947 per word): the density alone does not choose, as it is higher where tokens have less choice. In such a corpus
     held-out words say more than `n_topics_`.
 
     Examples
