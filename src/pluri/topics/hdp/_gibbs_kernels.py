@@ -71,6 +71,13 @@ def largest(high, scores):
 
 
 @compiled()
+def break_off(rng, gamma, weights, rest, slot):
+    """Give a new topic its piece of the stick without topics: Beta(1, gamma), by the inverse of its distribution."""
+    weights[slot] = -math.expm1(math.log1p(-rng.random()) / gamma) * rest[0]
+    rest[0] -= weights[slot]
+
+
+@compiled()
 def sweep(rng, offsets, words, documents, start, alpha, gamma, eta, labels, counts, sizes, weights, rest, here, base,
           scores):  # fmt: skip
     """Draw the topic of each token in turn, from token `start`; a label of -1 has no topic yet.
@@ -115,9 +122,7 @@ def sweep(rng, offsets, words, documents, start, alpha, gamma, eta, labels, coun
                     new = largest(high, scores)
             else:
                 new = fresh
-                # A draw from Beta(1, gamma), by the inverse of its distribution function.
-                weights[new] = -math.expm1(math.log1p(-rng.random()) / gamma) * rest[0]
-                rest[0] -= weights[new]
+                break_off(rng, gamma, weights, rest, new)
                 if new >= high:
                     for k in range(high, high + BLOCK):
                         base[k] = 0.0

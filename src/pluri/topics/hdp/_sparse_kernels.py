@@ -7,12 +7,10 @@ draw falls there. The token's present topic comes first: if the draw falls on it
 A word with n tokens has no more than n topics, so that lists never outgrow their room.
 """
 
-import math
-
 import numpy as np
 
 from pluri.engine.compiled import compiled
-from pluri.topics.hdp._gibbs_kernels import BLOCK, find_slot, largest
+from pluri.topics.hdp._gibbs_kernels import BLOCK, break_off, find_slot, largest
 
 _u = np.uint64
 
@@ -153,9 +151,7 @@ def sparse_sweep(rng, offsets, words, documents, start, alpha, gamma, eta, label
                     base[old] = kept
             if new < 0:
                 new = fresh
-                # A draw from Beta(1, gamma), by the inverse of its distribution function.
-                weights[new] = -math.expm1(math.log1p(-rng.random()) / gamma) * rest[0]
-                rest[0] -= weights[new]
+                break_off(rng, gamma, weights, rest, new)
                 if new >= high:
                     high += BLOCK
             if old >= 0:

@@ -16,7 +16,7 @@ import math
 
 from pluri.engine.compiled import compiled
 from pluri.topics._draws import place_of
-from pluri.topics.hdp._gibbs_kernels import BLOCK, find_slot, largest, log_rising
+from pluri.topics.hdp._gibbs_kernels import BLOCK, break_off, find_slot, largest, log_rising
 from pluri.topics.hdp._sparse_kernels import change_listed
 from pluri.topics.hdp._table_kernels import SMALLEST, score_table, seat
 
@@ -188,9 +188,7 @@ def move_tables_sparsely(rng, chosen, offsets, words, alpha, gamma, eta, labels,
                                   found, n_found, base, scores, below)  # fmt: skip
             if new < 0:
                 new = fresh
-                # A draw from Beta(1, gamma), by the inverse of its distribution function.
-                weights[new] = -math.expm1(math.log1p(-rng.random()) / gamma) * rest[0]
-                rest[0] -= weights[new]
+                break_off(rng, gamma, weights, rest, new)
                 log_weight[new] = math.log(weights[new])
                 if new >= high:
                     high += BLOCK

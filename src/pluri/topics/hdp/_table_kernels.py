@@ -9,10 +9,8 @@ proportional to
 where j counts the words before and e_j those of them that are the same word.
 """
 
-import math
-
 from pluri.engine.compiled import compiled
-from pluri.topics.hdp._gibbs_kernels import BLOCK, find_slot, largest
+from pluri.topics.hdp._gibbs_kernels import BLOCK, break_off, find_slot, largest
 
 #: Words after which scores are scaled, so that their products stay above the smallest number.
 SCALED_EVERY = 8
@@ -157,9 +155,7 @@ def move_tables(rng, chosen, offsets, words, alpha, gamma, eta, labels, counts, 
                     new = largest(high, scores)
             else:
                 new = fresh
-                # A draw from Beta(1, gamma), by the inverse of its distribution function.
-                weights[new] = -math.expm1(math.log1p(-rng.random()) / gamma) * rest[0]
-                rest[0] -= weights[new]
+                break_off(rng, gamma, weights, rest, new)
                 if new >= high:
                     high += BLOCK
             for m in range(begin, end):
