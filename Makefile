@@ -6,11 +6,13 @@ BIN = $(VENV)/bin
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test lint bench docs clean
+.PHONY: help demo test test-fast test-elsewhere lint bench docs clean
 
 help:
 	@echo "make demo   fit an HMM and a diversified HMM on the toy problem, print the table, draw the figure"
 	@echo "make test   lint, types, tests"
+	@echo "make test-fast       the quick part of the tests, for daily work"
+	@echo "make test-elsewhere  the tests as other machines would see them: CPU settings, shifted seeds, shuffled order"
 	@echo "make lint   ruff and mypy only"
 	@echo "make bench  speed against peers, and the published experiments (set PLURI_DATA to the data folder)"
 	@echo "make docs   build the documentation into docs/_build/html"
@@ -35,6 +37,12 @@ demo: $(VENV)/installed-core
 
 test: lint $(VENV)/installed-dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+test-fast: $(VENV)/installed-dev
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m fast tests
+
+test-elsewhere: $(VENV)/installed-dev
+	$(BIN)/python tools/elsewhere.py
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
