@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.components.family import ComponentFamily, P
-from pluri.components.first_rows import weighted_initial_rows
+from pluri.components.first_rows import telling_rows, weighted_initial_rows
 from pluri.components.padding import padded_width
 from pluri.components.probability_rows import rows_from_logits
 from pluri.engine import Batch, Source, Statistics
@@ -76,7 +76,7 @@ class MixtureProblem(Generic[P]):
         without it `ComponentFamily.initialize` gives the components and all weights are equal.
         """
         k = self.n_components
-        rows, weight = weighted_initial_rows(source, self.family.prepare)
+        rows, weight = telling_rows(self.family, *weighted_initial_rows(source, self.family.prepare))
         weights: Array = np.full(k, 1.0 / k)
         start = getattr(self.family, "start", None)
         if start is not None:
