@@ -19,7 +19,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "ExponentialFamilyPCA": {"n_components": 2},
     "ExponentialFamilyPCAMixture": {"n_components": 2, "n_latent": 1, "max_iter": 20},
     "FlowDensity": {"max_iter": 2, "n_layers": 1, "hidden": (4,)},
-    "IBPLinearGaussian": {"n_components": 3, "max_iter": 20},
+    "IBPLinearGaussian": {"max_features": 3, "max_iter": 20, "n_init": 1},
     "LogisticPCA": {"n_components": 2},
 }
 BITS = ("BinaryRBM", "LogisticPCA")

@@ -364,8 +364,12 @@ class MixtureModel(CallbackSupport, DensityMixin, BaseEstimator):
 
     def _posterior(self, X: Any) -> tuple[Array, Array]:
         """Responsibilities (n, k) and log densities (n,)."""
+        check_is_fitted(self, "weights_")
+        return self._posterior_of(self._check_rows(X, fitting=False))
+
+    def _posterior_of(self, data: Any) -> tuple[Array, Array]:
+        """The same of rows that were checked."""
         problem, params = self._model()
-        data = self._check_rows(X, fitting=False)
         k, n = self.n_components, data.shape[0]
         posterior, scores = np.empty((n, k)), np.empty(n)
         for begin in range(0, n, BLOCK):
@@ -451,23 +455,21 @@ class MixtureModel(CallbackSupport, DensityMixin, BaseEstimator):
         order = np.argsort(-np.asarray(self.weights_), kind="stable")
         rows = getattr(self, "occupancy_", np.full(len(order), np.nan))
         for j in order[:SUMMARY_ROWS]:
-            center = self._mean_row(int(j))
-            shown = ", ".join(
-                f"{names[d] if names else d}: {value:.4g}" for d, value in enumerate(center[:SUMMARY_FEATURES])
-            )
+            center = self._center(int(j))
+            shown = ", ".join(f"{names[d] if names else d}: {text}" for d, text in enumerate(center[:SUMMARY_FEATURES]))
             more = ", ..." if len(center) > SUMMARY_FEATURES else ""
             lines.append(f"{j:<10d} {self.weights_[j]:8.4f} {rows[j]:10.1f}  {shown}{more}".rstrip())
         if len(order) > SUMMARY_ROWS:
             lines.append(f"... and {len(order) - SUMMARY_ROWS} more components")
         return "\n".join(lines)
 
-    def _mean_row(self, component: int) -> Array:
-        """Expectation of a row of a component; empty where there is none."""
+    def _center(self, component: int) -> list[str]:
+        """What `summary` says of each column of a component: its expectation."""
         for name in ("means_", "probabilities_", "rates_"):
             values = getattr(self, name, None)
             if isinstance(values, np.ndarray):
-                return values[component]
-        return np.empty(0)
+                return [f"{value:.4g}" for value in values[component]]
+        return []
 
 
 def refuse_empty_columns(X: Any) -> None:
