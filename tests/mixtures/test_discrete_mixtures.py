@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import pluri.io
@@ -452,14 +453,43 @@ def test_samples_are_values_of_the_categories():
     assert labels.shape == (50,)
 
 
-def test_an_unseen_category_is_a_mistake_or_missing():
+def test_an_unseen_category_is_new_or_missing_or_a_mistake():
     X, _ = draw(CategoricalMixture)
     strange, blank = X[:3].astype(float), X[:3].astype(float)
     strange[:, 2], blank[:, 2] = 99, np.nan
     with pytest.raises(ValueError, match="known categories in column 2, got 99"):
-        fit(CategoricalMixture, X).predict(strange)
+        fit(CategoricalMixture, X, unseen="error").predict(strange)
     lenient = fit(CategoricalMixture, X, unseen="missing")
     assert np.allclose(lenient.predict_proba(strange), lenient.predict_proba(blank))
+    assert np.allclose(lenient.score_samples(strange), lenient.score_samples(blank))
+    open_minded = fit(CategoricalMixture, X)
+    assert np.allclose(open_minded.predict_proba(strange), open_minded.predict_proba(blank))
+    # One of each category, and one that is new, besides the rows that were seen.
+    cost = np.log(len(X) + SIZES[2] + 1)
+    assert np.allclose(open_minded.score_samples(blank) - open_minded.score_samples(strange), cost)
+    with pytest.raises(ValueError, match="known categories in column 2, got 99"):
+        open_minded.partial_fit(strange)
+    assert np.isfinite(fit(CategoricalMixture, X, max_iter=0).score(strange))
+
+
+def test_a_search_scores_folds_with_a_category_that_others_lack():
+    # Two classes that hardly overlap (columns agree with probability 0.9, eight of them) and one value that a single
+    # row has. That the held-out likelihood prefers one class to two is less likely than one in a million.
+    rng = np.random.default_rng(0)
+    labels = rng.integers(2, size=120)
+    X = np.where(rng.random((120, 8)) < 0.9, labels[:, None], 1 - labels[:, None])
+    X[60, 3] = 7
+    search = GridSearchCV(CategoricalMixture(random_state=0), {"n_components": [1, 2]}, cv=5, error_score="raise")
+    search.fit(X)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert search.best_params_ == {"n_components": 2}
+
+
+def test_the_summary_of_a_categorical_mixture_names_the_likeliest_categories():
+    X = np.array([["red", 4], ["blue", 7], ["red", 4], ["blue", 7]] * 5, dtype=object)
+    fitted = CategoricalMixture(2, random_state=0).fit(X)
+    rows = sorted(line.split(maxsplit=3)[3] for line in fitted.summary().splitlines()[-2:])
+    assert rows == ["0: blue (1.00), 1: 7 (1.00)", "0: red (1.00), 1: 4 (1.00)"]
 
 
 # The life of an estimator -------------------------------------------------------------------------------------------

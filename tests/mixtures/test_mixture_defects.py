@@ -23,10 +23,11 @@ from pluri.mixtures import (
     FactorAnalyzerMixture,
     GaussianMixture,
     MultinomialMixture,
+    NaiveBayes,
     NonparametricFactorAnalyzerMixture,
     PoissonMixture,
 )
-from pluri.mixtures.learning import refuse_impossible
+from pluri.mixtures.learning import ADVICE, refuse_impossible
 
 rng = np.random.default_rng(7)
 X = np.concatenate([rng.normal(size=(80, 3)), rng.normal(size=(80, 3)) @ np.diag([1.0, 0.2, 2.0]) + [2.0, 1.0, 0.0]])
@@ -258,3 +259,69 @@ def test_rows_far_from_the_origin_are_divided_like_rows_about_it(how: str) -> No
         divide_rows(near + shift, np.ones(len(X)), 3, how, np.random.default_rng(0)) for shift in (0.0, float(2**30))
     ]
     np.testing.assert_array_equal(divided[0], divided[1])
+
+
+@pytest.mark.parametrize("scale", [1e200, 1e300])
+@pytest.mark.parametrize("cls", [FactorAnalyzerMixture, GaussianMixture])
+@pytest.mark.filterwarnings("error")
+def test_values_whose_squares_overflow_are_refused_in_a_sentence(cls: type, scale: float) -> None:
+    model = cls(2, random_state=0)
+    with pytest.raises(ValueError, match=r"X must hold values below 1e\+140 in size, got"):
+        model.fit(X * scale)
+    assert not hasattr(model, "weights_")
+    with pytest.raises(ValueError, match=r"X must hold values below 1e\+140 in size, got"):
+        model.fit(X).predict(X * scale)
+
+
+@pytest.mark.parametrize("cls", [FactorAnalyzerMixture, GaussianMixture, BernoulliMixture, PoissonMixture])
+def test_advice_against_degenerate_densities_names_arguments_that_exist(cls: type) -> None:
+    rows = X if cls in (FactorAnalyzerMixture, GaussianMixture) else COUNTS
+    model = cls(2, random_state=0).fit(rows)
+    advice = getattr(model._model()[0].family, "advice", ADVICE)
+    named = [word.strip(",.") for word in advice.split() if "_" in word]
+    assert set(named) <= set(model.get_params())
+    with pytest.raises(FloatingPointError, match=advice):
+        refuse_impossible(np.nan, 0, fitting=True, advice=advice)
+    assert "prior" not in advice or any("prior" in name and name != "weight_prior" for name in model.get_params())
+
+
+@pytest.mark.parametrize("estimator", ["map", "mle", "bayes"])
+@pytest.mark.filterwarnings("error")
+def test_naive_bayes_refuses_numbers_whose_squares_overflow(estimator: str) -> None:
+    y = np.arange(160) >= 80
+    model = NaiveBayes("gaussian", estimator=estimator)
+    for scale in (1e200, 1e300):
+        with pytest.raises(ValueError, match=r"X must hold values below 1e\+140 in size, got"):
+            model.fit(X * scale, y)
+        assert not hasattr(model, "classes_")
+    model.fit(X, y)
+    with pytest.raises(ValueError, match=r"X must hold values below 1e\+140 in size, got"):
+        model.predict_proba(X * 1e300)
+    assert np.isfinite(NaiveBayes("gaussian", estimator=estimator).fit(X * 1e120, y).predict_proba(X * 1e120)).all()
+
+
+def test_naive_bayes_refuses_codes_that_are_no_codes() -> None:
+    with pytest.raises(ValueError, match=r"codes of at most 10000000 in categorical columns, got 1e\+300"):
+        NaiveBayes("categorical").fit([[0.0], [1e300]], [0, 1])
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical"])
+def test_columns_of_other_units_need_no_floor(covariance_type: str) -> None:
+    from sklearn.mixture import GaussianMixture as Peer
+
+    scales = np.array([1e-6, 1.0, 1e6])
+    settings = {"covariance_type": covariance_type, "reg_covar": 0, "tol": 1e-9, "max_iter": 1000, "random_state": 0}
+    ours, peer = (cls(2, **settings).fit(X * scales) for cls in (GaussianMixture, Peer))
+    # From the same k-means start both climb the same hill: a likelihood lower than the peer's would be another one.
+    assert ours.score(X * scales) > peer.score(X * scales) - 1e-3
+    if covariance_type == "full":  # a maximum does not depend on the units
+        start = {"means_init": ours.means_ / scales, "weights_init": ours.weights_}
+        start["precisions_init"] = ours.precisions_ * scales[:, None] * scales
+        plain = GaussianMixture(2, **settings, **start).fit(X)
+        np.testing.assert_allclose(plain.score(X), ours.score(X * scales) + np.log(scales).sum(), atol=1e-6)
+
+
+def test_equal_columns_still_need_a_floor() -> None:
+    twice = np.concatenate([X, X[:, :1]], axis=1) * [1e-6, 1.0, 1e6, 1.0]
+    with pytest.raises(ValueError, match="increase reg_covar"):
+        GaussianMixture(2, reg_covar=0, random_state=0).fit(twice)

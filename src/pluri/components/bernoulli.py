@@ -18,7 +18,7 @@ from scipy.special import expit
 from pluri.components.diverse_update import ascend
 from pluri.components.sparse_rows import canonical_rows, look_up, mapped_values, padded_table
 from pluri.components.starting_shares import shortened
-from pluri.components.starting_values import filled, kmeans_centers
+from pluri.components.starting_values import filled, kmeans_centers, observed
 from pluri.components.weighted_sums import WeightedSums, expected_sums, split_missing, starting_averages, weighted_sums
 from pluri.priors import DeterminantalPrior
 from pluri.validation import check_width
@@ -90,7 +90,7 @@ class BernoulliFamily:
     def initialize(self, X: Array, n_components: int, rng: np.random.Generator) -> BernoulliParameters:
         if self.probs is not None:
             return BernoulliParameters(self.probs)
-        complete = filled(X)
+        complete = filled(observed(X))
         # Away from the corners: a centre of few rows has exact zeros and ones that mean little.
         centers = 0.8 * kmeans_centers(complete, n_components, rng) + 0.1 * complete.mean(axis=0) + 0.05
         return BernoulliParameters(np.clip(centers, 0.01, 0.99))

@@ -78,6 +78,10 @@ class CategoricalColumnsFamily:
             means[:, column] /= means[:, column].sum(axis=1, keepdims=True)
         return weights, ProductCategoricalParameters(means)
 
+    def telling(self, X: Any) -> NDArray[np.bool_]:
+        """Rows of which something was observed."""
+        return np.asarray(np.diff(X.indptr) > 0)
+
     def log_prob(self, parameters: ProductCategoricalParameters, X: Any, out: Array) -> None:
         look_up(X, *parameters.sparse_table, out)
 

@@ -19,7 +19,7 @@ from pluri.validation import check_width
 
 Integers = NDArray[np.int64]
 
-UNSEEN = ("error", "missing")
+UNSEEN = ("new", "missing", "error")
 #: Largest whole number that a float64 holds exactly.
 LARGEST = 2**53
 
@@ -31,7 +31,8 @@ class Categories:
     Attributes
     ----------
     values : categories of each column, whole numbers or strings, in the order of their codes
-    unseen : "error" or "missing": what to do with a value that is not among them
+    unseen : "error" or "missing": what to do with a value that is not among them; "new" refuses it in `encode`, as
+        nothing can be learnt about it, and counts it in `encode_with_new`
     """
 
     values: tuple[NDArray[Any], ...]
@@ -44,11 +45,23 @@ class Categories:
 
     def encode(self, X: NDArray[Any]) -> Any:
         """One-hot rows of X: a CSR array (n_samples, sum(sizes))."""
+        rows, new = self.encode_with_new(X)
+        if self.unseen != "missing" and new.any():
+            row, column = (int(places[0]) for places in np.nonzero(new))
+            value = column_values(X[row : row + 1, column], column)[0][0].item()
+            raise ValueError(
+                f"X must hold known categories in column {column}, got {value!r}; name it in categories, or set "
+                "unseen='missing'"
+            )
+        return rows
+
+    def encode_with_new(self, X: NDArray[Any]) -> tuple[Any, NDArray[np.bool_]]:
+        """One-hot rows of X, and which values are there but not among the categories: (n_samples, n_features)."""
         check_width(X, len(self.values))
-        codes = np.empty(X.shape, dtype=np.int32)
+        codes, new = np.empty(X.shape, dtype=np.int32), np.empty(X.shape, dtype=bool)
         offset = 0
         for f, known in enumerate(self.values):
-            column = self._codes(X[:, f], f)
+            column, new[:, f] = self._codes(X[:, f], f)
             codes[:, f] = np.where(column >= 0, column + offset, -1)
             offset += len(known)
         present = codes >= 0
@@ -56,13 +69,14 @@ class Categories:
         indices = codes[present]
         rows = sparse.csr_array((np.ones(len(indices)), indices, ends), shape=(len(X), offset))
         rows.has_canonical_format = True
-        return rows
+        return rows, new
 
     def decode(self, column: int, codes: Integers) -> NDArray[Any]:
         """Values of one column from its own codes 0 .. V-1."""
         return np.asarray(self.values[column][codes])
 
-    def _codes(self, column: NDArray[Any], number: int) -> Integers:
+    def _codes(self, column: NDArray[Any], number: int) -> tuple[Integers, NDArray[np.bool_]]:
+        """Codes of a column, -1 for none, and where a value is that has none."""
         known = self.values[number]
         values, missing = column_values(column, number)
         if values.dtype.kind != known.dtype.kind and not missing.all():
@@ -74,13 +88,7 @@ class Categories:
         order = np.argsort(known, kind="stable")
         places = order[np.minimum(np.searchsorted(known, values, sorter=order), len(known) - 1)]
         found = (known[places] == values) & ~missing
-        strangers = ~found & ~missing
-        if self.unseen == "error" and strangers.any():
-            raise ValueError(
-                f"X must hold known categories in column {number}, got {values[strangers][0].item()!r}; name it in "
-                "categories, or set unseen='missing'"
-            )
-        return np.where(found, places, -1)
+        return np.where(found, places, -1), ~found & ~missing
 
 
 def learn_categories(X: NDArray[Any]) -> tuple[NDArray[Any], ...]:

@@ -53,6 +53,26 @@ def weighted_initial_rows(source: Source, prepare: Callable[[Any], Any]) -> tupl
     return rows, np.concatenate(weights) if weighted else None
 
 
+def telling_rows(
+    family: Any, rows: Any, weight: NDArray[np.float64] | None
+) -> tuple[Any, NDArray[np.float64] | None]:
+    """The rows that say something about the components, and their weights: those of which something was observed.
+
+    A clustering would take the others for a cluster of their own, and give it a component that explains nothing. What
+    an empty row is depends on the family, which may have a method ``telling(rows) -> mask``.
+    """
+    telling = family.telling(rows) if hasattr(family, "telling") else _observed(rows)
+    if telling.all() or not telling.any():
+        return rows, weight
+    return rows[telling], None if weight is None else weight[telling]
+
+
+def _observed(rows: Any) -> NDArray[np.bool_]:
+    if sparse.issparse(rows) or rows.dtype.kind != "f":
+        return np.ones(rows.shape[0], dtype=bool)
+    return np.asarray(~np.isnan(rows).all(axis=1))
+
+
 def digest(source: Source) -> str:
     """A checksum of (up to `MAX_INITIAL_ROWS` rows of each batch of) the data, to tell one data set from another."""
     checksum = 0

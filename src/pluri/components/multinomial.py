@@ -99,6 +99,10 @@ class MultinomialFamily:
         means += 1e-3 * max(float(means.mean()), 1e-3)
         return weights, MultinomialParameters(means / means.sum(axis=1, keepdims=True))
 
+    def telling(self, X: Any) -> NDArray[np.bool_]:
+        """Rows that say how counts are divided: complete, and not of zeros alone."""
+        return np.asarray(X.sum(axis=1) > 0)  # not so for a NaN
+
     def log_prob(self, parameters: MultinomialParameters, X: Any, out: Array) -> None:
         if sparse.issparse(X):
             look_up(X, *parameters.sparse_table, out)

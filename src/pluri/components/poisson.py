@@ -15,7 +15,7 @@ from pluri.components.counts import check_counts
 from pluri.components.diverse_update import ascend
 from pluri.components.sparse_rows import canonical_rows, look_up, mapped_values, padded_table
 from pluri.components.starting_shares import shortened
-from pluri.components.starting_values import filled, kmeans_centers
+from pluri.components.starting_values import filled, kmeans_centers, observed
 from pluri.components.weighted_sums import WeightedSums, expected_sums, split_missing, starting_averages, weighted_sums
 from pluri.priors import DeterminantalPrior
 from pluri.validation import check_width
@@ -77,7 +77,7 @@ class PoissonFamily:
         if self.rates is not None:
             return PoissonParameters(self.rates)
         # The square root makes the variance of a count about the same everywhere.
-        complete = filled(X)
+        complete = filled(observed(X))
         centers = kmeans_centers(np.sqrt(complete), n_components, rng) ** 2
         return PoissonParameters(np.maximum(centers, 1e-2 * max(float(complete.mean()), 1e-2)))
 

@@ -23,11 +23,17 @@ def filled(X: Array) -> Array:
     return np.where(missing, means, X)
 
 
+def observed(X: Array) -> Array:
+    """The rows of which something was observed; all of them if that is none."""
+    empty = np.isnan(X).all(axis=1)
+    return X if not empty.any() or empty.all() else X[~empty]
+
+
 def centers_and_covariance(
     X: Array, n_components: int, rng: np.random.Generator, *, with_centers: bool = True
 ) -> tuple[Array, Array]:
     """k-means centres (k, D) and the covariance matrix (D, D) of the rows about them (about the mean without)."""
-    complete = filled(X)
+    complete = filled(observed(X))
     if len(complete) > MAX_ROWS:
         complete = complete[np.sort(rng.choice(len(complete), MAX_ROWS, replace=False))]
     if not with_centers:

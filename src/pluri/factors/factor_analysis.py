@@ -37,7 +37,7 @@ from pluri.factors.low_rank_gaussian import (
 from pluri.inference import expectation_maximization, mcmc
 from pluri.inference.chains import split_r_hat
 from pluri.processes.concentration import GammaPrior, check_gamma_prior
-from pluri.validation import as_generator, restored_on_failure
+from pluri.validation import as_generator, restored_on_failure, weighted_mean
 
 Array = NDArray[np.float64]
 
@@ -326,8 +326,7 @@ class BayesianFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Mean log density of the rows, weighted if `sample_weight` is given."""
-        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        return float(np.average(self.score_samples(X), weights=weight))
+        return weighted_mean(self.score_samples(X), sample_weight)
 
     def get_covariance(self) -> Array:
         """Covariance matrix of the model: ``W W' + diag(noise_variance_)``."""

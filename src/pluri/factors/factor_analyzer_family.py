@@ -17,11 +17,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.components.gaussian import check_magnitude
 from pluri.components.first_rows import weighted_initial_rows
 from pluri.components.starting_values import filled, kmeans_centers, nearest_center
 from pluri.engine import Batch, Source, Statistics, map_reduce
@@ -83,10 +84,11 @@ class FactorAnalyzerFamily:
     missing: bool = False
     start_from: str = "kmeans"
     jitter: float = 0.01
+    advice: ClassVar[str] = "rescale the data, raise noise_floor, or use fewer components"
 
     def prepare(self, X: NDArray[Any]) -> Array:
-        """Numbers in double precision."""
-        return np.ascontiguousarray(X, dtype=np.float64)
+        """Numbers in double precision, whose squares must not overflow."""
+        return check_magnitude(np.ascontiguousarray(X, dtype=np.float64))
 
     def start(
         self, X: Array, weight: Array | None, n_components: int, rng: np.random.Generator
@@ -267,7 +269,7 @@ class _Sums(Statistics):
 def _sums(batch: Batch, center: Array | None) -> _Sums:
     """Weighted sums of what is observed: of the values, or of squared deviations from a centre."""
     weight = np.ones(batch.n_samples) if batch.weight is None else batch.weight
-    X = np.asarray(batch.X, dtype=np.float64)
+    X = check_magnitude(np.asarray(batch.X, dtype=np.float64))
     seen = ~np.isnan(X)
     values = np.where(seen, X, 0.0) if center is None else np.where(seen, X - center, 0.0) ** 2
     return _Sums(weight @ seen, weight @ values)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from pluri.components.categorical_columns import CategoricalColumnsFamily, ProductCategoricalParameters
 from pluri.components.categories import UNSEEN, Categories, given_categories, joined_categories, learn_categories
@@ -38,8 +39,13 @@ class CategoricalMixture(DiscreteMixture):
         Number of classes.
     categories : list of arrays or None, default=None
         What each column may hold, whole numbers or strings; the values that `fit` sees if None.
-    unseen : {"error", "missing"}, default="error"
-        What a value is that is not among the categories: a mistake, or a missing value.
+    unseen : {"new", "missing", "error"}, default="new"
+        What a value is, in a row that is scored or predicted, that is not among the categories: a new one, of which
+        every class has the probability ``1 / (n + V + 1)`` after n rows with V categories in the column, so that held-out
+        rows can be scored whatever they hold; a missing value; or a mistake. It says nothing about the class. The
+        probabilities of the categories are not lowered for it, which would cost a row about ``1 / n`` nats for each
+        column. `partial_fit` refuses values that the first batch has not shown, unless they are "missing": name
+        them in `categories`.
     prior : float, prior object, or list of these for each column, default=1.0
         Dirichlet concentration of the probabilities; above 1 smooths, below 1 asks for sparse classes.
     smoothing : float, default=1e-3
@@ -84,7 +90,7 @@ class CategoricalMixture(DiscreteMixture):
         n_components: int = 1,
         *,
         categories: Sequence[ArrayLike] | None = None,
-        unseen: str = "error",
+        unseen: str = "new",
         prior: Any = 1.0,
         smoothing: float = 1e-3,
         weight_prior: Prior = 1.0,
@@ -138,6 +144,22 @@ class CategoricalMixture(DiscreteMixture):
             raise ValueError(f"unseen must be one of {UNSEEN}, got {self.unseen!r}")
 
     # Rows become one-hot once, at the door -----------------------------------------------------------------------
+
+    def _posterior(self, X: Any) -> tuple[Array, Array]:
+        if self.unseen != "new":
+            return super()._posterior(X)
+        check_is_fitted(self, "weights_")
+        rows, new = self._categories().encode_with_new(self._raw_rows(X, False))
+        posterior, scores = self._posterior_of(rows)
+        return posterior, scores + new @ self._log_probability_of_new()
+
+    def _log_probability_of_new(self) -> Array:
+        """Log probability of a value of each column that is not among its categories: (n_features,).
+
+        As `_average_row` has it: one more of each category, and of what was not seen.
+        """
+        seen = np.nansum(getattr(self, "occupancy_", 0.0))
+        return -np.log(seen + np.array(self._categories().sizes) + 1.0)
 
     def _check_rows(self, X: Any, *, fitting: bool) -> Any:
         rows = self._raw_rows(X, fitting)
@@ -220,6 +242,15 @@ class CategoricalMixture(DiscreteMixture):
     def _store_components(self, parameters: ProductCategoricalParameters) -> None:
         columns = columns_of(self._categories().sizes)
         self.probabilities_ = [np.ascontiguousarray(parameters.probabilities[:, column]) for column in columns]
+
+
+    def _center(self, component: int) -> list[str]:
+        """The likeliest category of each column, and its probability."""
+        best = [int(table[component].argmax()) for table in self.probabilities_]
+        return [
+            f"{self.categories_[f][v]} ({table[component, v]:.2f})"
+            for f, (v, table) in enumerate(zip(best, self.probabilities_))
+        ]
 
 
 def _is_plain(kind: Any) -> bool:

@@ -19,11 +19,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import betaln, gammaln, xlog1py, xlogy
 
+from pluri.components.gaussian import check_magnitude
+
 Array = NDArray[np.float64]
 Estimator = Literal["mle", "map", "bayes"]
 LOG_2PI = float(np.log(2.0 * np.pi))
 #: Rows that are made dense at a time.
 ROWS = 4096
+#: Larger codes of categories are numbers of another kind: a table of all codes below them would not fit in memory.
+LARGEST_CODE = 10_000_000
 
 
 def product(left: Any, right: Array) -> Array:
@@ -172,6 +176,11 @@ class CategoricalFeatures:
         values = _dense(X)
         if values.size and (not (values == np.floor(values)).all() or values.min() < 0):
             raise ValueError("X must hold whole numbers from 0 on in categorical columns, got other values")
+        if values.size and values.max() > LARGEST_CODE:
+            raise ValueError(
+                f"X must hold codes of at most {LARGEST_CODE} in categorical columns, got {values.max():g}: number the "
+                "categories from 0 on"
+            )
         if self.n_categories is not None and values.size and values.max() >= self.n_categories:
             raise ValueError(f"X must hold codes below n_categories ({self.n_categories}), got {int(values.max())}")
         return values
@@ -263,7 +272,7 @@ class GaussianFeatures:
     smoothing: float = 1e-9
 
     def prepare(self, X: Any) -> Array:
-        return _dense(X)
+        return check_magnitude(_dense(X))
 
     def count(self, X: Array, membership: Array) -> GaussianStatistics:
         total = membership.sum(axis=0)

@@ -12,7 +12,7 @@ clusters; with it the prior concerns the means alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +72,7 @@ class GaussianFamily:
     covariance_scale: Array | None = None
     degrees: float = 0.0
     repulsion: RepulsiveMeans | None = None
+    advice: ClassVar[str] = "raise reg_covar, use a prior, or use fewer components"
 
     def prepare(self, X: NDArray[Any]) -> Array:
         return components.check_magnitude(np.ascontiguousarray(X, dtype=np.float64))
@@ -239,11 +240,23 @@ def _precisions(parameters: GaussianParameters) -> Array:
 
 def _above(matrices: Array, reg_covar: float) -> Array:
     """Matrices whose eigenvalues are at least `reg_covar`, which must then be positive."""
-    values, vectors = np.linalg.eigh(matrices)
-    if (values >= max(reg_covar, 1e-14 * float(values.max(initial=0.0)))).all() and (values > 0).all():
+    if reg_covar == 0:
+        if not _is_regular(matrices):
+            _refuse_without_floor(reg_covar)
         return matrices
-    _refuse_without_floor(reg_covar)
+    values, vectors = np.linalg.eigh(matrices)
+    if (values >= max(reg_covar, 1e-14 * float(values.max(initial=0.0)))).all():
+        return matrices
     return (vectors * np.maximum(values, reg_covar)[:, None, :]) @ vectors.transpose(0, 2, 1)
+
+
+def _is_regular(matrices: Array) -> bool:
+    """Whether all matrices are positive definite, whatever the units of the features: by the correlations."""
+    spread = np.sqrt(np.maximum(np.einsum("jdd->jd", matrices), 0.0))
+    if not (spread > 0).all():
+        return False
+    correlations = matrices / spread[:, :, None] / spread[:, None, :]
+    return bool((np.linalg.eigvalsh(correlations) > 1e-14).all())
 
 
 def _refuse_without_floor(reg_covar: float) -> None:

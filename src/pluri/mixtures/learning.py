@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.components.family import ComponentFamily, P
-from pluri.components.first_rows import weighted_initial_rows
+from pluri.components.first_rows import telling_rows, weighted_initial_rows
 from pluri.components.padding import padded_width
 from pluri.components.probability_rows import rows_from_logits
 from pluri.engine import Batch, Source, Statistics
@@ -25,6 +25,8 @@ Array = NDArray[np.float64]
 FLAT = Dirichlet(1.0)
 #: Rows that are worked on at a time: their densities stay in the second-level cache.
 BLOCK = 4096
+#: What helps against densities of zero or infinity; a family with other arguments has an `advice` of its own.
+ADVICE = "use priors that keep probabilities above zero, or fewer components"
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class MixtureProblem(Generic[P]):
         without it `ComponentFamily.initialize` gives the components and all weights are equal.
         """
         k = self.n_components
-        rows, weight = weighted_initial_rows(source, self.family.prepare)
+        rows, weight = telling_rows(self.family, *weighted_initial_rows(source, self.family.prepare))
         weights: Array = np.full(k, 1.0 / k)
         start = getattr(self.family, "start", None)
         if start is not None:
@@ -117,7 +119,9 @@ class MixtureProblem(Generic[P]):
             counted = np.ones(n, dtype=bool) if weight is None else weight > 0
             undefined = np.flatnonzero(counted & ~(scores < np.inf))  # worse than impossible: NaN, or infinite
             bad = int(undefined[0]) if undefined.size else bad
-            refuse_impossible(scores[bad], bad, fitting=weight is not None)
+            refuse_impossible(
+                scores[bad], bad, fitting=weight is not None, advice=getattr(self.family, "advice", ADVICE)
+            )
         return out, scores
 
     def maximize(self, stats: MixtureStatistics, params: MixtureParameters[P]) -> MixtureParameters[P]:
@@ -146,16 +150,15 @@ class MixtureProblem(Generic[P]):
         return MixtureParameters(weights, self.family.unpack(vector[k:], like.components), like.occupancy)
 
 
-def refuse_impossible(score: float, row: int, *, fitting: bool) -> None:
+def refuse_impossible(score: float, row: int, *, fitting: bool, advice: str = ADVICE) -> None:
     """Raise for a row of density zero in a fit, and for a density that is not a number anywhere."""
     if score == -np.inf:
         if fitting:
             raise ValueError(
                 f"row {row} of a batch has probability zero under the current parameters: every component rules it "
-                "out; use priors that keep probabilities above zero"
+                f"out; {advice}"
             )
         return
     raise FloatingPointError(
-        f"the log density of row {row} of a batch is {score}: a component's density has become infinite; raise "
-        "reg_covar, use a prior, or use fewer components"
+        f"the log density of row {row} of a batch is {score}: a component's density has become infinite; {advice}"
     )

@@ -29,7 +29,16 @@ from pluri.mixtures.split_merge import improve
 from pluri.mixtures.streaming import StreamedStatistics
 from pluri.priors import RowPrior, as_row_prior
 from pluri.progress.callbacks import CallbackSupport, fit_callbacks, with_callbacks
-from pluri.validation import RandomState, as_generator, is_source, restored_on_failure, unmasked
+from pluri.validation import (
+    RandomState,
+    as_generator,
+    check_row_weight,
+    is_source,
+    restored_on_failure,
+    unmasked,
+    weighted_mean,
+    weighted_total,
+)
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -37,8 +46,6 @@ Prior = ArrayLike | RowPrior
 
 #: Components, and features of each, that `summary` shows.
 SUMMARY_ROWS, SUMMARY_FEATURES = 20, 6
-#: Larger weights overflow when they are multiplied with squares and summed.
-LARGEST_WEIGHT = 1e100
 
 
 class DeadComponentWarning(UserWarning):
@@ -357,8 +364,12 @@ class MixtureModel(CallbackSupport, DensityMixin, BaseEstimator):
 
     def _posterior(self, X: Any) -> tuple[Array, Array]:
         """Responsibilities (n, k) and log densities (n,)."""
+        check_is_fitted(self, "weights_")
+        return self._posterior_of(self._check_rows(X, fitting=False))
+
+    def _posterior_of(self, data: Any) -> tuple[Array, Array]:
+        """The same of rows that were checked."""
         problem, params = self._model()
-        data = self._check_rows(X, fitting=False)
         k, n = self.n_components, data.shape[0]
         posterior, scores = np.empty((n, k)), np.empty(n)
         for begin in range(0, n, BLOCK):
@@ -376,9 +387,7 @@ class MixtureModel(CallbackSupport, DensityMixin, BaseEstimator):
 
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Mean log density of the rows, weighted if `sample_weight` is given."""
-        scores = self.score_samples(X)
-        weight = check_row_weight(sample_weight, len(scores))
-        return float(np.average(scores, weights=weight))
+        return weighted_mean(self.score_samples(X), sample_weight)
 
     def predict(self, X: Any) -> Integers:
         """Most probable component of each row: (n_samples,)."""
@@ -418,14 +427,21 @@ class MixtureModel(CallbackSupport, DensityMixin, BaseEstimator):
         problem, params = self._model()
         return int(problem.family.n_free(params.components)) + self.n_components - 1
 
-    def bic(self, X: Any) -> float:
-        """Bayesian information criterion on X; the lower the better."""
-        scores = self.score_samples(X)
-        return float(-2.0 * scores.sum() + self._n_parameters() * np.log(len(scores)))
+    def bic(self, X: Any, sample_weight: ArrayLike | None = None) -> float:
+        """Bayesian information criterion on X; the lower the better.
 
-    def aic(self, X: Any) -> float:
-        """Akaike information criterion on X; the lower the better."""
-        return float(-2.0 * self.score_samples(X).sum() + 2.0 * self._n_parameters())
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+        sample_weight : array of shape (n_samples,), optional
+            Weight of each row; the number of rows is then the sum of the weights.
+        """
+        total, n_rows = weighted_total(self.score_samples(X), sample_weight)
+        return float(-2.0 * total + self._n_parameters() * np.log(n_rows))
+
+    def aic(self, X: Any, sample_weight: ArrayLike | None = None) -> float:
+        """Akaike information criterion on X; the lower the better. For `sample_weight` see `bic`."""
+        return -2.0 * weighted_total(self.score_samples(X), sample_weight)[0] + 2.0 * self._n_parameters()
 
     def summary(self) -> str:
         """The fitted mixture on one page of plain text: how the fit went, and the components, heaviest first."""
@@ -439,23 +455,21 @@ class MixtureModel(CallbackSupport, DensityMixin, BaseEstimator):
         order = np.argsort(-np.asarray(self.weights_), kind="stable")
         rows = getattr(self, "occupancy_", np.full(len(order), np.nan))
         for j in order[:SUMMARY_ROWS]:
-            center = self._mean_row(int(j))
-            shown = ", ".join(
-                f"{names[d] if names else d}: {value:.4g}" for d, value in enumerate(center[:SUMMARY_FEATURES])
-            )
+            center = self._center(int(j))
+            shown = ", ".join(f"{names[d] if names else d}: {text}" for d, text in enumerate(center[:SUMMARY_FEATURES]))
             more = ", ..." if len(center) > SUMMARY_FEATURES else ""
             lines.append(f"{j:<10d} {self.weights_[j]:8.4f} {rows[j]:10.1f}  {shown}{more}".rstrip())
         if len(order) > SUMMARY_ROWS:
             lines.append(f"... and {len(order) - SUMMARY_ROWS} more components")
         return "\n".join(lines)
 
-    def _mean_row(self, component: int) -> Array:
-        """Expectation of a row of a component; empty where there is none."""
+    def _center(self, component: int) -> list[str]:
+        """What `summary` says of each column of a component: its expectation."""
         for name in ("means_", "probabilities_", "rates_"):
             values = getattr(self, name, None)
             if isinstance(values, np.ndarray):
-                return values[component]
-        return np.empty(0)
+                return [f"{value:.4g}" for value in values[component]]
+        return []
 
 
 def refuse_empty_columns(X: Any) -> None:
@@ -465,27 +479,6 @@ def refuse_empty_columns(X: Any) -> None:
     empty = np.flatnonzero(np.isnan(X).all(axis=0))
     if empty.size:
         raise ValueError(f"X must have an observed value in every column, got none in {empty.tolist()}: drop them")
-
-
-def check_row_weight(sample_weight: ArrayLike | None, n_samples: int) -> Array | None:
-    """One finite, non-negative weight for each row, not all zero; None stays None."""
-    if sample_weight is None:
-        return None
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.ndim != 1:
-        if weight.ndim == 0:
-            weight = np.full(n_samples, float(weight))
-        else:
-            raise ValueError(f"sample_weight must be 1D, one weight for each row, got shape {weight.shape}")
-    if len(weight) != n_samples:
-        raise ValueError(f"sample_weight.shape == {weight.shape}, expected {(n_samples,)}: one weight for each row")
-    if not np.isfinite(weight).all() or (weight < 0).any():
-        raise ValueError("sample_weight must be finite and non-negative")
-    if weight.max(initial=0.0) > LARGEST_WEIGHT:
-        raise ValueError(f"sample_weight must not exceed {LARGEST_WEIGHT:g}, got {weight.max():g}: divide all weights")
-    if not (weight > 0).any():
-        raise ValueError("sample_weight must have at least one positive weight, got only zero weights")
-    return weight
 
 
 def _total_weight(batch: Batch) -> float:

@@ -128,6 +128,10 @@ class MultinomialMixture(DiscreteMixture):
         if fitting:
             sums = np.asarray(rows.sum(axis=1))
             seen = sums[~np.isnan(sums)]
+            if not len(seen):
+                raise ValueError(
+                    "X must have a row without missing values, got none: a row with a NaN is missing as a whole"
+                )
             same = len(seen) > 0 and bool((seen == seen[0]).all()) and float(seen[0]).is_integer()
             self.n_trials_ = int(seen[0]) if same else None
         return rows

@@ -25,7 +25,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from pluri.inference.variational.flows.density import DensityModel, NumpyDensity, fit_density
 from pluri.inference.variational.flows.flow import FLOWS, build_flow
 from pluri.inference.variational.flows.jax_density import JAX_FLOWS, JaxDensity
-from pluri.validation import as_generator
+from pluri.validation import as_generator, weighted_mean
 
 Array = NDArray[np.float64]
 
@@ -243,9 +243,9 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         log_prob = self._encode(X)[1]
         return log_prob - np.log(self.scale_).sum()
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """Mean log density of the rows of X."""
-        return float(self.score_samples(X).mean())
+    def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Mean log density of the rows of X, weighted if `sample_weight` is given."""
+        return weighted_mean(self.score_samples(X), sample_weight)
 
     def transform(self, X: Any) -> Array:
         """Noise of the rows of X, of the same shape: independent standard normal if the model is right."""

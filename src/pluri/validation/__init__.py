@@ -3,14 +3,18 @@
 from pluri.validation.inputs import check_broadcast, check_distributions, check_width, is_source, unmasked
 from pluri.validation.random import RandomState, as_generator
 from pluri.validation.refits import restored_on_failure
+from pluri.validation.weights import check_row_weight, weighted_mean, weighted_total
 
 __all__ = [
     "RandomState",
     "as_generator",
     "check_broadcast",
     "check_distributions",
+    "check_row_weight",
     "check_width",
     "is_source",
     "restored_on_failure",
     "unmasked",
+    "weighted_mean",
+    "weighted_total",
 ]

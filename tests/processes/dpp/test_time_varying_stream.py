@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from pluri.inference.smc.weights import ParticleDegeneracyError
 from pluri.priors.kernels import repair_kernel, shortest_path_kernel
 from pluri.processes.dpp.tracking import draws as tracking_draws
+from pluri.processes.dpp.tracking.separate import SeparateDPP
 from pluri.processes.dpp.tracking.time_varying import TimeVaryingDPP
 
 
@@ -498,3 +499,50 @@ def test_the_best_subset_has_the_size_asked_for():
     assert model.score(model.best_subset()) == pytest.approx(max(log_dets))
     with pytest.raises(ValueError, match="size must be a whole number from 0 to 40, got 41"):
         model.best_subset(size=41)
+
+
+LOOKED_UP = "must hold ids that can be looked up, such as numbers, strings or tuples of them, got"
+ROWS = np.random.default_rng(0).normal(size=(4, 3))
+MISTAKES = [
+    (lambda model: model.fit(1.0), r"kernels must have an entry for each stamp, got 1\.0"),
+    (lambda model: model.fit(None), "kernels must have an entry for each stamp, got None"),
+    (lambda model: model.fit([np.eye(3)], item_ids=3), "item_ids must have an entry for each stamp, got 3"),
+    (lambda model: model.fit([np.eye(3)], item_ids=[3]), "item_ids must be a list of ids, got 3"),
+    (lambda model: model.fit([[[1.0, 0.0], [0.0]]]), "kernel must hold numbers only, in rows of one length"),
+    (lambda model: model.fit(np.ones(3), features=True), r"features of shape \(n_items, n_features\), got shape \(\)"),
+    (lambda model: model.fit([1.0], features=True), r"features of shape \(n_items, n_features\), got shape \(\)"),
+    (lambda model: model.fit(ROWS, features=True), r"features of shape \(n_items, n_features\), got shape \(3,\)"),
+    (lambda model: model.partial_fit(np.eye(3), [[1], [2], [3]]), rf"item_ids {LOOKED_UP} \[1\]"),
+    (lambda model: model.partial_fit(np.eye(3), [1, 2, ([],)]), rf"item_ids {LOOKED_UP} \(\[\],\)"),
+    (lambda model: model.partial_fit(np.eye(3), np.ones((3, 2))), r"a list of ids, got an array of shape \(3, 2\)"),
+    (lambda model: model.partial_fit(np.eye(3), 3), "item_ids must be a list of ids, got 3"),
+    (lambda model: model.partial_fit(np.eye(3)).partial_fit(np.eye(3), changed=3), "changed must be a list of ids"),
+    (lambda model: model.partial_fit(np.eye(3)).partial_fit(np.eye(3), changed=[[1]]), f"changed {LOOKED_UP}"),
+    (lambda model: model.update([[1], [2], [3], [4]], ROWS), f"changed_ids {LOOKED_UP}"),
+    (lambda model: model.update(4, ROWS), "changed_ids must be a list of ids, got 4"),
+    (lambda model: model.update("abcd", ROWS), "changed_ids must be a list of ids, got the string 'abcd'"),
+    (lambda model: model.update(range(4), [["a"]] * 4), "features must hold numbers only"),
+    (lambda model: model.update(range(4), [[1.0], [1.0, 2.0]]), "features must hold numbers only"),
+    (lambda model: model.update(range(4), ROWS, leaving=None), "leaving must be a list of ids, got None"),
+    (lambda model: begin(model).score([[1]]), f"subset {LOOKED_UP}"),
+    (lambda model: begin(model).score(None), "subset must be a list of ids, got None"),
+    (lambda model: begin(model).sample(-1), "n must be None or a non-negative integer, got -1"),
+    (lambda model: begin(model).sample(1.5), r"n must be None or a non-negative integer, got 1\.5"),
+    (lambda model: begin(model).best_subset(size=[1]), r"size must be a whole number from 0 to 4, got \[1\]"),
+    (lambda model: begin(model).best_subset(size=np.nan), "size must be a whole number from 0 to 4, got nan"),
+    (lambda model: begin(model.set_params(target_size=[1])), "target_size must be a positive number or None"),
+    (lambda model: begin(model.set_params(kernel_params=3)), "kernel_params must be None or a dictionary, got 3"),
+    (lambda model: begin(model.set_params(kernel_params={"z": 1})), r"the kernel 'cosine' takes the parameters \[\]"),
+]
+
+
+def begin(model):
+    model.update(range(4), ROWS)
+    return model
+
+
+@pytest.mark.parametrize(("mistake", "sentence"), MISTAKES)
+@pytest.mark.parametrize("make", [lambda: TimeVaryingDPP(5, random_state=0), lambda: SeparateDPP(n_samples=5)])
+def test_a_mistake_in_ids_or_numbers_is_named_in_a_sentence(make, mistake, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        mistake(make())

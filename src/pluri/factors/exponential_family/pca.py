@@ -30,7 +30,7 @@ from pluri.factors.exponential_family.learning import ComponentsModel, Fitted, S
 from pluri.factors.exponential_family.loadings import intercept_prior
 from pluri.factors.exponential_family.observations import Observations
 from pluri.factors.exponential_family.relevance import WeightPrior, active_columns
-from pluri.validation import as_generator, restored_on_failure
+from pluri.validation import as_generator, restored_on_failure, weighted_mean
 
 Array = NDArray[np.float64]
 
@@ -252,9 +252,9 @@ class ExponentialFamilyPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ex
         check_is_fitted(self)
         return self._believe(X).evidence
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """Mean log evidence of the rows."""
-        return float(self.score_samples(X).mean())
+    def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Mean log evidence of the rows, weighted if `sample_weight` is given."""
+        return weighted_mean(self.score_samples(X), sample_weight)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Array:
         """Draw rows from the fitted model.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.inference import mcmc
@@ -15,7 +15,7 @@ from pluri.metrics.partition_posterior import co_clustering_matrix
 from pluri.mixtures.dirichlet_process.predictive import Predictive
 from pluri.mixtures.dirichlet_process.records import Array, Integers, checked_data
 from pluri.processes.concentration import check_count
-from pluri.validation import RandomState, as_generator
+from pluri.validation import RandomState, as_generator, weighted_mean
 
 #: Above this number of rows a matrix of all pairs is not made.
 MOST_PAIRS = 20_000
@@ -75,9 +75,9 @@ class MixtureAnswers:
         data, predictive = self._checked(X)
         return predictive.log_density(data)
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """Mean of :meth:`score_samples`."""
-        return float(self.score_samples(X).mean())
+    def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Mean of :meth:`score_samples`, weighted if `sample_weight` is given."""
+        return weighted_mean(self.score_samples(X), sample_weight)
 
     def sample(self, n_samples: int = 1) -> tuple[Array, Integers]:
         """Draw rows from the posterior predictive distribution.

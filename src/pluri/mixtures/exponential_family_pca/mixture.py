@@ -46,7 +46,7 @@ from pluri.mixtures.exponential_family_pca.diversified import DiversifiedModel, 
 from pluri.mixtures.exponential_family_pca.frames import MANIFOLDS
 from pluri.priors.kernels import SubspaceKernel
 from pluri.priors.kernels.subspace import SUBSPACE_KERNELS
-from pluri.validation import as_generator, restored_on_failure
+from pluri.validation import as_generator, restored_on_failure, weighted_mean, weighted_total
 
 Array = NDArray[np.float64]
 
@@ -369,9 +369,9 @@ class ExponentialFamilyPCAMixture(
         """Log evidence of each row: Laplace's approximation, exact for Gaussian data; a lower bound if variational."""
         return np.asarray(logsumexp(self._joint(self._read(X)), axis=1))
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """Mean log evidence of the rows."""
-        return float(self.score_samples(X).mean())
+    def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Mean log evidence of the rows, weighted if `sample_weight` is given."""
+        return weighted_mean(self.score_samples(X), sample_weight)
 
     def predict_proba(self, X: Any) -> Array:
         """Probability of each component, (n_samples, n_components); the latents are integrated out."""
@@ -461,17 +461,28 @@ class ExponentialFamilyPCAMixture(
 
     # How large it is ----------------------------------------------------------------------------------------------
 
-    def bic(self, X: Any) -> float:
-        """Bayesian information criterion: the smaller, the better."""
-        logs = self.score_samples(X)
-        parameters = free_parameters(self.effective_components_, self.n_features_in_, bool(self.fit_intercept))
-        return bayesian_criterion(float(logs.sum()), parameters, len(logs))
+    def bic(self, X: Any, sample_weight: ArrayLike | None = None) -> float:
+        """Bayesian information criterion: the smaller, the better.
 
-    def hierarchical_bic(self, X: Any) -> float:
-        """The criterion that weighs the parameters of a component by the rows it explains; the smaller, the better."""
-        logs = self.score_samples(X)
-        parameters = free_parameters(self.effective_components_, self.n_features_in_, bool(self.fit_intercept))
-        return hierarchical_criterion(float(logs.sum()), parameters, self.weights_, len(logs))
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+        sample_weight : array of shape (n_samples,), optional
+            Weight of each row; the number of rows is then the sum of the weights.
+        """
+        total, n_rows = weighted_total(self.score_samples(X), sample_weight)
+        return bayesian_criterion(total, self._free_parameters(), n_rows)
+
+    def hierarchical_bic(self, X: Any, sample_weight: ArrayLike | None = None) -> float:
+        """The criterion that weighs the parameters of a component by the rows it explains; the smaller, the better.
+
+        For `sample_weight` see `bic`.
+        """
+        total, n_rows = weighted_total(self.score_samples(X), sample_weight)
+        return hierarchical_criterion(total, self._free_parameters(), self.weights_, n_rows)
+
+    def _free_parameters(self) -> NDArray[np.int64]:
+        return free_parameters(self.effective_components_, self.n_features_in_, bool(self.fit_intercept))
 
     def effective_dimension(self, threshold: float = 1e-2) -> float:
         """Mean number of directions whose scale is above ``threshold`` times the largest of their component."""

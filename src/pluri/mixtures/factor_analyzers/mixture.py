@@ -18,7 +18,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from pluri.engine import ArraySource, Source
 from pluri.factors.factor_analyzer_family import NOISES, STARTS, FactorAnalyzerFamily, center_and_floor
@@ -30,7 +29,7 @@ from pluri.validation import restored_on_failure
 Array = NDArray[np.float64]
 
 
-class FactorAnalyzerMixture(FactorMixtureQueries, ClassNamePrefixFeaturesOutMixin, TransformerMixin, MixtureModel):
+class FactorAnalyzerMixture(FactorMixtureQueries, MixtureModel):
     """Mixture of factor analysers, fitted by EM.
 
     Parameters

@@ -19,7 +19,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
+from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -46,9 +46,7 @@ SETTLED = 1.1
 LARGEST = 1e100
 
 
-class NonparametricFactorAnalyzerMixture(
-    FactorMixtureQueries, ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator
-):
+class NonparametricFactorAnalyzerMixture(FactorMixtureQueries, DensityMixin, BaseEstimator):
     """Mixture of factor analysers with inferred number of components and ranks.
 
     Priors are for data that are centred and divided by one number, so that their mean variance is one.

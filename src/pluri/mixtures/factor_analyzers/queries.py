@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_solve
 from scipy.special import logsumexp
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array
 
 from pluri.factors.low_rank_gaussian import LOG_2_PI, LowRankGaussians, Patterns, factor_posterior
@@ -17,8 +18,11 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-class FactorMixtureQueries:
-    """Covariances, factors, imputation and recovery; for a mixture with `_mixture` and `_rows_and_posterior`."""
+class FactorMixtureQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+    """Covariances, factors, imputation and recovery; for a mixture with `_mixture` and `_rows_and_posterior`.
+
+    A `TransformerMixin` itself: `set_output` reaches only what a class that has it defines.
+    """
 
     @abstractmethod
     def _mixture(self) -> tuple[Array, LowRankGaussians]:

@@ -244,6 +244,8 @@ def check_symmetric(kernel: ArrayLike, name: str = "L") -> Array:
     """A finite, symmetric matrix of at least one item as a new float64 array; rounding is averaged away."""
     if hasattr(kernel, "toarray"):
         raise ValueError(f"{name} must be a dense matrix, got a sparse one: call its toarray(), or give features=")
+    if isinstance(kernel, list | tuple):
+        kernel = _as_array(kernel, name)
     if np.iscomplexobj(kernel):
         raise ValueError(f"{name} must be real, got complex numbers")
     matrix = _numbers(kernel, name)
@@ -274,6 +276,14 @@ def check_eigenvalues(values: NDArray[Any], name: str, tolerance: float = ROUNDI
             f"{name} must be positive semi-definite, got the eigenvalue {smallest:.6g} (the largest is "
             f"{largest:.6g}){hint}"
         )
+
+
+def _as_array(values: Any, name: str) -> NDArray[Any]:
+    """An array of whatever type; rows of several lengths are none."""
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} must hold numbers only, in rows of one length") from error
 
 
 def _numbers(values: Any, name: str) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 #: Short name to the class in `pluri.priors.kernels`.
@@ -28,7 +29,12 @@ def as_similarity(kernel: str | Callable[..., Any], **parameters: Any) -> Callab
             raise ValueError(f"kernel must be one of {sorted(SIMILARITIES)} or a callable, got {kernel!r}")
         from pluri.priors import kernels
 
-        made: Callable[..., Any] = getattr(kernels, SIMILARITIES[kernel])(**parameters)
+        law = getattr(kernels, SIMILARITIES[kernel])
+        unknown = sorted(set(parameters) - set(signature(law).parameters))
+        if unknown:
+            allowed = sorted(signature(law).parameters)
+            raise ValueError(f"the kernel {kernel!r} takes the parameters {allowed}, got {unknown}")
+        made: Callable[..., Any] = law(**parameters)
         return made
     if not callable(kernel):
         raise ValueError(f"kernel must be one of {sorted(SIMILARITIES)} or a callable, got {kernel!r}")

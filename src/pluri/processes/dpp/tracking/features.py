@@ -48,7 +48,7 @@ class KernelRows:
         return np.column_stack([rows, factors])
 
     def _prepare(self, features: Any) -> Array:
-        rows = np.array(features.toarray() if hasattr(features, "toarray") else features, dtype=np.float64)
+        rows = numbers_of(features)
         if rows.ndim != 2 or not rows.shape[1]:
             raise ValueError(f"features must have a row for each changed item, got shape {rows.shape}")
         if not loops().prepare_rows(rows, self.name in DIRECTIONS):
@@ -77,6 +77,14 @@ class KernelRows:
                 f"kernel must give a matrix of shape {(len(first), len(second))} for so many rows, got {values.shape}"
             )
         return values
+
+
+def numbers_of(features: Any) -> Array:
+    """A new array of float64 of features, dense or sparse."""
+    try:
+        return np.array(features.toarray() if hasattr(features, "toarray") else features, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("features must hold numbers only, in rows of one length") from None
 
 
 def symmetric_kernel(rows: KernelRows, features: Array) -> Array:

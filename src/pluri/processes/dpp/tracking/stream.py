@@ -6,6 +6,7 @@ import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from numbers import Integral, Real
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 
 from pluri.inference.smc.resampling import draw_ancestors
 from pluri.processes.dpp.kernel_forms import Array, IntArray
-from pluri.processes.dpp.tracking.features import KernelRows, checked_kernel
+from pluri.processes.dpp.tracking.features import KernelRows, checked_kernel, numbers_of
 from pluri.processes.dpp.tracking.items import Plan, TrackedItems, as_ids
 from pluri.processes.dpp.tracking.state import Particles, Stamp, WeightedSubsets
 from pluri.processes.dpp.tracking.tracker import Change
@@ -88,6 +89,10 @@ class SubsetStream(BaseEstimator, ABC):
         from pluri.inference.chains import sweep_state
         from pluri.progress import open_progress
 
+        for name, value in (("kernels", kernels), ("item_ids", () if item_ids is None else item_ids)):
+            a_number = isinstance(value, np.ndarray) and value.ndim == 0
+            if isinstance(value, str | bytes) or not isinstance(value, Iterable) or a_number:
+                raise ValueError(f"{name} must have an entry for each stamp, got {value!r}")
         self._forget()
         ids = iter(item_ids) if item_ids is not None else None
         n_stamps = len(kernels) if isinstance(kernels, Sequence) else 0
@@ -206,6 +211,8 @@ class SubsetStream(BaseEstimator, ABC):
         tuple of ids, or list of tuples
         """
         follower = self._present()
+        if n is not None and (not isinstance(n, Integral) or isinstance(n, bool) or n < 0):
+            raise ValueError(f"n must be None or a non-negative integer, got {n!r}")
         rng = self._rng if random_state is None else as_generator(random_state)
         drawn = draw_ancestors(rng, follower.weights, "multinomial", 1 if n is None else int(n))
         subsets = [self._subset(int(p)) for p in rng.permutation(drawn)]
@@ -243,7 +250,9 @@ class SubsetStream(BaseEstimator, ABC):
         n_items = len(self._items.slot_of)
         if size is None and self.target_size is not None:
             size = min(max(1, round(self.target_size)), n_items)
-        if size is not None and (isinstance(size, bool) or size != int(size) or not 0 <= size <= n_items):
+        if size is not None and (isinstance(size, bool) or not isinstance(size, Real) or not 0 <= size <= n_items):
+            raise ValueError(f"size must be a whole number from 0 to {n_items}, got {size!r}")
+        if size is not None and size != int(size):
             raise ValueError(f"size must be a whole number from 0 to {n_items}, got {size!r}")
         if method == "particle":
             possible = follower.weights > 0
@@ -331,10 +340,12 @@ class SubsetStream(BaseEstimator, ABC):
 
     def _new_items(self) -> TrackedItems:
         size = self.target_size
-        if size is not None and (isinstance(size, (bool, str)) or not size > 0):
+        if size is not None and (isinstance(size, bool) or not isinstance(size, Real) or not size > 0):
             raise ValueError(f"target_size must be a positive number or None, got {size!r}")
         if self.psd_repair not in ("raise", "clip", "shift"):
             raise ValueError(f"psd_repair must be one of raise, clip, shift, got {self.psd_repair!r}")
+        if self.kernel_params is not None and not isinstance(self.kernel_params, Mapping):
+            raise ValueError(f"kernel_params must be None or a dictionary, got {self.kernel_params!r}")
         return TrackedItems(KernelRows(self.kernel, self.kernel_params), size)
 
     def _open(self, items: TrackedItems, kernel: Array) -> None:
@@ -413,7 +424,10 @@ class SubsetStream(BaseEstimator, ABC):
 
     def _take_feature_matrix(self, features: Any, item_ids: Iterable[Hashable] | None) -> None:
         """A stamp given by the features of all items: only those that differ are taken in."""
-        n_items = len(features) if not hasattr(features, "shape") else features.shape[0]
+        shape = features.shape if hasattr(features, "shape") else np.shape(numbers_of(features))
+        if len(shape) != 2:
+            raise ValueError(f"kernels must hold features of shape (n_items, n_features), got shape {tuple(shape)}")
+        n_items = int(shape[0])
         ids = list(range(n_items)) if item_ids is None else as_ids(item_ids, "item_ids")
         if len(ids) != n_items:
             raise ValueError(f"item_ids must name each of the {n_items} rows of the features, got {len(ids)}")
