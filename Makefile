@@ -6,13 +6,14 @@ BIN = $(VENV)/bin
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test test-fast test-elsewhere lint bench docs clean
+.PHONY: help demo test test-fast test-elsewhere test-versions lint bench docs clean
 
 help:
 	@echo "make demo   fit an HMM and a diversified HMM on the toy problem, print the table, draw the figure"
 	@echo "make test   lint, types, tests"
 	@echo "make test-fast       the quick part of the tests, for daily work"
 	@echo "make test-elsewhere  the tests as other machines would see them: CPU settings, shifted seeds, shuffled order"
+	@echo "make test-versions  a fast part of the tests with the lowest and the newest dependencies, on every Python found"
 	@echo "make lint   ruff and mypy only"
 	@echo "make bench  speed against peers, and the published experiments (set PLURI_DATA to the data folder)"
 	@echo "make docs   build the documentation into docs/_build/html"
@@ -42,7 +43,11 @@ test-fast: $(VENV)/installed-dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m fast tests
 
 test-elsewhere: $(VENV)/installed-dev
-	$(BIN)/python tools/elsewhere.py
+	$(BIN)/python tests/elsewhere/machines.py
+
+test-versions: $(VENV)/ready
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/python tests/elsewhere/versions.py
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

@@ -1,6 +1,6 @@
 """What all tests share, and how the suite is run as another machine would see it.
 
-Two variables of the environment, which `tools/elsewhere.py` sets:
+Two variables of the environment, which `tests/elsewhere/machines.py` sets:
 
 - ``PLURI_SEED_OFFSET``: added to every integer seed that goes through `pluri.validation.as_generator`. A bound that was
   set after looking at one seed does not hold at another. Doctests, which show the numbers of one seed, are left out,

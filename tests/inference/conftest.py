@@ -1,4 +1,4 @@
-"""Small problems with known answers that the tests of the EM loop share."""
+"""Small problems with known answers that the tests of inference share, and functions of peers."""
 
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -128,3 +128,14 @@ def toys():
         two_groups=two_groups,
         source=lambda x: ArraySource(x, batch_size=64),
     )
+
+
+@pytest.fixture
+def psislw_of_arviz():
+    """Pareto-smoothed log weights and their shape by ArviZ, from log weights."""
+    arviz = pytest.importorskip("arviz")
+    if hasattr(arviz, "psislw"):
+        return arviz.psislw
+    # From 1.0 on it lives in a package below and takes log-likelihoods, whose negatives are the log weights.
+    stats = pytest.importorskip("arviz_stats.base").array_stats
+    return lambda log_weights: stats.psislw(-np.asarray(log_weights))

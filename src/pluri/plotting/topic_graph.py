@@ -255,7 +255,7 @@ class TopicGraphDisplay:
         # Points per unit of the axes, as they are drawn at the size of the figure.
         self.figure_.canvas.draw()
         unit = self.ax_.transData.transform([(0, 0), (1, 0)])
-        points = float(unit[1, 0] - unit[0, 0]) * 72 / self.ax_.get_figure(root=True).dpi  # type: ignore[union-attr]
+        points = float(unit[1, 0] - unit[0, 0]) * 72 / self.ax_.figure.dpi
         nodes.set_sizes((2 * radii * points) ** 2)
         return nodes
 

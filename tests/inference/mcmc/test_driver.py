@@ -2,9 +2,11 @@
 
 import os
 import signal
+import sys
 import threading
 import warnings
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -287,16 +289,19 @@ def test_export_to_arviz_keeps_draws_and_names(monkeypatch):
     assert_allclose(arviz.summary(data, round_to=12)["mean"], trace.summary()["mean"], atol=1e-9)
 
 
-def test_export_to_arviz_from_version_one_on(monkeypatch):
-    # Version 1 has no InferenceData, and its from_dict (of arviz_base) takes one dictionary of groups.
+@pytest.mark.parametrize("names", [{}, {"InferenceData": object}], ids=["1.0", "1.3"])
+def test_export_to_arviz_from_version_one_on(monkeypatch, names):
+    # Its from_dict (of arviz_base) takes one dictionary of groups, whether it knows the name InferenceData or not.
     base = pytest.importorskip("arviz_base")
-    monkeypatch.setitem(__import__("sys").modules, "arviz", base)
-    tree = run().to_arviz()
-    assert_array_equal(tree["posterior"]["x"].values, run()["x"])
+    monkeypatch.setitem(sys.modules, "arviz", SimpleNamespace(from_dict=base.from_dict, **names))
+    trace = run()
+    tree = trace.to_arviz()
+    assert_array_equal(tree["posterior"]["x"].values, trace["x"])
+    assert tree["sample_stats"]["diverging"].dtype == bool
 
 
 def test_export_without_arviz_names_the_command(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "arviz", None)
+    monkeypatch.setitem(sys.modules, "arviz", None)
     with pytest.raises(ImportError, match=r"pluri\[arviz\]"):
         run().to_arviz()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import zipfile
@@ -100,8 +101,10 @@ def to_arviz(trace: Trace) -> Any:
         import arviz
     except ImportError as error:
         raise ImportError("to_arviz needs ArviZ: pip install 'pluri[arviz]'") from error
-    # From 1.0 on the groups are one argument, and there is no InferenceData.
-    return arviz.from_dict(**groups) if hasattr(arviz, "InferenceData") else arviz.from_dict(groups)
+    # Up to 0.23 each group is an argument of its own; from 1.0 on all of them are one. The name InferenceData tells
+    # nothing: 1.3 has it again, as another name for DataTree.
+    one_by_one = "posterior" in inspect.signature(arviz.from_dict).parameters
+    return arviz.from_dict(**groups) if one_by_one else arviz.from_dict(groups)
 
 
 def _arviz_stats(trace: Trace) -> dict[str, Any]:

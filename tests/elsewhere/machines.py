@@ -4,9 +4,9 @@ A seed fixes the random numbers, not the path of a chain: rounding differs with 
 the compiler's target, and a chaotic path magnifies it. Each setting below changes all three, shifts every seed
 (`tests/conftest.py`) and shuffles the order of the tests.
 
-    python tools/elsewhere.py                 every setting that this CPU can run
-    python tools/elsewhere.py old --offset 7  one of them, with another shift
-    python tools/elsewhere.py wide -- tests/topics -x   what follows -- goes to pytest
+    python tests/elsewhere/machines.py                 every setting that this CPU can run
+    python tests/elsewhere/machines.py old --offset 7  one of them, with another shift
+    python tests/elsewhere/machines.py wide -- tests/topics -x   what follows -- goes to pytest
 """
 
 from __future__ import annotations
