@@ -1,5 +1,6 @@
 """Checks at the door: what comes in is turned into what the core expects, or refused in one sentence."""
 
+from pluri.validation.files import check_target, check_writable, replacing
 from pluri.validation.inputs import check_broadcast, check_distributions, check_width, is_source, unmasked
 from pluri.validation.random import RandomState, as_generator
 from pluri.validation.refits import restored_on_failure
@@ -9,8 +10,11 @@ __all__ = [
     "as_generator",
     "check_broadcast",
     "check_distributions",
+    "check_target",
     "check_width",
+    "check_writable",
     "is_source",
+    "replacing",
     "restored_on_failure",
     "unmasked",
 ]

@@ -1,0 +1,320 @@
+"""Every public estimator with every array of its file tampered with: an error or an answer, never a dead interpreter.
+
+Compiled loops do not look where they read and write, so an array of another shape, or an index out of range, can end
+the process that uses it. This program finds the estimators by introspection, fits each to a few rows, saves it, replaces
+one array of the file after the other, loads the file and asks the model everything. Each question is announced on stdout
+before it is asked: the last line of a process that died says what killed it.
+
+    python tests/io/tamper_with_saved_arrays.py                    # all of it: a few minutes
+    python tests/io/tamper_with_saved_arrays.py --quick            # the part that belongs to the test suite
+    python tests/io/tamper_with_saved_arrays.py --only GaussianHMM
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import contextlib
+import importlib
+import inspect
+import io
+import json
+import pkgutil
+import subprocess
+import sys
+import tempfile
+import warnings
+import zipfile
+from pathlib import Path
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+import pluri
+from pluri.io import load, save
+
+#: No question may take as long; a dead lock or an endless loop is as bad as a crash.
+SECONDS = 120
+#: Memory of a process of this program: an array that announces a huge size must end in MemoryError, not in swapping.
+MEMORY = 6 * 2**30
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(24, 2)) + 4 * RNG.integers(2, size=(24, 1))
+BINARY = RNG.integers(2, size=(24, 4)).astype(float)
+COUNTS = RNG.poisson(1.0, size=(24, 6)) + np.eye(6, dtype=int)[np.arange(24) % 6]
+Y = X[:, 0] - X[:, 1] + 0.1 * RNG.normal(size=24)
+LABELS = np.arange(24) % 2
+SEQUENCES = [np.array(["the", "dog", "runs", "a", "cat"], dtype=object)[RNG.integers(5, size=(6, 1))] for _ in range(4)]
+#: Settings that make a fit short, for whatever estimator has them.
+SHORT = {
+    "n_components": 2, "n_iter": 3, "max_iter": 3, "n_draws": 6, "n_warmup": 4, "n_chains": 2, "n_samples": 6,
+    "burn_in": 4, "n_burn_in": 4, "n_sweeps": 6, "keep": 3, "n_init": 1, "max_topics": 5, "max_features": 2,
+    "max_components": 4, "max_factors": 2, "n_factors": 1, "max_nodes": 8, "n_levels": 2, "n_super": 2, "n_sub": 3,
+    "n_layers": 1, "random_state": 0,
+}  # fmt: skip
+
+
+def estimators():
+    """Every public estimator with a constructor of its own (bases have none), by name."""
+    found = {}
+    for module in pkgutil.walk_packages(pluri.__path__, "pluri."):
+        if module.ispkg:
+            package = importlib.import_module(module.name)
+            for name in getattr(package, "__all__", ()):
+                kind = getattr(package, name)
+                if inspect.isclass(kind) and issubclass(kind, BaseEstimator) and "__init__" in vars(kind):
+                    found[name] = kind
+    found["Popularity"] = importlib.import_module("pluri.cochange").Popularity  # it has no parameters
+    return dict(sorted(found.items()))
+
+
+def history():
+    from pluri.cochange import CommitHistory
+
+    commits = [["a", "b"], ["a", "b", "c"], ["b", "c"], ["a", "d"], ["c", "d"], ["a", "b"]] * 6
+    return CommitHistory.from_transactions(commits)
+
+
+def subsets():
+    from pluri.processes.dpp import DPP
+
+    return DPP(features=np.random.default_rng(0).normal(size=(5, 3))).sample(30, random_state=0)
+
+
+def followed(model):
+    features = np.random.default_rng(1).normal(size=(10, 4))
+    model.update([*"abcdefgh"], features[:8])
+    return model.update(["i"], features[8:9], leaving=["a"])
+
+
+#: Estimators whose data are of a kind of their own: how they are fitted, and what they are asked about.
+OWN = {
+    "ConditionalDPP": lambda make: (make().fit((X[:5], np.eye(5)), subsets()), [(X[:5], np.eye(5))]),
+    "DPPKernelLearner": lambda make: (make().fit(subsets(), 5), [subsets()[:5]]),
+    "FileRecommender": lambda make: (make().fit(history()), [["a"]]),
+    "GaussianProcessClassifier": lambda make: (make(inference="ess", hyper="fixed").fit(X, LABELS), [X]),
+    "HMMClassifier": lambda make: (make(estimators()["GaussianHMM"]()).fit(X, LABELS), [X, LABELS]),
+    "HMMSearchCV": lambda make: (
+        make(estimators()["GaussianHMM"](n_iter=3), {"n_components": [1, 2]}, cv=2).fit(X, lengths=[8] * 3),
+        [X],
+    ),
+    "LatentInhibition": lambda make: (make(n_dimensions=2).fit(BINARY), [BINARY]),
+    "SeparateDPP": lambda make: (followed(make(n_samples=8)), []),
+    "SequentialDPPLearner": lambda make: (
+        make().fit([[X[:4], X[4:8]]] * 2, [[[0, 1], [2]]] * 2),
+        [[X[:4], X[4:8]]],
+    ),
+    "TimeVaryingDPP": lambda make: (followed(make(8)), []),
+}  # fmt: skip
+#: Kinds of data that are tried in turn for all others, the most telling first.
+KINDS = {
+    "words": ((SEQUENCES,), [SEQUENCES]),
+    "counts": ((COUNTS,), [COUNTS]),
+    "binary": ((BINARY,), [BINARY]),
+    "rows": ((X,), [X]),
+    "labels": ((COUNTS, LABELS), [COUNTS, LABELS]),
+    "numbers": ((X, Y), [X, Y]),
+}
+FIRST = {"Mixture": "rows", "HMM": "rows", "Means": "rows", "Bernoulli": "binary", "RBM": "binary",
+         "Multinomial": "counts", "Poisson": "counts", "Categorical": "words", "Symbol": "words",
+         "Gaussian": "rows", "Factor": "rows", "IBP": "rows", "Flow": "rows", "Ising": "rows"}  # fmt: skip
+
+
+def fitted(name, kind):
+    """A fitted model, and what to ask it about."""
+
+    def make(*given, **settings):
+        known = inspect.signature(kind).parameters
+        taken = list(known)[: len(given)]
+        short = {key: value for key, value in SHORT.items() if key in known and key not in taken}
+        return kind(*given, **(short | settings))
+
+    if name in OWN:
+        return OWN[name](make)
+    likely = [data for part, data in FIRST.items() if part in name]
+    failures = []
+    for data in dict.fromkeys([*likely[::-1], *KINDS]):
+        arguments, questions = KINDS[data]
+        try:
+            return make().fit(*arguments), questions
+        except Exception as error:  # not the kind of data that it takes
+            failures.append(f"{data}: {error}")
+    raise AssertionError(f"{name} could be fitted to nothing, add it to OWN: {failures}")
+
+
+def other_arrays(array, quick):
+    """Arrays to put in the place of one, by what was done to it."""
+    numeric = array.dtype.kind in "iuf"
+    if numeric:
+        most = np.iinfo(array.dtype).max if array.dtype.kind in "iu" else np.finfo(array.dtype).max
+        yield "huge", np.full_like(array, min(2**40, most))
+        if not quick:
+            yield "largest", np.full_like(array, most)
+    if array.dtype.kind in "if":
+        yield "negative", np.full_like(array, -1 - 2**20)
+        if not quick:
+            yield "minus one", np.full_like(array, -1)
+    if array.dtype.kind == "f" and not quick:
+        yield "missing", np.full_like(array, np.nan)
+        yield "infinite", np.full_like(array, np.inf)
+    if array.ndim and array.size:
+        yield "truncated", array[: len(array) // 2]
+        yield "empty", array[:0]
+    if quick:
+        return
+    if array.ndim > 1 and array.size:
+        yield "narrow", np.ascontiguousarray(array[..., :-1])
+        yield "turned", np.ascontiguousarray(array.T)
+    yield "flat", array.ravel()
+    yield (
+        "longer",
+        np.concatenate([array.ravel()] * 3) if array.ndim == 1 else np.concatenate([np.atleast_1d(array)] * 3),
+    )
+    if numeric:
+        yield "other type", array.astype(np.int8 if array.dtype.kind == "f" else np.float32)
+        yield "complex", array.astype(complex)
+        yield "text", array.astype(str)
+        yield "big-endian", array.astype(array.dtype.newbyteorder(">"))
+
+
+def npy(array):
+    stream = io.BytesIO()
+    np.save(stream, array, allow_pickle=False)
+    return stream.getvalue()
+
+
+def places(members):
+    """Where each array of a file is in the model."""
+    found = {}
+    waiting = [("model", json.loads(members["schema.json"]))]
+    while waiting:
+        place, node = waiting.pop()
+        if isinstance(node, dict):
+            if isinstance(node.get("file"), str):
+                found.setdefault(node["file"], place)
+            silent = ("content", "attrs")
+            waiting += [(place if key in silent else f"{place}.{key}", item) for key, item in node.items()]
+        elif isinstance(node, list):
+            waiting += [(f"{place}[{number}]", item) for number, item in enumerate(node)]
+    return found
+
+
+def ask(model, questions):
+    """Everything that a model can be asked; what each question ends in."""
+    first = questions[:1]
+    answers = {
+        "predict": first, "predict_proba": first, "transform": first, "inverse_transform": None, "score": questions,
+        "score_samples": first, "sample": [5], "decode": first, "recommend": first, "summary": [], "log_prob": first,
+        "partial_fit": questions, "to_arviz": [], "top_words": [], "held_out": first, "scores": first,
+    }  # fmt: skip
+    outcomes = collections.Counter()
+    for method, arguments in answers.items():
+        if not hasattr(type(model), method):
+            continue
+        if arguments is None:
+            arguments = [model.transform(*first)] if outcomes["transform"] else []
+        try:
+            getattr(model, method)(*arguments)
+            outcomes["answer"] += 1
+        except Exception as error:
+            outcomes[type(error).__name__] += 1
+    if hasattr(type(model), "update"):
+        with contextlib.suppress(Exception):
+            model.update(["z"], np.ones((1, 4)))
+    return outcomes
+
+
+def tamper(name, folder, quick, skip):
+    """Go through all arrays of one estimator; cases up to number `skip` have been seen."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        np.seterr(all="ignore")
+        model, questions = fitted(name, estimators()[name])
+        good = folder / "good.skops"
+        save(model, good)
+        with zipfile.ZipFile(good) as archive:
+            members = {member: archive.read(member) for member in archive.namelist()}
+        if not skip:
+            print("sound", dict(ask(load(good), questions)), flush=True)
+        number = 0
+        where = places(members)
+        for member in sorted(entry for entry in members if entry.endswith(".npy")):
+            array = np.load(io.BytesIO(members[member]), allow_pickle=False)
+            for what, other in other_arrays(array, quick):
+                number += 1
+                if number <= skip:
+                    continue
+                print("case", number, what, where.get(member, member), flush=True)
+                with zipfile.ZipFile(folder / "bad.skops", "w") as archive:
+                    for key, content in members.items():
+                        archive.writestr(key, npy(other) if key == member else content)
+                try:
+                    changed = load(folder / "bad.skops")
+                except ValueError as error:
+                    print("refused", error, flush=True)
+                    continue
+                print("loaded", dict(ask(changed, questions)), flush=True)
+    print("done", number, flush=True)
+
+
+def limit_memory():
+    with contextlib.suppress(ImportError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
+def run(name, quick, report):
+    """Tamper in processes of their own, one more after each death; return the cases that killed."""
+    deaths, skip = [], 0
+    while True:
+        command = [sys.executable, __file__, "--child", name, "--skip", str(skip), *(["--quick"] if quick else [])]
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            out, err = child.communicate(timeout=SECONDS * (1 if quick else 5))
+        except subprocess.TimeoutExpired:
+            child.kill()
+            out, err = child.communicate()
+            err += "no answer in time"
+        lines = out.splitlines()
+        report(name, lines)
+        if lines and lines[-1].startswith("done"):
+            return deaths
+        cases = [line for line in lines if line.startswith("case")]
+        if not cases:
+            raise AssertionError(f"{name} died before anything was tampered with: {err[-2000:]}")
+        deaths.append(f"{name}: {cases[-1]} ended with code {child.returncode} {err.strip()[-300:]}")
+        skip = int(cases[-1].split()[1])
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only")
+    parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--child")
+    parser.add_argument("--skip", type=int, default=0)
+    given = parser.parse_args()
+    if given.child:
+        limit_memory()
+        with tempfile.TemporaryDirectory() as folder:
+            tamper(given.child, Path(folder), given.quick, given.skip)
+        return 0
+
+    def report(name, lines):
+        counts = collections.Counter(line.split()[0] for line in lines)
+        print(f"{name}: {counts['refused']} refused, {counts['loaded']} loaded", flush=True)
+        if given.verbose:
+            print("\n".join(f"    {line}" for line in lines))
+
+    deaths = []
+    for name in [given.only] if given.only else estimators():
+        found = run(name, given.quick, report)
+        print("".join(f"  DEAD {death}\n" for death in found), end="", flush=True)
+        deaths += found
+    print(f"{len(deaths)} deaths")
+    return bool(deaths)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
