@@ -72,7 +72,8 @@ def history():
     from pluri.cochange import CommitHistory
 
     commits = [["a", "b"], ["a", "b", "c"], ["b", "c"], ["a", "d"], ["c", "d"], ["a", "b"]] * 6
-    return CommitHistory.from_transactions(commits)
+    records = [{"id": str(number), "time": 1000.0 * number, "files": files} for number, files in enumerate(commits)]
+    return CommitHistory.from_records(records, min_support=1)
 
 
 def subsets():
@@ -84,7 +85,8 @@ def subsets():
 def followed(model):
     features = np.random.default_rng(1).normal(size=(10, 4))
     model.update([*"abcdefgh"], features[:8])
-    return model.update(["i"], features[8:9], leaving=["a"])
+    model.update(["i"], features[8:9], leaving=["a"])
+    return model
 
 
 #: Estimators whose data are of a kind of their own: how they are fitted, and what they are asked about.
@@ -95,7 +97,7 @@ OWN = {
     "GaussianProcessClassifier": lambda make: (make(inference="ess", hyper="fixed").fit(X, LABELS), [X]),
     "HMMClassifier": lambda make: (make(estimators()["GaussianHMM"]()).fit(X, LABELS), [X, LABELS]),
     "HMMSearchCV": lambda make: (
-        make(estimators()["GaussianHMM"](n_iter=3), {"n_components": [1, 2]}, cv=2).fit(X, lengths=[8] * 3),
+        make(estimators()["GaussianHMM"](n_iter=3), n_components=[1, 2], cv=2).fit(X, lengths=[8] * 3),
         [X],
     ),
     "LatentInhibition": lambda make: (make(n_dimensions=2).fit(BINARY), [BINARY]),
@@ -235,7 +237,7 @@ def tamper(name, folder, quick, skip):
         with zipfile.ZipFile(good) as archive:
             members = {member: archive.read(member) for member in archive.namelist()}
         if not skip:
-            print("sound", dict(ask(load(good), questions)), flush=True)
+            print("sound", name, dict(ask(load(good), questions)), flush=True)
         number = 0
         where = places(members)
         for member in sorted(entry for entry in members if entry.endswith(".npy")):
@@ -244,7 +246,7 @@ def tamper(name, folder, quick, skip):
                 number += 1
                 if number <= skip:
                     continue
-                print("case", number, what, where.get(member, member), flush=True)
+                print("case", name, number, what, where.get(member, member), flush=True)
                 with zipfile.ZipFile(folder / "bad.skops", "w") as archive:
                     for key, content in members.items():
                         archive.writestr(key, npy(other) if key == member else content)
@@ -254,7 +256,7 @@ def tamper(name, folder, quick, skip):
                     print("refused", error, flush=True)
                     continue
                 print("loaded", dict(ask(changed, questions)), flush=True)
-    print("done", number, flush=True)
+    print("done", name, number, flush=True)
 
 
 def limit_memory():
@@ -264,55 +266,59 @@ def limit_memory():
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
-def run(name, quick, report):
+def run(names, quick, report):
     """Tamper in processes of their own, one more after each death; return the cases that killed."""
-    deaths, skip = [], 0
-    while True:
-        command = [sys.executable, __file__, "--child", name, "--skip", str(skip), *(["--quick"] if quick else [])]
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deaths, names, skip = [], list(names), 0
+    while names:
+        command = [sys.executable, __file__, "--child", ",".join(names), "--skip", str(skip)]
+        child = subprocess.Popen(
+            command + ["--quick"] * quick, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         try:
-            out, err = child.communicate(timeout=SECONDS * (1 if quick else 5))
+            out, err = child.communicate(timeout=SECONDS * len(names))
         except subprocess.TimeoutExpired:
             child.kill()
             out, err = child.communicate()
             err += "no answer in time"
         lines = out.splitlines()
-        report(name, lines)
-        if lines and lines[-1].startswith("done"):
-            return deaths
-        cases = [line for line in lines if line.startswith("case")]
+        report(lines)
+        done = [line.split()[1] for line in lines if line.startswith("done")]
+        names = [name for name in names if name not in done]
+        if not names:
+            break
+        cases = [line for line in lines if line.startswith("case") and line.split()[1] == names[0]]
         if not cases:
-            raise AssertionError(f"{name} died before anything was tampered with: {err[-2000:]}")
-        deaths.append(f"{name}: {cases[-1]} ended with code {child.returncode} {err.strip()[-300:]}")
-        skip = int(cases[-1].split()[1])
+            raise AssertionError(f"{names[0]} died before anything was tampered with: {err[-2000:]}")
+        deaths.append(f"{cases[-1]} ended with code {child.returncode} {err.strip()[-300:]}")
+        skip = int(cases[-1].split()[2])
+    return deaths
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--only")
-    parser.add_argument("--verbose", action="store_true")
-    parser.add_argument("--child")
-    parser.add_argument("--skip", type=int, default=0)
+    parser.add_argument("--quick", action="store_true", help="fewer ways of tampering")
+    parser.add_argument("--only", help="names of estimators between commas")
+    parser.add_argument("--verbose", action="store_true", help="tell what each case ended in")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--skip", type=int, default=0, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
         limit_memory()
         with tempfile.TemporaryDirectory() as folder:
-            tamper(given.child, Path(folder), given.quick, given.skip)
+            skip = given.skip
+            for name in given.child.split(","):
+                tamper(name, Path(folder), given.quick, skip)
+                skip = 0
         return 0
 
-    def report(name, lines):
+    def report(lines):
         counts = collections.Counter(line.split()[0] for line in lines)
-        print(f"{name}: {counts['refused']} refused, {counts['loaded']} loaded", flush=True)
+        print(f"{counts['case']} cases: {counts['refused']} refused, {counts['loaded']} loaded", flush=True)
         if given.verbose:
-            print("\n".join(f"    {line}" for line in lines))
+            print("\n".join(lines), flush=True)
 
-    deaths = []
-    for name in [given.only] if given.only else estimators():
-        found = run(name, given.quick, report)
-        print("".join(f"  DEAD {death}\n" for death in found), end="", flush=True)
-        deaths += found
-    print(f"{len(deaths)} deaths")
+    deaths = run(given.only.split(",") if given.only else estimators(), given.quick, report)
+    print("".join(f"DEAD {death}\n" for death in deaths) + f"{len(deaths)} deaths")
     return bool(deaths)
 
 

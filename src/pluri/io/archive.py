@@ -22,6 +22,7 @@ from pluri.io.header import (
     to_json,
 )
 from pluri.io.portable import pack, restore
+from pluri.io.soundness import Unsound, check_soundness
 from pluri.io.trusted import Allowed, allowed, type_name
 from pluri.validation import check_target, replacing
 
@@ -70,6 +71,10 @@ def save(model: Any, path: PathLike, *, notes: Mapping[str, Any] | None = None, 
     if name not in names.objects:
         raise ValueError(f"model must be a model of pluri or a pipeline of them, got {name}")
     header = to_json(describe(name, notes))
+    try:
+        check_soundness(model)  # by the rules of `load`, so that no file is written that could not be read
+    except Unsound as error:
+        raise ValueError(f"model must be sound to be loaded again, but {error}") from error.__cause__
     content = _archive(pack(model, names), name, header, names)
     with replacing(path) as file:
         file.write(content)
@@ -92,7 +97,8 @@ def load(path: PathLike, *, trusted: Sequence[Any] = ()) -> Any:
     """Load a model saved by :func:`save`; nothing in the file is ever run.
 
     Only the types that pluri's models are made of are built, from an explicit list (`pluri.io.trusted`); a file with
-    any other is refused before anything is imported.
+    any other is refused before anything is imported. Arrays that do not belong together (an index out of range, another
+    shape) are refused too: compiled loops would read and write wherever such a file tells them.
 
     Parameters
     ----------
@@ -109,7 +115,7 @@ def load(path: PathLike, *, trusted: Sequence[Any] = ()) -> Any:
     Raises
     ------
     ValueError
-        If the file is damaged, is something else, holds other types, or has a newer format.
+        If the file is damaged or tampered with, is something else, holds other types, or has a newer format.
 
     Warns
     -----
@@ -142,7 +148,12 @@ def load(path: PathLike, *, trusted: Sequence[Any] = ()) -> Any:
         raise ValueError(
             f"path must name a file with types of pluri only, got {os.fspath(path)!r} with {error}: nothing was loaded"
         ) from None
-    return _build(data, names, path)
+    model = _build(data, names, path)
+    try:
+        check_soundness(model)
+    except Unsound as error:
+        raise not_a_model(path, error) from error.__cause__
+    return model
 
 
 def _build(data: bytes, names: Allowed, path: PathLike) -> Any:

@@ -1,15 +1,19 @@
 """Checks at the door: what comes in is turned into what the core expects, or refused in one sentence."""
 
 from pluri.validation.files import check_target, check_writable, replacing
+from pluri.validation.fitted_state import Stored, check_compressed, check_layout
 from pluri.validation.inputs import check_broadcast, check_distributions, check_width, is_source, unmasked
 from pluri.validation.random import RandomState, as_generator
 from pluri.validation.refits import restored_on_failure
 
 __all__ = [
     "RandomState",
+    "Stored",
     "as_generator",
     "check_broadcast",
+    "check_compressed",
     "check_distributions",
+    "check_layout",
     "check_target",
     "check_width",
     "check_writable",
