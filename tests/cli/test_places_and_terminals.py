@@ -180,7 +180,7 @@ def steering(text):
     return [
         character
         for character in text
-        if character != "\n" and unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp")
+        if (character != "\n" and unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp"))
         or "\u202a" <= character <= "\u202e"
     ]  # fmt: skip
 
@@ -245,7 +245,7 @@ def test_tables_are_exact_in_files_and_pipes_and_harmless_on_terminals(monkeypat
 
 
 def test_text_in_other_scripts_is_shown_as_it_is():
-    text = "naïve 東京\u3000می\u200cخواهم 👩\u200d💻\u00a0€"
+    text = "naïve 東京\u3000क\u094d\u200dष 👩\u200d💻\u00a0€"
     assert printable(text) == text
     assert printable("a\nb\tc", lines=True) == "a\nb\tc"
 

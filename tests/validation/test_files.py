@@ -76,7 +76,7 @@ def test_a_link_to_a_file_is_followed_and_one_to_a_pipe_is_refused(folder, what)
     assert (folder / "file").read_bytes() != b"old"
     pipe(folder / "pipe")
     (folder / "other").symlink_to("pipe")
-    with pytest.raises(ValueError, match="must name a regular file, got the pipe '.*other'"):
+    with pytest.raises(ValueError, match=r"must name a regular file, got the pipe '.*other'"):
         WRITERS[what](folder / "other")
     assert stat.S_ISFIFO((folder / "pipe").stat().st_mode)
 
@@ -90,7 +90,7 @@ def test_folders_and_places_outside_any_folder_are_refused(folder, what):
     for place in ("nowhere/model", "file/model"):
         with pytest.raises(FileNotFoundError, match=f"must lie in an existing folder, got '.*{place}'"):
             WRITERS[what](folder / place)
-    with pytest.raises(OSError, match="must name a file that can be written, got '.*loop'"):
+    with pytest.raises(OSError, match=r"must name a file that can be written, got '.*loop'"):
         WRITERS[what](folder / "loop")
     assert (folder / "file").read_bytes() == b"old"
     assert sorted(path.name for path in folder.iterdir()) == ["file", "loop"]
@@ -105,9 +105,14 @@ def test_a_target_that_becomes_a_pipe_while_it_is_written_is_not_replaced(folder
 
 def test_a_failure_leaves_the_old_file_and_nothing_else(folder):
     (folder / "file").write_bytes(b"old")
-    with pytest.raises(KeyboardInterrupt), replacing(folder / "file") as file:
-        file.write(b"half of the n")
-        raise KeyboardInterrupt
+
+    def interrupted():
+        with replacing(folder / "file") as file:
+            file.write(b"half of the n")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert (folder / "file").read_bytes() == b"old"
     assert [path.name for path in folder.iterdir()] == ["file"]
 
@@ -141,7 +146,7 @@ def test_the_trial_leaves_nothing_behind_and_finds_a_folder_that_cannot_be_writt
         raise OSError(30, "Read-only file system")
 
     monkeypatch.setattr(os, "open", read_only)
-    with pytest.raises(PermissionError, match="--figure must lie in a folder that can be written, got .*Read-only"):
+    with pytest.raises(PermissionError, match=r"--figure must lie in a folder that can be written, got .*Read-only"):
         check_writable(folder / "file", "--figure")
     assert check_target(folder / "file") == Path(os.path.realpath(folder)) / "file"
 
