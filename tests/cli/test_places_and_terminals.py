@@ -1,4 +1,4 @@
-"""What the commands do before the work and after it: places that cannot be written, seeds, words that steer terminals."""
+"""What the commands do before the work and after it: bad places, seeds, and words that would steer a terminal."""
 
 from __future__ import annotations
 

@@ -225,22 +225,19 @@ def ask(model, questions):
     answers = {
         "predict": first, "predict_proba": first, "transform": first, "inverse_transform": None, "score": questions,
         "score_samples": first, "sample": [5], "decode": first, "recommend": first, "summary": [], "log_prob": first,
-        "partial_fit": questions, "to_arviz": [], "top_words": [], "held_out": first, "scores": first,
+        "predict_missing": [[0]], "support": [[0]], "to_arviz": [], "top_words": [], "held_out": first,
+        "update": [["z"], np.ones((1, 4))], "partial_fit": questions,
     }  # fmt: skip
-    outcomes = collections.Counter()
+    outcomes, rows = {}, None
     for method, arguments in answers.items():
-        if not hasattr(type(model), method):
+        if not hasattr(type(model), method) or (arguments is None and rows is None):
             continue
-        if arguments is None:
-            arguments = [model.transform(*first)] if outcomes["transform"] else []
         try:
-            getattr(model, method)(*arguments)
-            outcomes["answer"] += 1
+            answer = getattr(model, method)(*([rows] if arguments is None else arguments))
+            rows = answer if method == "transform" else rows
+            outcomes[method] = "answer"
         except Exception as error:
-            outcomes[type(error).__name__] += 1
-    if hasattr(type(model), "update"):
-        with contextlib.suppress(Exception):
-            model.update(["z"], np.ones((1, 4)))
+            outcomes[method] = type(error).__name__
     return outcomes
 
 
@@ -255,7 +252,7 @@ def tamper(name, folder, quick, skip):
         with zipfile.ZipFile(good) as archive:
             members = {member: archive.read(member) for member in archive.namelist()}
         if not skip:
-            print("sound", name, dict(ask(load(good), questions)), flush=True)
+            print("sound", name, ask(load(good), questions), flush=True)
         number = 0
         where = places(members)
         for member, what, other in cases(members, quick):
@@ -271,7 +268,7 @@ def tamper(name, folder, quick, skip):
             except ValueError as error:
                 print("refused", error, flush=True)
                 continue
-            print("loaded", dict(ask(changed, questions)), flush=True)
+            print("loaded", ask(changed, questions), flush=True)
     print("done", name, number, flush=True)
 
 

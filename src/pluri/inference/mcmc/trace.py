@@ -79,7 +79,7 @@ class Trace:
     seconds: float = float("nan")
 
     def _check_fitted_state(self) -> None:
-        arrays = self.draws | self.stats
+        arrays = {**self.draws, **self.stats}
         shapes = {name: np.shape(values)[:2] for name, values in arrays.items()}
         for name, shape in shapes.items():
             if len(shape) != 2 or shape != next(iter(shapes.values())):

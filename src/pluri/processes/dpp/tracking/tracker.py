@@ -161,6 +161,7 @@ class Tracker:
         self.ancestors: IntArray = np.full(n, -1, dtype=np.int64)
         self.resolvent, self.log_normalizer = solve_resolvent(kernel)
         self.particles, self.log_normalizer = self._draw(self.log_normalizer)
+        self._spare_resolvent: Array | None = None
         self._make_room()
         self._resolvent_age = 0
         self._before: tuple[IntArray, Array] | None = None
@@ -264,7 +265,7 @@ class Tracker:
         self._spare = Particles.empty(n, self.particles.room, len(self.kernel))
         self._spare_weights = np.empty(n)
         self._identity: IntArray = np.arange(n)
-        self._spare_resolvent: Array | None = None
+        self._spare_resolvent = None
 
     def _check_fitted_state(self) -> None:
         if self.particles.places.shape != (self.settings.n_particles, len(self.kernel)):
