@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,10 +21,10 @@ from typer.testing import CliRunner
 import pluri.io
 from pluri.cli import topics_models
 from pluri.cli.application import application
+from pluri.cli.outputs import check_output
 from pluri.cli.registry import UsageError
 from pluri.cli.topics_models import build_topic_model
 from pluri.cli.topics_reading import Fields, read_corpus
-from pluri.cli.topics_shares import check_writable
 from pluri.cli.topics_telling import topic_lines
 from pluri.cli.topics_words import WordChoice, count_words
 from pluri.mixtures import GaussianMixture
@@ -396,15 +395,15 @@ def test_a_folder_that_cannot_be_written_is_found_before_the_fit(tmp_path):
 
 
 def test_a_trial_file_is_not_left_behind(tmp_path, monkeypatch):
-    check_writable(tmp_path / "model.skops", "--output")
+    check_output(tmp_path / "model.skops", force=False)
     assert list(tmp_path.iterdir()) == []
 
     def refuse(*arguments, **options):
         raise PermissionError("no")
 
-    monkeypatch.setattr(Path, "touch", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(UsageError, match="--report must lie in a folder that can be written"):
-        check_writable(tmp_path / "page.html", "--report")
+        check_output(tmp_path / "page.html", force=False, option="--report")
 
 
 def rows_of(path):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
@@ -18,16 +19,50 @@ import typer
 from pluri.cli.registry import UsageError
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
+#: What steers a terminal instead of being shown (escape sequences begin with one of these), what turns the direction of
+#: a line, ends of lines other than "\n", and halves of surrogate pairs, which cannot be written.
+UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: object, *, lines: bool = False) -> str:
+    r"""Text as a terminal may get it: control characters are spelt out, so that no file can steer the terminal.
+
+    Parameters
+    ----------
+    text : object
+        Turned into a string.
+    lines : bool, default=False
+        Whether it may have several lines; otherwise ends of lines and tabs are spelt out too.
+
+    Examples
+    --------
+    >>> from pluri.cli.console import printable
+    >>> print(printable("red: \x1b[31m"))
+    red: \x1b[31m
+    """
+    safe = UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), str(text))
+    return safe if lines else safe.replace("\n", "\\n").replace("\t", "\\t")
+
+
+def show(text: object = "") -> None:
+    """Some lines on stdout."""
+    print(printable(text, lines=True))
 
 
 def note(message: str) -> None:
     """One line on stderr."""
-    print(message, file=sys.stderr, flush=True)
+    print(printable(message, lines=True), file=sys.stderr, flush=True)
 
 
 def print_json(value: Any) -> None:
     """A value as JSON on stdout; what JSON cannot say (NaN, infinities) is null."""
-    print(json.dumps(plain(value), indent=2, ensure_ascii=False))
+    print(json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """A value as JSON, in which every character that could steer a terminal is escaped."""
+    text = json.dumps(plain(value), indent=2, ensure_ascii=False)
+    return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def plain(value: Any) -> Any:
@@ -62,16 +97,15 @@ def reporting() -> Iterator[None]:
             yield
         except UsageError as error:
             raise typer.BadParameter(_sentence(error)) from error
-        except BrokenPipeError:
+        except (BrokenPipeError, typer.Exit, typer.Abort):  # the last two are RuntimeErrors
             raise
         except KeyboardInterrupt:
             note("interrupted")
             raise typer.Exit(INTERRUPTED) from None
-        except (ValueError, TypeError, OSError, ImportError, ArithmeticError, MemoryError) as error:
+        except (ValueError, TypeError, OSError, ImportError, ArithmeticError, MemoryError, RuntimeError) as error:
             note(f"error: {_sentence(error)}")
             raise typer.Exit(FAILED) from error
 
 
 def _sentence(error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    return text or type(error).__name__
+    return printable(" ".join(str(error).split())) or type(error).__name__

@@ -23,6 +23,7 @@ import typer
 
 from pluri.cli import options
 from pluri.cli.console import print_json, reporting
+from pluri.cli.outputs import check_output
 from pluri.cli.registry import UsageError
 
 if TYPE_CHECKING:
@@ -64,11 +65,17 @@ def demo(
     with reporting():
         if output.exists() and not output.is_dir():
             raise UsageError(f"--output must name a folder, got the file {str(output)!r}")
-        output.mkdir(parents=True, exist_ok=True)
+        try:
+            output.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(
+                f"--output must name a folder that can be made, got {str(output)!r}: {error.strerror}"
+            ) from error
+        figure = output / "toy_hmm.png"
+        check_output(figure, force=True)  # an earlier figure of the demo is replaced
         outcomes, example = run(seed, data_sets)
         from pluri.cli.demo_figure import draw
 
-        figure = output / "toy_hmm.png"
         draw(example, outcomes, figure)
         if as_json:
             print_json(

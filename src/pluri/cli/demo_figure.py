@@ -30,6 +30,7 @@ def draw(example: dict[str, Any], outcomes: list[Outcome], path: Path) -> None:
 
     from pluri.metrics import align_states, one_to_one_accuracy
     from pluri.plotting import StateHistogramDisplay, TransitionDisplay
+    from pluri.validation import replacing
 
     toy = example["toy"]
     models = {name: model for name, model in example.items() if name != "toy"}
@@ -82,7 +83,8 @@ def draw(example: dict[str, Any], outcomes: list[Outcome], path: Path) -> None:
         fontsize=12,
         fontweight="bold",
     )
-    figure.savefig(path, format="png")
+    with replacing(path) as file:
+        figure.savefig(file, format="png")
 
 
 def _full(name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pluri.cli import options
-from pluri.cli.console import plain, print_json, reporting
+from pluri.cli.console import plain, print_json, printable, reporting, show
 from pluri.cli.families import FAMILIES
 from pluri.cli.registry import fitted_part, parameters, summary_line
 
@@ -64,19 +64,19 @@ def inspect(model: options.ModelFile, as_json: options.Json = False) -> None:
             )
             return
         saved_by = ", ".join(f"{package} {version}" for package, version in info.versions.items())
-        print(f"{model}: {info.class_name}\nsaved by {saved_by}")
+        show(f"{printable(model)}: {info.class_name}\nsaved by {printable(saved_by)}")
         is_topics = hasattr(estimator, "topic_graph")
         for name, value in info.notes.items():
             # The coherence of each topic is in the table below.
             if value is not None and not (is_topics and name == "coherence"):
-                print(f"{name}: {_note(value)}")
-        print(f"\n{estimator!r}\n")
+                show(f"{printable(name)}: {printable(_note(value))}")
+        show(f"\n{estimator!r}\n")
         if is_topics and hasattr(estimator, "topic_word_"):
             from pluri.cli.topics_telling import coherence_of, topic_lines
 
-            print(topic_lines(estimator, coherence_of(info.notes, estimator)))
+            show(topic_lines(estimator, coherence_of(info.notes, estimator)))
         else:
-            print(summary(estimator))
+            show(summary(estimator))
 
 
 def summary(model: Any) -> str:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pluri.cli import options
-from pluri.cli.console import FAILED, note, print_json, reporting
-from pluri.cli.outputs import check_output, replacing
+from pluri.cli.console import FAILED, note, print_json, reporting, show
+from pluri.cli.outputs import check_output
 from pluri.cli.registry import UsageError
 
 if TYPE_CHECKING:
@@ -57,10 +57,10 @@ def diagnose(
                 }
             )
         else:
-            print(f"{draws.n_chains} chains x {draws.n_draws} draws after {draws.n_warmup} steps of warm-up")
-            print(summary)
-            print()
-            print("\n".join(problems) if problems else "No problem found.")
+            show(f"{draws.n_chains} chains x {draws.n_draws} draws after {draws.n_warmup} steps of warm-up")
+            show(summary)
+            show()
+            show("\n".join(problems) if problems else "No problem found.")
         if figure is not None:
             _draw(chosen, figure)
             note(f"figure written to {figure}")
@@ -85,7 +85,8 @@ def _draw(trace: Trace, path: Path) -> None:
 
     matplotlib.use("agg")
     from pluri.plotting import TraceDisplay
+    from pluri.validation import replacing
 
     display = TraceDisplay.from_trace(trace)
-    with replacing(path) as temporary:
-        display.figure_.savefig(temporary, format=path.suffix[1:].lower(), dpi=150)
+    with replacing(path, "--figure") as file:
+        display.figure_.savefig(file, format=path.suffix[1:].lower(), dpi=150)

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from pluri.cli import options
-from pluri.cli.console import INTERRUPTED, note, print_json, reporting
+from pluri.cli.console import INTERRUPTED, note, print_json, reporting, show
 from pluri.cli.describing import summary
 from pluri.cli.families import family_of
 from pluri.cli.outputs import check_output
@@ -34,6 +34,9 @@ def fit(
     lengths: options.Lengths = None,
     label: options.Label = None,
     header: options.Header = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Seed of the fit (random_state); 0 if nothing else is set.")
+    ] = None,
     force: options.Force = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
     as_json: options.Json = False,
@@ -45,6 +48,7 @@ def fit(
     with reporting():
         check_output(output, force)
         estimator = build_model(model, settings or [])
+        _seed(estimator, seed, settings or [])
         elsewhere = family_of(estimator).command
         if elsewhere is not None:
             raise UsageError(
@@ -70,11 +74,22 @@ def fit(
         else:
             note(f"{report['model']} saved in {output} after {seconds:.1f} s")
             if hasattr(estimator, "best_params_"):
-                print(f"best of the search: {estimator.best_params_}\n")
-            print(summary(estimator))
+                show(f"best of the search: {estimator.best_params_}\n")
+            show(summary(estimator))
         if interrupted:
             note("interrupted: this is the best so far")
             raise typer.Exit(INTERRUPTED)
+
+
+def _seed(estimator: Any, seed: int | None, settings: list[str]) -> None:
+    """Make the fit the same each time, except where ``--set random_state=...`` has said otherwise."""
+    seeded = {setting.partition("=")[0].strip() for setting in settings}
+    known = {name for name in estimator.get_params() if name.split("__")[-1] == "random_state"}
+    if seed is not None and not known:
+        raise UsageError(f"--seed must not be given for {type(estimator).__name__}, whose fit draws nothing")
+    if seed is not None and "random_state" in seeded:
+        raise UsageError("--seed must not be given together with --set random_state=...")
+    estimator.set_params(**dict.fromkeys(known - seeded, 0 if seed is None else seed))
 
 
 def _arguments(estimator: Any, data: Path, selection: Any) -> tuple[Any, dict[str, Any]]:

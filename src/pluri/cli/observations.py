@@ -123,11 +123,22 @@ def _open_npy(path: Path) -> NDArray[Any]:
 def _open_parquet(path: Path) -> Any:
     from pluri.engine.extras import import_extra
 
+    if path.is_dir() and not _holds_parquet(path):
+        raise ValueError(f"data must name a file or a folder of Parquet files, got {str(path)!r}, a folder without any")
     arrow = import_extra("pyarrow.dataset", "Reading Parquet files", extra="dask")
     try:
         return arrow.dataset(str(path), format="parquet", partitioning="hive")
     except (ValueError, OSError) as error:
         raise ValueError(f"{path} must be a Parquet file or a folder of them, got something else") from error
+
+
+def _holds_parquet(folder: Path) -> bool:
+    """Whether any file below is by its name a Parquet file, or may be one that has no suffix."""
+    return any(
+        SUFFIXES.get(path.suffix.lower(), "parquet" if not path.suffix else "") == "parquet"
+        for path in folder.rglob("*")
+        if path.is_file() and not path.name.startswith((".", "_"))
+    )
 
 
 def _from_npy(path: Path, selection: Selection) -> Observations:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import csv
-import os
+import io
 import sys
-import uuid
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
+from pluri.cli.console import printable
 from pluri.cli.registry import UsageError
 
 if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
     from numpy.typing import NDArray
 
 
@@ -21,27 +21,20 @@ def check_output(path: Path | None, force: bool, suffixes: Sequence[str] = (), o
     """Refuse a place that cannot be written, or a file that is there already; called before the work is done."""
     if path is None:
         return
-    if path.is_dir():
-        raise UsageError(f"{option} must name a file, got the folder {str(path)!r}")
-    if not path.absolute().parent.is_dir():
-        raise UsageError(f"{option} must lie in an existing folder, got {str(path)!r}")
-    if path.exists() and not force:
-        raise UsageError(f"{option} must name a new file, got {str(path)!r}, which exists: add --force to replace it")
     if suffixes and path.suffix.lower() not in suffixes:
         raise UsageError(f"{option} must be a file of type {', '.join(suffixes)}, got {path.name!r}")
+    from pluri.validation import check_target, check_writable
 
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A temporary file beside `path` that takes its place at the end, if nothing went wrong."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:
-        yield temporary
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
+        if check_target(path, option).exists() and not force:
+            raise UsageError(
+                f"{option} must name a new file, got {str(path)!r}, which exists: add --force to replace it"
+            )
+        check_writable(path, option)
+    except UsageError:
         raise
+    except (OSError, ValueError) as error:
+        raise UsageError(str(error)) from error
 
 
 def write_table(path: Path | None, names: Sequence[str], blocks: Iterable[Sequence[NDArray[Any]]]) -> int:
@@ -50,21 +43,32 @@ def write_table(path: Path | None, names: Sequence[str], blocks: Iterable[Sequen
     A column of a block may have two axes; it then stands for several names.
     """
     if path is None:
-        return _write_csv(sys.stdout, names, blocks)
-    with replacing(path) as temporary:
+        return _write_csv(_Terminal() if sys.stdout.isatty() else sys.stdout, names, blocks)
+    from pluri.validation import replacing
+
+    with replacing(path, "--output") as file:
         if path.suffix.lower() == ".npy":
             import numpy as np
 
             rows = [np.column_stack(list(block)) for block in blocks]
             table = np.concatenate(rows) if rows else np.empty((0, len(names)))
-            with open(temporary, "wb") as file:
-                np.save(file, table.astype(str) if table.dtype == object else table, allow_pickle=False)
+            np.save(file, table.astype(str) if table.dtype == object else table, allow_pickle=False)
             return len(table)
-        with open(temporary, "w", newline="", encoding="utf-8") as text:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+        try:
             return _write_csv(text, names, blocks)
+        finally:
+            text.detach()  # the file is not ours to close
 
 
-def _write_csv(file: TextIO, names: Sequence[str], blocks: Iterable[Sequence[NDArray[Any]]]) -> int:
+class _Terminal:
+    """Stdout where somebody looks at it: words of a file may not steer the terminal. Programs get them as they are."""
+
+    def write(self, text: str) -> int:
+        return sys.stdout.write(printable(text, lines=True))
+
+
+def _write_csv(file: SupportsWrite[str], names: Sequence[str], blocks: Iterable[Sequence[NDArray[Any]]]) -> int:
     writer = csv.writer(file, lineterminator="\n")
     n_rows = 0
     for block in blocks:

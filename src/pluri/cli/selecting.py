@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from pluri.cli import options
-from pluri.cli.console import note, plain, reporting
-from pluri.cli.outputs import check_output, replacing
+from pluri.cli.console import json_text, note, printable, reporting
+from pluri.cli.outputs import check_output
 from pluri.cli.registry import UsageError, parse_value
 
 METHODS = ("exact", "map", "mcmc")
@@ -92,7 +91,7 @@ def select(
             "method": method,
             "log_prob": selector.log_prob_,
         }
-        _write(place, _as_text(report) if as_json else "".join(f"{name}\n" for name in found))
+        _write(place, f"{json_text(report)}\n" if as_json else "".join(f"{name}\n" for name in found))
         if place is not None:
             note(f"{len(found)} of {len(items.ids)} ids written to {place}")
 
@@ -144,13 +143,11 @@ def _words(texts: list[str]) -> Any:
         raise ValueError(f"--text must name a column with words, got none: {error}") from error
 
 
-def _as_text(report: dict[str, Any]) -> str:
-    return json.dumps(plain(report), indent=2, ensure_ascii=False) + "\n"
-
-
 def _write(place: Path | None, text: str) -> None:
     if place is None:
-        sys.stdout.write(text)
+        sys.stdout.write(printable(text, lines=True) if sys.stdout.isatty() else text)
         return
-    with replacing(place) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    from pluri.validation import replacing
+
+    with replacing(place, "--output") as file:
+        file.write(text.encode("utf-8"))

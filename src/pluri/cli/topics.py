@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pluri.cli import options
-from pluri.cli.console import INTERRUPTED, note, print_json, reporting
+from pluri.cli.console import INTERRUPTED, note, print_json, reporting, show
 from pluri.cli.outputs import check_output
 from pluri.cli.registry import UsageError
 from pluri.cli.topics_models import MODELS
-from pluri.cli.topics_shares import apply_model, check_writable, with_words, write_shares
+from pluri.cli.topics_shares import apply_model, with_words, write_shares
 from pluri.cli.topics_telling import figures, topic_lines, topics_as_json
 
 if TYPE_CHECKING:
@@ -114,8 +114,6 @@ def topics(
             raise UsageError(f"--held-out must lie between 0 and 0.9, got {held_out:g}")
         if not 0 < max_share <= 1:
             raise UsageError(f"--max-share must lie above 0 and be at most 1, got {max_share:g}")
-        for path, option in ((output, "--output"), (report, "--report"), (shares, "--shares")):
-            check_writable(path, option)
         from pluri.cli.topics_models import build_topic_model
         from pluri.cli.topics_reading import Fields
         from pluri.cli.topics_words import WordChoice, counting_notes
@@ -145,7 +143,7 @@ def topics(
         if as_json:
             print_json(topics_as_json(estimator, facts, coherence, score, outputs, interrupted))
         else:
-            print(topic_lines(estimator, coherence))
+            show(topic_lines(estimator, coherence))
             if score is not None:
                 print(f"\nheld-out perplexity {score.perplexity:.1f}")
         sys.stdout.flush()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,18 +18,6 @@ if TYPE_CHECKING:
 
 #: Digits of a share after the point.
 DIGITS = 6
-
-
-def check_writable(path: Path | None, option: str) -> None:
-    """Refuse a folder in which no file can be made, before the work is done."""
-    if path is None:
-        return
-    trial = path.absolute().with_name(f".{uuid.uuid4().hex}.tmp")
-    try:
-        trial.touch(exist_ok=False)
-        trial.unlink()
-    except OSError as error:
-        raise UsageError(f"{option} must lie in a folder that can be written, got {str(path)!r}: {error}") from error
 
 
 def with_words(found: Corpus, counts: Any) -> tuple[Corpus, NDArray[Any]]:

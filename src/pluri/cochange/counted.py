@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from pluri.factors.binary_completion import BinaryCompletionMixin, check_columns
+from pluri.validation import Stored, check_compressed
 
 Array = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -28,6 +30,12 @@ class CountedTransactions(BinaryCompletionMixin, BaseEstimator):
         Weight of each transaction.
     n_features_in_ : int
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "row_indptr_": Stored("n_rows+1", whole=True),
+        "row_weights_": Stored("n_rows", least=0),
+        "frequencies_": Stored("n_features_in_", least=0),
+    }
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Keep the transactions.
@@ -106,6 +114,12 @@ class CountedTransactions(BinaryCompletionMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+    def _check_fitted_state(self) -> None:
+        if hasattr(self, "row_indptr_"):
+            n_rows, n_items = len(self.row_weights_), self.n_features_in_
+            check_compressed("rows", self.row_indptr_, self.row_items_, n_rows, n_items)
+            check_compressed("columns", self.column_indptr_, self.column_rows_, n_items, n_rows)
 
 
 def _items(pattern: Any, row: int) -> Places:

@@ -21,7 +21,7 @@ from pluri.cochange.history import CommitHistory
 from pluri.cochange.nearest import nearest_paths
 from pluri.cochange.registry import build_model
 from pluri.cochange.scoring import AVERAGES, best_threshold, score_queries
-from pluri.validation import RandomState, as_generator
+from pluri.validation import RandomState, Stored, as_generator, check_layout
 
 Array = NDArray[np.float64]
 #: Commits named with a suggestion.
@@ -165,6 +165,13 @@ class FileRecommender(BaseEstimator):
         self.n_commits_ = n_commits
         self.first_time_, self.last_time_ = int(history.times_[0]), int(history.times_[-1])
         return self
+
+    def _check_fitted_state(self) -> None:
+        if hasattr(self, "columns_"):
+            n_files = len(self.files_)
+            check_layout(self, {"columns_": Stored(None, whole=True, least=0, below=n_files)})
+            if len(self.alive_) != n_files or self.counts_.n_features_in_ != n_files:
+                raise ValueError(f"alive_ and counts_ must be of {n_files} files, got {len(self.alive_)}")
 
     def _check(self) -> None:
         number = isinstance(self.threshold, Real) and not isinstance(self.threshold, bool)

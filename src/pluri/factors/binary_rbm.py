@@ -15,8 +15,9 @@ References
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ from threadpoolctl import threadpool_limits
 from pluri.factors.binary_completion import BinaryCompletionMixin, check_binary
 from pluri.factors.rbm_energy import MOST_UNITS, JointPath, Machine, clamped_means, contrastive_gradient
 from pluri.progress import Step, open_progress
-from pluri.validation import RandomState, as_generator, restored_on_failure
+from pluri.validation import RandomState, Stored, as_generator, restored_on_failure
 
 Array = NDArray[np.float64]
 
@@ -101,6 +102,13 @@ class BinaryRBM(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transfor
     >>> bool(answer[2] > 0.8 and answer[3:].max() < 0.2)
     True
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "components_": Stored("n_hidden", "n_features_in_"),
+        "intercept_visible_": Stored("n_features_in_"),
+        "intercept_hidden_": Stored("n_hidden"),
+        "column_means_": Stored("n_features_in_"),
+    }
 
     def __init__(
         self,

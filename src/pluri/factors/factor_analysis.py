@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,7 +38,7 @@ from pluri.factors.low_rank_gaussian import (
 from pluri.inference import expectation_maximization, mcmc
 from pluri.inference.chains import split_r_hat
 from pluri.processes.concentration import GammaPrior, check_gamma_prior
-from pluri.validation import as_generator, restored_on_failure, weighted_mean
+from pluri.validation import Stored, as_generator, restored_on_failure, weighted_mean
 
 Array = NDArray[np.float64]
 
@@ -119,6 +120,12 @@ class BayesianFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     >>> model.transform(X).shape
     (300, 2)
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "mean_": Stored("n_features_in_"),
+        "noise_variance_": Stored("n_features_in_", least=0),
+        "components_": Stored("rank_", "n_features_in_"),
+    }
 
     def __init__(
         self,

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,7 @@ from pluri.factors.ibp_prediction import FittedFeatures, assign, log_density
 from pluri.inference import mcmc
 from pluri.inference.chains import split_r_hat
 from pluri.inference.variational import coordinate_ascent
-from pluri.validation import as_generator
+from pluri.validation import Stored, as_generator
 
 Array = NDArray[np.float64]
 
@@ -111,6 +112,14 @@ class IBPLinearGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     >>> bool(abs(model.inverse_transform(model.transform(X)) - X).mean() < 0.3)
     True
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "components_": Stored("n_parts", "n_features_in_"),
+        "component_variances_": Stored("n_parts"),
+        "feature_probs_": Stored("n_parts", least=0),
+        "assignments_": Stored("n_rows", "n_parts"),
+        "bias_": Stored("n_features_in_"),
+    }
 
     def __init__(
         self,

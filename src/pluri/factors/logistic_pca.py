@@ -15,8 +15,9 @@ References
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,7 @@ from threadpoolctl import threadpool_limits
 from pluri.factors.binary_completion import BinaryCompletionMixin, BinaryRows, check_binary
 from pluri.factors.logistic_pca_fit import BLOCK, Loadings, alternate, balanced, fold_in, fold_in_listed, start
 from pluri.progress import Step, open_progress
-from pluri.validation import RandomState, as_generator, restored_on_failure
+from pluri.validation import RandomState, Stored, as_generator, restored_on_failure
 
 Array = NDArray[np.float64]
 
@@ -89,6 +90,12 @@ class LogisticPCA(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transf
     >>> bool((model.predict_missing([0]).round() == X[0]).all())
     True
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "components_": Stored("n_directions", "n_features_in_"),
+        "intercept_": Stored("n_features_in_"),
+        "score_precision_": Stored("n_directions", least=0),
+    }
 
     def __init__(
         self,

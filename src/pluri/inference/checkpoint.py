@@ -6,18 +6,17 @@ needs a record of the same make as a pattern, so that nothing in the file names 
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from numbers import Integral
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from pluri.validation import replacing
 
 FORMAT = "pluri em checkpoint 1"
 
@@ -112,19 +111,9 @@ def shapes(tree: Any) -> str:
 
 def write(path: str | os.PathLike[str], header: Mapping[str, Any], tree: Any) -> None:
     """Write a JSON-able header and a record; the file is replaced in one go or stays as it was."""
-    path = Path(path)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    try:
-        with open(descriptor, "wb") as file:
-            arrays: dict[str, Any] = {"format": np.array(FORMAT), "header": np.array(json.dumps(header))}
-            np.savez(file, **arrays, **flatten(tree))  # type: ignore[arg-type]
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+    arrays: dict[str, Any] = {"format": np.array(FORMAT), "header": np.array(json.dumps(header))}
+    with replacing(path, "checkpoint") as file:
+        np.savez(file, **arrays, **flatten(tree))  # type: ignore[arg-type]
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

@@ -30,6 +30,7 @@ from pluri.inference.restarts import Fit, resume, save
 from pluri.inference.result import EMResult, IterationState
 from pluri.inference.run import NUMERICAL_ERRORS, AscentWarning, Reason, begin, step, verdict
 from pluri.progress import open_progress
+from pluri.validation import check_writable
 
 __all__ = ["AscentWarning", "EMResult", "IterationState", "Learnable", "Packable", "expectation_maximization"]
 
@@ -150,6 +151,7 @@ def expectation_maximization(
     if checkpoint is not None:
         if not Path(checkpoint).absolute().parent.is_dir():
             raise ValueError(f"checkpoint must lie in an existing directory, got {os.fspath(checkpoint)!r}")
+        check_writable(checkpoint, "checkpoint")
         if Path(checkpoint).exists():
             pattern_rng = np.random.default_rng(0)  # shows the make of the parameters; their values are not used
             like = lambda: starts[0] if starts else problem.initialize(source, pattern_rng)  # noqa: E731

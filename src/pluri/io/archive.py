@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
-import uuid
 import zipfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from pluri.io.audit import UntrustedTypes, audit
@@ -25,7 +22,9 @@ from pluri.io.header import (
     to_json,
 )
 from pluri.io.portable import pack, restore
+from pluri.io.soundness import Unsound, check_soundness
 from pluri.io.trusted import Allowed, allowed, type_name
+from pluri.validation import check_target, replacing
 
 
 def save(model: Any, path: PathLike, *, notes: Mapping[str, Any] | None = None, trusted: Sequence[Any] = ()) -> None:
@@ -40,7 +39,8 @@ def save(model: Any, path: PathLike, *, notes: Mapping[str, Any] | None = None, 
     model : estimator
         A model of pluri, fitted or not, or a scikit-learn ``Pipeline`` that ends in one.
     path : path
-        File to write, by custom with the suffix ``.skops``; its folder must exist.
+        File to write, by custom with the suffix ``.skops``; its folder must exist. A link is followed: the file it
+        leads to is replaced. What is no regular file (a device, a pipe, a socket) is refused.
     notes : dict, optional
         Anything JSON can hold that is to be remembered with the model; see :func:`read_info`.
     trusted : list of classes and functions, optional
@@ -49,7 +49,7 @@ def save(model: Any, path: PathLike, *, notes: Mapping[str, Any] | None = None, 
     Raises
     ------
     ValueError
-        If the model holds something that could not be loaded again.
+        If the model holds something that could not be loaded again, or `path` names something else than a file.
 
     Examples
     --------
@@ -65,13 +65,19 @@ def save(model: Any, path: PathLike, *, notes: Mapping[str, Any] | None = None, 
     >>> bool((same.predict(X) == model.predict(X)).all())
     True
     """
-    target = _check_target(path)
+    check_target(path)
     names = allowed(trusted)
     name = type_name(type(model))
     if name not in names.objects:
         raise ValueError(f"model must be a model of pluri or a pipeline of them, got {name}")
     header = to_json(describe(name, notes))
-    _write(target, _archive(pack(model, names), name, header, names))
+    try:
+        check_soundness(model)  # by the rules of `load`, so that no file is written that could not be read
+    except Unsound as error:
+        raise ValueError(f"model must be sound to be loaded again, but {error}") from error.__cause__
+    content = _archive(pack(model, names), name, header, names)
+    with replacing(path) as file:
+        file.write(content)
 
 
 def _archive(packed: Any, name: str, header: str, names: Allowed) -> memoryview:
@@ -91,7 +97,8 @@ def load(path: PathLike, *, trusted: Sequence[Any] = ()) -> Any:
     """Load a model saved by :func:`save`; nothing in the file is ever run.
 
     Only the types that pluri's models are made of are built, from an explicit list (`pluri.io.trusted`); a file with
-    any other is refused before anything is imported.
+    any other is refused before anything is imported. Arrays that do not belong together (an index out of range, another
+    shape) are refused too: compiled loops would read and write wherever such a file tells them.
 
     Parameters
     ----------
@@ -108,7 +115,7 @@ def load(path: PathLike, *, trusted: Sequence[Any] = ()) -> Any:
     Raises
     ------
     ValueError
-        If the file is damaged, is something else, holds other types, or has a newer format.
+        If the file is damaged or tampered with, is something else, holds other types, or has a newer format.
 
     Warns
     -----
@@ -141,7 +148,12 @@ def load(path: PathLike, *, trusted: Sequence[Any] = ()) -> Any:
         raise ValueError(
             f"path must name a file with types of pluri only, got {os.fspath(path)!r} with {error}: nothing was loaded"
         ) from None
-    return _build(data, names, path)
+    model = _build(data, names, path)
+    try:
+        check_soundness(model)
+    except Unsound as error:
+        raise not_a_model(path, error) from error.__cause__
+    return model
 
 
 def _build(data: bytes, names: Allowed, path: PathLike) -> Any:
@@ -151,36 +163,3 @@ def _build(data: bytes, names: Allowed, path: PathLike) -> Any:
         return restore(skops.io.loads(data, trusted=names.names))
     except Exception as error:
         raise not_a_model(path, "its content is damaged") from error
-
-
-def _check_target(path: PathLike) -> Path:
-    """The file to replace, behind any links."""
-    target = Path(os.path.realpath(path))
-    if target.is_dir():
-        raise IsADirectoryError(f"path must name a file, got the folder {os.fspath(path)!r}")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"path must lie in an existing folder, got {os.fspath(path)!r}")
-    return target
-
-
-def _write(target: Path, data: memoryview) -> None:
-    # Not tempfile: its files are private, and this one is to have the permissions of any new file.
-    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
-    try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-    except OSError as error:
-        raise PermissionError(
-            f"path must lie in a folder that can be written, got {os.fspath(target)!r}: {error.strerror}"
-        ) from error
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            os.chmod(temporary, target.stat().st_mode & 0o777)
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,11 +21,23 @@ from pluri.mixtures.cluster_tracks import (
     collect_tracks,
     is_list_of_batches,
 )
-from pluri.validation import restored_on_failure
+from pluri.validation import Stored, restored_on_failure
 
 
 class BatchwiseClusters(ClusterMixin, BaseEstimator):
     """Base of the models whose clusters keep their identity from batch to batch; not to be used by itself."""
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "cluster_identities_": Stored("n_known", whole=True, least=0),
+        "cluster_centers_": Stored("n_known", "n_features_in_"),
+        "cluster_weights_": Stored("n_known", finite=False),
+        "cluster_counts_": Stored("n_known", whole=True, least=0),
+        "cluster_variances_": Stored("n_known", least=0),
+        "cluster_ages_": Stored("n_known", whole=True, least=0),
+        "labels_": Stored("n_rows", whole=True, least=0),
+        "known_identities_": Stored(None, whole=True, least=0),
+        "_base_mean": Stored("n_features_in_"),
+    }
 
     labels_: Any
     n_clusters_: int

@@ -13,8 +13,9 @@ References
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,7 +27,7 @@ from pluri.factors.binary_completion import BLOCK, BinaryCompletionMixin, Binary
 from pluri.inference import mcmc
 from pluri.mixtures.bernoulli_gibbs import BernoulliGibbs
 from pluri.mixtures.bernoulli_predictive import ClusterTables
-from pluri.validation import RandomState, as_generator, restored_on_failure
+from pluri.validation import RandomState, Stored, as_generator, restored_on_failure
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -120,6 +121,14 @@ class BayesianBernoulliMixture(BinaryCompletionMixin, DensityMixin, BaseEstimato
     >>> model.predict_missing([0]).round()
     array([1., 1., 1., 0., 0., 0.])
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "sample_labels_": Stored("n_samples_kept", "n_rows", whole=True, least=0),
+        "labels_": Stored("n_rows", whole=True, least=0),
+        "concentrations_": Stored("n_samples_kept"),
+        "weights_": Stored("n_listed"),
+        "probabilities_": Stored("n_listed", "n_features_in_", least=0),
+    }
 
     def __init__(
         self,
@@ -371,6 +380,10 @@ class BayesianBernoulliMixture(BinaryCompletionMixin, DensityMixin, BaseEstimato
             columns = ", ".join(f"{names[i]} {self.probabilities_[j, i]:.2f}" for i in order)
             lines.append(f"{j:<7d}  {sizes[j]:<6d}  {columns}")
         return "\n".join(lines)
+
+    def _check_fitted_state(self) -> None:
+        if hasattr(self, "tables_") and self.tables_.n_features != self.n_features_in_:
+            raise ValueError(f"tables_ must have {self.n_features_in_} columns, got {self.tables_.n_features}")
 
 
 def _beta_prior(rows: BinaryRows, success: float | None, failure: float | None) -> tuple[float, float]:

@@ -12,10 +12,10 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,7 +30,7 @@ from pluri.mixtures.learning import BLOCK
 from pluri.mixtures.mixture import Prior
 from pluri.mixtures.prepared_source import PreparedSource
 from pluri.priors.kernels import ProbabilityProductKernel
-from pluri.validation import check_broadcast
+from pluri.validation import Stored, check_broadcast
 
 Array = NDArray[np.float64]
 
@@ -113,6 +113,11 @@ class BernoulliMixture(DiscreteMixture):
     >>> model.predict_missing([0]).round(2)
     array([1.  , 1.  , 0.33, 0.  ])
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "probabilities_": Stored("n_components", "n_features_in_", least=0),
+        "_average": Stored("n_features_in_"),
+    }
 
     def __init__(
         self,

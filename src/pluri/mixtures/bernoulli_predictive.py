@@ -11,14 +11,16 @@ from an empty one of its size in few columns only, which are all that is stored.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from pluri.factors.binary_completion import BinaryRows
+from pluri.validation import Stored, check_compressed
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -38,6 +40,16 @@ class ClusterTables:
     one, zero : theta and 1 - theta there
     n_features : number of columns
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "sample": Stored("n_all", whole=True, least=0),
+        "sizes": Stored("n_all", whole=True, least=0),
+        "log_weight": Stored("n_all", finite=False),
+        "background": Stored("n_all"),
+        "one": Stored("n_places"),
+        "zero": Stored("n_places"),
+        "indices": Stored("n_places", whole=True),
+    }
 
     sample: Integers
     sizes: Integers
@@ -172,3 +184,9 @@ class ClusterTables:
         """Mean theta (n, n_features) under weights (n, n_rows)."""
         lift = self.matrix(self.one - self.background[self.owners()])
         return np.asarray((weights @ self.background)[:, None] + (lift.T @ weights.T).T)
+
+    def _check_fitted_state(self) -> None:
+        check_compressed("tables_", self.indptr, self.indices, self.n_rows, self.n_features)
+        # The clusters of a sample follow each other, and so do the samples.
+        if np.any(np.diff(self.sample, prepend=0) < 0) or np.any(np.diff(self.sample, prepend=0) > 1):
+            raise ValueError("sample must count the samples one after the other")

@@ -12,8 +12,9 @@ Kulis and Jordan (2012), Revisiting k-means: new algorithms via Bayesian nonpara
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pluri.mixtures.dirichlet_process.weighted_rows import check_row_weights, merged, refuse_missing
 from pluri.processes.concentration import check_count
 from pluri.progress import Step, open_progress
-from pluri.validation import RandomState, as_generator, restored_on_failure
+from pluri.validation import RandomState, Stored, as_generator, restored_on_failure
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -159,6 +160,11 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
     >>> model.n_clusters_, model.cost_history_[-1]
     (2, 19.0)
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "cluster_centers_": Stored("n_clusters_", "n_features_in_"),
+        "labels_": Stored("n_rows", whole=True, least=0, below="n_clusters_"),
+    }
 
     def __init__(
         self,

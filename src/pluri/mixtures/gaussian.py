@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,6 +25,7 @@ from pluri.mixtures.learning import MixtureParameters, MixtureProblem
 from pluri.mixtures.mixture import MixtureModel, Prior
 from pluri.priors import DeterminantalPrior
 from pluri.priors.kernels import RBFKernel
+from pluri.validation import Stored
 
 Array = NDArray[np.float64]
 
@@ -125,6 +126,10 @@ class GaussianMixture(MixtureModel):
     >>> model.means_[labels, 0].round(1)
     array([ 1., 10.])
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "means_": Stored("n_components", "n_features_in_"),
+    }
 
     _least_samples = 2
     n_evaluations_: int
@@ -409,6 +414,14 @@ class GaussianMixture(MixtureModel):
         from pluri.mixtures.manifold_fit import fit_on_manifold
 
         return fit_on_manifold(self, problem, source, total, start, on_iteration)
+
+    def _check_fitted_state(self) -> None:
+        super()._check_fitted_state()
+        for name in ("covariances_", "precisions_", "precisions_cholesky_"):
+            if hasattr(self, "weights_") and hasattr(self, name):
+                shape = _covariance_shape(self.covariance_type, self.n_components, self.means_.shape[1])
+                if np.shape(getattr(self, name)) != shape:
+                    raise ValueError(f"{name} must have shape {shape}, got {np.shape(getattr(self, name))}")
 
 
 def _check_number(name: str, value: Any) -> None:

@@ -10,8 +10,9 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,7 +23,7 @@ from pluri.inference.mcmc import NUTS, Trace, sample
 from pluri.inference.mcmc.random_walk import RandomWalk
 from pluri.mixtures.gaussian_density import GaussianMixtureDensity
 from pluri.mixtures.mixture_posterior import MixturePosterior, MixturePrior, relabelled
-from pluri.validation import RandomState, as_generator
+from pluri.validation import RandomState, Stored, as_generator
 
 Array = NDArray[np.float64]
 
@@ -78,6 +79,12 @@ class MetropolisGaussianMixture(DensityMixin, BaseEstimator):
     >>> model.predict([[-3.0], [3.0]])
     array([0, 1])
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "weights_": Stored("n_components", simplex=True),
+        "means_": Stored("n_components", "n_features_in_"),
+        "covariances_": Stored("n_components", "n_features_in_", "n_features_in_"),
+    }
 
     def __init__(
         self,
@@ -258,6 +265,13 @@ class MetropolisGaussianMixture(DensityMixin, BaseEstimator):
         """Table of the posterior on one page of plain text."""
         check_is_fitted(self)
         return f"{type(self).__name__}: {len(self.weights_)} components\n\n{self.trace_.summary()}"
+
+    def _check_fitted_state(self) -> None:
+        if hasattr(self, "trace_"):
+            k, d = self.n_components, self.n_features_in_
+            for name, shape in (("weights", (k,)), ("means", (k, d)), ("covariances", (k, d, d))):
+                if self.trace_.draws[name].shape[2:] != shape:
+                    raise ValueError(f"trace_ must have draws of {name} of shape {shape}")
 
 
 class _ValueOf:

@@ -31,6 +31,7 @@ from pluri.priors import RowPrior, as_row_prior
 from pluri.progress.callbacks import CallbackSupport, fit_callbacks, with_callbacks
 from pluri.validation import (
     RandomState,
+    Stored,
     as_generator,
     check_row_weight,
     is_source,
@@ -54,6 +55,11 @@ class DeadComponentWarning(UserWarning):
 
 class MixtureModel(CallbackSupport, DensityMixin, BaseEstimator):
     """Base of the EM-fitted mixtures; not to be used by itself."""
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "weights_": Stored("n_components", simplex=True),
+        "occupancy_": Stored("n_components", finite=False),
+    }
 
     #: Whether `fit` and the queries take sparse matrices.
     _takes_sparse: ClassVar[bool] = False
@@ -470,6 +476,11 @@ class MixtureModel(CallbackSupport, DensityMixin, BaseEstimator):
             if isinstance(values, np.ndarray):
                 return [f"{value:.4g}" for value in values[component]]
         return []
+
+    def _check_fitted_state(self) -> None:
+        """The checks of every query, for a model that comes from a file."""
+        if hasattr(self, "weights_"):
+            self._model()
 
 
 def refuse_empty_columns(X: Any) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +17,7 @@ from pluri.mixtures.discrete_mixture import DiscreteMixture, check_repelling_pri
 from pluri.mixtures.mixture import Prior
 from pluri.mixtures.poisson import count_rows
 from pluri.priors import DeterminantalPrior, Diversity, as_diversity, as_row_prior
-from pluri.validation import check_distributions
+from pluri.validation import Stored, check_distributions
 
 Array = NDArray[np.float64]
 
@@ -66,6 +67,11 @@ class MultinomialMixture(DiscreteMixture):
     >>> sorted(model.probabilities_.round(1).tolist())
     [[0.1, 0.1, 0.8], [0.8, 0.1, 0.1]]
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "probabilities_": Stored("n_components", "n_features_in_", simplex=True),
+        "_average": Stored("n_features_in_"),
+    }
 
     def __init__(
         self,

@@ -13,10 +13,10 @@ Murphy (2012), Machine learning: a probabilistic perspective, section 3.5.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,6 +36,7 @@ from pluri.mixtures.feature_families import (
     log_dirichlet_evidence,
     modes,
 )
+from pluri.validation import Stored
 
 Array = NDArray[np.float64]
 
@@ -122,6 +123,12 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
     >>> model.predict_proba([[1, 1, 1]]).round(4)
     array([[0.6719, 0.3281]])
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "class_count_": Stored("n_classes", least=0),
+        "class_prior_": Stored("n_classes", simplex=True),
+        "_log_class_prior": Stored("n_classes", finite=False),
+    }
 
     def __init__(
         self,
@@ -376,6 +383,10 @@ class NaiveBayes(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = self.family == "categorical"
         return tags
+
+    def _check_fitted_state(self) -> None:
+        if hasattr(self, "class_count_") and np.shape(self.classes_) != np.shape(self.class_count_):
+            raise ValueError(f"classes_ must be {len(self.class_count_)}, got {len(self.classes_)}")
 
 
 def _columns(X: Any, columns: NDArray[np.int64]) -> Any:

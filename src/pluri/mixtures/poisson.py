@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +16,7 @@ from pluri.engine import Source
 from pluri.mixtures.discrete_mixture import DiscreteMixture
 from pluri.mixtures.mixture import Prior
 from pluri.priors.kernels import ProbabilityProductKernel
-from pluri.validation import check_broadcast
+from pluri.validation import Stored, check_broadcast
 
 Array = NDArray[np.float64]
 
@@ -59,6 +60,11 @@ class PoissonMixture(DiscreteMixture):
     >>> sorted(model.rates_.round().tolist())
     [[2.0, 9.0], [20.0, 3.0]]
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "rates_": Stored("n_components", "n_features_in_", least=0),
+        "_average": Stored("n_features_in_"),
+    }
 
     def __init__(
         self,

@@ -13,8 +13,9 @@ interpolation, Neural Computation 4, for the evidence.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,7 +31,7 @@ from pluri.processes.weight_posterior import (
     scaled_prior,
     weight_posterior,
 )
-from pluri.validation import RandomState, as_generator
+from pluri.validation import RandomState, Stored, as_generator
 
 Array = NDArray[np.float64]
 
@@ -88,6 +89,8 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
     >>> mean.round(5), (std**2).round(5)
     (array([-2.19779]), array([0.37351]))
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {"coef_": Stored("n_features_in_")}
 
     def __init__(
         self,

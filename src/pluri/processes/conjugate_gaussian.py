@@ -13,8 +13,9 @@ Murphy (2007), Conjugate Bayesian analysis of the Gaussian distribution.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +23,7 @@ from scipy.special import gammaln
 
 from pluri.processes.concentration import check_positive
 from pluri.processes.conjugate import AdditiveStatistics, check_columns
+from pluri.validation import Stored
 
 Array = NDArray[np.float64]
 
@@ -51,6 +53,11 @@ class NormalInverseWishart(AdditiveStatistics):
     >>> float(gaussian.log_predictive(gaussian.empty(), np.array([0.2, -0.1])))
     -3.1484979
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "mean": Stored("n_features"),
+        "scale": Stored("n_features", "n_features"),
+    }
 
     mean: Any
     strength: float

@@ -13,8 +13,9 @@ Durkan, Bekasov, Murray and Papamakarios (2019), Neural spline flows, NeurIPS.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,7 +26,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from pluri.inference.variational.flows.density import DensityModel, NumpyDensity, fit_density
 from pluri.inference.variational.flows.flow import FLOWS, build_flow
 from pluri.inference.variational.flows.jax_density import JAX_FLOWS, JaxDensity
-from pluri.validation import as_generator, weighted_mean
+from pluri.validation import Stored, as_generator, weighted_mean
 
 Array = NDArray[np.float64]
 
@@ -96,6 +97,12 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     >>> model.sample(3, random_state=0).shape
     (3, 2)
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "mean_": Stored("n_features_in_"),
+        "scale_": Stored("n_features_in_"),
+        "parameters_": Stored(None),
+    }
 
     def __init__(
         self,

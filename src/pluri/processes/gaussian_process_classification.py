@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ from pluri.processes.gp_inference.parameters import choose_priors, log_bounds, m
 from pluri.processes.gp_inference.settings import check_choice, check_settings
 from pluri.processes.gp_inference.sites import solve, warn_unconverged
 from pluri.processes.hyperpriors import HyperPrior
-from pluri.validation import as_generator
+from pluri.validation import Stored, as_generator
 
 Array = NDArray[np.float64]
 
@@ -135,6 +135,8 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
     >>> bool(model.predict_proba([[0.0]])[0, 0] > 0.9)
     True
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {"X_train_": Stored("n_train", "n_features_in_")}
 
     def __init__(
         self,

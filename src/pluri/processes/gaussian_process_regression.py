@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,7 +43,7 @@ from pluri.processes.gp_inference.parameters import (
 )
 from pluri.processes.gp_inference.settings import check_settings
 from pluri.processes.hyperpriors import HyperPrior
-from pluri.validation import as_generator
+from pluri.validation import Stored, as_generator
 
 Array = NDArray[np.float64]
 
@@ -119,6 +119,13 @@ class GaussianProcessRegressor(RegressorMixin, BaseEstimator):
     >>> bool(abs(mean[0] - np.sin(1.5)) < 2 * std[0] < 0.3)
     True
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "X_train_": Stored("n_train", "n_features_in_"),
+        "L_": Stored("n_train", "n_train"),
+        "alpha_": Stored("n_train"),
+        "_residual": Stored("n_train"),
+    }
 
     def __init__(
         self,

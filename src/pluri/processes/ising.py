@@ -331,6 +331,13 @@ class IsingDenoiser(BaseEstimator):
         if self.noise == "flip" and not (isinstance(self.flip_prob, Real) and 0 < self.flip_prob < 1):
             raise ValueError(f"flip_prob must lie in (0, 1) with noise='flip', got {self.flip_prob!r}")
 
+    def _check_fitted_state(self) -> None:
+        if hasattr(self, "proba_"):
+            for name, shape in (("mean_", self.proba_.shape[:-1]), ("labels_", self.proba_.shape[:-1]),
+                                ("levels_", self.proba_.shape[-1:])):  # fmt: skip
+                if np.shape(getattr(self, name)) != shape:
+                    raise ValueError(f"{name} must have shape {shape}, got {np.shape(getattr(self, name))}")
+
 
 def _warn_of_other_levels(Y: ArrayLike) -> None:
     """Say so if an image looks like one from 0 to 1 or 255, while the levels are -1 and 1: all its pixels say 1."""

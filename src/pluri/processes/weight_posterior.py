@@ -13,12 +13,15 @@ so that neither S nor A is ever inverted. The log evidence is the same number in
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
+
+from pluri.validation import Stored
 
 Array = NDArray[np.float64]
 
@@ -36,6 +39,11 @@ class RegressionData:
     square : y^T y
     n_total : number of observations
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "gram": Stored("n_weights", "n_weights"),
+        "cross": Stored("n_weights"),
+    }
 
     X: Array | None
     y: Array | None
@@ -109,6 +117,13 @@ class WeightPosterior:
     fit : y^T y - y^T X w
     noise_variance, log_evidence : float
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "mean_u": Stored("n_weights"),
+        "mean": Stored("n_weights"),
+        "factor": Stored("n_weights", "n_weights"),
+        "spread": Stored("n_weights"),
+    }
 
     prior: PriorRoot
     mean_u: Array

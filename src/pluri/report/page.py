@@ -7,16 +7,15 @@ shown and never run. Data are JSON in which no tag can begin.
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 import json
 import os
-import uuid
 from functools import cache
 from html import escape
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
+
+from pluri.validation import replacing
 
 #: What would end the element or begin another, and the two ends of lines that JSON allows and old JavaScript did not.
 UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -92,17 +91,5 @@ def embedded_json(data: Any) -> str:
 
 def write_page(page: str, path: str | os.PathLike[str]) -> None:
     """Write a page whole or not at all."""
-    target = Path(os.path.realpath(path))
-    if target.is_dir():
-        raise IsADirectoryError(f"path must name a file, got the folder {os.fspath(path)!r}")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"path must lie in an existing folder, got {os.fspath(path)!r}")
-    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
-    try:
-        with open(temporary, "w", encoding="utf-8", errors="replace", newline="\n") as file:
-            file.write(page)
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
+    with replacing(path) as file:
+        file.write(page.encode("utf-8", "replace"))

@@ -12,8 +12,9 @@ Goldwater and Griffiths (2007), A fully Bayesian approach to unsupervised part-o
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,7 +30,7 @@ from pluri.sequences.collapsed_gibbs import LARGEST, SMALLEST, Concentrations, S
 from pluri.sequences.gibbs_chains import GibbsChain, Schedule, run_chains
 from pluri.sequences.inputs import lengths_in_second_place, offsets_of
 from pluri.sequences.queries import ALGORITHMS
-from pluri.validation import as_generator, restored_on_failure
+from pluri.validation import Stored, as_generator, restored_on_failure
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -153,6 +154,11 @@ class BayesianCategoricalHMM(CategoricalHMM):
     >>> bool((groups == groups[0]).all())
     True
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "labels_": Stored("n_samples_", whole=True, least=0, below="n_components"),
+        "best_labels_": Stored("n_samples_", whole=True, least=0, below="n_components"),
+    }
 
     def __init__(
         self,

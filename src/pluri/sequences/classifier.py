@@ -18,8 +18,9 @@ from __future__ import annotations
 import copy
 import dataclasses
 import warnings
+from collections.abc import Mapping
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,7 +44,7 @@ from pluri.sequences.hmm import HiddenMarkovModel
 from pluri.sequences.inputs import weight_by_either_name
 from pluri.sequences.labels import Integers, encode_labels, find_unknown, join_labels
 from pluri.sequences.learning import ChainPrior, HMMParameters
-from pluri.validation import as_generator, is_source
+from pluri.validation import Stored, as_generator, is_source
 
 Array = NDArray[np.float64]
 
@@ -90,6 +91,8 @@ class HMMClassifier(ClassifierMixin, BaseEstimator):
     >>> round(model.score(test.X, test.y, test.lengths), 2)
     1.0
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {"anchor_transmat_": Stored("n_states_", "n_states_")}
 
     def __init__(
         self,
@@ -260,6 +263,10 @@ class HMMClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("y must have at least one known label, got none")
         weight = None if sample_weight is None else np.asarray(sample_weight)[known]
         return float(np.average(labels[known] == predicted[known], weights=weight))
+
+    def _check_fitted_state(self) -> None:
+        if hasattr(self, "hmm_") and len(self.classes_) != self.hmm_.n_components:
+            raise ValueError(f"classes_ must be {self.hmm_.n_components}, one for each state, got {len(self.classes_)}")
 
 
 def _check_label_lengths(labels: NDArray[Any], label_lengths: Integers | None, lengths: Integers) -> None:

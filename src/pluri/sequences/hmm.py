@@ -36,7 +36,15 @@ from pluri.sequences.learning import ChainPrior, HiddenMarkovProblem, HMMParamet
 from pluri.sequences.monitor import ConvergenceMonitor
 from pluri.sequences.queries import ALGORITHMS, ChainQueries
 from pluri.sequences.summary import summarize
-from pluri.validation import as_generator, check_distributions, check_width, is_source, restored_on_failure, unmasked
+from pluri.validation import (
+    Stored,
+    as_generator,
+    check_distributions,
+    check_width,
+    is_source,
+    restored_on_failure,
+    unmasked,
+)
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -49,6 +57,8 @@ class DeadStateWarning(UserWarning):
 
 class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
     """Base of the EM-fitted hidden Markov models; not to be used by itself."""
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {"state_occupancy_": Stored("n_components", finite=False)}
 
     #: Letters of `params` and `init_params` and the attributes they stand for, besides s and t.
     _emission_attributes: ClassVar[dict[str, str]]
@@ -408,3 +418,13 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
         """
         self._model()
         return summarize(self)
+
+    def _check_fitted_state(self) -> None:
+        """The checks of hand-set parameters, for those that come from a file."""
+        names = ["startprob_", "transmat_", *self._emission_attributes.values()]
+        if not all(hasattr(self, name) for name in names):
+            return
+        self._model()
+        width = self._n_features_of_parameters()
+        if getattr(self, "n_features_in_", width) != width:
+            raise ValueError(f"n_features_in_ must be {width}, as the parameters have it, got {self.n_features_in_}")

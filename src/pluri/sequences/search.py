@@ -314,6 +314,11 @@ class HMMSearchCV(MetaEstimatorMixin, BaseEstimator):
         log_prob, states = self._best().decode(X, lengths, algorithm)
         return float(log_prob), states
 
+    def _check_fitted_state(self) -> None:
+        for name, values in getattr(self, "cv_results_", {}).items():
+            if len(values) != len(self.cv_results_["params"]):
+                raise ValueError(f"cv_results_[{name!r}] must have an entry for each candidate, got {len(values)}")
+
 
 def _divide(array: NDArray[Any], lengths: NDArray[np.int64]) -> list[NDArray[Any]]:
     """The sequences of an array as a list; empty ones are left out."""

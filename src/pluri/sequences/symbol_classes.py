@@ -11,8 +11,9 @@ Lee, Haghighi and Barzilay (2010), Simple type-level unsupervised POS tagging, E
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,7 +30,7 @@ from pluri.sequences.symbol_class_chains import Schedule, SymbolClassChain, run_
 from pluri.sequences.symbol_class_emission import UNSEEN, SymbolClassEmission, log_newcomer
 from pluri.sequences.symbol_class_sampler import BOUNDS, Concentrations, Corpus, assign
 from pluri.sequences.symbols import Symbols
-from pluri.validation import as_generator, is_source
+from pluri.validation import Stored, as_generator, is_source
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -164,6 +165,14 @@ class SymbolClassHMM(CategoricalHMM):
     >>> bool((model.predict(["the", "platypus", "runs"]) == groups[0]).all())
     True
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "labels_": Stored("n_samples_", whole=True, least=-1, below="n_components"),
+        "emissionprob_": Stored("n_components", "n_words_"),
+        "symbol_classes_": Stored("n_words_", whole=True, least=-1, below="n_components"),
+        "symbol_features_": Stored("n_words_", "n_columns_", whole=True, least=-1),
+        "featureprob_[]": Stored("n_components", None),
+    }
 
     def __init__(
         self,
@@ -352,6 +361,12 @@ class SymbolClassHMM(CategoricalHMM):
             ),
             unseen=self.unseen,
         )
+
+    def _check_fitted_state(self) -> None:
+        super()._check_fitted_state()
+        for column, table in enumerate(getattr(self, "featureprob_", ())):
+            if self.symbol_features_[:, column].max(initial=-1) >= table.shape[1]:
+                raise ValueError(f"symbol_features_ must be below {table.shape[1]} in column {column}")
 
 
 def distinct_symbols(codes: Integers, symbols: Symbols) -> tuple[Integers, Integers, Integers]:

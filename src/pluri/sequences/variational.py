@@ -19,9 +19,9 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,6 +33,7 @@ from pluri.engine import Batch, Source
 from pluri.inference import EMResult
 from pluri.sequences.hmm import DeadStateWarning, HiddenMarkovModel
 from pluri.sequences.learning import ChainPrior, HiddenMarkovProblem, HMMParameters, HMMStatistics
+from pluri.validation import Stored
 
 Array = NDArray[np.float64]
 
@@ -124,6 +125,13 @@ class VariationalHMM(HiddenMarkovModel):
     `init_params` keeps those that are set. Everything one can ask of a fitted model is answered with the posterior
     means, as hmmlearn does.
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "startprob_prior_": Stored("n_components", least=0),
+        "startprob_posterior_": Stored("n_components", least=0),
+        "transmat_prior_": Stored("n_components", "n_components", least=0),
+        "transmat_posterior_": Stored("n_components", "n_components", least=0),
+    }
 
     startprob_prior: Any
     transmat_prior: Any
@@ -228,6 +236,11 @@ class VariationalHMM(HiddenMarkovModel):
             # A state that is not needed falls back to its prior: that is how this model chooses their number.
             warnings.simplefilter("ignore", DeadStateWarning)
             super()._warn(result)
+
+    def _check_fitted_state(self) -> None:
+        super()._check_fitted_state()
+        if hasattr(self, "startprob_posterior_"):
+            self._emission_posterior()
 
 
 def as_concentration(name: str, value: Any, shape: tuple[int, ...]) -> Array:

@@ -1,5 +1,7 @@
 """Checks at the door: what comes in is turned into what the core expects, or refused in one sentence."""
 
+from pluri.validation.files import check_target, check_writable, replacing
+from pluri.validation.fitted_state import Stored, check_compressed, check_layout
 from pluri.validation.inputs import check_broadcast, check_distributions, check_width, is_source, unmasked
 from pluri.validation.random import RandomState, as_generator
 from pluri.validation.refits import restored_on_failure
@@ -7,12 +9,18 @@ from pluri.validation.weights import check_row_weight, weighted_mean, weighted_t
 
 __all__ = [
     "RandomState",
+    "Stored",
     "as_generator",
     "check_broadcast",
+    "check_compressed",
     "check_distributions",
+    "check_layout",
     "check_row_weight",
+    "check_target",
     "check_width",
+    "check_writable",
     "is_source",
+    "replacing",
     "restored_on_failure",
     "unmasked",
     "weighted_mean",

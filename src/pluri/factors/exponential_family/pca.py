@@ -16,7 +16,8 @@ References
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,7 +31,7 @@ from pluri.factors.exponential_family.learning import ComponentsModel, Fitted, S
 from pluri.factors.exponential_family.loadings import intercept_prior
 from pluri.factors.exponential_family.observations import Observations
 from pluri.factors.exponential_family.relevance import WeightPrior, active_columns
-from pluri.validation import as_generator, restored_on_failure, weighted_mean
+from pluri.validation import Stored, as_generator, restored_on_failure, weighted_mean
 
 Array = NDArray[np.float64]
 
@@ -108,6 +109,12 @@ class ExponentialFamilyPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ex
     >>> model.transform(X).shape
     (400, 5)
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "components_": Stored("n_directions", "n_features_in_"),
+        "intercept_": Stored("n_features_in_"),
+        "alpha_": Stored("n_directions", finite=False),
+    }
 
     def __init__(
         self,

@@ -21,7 +21,7 @@ from pluri.inference.mcmc.health import warn_of_problems
 from pluri.inference.mcmc.kernel import Kernel
 from pluri.inference.mcmc.trace import ChainEnd, Trace, random_state_of, restored_generator
 from pluri.inference.mcmc.workers import open_workers
-from pluri.validation import RandomState, as_generator
+from pluri.validation import RandomState, as_generator, check_writable
 
 #: How long a round should take: short enough for progress and Ctrl-C, long enough that sending chains does not matter.
 ROUND_SECONDS = {"serial": 1.0, "threads": 1.0, "processes": 2.0}
@@ -220,6 +220,8 @@ def _run(
 ) -> Trace:  # fmt: skip
     from pluri.progress import open_progress
 
+    if checkpoint is not None:
+        check_writable(checkpoint, "checkpoint")
     started = saved = perf_counter()
     n_steps = n_warmup + n_draws * thin
     kept: list[Any] = [[] for _ in chains]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import os
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pluri.inference.mcmc.trace import ChainEnd, Trace
+from pluri.validation import replacing
 
 FORMAT = "pluri-trace"
 VERSION = 1
@@ -49,14 +49,8 @@ def save_trace(trace: Trace, path: str | Path) -> None:
         "ends": ends,
     }
     arrays["about.json"] = np.array(json.dumps(about))
-    target = Path(path)
-    partial = target.with_name(f"{target.name}.part")
-    try:
-        with partial.open("wb") as file:
-            np.savez_compressed(file, **arrays)
-        os.replace(partial, target)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(path) as file:
+        np.savez_compressed(file, **arrays)
 
 
 def load_trace(path: str | Path) -> Trace:

@@ -78,6 +78,13 @@ class Trace:
     interrupted: bool = False
     seconds: float = float("nan")
 
+    def _check_fitted_state(self) -> None:
+        arrays = {**self.draws, **self.stats}
+        shapes = {name: np.shape(values)[:2] for name, values in arrays.items()}
+        for name, shape in shapes.items():
+            if len(shape) != 2 or shape != next(iter(shapes.values())):
+                raise ValueError(f"{name} must have as many chains and draws as the others, got {shape}")
+
     def __getitem__(self, name: str) -> NDArray[Any]:
         if name not in self.draws:
             raise KeyError(f"there is no variable {name!r}; there are {', '.join(map(repr, self.draws))}")

@@ -15,7 +15,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -51,7 +51,7 @@ from pluri.mixtures.dirichlet_process.variational import (
 from pluri.mixtures.dirichlet_process.variational_search import best_beliefs
 from pluri.mixtures.dirichlet_process.weighted_rows import check_row_weights, copies, merged, refuse_missing, row_order
 from pluri.processes.concentration import check_count, check_gamma_prior, check_positive
-from pluri.validation import RandomState, as_generator, restored_on_failure
+from pluri.validation import RandomState, Stored, as_generator, restored_on_failure
 
 SOLVERS = ("gibbs", "blocked", "variational")
 POINT_ESTIMATES = ("vi", "binder", "map")
@@ -155,6 +155,11 @@ class DirichletProcessMixture(MixtureAnswers, ClusterMixin, BaseEstimator):
     >>> model.predict([[6.0, 5.0]]) == model.labels_[-1]
     array([ True])
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "weights_": Stored("n_clusters_"),
+        "labels_": Stored("n_rows", whole=True, least=0, below="n_clusters_"),
+    }
 
     def __init__(
         self,
@@ -404,6 +409,15 @@ class DirichletProcessMixture(MixtureAnswers, ClusterMixin, BaseEstimator):
             sums = weighted_sums(self.likelihood_, data, member)
         self.cluster_centers_ = _centers(self.likelihood_, sums)
         self.n_tokens_ = max(1, round(float(weights @ np.asarray(data.sum(axis=1)).ravel()) / weights.sum()))
+
+    def _check_fitted_state(self) -> None:
+        if not hasattr(self, "predictive_"):
+            return
+        for name, likelihood in (("likelihood_", self.likelihood_), ("predictive_", self.predictive_.likelihood)):
+            if likelihood.n_features != self.n_features_in_:
+                raise ValueError(f"{name} must have {self.n_features_in_} features, got {likelihood.n_features}")
+        if self.predictive_.shares.shape[1] != self.n_clusters_:
+            raise ValueError(f"predictive_ must have shares of {self.n_clusters_} clusters")
 
 
 def _spread(n: int, most: int) -> Integers:

@@ -7,14 +7,15 @@ common; a cluster speaks for the clusters of the point estimate in proportion to
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pluri.mixtures.dirichlet_process.parameters import draw_rows, log_coefficients
 from pluri.mixtures.dirichlet_process.records import Array, Integers, cluster_sums, log_predictive
+from pluri.validation import Stored
 
 #: Densities in memory at a time.
 BLOCK = 2_000_000
@@ -35,6 +36,13 @@ class Predictive:
     shares : array of shape (n_all, n_clusters)
         What part of each is in each cluster of the point estimate; zeros for a new cluster.
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "statistics": Stored("n_all", "n_statistics_"),
+        "sizes": Stored("n_all", least=0),
+        "log_weights": Stored("n_all", finite=False),
+        "shares": Stored("n_all", None),
+    }
 
     likelihood: Any
     statistics: Array
@@ -82,6 +90,11 @@ class Predictive:
         new = ~self.shares.any(axis=1)
         labels = np.where(new, -1, self.shares.argmax(axis=1))[chosen]
         return draw_rows(rng, self.likelihood, self.statistics[chosen], n_tokens), labels
+
+    def _check_fitted_state(self) -> None:
+        wanted = self.likelihood.n_statistics
+        if self.statistics.shape[1] != wanted:
+            raise ValueError(f"statistics must have {wanted} columns, got {self.statistics.shape[1]}")
 
 
 def from_draws(likelihood: Any, data: Any, draws: Integers, alphas: Array, labels: Integers) -> Predictive:

@@ -15,7 +15,8 @@ References
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,7 +28,7 @@ from pluri.inference import mcmc
 from pluri.mixtures.experts.gibbs import ExpertsGibbs, ExpertsPrior
 from pluri.mixtures.experts.prediction import ExpertDraws, same_experts
 from pluri.mixtures.experts.sticks import with_intercept
-from pluri.validation import RandomState, as_generator, restored_on_failure
+from pluri.validation import RandomState, Stored, as_generator, restored_on_failure
 
 Array = NDArray[np.float64]
 #: An expert is active if its mean weight is above this at some row; and so much for the last one is a sign that
@@ -96,6 +97,15 @@ class InfiniteMixtureOfExperts(RegressorMixin, BaseEstimator):
     >>> interval.shape
     (2, 2)
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "x_mean_": Stored("n_features_in_"),
+        "x_scale_": Stored("n_features_in_"),
+        "_sticks": Stored("n_kept", "n_sticks", "n_features_in_+1"),
+        "_coefficients": Stored("n_kept", "n_sticks+1", "n_features_in_+1"),
+        "_precisions": Stored("n_kept", "n_sticks+1", least=0),
+        "_order": Stored("n_kept", "n_experts", whole=True, least=0, below="n_experts"),
+    }
 
     def __init__(
         self,
@@ -352,6 +362,10 @@ class InfiniteMixtureOfExperts(RegressorMixin, BaseEstimator):
             shown = np.array2string(slopes[k], precision=4, threshold=8)
             lines.append(f"{k:6d} {intercepts[k]:12.4f} {deviations[k]:10.4f}  {shown}")
         return "\n".join(lines)
+
+    def _check_fitted_state(self) -> None:
+        if hasattr(self, "_order") and self._order.shape != self._precisions.shape:
+            raise ValueError(f"_order must have shape {self._precisions.shape}, got {self._order.shape}")
 
 
 def _center_and_scale(values: Array) -> tuple[Array, Array]:

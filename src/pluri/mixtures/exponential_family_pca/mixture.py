@@ -18,8 +18,9 @@ References
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,7 +47,7 @@ from pluri.mixtures.exponential_family_pca.diversified import DiversifiedModel, 
 from pluri.mixtures.exponential_family_pca.frames import MANIFOLDS
 from pluri.priors.kernels import SubspaceKernel
 from pluri.priors.kernels.subspace import SUBSPACE_KERNELS
-from pluri.validation import as_generator, restored_on_failure, weighted_mean, weighted_total
+from pluri.validation import Stored, as_generator, restored_on_failure, weighted_mean, weighted_total
 
 Array = NDArray[np.float64]
 
@@ -154,6 +155,16 @@ class ExponentialFamilyPCAMixture(
     >>> model.components_.shape
     (2, 1, 6)
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "weights_": Stored("n_found", simplex=True),
+        "frames_": Stored("n_found", "n_features_in_", "n_directions"),
+        "scales_": Stored("n_found", "n_directions"),
+        "alpha_": Stored("n_found", "n_directions", finite=False),
+        "components_": Stored("n_found", "n_directions", "n_features_in_"),
+        "intercepts_": Stored("n_found", "n_features_in_"),
+        "labels_": Stored("n_rows", whole=True, least=0, below="n_found"),
+    }
 
     _may_learn_smoothing = True
 

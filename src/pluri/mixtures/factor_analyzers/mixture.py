@@ -12,9 +12,9 @@ Tipping and Bishop (1999), Mixtures of probabilistic principal component analyze
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,7 +24,7 @@ from pluri.factors.factor_analyzer_family import NOISES, STARTS, FactorAnalyzerF
 from pluri.factors.low_rank_gaussian import LowRankGaussians, canonical
 from pluri.mixtures.factor_analyzers.queries import FactorMixtureQueries
 from pluri.mixtures.mixture import MixtureModel, Prior
-from pluri.validation import restored_on_failure
+from pluri.validation import Stored, restored_on_failure
 
 Array = NDArray[np.float64]
 
@@ -103,6 +103,14 @@ class FactorAnalyzerMixture(FactorMixtureQueries, MixtureModel):
     >>> np.abs(line / np.linalg.norm(line)).round(1)
     array([0.7, 0.7, 0. ])
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "means_": Stored("n_components", "n_features_in_"),
+        "loadings_": Stored("n_components", "n_features_in_", None),
+        "noise_variance_": Stored("n_components", "n_features_in_", least=0),
+        "_center": Stored("n_features_in_"),
+        "_floor": Stored("n_features_in_"),
+    }
 
     def __init__(
         self,

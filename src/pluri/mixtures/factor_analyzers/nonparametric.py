@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +34,7 @@ from pluri.mixtures.factor_analyzers.nonparametric_gibbs import FactorMixtureGib
 from pluri.mixtures.factor_analyzers.nonparametric_mean_field import FactorMixtureMeanField, normalized
 from pluri.mixtures.factor_analyzers.queries import FactorMixtureQueries
 from pluri.processes.concentration import GammaPrior, check_gamma_prior
-from pluri.validation import as_generator, restored_on_failure
+from pluri.validation import Stored, as_generator, restored_on_failure
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -127,6 +128,15 @@ class NonparametricFactorAnalyzerMixture(FactorMixtureQueries, DensityMixin, Bas
     >>> model.n_components_, sorted(model.ranks_.tolist())
     (2, [1, 2])
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "weights_": Stored("n_components_", simplex=True),
+        "means_": Stored("n_components_", "n_features_in_"),
+        "loadings_": Stored("n_components_", "n_features_in_", "n_directions"),
+        "support_": Stored("n_components_", "n_directions", whole=True),
+        "ranks_": Stored("n_components_", whole=True, least=0),
+        "labels_": Stored("n_rows", whole=True, least=0, below="n_components_"),
+    }
 
     def __init__(
         self,

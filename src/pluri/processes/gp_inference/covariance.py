@@ -14,13 +14,16 @@ products are evaluated directly; any other kernel is asked itself. With ``t^2 = 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import pdist, squareform
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, Product, Sum, WhiteKernel
+
+from pluri.validation import Stored
 
 Array = NDArray[np.float64]
 #: A part of a kernel: a matrix (n, n), or a number if it is the same everywhere.
@@ -92,6 +95,8 @@ class Stationary:
     fixed : (n_lengths,) or None
         The length-scales if they are not learned.
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {"squared": Stored(None, "n_train", "n_train")}
 
     squared: Array
     nu: float

@@ -16,14 +16,16 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from pluri.processes.gp_inference.covariance import Covariance, Part, as_matrix
+from pluri.validation import Stored
 
 Array = NDArray[np.float64]
 Jitter = float | Literal["auto"]
@@ -79,6 +81,8 @@ class MarginalLikelihood:
     noise_variance : float, or None if it is learned: then its logarithm is the last entry of theta
     jitter : absolute, or "auto": 1e-10 of the mean variance
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {"residual": Stored("n_train")}
 
     covariance: Covariance
     residual: Array

@@ -8,8 +8,8 @@ so there is one answer and it does not depend on a start.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from typing import Any, Self
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,7 +32,7 @@ from pluri.processes.dpp.learning.observations import subset_weights
 from pluri.processes.dpp.learning.settings import check_number, check_whole
 from pluri.processes.dpp.search.maximize import most_probable
 from pluri.processes.gp_inference.learning import one_thread_if_small
-from pluri.validation import RandomState, as_generator
+from pluri.validation import RandomState, Stored, as_generator
 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -84,6 +84,12 @@ class ConditionalDPP(BaseEstimator):
     >>> model.predict((features, similarity))
     array([0])
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "coef_": Stored("n_features_in_"),
+        "standard_errors_": Stored("n_features_in_"),
+        "covariance_": Stored("n_all", "n_all"),
+    }
 
     def __init__(
         self,

@@ -7,8 +7,9 @@ the signs of rows and columns together changes no probability, so compare probab
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,7 +43,7 @@ from pluri.processes.dpp.learning.moments import (
 from pluri.processes.dpp.learning.observations import SubsetCounts, count_subsets
 from pluri.processes.dpp.learning.settings import check_number, check_whole
 from pluri.processes.gp_inference.learning import one_thread_if_small
-from pluri.validation import as_generator
+from pluri.validation import Stored, as_generator
 
 Array = NDArray[np.float64]
 METHODS = ("gradient", "picard", "em", "low-rank", "quality")
@@ -118,6 +119,11 @@ class DPPKernelLearner(BaseEstimator):
     >>> model.log_likelihood_, baseline.log_likelihood_
     (-1.79..., -1.96...)
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "L_": Stored("n_items_", "n_items_"),
+        "factors_": Stored("n_items_", None),
+    }
 
     L_: Array
     factors_: Array

@@ -7,7 +7,8 @@ the neurons in the hidden space; close neurons rarely fire together. See `spike_
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,7 +26,7 @@ from pluri.processes.dpp.learning.spike_likelihood import (
     similarity_of,
 )
 from pluri.processes.gp_inference.learning import one_thread_if_small
-from pluri.validation import as_generator
+from pluri.validation import Stored, as_generator
 
 Array = NDArray[np.float64]
 
@@ -77,6 +78,13 @@ class LatentInhibition(BaseEstimator):
     >>> model.log_likelihood_ > model.independent_log_likelihood_
     True
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "places_": Stored("n_features_in_", None),
+        "similarity_": Stored("n_features_in_", "n_features_in_"),
+        "intercept_": Stored("n_features_in_"),
+        "coef_": Stored("n_features_in_", None),
+    }
 
     def __init__(
         self,

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,7 +30,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pluri.processes.dpp.learning.settings import check_number, check_whole
 from pluri.processes.dpp.sizes import scale_for_size
 from pluri.processes.gp_inference.learning import one_thread_if_small
-from pluri.validation import as_generator
+from pluri.validation import Stored, as_generator
 
 Array = NDArray[np.float64]
 
@@ -139,6 +140,11 @@ class DPPVariableSelection(SelectorMixin, RegressorMixin, BaseEstimator):
     >>> DPPVariableSelection(n_draws=200, n_warmup=100, random_state=0).fit(X, y).get_support(indices=True)
     array([1, 3])
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "inclusion_": Stored("n_features_in_"),
+        "coef_": Stored("n_features_in_"),
+    }
 
     def __init__(
         self,

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,7 +29,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pluri.processes.dpp.kernel_forms import Array, FeatureKernel, FunctionKernel, IntArray, KernelForm
 from pluri.processes.dpp.selection.row_choice import CHOICES, choose_rows, kernel_of_rows, law_of_rows, sparse_rows
 from pluri.processes.dpp.subset_law import SubsetLaw
-from pluri.validation import RandomState, as_generator
+from pluri.validation import RandomState, Stored, as_generator
 
 #: A kernel of so many rows is decomposed only to know a probability.
 SMALL = 300
@@ -95,6 +95,10 @@ class DPPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     >>> DPPSelector(2, kernel="cosine", random_state=0).select([[1, 0], [2, 0], [0, 1]], ids=["a", "b", "c"])
     ['a', 'c']
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "selected_indices_": Stored("n_chosen", whole=True, least=0, below="n_samples_fit_")
+    }
 
     selected_indices_: IntArray
     log_det_: float

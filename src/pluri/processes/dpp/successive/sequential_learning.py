@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pluri.processes.dpp.kernel_forms import Array, IntArray, as_subset
 from pluri.processes.dpp.successive.sequential import SequentialDPP, check_segment
-from pluri.validation import RandomState, as_generator
+from pluri.validation import RandomState, Stored, as_generator
 
 #: Rows of the choice before and now, and of the choice before and all items now, with which of these are now.
 Step = tuple[Array, Array, Array]
@@ -89,6 +89,8 @@ class SequentialDPPLearner(BaseEstimator):
     >>> bool(strength[0] > strength[1:].max())
     True
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {"components_": Stored(None, None)}
 
     def __init__(
         self,

@@ -16,6 +16,7 @@ from pluri.processes.dpp.kernel_forms import Array, IntArray, check_symmetric
 from pluri.processes.dpp.tracking.draws import NONE
 from pluri.processes.dpp.tracking.features import KernelRows, checked_kernel, scale_to, symmetric_kernel
 from pluri.processes.dpp.tracking.tracker import Change
+from pluri.validation import Stored, check_layout
 
 #: Entries that differ by less than this share of the largest are the same: they were computed in another order.
 SAME = 1e-12
@@ -71,6 +72,18 @@ class TrackedItems:
         self.raw: Array | None = None
         self.scale = 1.0
         self.order: IntArray | None = None
+
+    def _check_fitted_state(self) -> None:
+        n_slots = len(self.slot_ids)
+        slots = [*self.slot_of.values(), *self.free]
+        if any(type(slot) is not int or not 0 <= slot < n_slots for slot in slots):
+            raise ValueError(f"slot_of must lie between 0 and {n_slots - 1}, got {slots}")
+        layout = {
+            "features": Stored(n_slots, None),
+            "raw": Stored(n_slots, n_slots),
+            "order": Stored(None, whole=True, least=0, below=n_slots),
+        }
+        check_layout(self, layout)
 
     @property
     def ids(self) -> tuple[Hashable, ...]:

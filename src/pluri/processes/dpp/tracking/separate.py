@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from pluri.processes.dpp.tracking.draws import draw_by_moves, draw_exactly, loop
 from pluri.processes.dpp.tracking.state import Particles, Stamp
 from pluri.processes.dpp.tracking.stream import Follower, SubsetStream
 from pluri.processes.dpp.tracking.tracker import Change
-from pluri.validation import RandomState
+from pluri.validation import RandomState, Stored
 
 
 class Drawing(NamedTuple):
@@ -54,6 +54,13 @@ class FreshDraws:
     rng : Generator
     """
 
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "kernel": Stored("n_slots_", "n_slots_"),
+        "resolvent": Stored("n_slots_", "n_slots_"),
+        "weights": Stored("n_all", least=0),
+        "ancestors": Stored("n_all", whole=True, least=-1, below="n_all"),
+    }
+
     def __init__(self, kernel: Array, n_items: int, drawing: Drawing, rng: np.random.Generator) -> None:
         self.kernel, self.drawing, self.rng = kernel, drawing, rng
         self.weights = np.full(drawing.n_draws, 1.0 / drawing.n_draws)
@@ -63,6 +70,13 @@ class FreshDraws:
         started = perf_counter()
         subsets, acceptance = drawing.draw(kernel, rng)
         self.accept(self._proposal(subsets, acceptance, n_items, n_items, perf_counter() - started))
+
+    def _check_fitted_state(self) -> None:
+        if self.particles.places.shape != (len(self.weights), len(self.kernel)):
+            raise ValueError(
+                f"particles must have places for {len(self.kernel)} slots, got {self.particles.places.shape}"
+            )
+        self._before = None
 
     def propose(self, change: Change) -> FreshProposal:
         """Draw from the new kernel."""

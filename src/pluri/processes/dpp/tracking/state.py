@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.processes.dpp.kernel_forms import Array, IntArray
+from pluri.validation import Stored, check_layout
 
 #: Columns of the stored inverses come in blocks of this many.
 BLOCK = 8
@@ -40,6 +41,22 @@ class Particles(NamedTuple):
     inverses: Array
     log_determinants: Array
     ages: IntArray
+
+    def _check_fitted_state(self) -> None:
+        check_layout(
+            self,
+            {
+                "members": Stored("n_all", "room_", whole=True, least=0),
+                "sizes": Stored("n_all", whole=True, least=0),
+                "places": Stored("n_all", "n_slots_", whole=True, least=-1, below="room_"),
+                "inverses": Stored("n_all", "room_", "room_", finite=False),
+                "log_determinants": Stored("n_all", finite=False),
+                "ages": Stored("n_all", whole=True),
+            },
+        )
+        for name, most in (("sizes", self.room), ("members", self.places.shape[1] - 1)):
+            if getattr(self, name).max(initial=0) > max(most, 0):
+                raise ValueError(f"{name} must be at most {most}, got {getattr(self, name).max()}")
 
     @property
     def room(self) -> int:

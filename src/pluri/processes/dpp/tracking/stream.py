@@ -63,6 +63,10 @@ class SubsetStream(BaseEstimator, ABC):
     #: One record for each stamp.
     history_: list[Stamp]
 
+    def _check_fitted_state(self) -> None:
+        if hasattr(self, "_follower") and len(self._follower.kernel) != len(self._items.slot_ids):
+            raise ValueError(f"_items must have {len(self._follower.kernel)} slots, got {len(self._items.slot_ids)}")
+
     def fit(
         self,
         kernels: Iterable[ArrayLike],

@@ -23,9 +23,10 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from time import perf_counter
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -41,6 +42,7 @@ from pluri.processes.dpp.tracking.draws import (
     solve_resolvent,
 )
 from pluri.processes.dpp.tracking.state import BLOCK, Particles, Stamp, in_blocks
+from pluri.validation import Stored
 
 #: Updates after which the resolvent is made anew.
 MAX_RESOLVENT_AGE = 64
@@ -144,6 +146,13 @@ class Tracker:
     rng : Generator
     """
 
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "kernel": Stored("n_slots_", "n_slots_"),
+        "resolvent": Stored("n_slots_", "n_slots_"),
+        "weights": Stored("n_all", least=0),
+        "ancestors": Stored("n_all", whole=True, least=-1, below="n_all"),
+    }
+
     def __init__(self, kernel: Array, n_items: int, settings: TrackerSettings, rng: np.random.Generator) -> None:
         started = perf_counter()
         n = settings.n_particles
@@ -152,11 +161,8 @@ class Tracker:
         self.ancestors: IntArray = np.full(n, -1, dtype=np.int64)
         self.resolvent, self.log_normalizer = solve_resolvent(kernel)
         self.particles, self.log_normalizer = self._draw(self.log_normalizer)
-        self._scratch = _Scratch(len(kernel), 0, 0, self.particles.room)
-        self._spare = Particles.empty(n, self.particles.room, len(kernel))
-        self._spare_weights = np.empty(n)
-        self._identity: IntArray = np.arange(n)
         self._spare_resolvent: Array | None = None
+        self._make_room()
         self._resolvent_age = 0
         self._before: tuple[IntArray, Array] | None = None
         self.stamp = Stamp(
@@ -251,6 +257,25 @@ class Tracker:
         if self._before is not None:
             loops().write_rows(self.kernel, *self._before)
             self._before = None
+
+    def _make_room(self) -> None:
+        """Buffers to work in, which are no part of the state."""
+        n = self.settings.n_particles
+        self._scratch = _Scratch(len(self.kernel), 0, 0, self.particles.room)
+        self._spare = Particles.empty(n, self.particles.room, len(self.kernel))
+        self._spare_weights = np.empty(n)
+        self._identity: IntArray = np.arange(n)
+        self._spare_resolvent = None
+
+    def _check_fitted_state(self) -> None:
+        if self.particles.places.shape != (self.settings.n_particles, len(self.kernel)):
+            raise ValueError(
+                f"particles must have places for {len(self.kernel)} slots, got {self.particles.places.shape}"
+            )
+        if len(self.weights) != self.settings.n_particles or len(self.ancestors) != self.settings.n_particles:
+            raise ValueError(f"weights and ancestors must be {self.settings.n_particles}, one for each particle")
+        self._before = None
+        self._make_room()  # whatever a file says of them
 
     def _scratch_for(self, change: Change) -> _Scratch:
         scratch = self._scratch
