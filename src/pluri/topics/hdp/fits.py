@@ -47,6 +47,7 @@ class HDPFits(FlatTopicModel):
             callback=self.callback,
         )  # fmt: skip
         self.elbo_, self.n_iter_, self.converged_ = fitted.elbo, fitted.n_iter, fitted.converged
+        self.n_documents_seen_ = counts.shape[0]
         self._store(variational_attributes(fitted.model, fitted.params))
         self._warn_of(fitted.interrupted, f"{max_iter} sweeps", fitted.last_stick)
 
