@@ -70,7 +70,7 @@ def restore_imputer(state: State) -> State:
 
 
 def check_vectorizer(state: State) -> None:
-    """Refuse columns that are no columns, with which compiled code would write anywhere, and names of files as texts."""
+    """Refuse columns that are no columns, which compiled code would follow anywhere, and names of files as texts."""
     if state.get("input", "content") != "content":
         raise ValueError(f"a vectorizer must have input='content' to be saved or loaded, got {state['input']!r}")
     words = state.get("vocabulary_")

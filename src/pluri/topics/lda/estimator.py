@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
 from pluri.topics.documents import check_documents
@@ -312,3 +314,5 @@ class LatentDirichletAllocation(LDAOfDocuments):
             else:
                 self.__dict__.pop(name, None)
         warn_if_interrupted(learned.interrupted, "LatentDirichletAllocation", learned.n_iter)
+        if learned.still_rising and not learned.interrupted:
+            warnings.warn(f"{type(self).__name__}: {learned.still_rising}", ConvergenceWarning, stacklevel=3)

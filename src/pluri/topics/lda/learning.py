@@ -16,6 +16,7 @@ from pluri.priors import Diversity, as_diversity
 from pluri.topics.documents import tokens_of
 from pluri.topics.lda.document_source import size_of_source
 from pluri.topics.lda.document_step import DocumentStep
+from pluri.topics.lda.settling import RISING, chain_rises, last_gain
 from pluri.topics.lda.topic_priors import TopicPriors
 from pluri.validation import as_generator, is_source
 
@@ -44,6 +45,7 @@ class Learned:
     log_joint : log density at each draw, if there are draws
     smoothed : whether the prior is part of `components`
     interrupted : whether Ctrl-C cut it short
+    still_rising : what to tell if learning ended too early
     """
 
     components: Array
@@ -57,6 +59,7 @@ class Learned:
     log_joint: Array | None = None
     smoothed: bool = True
     interrupted: bool = False
+    still_rising: str = ""
 
     def topic_weight(self) -> Array:
         """Share of each topic in the tokens; that of the prior if there are none."""
@@ -86,7 +89,7 @@ def learn_batch(model: Any, data: Any, alpha: Array, eta: Any, weight: Array | N
     n_documents, n_batches = _size(model, data, weight)
     return Learned(
         fit.components, fit.doc_topic_prior, eta, fit.n_iter, fit.n_iter * n_batches + 1, n_documents, elbo=fit.trace,
-        interrupted=fit.interrupted,
+        interrupted=fit.interrupted, still_rising=_rises(fit.reason, fit.trace, fit.n_iter),
     )  # fmt: skip
 
 
@@ -103,7 +106,7 @@ def learn_online(model: Any, data: Any, alpha: Array, eta: Any, weight: Array | 
     )  # fmt: skip
     return Learned(
         fit.components, fit.doc_topic_prior, eta, fit.n_passes, fit.n_steps + 1, fit.n_documents,
-        elbo=list(fit.trace), interrupted=fit.interrupted,
+        elbo=list(fit.trace), interrupted=fit.interrupted, still_rising=_rises(fit.reason, fit.trace, fit.n_passes),
     )  # fmt: skip
 
 
@@ -122,6 +125,7 @@ def learn_maximum(model: Any, data: Any, alpha: Array, eta: Any, weight: Array |
     return Learned(
         fit.topic_word * tokens[:, None], alpha, eta, fit.n_iter, fit.n_iter * n_batches + 1, n_documents,
         elbo=fit.trace, smoothed=False, interrupted=fit.interrupted,
+        still_rising=_rises(fit.reason, fit.trace, fit.n_iter),
     )  # fmt: skip
 
 
@@ -139,7 +143,7 @@ def _tokens_by_topic(fit: Any, data: Any, weight: Array | None, alpha: Array) ->
 
 
 def learn_by_sampling(model: Any, data: Any, alpha: Array, eta: Any, weight: Array | None) -> Learned:
-    """Collapsed Gibbs sampling; topics, their sizes and learned priors are averaged over the draws of the best chain."""
+    """Collapsed Gibbs sampling; topics, their sizes and learned priors are means over the draws of the best chain."""
     from pluri.inference import mcmc
     from pluri.topics.lda.gibbs import CollapsedGibbs
 
@@ -161,10 +165,22 @@ def learn_by_sampling(model: Any, data: Any, alpha: Array, eta: Any, weight: Arr
     prior = np.broadcast_to(means["topic_word_prior"], means["topic_word"].shape)
     components = means["topic_word"] * (means["totals"] + prior.sum(axis=1))[:, None]
     n_documents, n_batches = _size(model, data, weight)
+    rising = f"the log joint density still rises after {state.n_sweeps} sweeps; raise n_warmup"
     return Learned(
         components, means["doc_topic_prior"], means["topic_word_prior"], state.n_sweeps,
         state.n_sweeps * n_batches + 1, n_documents, log_joint=log_joint[best], interrupted=trace.interrupted,
+        still_rising=rising if chain_rises(log_joint[best]) else "",
     )  # fmt: skip
+
+
+def _rises(reason: str, trace: Any, n_passes: int) -> str:
+    """What to tell of a bound that the last pass allowed has raised by much."""
+    if reason != "max_iter" or last_gain(trace) <= RISING:
+        return ""
+    return (
+        f"the bound still rises, by {last_gain(trace):.2%} in the last of {n_passes} passes; raise max_iter (or stop "
+        "by evaluate_every and perp_tol)"
+    )
 
 
 #: How each way of learning is done.
