@@ -268,7 +268,7 @@ def test_sampler_runs_in_the_driver_and_goes_on():
     np.testing.assert_array_equal(whole.stats["log_density"], both.stats["log_density"])
     end = whole.ends[1].state
     assert end.n_averaged == 5
-    np.testing.assert_allclose(end.mean_topic_word.sum(axis=1), 1.0)
+    np.testing.assert_allclose(end.means["topic_word"].sum(axis=1), 1.0)
     again = kernel.init(np.random.default_rng(0), whole.ends[1].position)
     assert again.log_density == end.log_density
 

@@ -53,6 +53,7 @@ def build_topic_model(
     """A model with the options of the command; those that it does not have are refused where they were given."""
     kind = topic_class(name)
     known = parameters(kind)
+    own = _own_settings(kind, known, settings or [], {"--topics": n_topics, "--inference": inference})
     chosen: dict[str, Any] = {"random_state": seed}
     if "n_components" in known:
         chosen["n_components"] = 20 if n_topics is None else n_topics
@@ -65,15 +66,26 @@ def build_topic_model(
         if inference not in ways:
             raise UsageError(f"--inference must be one of {', '.join(ways)} for {name}, got {inference!r}")
         chosen["inference"] = inference
-        if name == "lda" and "max_iter" in known and inference in PASSES:
-            chosen["max_iter"] = PASSES[inference]
-    elif name == "lda" and "inference" in known:
-        chosen["inference"] = "gibbs"
-        if "learn_priors" in known:  # documents differ in how many topics they have, and topics in how common they are
-            chosen["learn_priors"] = True
+    elif name == "lda":
+        chosen["inference"] = INFERENCES[kind.__name__][0] if kind.__name__ in INFERENCES else "gibbs"
+    way = own.get("inference", chosen.get("inference"))
+    if name == "lda" and way == "gibbs":
+        # Documents differ in how many topics they have, and topics in how common they are.
+        chosen["learn_priors"] = True
+    elif name == "lda" and way in PASSES:
+        chosen["max_iter"] = PASSES[way]
     if n_sweeps is not None:
-        chosen |= _sweeps(n_sweeps, known, chosen.get("inference"))
-    for setting in settings or []:
+        chosen |= _sweeps(n_sweeps, known, way)
+    chosen |= own
+    model = kind(**{key: value for key, value in chosen.items() if key in known})
+    _check(model)
+    return model
+
+
+def _own_settings(kind: type, known: dict[str, Any], settings: list[str], options: dict[str, Any]) -> dict[str, Any]:
+    """Parameters that were given one by one; refused if an option says the same."""
+    found = {}
+    for setting in settings:
         key, equals, text = (part.strip() for part in setting.partition("="))
         if not equals or not key:
             raise UsageError(f"--set must have the form name=value, got {setting!r}")
@@ -81,13 +93,11 @@ def build_topic_model(
             near = difflib.get_close_matches(key, known, n=1)
             hint = f" (did you mean {near[0]}?)" if near else ""
             raise UsageError(f"--set must name a parameter of {kind.__name__}, got {key!r}{hint}")
-        for option, own, given in (("--topics", "n_components", n_topics), ("--inference", "inference", inference)):
-            if key == own and given is not None:
+        for option, own in (("--topics", "n_components"), ("--inference", "inference")):
+            if key == own and options[option] is not None:
                 raise UsageError(f"{option} must not be given together with --set {key}, got both")
-        chosen[key] = parse_value(text)
-    model = kind(**{key: value for key, value in chosen.items() if key in known})
-    _check(model)
-    return model
+        found[key] = parse_value(text)
+    return found
 
 
 def _check(model: Any) -> None:

@@ -62,7 +62,7 @@ def apply_model(
         if given is not None and given != []:
             raise UsageError(f"{option} must not be given together with --apply, which learns nothing")
     from pluri.cli.topics_reading import read_corpus
-    from pluri.cli.topics_words import count_known_words
+    from pluri.cli.topics_words import count_known_words, count_unknown_words
     from pluri.io import load, read_info
 
     notes = read_info(model).notes
@@ -76,11 +76,16 @@ def apply_model(
         note("the file does not tell how its documents were cut into words: single words, lower case")
         counting = {}
     found = read_corpus(corpus, fields, pattern)
-    counts = count_known_words(found.texts, [str(word) for word in words], counting)
+    listed_words = [str(word) for word in words]
+    counts = count_known_words(found.texts, listed_words, counting)
+    n_unknown, n_words = count_unknown_words(found.texts, listed_words, counting)
     found, kept = with_words(found, counts)
     if not len(kept):
         raise ValueError(f"CORPUS must have words that the model knows, got none in {corpus!r}")
-    note(f"{len(kept)} documents, {int(counts.sum())} tokens that the model knows")
+    note(
+        f"{len(kept)} documents, {int(counts.sum())} tokens that the model knows; "
+        f"{number_of(n_unknown, 'word')} of {n_words} ({n_unknown / max(n_words, 1):.1%}) it does not know"
+    )
     shares = np.asarray(estimator.transform(counts[kept]))
     if output is not None or not as_json:
         write_shares(output, found, shares)
@@ -88,6 +93,7 @@ def apply_model(
         rows = zip(found.names, found.titles, shares)
         listed = [{"document": name, "title": title, "shares": row} for name, title, row in rows]
         told = {"rows": listed} if output is None else {"shares": str(output)}
-        print_json({"model": type(estimator).__name__, "documents": len(kept), **told})
+        numbers = {"tokens": int(counts.sum()), "words": n_words, "unknown_words": n_unknown}
+        print_json({"model": type(estimator).__name__, "documents": len(kept), **numbers, **told})
     if output is not None:
         note(f"shares written to {output}")

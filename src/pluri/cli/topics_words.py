@@ -101,6 +101,31 @@ def count_known_words(texts: Sequence[str], words: Sequence[str], counting: Mapp
     return vectorizer.transform(texts)
 
 
+def count_unknown_words(texts: Sequence[str], words: Sequence[str], counting: Mapping[str, Any]) -> tuple[int, int]:
+    """How many words of texts are none of the given ones, and how many there are; stop words and phrases do not count.
+
+    Examples
+    --------
+    >>> from pluri.cli.topics_words import count_unknown_words
+    >>> count_unknown_words(["The red moon, the moon"], ["moon", "red moon", "sun"], {"stop words": "english"})
+    (1, 3)
+    """
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    stop = counting.get("stop words", "none")
+    cut = CountVectorizer(
+        token_pattern=TOKEN,
+        stop_words=None if stop == "none" else stop,
+        lowercase=bool(counting.get("lowercase", True)),
+    ).build_analyzer()
+    known, n_unknown, n_words = set(words), 0, 0
+    for text in texts:
+        tokens = cut(text)
+        n_words += len(tokens)
+        n_unknown += sum(token not in known for token in tokens)
+    return n_unknown, n_words
+
+
 def _stop_words(name: str) -> str | list[str] | None:
     if name in ("english", "none"):
         return None if name == "none" else "english"

@@ -20,12 +20,13 @@ from typing import Any, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.io.trusted import NUMPY_SCALARS, RECORDS, Allowed, type_name
+from pluri.io.trusted import CONTAINERS, NUMPY_SCALARS, RECORDS, Allowed, type_name
+from pluri.io.trusted_sklearn import ADDRESSES, CHECKS, restore_imputer
 
 State = dict[str, Any]
 
 #: Attributes that are not part of the model.
-LEFT_OUT = ("_skl_callbacks", "_skl_callbacks_to_teardown", "_callback_fit_ctx", "_metadata_request")
+LEFT_OUT = ("_skl_callbacks", "_skl_callbacks_to_teardown", "_callback_fit_ctx", "_metadata_request", *ADDRESSES)
 #: Attributes that may hold an object of the user's own class, which steered the fit and is not needed afterwards.
 MONITORS = ("monitor_", "_monitor")
 #: Parameters that name places on one machine.
@@ -67,8 +68,17 @@ def pack(value: Any, names: Allowed, place: str = "model", depth: int = 0) -> An
         return kind(*(inner(item, index) for index, item in enumerate(value)))
     if kind is dict and all(type(key) in (str, int) or isinstance(key, np.str_ | np.integer) for key in value):
         return {key: inner(item, key) for key, item in value.items()}
-    if isinstance(value, FunctionType) and type_name(value) in names.functions:
+    if isinstance(value, np.dtype):
+        return pack(value.type, names, place, depth)
+    if isinstance(value, type) and type_name(value) in CONTAINERS["TypeNode"]:
         return value
+    if isinstance(value, FunctionType):
+        if type_name(value) in names.functions:
+            return value
+        raise ValueError(
+            f"model must hold no function that is not named in trusted, as loading it would run its module, got "
+            f"{type_name(value)} in {place}"
+        )
     if type_name(kind) in names.objects and hasattr(value, "__dict__"):
         return _pack_object(value, names, place, depth)
     raise ValueError(f"model must hold only types that can be loaded again, got {type_name(kind)} in {place}")
@@ -94,6 +104,7 @@ def _pack_array(array: NDArray[Any], inner: Callable[[Any, Any], Any]) -> NDArra
 
 def _pack_object(value: Any, names: Allowed, place: str, depth: int) -> Any:
     state = {key: item for key, item in vars(value).items() if key not in LEFT_OUT}
+    CHECKS.get(type_name(type(value)), _nothing_to_check)(state)
     for key in MONITORS:
         if key in state and type_name(type(state[key])) not in names.objects:
             del state[key]
@@ -120,11 +131,16 @@ def restore(value: Any) -> Any:
     elif isinstance(getattr(value, "__dict__", None), dict) and not isinstance(value, type | FunctionType):
         state = vars(value)
         _forget_machine(state)
+        CHECKS.get(type_name(type(value)), _nothing_to_check)(state)
         if type_name(type(value)) in CODECS:
             state.update(CODECS[type_name(type(value))][1](state))
         for item in state.values():
             restore(item)
     return value
+
+
+def _nothing_to_check(state: State) -> None:
+    pass
 
 
 def _forget_machine(state: State) -> None:
@@ -162,4 +178,5 @@ def _restore_monitor(state: State) -> State:
 CODECS: dict[str, tuple[Callable[[State], State], Callable[[State], State]]] = {
     "pluri.inference.history.History": (_pack_history, _restore_history),
     "pluri.sequences.monitor.ConvergenceMonitor": (_pack_monitor, _restore_monitor),
+    "sklearn.impute._base.SimpleImputer": (dict, restore_imputer),
 }

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
+from pluri.io.trusted_sklearn import SKLEARN
+
 MODELS = frozenset(
     {
         "pluri.cochange.baselines.CoOccurrence",
@@ -154,32 +156,6 @@ FUNCTIONS = frozenset(
     {
         "pluri.sequences.search._accuracy",
         "pluri.sequences.search.log_likelihood_per_sample",
-    }
-)
-
-#: What people put in front of a model, or around it. Their state is numbers and text, and no method runs what it holds.
-SKLEARN = frozenset(
-    {
-        "sklearn.decomposition._pca.PCA",
-        "sklearn.gaussian_process.kernels.CompoundKernel",
-        "sklearn.gaussian_process.kernels.ConstantKernel",
-        "sklearn.gaussian_process.kernels.DotProduct",
-        "sklearn.gaussian_process.kernels.ExpSineSquared",
-        "sklearn.gaussian_process.kernels.Exponentiation",
-        "sklearn.gaussian_process.kernels.Matern",
-        "sklearn.gaussian_process.kernels.Product",
-        "sklearn.gaussian_process.kernels.RBF",
-        "sklearn.gaussian_process.kernels.RationalQuadratic",
-        "sklearn.gaussian_process.kernels.Sum",
-        "sklearn.gaussian_process.kernels.WhiteKernel",
-        "sklearn.model_selection._split.KFold",
-        "sklearn.model_selection._split.ShuffleSplit",
-        "sklearn.pipeline.Pipeline",
-        "sklearn.preprocessing._data.MaxAbsScaler",
-        "sklearn.preprocessing._data.MinMaxScaler",
-        "sklearn.preprocessing._data.RobustScaler",
-        "sklearn.preprocessing._data.StandardScaler",
-        "sklearn.preprocessing._label.LabelEncoder",
     }
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pluri.report.labels import percent, shown_graph, topic_label
+from pluri.report.markup import allowed
 
 if TYPE_CHECKING:
     from pluri.topics.topic_graph import TopicGraph
@@ -51,4 +52,4 @@ def topic_dot(graph: TopicGraph | TopicModel, *, n_words: int = 4) -> str:
 
 
 def _quoted(text: str) -> str:
-    return " ".join(text.replace("\\", "\\\\").replace('"', '\\"').split())
+    return " ".join(allowed(text).replace("\\", "\\\\").replace('"', '\\"').split())

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from pluri.report.markup import escape
 
 MOST_POINTS = 300
 MOST_CURVES = 8

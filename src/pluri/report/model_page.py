@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from html import escape
 from typing import Any
 
 import numpy as np
 
 from pluri.report.fit_curve import draw_curve, fit_curve
+from pluri.report.markup import escape
 from pluri.report.page import html_page, write_page
 from pluri.report.tables import array_table, facts_table, parameter_table
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from pluri.plotting.topic_map import hellinger_distances
 from pluri.report.labels import shown_graph
+from pluri.report.markup import escape
 from pluri.report.page import asset
 from pluri.report.svg_cards import Drawing, draw_cards
 

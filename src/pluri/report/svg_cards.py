@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from pluri.plotting.topic_layout import layered_layout
 from pluri.report.labels import percent, shortened, text_width, topic_label
+from pluri.report.markup import escape
 from pluri.report.outline import main_parents
 
 if TYPE_CHECKING:

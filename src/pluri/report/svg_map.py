@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from pluri.plotting.topic_map import bubble_map, classical_scaling
 from pluri.report.labels import shortened, text_width, topic_label
+from pluri.report.markup import escape
 from pluri.report.svg_cards import Drawing, branch_colors, link
 
 if TYPE_CHECKING:

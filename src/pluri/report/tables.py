@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from pluri.report.markup import escape
 
 MOST_CELLS = 24
 MOST_TEXT = 200

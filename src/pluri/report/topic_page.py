@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from pluri.plotting.topic_map import hellinger_distances
 from pluri.report.fit_curve import draw_curve, fit_curve
 from pluri.report.labels import percent
+from pluri.report.markup import escape
 from pluri.report.page import html_page, write_page
 from pluri.report.svg import svg_element
 from pluri.report.svg_cards import HEIGHT, MARGIN, PITCH, branch_colors, draw_cards

@@ -117,6 +117,12 @@ def check_documents(
         estimator, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=1
     )
     check_non_negative(checked, name)
+    if sparse.issparse(checked) and checked.nnz:
+        # Neither SciPy nor scikit-learn looks, and compiled loops would go there.
+        low, high = int(checked.indices.min()), int(checked.indices.max())
+        if low < 0 or high >= checked.shape[1]:
+            wrong = low if low < 0 else high
+            raise ValueError(f"X must have columns 0 to {checked.shape[1] - 1}, got an entry in column {wrong}")
     if reset:
         forget_words(estimator, int(checked.shape[1]))
     counts = sparse.csr_matrix(checked, dtype=np.float64, copy=sparse.issparse(checked) and checked is X)

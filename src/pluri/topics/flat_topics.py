@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.processes.concentration import check_count
+from pluri.topics import checked_state
 from pluri.topics.documents import check_documents
 from pluri.topics.topic_model import TopicModel
 
@@ -65,6 +66,10 @@ class FlatTopicModel(TopicModel):
     """
 
     doc_topic_prior_: Any
+
+    def _check_learned(self, n_topics: int, n_words: int) -> None:
+        prior = np.asarray(self.doc_topic_prior_)
+        checked_state.numbers("doc_topic_prior_", prior, (n_topics,) if prior.ndim else (), least=0)
 
     def _prior_vector(self) -> Array:
         return np.array(np.broadcast_to(np.asarray(self.doc_topic_prior_, dtype=float), (len(self.topic_word_),)))

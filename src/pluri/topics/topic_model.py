@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.processes.concentration import check_count
+from pluri.topics import checked_state
 from pluri.topics.documents import check_documents, words_of_columns
 from pluri.topics.topic_graph import Example, Hierarchy, TopicEdge, TopicGraph, TopicNode
 from pluri.validation import RandomState, as_generator
@@ -212,6 +213,28 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             for (parent, child), weight in zip(hierarchy.edges, hierarchy.weight)
         )
         return TopicGraph(type(self).__name__, nodes, edges, self._facts())
+
+    def _check_fitted_state(self) -> None:
+        """Raise a ValueError if what was learned does not fit together, as in a file that was changed by hand."""
+        if not hasattr(self, "topic_word_"):
+            return
+        topics = checked_state.distributions("topic_word_", self.topic_word_, (None, None))
+        n_topics, n_words = topics.shape
+        if n_topics < 1 or getattr(self, "n_features_in_", None) != n_words:
+            raise ValueError(
+                f"topic_word_ must have a column for each of n_features_in_={getattr(self, 'n_features_in_', None)!r} "
+                f"words, got shape {topics.shape}"
+            )
+        checked_state.numbers("components_", self.components_, (n_topics, n_words), least=0)
+        checked_state.numbers("topic_weight_", self.topic_weight_, (n_topics,), least=0)
+        if hasattr(self, "vocabulary_") and np.shape(self.vocabulary_) != (n_words,):
+            raise ValueError(f"vocabulary_ must have {n_words} words, got shape {np.shape(self.vocabulary_)}")
+        if len(getattr(self, "examples_", range(n_topics))) != n_topics:
+            raise ValueError(f"examples_ must have an entry for each of {n_topics} topics, got {len(self.examples_)}")
+        self._check_learned(n_topics, n_words)
+
+    def _check_learned(self, n_topics: int, n_words: int) -> None:
+        """The same of what this model has learned besides."""
 
     def check_settings(self) -> None:
         """Raise what `fit` would raise of the settings alone, before there are documents; nothing unless overridden."""

@@ -53,6 +53,11 @@ class FittedConceptGraph(TopicModel):
     given_labels_: list[Any]
     _document_labels: Integers
 
+    def _check_learned(self, n_topics: int, n_words: int) -> None:
+        from pluri.topics.concept_graph.checked_graph import check_graph
+
+        check_graph(self, n_topics, n_words)
+
     def _fitted(self) -> FittedGraph:
         """The fitted draw, without nodes that no path uses."""
         check_is_fitted(self, "position_")

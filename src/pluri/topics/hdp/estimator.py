@@ -242,7 +242,7 @@ class HDPTopicModel(HDPFits):
         """
         self.check_settings()
         with restored_on_failure(self):
-            going = hasattr(self, "variational_")
+            going = self._goes_on()
             counts = self._check_corpus(X, "partial_fit", reset=not going)
             if not going:
                 self._forget()
@@ -260,3 +260,19 @@ class HDPTopicModel(HDPFits):
             self.elbo_ = [*self.elbo_, elbo]
             self._store(variational_attributes(model, params))
         return self
+
+    def _goes_on(self) -> bool:
+        """Whether there are topics to go on from; refuses those that a step cannot go on from."""
+        if not hasattr(self, "variational_"):
+            if hasattr(self, "topic_word_"):
+                raise ValueError(
+                    "partial_fit must begin, or go on from inference 'vb' or 'svi', got a model whose topics were "
+                    "sampled (inference='gibbs'): use a clone of it"
+                )
+            return False
+        if len(self.variational_["topic_word"]) != self.max_topics:
+            raise ValueError(
+                f"max_topics must be {len(self.variational_['topic_word'])}, as it was, to go on learning, got "
+                f"{self.max_topics}; fit begins anew"
+            )
+        return True

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.inference.variational import RobbinsMonro, stochastic_variational_inference
+from pluri.topics import checked_state
 from pluri.topics.documents import check_documents, refuse_no_words
 from pluri.topics.flat_topics import FlatTopicModel
 from pluri.topics.hdp.gibbs_fit import fit_chains, kernel_of
@@ -47,6 +48,7 @@ class HDPFits(FlatTopicModel):
             callback=self.callback,
         )  # fmt: skip
         self.elbo_, self.n_iter_, self.converged_ = fitted.elbo, fitted.n_iter, fitted.converged
+        self.n_documents_seen_ = counts.shape[0]
         self._store(variational_attributes(fitted.model, fitted.params))
         self._warn_of(fitted.interrupted, f"{max_iter} sweeps", fitted.last_stick)
 
@@ -87,6 +89,22 @@ class HDPFits(FlatTopicModel):
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             if name not in kept:
                 delattr(self, name)
+
+    def _check_learned(self, n_topics: int, n_words: int) -> None:
+        super()._check_learned(n_topics, n_words)
+        if not hasattr(self, "variational_"):
+            return
+        params, n_all = self.variational_, int(self.max_topics)
+        shapes: dict[str, tuple[int, ...]] = {
+            "topic_word": (n_all, n_words), "usage": (n_all,), "doc_shape": (), "doc_rate": (),
+        }  # fmt: skip
+        if not isinstance(params, dict) or params.keys() != shapes.keys():
+            raise ValueError(f"variational_ must have {', '.join(shapes)}, got {params!r:.60}")
+        for name, shape in shapes.items():
+            least = {"above": 0.0} if name == "topic_word" else {"least": 0.0}
+            checked_state.numbers(f"variational_: {name}", np.asarray(params[name]), shape, **least)
+        for name in ("n_documents_seen_", "n_iter_"):
+            checked_state.whole_number(name, getattr(self, name, 0))
 
     def _facts(self) -> dict[str, str]:
         facts = {"topics": str(self.n_topics_), "topics of 1 % or more": str(self.n_large_topics_)}

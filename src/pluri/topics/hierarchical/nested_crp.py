@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pluri.inference import mcmc
 from pluri.processes.concentration import check_count, check_gamma_prior, check_positive
+from pluri.topics import checked_state
 from pluri.topics.documents import Tokens, check_documents
 from pluri.topics.hierarchical.document_tree import compact
 from pluri.topics.hierarchical.fitted_tree import TreeOfTopics
@@ -183,6 +184,21 @@ class HierarchicalLDA(SampledHierarchy):
             self.topic_word_, self.parent_, self.node_depth_, self.n_documents_, self.concentration_,
             self.topic_word_prior_, sticks,
         )  # fmt: skip
+
+    def _check_learned(self, n_topics: int, n_words: int) -> None:
+        paths = checked_state.indices("paths_", self.paths_, (None, None), n_topics)
+        n_levels = paths.shape[1]
+        if not 1 <= n_levels <= MOST_LEVELS:
+            raise ValueError(f"paths_ must have 1 to {MOST_LEVELS} levels, got {n_levels}")
+        depth = checked_state.indices("node_depth_", self.node_depth_, (n_topics,), n_levels)
+        if (np.diff(depth) < 0).any() or not np.array_equal(np.unique(depth), np.arange(n_levels)):
+            raise ValueError(f"node_depth_ must rise from 0 to {n_levels - 1}, level after level")
+        parent = checked_state.indices("parent_", self.parent_, (n_topics,), n_topics, least=-1)
+        if parent[0] != -1 or (parent[1:] < 0).any() or (depth[parent[1:]] != depth[1:] - 1).any() or depth[1:2] == 0:
+            raise ValueError("parent_ must be -1 at the root, and else a node of the level above")
+        checked_state.numbers("n_documents_", self.n_documents_, (n_topics,), least=1)
+        checked_state.numbers("topic_word_prior_", self.topic_word_prior_, (n_levels,), above=0)
+        checked_state.number("concentration_", self.concentration_, above=0)
 
     def _place(self, X: Any) -> Array:
         return self._prepared().place(X)[0]

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pluri.inference import mcmc
 from pluri.processes.concentration import check_count, check_positive
+from pluri.topics import checked_state
 from pluri.topics.documents import Tokens
 from pluri.topics.hierarchical.fitted_pachinko import PachinkoTopics
 from pluri.topics.hierarchical.pachinko_gibbs import PachinkoGibbs
@@ -148,6 +149,15 @@ class HierarchicalPachinko(SampledHierarchy):
     def _prepared(self) -> PachinkoTopics:
         check_is_fitted(self, "topic_word_")
         return PachinkoTopics(self.topic_word_, self.super_prior_, self.sub_prior_)
+
+    def _check_learned(self, n_topics: int, n_words: int) -> None:
+        priors = checked_state.numbers("sub_prior_", self.sub_prior_, (None, None), above=0)
+        n_super, n_places = priors.shape
+        if n_super < 1 or n_places < 2 or n_super + n_places != n_topics:
+            raise ValueError(f"sub_prior_ must belong to {n_topics} topics, got shape {priors.shape}")
+        checked_state.numbers("super_prior_", self.super_prior_, (n_super + 1,), above=0)
+        checked_state.numbers("way_counts_", self.way_counts_, priors.shape, least=0)
+        checked_state.number("topic_word_prior_", self.topic_word_prior_, above=0)
 
     def _seed(self) -> int:
         """Of the random numbers that documents are folded in with: the same whenever the model is asked."""

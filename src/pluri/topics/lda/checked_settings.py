@@ -38,7 +38,8 @@ def check_parameters(model: Any) -> str:
         prior = np.asarray(1.0 if getattr(model, name) is None else getattr(model, name), dtype=np.float64)
         if not np.isfinite(prior).all() or not (prior >= 0).all():
             raise ValueError(f"{name} must be a positive number or an array of them, got {getattr(model, name)!r}")
-    check_positive(model.total_samples, "total_samples")
+    if model.total_samples is not None:
+        check_positive(model.total_samples, "total_samples")
     if not 0 <= model.learning_decay <= 1:
         raise ValueError(f"learning_decay must lie between 0 and 1, got {model.learning_decay!r}")
     if model.learning_offset < 0:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.engine import Batch, LazyBatch
+from pluri.engine import Batch, LazyBatch, Source
 
 Array = NDArray[np.float64]
 
@@ -59,6 +59,17 @@ class Documents:
         for begin in range(0, n_documents, size):
             rows = slice(begin, begin + size)
             yield DocumentBatch(self.X[rows], weight=None if self.weight is None else self.weight[rows], first=begin)
+
+
+def size_of_source(source: Source) -> tuple[int, float, int]:
+    """Number of documents of a source, the sum of their weights, and its number of batches; it is read once."""
+    n_documents, total, n_batches = 0, 0.0, 0
+    for item in source.batches():
+        batch = item.load()
+        n_documents += batch.n_samples
+        total += batch.n_samples if batch.weight is None else float(np.sum(batch.weight))
+        n_batches += 1
+    return n_documents, total, n_batches
 
 
 @dataclass(frozen=True, eq=False)

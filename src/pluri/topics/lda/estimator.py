@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
 from pluri.topics.documents import check_documents
@@ -55,8 +57,11 @@ class LatentDirichletAllocation(LDAOfDocuments):
     evaluate_every : int, default=-1
         Passes from one look at the perplexity to the next, which can end the fit; 0 or less: none. With "svi" the bound
         is then looked at after each pass, and the fit ends when it changes by less than a ten-thousandth.
-    total_samples : float, default=1e6
-        Number of documents that the batches of :meth:`partial_fit` are taken from.
+    total_samples : float, optional
+        Number of documents that the batches of :meth:`partial_fit` are taken from, with "vb" and "svi". By default,
+        after :meth:`fit`, those seen so far; in a stream that begins with :meth:`partial_fit`, 1e6. (scikit-learn has
+        1e6 in both cases, by which each minibatch after a fit outweighs the whole corpus, and what was learned from it
+        is forgotten.)
     perp_tol : float, default=0.1
         The fit ends when the perplexity changes less; needs `evaluate_every`.
     mean_change_tol, max_doc_update_iter : default=1e-3 and 100
@@ -111,7 +116,10 @@ class LatentDirichletAllocation(LDAOfDocuments):
     log_joint_ : array
         With "gibbs": log p(words, topics of tokens) at each draw.
     n_iter_, n_batch_iter_ : int
-        Passes (or sweeps), and steps of online learning so far plus one.
+        Passes (or sweeps), and steps of online learning so far plus one; a pass over all documents counts as many steps
+        as it has minibatches (in scikit-learn as one).
+    n_documents_seen_, total_samples_ : float
+        Documents so far, by their weights, and those that `components_` stands for; see `total_samples`.
     exp_dirichlet_component_ : array of shape (n_components, n_words)
         exp(E[log beta]), as in scikit-learn.
 
@@ -164,7 +172,7 @@ class LatentDirichletAllocation(LDAOfDocuments):
         max_iter: int = 10,
         batch_size: int = 128,
         evaluate_every: int = -1,
-        total_samples: float = 1e6,
+        total_samples: float | None = None,
         perp_tol: float = 0.1,
         mean_change_tol: float = 1e-3,
         max_doc_update_iter: int = 100,
@@ -251,7 +259,7 @@ class LatentDirichletAllocation(LDAOfDocuments):
         check_parameters(self)
 
     @available_if(lambda self: self._how() != "em")
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Go on learning from further documents.
 
         With "vb" and "svi" this is a step of online variational Bayes for each minibatch. With "gibbs" the topics of
@@ -261,6 +269,8 @@ class LatentDirichletAllocation(LDAOfDocuments):
         ----------
         X : array-like or sparse matrix of shape (n_documents, n_words)
         y : ignored
+        sample_weight : array-like of shape (n_documents,), optional
+            As in :meth:`fit`.
 
         Returns
         -------
@@ -277,11 +287,14 @@ class LatentDirichletAllocation(LDAOfDocuments):
             empty: Any = "warn" if how == "gibbs" else "ignore"
             counts = check_documents(self, X, whole=how == "gibbs", reset=first, whom="partial_fit", empty=empty)
             words_known(self, counts.shape[1])
+            weight = checked_weights(sample_weight, counts)
+            if weight is not None and how == "gibbs":
+                counts, weight = repeated(counts, weight), None
             alpha, eta = checked_priors(self, counts.shape[1], how)
             if not first:
                 alpha, eta = self._prior_vector(), self.topic_word_prior_
             go_on = go_on_sampling if how == "gibbs" else go_on_online
-            self._keep(go_on(self, counts, alpha, eta))
+            self._keep(go_on(self, counts, alpha, eta, weight))
         return self
 
     def _keep(self, learned: Learned) -> None:
@@ -293,9 +306,13 @@ class LatentDirichletAllocation(LDAOfDocuments):
         self.topic_word_prior_ = float(eta) if np.ndim(eta) == 0 else np.asarray(eta)
         self.topic_weight_ = learned.topic_weight()
         self.n_iter_, self.n_batch_iter_ = learned.n_iter, learned.n_batch_iter
+        self.n_documents_seen_ = learned.n_documents
+        self.total_samples_ = learned.n_documents if learned.n_total is None else learned.n_total
         for name, value in (("elbo_", learned.elbo), ("log_joint_", learned.log_joint), ("bound_", None)):
             if value is not None:
                 setattr(self, name, value)
             else:
                 self.__dict__.pop(name, None)
         warn_if_interrupted(learned.interrupted, "LatentDirichletAllocation", learned.n_iter)
+        if learned.still_rising and not learned.interrupted:
+            warnings.warn(f"{type(self).__name__}: {learned.still_rising}", ConvergenceWarning, stacklevel=3)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from pluri.topics import checked_state
 from pluri.topics.documents import check_documents
 from pluri.topics.expected_shares import expected_shares
 from pluri.topics.flat_topics import FlatTopicModel, held_out_flat
@@ -36,6 +37,16 @@ class LDAOfDocuments(FlatTopicModel):
     mean_change_tol: float
     max_doc_update_iter: int
     bound_: float
+
+    def _check_learned(self, n_topics: int, n_words: int) -> None:
+        super()._check_learned(n_topics, n_words)
+        prior = np.asarray(getattr(self, "topic_word_prior_", 0.0))
+        shapes: dict[int, tuple[int, ...]] = {0: (), 1: (n_words,), 2: (n_topics, n_words)}
+        checked_state.numbers("topic_word_prior_", prior, shapes.get(prior.ndim, ()), least=0)
+        for name in ("n_documents_seen_", "total_samples_"):
+            checked_state.number(name, getattr(self, name, 0.0), least=0)
+        for name in ("n_iter_", "n_batch_iter_"):
+            checked_state.whole_number(name, getattr(self, name, 1))
 
     def _how(self) -> str:
         if self.inference is not None:

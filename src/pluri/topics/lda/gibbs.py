@@ -201,7 +201,7 @@ class CollapsedGibbs:
         topics = np.concatenate([state.topics, np.full(new.n_tokens, -1, dtype=np.int32)])
         longer = GibbsState(tokens, topics, state.doc_topic_prior, state.topic_word_prior)
         longer.n_sweeps, longer.n_averaged = state.n_sweeps, state.n_averaged
-        longer.mean_topic_word = state.mean_topic_word
+        longer.means = state.means
         kernel._seat(rng, longer, old.n_documents)
         return kernel, longer
 

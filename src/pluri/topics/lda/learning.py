@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,17 @@ from scipy import sparse
 from pluri.inference import AscentWarning
 from pluri.priors import Diversity, as_diversity
 from pluri.topics.documents import tokens_of
+from pluri.topics.lda.document_source import size_of_source
 from pluri.topics.lda.document_step import DocumentStep
+from pluri.topics.lda.settling import RISING, chain_rises, last_gain
 from pluri.topics.lda.topic_priors import TopicPriors
 from pluri.validation import as_generator, is_source
 
 Array = NDArray[np.float64]
 #: The bound has settled when a pass raises it by this share of it.
 SETTLED = 1e-7
+#: Documents that a stream is taken to have if nobody says how many: scikit-learn's number.
+STREAM = 1e6
 #: Tokens that a topic has at least, so that it is a distribution.
 NO_TOKENS = 1e-8
 
@@ -34,11 +38,14 @@ class Learned:
     components : (n_topics, n_words) expected counts plus prior
     doc_topic_prior : (n_topics,)
     topic_word_prior : number or array
-    n_iter, n_batch_iter : passes or sweeps; online steps plus one
+    n_iter, n_batch_iter : passes or sweeps; online steps, or minibatches gone through, plus one
+    n_documents : documents seen, or the sum of their weights
+    n_total : documents that the counts stand for, if not those
     elbo : the bound in each pass, if there is one
     log_joint : log density at each draw, if there are draws
     smoothed : whether the prior is part of `components`
     interrupted : whether Ctrl-C cut it short
+    still_rising : what to tell if learning ended too early
     """
 
     components: Array
@@ -46,10 +53,13 @@ class Learned:
     topic_word_prior: Any
     n_iter: int
     n_batch_iter: int = 1
+    n_documents: float = 0.0
+    n_total: float | None = None
     elbo: list[float] | None = None
     log_joint: Array | None = None
     smoothed: bool = True
     interrupted: bool = False
+    still_rising: str = ""
 
     def topic_weight(self) -> Array:
         """Share of each topic in the tokens; that of the prior if there are none."""
@@ -76,9 +86,10 @@ def learn_batch(model: Any, data: Any, alpha: Array, eta: Any, weight: Array | N
             random_state=model.random_state, engine=model.engine, n_jobs=model.n_jobs, verbose=model.verbose,
             on_iteration=_watch(model, data),
         )  # fmt: skip
+    n_documents, n_batches = _size(model, data, weight)
     return Learned(
-        fit.components, fit.doc_topic_prior, eta, fit.n_iter, fit.n_iter + 1, elbo=fit.trace,
-        interrupted=fit.interrupted,
+        fit.components, fit.doc_topic_prior, eta, fit.n_iter, fit.n_iter * n_batches + 1, n_documents, elbo=fit.trace,
+        interrupted=fit.interrupted, still_rising=_rises(fit.reason, fit.trace, fit.n_iter),
     )  # fmt: skip
 
 
@@ -91,12 +102,11 @@ def learn_online(model: Any, data: Any, alpha: Array, eta: Any, weight: Array | 
         start=_start(model, eta), learn_doc_topic_prior=model.learn_priors, sample_weight=weight,
         batch_size=model.batch_size, schedule=_schedule(model), max_iter=model.max_iter,
         evaluate=model.evaluate_every > 0, random_state=model.random_state, engine=model.engine, n_jobs=model.n_jobs,
-        n_total=model.total_samples if is_source(data) and model.learn_priors else None, verbose=model.verbose,
-        on_iteration=model.callback,
+        verbose=model.verbose, on_iteration=model.callback,
     )  # fmt: skip
     return Learned(
-        fit.components, fit.doc_topic_prior, eta, fit.n_passes, fit.n_steps + 1, elbo=list(fit.trace),
-        interrupted=fit.interrupted,
+        fit.components, fit.doc_topic_prior, eta, fit.n_passes, fit.n_steps + 1, fit.n_documents,
+        elbo=list(fit.trace), interrupted=fit.interrupted, still_rising=_rises(fit.reason, fit.trace, fit.n_passes),
     )  # fmt: skip
 
 
@@ -111,9 +121,11 @@ def learn_maximum(model: Any, data: Any, alpha: Array, eta: Any, weight: Array |
         n_jobs=model.n_jobs, verbose=model.verbose, on_iteration=_watch(model, data),
     )  # fmt: skip
     tokens = np.maximum(_tokens_by_topic(fit, data, weight, alpha), NO_TOKENS)
+    n_documents, n_batches = _size(model, data, weight)
     return Learned(
-        fit.topic_word * tokens[:, None], alpha, eta, fit.n_iter, elbo=fit.trace, smoothed=False,
-        interrupted=fit.interrupted,
+        fit.topic_word * tokens[:, None], alpha, eta, fit.n_iter, fit.n_iter * n_batches + 1, n_documents,
+        elbo=fit.trace, smoothed=False, interrupted=fit.interrupted,
+        still_rising=_rises(fit.reason, fit.trace, fit.n_iter),
     )  # fmt: skip
 
 
@@ -131,7 +143,7 @@ def _tokens_by_topic(fit: Any, data: Any, weight: Array | None, alpha: Array) ->
 
 
 def learn_by_sampling(model: Any, data: Any, alpha: Array, eta: Any, weight: Array | None) -> Learned:
-    """Collapsed Gibbs sampling; topics are averaged over the draws of the best chain."""
+    """Collapsed Gibbs sampling; topics, their sizes and learned priors are means over the draws of the best chain."""
     from pluri.inference import mcmc
     from pluri.topics.lda.gibbs import CollapsedGibbs
 
@@ -149,13 +161,26 @@ def learn_by_sampling(model: Any, data: Any, alpha: Array, eta: Any, weight: Arr
     quality = log_joint.mean(axis=1) if log_joint.shape[1] else [end.state.log_density for end in trace.ends]
     best = int(np.argmax(quality))
     state = trace.ends[best].state
-    mean = state.topic_word() if state.mean_topic_word is None else state.mean_topic_word
-    prior = np.broadcast_to(state.topic_word_prior, mean.shape)
-    components = mean * (state.topic_counts().sum(axis=1) + prior.sum(axis=1))[:, None]
+    means = state.now() if state.means is None else state.means
+    prior = np.broadcast_to(means["topic_word_prior"], means["topic_word"].shape)
+    components = means["topic_word"] * (means["totals"] + prior.sum(axis=1))[:, None]
+    n_documents, n_batches = _size(model, data, weight)
+    rising = f"the log joint density still rises after {state.n_sweeps} sweeps; raise n_warmup"
     return Learned(
-        components, state.doc_topic_prior, state.topic_word_prior, state.n_sweeps, 2, log_joint=log_joint[best],
-        interrupted=trace.interrupted,
+        components, means["doc_topic_prior"], means["topic_word_prior"], state.n_sweeps,
+        state.n_sweeps * n_batches + 1, n_documents, log_joint=log_joint[best], interrupted=trace.interrupted,
+        still_rising=rising if chain_rises(log_joint[best]) else "",
     )  # fmt: skip
+
+
+def _rises(reason: str, trace: Any, n_passes: int) -> str:
+    """What to tell of a bound that the last pass allowed has raised by much."""
+    if reason != "max_iter" or last_gain(trace) <= RISING:
+        return ""
+    return (
+        f"the bound still rises, by {last_gain(trace):.2%} in the last of {n_passes} passes; raise max_iter (or stop "
+        "by evaluate_every and perp_tol)"
+    )
 
 
 #: How each way of learning is done.
@@ -164,28 +189,53 @@ LEARNERS: dict[str, Callable[[Any, Any, Array, Any, Array | None], Learned]] = {
 }  # fmt: skip
 
 
-def go_on_online(model: Any, counts: Any, alpha: Array, eta: Any) -> Learned:
-    """A step of online variational Bayes for each minibatch of further documents."""
+def go_on_online(model: Any, counts: Any, alpha: Array, eta: Any, weight: Array | None) -> Learned:
+    """A step of online variational Bayes for each minibatch of further documents.
+
+    After a fit a minibatch stands for all documents up to it. If it stood for more, the words of a few new documents
+    would count as those of a multitude that nobody has seen, and bury what was learned before. In a stream from its
+    beginning all minibatches stand for equally many, a large number: then the random start is forgotten soonest.
+    """
     from pluri.topics.lda.online import first_params, partial_step
 
     priors = TopicPriors.checked(model.n_components, counts.shape[1], alpha, eta)
     step, done = getattr(model, "n_batch_iter_", 1), getattr(model, "n_iter_", 0)
-    begun = getattr(model, "components_", None)
-    online = first_params(
-        priors, start=_start(model, eta) if begun is None else begun, data=counts, n_total=model.total_samples,
-        learn_doc_topic_prior=model.learn_priors, random_state=model.random_state,
-    )  # fmt: skip
+    begun, seen, total = getattr(model, "components_", None), *_numbers_of_documents(model)
     for begin in range(0, counts.shape[0], model.batch_size):
+        rows = slice(begin, begin + model.batch_size)
+        batch, own = counts[rows], None if weight is None else weight[rows]
+        if own is not None and not own.any():
+            continue
+        from_fit = total == seen
+        seen += batch.shape[0] if own is None else float(own.sum())
+        total = seen if from_fit else max(seen, total)
+        if model.total_samples is not None:
+            total = float(model.total_samples)
+        # The sum of E[log theta] over the documents is not kept: alpha stands for it.
+        online: Any = first_params(
+            replace(priors, doc_topic=alpha), start=_start(model, eta) if begun is None else begun, data=counts,
+            n_total=total, learn_doc_topic_prior=model.learn_priors, random_state=model.random_state,
+        )  # fmt: skip
         online, alpha, _ = partial_step(
-            online, counts[begin : begin + model.batch_size], priors, t=step, n_total=model.total_samples,
-            step=document_step(model), schedule=_schedule(model), learn_doc_topic_prior=model.learn_priors,
+            online, batch, replace(priors, doc_topic=alpha), t=step, n_total=total, step=document_step(model),
+            schedule=_schedule(model), learn_doc_topic_prior=model.learn_priors, sample_weight=own,
             n_jobs=model.n_jobs,
         )  # fmt: skip
+        begun = np.ascontiguousarray(online["word_topic"].T)
         step += 1
-    return Learned(np.ascontiguousarray(online["word_topic"].T), alpha, eta, done, step)
+    return Learned(begun, alpha, eta, done, step, seen, total)
 
 
-def go_on_sampling(model: Any, counts: Any, alpha: Array, eta: Any) -> Learned:
+def _numbers_of_documents(model: Any) -> tuple[float, float]:
+    """Documents seen so far, and those that the counts of the model stand for."""
+    if not hasattr(model, "components_"):
+        return 0.0, STREAM
+    if not hasattr(model, "total_samples_") and model.total_samples is None:  # a file of an earlier version
+        raise ValueError("total_samples must be given to go on with a model that does not know n_documents_seen_")
+    return float(getattr(model, "n_documents_seen_", 0.0)), float(getattr(model, "total_samples_", 0.0))
+
+
+def go_on_sampling(model: Any, counts: Any, alpha: Array, eta: Any, weight: Array | None) -> Learned:
     """Topics of further tokens given all counts so far, which become part of the prior."""
     from pluri.topics.lda.gibbs import CollapsedGibbs
 
@@ -203,7 +253,8 @@ def go_on_sampling(model: Any, counts: Any, alpha: Array, eta: Any) -> Learned:
             done += 1
     except KeyboardInterrupt:  # counts are whole between any two blocks of tokens
         interrupted = True
-    return Learned(prior + state.topic_counts(), alpha, eta, done, step + 1, interrupted=interrupted)
+    seen = float(getattr(model, "n_documents_seen_", 0.0)) + counts.shape[0]
+    return Learned(prior + state.topic_counts(), alpha, eta, done, step + 1, seen, interrupted=interrupted)
 
 
 def _start(model: Any, eta: Any) -> Any:
@@ -228,6 +279,15 @@ def _schedule(model: Any) -> Any:
     from pluri.inference.variational import RobbinsMonro
 
     return RobbinsMonro(model.learning_decay, model.learning_offset)
+
+
+def _size(model: Any, data: Any, weight: Array | None) -> tuple[float, int]:
+    """Documents, or the sum of their weights, and minibatches of a pass."""
+    if not is_source(data):
+        n_documents = data.shape[0]
+        return float(n_documents if weight is None else weight.sum()), max(1, -(-n_documents // model.batch_size))
+    _, total, n_batches = size_of_source(data)
+    return total, max(n_batches, 1)
 
 
 def _n_threads(model: Any) -> int:

@@ -27,7 +27,7 @@ from pluri.engine import Batch, Source, SparseSource
 from pluri.inference.history import History
 from pluri.inference.result import IterationState
 from pluri.inference.variational import RobbinsMonro, natural_step, stochastic_variational_inference
-from pluri.topics.lda.document_source import Documents
+from pluri.topics.lda.document_source import Documents, size_of_source
 from pluri.topics.lda.document_step import DocumentStep
 from pluri.topics.lda.online_model import Natural, OnlineModel
 from pluri.topics.lda.starts import Draws, TopicStart, first_topics, legacy_stream, random_topics
@@ -50,6 +50,8 @@ class OnlineFit:
     trace : list of float
         The bound after each pass, if it was evaluated.
     n_steps, n_passes : int
+    n_documents : float
+        Documents that the counts stand for, by their weights if they have any.
     reason : {"converged", "max_iter", "stopped", "interrupted"}
     history : History
         One row per step, with the minibatch's estimate of the bound.
@@ -63,6 +65,7 @@ class OnlineFit:
     trace: list[float]
     n_steps: int
     n_passes: int
+    n_documents: float
     reason: str
     history: History = field(repr=False)
     params: Natural = field(repr=False)
@@ -120,7 +123,7 @@ def fit_online(
     evaluate : bool, default=False
         Compute the bound over all documents after each pass, which takes about as long as the pass.
     n_total : float, optional
-        Number of documents that the data stand for; counted if not given.
+        Number of documents that the data stand for; those that there are, by default.
     random_state : int, Generator, RandomState or None
     engine : object, optional
         Where the bound is evaluated.
@@ -152,15 +155,14 @@ def fit_online(
     if document_start not in ("ones", "random"):
         raise ValueError(f"document_start must be 'ones' or 'random' for online learning, got {document_start!r}")
     draws = legacy_stream(random_state)
-    if learn_doc_topic_prior and n_total is None:
-        if not in_memory:
-            raise ValueError("n_total must be given to learn the prior from a source")
-        n_total = data.shape[0]
+    n_rows, n_documents = _numbers(data, sample_weight)
+    if n_total is not None:
+        n_rows, n_documents = n_total, n_documents * n_total / max(n_rows, 1)
     model = OnlineModel(
         priors,
         DocumentStep() if step is None else step,
         start if isinstance(start, str) else "random",
-        n_total if learn_doc_topic_prior else None,
+        n_documents if learn_doc_topic_prior else None,
         draws if document_start == "random" else None,
         n_jobs,
     )
@@ -180,14 +182,23 @@ def fit_online(
         data = SparseSource(data, sample_weight=sample_weight, batch_size=batch_size)
     result = stochastic_variational_inference(
         model, data, rng=rng, batch_size=batch_size, schedule=schedule, max_iter=max_iter, tol=tol, start=first,
-        n_total=n_total, evaluate=evaluate, shuffle=shuffle, engine=engine, n_jobs=n_jobs,
+        n_total=n_rows, evaluate=evaluate, shuffle=shuffle, engine=engine, n_jobs=n_jobs,
         verbose=verbose, on_iteration=on_iteration,
     )  # fmt: skip
     components = np.ascontiguousarray(result.params["word_topic"].T)
     return OnlineFit(
         components, model.doc_topic_prior(result.params), result.elbo, result.trace, result.n_steps, result.n_passes,
-        result.reason, result.history, result.params,
+        n_documents, result.reason, result.history, result.params,
     )  # fmt: skip
+
+
+def _numbers(data: Any, sample_weight: Array | None) -> tuple[float, float]:
+    """Number of documents, and the sum of their weights."""
+    if not isinstance(data, Source):
+        n_rows = float(data.shape[0])
+        return n_rows, n_rows if sample_weight is None else float(np.sum(sample_weight))
+    n_rows, total, _ = size_of_source(data)
+    return float(n_rows), total
 
 
 def partial_step(
@@ -215,7 +226,7 @@ def partial_step(
     t : int
         Number of the step, from 1.
     n_total : float
-        Number of documents that those of X stand for.
+        Number of documents that those of X stand for, with their weights.
     step, schedule, learn_doc_topic_prior, sample_weight, n_jobs
         As for `fit_online`.
     draws : RandomState or Generator, optional
@@ -234,7 +245,9 @@ def partial_step(
         n_jobs,
     )  # fmt: skip
     batch = Batch(X, weight=sample_weight)
-    moved, bound = natural_step(model, params, batch, rho=schedule(t), n_total=n_total)
+    # A step scales by the number of rows: as if each had the mean of the weights.
+    n_rows = n_total if sample_weight is None else n_total * batch.n_samples / float(np.sum(sample_weight))
+    moved, bound = natural_step(model, params, batch, rho=schedule(t), n_total=n_rows)
     return moved, model.doc_topic_prior(moved), bound
 
 

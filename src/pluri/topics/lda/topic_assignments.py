@@ -31,8 +31,9 @@ class GibbsState:
     doc_topic_prior : array of shape (n_topics,)
     topic_word_prior : array of shape (), (n_words,) or (n_topics, n_words)
     n_sweeps : int
-    mean_topic_word : array of shape (n_topics, n_words), or None
-        Mean of the estimates of the topics over sweeps after the warm-up, if the kernel keeps it; `n_averaged` sweeps.
+    means : dict of arrays, or None
+        Means over `n_averaged` sweeps after the warm-up, if the kernel keeps them: ``topic_word``, the estimates of the
+        topics (n_topics, n_words), ``totals``, the tokens of each topic (n_topics,), and both priors.
     """
 
     def __init__(self, tokens: Tokens, topics: Integers, doc_topic_prior: Array, topic_word_prior: Array) -> None:
@@ -47,7 +48,7 @@ class GibbsState:
         self.active = np.zeros((0, 0), dtype=np.uint64)
         self.n_sweeps = 0
         self.n_averaged = 0
-        self.mean_topic_word: Array | None = None
+        self.means: dict[str, Array] | None = None
         self.set_priors(doc_topic_prior, topic_word_prior)
 
     def set_priors(self, doc_topic_prior: Array, topic_word_prior: Array) -> None:
@@ -110,14 +111,20 @@ class GibbsState:
         )
         return np.asarray(unnormalised / unnormalised.sum(axis=1, keepdims=True))
 
+    def now(self) -> dict[str, Array]:
+        """What is averaged, at this sweep."""
+        return {
+            "topic_word": self.topic_word(), "totals": self.topic_totals[: self.n_topics].astype(np.float64),
+            "doc_topic_prior": self.doc_topic_prior.copy(), "topic_word_prior": self.topic_word_prior.copy(),
+        }  # fmt: skip
+
     def average(self) -> None:
-        """Add the present estimate of the topics to their mean."""
-        now = self.topic_word()
+        """Add what there is now to the means."""
+        now, before = self.now(), self.means
         self.n_averaged += 1
-        if self.mean_topic_word is None:
-            self.mean_topic_word = now
-        else:
-            self.mean_topic_word += (now - self.mean_topic_word) / self.n_averaged
+        if before is not None:
+            now = {name: mean + (now[name] - mean) / self.n_averaged for name, mean in before.items()}
+        self.means = now  # in one go, so that Ctrl-C leaves whole means
 
     def document_counts(self) -> sparse.csr_matrix:
         """Tokens by document and topic, (n_documents, n_topics)."""

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from pluri.inference import mcmc
 from pluri.inference.variational import coordinate_ascent
 from pluri.processes.concentration import check_count, check_positive
+from pluri.topics import checked_state
 from pluri.topics.documents import Tokens, check_documents, tokens_of
 from pluri.topics.expected_shares import expected_shares
 from pluri.topics.flat_topics import FlatTopicModel
@@ -51,6 +52,9 @@ class SupervisedTopicModel(FlatTopicModel):
     verbose: int
     #: What stands for no response: that of a document without words says nothing of topics.
     _unsaid: float
+    coef_: Array
+    coef_draws_: Array
+    noise_draws_: Array
 
     @abstractmethod
     def _sampler(self, tokens: Tokens, response: NDArray[Any], prior: Array) -> Any:
@@ -152,6 +156,21 @@ class SupervisedTopicModel(FlatTopicModel):
         self.word_count_draws_ = (q.topics - self.topic_word_prior)[None]
         self._set_topics(q.topics)
         self._keep({"coefficients": q.coefficients[None, None], "precision": np.array([[q.precision]]), "best": 0})
+
+    def _check_learned(self, n_topics: int, n_words: int) -> None:
+        super()._check_learned(n_topics, n_words)
+        # Counts of a variational fit are differences, and may be below zero by rounding.
+        draws = checked_state.numbers(
+            "word_count_draws_", self.word_count_draws_, (None, n_topics, n_words), above=-0.5 * self.topic_word_prior
+        )
+        classes = getattr(self, "classes_", None)
+        shape: tuple[int, ...] = (n_topics,) if classes is None else (len(classes), n_topics)
+        checked_state.numbers("coef_draws_", self.coef_draws_, (len(draws), *shape))
+        checked_state.numbers("coef_", self.coef_, shape)
+        if classes is None:
+            checked_state.numbers("noise_draws_", self.noise_draws_, (len(draws),), least=0)
+        if not len(draws):
+            raise ValueError("word_count_draws_ must have at least one draw, got none")
 
     def _set_topics(self, components: Array) -> None:
         self.components_ = components

@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.processes.concentration import check_count
+from pluri.topics import checked_state
 from pluri.topics.documents import check_documents
 from pluri.topics.held_out import HeldOut
 from pluri.topics.topic_graph import Hierarchy
@@ -38,6 +39,19 @@ class FittedTree(TopicModel):
     best_chain_: int
     n_iter_: int
     random_state: RandomState
+
+    def _check_learned(self, n_topics: int, n_words: int) -> None:
+        trees = checked_state.one_for_each("trees_", self.trees_, Tree)
+        for tree in checked_state.one_for_each("tree_", [self.tree_, *trees], Tree):
+            tree.check(n_words)
+        tree = self.tree_
+        if not trees or sum(tree.widths) != n_topics or [*self.nodes_per_scale_] != tree.widths:
+            raise ValueError(f"tree_ must have the {n_topics} nodes of topic_word_, got {tree.widths}")
+        if self.depth_ != tree.depth:
+            raise ValueError(f"depth_ must be {tree.depth}, as that of tree_, got {self.depth_!r}")
+        checked_state.indices("word_scale_", self.word_scale_, (n_words,), tree.depth)
+        for s, below in enumerate(checked_state.one_for_each("transitions_", self.transitions_, np.ndarray)):
+            checked_state.numbers("transitions_", below, tree.transitions[s].shape, least=0)
 
     def transform_scales(self, X: Any) -> list[Array]:
         """Proportions of the nodes of each scale in documents.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.topics.checked_state import indices, number, numbers, one_for_each
 from pluri.topics.tree.settings import TreeSettings
 from pluri.topics.tree.state import TreeState
 
@@ -44,6 +45,23 @@ class Tree:
     usage_concentration: float
     topic_word_prior: float
     word_scale: NDArray[np.int32]
+
+    def check(self, n_words: int) -> None:
+        """Raise a ValueError if the parts of a tree of so many words do not belong together."""
+        counts = one_for_each("counts of a tree", self.counts, np.ndarray)
+        for tokens in counts:
+            if not len(numbers("counts of a tree", tokens, (None, n_words), least=0)):
+                raise ValueError("counts of a tree must have a node at each scale, got none")
+        if self.top not in (0, 1) or self.top >= self.depth or (self.top and self.widths[0] != 1):
+            raise ValueError(f"top of a tree must be 0, or 1 below a root, got {self.top!r}")
+        for s, below in enumerate(one_for_each("transitions", self.transitions, np.ndarray, self.depth - 1)):
+            numbers("transitions of a tree", below, (self.widths[s + 1], self.widths[s]), least=0)
+        for s, passed in enumerate(one_for_each("passed", self.passed, np.ndarray, self.depth)):
+            numbers("passed of a tree", passed, (self.widths[s],), least=0)
+        numbers("base of a tree", self.base, (self.widths[self.top],), least=0)
+        for name in ("doc_concentration", "usage_concentration", "topic_word_prior"):
+            number(f"{name} of a tree", getattr(self, name), above=0)
+        indices("word_scale of a tree", self.word_scale, (n_words if np.size(self.word_scale) else 0,), self.depth)
 
     @property
     def topics(self) -> list[Array]:
