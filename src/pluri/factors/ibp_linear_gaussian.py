@@ -18,7 +18,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -30,6 +30,8 @@ from pluri.inference import mcmc
 from pluri.inference.chains import split_r_hat
 from pluri.inference.variational import coordinate_ascent
 from pluri.validation import as_generator
+from pluri.validation.estimator import Estimator
+from pluri.validation.interruption import Interrupted
 
 Array = NDArray[np.float64]
 
@@ -43,7 +45,7 @@ SETTLED = 1.1
 LARGEST = 1e100
 
 
-class IBPLinearGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class IBPLinearGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Latent binary features with an Indian buffet prior.
 
     Parameters
@@ -241,7 +243,7 @@ class IBPLinearGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             # From random assignments a chain needs long to put features together; a rough fit is a better place.
             result = coordinate_ascent(rough, X, rng=rng, max_iter=50, tol=1e-4)
             if result.interrupted:
-                raise KeyboardInterrupt
+                raise Interrupted
             q = result.params
             Z = (q.assignments > 0.5).astype(np.int8)
             values = {name: float(getattr(q, name)) for name in LEARNABLE}

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -30,6 +30,7 @@ from pluri.mixtures.streaming import StreamedStatistics
 from pluri.priors import RowPrior, as_row_prior
 from pluri.progress.callbacks import CallbackSupport, fit_callbacks, with_callbacks
 from pluri.validation import RandomState, as_generator, is_source, restored_on_failure, unmasked
+from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -45,7 +46,7 @@ class DeadComponentWarning(UserWarning):
     """A component of the fitted mixture explains no observation."""
 
 
-class MixtureModel(CallbackSupport, DensityMixin, BaseEstimator):
+class MixtureModel(CallbackSupport, DensityMixin, Estimator):
     """Base of the EM-fitted mixtures; not to be used by itself."""
 
     #: Whether `fit` and the queries take sparse matrices.

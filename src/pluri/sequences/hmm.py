@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -37,6 +36,7 @@ from pluri.sequences.monitor import ConvergenceMonitor
 from pluri.sequences.queries import ALGORITHMS, ChainQueries
 from pluri.sequences.summary import summarize
 from pluri.validation import as_generator, check_distributions, check_width, is_source, restored_on_failure, unmasked
+from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -47,7 +47,7 @@ class DeadStateWarning(UserWarning):
     """A state of the fitted model explains no observation."""
 
 
-class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
+class HiddenMarkovModel(ChainQueries, CallbackSupport, Estimator):
     """Base of the EM-fitted hidden Markov models; not to be used by itself."""
 
     #: Letters of `params` and `init_params` and the attributes they stand for, besides s and t.

@@ -17,6 +17,7 @@ from pluri.topics.documents import tokens_of
 from pluri.topics.lda.document_step import DocumentStep
 from pluri.topics.lda.topic_priors import TopicPriors
 from pluri.validation import as_generator, is_source
+from pluri.validation.interruption import hold
 
 Array = NDArray[np.float64]
 #: The bound has settled when a pass raises it by this share of it.
@@ -201,7 +202,8 @@ def go_on_sampling(model: Any, counts: Any, alpha: Array, eta: Any) -> Learned:
         while done < model.max_iter:
             state, _ = kernel.step(rng, state)
             done += 1
-    except KeyboardInterrupt:  # counts are whole between any two blocks of tokens
+    except KeyboardInterrupt as stop:  # counts are whole between any two blocks of tokens
+        hold(stop)
         interrupted = True
     return Learned(prior + state.topic_counts(), alpha, eta, done, step + 1, interrupted=interrupted)
 

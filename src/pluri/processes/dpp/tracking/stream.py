@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from pluri.inference.smc.resampling import draw_ancestors
@@ -20,6 +18,8 @@ from pluri.processes.dpp.tracking.items import Plan, TrackedItems, as_ids
 from pluri.processes.dpp.tracking.state import Particles, Stamp, WeightedSubsets
 from pluri.processes.dpp.tracking.tracker import Change
 from pluri.validation import RandomState, as_generator
+from pluri.validation.estimator import Estimator
+from pluri.validation.interruption import hold
 
 
 class Follower(Protocol):
@@ -49,7 +49,7 @@ class Follower(Protocol):
         """Renumber the slots."""
 
 
-class SubsetStream(BaseEstimator, ABC):
+class SubsetStream(Estimator, ABC):
     """An estimator that takes in one stamp after the other; see `TimeVaryingDPP` and `SeparateDPP`."""
 
     target_size: float | None
@@ -110,10 +110,10 @@ class SubsetStream(BaseEstimator, ABC):
                                 seconds=sum(stamp.seconds for stamp in self.history_),
                             )
                         )  # fmt: skip
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             if not getattr(self, "history_", None):
                 raise
-            warnings.warn(f"interrupted: {len(self.history_)} stamps were taken in", UserWarning, stacklevel=2)
+            hold(stop, f"interrupted: {len(self.history_)} stamps were taken in")
         if not getattr(self, "history_", None):
             raise ValueError("kernels must have at least one stamp, got none")
         return self
