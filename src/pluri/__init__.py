@@ -36,10 +36,9 @@ if TYPE_CHECKING:
         validation,
     )
     from pluri.io import load, save
-    from pluri.validation.interruption import Interrupted, on_interrupt
+    from pluri.validation.interruption import on_interrupt
 
 __all__ = [
-    "Interrupted",
     "__version__",
     "cochange",
     "components",
@@ -70,8 +69,8 @@ def __getattr__(name: str) -> Any:
     # numba and scikit-learn take a second to import: whoever asks only for the version should not wait for them.
     if name in ("load", "save"):
         return getattr(import_module("pluri.io"), name)
-    if name in ("Interrupted", "on_interrupt"):
-        return getattr(import_module("pluri.validation.interruption"), name)
+    if name == "on_interrupt":
+        return import_module("pluri.validation.interruption").on_interrupt
     if name in __all__:
         return import_module(f"pluri.{name}")
     raise AttributeError(f"module 'pluri' has no attribute {name!r}")

@@ -2,9 +2,9 @@
 
 Three parts. A loop that can keep what it has catches the ``KeyboardInterrupt``, calls `hold`, and returns as usual. The
 public function or method it runs in is marked by `interruptible` (estimators get that from
-`pluri.validation.estimator.Estimator`): when its result is complete, it raises `Interrupted`, which carries that
-result. So whoever called it stops too. With ``pluri.on_interrupt("keep")`` it returns the result with a warning
-instead.
+`pluri.validation.estimator.Estimator`): when its result is complete, it raises ``KeyboardInterrupt`` with that result
+as the attribute ``result``. So whoever called it stops too. With ``pluri.on_interrupt("keep")`` it returns the result
+with a warning instead.
 
 A second Ctrl-C is not held by anybody: it ends the work at once, and an estimator is as it was before the call.
 """
@@ -28,31 +28,17 @@ MARK = "__interruptible__"
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C ended the work, and what had been reached was kept.
+    """Ctrl-C on its way from work inside other work of pluri, where it was held, to the caller.
+
+    The caller gets a plain ``KeyboardInterrupt``: only of that Python tells the shell that it was Ctrl-C, so that a
+    script around the program ends too.
 
     Parameters
     ----------
     message : str
         How far the work had come, and what is kept.
     result : object, optional
-        What the call would have returned: for `fit` the estimator itself, for a function what it had so far. None if
-        there was nothing to keep.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from pluri import Interrupted
-    >>> from pluri.inference import mcmc
-    >>> def tired(trace):
-    ...     if trace.n_draws >= 10:
-    ...         raise KeyboardInterrupt
-    >>> kernel = mcmc.RandomWalk(lambda x: -0.5 * x @ x)
-    >>> try:
-    ...     trace = mcmc.sample(kernel, np.zeros(1), callback=tired, n_warmup=0, random_state=0)
-    ... except Interrupted as stop:
-    ...     trace = stop.result
-    >>> trace.n_draws >= 10
-    True
+        What the work would have returned; None if there was nothing to keep.
     """
 
     def __init__(self, message: str = "", result: Any = None) -> None:
@@ -68,15 +54,34 @@ class on_interrupt:
     Parameters
     ----------
     choice : {"raise", "keep"}
-        "raise", as it is without a call: `Interrupted`, a ``KeyboardInterrupt``, is raised when the estimator has been
-        given what was reached, so that a loop around the fit ends too. "keep": the call returns what was reached, with
-        a warning, and the program goes on; meant for interactive work.
+        "raise", as it is without a call: ``KeyboardInterrupt`` is raised when the estimator has been given what was
+        reached, so that a loop around the fit ends too. Its attribute ``result`` is what the call would have returned
+        (the estimator, or the draws so far of a sampler); it has none if there was nothing to keep. "keep": the call
+        returns what was reached, with a warning, and the program goes on; meant for interactive work.
 
     Examples
     --------
+    >>> import warnings
+    >>> import numpy as np
     >>> import pluri
-    >>> with pluri.on_interrupt("keep"):
-    ...     pass  # Ctrl-C in a fit in here ends that fit only
+    >>> from pluri.inference import mcmc
+    >>> def tired(trace):
+    ...     raise KeyboardInterrupt  # as Ctrl-C would
+    >>> kernel = mcmc.RandomWalk(lambda x: -0.5 * x @ x)
+    >>> options = {"n_warmup": 0, "callback": tired, "random_state": 0}
+    >>> try:
+    ...     trace = mcmc.sample(kernel, np.zeros(1), **options)
+    ... except KeyboardInterrupt as stop:
+    ...     trace = stop.result
+    >>> trace.interrupted
+    True
+
+    In the block Ctrl-C ends only the call that it falls into:
+
+    >>> with pluri.on_interrupt("keep"), warnings.catch_warnings(action="ignore"):
+    ...     trace = mcmc.sample(kernel, np.zeros(1), **options)
+    >>> trace.interrupted
+    True
     """
 
     _everywhere: Choice = "raise"
@@ -122,13 +127,20 @@ class _Work:
             # The frame between this one and the caller's is not counted.
             warnings.warn(self.message, UserWarning, stacklevel=2)
             return result
-        raise Interrupted(self.message, result)
+        raise self._interrupt(self.message, result)
+
+    def _interrupt(self, message: str, result: Any = None) -> KeyboardInterrupt:
+        if self.outer is not None:
+            return Interrupted(message, result)
+        stop = KeyboardInterrupt(message)
+        stop.result = result  # type: ignore[attr-defined]
+        return stop
 
     def lost(self, error: BaseException) -> KeyboardInterrupt | None:
         """The interrupt as which an error that leaves nothing to keep goes on; None if it goes on as it is."""
         if isinstance(error, Interrupted) or (self.held and not isinstance(error, KeyboardInterrupt)):
             unchanged = "" if self.owner is None else "; the estimator is as it was before"
-            return Interrupted(f"{self.name} was interrupted before there was anything to keep{unchanged}")
+            return self._interrupt(f"{self.name} was interrupted before there was anything to keep{unchanged}")
         return None
 
 
@@ -191,7 +203,7 @@ def interruptible(function: Any = None, /, *, method: bool = False, finishing: b
 
     Examples
     --------
-    >>> from pluri.validation.interruption import Interrupted, hold, interruptible
+    >>> from pluri.validation.interruption import hold, interruptible
     >>> @interruptible
     ... def squares(numbers):
     ...     found = []
@@ -206,7 +218,7 @@ def interruptible(function: Any = None, /, *, method: bool = False, finishing: b
     ...     raise KeyboardInterrupt
     >>> try:
     ...     squares(typing())
-    ... except Interrupted as stop:
+    ... except KeyboardInterrupt as stop:
     ...     print(stop, stop.result)
     interrupted after 1 numbers, which are kept [4]
     """

@@ -32,7 +32,7 @@ from pluri.inference.ais.tempered_path import Gradient, TemperedPath
 from pluri.inference.ais.transitions import as_moves
 from pluri.inference.ais.weighted_samples import warn_of_weights
 from pluri.validation import RandomState, as_generator
-from pluri.validation.interruption import interruptible
+from pluri.validation.interruption import interruptible, kept
 
 __all__ = ["AnnealedImportanceSampler", "AnnealedSamples", "Evidence", "ReverseSamples", "log_evidence"]
 
@@ -213,7 +213,9 @@ class AnnealedImportanceSampler:
                 rng, self.path, plan, cloud, self.n_steps_per_temperature, reverse=draws is not None,
                 keep_paths=self.keep_paths, verbose=self.verbose, started=started,
             )  # fmt: skip
-        if self.warn or samples.interrupted:
+        if samples.interrupted:
+            kept(samples.diagnose()[0])
+        elif self.warn:
             warn_of_weights(samples, stacklevel=4)
         return samples
 

@@ -69,7 +69,7 @@ def anneal(
     except KeyboardInterrupt as stop:
         if reached[0] == 0:
             raise
-        hold(stop, f"interrupted at beta = {betas[reached[0]]:.4g}; the weighted points of that temperature are kept")
+        hold(stop)
         interrupted = True
     j, cloud, log_weights = reached
     ess, log_z, mean_gain = np.array(records[: j + 1]).T

@@ -16,11 +16,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pluri.inference.mcmc.chain import Chain, advance, recorded, stacked, start_chain
+from pluri.inference.mcmc.chain import Chain, Segment, advance, recorded, stacked, start_chain
 from pluri.inference.mcmc.health import warn_of_problems
 from pluri.inference.mcmc.kernel import Kernel
 from pluri.inference.mcmc.trace import ChainEnd, Trace, random_state_of, restored_generator
-from pluri.inference.mcmc.workers import open_workers
+from pluri.inference.mcmc.workers import Advance, open_workers
 from pluri.validation import RandomState, as_generator
 from pluri.validation.interruption import Interrupted, hold, interruptible
 from pluri.validation.interruption import kept as say_kept
@@ -246,10 +246,7 @@ def _run(
                 # After Ctrl-C chains may be of different lengths by a part of a round: let the shorter ones catch up.
                 if interrupted:
                     longest = max(segment.chain.done for segment in segments)
-                    further = [move([segment.chain], longest - segment.chain.done)[0] for segment in segments]
-                    if any(segment.interrupted for segment in further):
-                        hold()  # a second time: it does not return
-                    segments = [segment.followed_by(more) for segment, more in zip(segments, further)]
+                    segments = [_caught_up(segment, longest, move) for segment in segments]
                 for index, segment in enumerate(segments):
                     chains[index] = segment.chain
                     if segment.draws:
@@ -291,6 +288,16 @@ def _run(
     elif warn:
         warn_of_problems(trace)
     return trace
+
+
+def _caught_up(segment: Segment, n_done: int, move: Advance) -> Segment:
+    """A segment with the steps that its chain is behind the others."""
+    if segment.chain.done == n_done:
+        return segment
+    more = move([segment.chain], n_done - segment.chain.done)[0]
+    if more.interrupted:
+        hold()  # a second time: this does not return
+    return segment.followed_by(more)
 
 
 def _assemble(

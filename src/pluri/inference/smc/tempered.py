@@ -28,7 +28,7 @@ from pluri.inference.ais.transitions import Moved, Moves, as_moves
 from pluri.inference.smc.resampling import check_method
 from pluri.inference.smc.tempered_result import TemperedResult, warn_of_particles
 from pluri.validation import RandomState, as_generator
-from pluri.validation.interruption import hold, interruptible
+from pluri.validation.interruption import hold, interruptible, kept
 
 __all__ = ["TemperedResult", "tempered_smc"]
 
@@ -154,10 +154,12 @@ def tempered_smc(
         except KeyboardInterrupt as stop:
             if len(rounds) == 1:
                 raise
-            hold(stop, f"interrupted at beta = {rounds[-1].beta:.4g}; the particles of that temperature are kept")
+            hold(stop)
             interrupted = True
     result = _result(rounds, interrupted, perf_counter() - started)
-    if warn or interrupted:
+    if interrupted:
+        kept(result.diagnose()[0])
+    elif warn:
         warn_of_particles(result)
     return result
 
