@@ -4,7 +4,8 @@ Subpackages are imported when they are first used. Models: ``pluri.sequences`` (
 ``pluri.mixtures``, ``pluri.topics``, ``pluri.factors``, ``pluri.processes``. An application: ``pluri.cochange``; pages
 about fitted models: ``pluri.report``. Foundations:
 ``pluri.components``, ``pluri.priors``, ``pluri.inference``, ``pluri.engine``, ``pluri.metrics``, ``pluri.datasets``,
-``pluri.plotting``, ``pluri.io``, and ``pluri.testing``, which proves samplers.
+``pluri.plotting``, ``pluri.io``, and ``pluri.testing``, which proves samplers. ``pluri.on_interrupt`` says what Ctrl-C
+does.
 """
 
 from importlib import import_module
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         validation,
     )
     from pluri.io import load, save
+    from pluri.validation.interruption import on_interrupt
 
 __all__ = [
     "__version__",
@@ -48,6 +50,7 @@ __all__ = [
     "load",
     "metrics",
     "mixtures",
+    "on_interrupt",
     "optimize",
     "plotting",
     "priors",
@@ -66,6 +69,8 @@ def __getattr__(name: str) -> Any:
     # numba and scikit-learn take a second to import: whoever asks only for the version should not wait for them.
     if name in ("load", "save"):
         return getattr(import_module("pluri.io"), name)
+    if name == "on_interrupt":
+        return import_module("pluri.validation.interruption").on_interrupt
     if name in __all__:
         return import_module(f"pluri.{name}")
     raise AttributeError(f"module 'pluri' has no attribute {name!r}")

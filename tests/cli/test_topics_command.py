@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import gzip
 import json
@@ -31,6 +30,7 @@ from pluri.mixtures import GaussianMixture
 from pluri.topics import LatentDirichletAllocation
 from pluri.topics.held_out import HeldOut
 from pluri.topics.topic_model import TopicModel
+from pluri.validation.interruption import hold
 
 SPORT = ["puck", "goal", "ice", "skate", "referee"]
 SPACE = ["orbit", "rocket", "moon", "launch", "crew"]
@@ -53,8 +53,10 @@ class QuickTopics(TopicModel):
     def fit(self, X, y=None):
         finder = SklearnLDA(self.n_components, max_iter=15, random_state=self.random_state).fit(X)
         if self.inference == "interrupted":
-            with contextlib.suppress(KeyboardInterrupt):
+            try:
                 signal.raise_signal(signal.SIGINT)
+            except KeyboardInterrupt as stop:
+                hold(stop)
         if self.inference == "interrupted at once":
             signal.raise_signal(signal.SIGINT)
         self.n_documents_ = X.shape[0]

@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 
+from pluri import on_interrupt
 from pluri.cochange import (
     CommitHistory,
     CoOccurrence,
@@ -370,7 +371,7 @@ def test_ctrl_c_ends_a_recommender_whose_model_would_go_on(monkeypatch):
 
     monkeypatch.setattr(BernoulliGibbs, "step", step)
     recommender = FileRecommender("bayesian", model_params={"n_chains": 1}, random_state=0)
-    with pytest.warns(UserWarning, match="interrupted"), pytest.raises(KeyboardInterrupt):
+    with on_interrupt("keep"), pytest.raises(KeyboardInterrupt):
         recommender.fit(history)
     assert len(calls) == 12
     assert not hasattr(recommender, "model_")

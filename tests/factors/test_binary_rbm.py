@@ -9,6 +9,7 @@ from scipy import sparse
 from scipy.special import expit, logsumexp
 from sklearn.utils.estimator_checks import check_estimator
 
+from pluri import on_interrupt
 from pluri.factors import binary_rbm
 from pluri.factors.binary_completion import pattern
 from pluri.factors.binary_rbm import BinaryRBM
@@ -241,7 +242,7 @@ def test_ctrl_c_keeps_what_is_there(monkeypatch):
         return contrastive_gradient(*arguments)
 
     monkeypatch.setattr(binary_rbm, "contrastive_gradient", stops)
-    with pytest.warns(UserWarning, match="interrupted"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted"):
         model = fitted()
     assert model.n_iter_ == 2
     assert model.predict_missing([0]).shape == (6,)

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from pluri import on_interrupt
 from pluri.factors.exponential_family import BinomialFamily, ExponentialFamilyPCA, GaussianFamily, as_family
 
 
@@ -202,7 +203,7 @@ def test_running_out_of_sweeps_warns_and_interrupts_keep_the_model(monkeypatch):
         return update(self, state, data)
 
     monkeypatch.setattr(learning.ComponentsModel, "update", interrupted)
-    with pytest.warns(UserWarning, match="interrupted"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted"):
         model = ExponentialFamilyPCA(2, family="bernoulli", tol=1e-12).fit(X)
     assert model.transform(X).shape == (200, 2)
 

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from pluri import on_interrupt
 from pluri.factors import IBPLinearGaussian, IndianBuffetGibbs
 from pluri.factors.ibp_mean_field import BuffetMeanField, assign_rows, bound_of_off, expected_log_prior
 from pluri.factors.ibp_prediction import FittedFeatures, assign, log_density, row_bounds
@@ -208,7 +209,7 @@ def test_after_ctrl_c_the_model_of_the_sweeps_so_far_is_kept(inference, monkeypa
 
     monkeypatch.setattr(owner, name, pressed)
     model = IBPLinearGaussian(3, inference=inference, n_init=1, n_samples=500, burn_in=3, random_state=0)
-    with pytest.warns(UserWarning, match="interrupted"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted"):
         model.fit(X)
     assert np.isfinite(model.score(X))
     assert model.n_iter_ < 20

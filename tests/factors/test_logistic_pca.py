@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import check_estimator
 
+from pluri import on_interrupt
 from pluri.factors import logistic_pca_fit
 from pluri.factors.binary_completion import BinaryRows, pattern
 from pluri.factors.logistic_pca import LogisticPCA
@@ -216,7 +217,7 @@ def test_too_few_sweeps_warn_and_ctrl_c_keeps_what_is_there(monkeypatch):
         return alternate(*arguments)
 
     monkeypatch.setattr(logistic_pca, "alternate", stops)
-    with pytest.warns(UserWarning, match="interrupted"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted"):
         model = LogisticPCA(2).fit(X)
     assert model.n_iter_ == 3
     assert model.predict_missing([0]).shape == (12,)

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, _fit_context, clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from pluri import on_interrupt
 from pluri.engine import ArraySource
 from pluri.inference import expectation_maximization
 from pluri.progress import CallbackSupport, fit_callbacks, with_callbacks
@@ -161,7 +162,8 @@ def test_failed_run_and_interruption_leave_no_task_open(toys, estimator, monkeyp
     recorder = Recorder()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = estimator(n_init=4).set_callbacks(recorder).fit(toys.two_groups())
+        with on_interrupt("keep"):
+            model = estimator(n_init=4).set_callbacks(recorder).fit(toys.two_groups())
     assert model.result_.interrupted
     assert model.result_.history.restart.tolist() == [0] * 6 + [1] * 2 + [2] * 6 + [3]
     assert recorder.is_balanced()

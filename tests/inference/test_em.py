@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 from sklearn.mixture import GaussianMixture
 
+from pluri import on_interrupt
 from pluri.engine import ArraySource
 from pluri.inference import AscentWarning, expectation_maximization
 
@@ -259,7 +260,7 @@ def test_interruption_keeps_the_last_complete_iteration(toys, x, start, where):
     n_batches = len(list(toys.source(x).batches()))
     good = 6 * (n_batches if where == "expect" else 1)
     problem = Counting(toys.Mixture(), **{where: after(good, KeyboardInterrupt())})
-    with pytest.warns(UserWarning, match="fit interrupted after 6 iterations of run 1 of 1"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="fit interrupted after 6 iterations of run 1 of 1"):
         result = fit(toys, problem, x, start=start, max_iter=50, tol=-np.inf)
     expected = fit(toys, toys.Mixture(), x, start=start, max_iter=6, tol=-np.inf)
     np.testing.assert_array_equal(result.params.means, expected.params.means)
@@ -268,7 +269,7 @@ def test_interruption_keeps_the_last_complete_iteration(toys, x, start, where):
 
 def test_interruption_in_a_later_run_keeps_the_best_run(toys, x):
     problem = Counting(toys.Mixture(3, 0.1), initialize=after(2, KeyboardInterrupt()))
-    with pytest.warns(UserWarning, match="fit interrupted after 0 iterations of run 3 of 5"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="fit interrupted after 0 iterations of run 3 of 5"):
         result = fit(toys, problem, x, n_init=5, max_iter=8, tol=-np.inf)
     expected = fit(toys, toys.Mixture(3, 0.1), x, n_init=2, max_iter=8, tol=-np.inf)
     np.testing.assert_array_equal(result.params.means, expected.params.means)
@@ -281,7 +282,7 @@ def test_interruption_in_the_hook_or_between_runs_is_caught(toys, x):
         if state.restart == 1 and state.iteration == 3:
             raise KeyboardInterrupt
 
-    with pytest.warns(UserWarning, match="after 3 iterations of run 2 of 2"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="after 3 iterations of run 2 of 2"):
         result = fit(toys, toys.Mixture(), x, n_init=2, max_iter=8, tol=-np.inf, on_iteration=interrupt)
     assert len(result.history) == 11
 

@@ -13,6 +13,7 @@ from scipy.special import betaln, gammaln, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import check_estimator
 
+from pluri import on_interrupt
 from pluri.factors.binary_completion import BinaryRows, pattern
 from pluri.inference import mcmc
 from pluri.io import load, save
@@ -459,7 +460,7 @@ def test_a_chain_that_still_rises_warns_and_ctrl_c_keeps_what_is_there(monkeypat
         return step(self, rng, state)
 
     monkeypatch.setattr(BernoulliGibbs, "step", stops)
-    with pytest.warns(UserWarning, match="interrupted"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted"):
         model = fitted(n_sweeps=1000)
     assert 0 < model.n_iter_ < 1000
     assert model.predict_missing([0]).shape == (4,)

@@ -13,6 +13,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import check_estimator
 
 import pluri.io
+from pluri import on_interrupt
 from pluri.mixtures.dirichlet_process import DirichletProcessMixture
 from pluri.mixtures.dirichlet_process.predictive import Predictive
 from pluri.processes import (
@@ -316,7 +317,7 @@ def test_ctrl_c_keeps_the_draws_so_far(monkeypatch):
         return step(self, rng, state)
 
     monkeypatch.setattr(collapsed_gibbs.CollapsedGibbs, "step", stopped)
-    with pytest.warns(UserWarning, match="interrupted"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted"):
         model = quick(n_sweeps=10_000, n_burn_in=5, n_chains=1).fit(X)
     assert 0 < model.trace_.n_draws < 5000
     assert model.predict(X).shape == (60,)

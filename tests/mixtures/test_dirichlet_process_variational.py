@@ -6,6 +6,7 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import BayesianGaussianMixture
 
+from pluri import on_interrupt
 from pluri.inference.variational import coordinate_ascent
 from pluri.mixtures.dirichlet_process import DirichletProcessMixture
 from pluri.mixtures.dirichlet_process.expectations import divergence, expected_log_density
@@ -168,7 +169,7 @@ def test_ctrl_c_keeps_the_best_start_so_far(monkeypatch):
         return update(self, q, rows)
 
     monkeypatch.setattr(TruncatedMeanField, "update", interrupted)
-    with pytest.warns(UserWarning, match="interrupted"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted"):
         model = DirichletProcessMixture(solver="variational", random_state=0).fit(X)
     assert next(count) == 26
     assert np.isfinite(model.score(X))

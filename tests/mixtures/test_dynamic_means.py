@@ -8,6 +8,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from pluri import on_interrupt
 from pluri.datasets.moving_clusters import make_moving_clusters
 from pluri.mixtures.dp_means import DPMeans
 from pluri.mixtures.dynamic_means import DynamicMeans, StoredClusters, cluster_batch
@@ -270,7 +271,7 @@ def test_ctrl_c_keeps_the_batches_that_are_done(monkeypatch):
         return advance(self, X)
 
     monkeypatch.setattr(DynamicMeans, "_advance", stopped)
-    with pytest.warns(UserWarning, match="interrupted after 2 batches"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted after 2 batches"):
         model.fit(data.batches)
     assert len(model.labels_) == 2
 

@@ -8,6 +8,7 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 from sklearn.exceptions import ConvergenceWarning
 
+from pluri import on_interrupt
 from pluri.datasets.separated_gaussians import make_separated_gaussians
 from pluri.mixtures.riemannian_augmented import AugmentedMixture, MixturePoint, located
 from pluri.mixtures.riemannian_baselines import cholesky_problem, original_problem
@@ -417,7 +418,7 @@ def test_ctrl_c_keeps_the_best_so_far(overlapping):
             if state.iteration == stop:
                 raise KeyboardInterrupt
 
-        with pytest.warns(ConvergenceWarning, match="interrupted"):
+        with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted"):
             fit = fit_riemannian(X, None, *start, tol=0.0, on_iteration=interrupt)
         assert fit.interrupted
         assert fit.n_iter == stop

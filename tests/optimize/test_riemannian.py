@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import minimize, rosen, rosen_der
 from sklearn.exceptions import ConvergenceWarning
 
+from pluri import on_interrupt
 from pluri.optimize.manifolds import SPD, Euclidean, Product
 from pluri.optimize.riemannian import riemannian_cg, riemannian_lbfgs, strong_wolfe
 from pluri.optimize.riemannian.descent import descend
@@ -234,7 +235,7 @@ def test_ctrl_c_keeps_the_point_reached():
             raise KeyboardInterrupt
         return rosen(x), rosen_der(x)
 
-    with pytest.warns(ConvergenceWarning, match="interrupted"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted"):
         result = riemannian_lbfgs(interrupted, Euclidean(2), [-1.2, 1.0])
     assert result.interrupted
     assert result.value == rosen(result.point) < rosen(np.array([-1.2, 1.0]))

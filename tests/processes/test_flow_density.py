@@ -7,6 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from pluri import on_interrupt
 from pluri.processes.flow_density import FlowDensity
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -170,7 +171,7 @@ def test_interruption_keeps_the_best_so_far(monkeypatch):
 
     monkeypatch.setattr(density, "adam_step", interrupted)
     X, _ = banana(60, 0)
-    with pytest.warns(UserWarning, match="interrupted"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted"):
         model = FlowDensity(random_state=0).fit(X)
     assert model.n_iter_ == 7
     assert np.isfinite(model.score(X))

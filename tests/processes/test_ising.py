@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from pluri import on_interrupt
 from pluri.inference import mcmc
 from pluri.processes.ising import IsingDenoiser
 from pluri.processes.ising_exact import exact_marginals
@@ -330,7 +331,7 @@ def test_ctrl_c_keeps_the_sweeps_done(monkeypatch):
 
     monkeypatch.setattr(LabelGibbs, "step", interrupted)
     model = IsingDenoiser(0.3, inference="gibbs", burn_in=10, n_samples=10_000, n_chains=2, random_state=0)
-    with pytest.warns(UserWarning, match="interrupted after"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted after"):
         model.fit(np.random.default_rng(0).normal(size=(4, 4)))
     assert 0 < model.trace_.n_draws < 60
     np.testing.assert_allclose(model.proba_.sum(axis=-1), 1.0)

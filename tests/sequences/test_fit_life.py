@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+from pluri import on_interrupt
 from pluri.sequences import GMMHMM, CategoricalHMM, ConvergenceMonitor, GaussianHMM, PoissonHMM, learning
 
 OPTIONS = {"n_iter": 12, "tol": -np.inf, "random_state": 0}
@@ -38,7 +39,7 @@ def interrupt_after(monkeypatch, n_calls):
 def test_an_interrupted_fit_keeps_what_it_has(X, monkeypatch):
     six = GaussianHMM(3, **OPTIONS | {"n_iter": 6}).fit(X)
     interrupt_after(monkeypatch, 6)
-    with pytest.warns(UserWarning, match="fit interrupted after 6 iterations of run 1 of 1"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="fit interrupted after 6 iterations of run 1 of 1"):
         cut = GaussianHMM(3, **OPTIONS).fit(X)
     monkeypatch.undo()
     assert_same(cut, six)
@@ -50,7 +51,7 @@ def test_an_interrupted_fit_keeps_what_it_has(X, monkeypatch):
 def test_an_interrupt_in_the_second_run_keeps_the_better_of_the_two(X, monkeypatch):
     one = GaussianHMM(3, **OPTIONS).fit(X)
     interrupt_after(monkeypatch, 14)
-    with pytest.warns(UserWarning, match="2 iterations of run 2 of 3"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="2 iterations of run 2 of 3"):
         cut = GaussianHMM(3, n_init=3, **OPTIONS).fit(X)
     monkeypatch.undo()
     assert cut.objective_ >= one.objective_
@@ -84,7 +85,7 @@ def test_a_fit_goes_on_from_its_checkpoint_bit_for_bit(X, family, acceleration, 
     options = OPTIONS | {"acceleration": acceleration, "n_init": 2}
     whole = make(**options).fit(data)
     interrupt_after(monkeypatch, 17)
-    with pytest.warns(UserWarning, match="interrupted"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted"):
         make(**options, checkpoint=tmp_path / "fit.npz").fit(data)
     monkeypatch.undo()
     resumed = make(**options, checkpoint=tmp_path / "fit.npz").fit(data)

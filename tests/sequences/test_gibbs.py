@@ -8,6 +8,7 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import chisquare, norm
 
+from pluri import on_interrupt
 from pluri.engine import ArraySource
 from pluri.metrics import many_to_one_accuracy
 from pluri.sequences import collapsed_gibbs as gibbs
@@ -397,7 +398,7 @@ def test_ctrl_c_keeps_what_was_sampled(text, burn_in):
     model = BayesianCategoricalHMM(3, n_samples=10**6, burn_in=burn_in, n_chains=2, n_jobs=2, random_state=0)
     timer = threading.Timer(0.5, _thread.interrupt_main)
     timer.start()
-    with pytest.warns(UserWarning, match="interrupted"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted"):
         model.fit(text[0])
     timer.join()
     assert 1 <= model.n_iter_ < 10**6

@@ -11,6 +11,7 @@ import pytest
 from scipy.special import gammaln, logsumexp
 from scipy.stats import chi2
 
+from pluri import on_interrupt
 from pluri.datasets import make_zipf_tagging
 from pluri.datasets.words import word_features
 from pluri.engine import ArraySource
@@ -436,7 +437,7 @@ def test_ctrl_c_keeps_what_was_sampled(text):
     model = SymbolClassHMM(5, n_sweeps=10**6, n_init=2, n_jobs=2, random_state=0)
     timer = threading.Timer(0.5, _thread.interrupt_main)
     timer.start()
-    with pytest.warns(UserWarning, match="interrupted"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted"):
         model.fit(text[0], lengths=text[1])
     timer.join()
     assert 1 <= model.n_sweeps_ < 10**6

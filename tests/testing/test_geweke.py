@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from pluri import on_interrupt
 from pluri.inference import mcmc
 from pluri.testing import geweke_test, invariance_test, kernel_transition
 
@@ -116,7 +117,7 @@ def test_ctrl_c_keeps_the_replications_made():
             raise KeyboardInterrupt
         return metropolis(rng, theta, y)
 
-    with pytest.warns(UserWarning, match="interrupted after 99 of 1000"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted after 99 of 1000"):
         result = geweke_test(prior, data, interrupted, n_steps=5, random_state=0)
     assert result.interrupted
     calls.clear()

@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import pluri.io
 import pluri.topics.concept_graph.draws as draws_module
+from pluri import on_interrupt
 from pluri.datasets import make_concept_graph_documents
 from pluri.topics.concept_graph import ConceptGraph, graph_recovery, level_distribution, read_graph
 from pluri.topics.concept_graph.draws import counts_of
@@ -478,7 +479,7 @@ def test_interrupted_fit_keeps_the_graph_so_far():
         raise KeyboardInterrupt
 
     model = ConceptGraph(2, n_warmup=1, n_draws=2000, random_state=0, callback=stop)
-    with pytest.warns(UserWarning, match="interrupted"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted"):
         model.fit(X)
     assert model.transform(X).shape == (20, model.n_topics_)
 

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 import pluri.topics
-from pluri import io
+from pluri import io, on_interrupt
 from pluri.datasets import make_topic_documents
 from pluri.inference.mcmc import driver
 from pluri.report import topic_report, tree_text
@@ -195,7 +195,7 @@ def test_control_c_keeps_the_topics_so_far(name, when, corpus, monkeypatch):
         return [type(segment)(segment.chain, segment.draws, segment.stats, True) for segment in segments]
 
     monkeypatch.setattr(driver, "advance", interrupted)
-    with pytest.warns(UserWarning, match="interrupted") as told:
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted") as told:
         model = fitted(name, corpus)
     assert rounds
     (said,) = [str(warning.message) for warning in told if "interrupted" in str(warning.message)]

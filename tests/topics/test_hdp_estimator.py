@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import check_estimator
 
+from pluri import on_interrupt
 from pluri.datasets import make_bars
 from pluri.io import load, save
 from pluri.topics.hdp import HDPTopicModel
@@ -165,7 +166,7 @@ def test_ctrl_c_keeps_what_is_there(blocks):
         raise KeyboardInterrupt
 
     for inference in ("gibbs", "vb", "svi"):
-        with pytest.warns(UserWarning, match="interrupted"):
+        with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted"):
             model = quick(inference, callback=press).fit(blocks[0])
         assert model.transform(blocks[0]).shape[0] == 80
 

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 import pluri.io
+from pluri import on_interrupt
 from pluri.inference import mcmc
 from pluri.testing import (
     SamplerProblem,
@@ -561,7 +562,7 @@ def test_ctrl_c_keeps_the_sweeps_so_far(monkeypatch):
         return step(self, rng, state)
 
     monkeypatch.setattr(NestedCRPGibbs, "step", stops)
-    with pytest.warns(UserWarning, match="interrupted"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted"):
         model = quick().fit(GROUPS)
     assert model.log_joint_.shape[1] < 20
     assert model.transform(GROUPS).shape[0] == 30

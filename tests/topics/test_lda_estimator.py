@@ -8,7 +8,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from pluri import io
+from pluri import io, on_interrupt
 from pluri.datasets import make_bars, make_topic_documents
 from pluri.engine import SparseSource
 from pluri.metrics import match_topics, topic_overlap
@@ -272,7 +272,7 @@ def test_an_interrupted_fit_keeps_its_topics(when, corpus, monkeypatch):
         return sweep(self, rng, state)
 
     monkeypatch.setattr(CollapsedGibbs, "_sweep", interrupted)
-    with pytest.warns(UserWarning, match="interrupted"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted"):
         fitted = model("gibbs").fit(corpus.counts)
     np.testing.assert_allclose(fitted.topic_word_.sum(axis=1), 1)
     assert fitted.n_iter_ == when - 1

@@ -10,6 +10,7 @@ from scipy import sparse
 from scipy.special import digamma, gammaln, logsumexp
 from sklearn.decomposition import LatentDirichletAllocation
 
+from pluri import on_interrupt
 from pluri.engine import SparseSource
 from pluri.inference.variational import RobbinsMonro
 from pluri.priors import Diversity, log_determinant
@@ -432,7 +433,7 @@ def test_ctrl_c_keeps_what_was_learned():
         if state.iteration == 3:
             raise KeyboardInterrupt
 
-    with pytest.warns(UserWarning, match="interrupted after 3 iterations"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted after 3 iterations"):
         fit = fit_batch(corpus(), TopicPriors.checked(3, 30), random_state=0, tol=-1, on_iteration=interrupt)
     assert fit.interrupted
     assert len(fit.trace) == 3

@@ -10,6 +10,7 @@ from scipy.special import digamma, gammaln, logsumexp
 from sklearn.utils.estimator_checks import check_estimator
 
 import pluri.io
+from pluri import on_interrupt
 from pluri.inference import mcmc
 from pluri.testing import SamplerProblem, check_sampler, enumerate_posterior
 from pluri.topics.dirichlet_counts import CountTable
@@ -373,7 +374,7 @@ def test_ctrl_c_keeps_the_sweeps_so_far(monkeypatch):
         return step(self, rng, state)
 
     monkeypatch.setattr(PachinkoGibbs, "step", stops)
-    with pytest.warns(UserWarning, match="interrupted"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted"):
         model = quick().fit(GROUPS)
     assert model.log_joint_.shape[1] < 20
     assert model.transform(GROUPS).shape == (30, 6)

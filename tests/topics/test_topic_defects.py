@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
-from pluri import io
+from pluri import io, on_interrupt
 from pluri.engine import SparseSource
 from pluri.inference import mcmc
 from pluri.metrics import topic_coherence, topic_uniqueness
@@ -120,7 +120,7 @@ def test_ctrl_c_in_a_batch_keeps_what_was_counted(monkeypatch):
         return plain(self, rng, state)
 
     monkeypatch.setattr(CollapsedGibbs, "step", step)
-    with pytest.warns(UserWarning, match="interrupted after 2 sweeps"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted after 2 sweeps"):
         model = lda().partial_fit(X)
     np.testing.assert_allclose((model.components_ - 1 / 3).sum(), X.sum())
 
@@ -153,7 +153,7 @@ def test_ctrl_c_while_the_perplexity_is_computed_keeps_the_topics(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("pluri.topics.lda.fitted_documents.document_bounds", interrupted)
-    with pytest.warns(UserWarning, match="bound_"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="bound_"):
         model = lda().fit(X)
     monkeypatch.setattr("pluri.topics.lda.fitted_documents.document_bounds", document_bounds)
     assert not hasattr(model, "bound_")
@@ -389,7 +389,7 @@ def test_control_c_in_a_variational_fit_is_told_once():
     def stop(state):
         raise KeyboardInterrupt
 
-    with pytest.warns(UserWarning, match="interrupted") as told:
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted") as told:
         lda(inference="vb", callback=stop).fit(X)
     (said,) = [str(warning.message) for warning in told if "interrupted" in str(warning.message)]
     assert said.startswith("LatentDirichletAllocation")

@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
-from pluri import io
+from pluri import io, on_interrupt
 from pluri.datasets import make_tree_documents
 from pluri.topics.documents import tokens_of
 from pluri.topics.held_out import split_documents
@@ -430,7 +430,7 @@ def test_ctrl_c_keeps_the_draws_so_far(counts):
             raise KeyboardInterrupt
 
     model = TreeTopicModel(**{**SHORT, "n_draws": 2000, "n_warmup": 1}, callback=stop)
-    with pytest.warns(UserWarning, match="interrupted"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted"):
         model.fit(counts[:20])
     assert 1 <= model.log_joint_.shape[1] < 2000
     np.testing.assert_allclose(model.transform(counts[:2]).sum(axis=1), 1.0)

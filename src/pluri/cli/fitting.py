@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -58,17 +56,13 @@ def fit(
         selection = options.selection(columns, sequence, lengths, label, header)
         observations, arguments = _arguments(estimator, data, selection)
         began = time.perf_counter()
-        with _progress(estimator, quiet), noticing_interrupt() as interrupted:
-            try:
-                estimator.fit(observations.X, **arguments)
-            except KeyboardInterrupt:
-                note("interrupted before the first iteration was complete: nothing was saved")
-                raise typer.Exit(INTERRUPTED) from None
+        with _progress(estimator, quiet):
+            interrupted = fit_or_keep(estimator, observations.X, nothing="nothing was saved", **arguments)
         seconds = time.perf_counter() - began
         from pluri.io import save
 
         save(estimator, output, notes={"columns": observations.columns, "sequence": sequence})
-        report = describe_fit(estimator) | {"seconds": seconds, "interrupted": bool(interrupted), "output": str(output)}
+        report = describe_fit(estimator) | {"seconds": seconds, "interrupted": interrupted, "output": str(output)}
         if as_json:
             print_json(report)
         else:
@@ -142,20 +136,13 @@ def _progress(estimator: Any, quiet: bool) -> Iterator[None]:
         estimator.set_params(**asked)
 
 
-@contextmanager
-def noticing_interrupt() -> Iterator[list[int]]:
-    """A list that is no longer empty after Ctrl-C; the fit stops in its own way, and keeps what it has."""
-    seen: list[int] = []
-
-    def handler(number: int, frame: Any) -> None:
-        seen.append(number)
-        signal.default_int_handler(number, frame)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield seen
-        return
-    before = signal.signal(signal.SIGINT, handler)
+def fit_or_keep(estimator: Any, X: Any, *, nothing: str, **arguments: Any) -> bool:
+    """Fit a model, and tell whether Ctrl-C ended that; if the model then has nothing to show, so does the command."""
     try:
-        yield seen
-    finally:
-        signal.signal(signal.SIGINT, before)
+        estimator.fit(X, **arguments)
+    except KeyboardInterrupt as stop:
+        if getattr(stop, "result", None) is not None:
+            return True
+        note(f"interrupted before there was anything to keep: {nothing}")
+        raise typer.Exit(INTERRUPTED) from None
+    return False

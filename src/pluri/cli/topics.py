@@ -186,7 +186,7 @@ def _fit(estimator: Any, counts: Any, share: float, seed: int, quiet: bool) -> t
     """Learn, and tell whether Ctrl-C came, and how well the documents kept back are foretold."""
     import numpy as np
 
-    from pluri.cli.fitting import noticing_interrupt
+    from pluri.cli.fitting import fit_or_keep
 
     n_documents = counts.shape[0]
     order = np.random.default_rng(seed).permutation(n_documents)
@@ -196,17 +196,13 @@ def _fit(estimator: Any, counts: Any, share: float, seed: int, quiet: bool) -> t
     shown = not quiet and sys.stderr is not None and sys.stderr.isatty()
     if shown and "verbose" in estimator.get_params(deep=False):
         estimator.set_params(verbose=1)
-    with noticing_interrupt() as interrupted:
-        try:
-            estimator.fit(counts[train])
-        except KeyboardInterrupt:
-            note("interrupted before there were any topics: nothing was written")
-            raise typer.Exit(INTERRUPTED) from None
-        finally:
-            if shown and "verbose" in estimator.get_params(deep=False):
-                estimator.set_params(verbose=asked)
+    try:
+        interrupted = fit_or_keep(estimator, counts[train], nothing="nothing was written")
+    finally:
+        if shown and "verbose" in estimator.get_params(deep=False):
+            estimator.set_params(verbose=asked)
     score = estimator.held_out(counts[back]) if n_back and not interrupted else None
-    return bool(interrupted), score
+    return interrupted, score
 
 
 def _keep_examples(estimator: Any, found: Corpus, counts: Any) -> None:

@@ -103,11 +103,6 @@ def learn(
         Days after which a commit counts half.
     drop_silent : float, optional
         Level of `silent_files` below which files are left out; None leaves none out.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        If the model was interrupted, even if it kept what it had.
     """
     popularity = np.bincount(X.indices, minlength=X.shape[1]).astype(np.float64)
     kept = popularity > 0
@@ -123,9 +118,6 @@ def learn(
         if not has_fit_parameter(model, "sample_weight"):
             raise ValueError(f"half_life must be None for {type(model).__name__}, which takes no weights")
         model.fit(X[:, columns], sample_weight=np.exp2((times - times[-1]) / (DAY * half_life)))
-    if getattr(getattr(model, "trace_", None), "interrupted", False):
-        # A sampler keeps what it has after Ctrl-C; whoever waits for a recommender wants to wait no longer.
-        raise KeyboardInterrupt
     return Completion(model, columns, popularity)
 
 

@@ -9,17 +9,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from pluri.factors.binary_completion import BinaryCompletionMixin, check_columns
 from pluri.validation import Stored, check_compressed
+from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 
-class CountedTransactions(BinaryCompletionMixin, BaseEstimator):
+class CountedTransactions(BinaryCompletionMixin, Estimator):
     """Base of models that count past transactions when they are asked.
 
     Attributes

@@ -12,7 +12,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.cochange.baselines import CoOccurrence, FrequentItemsets, Popularity
@@ -22,6 +21,7 @@ from pluri.cochange.nearest import nearest_paths
 from pluri.cochange.registry import build_model
 from pluri.cochange.scoring import AVERAGES, best_threshold, score_queries
 from pluri.validation import RandomState, Stored, as_generator, check_layout
+from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
 #: Commits named with a suggestion.
@@ -51,7 +51,7 @@ class Suggestion:
     commits: tuple[str, ...] = ()
 
 
-class FileRecommender(BaseEstimator):
+class FileRecommender(Estimator):
     """Suggest files that change together with given ones, learnt from a commit history.
 
     Parameters

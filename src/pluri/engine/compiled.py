@@ -2,11 +2,22 @@
 
 Every loop is cached on disk (the second program that uses it does not wait) and lets other threads run. Wrappers
 that only C callers need are left out: they are a fifth of the time to compile a small loop.
+
+Where neither the folder of the package nor the home can be written, the cache is a folder in the temporary directory
+that belongs to the user alone: compiled code that somebody else might have put there is never loaded. If there is no
+such folder either, nothing is cached.
 """
 
 from __future__ import annotations
 
+import os
+import stat
+import tempfile
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 #: Products may be fused and sums reordered, but NaN and infinity keep their meaning: they mark missing values and
@@ -24,10 +35,81 @@ def compiled(*, reorder: bool = False, **options: Any) -> Callable[[Callable[...
     **options
         Passed on to `numba.njit`.
     """
-    import numba
-
     options = {"cache": True, "nogil": True, "no_cfunc_wrapper": True, "error_model": "numpy"} | options
     if reorder:
         options["fastmath"] = set(REORDER)
-    decorator: Callable[[Callable[..., Any]], Any] = numba.njit(**options)  # type: ignore[call-overload]
-    return decorator
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        return _cached(function, options) if options["cache"] else _compiled(function, options)
+
+    return decorate
+
+
+def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    import numba
+
+    return numba.njit(**options)(function)  # type: ignore[call-overload]
+
+
+def _cached(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """Compiled and cached wherever numba finds a place, else in a folder of ours, else not cached."""
+    import numba
+
+    is_a_file = os.path.exists(function.__code__.co_filename)
+    try:
+        loop = _compiled(function, options)
+        if not is_a_file:  # in a zip archive numba would look whether it can write only when it does
+            loop._cache._impl.locator.ensure_cache_path()
+        return loop
+    except (RuntimeError, OSError) as error:
+        if isinstance(error, RuntimeError) and "cannot cache function" not in str(error):
+            raise
+    folder = private_folder() if is_a_file else None
+    if folder is not None:
+        # Only while the loop looks for its place: it is the setting of the whole program.
+        before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, folder
+        try:
+            loop = _compiled(function, options)
+        except RuntimeError:
+            folder = None
+        finally:
+            numba.config.CACHE_DIR = before
+    _warn_once(folder)
+    return _compiled(function, options | {"cache": False}) if folder is None else loop
+
+
+@cache
+def _warn_once(folder: str | None) -> None:
+    instead = "are compiled anew in each program" if folder is None else f"are kept in {folder}"
+    warnings.warn(
+        f"neither the folder of pluri nor the home can be written, so compiled loops {instead}: set NUMBA_CACHE_DIR to "
+        "a folder that can be",
+        RuntimeWarning,
+        stacklevel=4,
+    )
+
+
+@cache
+def private_folder() -> str | None:
+    """A folder for compiled loops that nobody but this user (and root) can write to; None if there is none."""
+    if not hasattr(os, "getuid"):  # who may write where cannot be told
+        return None
+    user = os.getuid()
+    try:
+        above = Path(tempfile.gettempdir()).resolve()
+        folder = above / f"pluri-compiled-{user}"
+        with suppress(FileExistsError):
+            folder.mkdir(0o700)
+        own = folder.lstat()
+        tempfile.TemporaryFile(dir=folder).close()
+        # Whoever can write to a folder above can put another folder in place of this one, unless only owners may.
+        safe = all(_only_owners_rename(place.stat(), user) for place in (above, *above.parents))
+    except OSError:
+        return None
+    private = stat.S_ISDIR(own.st_mode) and own.st_uid == user and not own.st_mode & 0o077
+    return str(folder) if private and safe else None
+
+
+def _only_owners_rename(place: os.stat_result, user: int) -> bool:
+    others_write = place.st_mode & 0o022 and not place.st_mode & stat.S_ISVTX
+    return place.st_uid in (0, user) and not others_write

@@ -14,7 +14,6 @@ References
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -22,7 +21,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 from threadpoolctl import threadpool_limits
 
@@ -30,6 +29,8 @@ from pluri.factors.binary_completion import BinaryCompletionMixin, check_binary
 from pluri.factors.rbm_energy import MOST_UNITS, JointPath, Machine, clamped_means, contrastive_gradient
 from pluri.progress import Step, open_progress
 from pluri.validation import RandomState, Stored, as_generator, restored_on_failure
+from pluri.validation.estimator import Estimator
+from pluri.validation.interruption import hold
 
 Array = NDArray[np.float64]
 
@@ -44,7 +45,7 @@ N_CHAINS = 5
 STEP = 256
 
 
-class BinaryRBM(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BinaryRBM(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Restricted Boltzmann machine with binary units.
 
     Parameters
@@ -180,7 +181,7 @@ class BinaryRBM(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transfor
     def fit(self, X: Any, y: Any = None) -> Self:
         """Train the machine.
 
-        After Ctrl-C the model is that of the passes so far, with a warning.
+        After Ctrl-C the model is that of the passes so far.
 
         Parameters
         ----------
@@ -210,17 +211,16 @@ class BinaryRBM(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transfor
         )
         rate, errors, risen = float(self.learning_rate), list[float](), 0
         velocity = Machine(*(np.zeros_like(part) for part in machine))
-        interrupted = False
         with open_progress(int(self.verbose)) as report:
             for number in range(int(self.n_iter)):
                 n_steps = self.cd_start + (self.cd_end - self.cd_start) * number // max(1, self.n_iter - 1)
                 momentum = min(LOW_MOMENTUM, self.momentum) if number < SLOW_START else float(self.momentum)
                 try:
                     after, speed, error = self._pass(machine, velocity, rows, int(n_steps), rate, momentum, rng)
-                except KeyboardInterrupt:
+                except KeyboardInterrupt as stop:
                     if not errors:
                         raise
-                    interrupted = True
+                    hold(stop, f"fit interrupted after {len(errors)} passes; they are kept")
                     break
                 risen = risen + 1 if errors and error > errors[-1] else 0
                 sound = all(np.isfinite(part).all() for part in after)
@@ -234,8 +234,6 @@ class BinaryRBM(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transfor
         self.components_ = np.ascontiguousarray(machine.weights.T)
         self.intercept_visible_, self.intercept_hidden_ = machine.visible, machine.hidden
         self.reconstruction_errors_, self.learning_rate_, self.n_iter_ = errors, rate, len(errors)
-        if interrupted:
-            warnings.warn("fit interrupted; the passes so far are kept", UserWarning, stacklevel=4)
 
     def _pass(
         self, machine: Machine, velocity: Machine, rows: Any, n_steps: int, rate: float, momentum: float,

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
 
@@ -39,6 +39,7 @@ from pluri.inference import expectation_maximization, mcmc
 from pluri.inference.chains import split_r_hat
 from pluri.processes.concentration import GammaPrior, check_gamma_prior
 from pluri.validation import Stored, as_generator, restored_on_failure, weighted_mean
+from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
 
@@ -51,7 +52,7 @@ LEAST_NOISE = 1e-6
 LARGEST = 1e100
 
 
-class BayesianFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BayesianFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Factor analysis by EM or Gibbs sampling, which can infer the number of factors.
 
     Priors are for data that are centred and divided by one number, so that their mean variance is one.

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -31,6 +31,8 @@ from pluri.inference import mcmc
 from pluri.inference.chains import split_r_hat
 from pluri.inference.variational import coordinate_ascent
 from pluri.validation import Stored, as_generator
+from pluri.validation.estimator import Estimator
+from pluri.validation.interruption import Interrupted
 
 Array = NDArray[np.float64]
 
@@ -44,7 +46,7 @@ SETTLED = 1.1
 LARGEST = 1e100
 
 
-class IBPLinearGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class IBPLinearGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Latent binary features with an Indian buffet prior.
 
     Parameters
@@ -250,7 +252,7 @@ class IBPLinearGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             # From random assignments a chain needs long to put features together; a rough fit is a better place.
             result = coordinate_ascent(rough, X, rng=rng, max_iter=50, tol=1e-4)
             if result.interrupted:
-                raise KeyboardInterrupt
+                raise Interrupted
             q = result.params
             Z = (q.assignments > 0.5).astype(np.int8)
             values = {name: float(getattr(q, name)) for name in LEARNABLE}

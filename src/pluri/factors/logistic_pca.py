@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted
 from threadpoolctl import threadpool_limits
@@ -31,6 +31,8 @@ from pluri.factors.binary_completion import BinaryCompletionMixin, BinaryRows, c
 from pluri.factors.logistic_pca_fit import BLOCK, Loadings, alternate, balanced, fold_in, fold_in_listed, start
 from pluri.progress import Step, open_progress
 from pluri.validation import RandomState, Stored, as_generator, restored_on_failure
+from pluri.validation.estimator import Estimator
+from pluri.validation.interruption import hold
 
 Array = NDArray[np.float64]
 
@@ -39,7 +41,7 @@ Array = NDArray[np.float64]
 SMALLEST_VARIANCE = 1e-8
 
 
-class LogisticPCA(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class LogisticPCA(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Logistic principal component analysis.
 
     Parameters
@@ -143,7 +145,7 @@ class LogisticPCA(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transf
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find loadings, intercepts and, on the way, scores of the rows.
 
-        After Ctrl-C the model is that of the sweeps so far, with a warning.
+        After Ctrl-C the model is that of the sweeps so far.
 
         Parameters
         ----------
@@ -177,9 +179,10 @@ class LogisticPCA(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transf
                     gain = trace[-1] - trace[-2] if len(trace) > 1 else np.inf
                     converged = gain <= self.tol * abs(trace[0])
                     report(Step(len(trace), int(self.max_iter), trace[-1], gain, "converged" if converged else None))
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             if not trace:
                 raise
+            hold(stop, f"fit interrupted after {len(trace)} sweeps; they are kept")
             interrupted = True
         # The objective is that of the loadings with which the last scores were found.
         scores, loadings = balanced(scores, before)
@@ -187,9 +190,7 @@ class LogisticPCA(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transf
         self.components_, self.intercept_ = loadings.components, loadings.intercept
         self.objective_trace_ = [float(value) for value in trace]
         self.objective_, self.n_iter_, self.converged_ = self.objective_trace_[-1], len(trace), converged
-        if interrupted:
-            warnings.warn("fit interrupted; the sweeps so far are kept", UserWarning, stacklevel=4)
-        elif not converged:
+        if not (converged or interrupted):
             warnings.warn(
                 f"the objective still rises after max_iter={self.max_iter} sweeps; raise max_iter or tol",
                 ConvergenceWarning,

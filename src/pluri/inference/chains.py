@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.inference.result import IterationState
+from pluri.validation.interruption import Interrupted, hold
 
 Chain = TypeVar("Chain")
 #: Sees each sweep; True ends the chain, StopIteration all of them.
@@ -69,13 +70,14 @@ def run_chains(
             # A wait without a time limit cannot be interrupted on every platform.
             while wait(futures, timeout=0.1).not_done:
                 pass
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as ctrl_c:
+            hold(ctrl_c, "fit interrupted; the sweeps so far are kept")
             interrupted = True
         finally:
             stop.set()
     chains = [chain for chain in (future.result() for future in futures) if chain is not None]
     if interrupted and not chains:
-        raise KeyboardInterrupt
+        raise Interrupted
     return chains, interrupted
 
 

@@ -31,10 +31,12 @@ from pluri.inference.result import EMResult, IterationState
 from pluri.inference.run import NUMERICAL_ERRORS, AscentWarning, Reason, begin, step, verdict
 from pluri.progress import open_progress
 from pluri.validation import check_writable
+from pluri.validation.interruption import hold, interruptible
 
 __all__ = ["AscentWarning", "EMResult", "IterationState", "Learnable", "Packable", "expectation_maximization"]
 
 
+@interruptible
 def expectation_maximization(
     problem: Learnable[Params, Stats],
     source: Source,
@@ -208,14 +210,15 @@ def expectation_maximization(
                     failures.append(failure.error)
                     fit.state = None
                 fit.restart += 1
-        except KeyboardInterrupt:
-            interrupted = True
+        except KeyboardInterrupt as ctrl_c:
             where = f"{fit.state.iteration if fit.state else 0} iterations of run {fit.restart + 1} of {n_init}"
             if fit.history:
                 keep()
             fit.close((fit.state and verdict(fit.state, max_iter, tol)) or "interrupted")
             if fit.best is None:
                 raise
+            hold(ctrl_c, f"fit interrupted after {where}; the best parameters so far are kept")
+            interrupted = True
     if fit.best is None:
         raise failures[0]
     if failures:
@@ -225,8 +228,6 @@ def expectation_maximization(
             RuntimeWarning,
             stacklevel=2,
         )
-    if interrupted:
-        warnings.warn(f"fit interrupted after {where}; the best parameters so far are kept", UserWarning, stacklevel=2)
     best = fit.best
     return EMResult(best.params, best.objective, best.restart, best.n_iter, best.reason, fit.history, interrupted)
 

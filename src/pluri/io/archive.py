@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import io
+import json
 import os
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -159,7 +161,24 @@ def load(path: PathLike, *, trusted: Sequence[Any] = ()) -> Any:
 def _build(data: bytes, names: Allowed, path: PathLike) -> Any:
     import skops.io
 
+    _import_types(data)  # what fails here is not the fault of the file: it goes on as it is
     try:
         return restore(skops.io.loads(data, trusted=names.names))
+    except MemoryError:
+        raise
     except Exception as error:
         raise not_a_model(path, "its content is damaged") from error
+
+
+def _import_types(data: bytes) -> None:
+    """Import the modules that a file names, all of which are known to be allowed."""
+    modules: set[str] = set()
+
+    def look(node: dict[str, Any]) -> None:
+        if "__loader__" in node:
+            modules.add(node["__module__"])
+
+    with open_archive(data) as archive:
+        json.loads(archive.read("schema.json"), object_hook=look)
+    for module in sorted(modules):
+        importlib.import_module(module)

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pluri.validation import RandomState, as_generator
+from pluri.validation.interruption import hold, interruptible
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -182,6 +183,7 @@ def expected_binder(labels: ArrayLike, draws: ArrayLike) -> float:
     return float(_distances(_as_partition(labels, values.shape[1]), values, "binder").mean())
 
 
+@interruptible(finishing=True)
 def minimize_expected_vi(
     draws: ArrayLike, *, max_clusters: int | None = None, n_starts: int = 8, random_state: RandomState = None
 ) -> PointPartition:
@@ -211,6 +213,7 @@ def minimize_expected_vi(
     )
 
 
+@interruptible(finishing=True)
 def minimize_expected_loss(
     draws: ArrayLike,
     *,
@@ -243,7 +246,8 @@ def minimize_expected_loss(
             labels, gained, n_sweeps = _descend(chosen[index], unique, counts / counts.sum(), most, loss, rng)
             if before - gained < best.expected_loss - 1e-12:
                 best = PointPartition(labels, before - gained, n_sweeps)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
+        hold(stop, "interrupted; the best partition so far is kept")
         interrupted = True
     order = np.argsort(-np.bincount(best.labels), kind="stable")
     rank = np.empty_like(order)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.mixtures.cluster_tracks import (
@@ -22,9 +21,11 @@ from pluri.mixtures.cluster_tracks import (
     is_list_of_batches,
 )
 from pluri.validation import Stored, restored_on_failure
+from pluri.validation.estimator import Estimator
+from pluri.validation.interruption import Interrupted, held, hold
 
 
-class BatchwiseClusters(ClusterMixin, BaseEstimator):
+class BatchwiseClusters(ClusterMixin, Estimator):
     """Base of the models whose clusters keep their identity from batch to batch; not to be used by itself."""
 
     _fitted_layout: ClassVar[Mapping[str, Stored]] = {
@@ -76,10 +77,12 @@ class BatchwiseClusters(ClusterMixin, BaseEstimator):
             try:
                 for batch in batches:
                     labels.append(self._advance(check_batch(self, batch, first=not labels, may_be_empty=True)))
-            except KeyboardInterrupt:
+                    if held():
+                        raise Interrupted
+            except KeyboardInterrupt as stop:
                 if not labels:
                     raise
-                warnings.warn(f"interrupted after {len(labels)} batches; these are kept", UserWarning, stacklevel=2)
+                hold(stop, f"interrupted after {len(labels)} batches; these are kept")
             self.labels_ = labels if is_list_of_batches(X) else np.concatenate(labels)
         return self
 

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -28,6 +28,8 @@ from pluri.inference import mcmc
 from pluri.mixtures.bernoulli_gibbs import BernoulliGibbs
 from pluri.mixtures.bernoulli_predictive import ClusterTables
 from pluri.validation import RandomState, Stored, as_generator, restored_on_failure
+from pluri.validation.estimator import Estimator
+from pluri.validation.interruption import kept
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -45,7 +47,7 @@ PRIOR_STRENGTH = 0.955
 MOST_PAIRS = 20_000
 
 
-class BayesianBernoulliMixture(BinaryCompletionMixin, DensityMixin, BaseEstimator):
+class BayesianBernoulliMixture(BinaryCompletionMixin, DensityMixin, Estimator):
     """Mixture of Bernoulli vectors by collapsed Gibbs sampling.
 
     Parameters
@@ -206,7 +208,7 @@ class BayesianBernoulliMixture(BinaryCompletionMixin, DensityMixin, BaseEstimato
         )  # fmt: skip
         self._store(rows, trace)
         if trace.interrupted:
-            warnings.warn("fit interrupted; the sweeps so far are kept", UserWarning, stacklevel=3)
+            kept("fit interrupted; the sweeps so far are kept")
         elif self._far_apart(kernel, trace):
             self.converged_ = False
             warnings.warn(

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.metrics.pairwise import euclidean_distances
@@ -28,6 +28,8 @@ from pluri.mixtures.dirichlet_process.weighted_rows import check_row_weights, me
 from pluri.processes.concentration import check_count
 from pluri.progress import Step, open_progress
 from pluri.validation import RandomState, Stored, as_generator, restored_on_failure
+from pluri.validation.estimator import Estimator
+from pluri.validation.interruption import hold
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -118,7 +120,7 @@ def cluster(
     return Clustering(centers, labels, costs, settled)
 
 
-class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Estimator):
     """K-means with a price for each cluster instead of their number.
 
     Parameters
@@ -232,11 +234,11 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
                     found.append(cluster(rows, weights, self.penalty_, rng, int(self.max_iter), latest.append))
                     latest.clear()
                     report(Step(run + 1, int(self.n_init), -found[-1].costs[-1]))
-        except KeyboardInterrupt:
-            interrupted = True
+        except KeyboardInterrupt as stop:
             if not found + latest:
                 raise
-            warnings.warn("interrupted; the best clustering so far is kept", stacklevel=3)
+            hold(stop, "interrupted; the best clustering so far is kept")
+            interrupted = True
         best = min(found + latest[-1:], key=lambda run: run.costs[-1])
         if not best.converged and not interrupted:
             warnings.warn(

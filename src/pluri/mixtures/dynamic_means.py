@@ -34,6 +34,7 @@ from pluri.mixtures.cluster_tracks import (
     is_list_of_batches,
 )
 from pluri.validation import RandomState, as_generator
+from pluri.validation.interruption import hold
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -284,10 +285,10 @@ class DynamicMeans(BatchwiseClusters):
                 found = cluster_batch(X, stored, float(self.penalty), aging, float(self.drift), rng, self.max_iter)
                 if best is None or found.costs[-1] < best.costs[-1]:
                     best = found
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             if best is None:
                 raise
-            warnings.warn("interrupted: the best of the orders tried so far is kept", UserWarning, stacklevel=3)
+            hold(stop, "interrupted: the best of the orders tried so far is kept")
         assert best is not None
         if not best.converged:
             warnings.warn(

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pluri.inference.mcmc import NUTS, Trace, sample
@@ -24,11 +24,12 @@ from pluri.inference.mcmc.random_walk import RandomWalk
 from pluri.mixtures.gaussian_density import GaussianMixtureDensity
 from pluri.mixtures.mixture_posterior import MixturePosterior, MixturePrior, relabelled
 from pluri.validation import RandomState, Stored, as_generator
+from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
 
 
-class MetropolisGaussianMixture(DensityMixin, BaseEstimator):
+class MetropolisGaussianMixture(DensityMixin, Estimator):
     """Bayesian Gaussian mixture, sampled on unconstrained coordinates.
 
     Parameters

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -40,6 +40,7 @@ from pluri.validation import (
     weighted_mean,
     weighted_total,
 )
+from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -53,7 +54,7 @@ class DeadComponentWarning(UserWarning):
     """A component of the fitted mixture explains no observation."""
 
 
-class MixtureModel(CallbackSupport, DensityMixin, BaseEstimator):
+class MixtureModel(CallbackSupport, DensityMixin, Estimator):
     """Base of the EM-fitted mixtures; not to be used by itself."""
 
     _fitted_layout: ClassVar[Mapping[str, Stored]] = {

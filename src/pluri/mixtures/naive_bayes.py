@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -37,6 +37,7 @@ from pluri.mixtures.feature_families import (
     modes,
 )
 from pluri.validation import Stored
+from pluri.validation import estimator as base
 
 Array = NDArray[np.float64]
 
@@ -66,7 +67,7 @@ class LogOdds:
         return self.prior + self.contributions.sum(axis=1)
 
 
-class NaiveBayes(ClassifierMixin, BaseEstimator):
+class NaiveBayes(ClassifierMixin, base.Estimator):
     """Naive Bayes classifier for binary, categorical and real features, in any mixture.
 
     Parameters

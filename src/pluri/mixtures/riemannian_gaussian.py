@@ -35,11 +35,12 @@ from pluri.mixtures.riemannian_inputs import (
     checked_start,
     standardized_prior,
 )
-from pluri.mixtures.riemannian_record import RiemannianFit, Watch
+from pluri.mixtures.riemannian_record import INTERRUPTED, RiemannianFit, Watch
 from pluri.mixtures.riemannian_stochastic import stochastic_descent
 from pluri.optimize.riemannian.conjugate_gradient import ConjugateGradient
 from pluri.optimize.riemannian.descent import Descent, Directions, check_count, descend
 from pluri.optimize.riemannian.lbfgs import QuasiNewton
+from pluri.validation.interruption import hold, interruptible
 
 __all__ = ["RiemannianFit", "fit_riemannian"]
 
@@ -53,6 +54,7 @@ LEAD, FAST = 10, 0.8
 QUICK, LATER = 150, 70
 
 
+@interruptible
 def fit_riemannian(
     X: ArrayLike,
     sample_weight: ArrayLike | None,
@@ -207,7 +209,8 @@ def _descend_augmented(
             mixture.point = trunk
             directions = make_directions()
             watch.reason = _em_lead(mixture, directions, watch, tol, LATER)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
+        hold(stop, INTERRUPTED)
         watch.reason = "interrupted"
     except CollapseError as error:
         if best is None:

@@ -16,8 +16,11 @@ from pluri.inference.result import IterationState
 from pluri.mixtures.riemannian_augmented import AugmentedMixture, MixturePoint, located
 from pluri.mixtures.riemannian_coordinates import Standardization, augment
 from pluri.optimize.riemannian.result import Journal
+from pluri.validation.interruption import kept
 
 Array = NDArray[np.float64]
+#: What is said after Ctrl-C.
+INTERRUPTED = "The mixture has not converged; interrupted: the parameters reached so far are kept"
 
 
 @dataclass(frozen=True)
@@ -157,12 +160,13 @@ class Watch:
         )
 
     def _warn(self, converged: bool) -> None:
-        if converged or self.reason == "stopped":
+        if self.reason == "interrupted":
+            kept(INTERRUPTED)
+        if converged or self.reason in ("stopped", "interrupted"):
             return
         text = {
             "max_iter": f"no tolerance was met in max_iter={self.max_iter} steps: raise max_iter or tol",
             "line_search": "no step lowers the objective any more: raise tol",
-            "interrupted": "interrupted: the parameters reached so far are kept",
             "collapsed": f"component {self.collapsed} has collapsed onto too few points: set covariance_prior_weight, "
             "or use fewer components",
         }[self.reason]

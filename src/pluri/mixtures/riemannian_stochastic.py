@@ -22,9 +22,10 @@ from pluri.mixtures.riemannian_augmented import AugmentedMixture, CollapseError,
 from pluri.mixtures.riemannian_coordinates import Penalty, augment
 from pluri.mixtures.riemannian_data_pass import DataPass
 from pluri.mixtures.riemannian_inputs import checked_data
-from pluri.mixtures.riemannian_record import Watch
+from pluri.mixtures.riemannian_record import INTERRUPTED, Watch
 from pluri.optimize.riemannian.descent import check_count
 from pluri.validation import as_generator
+from pluri.validation.interruption import hold
 
 Array = NDArray[np.float64]
 
@@ -182,7 +183,8 @@ def stochastic_descent(
             if gain < tol:
                 watch.reason = "converged"
                 return
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
+        hold(stop, INTERRUPTED)
         watch.reason = "interrupted"
     except CollapseError as error:
         watch.reason, watch.collapsed = "collapsed", error.component

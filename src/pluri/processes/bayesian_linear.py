@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -32,11 +32,12 @@ from pluri.processes.weight_posterior import (
     weight_posterior,
 )
 from pluri.validation import RandomState, Stored, as_generator
+from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
 
 
-class BayesianLinearRegression(RegressorMixin, BaseEstimator):
+class BayesianLinearRegression(RegressorMixin, Estimator):
     """Linear regression with a posterior over weights, calibrated predictions and the log evidence.
 
     Parameters

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -27,6 +27,7 @@ from pluri.inference.variational.flows.density import DensityModel, NumpyDensity
 from pluri.inference.variational.flows.flow import FLOWS, build_flow
 from pluri.inference.variational.flows.jax_density import JAX_FLOWS, JaxDensity
 from pluri.validation import Stored, as_generator, weighted_mean
+from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
 
@@ -34,7 +35,7 @@ Array = NDArray[np.float64]
 CHUNK = 8192
 
 
-class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator):
+class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, Estimator):
     """Density of a table of numbers by a normalizing flow.
 
     Parameters
@@ -192,9 +193,7 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         self.elbo_ = [-loss - constant for loss in (fitted.validation_loss or fitted.loss)]
         self.n_iter_, self.converged_ = fitted.n_iter, fitted.converged
         self._n_features_out = data.shape[1]
-        if fitted.interrupted:
-            warnings.warn("fit interrupted; the best parameters so far are kept", UserWarning, stacklevel=2)
-        elif not fitted.converged:
+        if not (fitted.converged or fitted.interrupted):
             warnings.warn(
                 f"the loss still falls after max_iter={self.max_iter} passes: raise max_iter",
                 ConvergenceWarning,

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -41,6 +41,7 @@ from pluri.processes.gp_inference.settings import check_choice, check_settings
 from pluri.processes.gp_inference.sites import solve, warn_unconverged
 from pluri.processes.hyperpriors import HyperPrior
 from pluri.validation import Stored, as_generator
+from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
 
@@ -60,7 +61,7 @@ class BinaryFit:
     trace: Any
 
 
-class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
+class GaussianProcessClassifier(ClassifierMixin, Estimator):
     """Gaussian-process classification with a logistic likelihood.
 
     Parameters

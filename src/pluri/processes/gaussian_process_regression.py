@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import RegressorMixin, clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -44,11 +44,12 @@ from pluri.processes.gp_inference.parameters import (
 from pluri.processes.gp_inference.settings import check_settings
 from pluri.processes.hyperpriors import HyperPrior
 from pluri.validation import Stored, as_generator
+from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
 
 
-class GaussianProcessRegressor(RegressorMixin, BaseEstimator):
+class GaussianProcessRegressor(RegressorMixin, Estimator):
     """Gaussian-process regression with hyper-parameters fixed, optimised or sampled.
 
     Parameters

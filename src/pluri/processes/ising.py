@@ -22,7 +22,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -41,6 +40,8 @@ from pluri.processes.ising_grid import (
     n_edges,
 )
 from pluri.validation import RandomState, as_generator
+from pluri.validation.estimator import Estimator
+from pluri.validation.interruption import Interrupted
 
 Array = NDArray[np.float64]
 
@@ -50,7 +51,7 @@ SCHEDULES = ("checkerboard", "parallel")
 SETTLED = 1.1
 
 
-class IsingDenoiser(BaseEstimator):
+class IsingDenoiser(Estimator):
     """Posterior of the labels of a noisy image under an Ising or Potts prior.
 
     Parameters
@@ -255,7 +256,7 @@ class IsingDenoiser(BaseEstimator):
         trace = mcmc.resume(mcmc.Trace({}, {}, ends), int(self.n_samples), verbose=self.verbose, **options)
         states: list[LabelState] = [end.state for end in trace.ends]
         if not all(state.n_sweeps for state in states):
-            raise KeyboardInterrupt  # before there was anything to keep
+            raise Interrupted  # before there was anything to keep
         total = np.sum([state.conditional for state in states], axis=0)
         proba: Array = total / sum(state.n_sweeps for state in states)
         self.trace_ = trace.detached()

@@ -241,7 +241,7 @@ class BayesianCategoricalHMM(CategoricalHMM):
     def fit(self, X: Any, y: Any = None, lengths: ArrayLike | None = None) -> Self:  # type: ignore[override]
         """Sample the states of X.
 
-        After Ctrl-C the model is that of the sweeps so far, with a warning.
+        After Ctrl-C the model is that of the sweeps so far.
 
         Parameters
         ----------
@@ -285,9 +285,7 @@ class BayesianCategoricalHMM(CategoricalHMM):
         return self
 
     def _warn_of_chains(self, interrupted: bool) -> None:
-        if interrupted:
-            warnings.warn("fit interrupted; the samples so far are kept", UserWarning, stacklevel=4)
-        elif not self.converged_:
+        if not (interrupted or self.converged_):
             warnings.warn(
                 f"the log joint probability still drifts after burn_in={self.burn_in} sweeps (split R-hat "
                 f"{self.trace_.r_hat[self.trace_.best_chain]:.2f}): raise burn_in or n_samples, or use annealing",

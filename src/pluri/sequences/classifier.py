@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -45,6 +45,7 @@ from pluri.sequences.inputs import weight_by_either_name
 from pluri.sequences.labels import Integers, encode_labels, find_unknown, join_labels
 from pluri.sequences.learning import ChainPrior, HMMParameters
 from pluri.validation import Stored, as_generator, is_source
+from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
 
@@ -52,7 +53,7 @@ Array = NDArray[np.float64]
 BARRIER = 1e-9
 
 
-class HMMClassifier(ClassifierMixin, BaseEstimator):
+class HMMClassifier(ClassifierMixin, Estimator):
     """Classifier of the samples of sequences: a hidden Markov model with one state for each class.
 
     Parameters

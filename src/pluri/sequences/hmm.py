@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -45,6 +44,7 @@ from pluri.validation import (
     restored_on_failure,
     unmasked,
 )
+from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -55,7 +55,7 @@ class DeadStateWarning(UserWarning):
     """A state of the fitted model explains no observation."""
 
 
-class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
+class HiddenMarkovModel(ChainQueries, CallbackSupport, Estimator):
     """Base of the EM-fitted hidden Markov models; not to be used by itself."""
 
     _fitted_layout: ClassVar[Mapping[str, Stored]] = {"state_occupancy_": Stored("n_components", finite=False)}

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
@@ -21,6 +21,8 @@ from pluri.sequences.folds import SequenceKFold, block_lengths
 from pluri.sequences.hmm import HiddenMarkovModel
 from pluri.sequences.inputs import lengths_in_second_place
 from pluri.sequences.labels import join_labels
+from pluri.validation.estimator import Estimator
+from pluri.validation.interruption import Interrupted, hold
 
 Scorer = Callable[..., float]
 
@@ -55,7 +57,7 @@ def _accuracy(estimator: Any, X: Any, y: Any) -> float:
     return float(estimator.score(X, y))
 
 
-class HMMSearchCV(MetaEstimatorMixin, BaseEstimator):
+class HMMSearchCV(MetaEstimatorMixin, Estimator):
     """Search over the settings of a hidden Markov model, by cross-validation over whole sequences.
 
     Parameters
@@ -218,7 +220,13 @@ class HMMSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.n_splits_ = search.n_splits_
         if self.refit:
             best = clone(self.estimator).set_params(**clone(self.best_params_, safe=False))
-            self.best_estimator_ = best.fit(X, y if self._is_classifier else None, lengths)
+            try:
+                best.fit(X, y if self._is_classifier else None, lengths)
+            except Interrupted as stop:
+                if stop.result is None:
+                    raise
+                hold(stop, f"{stop}; the search is complete, but best_estimator_ is what the last fit had so far")
+            self.best_estimator_ = best
             self.n_features_in_ = best.n_features_in_
         return self
 

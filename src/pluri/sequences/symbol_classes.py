@@ -10,7 +10,6 @@ Lee, Haghighi and Barzilay (2010), Simple type-level unsupervised POS tagging, E
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -264,7 +263,7 @@ class SymbolClassHMM(CategoricalHMM):
                 report(state)
                 return bool(hook(state)) if hook is not None else False
 
-            chains, interrupted = run_chains(
+            chains, _ = run_chains(
                 corpus,
                 self.n_components,
                 self._concentrations(features.shape[1]),
@@ -278,8 +277,6 @@ class SymbolClassHMM(CategoricalHMM):
             self._store_trace(chains, best)
             self._store_classes(corpus, seen, features, chains[best])
             self.labels_ = self.symbol_classes_[codes[:, 0]]
-        if interrupted:
-            warnings.warn("fit interrupted; the sweeps so far are kept", UserWarning, stacklevel=2)
         return self
 
     def _coded(self, X: Any, lengths: ArrayLike | None) -> tuple[Integers, Integers]:

@@ -31,6 +31,7 @@ from pluri.testing.quantities import Statistics, stack, summarising
 from pluri.testing.replications import LEAST_REPLICATIONS, replicate
 from pluri.testing.uniformity import envelope
 from pluri.validation import RandomState, as_generator
+from pluri.validation.interruption import interruptible
 
 #: ``sampler(rng, y, n_draws)``: draws from the posterior of y.
 Sampler = Callable[[np.random.Generator, Any, int], Any]
@@ -75,6 +76,7 @@ class CalibrationResult(Outcome):
         return ax
 
 
+@interruptible
 def simulation_based_calibration(
     prior: Prior,
     data: DataModel,

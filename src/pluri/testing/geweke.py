@@ -38,6 +38,7 @@ from pluri.testing.quantities import Statistics, stack, summarising
 from pluri.testing.replications import LEAST_REPLICATIONS, Evidence, compare_in_stages, replicate
 from pluri.testing.uniformity import rank_chi_square, rank_envelope
 from pluri.validation import RandomState, as_generator
+from pluri.validation.interruption import interruptible
 
 Prior = Callable[[np.random.Generator], Any]
 DataModel = Callable[[np.random.Generator, Any], Any]
@@ -62,6 +63,7 @@ class GewekeResult(Outcome):
     stages: tuple[Stage, ...] = ()
 
 
+@interruptible
 def geweke_test(
     prior: Prior,
     data: DataModel,

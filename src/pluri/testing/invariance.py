@@ -18,6 +18,7 @@ from pluri.testing.false_alarms import Decision, Stage
 from pluri.testing.quantities import named_scalars
 from pluri.testing.replications import LEAST_REPLICATIONS, as_run, compare_in_stages, compare_runs, replicate
 from pluri.validation import RandomState, as_generator
+from pluri.validation.interruption import interruptible
 
 #: One position to numbers by name.
 Quantities = Callable[[Any], Mapping[str, Any]]
@@ -30,6 +31,7 @@ class InvarianceResult(Outcome):
     stages: tuple[Stage, ...] = ()
 
 
+@interruptible
 def invariance_test(
     kernel: Any,
     exact_draws: Any,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
@@ -13,6 +12,7 @@ from pluri.testing.agreement import compare_exchangeable, compare_paired, compar
 from pluri.testing.comparison import Comparison, overall_p_value
 from pluri.testing.false_alarms import Decision, decide
 from pluri.testing.quantities import stack
+from pluri.validation.interruption import hold
 
 Row = TypeVar("Row")
 #: Fewer replications than this are not worth a p-value.
@@ -35,10 +35,10 @@ def replicate(
     try:
         for _ in range(n):
             rows.append(experiment(rng))
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         if len(rows) < LEAST_REPLICATIONS:
             raise
-        warnings.warn(f"interrupted after {len(rows)} of {n} replications; these are tested", stacklevel=3)
+        hold(stop, f"interrupted after {len(rows)} of {n} replications; these are tested")
         return rows, True
     return rows, False
 

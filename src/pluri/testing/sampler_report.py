@@ -17,6 +17,7 @@ from pluri.testing.comparison import SamplerError, aligned
 from pluri.testing.problem import SamplerProblem
 from pluri.testing.sampler_checks import CHECKS, RANDOM_CHECKS, CheckLine, Setting, applicable
 from pluri.validation import RandomState, as_generator
+from pluri.validation.interruption import Interrupted, held, hold, interruptible
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ class SamplerReport:
         return self.summary()
 
 
+@interruptible
 def check_sampler(
     problem: SamplerProblem,
     *,
@@ -145,8 +147,11 @@ def check_sampler(
     try:
         for name, check in every.items():
             lines.append(check(name, setting, streams[name]))
-    except KeyboardInterrupt:
-        interrupted = True
+            if held():
+                raise Interrupted
+    except KeyboardInterrupt as stop:
         if not lines:
             raise
+        hold(stop, f"interrupted after {len(lines)} of {len(every)} checks, which are kept")
+        interrupted = True
     return SamplerReport(problem.name, tuple(lines), alpha, interrupted)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.processes.concentration import check_count
@@ -17,6 +16,8 @@ from pluri.topics import checked_state
 from pluri.topics.documents import check_documents, words_of_columns
 from pluri.topics.topic_graph import Example, Hierarchy, TopicEdge, TopicGraph, TopicNode
 from pluri.validation import RandomState, as_generator
+from pluri.validation.estimator import Estimator
+from pluri.validation.interruption import kept
 
 if TYPE_CHECKING:
     from pluri.topics.held_out import HeldOut
@@ -28,7 +29,7 @@ EXCERPT = 400
 ABOVE_PRIOR = 1.5
 
 
-class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Base of the topic models.
 
     A fit sets `topic_word_` (a distribution over words for each topic), `topic_weight_` (share of all tokens) and
@@ -327,6 +328,4 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 def warn_if_interrupted(interrupted: bool, name: str, n_done: int) -> None:
     """Say that Ctrl-C ended a fit, and what is left of it."""
     if interrupted:
-        warnings.warn(
-            f"{name}: interrupted after {n_done} sweeps; the topics so far are kept", UserWarning, stacklevel=3
-        )
+        kept(f"{name}: interrupted after {n_done} sweeps; the topics so far are kept")

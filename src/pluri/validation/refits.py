@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,8 +14,13 @@ def restored_on_failure(estimator: Any) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        # scikit-learn's own records of a running fit stay: it tears its callbacks down by them.
-        running = {name: value for name, value in vars(estimator).items() if name.startswith(("_callback", "_skl"))}
-        vars(estimator).clear()
-        vars(estimator).update(before | running)
+        put_back(estimator, before)
         raise
+
+
+def put_back(estimator: Any, before: Mapping[str, Any]) -> None:
+    """Give an estimator the attributes it had before."""
+    # scikit-learn's own records of a running fit stay: it tears its callbacks down by them.
+    running = {name: value for name, value in vars(estimator).items() if name.startswith(("_callback", "_skl"))}
+    vars(estimator).clear()
+    vars(estimator).update({**before, **running})

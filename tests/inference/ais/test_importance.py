@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
+from pluri import on_interrupt
 from pluri.inference.ais.importance import ImportanceSampler, importance_sample
 from pluri.inference.ais.pareto_tail import fit_generalised_pareto, smooth_log_weights
 from pluri.inference.ais.weighted_samples import WeightedSamples
@@ -219,7 +220,7 @@ def test_ctrl_c_keeps_the_batches_that_are_complete():
             raise KeyboardInterrupt
         return log_target(x)
 
-    with pytest.warns(UserWarning, match="interrupted after 30 of 100 draws"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted after 30 of 100 draws"):
         samples = importance_sample(
             interrupted, draw, log_proposal, 100, batch_size=10, random_state=0, warn=False
         )  # fmt: skip

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from pluri import on_interrupt
 from pluri.inference import mcmc
 from pluri.inference.mcmc import workers
 
@@ -97,9 +98,8 @@ def test_each_chain_may_have_its_own_beginning(initial):
     assert len(np.unique(trace["x"])) == 4
 
 
-@pytest.mark.parametrize("times", [1, 2])
-def test_ctrl_c_keeps_the_draws_made_and_evens_out_the_chains(times):
-    # The second chain is stopped at its 25th step, once or every time it is tried: the first may be ahead.
+def stopped_in_the_second_chain(times):
+    """A kernel by which the second of two chains is stopped at its 25th step so many times: the first may be ahead."""
     left = iter([True] * times)
 
     class Stopped(Counter):
@@ -108,11 +108,22 @@ def test_ctrl_c_keeps_the_draws_made_and_evens_out_the_chains(times):
                 raise KeyboardInterrupt
             return super().step(rng, state)
 
-    with pytest.warns(match="interrupted"):
-        trace = run(Stopped(), [np.array([0.0]), np.array([1000.0])], n_chains=2, n_warmup=0, n_draws=10**4)
+    return Stopped(), [np.array([0.0]), np.array([1000.0])]
+
+
+def test_ctrl_c_keeps_the_draws_made_and_evens_out_the_chains():
+    with on_interrupt("keep"), pytest.warns(match="interrupted"):
+        trace = run(*stopped_in_the_second_chain(1), n_chains=2, n_warmup=0, n_draws=10**4)
     assert trace.interrupted
     assert trace.n_draws >= 25
     assert_array_equal(trace["x"][0, :, 0], np.arange(1, trace.n_draws + 1))
+
+
+@pytest.mark.parametrize("choice", ["keep", "raise"])
+def test_a_second_ctrl_c_is_not_held(choice):
+    with on_interrupt(choice), pytest.raises(KeyboardInterrupt) as stop:
+        run(*stopped_in_the_second_chain(2), n_chains=2, n_warmup=0, n_draws=10**4)
+    assert not hasattr(stop.value, "result")
 
 
 def test_ctrl_c_before_the_first_draw_goes_through():
@@ -125,11 +136,14 @@ def test_a_real_signal_keeps_the_draws(options):
     def slow(x):
         return -0.5 * x @ x, -x
 
-    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    def press_soon(trace):
+        if not timer.ident:
+            timer.start()
+
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
     kernel = mcmc.NUTS(slow)
-    timer.start()
-    with pytest.warns(match="interrupted"):
-        trace = run(kernel, n_draws=10**6, n_warmup=20, **options)
+    with on_interrupt("keep"), pytest.warns(match="interrupted"):
+        trace = run(kernel, n_draws=10**6, n_warmup=20, callback=press_soon, **options)
     timer.join()
     assert trace.interrupted
     assert 0 < trace.n_draws < 10**6
@@ -331,7 +345,7 @@ def test_ctrl_c_between_rounds_keeps_the_draws():
         if trace.n_draws > 10:
             raise KeyboardInterrupt
 
-    with pytest.warns(UserWarning, match="interrupted after"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted after"):
         trace = mcmc.sample(
             mcmc.NUTS(normal), np.zeros(1), n_draws=5000, n_warmup=10, random_state=0, warn=False, callback=callback
         )
@@ -409,7 +423,7 @@ def test_ctrl_c_does_not_tear_an_answer_of_a_worker():
 def test_an_interrupted_warmup_can_leave_one_draw():
     with pytest.raises(KeyboardInterrupt):
         mcmc.sample(Counter(5), np.zeros(1), n_draws=3, n_warmup=10, n_chains=2, random_state=0, warn=False)
-    with pytest.warns(UserWarning, match="interrupted after 1 draws"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted after 1 draws"):
         trace = mcmc.sample(
             Counter(5), np.zeros(1), n_draws=3, n_warmup=10, n_chains=2, random_state=0, warn=False,
             draw_if_interrupted=True,

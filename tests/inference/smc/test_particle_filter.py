@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from pluri import on_interrupt
 from pluri.inference.smc import (
     RESAMPLING_METHODS,
     CompiledModel,
@@ -310,7 +311,7 @@ def test_interruption_keeps_the_steps_done(scalar, monkeypatch):
                 raise KeyboardInterrupt
             return super().log_observation(observation, particles, t)
 
-    with pytest.warns(UserWarning, match="interrupted after 6 time steps"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted after 6 time steps"):
         result = particle_filter(Interrupting(), np.zeros(20), 30, random_state=0)
     assert result.interrupted
     assert result.n_steps == len(result.particles) == 6
@@ -323,7 +324,7 @@ def test_interruption_keeps_the_steps_done(scalar, monkeypatch):
     whole = particle_filter(model, observations, 100, random_state=0)
     monkeypatch.setattr(filter_module, "BLOCK", 500)
     monkeypatch.setattr(filter_module, "report", interrupt)
-    with pytest.warns(UserWarning, match="interrupted after 10 time steps"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted after 10 time steps"):
         result = particle_filter(model, observations, 100, random_state=0)
     assert (result.particles == whole.particles[:10]).all()
     assert result.increments == pytest.approx(whole.increments[:10])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from pluri import on_interrupt
 from pluri.inference import mcmc
 from pluri.inference.smc import (
     LinearGaussianModel,
@@ -188,7 +189,7 @@ def test_interruption_inside_a_filter_keeps_the_draws_and_no_half_filtered_evide
         return mcmc.sample(kernel, [0.3], n_draws=50, n_warmup=0, n_chains=1, random_state=0, warn=False)
 
     calls = []
-    with pytest.warns(UserWarning, match="interrupted after 29 draws"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted after 29 draws"):
         trace = run(Interrupting)
     assert trace.interrupted
     assert trace["x"][0] == pytest.approx(run(LinearGaussianModel)["x"][0, :29])

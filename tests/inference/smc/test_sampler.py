@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+from pluri import on_interrupt
 from pluri.inference.smc.sampler import ParticleCollapseError, SMCSampler, random_walk_kernel
 
 MEAN, SPREAD = 2.0, 0.5
@@ -142,7 +143,7 @@ def test_ctrl_c_keeps_the_steps_made_so_far():
         raise KeyboardInterrupt
 
     sampler = make([tempered(0.0), tempered(0.1), interrupting, tempered(0.2)], n_particles=20)
-    with pytest.warns(UserWarning, match="interrupted after 2 of 4 steps"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted after 2 of 4 steps"):
         sampler.run()
     assert sampler.interrupted_
     assert len(sampler.ess_history_) == 2

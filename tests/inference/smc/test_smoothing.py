@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from pluri import on_interrupt
 from pluri.inference.smc import (
     CompiledModel,
     LinearGaussianModel,
@@ -177,7 +178,7 @@ def test_interrupted_simulation_keeps_complete_paths(model, observations, result
 
     monkeypatch.setattr(smoothing, "PAIRS", 500 * 5)
     monkeypatch.setattr(smoothing, "_backward_paths", interrupt)
-    with pytest.warns(UserWarning, match="interrupted after 10 paths"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted after 10 paths"):
         paths = backward_simulation(model, result, 50, random_state=0)
     assert paths.shape == (40, 10, 1)
 

@@ -7,6 +7,7 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
+from pluri import on_interrupt
 from pluri.inference.smc import (
     LinearGaussianModel,
     SwitchingLinearModel,
@@ -180,7 +181,7 @@ def test_an_interrupted_filter_keeps_the_steps_done(target, monkeypatch):
 
     model, _, observations = target
     monkeypatch.setattr(rao_blackwell, "report", interrupt)
-    with pytest.warns(UserWarning, match="interrupted after 3 time steps"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted after 3 time steps"):
         result = rao_blackwell_filter(model, observations, 20, random_state=0)
     assert result.interrupted
     assert result.mean.shape == (3, 4)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+from pluri import on_interrupt
 from pluri.inference import mcmc
 from pluri.inference.smc.tempered import tempered_smc
 
@@ -201,7 +202,7 @@ def test_ctrl_c_keeps_the_last_complete_temperature():
             raise KeyboardInterrupt
         return log_likelihood(b)
 
-    with pytest.warns(ConvergenceWarning, match="particles and log_z belong to that temperature"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="particles and log_z belong to that temperature"):
         part = run(log_likelihood=interrupted)
     assert part.interrupted
     assert part.betas[-1] < 1

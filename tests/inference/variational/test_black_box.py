@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
+from pluri import on_interrupt
 from pluri.inference.variational.adam import adam_step, no_moments
 from pluri.inference.variational.black_box import fit_black_box, path_gradient, score_gradient
 from pluri.inference.variational.families import FullRankGaussian, MeanFieldGaussian
@@ -196,7 +197,7 @@ def test_interruption_keeps_what_was_found():
             raise KeyboardInterrupt
         return gaussian(z)
 
-    with pytest.warns(UserWarning, match="interrupted after"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted after"):
         result = fit_black_box(density, 3, random_state=0)
     assert result.interrupted
     assert not result.converged

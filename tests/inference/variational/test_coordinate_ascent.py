@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pluri import on_interrupt
 from pluri.engine import Batch
 from pluri.inference import AscentWarning
 from pluri.inference.variational import conjugate_coordinate_ascent, coordinate_ascent
@@ -186,7 +187,7 @@ def test_ctrl_c_keeps_the_best_so_far():
             raise KeyboardInterrupt
 
     target = CorrelatedGaussian(np.array([[2.0, 1.9], [1.9, 2.0]]), np.zeros(2))
-    with pytest.warns(UserWarning, match="interrupted after 3 iterations"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted after 3 iterations"):
         result = coordinate_ascent(target, rng=np.random.default_rng(0), tol=-1.0, on_iteration=interrupt)
     assert result.interrupted
     assert result.reason == "interrupted"

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from pluri import on_interrupt
 from pluri.inference.variational.flows import (
     Flow,
     ModeCollapseWarning,
@@ -184,7 +185,7 @@ def test_interruption_keeps_the_best_so_far():
         interrupted.append(0)
         return gaussian(z)
 
-    with pytest.warns(UserWarning, match=r"interrupted after \d+ of 8000 iterations"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match=r"interrupted after \d+ of 8000 iterations"):
         result = fit_flow(density, 2, n_layers=2, base="learned", anneal=0.0, learning_rate=0.02, random_state=0)
     assert result.interrupted
     assert 300 < result.n_iter < 350

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from pluri import on_interrupt
 from pluri.engine import ArraySource, Batch, IterableSource
 from pluri.inference.variational import (
     RobbinsMonro,
@@ -144,7 +145,7 @@ def test_ctrl_c_keeps_the_steps_done(model, X, start):
                 raise KeyboardInterrupt
             return super().local_step(batch, q)
 
-    with pytest.warns(UserWarning, match="interrupted after 4 steps"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted after 4 steps"):
         result = stochastic_variational_inference(
             Interrupted(3, 2), X, rng=np.random.default_rng(0), start=start, batch_size=10
         )

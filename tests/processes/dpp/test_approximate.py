@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import chisquare
 from sklearn.exceptions import ConvergenceWarning
 
+from pluri import on_interrupt
 from pluri.processes.dpp import DPP, DenseKernel, FeatureKernel, FunctionKernel
 from pluri.processes.dpp.approximations.nystrom import (
     NystromDPP,
@@ -237,7 +238,7 @@ def test_ctrl_c_keeps_the_approximation_so_far():
             signal.raise_signal(signal.SIGINT)
         return gaussian(a, b)
 
-    with pytest.warns(UserWarning, match="interrupted"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted"):
         found = ridge_by_em(FunctionKernel(similarity, X), 3, random_state=0)
     assert not found.converged
     assert np.isfinite(found.factor).all()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+from pluri import on_interrupt
 from pluri.inference import mcmc
 from pluri.processes.dpp.kernel_forms import FeatureKernel
 from pluri.processes.dpp.samplers import chain as chain_module
@@ -134,7 +135,7 @@ def test_ctrl_c_keeps_the_draws_made_so_far(monkeypatch):
 
     monkeypatch.setattr(chain_module, "run_walk", interrupted)
     chain = DPPMarkovChain(random_kernel(6))
-    with pytest.warns(UserWarning, match="interrupted"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted"):
         draws = chain.sample(200, burn_in=10, thin=50, n_chains=2, random_state=0)
     assert chain.interrupted_
     assert len(draws) == 200
@@ -154,7 +155,7 @@ def test_ctrl_c_within_a_chain_keeps_whole_records(monkeypatch):
 
     monkeypatch.setattr(chain_walk, "advance", interrupted)
     monkeypatch.setattr(chain_walk, "BLOCK_STEPS", 64)
-    with pytest.warns(UserWarning, match="interrupted after 51 draws"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted after 51 draws"):
         draws = DPPMarkovChain(random_kernel(6)).sample(200, burn_in=64, thin=5, random_state=0)
     assert len(draws) == 51  # 4 blocks of 64 steps, of which every fifth is a draw
 

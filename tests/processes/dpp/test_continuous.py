@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, norm
 
+from pluri import on_interrupt
 from pluri.inference import mcmc
 from pluri.priors import expected_determinant, sample_diverse_rows
 from pluri.processes.dpp.continuous import process as process_module
@@ -263,7 +264,7 @@ def test_ctrl_c_keeps_the_sets_so_far(monkeypatch):
         return original(self, rng, state)
 
     monkeypatch.setattr(PointGibbs, "step", step)
-    with pytest.warns(UserWarning, match="interrupted after 3 of 10 sets"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted after 3 of 10 sets"):
         assert len(process.sample(10, size=2, n_sweeps=2, random_state=0)) == 3
 
 

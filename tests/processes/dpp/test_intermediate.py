@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
+from pluri import on_interrupt
 from pluri.processes.dpp.kernel_forms import DenseKernel, FeatureKernel, FunctionKernel
 from pluri.processes.dpp.samplers import intermediate
 from pluri.processes.dpp.samplers.intermediate import IntermediateSampler, draw_intermediate, tilt
@@ -197,7 +198,7 @@ def test_an_interrupted_draw_keeps_what_was_made(monkeypatch: pytest.MonkeyPatch
         return original(rng)
 
     monkeypatch.setattr(sampler, "_candidates", interrupted)
-    with pytest.warns(RuntimeWarning, match="interrupted after 3 of 10"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted after 3 of 10"):
         assert len(sampler.draw(10, np.random.default_rng(0))) == 3
 
 

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 
+from pluri import on_interrupt
 from pluri.inference import AscentWarning
 from pluri.processes.dpp.learning import DPPKernelLearner, kernel_learner, subset_log_probabilities
 
@@ -211,7 +212,7 @@ def test_an_interrupted_fit_keeps_the_best_so_far(name, draws, monkeypatch):
         return inside(*arguments)
 
     monkeypatch.setattr(module, "kernel_value_and_gradient", interrupting)
-    with pytest.warns(UserWarning, match="interrupted"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted"):
         model = learner(name).fit(draws[:300], n_items=N)
     assert not model.converged_
     assert model.log_likelihood_ >= model.history_.objective[-1] - 1e-9

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+from pluri import on_interrupt
 from pluri.processes.dpp.learning import (
     count_subsets,
     fit_kernel_parameters,
@@ -154,7 +155,7 @@ def test_an_interrupted_fit_keeps_the_best_so_far(draws):
             raise KeyboardInterrupt
         return kernel(theta)
 
-    with pytest.warns(UserWarning, match="interrupted"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted"):
         fit = fit_kernel_parameters(interrupting, [0.5, 0.5], draws, positive=True)
     assert fit.interrupted
     assert not fit.converged

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
+from pluri import on_interrupt
 from pluri.processes.dpp import DPP
 from pluri.processes.dpp.successive.markov import MarkovDPP
 
@@ -132,7 +133,7 @@ def test_ctrl_c_keeps_the_sets_so_far(kernel, monkeypatch):
         return original(self, *args, **settings)
 
     monkeypatch.setattr(DPP, "sample", sample)
-    with pytest.warns(UserWarning, match="interrupted after 3 of 10 sets"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted after 3 of 10 sets"):
         assert len(chain.sample(10, random_state=0)) == 3
 
 

@@ -9,6 +9,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
+from pluri import on_interrupt
 from pluri.inference.smc.weights import ParticleDegeneracyError
 from pluri.priors.kernels import repair_kernel, shortest_path_kernel
 from pluri.processes.dpp.tracking import draws as tracking_draws
@@ -247,7 +248,7 @@ def test_ctrl_c_in_fit_keeps_the_stamps_so_far():
         yield np.eye(4) * 2
         raise KeyboardInterrupt
 
-    with pytest.warns(UserWarning, match="interrupted: 2 stamps were taken in"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted: 2 stamps were taken in"):
         model = TimeVaryingDPP(20, random_state=0).fit(kernels())
     assert len(model.history_) == 2
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -27,6 +26,7 @@ from pluri.inference.result import IterationState
 from pluri.inference.variational import coordinate_ascent
 from pluri.inference.variational.coordinate_ascent import CoordinateAscentResult
 from pluri.validation import as_generator
+from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ SEPARATED = 50.0
 LARGEST = 1e100
 
 
-class ExponentialFamilyEstimator(BaseEstimator):
+class ExponentialFamilyEstimator(Estimator):
     """Settings, input and the loop; estimators add what they learn and what they answer."""
 
     _may_learn_smoothing = False

@@ -32,6 +32,7 @@ from pluri.inference.ais.tempered_path import Gradient, TemperedPath
 from pluri.inference.ais.transitions import as_moves
 from pluri.inference.ais.weighted_samples import warn_of_weights
 from pluri.validation import RandomState, as_generator
+from pluri.validation.interruption import interruptible, kept
 
 __all__ = ["AnnealedImportanceSampler", "AnnealedSamples", "Evidence", "ReverseSamples", "log_evidence"]
 
@@ -159,6 +160,7 @@ class AnnealedImportanceSampler:
                 tune=self.tune,
             )  # fmt: skip
 
+    @interruptible
     def run(self, plan: AnnealingPlan | None = None) -> AnnealedSamples:
         """Anneal draws of the prior to the target.
 
@@ -176,6 +178,7 @@ class AnnealedImportanceSampler:
         pilot, rng, _ = self._streams()
         return self._anneal(rng, self._plan(pilot) if plan is None else plan, None)
 
+    @interruptible
     def run_reverse(self, draws: ArrayLike, plan: AnnealingPlan | None = None) -> ReverseSamples:
         """Anneal exact draws of the target back to the prior, a run for each.
 
@@ -210,7 +213,9 @@ class AnnealedImportanceSampler:
                 rng, self.path, plan, cloud, self.n_steps_per_temperature, reverse=draws is not None,
                 keep_paths=self.keep_paths, verbose=self.verbose, started=started,
             )  # fmt: skip
-        if self.warn or samples.interrupted:
+        if samples.interrupted:
+            kept(samples.diagnose()[0])
+        elif self.warn:
             warn_of_weights(samples, stacklevel=4)
         return samples
 
@@ -223,6 +228,7 @@ class Evidence(NamedTuple):
     samples: AnnealedSamples
 
 
+@interruptible
 def log_evidence(log_prior: LogDensity, log_likelihood: LogDensity, sample_prior: Sampler, **settings: Any) -> Evidence:
     """Log marginal likelihood of a model, ``log integral prior(x) likelihood(x) dx``, by annealing.
 

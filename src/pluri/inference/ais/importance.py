@@ -11,8 +11,6 @@ References
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
 from pluri.inference.ais.log_densities import (
@@ -29,10 +27,12 @@ from pluri.inference.ais.log_densities import (
 )
 from pluri.inference.ais.weighted_samples import WeightedSamples, warn_of_weights
 from pluri.validation import RandomState, as_generator
+from pluri.validation.interruption import hold, interruptible, kept
 
 __all__ = ["ImportanceSampler", "importance_sample"]
 
 
+@interruptible
 def importance_sample(
     log_target: LogDensity,
     sample_proposal: Sampler,
@@ -105,16 +105,17 @@ def importance_sample(
                     check_not_flat(log_target, target, proposal, x, "log_target", vectorized)
                 points.append(x)
                 log_weights.append(target - proposal)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         done = min(len(points), len(log_weights))
         if not done:
             raise
+        hold(stop)
         points, log_weights, interrupted = points[:done], log_weights[:done], True
     weights = np.concatenate(log_weights)
     check_somewhere_positive(weights, "log_target", "sample_proposal")
     samples = WeightedSamples(np.concatenate(points), weights, interrupted)
     if interrupted:
-        warnings.warn(f"interrupted after {len(samples)} of {n} draws; they are kept", stacklevel=2)
+        kept(f"interrupted after {len(samples)} of {n} draws; they are kept")
     if warn:
         warn_of_weights(samples)
     return samples

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pluri.inference.ais.pilot import AnnealingPlan
 from pluri.inference.ais.samples import AnnealedSamples, ReverseSamples
 from pluri.inference.ais.tempered_path import Cloud, TemperedPath
+from pluri.validation.interruption import hold
 
 Array = NDArray[np.float64]
 
@@ -65,9 +66,10 @@ def anneal(
                     rates[j], cloud = moved.acceptance, moved.cloud
                     counts = counts + np.array([moved.n_evaluations, moved.undefined, moved.uncovered])
                     reached = j, cloud, log_weights
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         if reached[0] == 0:
             raise
+        hold(stop)
         interrupted = True
     j, cloud, log_weights = reached
     ess, log_z, mean_gain = np.array(records[: j + 1]).T

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import warnings
 from collections.abc import Callable
 from time import perf_counter
 from typing import Any, Literal
@@ -26,11 +25,13 @@ from pluri.inference.mcmc.driver import initial_positions
 from pluri.inference.mcmc.health import warn_of_problems
 from pluri.inference.mcmc.trace import Trace
 from pluri.validation import RandomState, as_generator
+from pluri.validation.interruption import hold, interruptible, kept
 
 #: Draws of one compiled round: Ctrl-C is heard between rounds.
 ROUND = 250
 
 
+@interruptible
 def sample_blackjax(
     log_density: Callable[[Any], Any],
     initial: Any,
@@ -143,16 +144,17 @@ def sample_blackjax(
         try:
             for _ in range(n_rounds):
                 key, round_key = jax.random.split(key)
-                states, kept = run(jax.random.split(round_key, n_chains), states, learned)
-                rounds.append(jax.tree.map(np.asarray, kept))
-        except KeyboardInterrupt:
+                states, new = run(jax.random.split(round_key, n_chains), states, learned)
+                rounds.append(jax.tree.map(np.asarray, new))
+        except KeyboardInterrupt as stop:
             if not rounds:
                 raise
+            hold(stop)
             interrupted = True
         draws, stats = (_joined(jax, [part[which] for part in rounds], n_draws) for which in (0, 1))
     trace = Trace(draws, stats, (), n_warmup, 1, interrupted, perf_counter() - started)
     if interrupted:
-        warnings.warn(f"interrupted after {trace.n_draws} draws of each chain; they are kept", stacklevel=2)
+        kept(f"interrupted after {trace.n_draws} draws of each chain; they are kept")
     elif warn:
         warn_of_problems(trace)
     return trace

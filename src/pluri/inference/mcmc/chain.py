@@ -53,11 +53,6 @@ class Segment:
         """Draws made."""
         return next((len(values) for values in self.draws.values()), 0)
 
-    def first(self, n_draws: int) -> Segment:
-        """The same, with the first draws only."""
-        draws = {name: values[:n_draws] for name, values in self.draws.items() if n_draws}
-        return Segment(self.chain, draws, {name: values[:n_draws] for name, values in self.stats.items() if n_draws})
-
     def followed_by(self, other: Segment) -> Segment:
         """Both segments as one."""
         if not other.draws or not self.draws:

@@ -16,12 +16,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pluri.inference.mcmc.chain import Chain, advance, recorded, stacked, start_chain
+from pluri.inference.mcmc.chain import Chain, Segment, advance, recorded, stacked, start_chain
 from pluri.inference.mcmc.health import warn_of_problems
 from pluri.inference.mcmc.kernel import Kernel
 from pluri.inference.mcmc.trace import ChainEnd, Trace, random_state_of, restored_generator
-from pluri.inference.mcmc.workers import open_workers
+from pluri.inference.mcmc.workers import Advance, open_workers
 from pluri.validation import RandomState, as_generator, check_writable
+from pluri.validation.interruption import Interrupted, hold, interruptible
+from pluri.validation.interruption import kept as say_kept
 
 #: How long a round should take: short enough for progress and Ctrl-C, long enough that sending chains does not matter.
 ROUND_SECONDS = {"serial": 1.0, "threads": 1.0, "processes": 2.0}
@@ -30,6 +32,7 @@ CHECKPOINT_SECONDS = 30.0
 Record = Callable[[Any], Mapping[str, Any]]
 
 
+@interruptible
 def sample(
     kernel: Kernel,
     initial: Any,
@@ -113,6 +116,7 @@ def sample(
     )  # fmt: skip
 
 
+@interruptible
 def resume(
     trace: Trace,
     n_draws: int = 1000,
@@ -239,16 +243,12 @@ def _run(
                 began = perf_counter()
                 count = min(round_steps, n_steps - done)
                 segments, interrupted = workers.map(move, chains, count)
+                if interrupted:
+                    hold()
                 # After Ctrl-C chains may be of different lengths by a part of a round: let the shorter ones catch up.
                 if interrupted:
                     longest = max(segment.chain.done for segment in segments)
-                    segments = [
-                        segment.followed_by(move([segment.chain], longest - segment.chain.done)[0])
-                        for segment in segments
-                    ]
-                    # Stopped again: what one chain is ahead by cannot be kept.
-                    shortest = min(segment.n_draws for segment in segments)
-                    segments = [segment.first(shortest) for segment in segments]
+                    segments = [_caught_up(segment, longest, move) for segment in segments]
                 for index, segment in enumerate(segments):
                     chains[index] = segment.chain
                     if segment.draws:
@@ -264,7 +264,8 @@ def _run(
                 if checkpoint is not None and kept[0] and perf_counter() - saved > CHECKPOINT_SECONDS:
                     so_far().save(checkpoint)
                     saved = perf_counter()
-    except KeyboardInterrupt:  # between two rounds, or for a second time: the rounds that are complete are kept
+    except KeyboardInterrupt as stop:  # between two rounds: those that are complete are kept
+        hold(stop)
         interrupted = True
         for rounds in kept:
             del rounds[min(map(len, kept)) :]
@@ -277,7 +278,7 @@ def _run(
         raise
     if not any(kept) and before is None:
         if not draw_if_interrupted:
-            raise KeyboardInterrupt
+            raise Interrupted  # there is no draw to keep
         for rounds, chain in zip(kept, chains):
             value = {"log_density": np.array([float(chain.state.log_density)])}
             rounds.append((stacked([recorded(chain.state.position, record)]), value))
@@ -285,12 +286,20 @@ def _run(
     if checkpoint is not None:
         trace.save(checkpoint)
     if interrupted:
-        import warnings
-
-        warnings.warn(f"interrupted after {trace.n_draws} draws of each chain; they are kept", stacklevel=3)
+        say_kept(f"interrupted after {trace.n_draws} draws of each chain; they are kept")
     elif warn:
         warn_of_problems(trace)
     return trace
+
+
+def _caught_up(segment: Segment, n_done: int, move: Advance) -> Segment:
+    """A segment with the steps that its chain is behind the others."""
+    if segment.chain.done == n_done:
+        return segment
+    more = move([segment.chain], n_done - segment.chain.done)[0]
+    if more.interrupted:
+        hold()  # a second time: this does not return
+    return segment.followed_by(more)
 
 
 def _assemble(

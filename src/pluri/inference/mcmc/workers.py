@@ -59,7 +59,8 @@ class Pool:
 
     def __exit__(self, *error: object) -> None:
         if self.kind == "threads":
-            self._executor.shutdown(wait=True)
+            # A second Ctrl-C does not wait for the round under way.
+            self._executor.shutdown(wait=not isinstance(error[1], KeyboardInterrupt), cancel_futures=True)
 
     def map(self, advance: Advance, chains: Sequence[Chain], n_steps: int) -> tuple[list[Segment], bool]:
         """Segments in order, and whether Ctrl-C came."""
@@ -90,7 +91,7 @@ class Forked:
     def __exit__(self, *error: object) -> None:
         for process, pipe in self._workers:
             pipe.close()  # a worker ends when nobody listens
-            process.join(timeout=1.0)
+            process.join(timeout=0.0 if isinstance(error[1], KeyboardInterrupt) else 1.0)
             if process.is_alive():
                 process.terminate()
                 process.join()

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 import sys
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +24,7 @@ from pluri.inference.smc.cloud import Cloud, Scheme, degenerate, first_cloud, ne
 from pluri.inference.smc.model import StateSpaceModel, as_observations
 from pluri.inference.smc.resampling import RESAMPLING_METHODS
 from pluri.validation import RandomState, as_generator
+from pluri.validation.interruption import hold, interruptible
 
 __all__ = ["ParticleFilterResult", "particle_filter"]
 
@@ -88,6 +88,7 @@ class ParticleFilterResult:
         return f"<ParticleFilterResult: {size}, log evidence {self.log_evidence:.4f}>{note}"
 
 
+@interruptible
 def particle_filter(
     model: StateSpaceModel,
     observations: ArrayLike,
@@ -205,8 +206,8 @@ def _run(
                 clouds.append(cloud)
             records.append(record)
             report(verbose, t, len(rows), cloud.increment)
-    except KeyboardInterrupt:
-        interrupted = keep_going(len(records), keep)
+    except KeyboardInterrupt as interrupt:
+        interrupted = keep_going(interrupt, len(records), keep)
     increments, ess, mean, variance, resampled = (np.array(column) for column in zip(*records))
     if store != "moments":
         clouds = clouds[: len(records)]
@@ -257,8 +258,8 @@ def _run_compiled(
                 _refuse(failed, n, float(records[0][failed]))
             done = stop
             report(verbose, stop - 1, n_steps, float(records[0][stop - 1]))
-    except KeyboardInterrupt:
-        interrupted = keep_going(done, keep)
+    except KeyboardInterrupt as interrupt:
+        interrupted = keep_going(interrupt, done, keep)
     increments, ess, mean, variance = (record[:done] for record in records)
     rows = np.array([(done - 1) % 2]) if store == "moments" else slice(done)
     return ParticleFilterResult(
@@ -281,11 +282,11 @@ def _refuse(t: int, n: int, increment: float) -> None:
     raise ValueError(f"log_observation must return numbers below infinity, got NaN or infinity at time step {t}")
 
 
-def keep_going(n_done: int, keep: bool = True) -> bool:
-    """Say what Ctrl-C left; with nothing to keep, let it through. For use while it is being handled."""
+def keep_going(interrupt: KeyboardInterrupt, n_done: int, keep: bool = True) -> bool:
+    """Hold Ctrl-C and say what it left; with nothing to keep, let it through."""
     if not n_done or not keep:
-        raise
-    warnings.warn(f"interrupted after {n_done} time steps, which are kept", UserWarning, stacklevel=5)
+        raise interrupt
+    hold(interrupt, f"interrupted after {n_done} time steps, which are kept")
     return True
 
 

@@ -30,6 +30,7 @@ from pluri.inference.smc.resampling import draw_ancestors
 from pluri.inference.smc.switching import SwitchingLinearModel
 from pluri.inference.smc.weights import ParticleDegeneracyError, normalize_log_weights
 from pluri.validation import RandomState, as_generator
+from pluri.validation.interruption import interruptible
 
 __all__ = ["RaoBlackwellResult", "rao_blackwell_filter"]
 
@@ -92,6 +93,7 @@ class Tracks:
         return Tracks(self.regimes[indices], self.mean[indices], self.covariance[indices])
 
 
+@interruptible
 def rao_blackwell_filter(
     model: SwitchingLinearModel,
     observations: ArrayLike,
@@ -164,8 +166,8 @@ def rao_blackwell_filter(
             records.append((increment, ess, shares, mean, covariance, moved.regimes, ancestors, log_weights))
             tracks = moved
             report(verbose, t, len(rows), increment)
-    except KeyboardInterrupt:
-        interrupted = keep_going(len(records))
+    except KeyboardInterrupt as interrupt:
+        interrupted = keep_going(interrupt, len(records))
     increments, sizes, probabilities, means, covariances, regimes, parents, logs = (
         np.array(column) for column in zip(*records)
     )

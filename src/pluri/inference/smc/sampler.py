@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from pluri.inference.smc.resampling import check_method, draw_ancestors
 from pluri.inference.smc.weights import ParticleDegeneracyError, effective_sample_size, normalize_log_weights
 from pluri.validation import RandomState, as_generator
+from pluri.validation.interruption import hold, interruptible
 
 __all__ = ["ParticleCollapseError", "SMCSampler", "random_walk_kernel"]
 
@@ -181,8 +182,9 @@ class SMCSampler:
         """Number of distinct particles."""
         return len(np.unique(self.particles_.reshape(len(self.particles_), -1), axis=0))
 
+    @interruptible
     def run(self) -> SMCSampler:
-        """Go through all targets. Ctrl-C keeps the steps made so far, with a warning."""
+        """Go through all targets. Ctrl-C keeps the steps made so far."""
         from pluri.progress import open_progress
 
         if self.log_targets is None:
@@ -194,11 +196,11 @@ class SMCSampler:
             for t, log_target in enumerate(targets):
                 try:
                     self.step(log_target)
-                except KeyboardInterrupt:
+                except KeyboardInterrupt as stop:
                     if not self.ess_history_:
                         raise
+                    hold(stop, f"interrupted after {t} of {len(targets)} steps, which are kept")
                     self.interrupted_ = True
-                    warnings.warn(f"interrupted after {t} of {len(targets)} steps", UserWarning, stacklevel=2)
                     break
                 if self.verbose:
                     self._tell(report, t + 1, len(targets))

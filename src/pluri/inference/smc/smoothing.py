@@ -16,7 +16,6 @@ models, Annals of Applied Probability 21.
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral
 from typing import Any
 
@@ -27,6 +26,7 @@ from pluri.inference.smc.filter import ParticleFilterResult
 from pluri.inference.smc.model import require
 from pluri.inference.smc.resampling import draw_ancestors
 from pluri.validation import RandomState, as_generator
+from pluri.validation.interruption import hold, interruptible
 
 __all__ = ["ancestral_paths", "backward_simulation", "fixed_lag_smoother"]
 
@@ -39,6 +39,7 @@ PAIRS = 1_000_000
 ROUNDS = 20
 
 
+@interruptible
 def backward_simulation(
     model: Any,
     result: ParticleFilterResult,
@@ -93,11 +94,10 @@ def backward_simulation(
     try:
         for start in range(0, int(n_paths), size):
             done.append(_backward_paths(model, result, min(size, int(n_paths) - start), method, rng))
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         if not done:
             raise
-        kept = sum(paths.shape[1] for paths in done)
-        warnings.warn(f"interrupted after {kept} paths, which are kept", UserWarning, stacklevel=2)
+        hold(stop, f"interrupted after {sum(paths.shape[1] for paths in done)} paths, which are kept")
     return np.concatenate(done, axis=1)
 
 

@@ -28,6 +28,7 @@ from pluri.inference.ais.transitions import Moved, Moves, as_moves
 from pluri.inference.smc.resampling import check_method
 from pluri.inference.smc.tempered_result import TemperedResult, warn_of_particles
 from pluri.validation import RandomState, as_generator
+from pluri.validation.interruption import hold, interruptible, kept
 
 __all__ = ["TemperedResult", "tempered_smc"]
 
@@ -49,6 +50,7 @@ class _Round(NamedTuple):
     undefined: int
 
 
+@interruptible
 def tempered_smc(
     log_prior: LogDensity,
     log_likelihood: LogDensity,
@@ -149,12 +151,15 @@ def tempered_smc(
                     _tell(report, len(rounds) - 1, max_temperatures, rounds[-1], perf_counter() - started)
                 # Only the last cloud is needed.
                 rounds[-2] = rounds[-2]._replace(cloud=cloud, moves=moves)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             if len(rounds) == 1:
                 raise
+            hold(stop)
             interrupted = True
     result = _result(rounds, interrupted, perf_counter() - started)
-    if warn or interrupted:
+    if interrupted:
+        kept(result.diagnose()[0])
+    elif warn:
         warn_of_particles(result)
     return result
 

@@ -37,6 +37,7 @@ from pluri.inference.variational.flows.importance import Evidence, evidence
 from pluri.inference.variational.flows.target import Target, check_target, differentiate
 from pluri.progress import open_progress
 from pluri.validation import as_generator
+from pluri.validation.interruption import hold, interruptible
 from pluri.validation.random import RandomState
 
 #: Number of draws of an iteration, by kind of gradient.
@@ -90,6 +91,7 @@ class BlackBoxResult:
         return -0.5 * (noise * noise).sum(axis=0) - constant
 
 
+@interruptible
 def fit_black_box(
     log_density: Callable[[Any], Any],
     dim: int,
@@ -224,13 +226,7 @@ def fit_black_box(
         interrupted=run.interrupted,
         factor=factor,
     )
-    if run.interrupted:
-        warnings.warn(
-            f"fit interrupted after {result.n_iter} of {max_iter} iterations; the parameters so far are kept",
-            UserWarning,
-            stacklevel=2,
-        )
-    elif not run.converged:
+    if not (run.interrupted or run.converged):
         from sklearn.exceptions import ConvergenceWarning
 
         warnings.warn(
@@ -323,9 +319,13 @@ def _ascend(
                     gradients.clear()
                     if verbose:
                         report(_state(trace, settings, gain, converged, perf_counter() - started))
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         if not trace:
             raise
+        hold(
+            stop,
+            f"fit interrupted after {len(trace)} of {settings.max_iter} iterations; the parameters so far are kept",
+        )
         interrupted = True
     return _Run(mean if converged else parameters, trace, converged, interrupted)
 

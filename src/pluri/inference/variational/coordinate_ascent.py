@@ -32,6 +32,7 @@ from pluri.inference.history import History
 from pluri.inference.result import IterationState
 from pluri.inference.run import AscentWarning, Reason, slack
 from pluri.progress import open_progress
+from pluri.validation.interruption import interruptible
 
 Params = TypeVar("Params")
 Data = TypeVar("Data", contravariant=True)
@@ -164,6 +165,7 @@ class _Sweeps(Generic[Params]):
         return 0.0  # the bound has everything
 
 
+@interruptible
 def coordinate_ascent(
     model: VariationalModel[Params, Any] | BlockModel[Params, Any],
     data: Any = None,

@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from pluri.inference.variational.coordinate_ascent import CoordinateAscentResult, coordinate_ascent
 from pluri.inference.variational.factor_graph import LOG_ZERO, FactorGraph
 from pluri.validation import RandomState, as_generator
+from pluri.validation.interruption import interruptible
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -186,6 +187,7 @@ class MeanFieldInference:
         self.random_state = random_state
         self.verbose = verbose
 
+    @interruptible(method=True)
     def fit(
         self,
         factors: FactorGraph | Iterable[tuple[Sequence[Hashable], ArrayLike]],

@@ -20,7 +20,6 @@ Hoffman, Blei, Wang and Paisley (2013), Stochastic variational inference, JMLR 1
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Integral, Real
@@ -41,6 +40,7 @@ from pluri.inference.variational.conjugate import (
 )
 from pluri.inference.variational.minibatches import count_rows, minibatches
 from pluri.progress import open_progress
+from pluri.validation.interruption import hold, interruptible
 
 
 @dataclass(frozen=True)
@@ -149,6 +149,7 @@ class StochasticResult:
         return self.reason == "interrupted"
 
 
+@interruptible
 def stochastic_variational_inference(
     model: ConjugateModel,
     data: Any,
@@ -279,15 +280,13 @@ def stochastic_variational_inference(
                     log_likelihood=last, gain=gain, seconds=perf_counter() - began, accepted=True, reason=ended,
                 )  # fmt: skip
                 report(seen)
-                stop = on_iteration is not None and bool(on_iteration(seen))
-                if ended or stop:
+                told = on_iteration is not None and bool(on_iteration(seen))
+                if ended or told:
                     reason = ended or "stopped"
                     break
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             if not history:
                 raise
+            hold(stop, f"fit interrupted after {len(history)} steps; the parameters so far are kept")
             reason = "interrupted"
-            warnings.warn(
-                f"fit interrupted after {len(history)} steps; the parameters so far are kept", UserWarning, stacklevel=2
-            )
     return StochasticResult(params, last, trace, history, len(history), n_passes, reason)

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix, issparse
-from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.base import ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
@@ -52,6 +52,7 @@ from pluri.mixtures.dirichlet_process.variational_search import best_beliefs
 from pluri.mixtures.dirichlet_process.weighted_rows import check_row_weights, copies, merged, refuse_missing, row_order
 from pluri.processes.concentration import check_count, check_gamma_prior, check_positive
 from pluri.validation import RandomState, Stored, as_generator, restored_on_failure
+from pluri.validation.estimator import Estimator
 
 SOLVERS = ("gibbs", "blocked", "variational")
 POINT_ESTIMATES = ("vi", "binder", "map")
@@ -65,7 +66,7 @@ MOST_DRAWS = 100
 LARGEST = 1e100
 
 
-class DirichletProcessMixture(MixtureAnswers, ClusterMixin, BaseEstimator):
+class DirichletProcessMixture(MixtureAnswers, ClusterMixin, Estimator):
     """Mixture with a Dirichlet process prior: clustering and density estimation without a number of clusters.
 
     Parameters

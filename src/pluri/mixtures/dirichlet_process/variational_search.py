@@ -63,11 +63,14 @@ def best_beliefs(
         moved = False
         for statistics, sizes in fewer_components(model.likelihood, best.params):
             trial = ascend(model.settled(statistics, sizes, best.params.alpha, rows), MOVE_SWEEPS)
+            if trial.interrupted:
+                best = _continued(best, trial) if trial.elbo > best.elbo else best
+                return replace(best, interrupted=True)
             if trial.elbo > best.elbo + tol * abs(best.elbo):
                 best = _continued(best, _continued(trial, ascend(trial.params, max_iter, verbose)))
                 moved = True
-            if trial.interrupted or best.interrupted:
-                return replace(best, interrupted=True)
+            if best.interrupted:
+                return best
             if moved:
                 break
     return best

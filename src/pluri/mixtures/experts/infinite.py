@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -29,6 +29,7 @@ from pluri.mixtures.experts.gibbs import ExpertsGibbs, ExpertsPrior
 from pluri.mixtures.experts.prediction import ExpertDraws, same_experts
 from pluri.mixtures.experts.sticks import with_intercept
 from pluri.validation import RandomState, Stored, as_generator, restored_on_failure
+from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
 #: An expert is active if its mean weight is above this at some row; and so much for the last one is a sign that
@@ -39,7 +40,7 @@ MOST_ANCHORS, MOST_COMPARED = 200, 10
 R_HAT_LIMIT = 1.1
 
 
-class InfiniteMixtureOfExperts(RegressorMixin, BaseEstimator):
+class InfiniteMixtureOfExperts(RegressorMixin, Estimator):
     """Probit stick-breaking mixture of linear regressions, sampled.
 
     Parameters

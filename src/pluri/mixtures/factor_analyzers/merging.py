@@ -29,6 +29,7 @@ from pluri.factors.low_rank_gaussian import LowRankGaussians, Patterns, log_dens
 from pluri.inference import AscentWarning, expectation_maximization
 from pluri.mixtures.factor_analyzers.beliefs import FactorMixtureBeliefs, ratio, stick_posterior
 from pluri.mixtures.factor_analyzers.nonparametric_mean_field import LEAST_NOISE, FactorMixtureMeanField, normalized
+from pluri.validation.interruption import Interrupted, hold
 
 Array = NDArray[np.float64]
 
@@ -106,8 +107,8 @@ def merge_components(
                     break
             else:
                 break
-    except KeyboardInterrupt:
-        warnings.warn("merging interrupted; the merges so far are kept", UserWarning, stacklevel=3)
+    except KeyboardInterrupt as stop:
+        hold(stop, "merging interrupted; the merges so far are kept")
     return beliefs, bound
 
 
@@ -156,7 +157,7 @@ def _run(
         except (FloatingPointError, np.linalg.LinAlgError):
             return None
     if result.interrupted:
-        raise KeyboardInterrupt
+        raise Interrupted
     return result
 
 

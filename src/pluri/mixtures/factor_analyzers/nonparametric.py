@@ -11,6 +11,7 @@ factor analyzers, IEEE Transactions on Signal Processing 58.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import warnings
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -35,6 +36,8 @@ from pluri.mixtures.factor_analyzers.nonparametric_mean_field import FactorMixtu
 from pluri.mixtures.factor_analyzers.queries import FactorMixtureQueries
 from pluri.processes.concentration import GammaPrior, check_gamma_prior
 from pluri.validation import Stored, as_generator, restored_on_failure
+from pluri.validation.estimator import Estimator
+from pluri.validation.interruption import Interrupted, held
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -47,7 +50,7 @@ SETTLED = 1.1
 LARGEST = 1e100
 
 
-class NonparametricFactorAnalyzerMixture(FactorMixtureQueries, DensityMixin, BaseEstimator):
+class NonparametricFactorAnalyzerMixture(FactorMixtureQueries, DensityMixin, Estimator):
     """Mixture of factor analysers with inferred number of components and ranks.
 
     Priors are for data that are centred and divided by one number, so that their mean variance is one.
@@ -243,9 +246,11 @@ class NonparametricFactorAnalyzerMixture(FactorMixtureQueries, DensityMixin, Bas
                     bounds.append(bound)
 
         if self.merge and not result.interrupted:
-            beliefs, _ = merge_components(
+            beliefs, bound = merge_components(
                 model, X, result.params, result.objective, rng=rng, max_iter=max_iter, tol=coarse, on_merge=note
             )
+            if held():
+                return beliefs, bounds, dataclasses.replace(result, params=beliefs, objective=bound, interrupted=True)
             result = expectation_maximization(model, source, rng=rng, start=beliefs, max_iter=max_iter, tol=tol)
             note(result)
         return result.params, bounds, result
@@ -275,7 +280,7 @@ class NonparametricFactorAnalyzerMixture(FactorMixtureQueries, DensityMixin, Bas
             # A chain needs long to join the pieces that a random start makes of a plane; a rough fit has done so.
             beliefs, _, result = self._mean_field(model, X, stream, 1)
             if result.interrupted:
-                raise KeyboardInterrupt
+                raise Interrupted
             return beliefs.position(normalized(model.local(beliefs, X)[0])[0].argmax(axis=1).astype(np.int64))
 
         trace = mcmc.sample(

@@ -23,6 +23,7 @@ from pluri.optimize.manifolds import Manifold
 from pluri.optimize.riemannian.descent import Descent, check_count, downhill, run
 from pluri.optimize.riemannian.problem import ManifoldProblem
 from pluri.optimize.riemannian.result import RiemannianResult
+from pluri.validation.interruption import interruptible
 
 Array = NDArray[np.float64]
 Rule = Literal["hestenes-stiefel", "polak-ribiere"]
@@ -81,6 +82,7 @@ class ConjugateGradient:
         return known
 
 
+@interruptible
 def riemannian_cg(
     value_and_gradient: Callable[[Any], tuple[float, Any]],
     manifold: Manifold,

@@ -15,8 +15,11 @@ from numpy.typing import NDArray
 from pluri.optimize.riemannian.line_search import strong_wolfe
 from pluri.optimize.riemannian.problem import CurveProblem, ManifoldProblem
 from pluri.optimize.riemannian.result import Journal, Reason, RiemannianResult
+from pluri.validation.interruption import hold
 
 Array = NDArray[np.float64]
+#: What is said after Ctrl-C.
+INTERRUPTED = "Descent on the manifold stopped early: interrupted: the point reached so far is returned"
 FirstStep = Literal["scaled", "unit"]
 
 
@@ -141,7 +144,8 @@ def descend(
             if float(np.linalg.norm(move)) < step_tol:
                 state.reason = "step"
                 break
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
+        hold(stop, INTERRUPTED)
         state.reason = "interrupted"
     return state
 
@@ -155,7 +159,7 @@ def run(
         if not isinstance(value, Real) or value != value:
             raise ValueError(f"{name} must be a number, got {value!r}")
     state = descend(problem, directions, max_iter=max_iter, tol=tol, gradient_tol=gradient_tol, **options)
-    if not state.converged and state.reason != "stopped":
+    if not state.converged and state.reason not in ("stopped", "interrupted"):
         # Imported here: scikit-learn is slow to load, and this is rarely needed.
         from sklearn.exceptions import ConvergenceWarning
 
@@ -163,7 +167,6 @@ def run(
             "max_iter": f"no tolerance was met in max_iter={max_iter} steps: raise max_iter or tol",
             "line_search": "no step lowers the objective although the gradient is not small: check the gradient, "
             "or raise gradient_tol",
-            "interrupted": "interrupted: the point reached so far is returned",
         }[state.reason]
         warnings.warn(f"Descent on the manifold stopped early: {advice}", ConvergenceWarning, stacklevel=3)
     return RiemannianResult(

@@ -23,6 +23,7 @@ from pluri.optimize.manifolds import Manifold
 from pluri.optimize.riemannian.descent import Descent, FirstStep, check_count, downhill, run
 from pluri.optimize.riemannian.problem import ManifoldProblem
 from pluri.optimize.riemannian.result import RiemannianResult
+from pluri.validation.interruption import interruptible
 
 Array = NDArray[np.float64]
 
@@ -84,6 +85,7 @@ class QuasiNewton:
         return known
 
 
+@interruptible
 def riemannian_lbfgs(
     value_and_gradient: Callable[[Any], tuple[float, Any]],
     manifold: Manifold,

@@ -20,6 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from pluri.processes.gp_inference.parameters import Parameter, by_name
 from pluri.processes.hyperpriors import HyperPrior
+from pluri.validation.interruption import hold
 
 Array = NDArray[np.float64]
 Evidence = Callable[[Array], tuple[float, Array]]
@@ -216,9 +217,11 @@ def maximize(
             result = minimize(negative, one, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": max_iter})
             if best[0] > before:
                 unfinished = result.nit >= max_iter
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
+        if not count:
+            raise
+        hold(stop, "interrupted; the best hyper-parameters so far are kept")
         interrupted = True
-        warnings.warn("interrupted; the best hyper-parameters so far are kept", UserWarning, stacklevel=4)
     if unfinished:
         warnings.warn(
             f"the hyper-parameters still moved after {max_iter} iterations: scale X and y, or set other bounds",

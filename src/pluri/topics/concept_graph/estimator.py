@@ -28,7 +28,6 @@ from pluri.topics.concept_graph.settings import check_settings, labels_or_warnin
 from pluri.topics.concept_graph.starts import arranged_start, labelled_start
 from pluri.topics.concept_graph.state import Integers, Position
 from pluri.topics.documents import check_documents, tokens_of
-from pluri.topics.interrupts import unnamed_warnings_ignored
 from pluri.topics.topic_model import warn_if_interrupted
 from pluri.validation import RandomState, as_generator, restored_on_failure
 
@@ -285,13 +284,12 @@ class ConceptGraph(FittedConceptGraph):
                 return kernel.start(rng, given.edges)
             return labelled_start(rng, kernel, given.edges)
 
-        with unnamed_warnings_ignored():
-            trace = mcmc.sample(
-                kernel, first, n_draws=int(self.n_draws), n_warmup=int(self.n_warmup), n_chains=int(self.n_chains),
-                thin=int(self.thin), record=kernel.record, random_state=as_generator(self.random_state),
-                n_jobs=self.n_jobs, verbose=self.verbose, callback=self.callback, warn=False,
-                draw_if_interrupted=True,
-            )  # fmt: skip
+        trace = mcmc.sample(
+            kernel, first, n_draws=int(self.n_draws), n_warmup=int(self.n_warmup), n_chains=int(self.n_chains),
+            thin=int(self.thin), record=kernel.record, random_state=as_generator(self.random_state),
+            n_jobs=self.n_jobs, verbose=self.verbose, callback=self.callback, warn=False,
+            draw_if_interrupted=True,
+        )  # fmt: skip
         keep(self, kernel, given, trace)
         warn_of_nodes(self, given, kernel.n_documents)
         warn_if_interrupted(trace.interrupted, type(self).__name__, self.n_iter_)

@@ -17,7 +17,7 @@ from pluri.topics.hdp.agreement import r_hat, still_rising, warn_of_disagreement
 from pluri.topics.hdp.gibbs import TopicGibbs
 from pluri.topics.hdp.settings import LEARNED, given, is_learned
 from pluri.topics.hdp.starts import chain_inits, draw_start
-from pluri.topics.interrupts import n_sweeps, unnamed_warnings_ignored
+from pluri.topics.interrupts import n_sweeps
 
 Array = NDArray[np.float64]
 
@@ -102,13 +102,12 @@ def fit_chains(kernel: TopicGibbs, model: Any, rng: np.random.Generator) -> Gibb
     starts = [
         draw_start(own, kernel, init, int(model.max_topics)) for init, own in zip(inits, rng.spawn(int(model.n_chains)))
     ]
-    with unnamed_warnings_ignored():
-        trace = mcmc.sample(
-            kernel, starts, record=kernel.record, n_draws=int(model.n_draws), n_warmup=int(model.n_warmup),
-            n_chains=int(model.n_chains), thin=int(model.thin), random_state=rng, n_jobs=model.n_jobs,
-            backend="threads", verbose=int(model.verbose), callback=model.callback, warn=False,
-            draw_if_interrupted=True,
-        )  # fmt: skip
+    trace = mcmc.sample(
+        kernel, starts, record=kernel.record, n_draws=int(model.n_draws), n_warmup=int(model.n_warmup),
+        n_chains=int(model.n_chains), thin=int(model.thin), random_state=rng, n_jobs=model.n_jobs,
+        backend="threads", verbose=int(model.verbose), callback=model.callback, warn=False,
+        draw_if_interrupted=True,
+    )  # fmt: skip
     best = max((end.state for end in trace.ends), key=lambda state: state.best_log_density)
     table, sizes = kernel.word_counts(best.best)
     order = np.argsort(-sizes, kind="stable")

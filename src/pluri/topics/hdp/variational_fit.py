@@ -12,6 +12,7 @@ from pluri.inference.variational import coordinate_ascent
 from pluri.topics.hdp.batch_ascent import BatchAscent
 from pluri.topics.hdp.merging import merge_topics
 from pluri.topics.hdp.variational import HDPVariational, Natural
+from pluri.validation.interruption import held
 
 #: Mergers in a row that may fail, and rounds of mergers and ascent.
 MAX_TRIES, MAX_ROUNDS = 10, 5
@@ -71,7 +72,8 @@ def fit_batch(
         if interrupted or stopped:
             break
         beliefs, _, n_merged = merge_topics(ascent, result.params, result.elbo, data, rng, max_tries=MAX_TRIES)
-        if not n_merged:
+        if not n_merged or held():
+            interrupted = held()
             break
         result = coordinate_ascent(ascent, data, rng=rng, start=beliefs, **options)
         trace, n_iter, interrupted = trace + list(result.trace), n_iter + result.n_iter, result.interrupted

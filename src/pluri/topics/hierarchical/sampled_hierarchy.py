@@ -15,7 +15,7 @@ from pluri.processes.concentration import check_count
 from pluri.topics.documents import Tokens, check_documents, tokens_of
 from pluri.topics.held_out import HeldOut, empirical_likelihood
 from pluri.topics.held_out.halves import halves, score_words
-from pluri.topics.interrupts import n_sweeps, unnamed_warnings_ignored
+from pluri.topics.interrupts import n_sweeps
 from pluri.topics.topic_model import TopicModel, warn_if_interrupted
 from pluri.validation import RandomState, as_generator, restored_on_failure
 
@@ -72,13 +72,12 @@ class SampledHierarchy(TopicModel):
         with restored_on_failure(self):
             tokens = tokens_of(check_documents(self, X))
             kernel = self._kernel(tokens)
-            with unnamed_warnings_ignored():
-                trace = mcmc.sample(
-                    kernel, self._start(kernel), record=kernel.record, n_draws=self.n_draws, n_warmup=self.n_warmup,
-                    n_chains=self.n_chains, thin=self.thin, random_state=as_generator(self.random_state),
-                    n_jobs=self.n_jobs, backend="threads", verbose=int(self.verbose), callback=self.callback,
-                    warn=False, draw_if_interrupted=True,
-                )  # fmt: skip
+            trace = mcmc.sample(
+                kernel, self._start(kernel), record=kernel.record, n_draws=self.n_draws, n_warmup=self.n_warmup,
+                n_chains=self.n_chains, thin=self.thin, random_state=as_generator(self.random_state),
+                n_jobs=self.n_jobs, backend="threads", verbose=int(self.verbose), callback=self.callback,
+                warn=False, draw_if_interrupted=True,
+            )  # fmt: skip
             states = [end.state for end in trace.ends]
             self.best_chain_ = int(np.argmax([state.best_log_density for state in states]))
             self.best_log_joint_ = float(states[self.best_chain_].best_log_density)

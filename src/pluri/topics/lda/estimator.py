@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
 from pluri.topics.documents import check_documents
-from pluri.topics.interrupts import unnamed_warnings_ignored
 from pluri.topics.lda.checked_settings import (
     check_parameters,
     checked_documents,
@@ -247,8 +246,7 @@ class LatentDirichletAllocation(LDAOfDocuments):
             if weight is not None and how == "gibbs":
                 data, weight = repeated(data, weight), None
             alpha, eta = checked_priors(self, n_words, how)
-            with unnamed_warnings_ignored():
-                learned = LEARNERS[how](self, data, alpha, eta, weight)
+            learned = LEARNERS[how](self, data, alpha, eta, weight)
             self._keep(learned)
             if not is_source(data):
                 self._keep_bound(data, weight)

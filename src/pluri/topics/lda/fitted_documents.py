@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from pluri.topics.lda.checked_settings import warn_of_weights
 from pluri.topics.lda.document_step import Topics
 from pluri.topics.lda.learning import document_step
 from pluri.topics.lda.new_documents import document_bounds, infer
+from pluri.validation.interruption import hold
 
 if TYPE_CHECKING:
     from pluri.topics.held_out import HeldOut
@@ -127,12 +127,8 @@ class LDAOfDocuments(FlatTopicModel):
     def _keep_bound(self, counts: Any, weight: Array | None) -> None:
         try:
             self.bound_ = self._perplexity(counts, weight)
-        except KeyboardInterrupt:  # the topics are learned: they are not lost for want of their perplexity
-            warnings.warn(
-                "LatentDirichletAllocation: interrupted while bound_ was computed; the topics are kept without it",
-                UserWarning,
-                stacklevel=3,
-            )
+        except KeyboardInterrupt as stop:  # the topics are learned: they are not lost for want of their perplexity
+            hold(stop, f"{type(self).__name__}: interrupted while bound_ was computed; the topics are kept without it")
 
     @property
     def exp_dirichlet_component_(self) -> Array:

@@ -19,6 +19,7 @@ from pluri.topics.lda.document_step import DocumentStep
 from pluri.topics.lda.settling import RISING, chain_rises, last_gain
 from pluri.topics.lda.topic_priors import TopicPriors
 from pluri.validation import as_generator, is_source
+from pluri.validation.interruption import hold
 
 Array = NDArray[np.float64]
 #: The bound has settled when a pass raises it by this share of it.
@@ -251,7 +252,8 @@ def go_on_sampling(model: Any, counts: Any, alpha: Array, eta: Any, weight: Arra
         while done < model.max_iter:
             state, _ = kernel.step(rng, state)
             done += 1
-    except KeyboardInterrupt:  # counts are whole between any two blocks of tokens
+    except KeyboardInterrupt as stop:  # counts are whole between any two blocks of tokens
+        hold(stop)
         interrupted = True
     seen = float(getattr(model, "n_documents_seen_", 0.0)) + counts.shape[0]
     return Learned(prior + state.topic_counts(), alpha, eta, done, step + 1, seen, interrupted=interrupted)

@@ -119,4 +119,6 @@ def _finished(futures: list[Future[Any]]) -> bool:
             wait(futures)
             return interrupted
         except KeyboardInterrupt:
+            if interrupted:  # a second one is not waited for
+                raise
             interrupted = True

@@ -19,7 +19,7 @@ from pluri.topics import checked_state
 from pluri.topics.documents import Tokens, check_documents, tokens_of
 from pluri.topics.expected_shares import expected_shares
 from pluri.topics.flat_topics import FlatTopicModel
-from pluri.topics.interrupts import n_sweeps, unnamed_warnings_ignored
+from pluri.topics.interrupts import n_sweeps
 from pluri.topics.supervised.chain_state import topic_shares
 from pluri.topics.supervised.distinct_words import DistinctWords, distinct_words_of
 from pluri.topics.topic_model import warn_if_interrupted
@@ -120,12 +120,11 @@ class SupervisedTopicModel(FlatTopicModel):
 
     def _fit_gibbs(self, tokens: Tokens, response: NDArray[Any], prior: Array) -> None:
         kernel = self._sampler(tokens, response, prior)
-        with unnamed_warnings_ignored():
-            trace = mcmc.sample(
-                kernel, kernel.start, n_draws=self.n_draws, n_warmup=self.n_warmup, n_chains=self.n_chains,
-                thin=self.thin, record=kernel.record, random_state=as_generator(self.random_state), n_jobs=self.n_jobs,
-                verbose=self.verbose, warn=False, draw_if_interrupted=True,
-            )  # fmt: skip
+        trace = mcmc.sample(
+            kernel, kernel.start, n_draws=self.n_draws, n_warmup=self.n_warmup, n_chains=self.n_chains,
+            thin=self.thin, record=kernel.record, random_state=as_generator(self.random_state), n_jobs=self.n_jobs,
+            verbose=self.verbose, warn=False, draw_if_interrupted=True,
+        )  # fmt: skip
         draws = {name: np.asarray(trace[name]) for name in trace}
         log_joint = np.asarray(trace.stats["log_density"])
         best = int(log_joint.mean(axis=1).argmax())

@@ -11,7 +11,6 @@ import numpy as np
 
 from pluri.inference import mcmc
 from pluri.processes.concentration import check_count
-from pluri.topics.interrupts import unnamed_warnings_ignored
 from pluri.topics.topic_model import warn_if_interrupted
 from pluri.topics.tree.gibbs import TreeGibbs
 from pluri.topics.tree.settings import MOST_SCALES, TreeSettings
@@ -54,12 +53,11 @@ def sample_trees(model: TreeTopicModel, kernel: TreeGibbs) -> mcmc.Trace:
     watch = None
     if model.callback is not None:
         watch = partial(_watched, model.callback, model.n_warmup, model.thin)
-    with unnamed_warnings_ignored():
-        trace = mcmc.sample(
-            kernel, kernel.start, n_draws=model.n_warmup + model.n_draws * model.thin, n_warmup=0,
-            n_chains=model.n_chains, record=kernel.record, random_state=as_generator(model.random_state),
-            n_jobs=model.n_jobs, verbose=model.verbose, callback=watch, warn=False,
-        )  # fmt: skip
+    trace = mcmc.sample(
+        kernel, kernel.start, n_draws=model.n_warmup + model.n_draws * model.thin, n_warmup=0,
+        n_chains=model.n_chains, record=kernel.record, random_state=as_generator(model.random_state),
+        n_jobs=model.n_jobs, verbose=model.verbose, callback=watch, warn=False,
+    )  # fmt: skip
     warn_if_interrupted(trace.interrupted, type(model).__name__, trace.n_draws)
     return trace
 

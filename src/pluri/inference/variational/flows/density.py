@@ -20,6 +20,7 @@ from pluri.inference.variational.adam import adam_step, no_moments
 from pluri.inference.variational.flows.flow import Flow, log_standard_normal
 from pluri.inference.variational.flows.layer import Array
 from pluri.progress import open_progress
+from pluri.validation.interruption import hold, interruptible
 
 #: Weight of the past in the running mean of the parameters, which generalises better than the last ones.
 AVERAGING = 0.99
@@ -97,6 +98,7 @@ class DensityFit:
     interrupted: bool
 
 
+@interruptible
 def fit_density(
     model: DensityModel,
     X: Array,
@@ -185,9 +187,10 @@ def fit_density(
                 converged = fruitless >= n_iter_no_change
                 if verbose:
                     report(_state(losses, current, max_iter, converged, perf_counter() - started))
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         if not losses:
             raise
+        hold(stop, "fit interrupted; the best parameters so far are kept")
         interrupted = True
     return DensityFit(best, losses, held_losses, len(losses), converged, interrupted)
 

@@ -30,6 +30,7 @@ from pluri.inference.variational.flows.result import FlowResult
 from pluri.inference.variational.flows.target import Target, check_target, differentiate
 from pluri.progress import open_progress
 from pluri.validation import as_generator
+from pluri.validation.interruption import hold, interruptible
 from pluri.validation.random import RandomState
 
 #: Iterations between two looks at whether the parameters are the best so far.
@@ -40,6 +41,7 @@ START = {"planar": 0.3, "radial": 0.3, "mixed": 0.3, "coupling": 0.1, "spline": 
 COOLING = 0.3
 
 
+@interruptible
 def fit_flow(
     log_density_and_grad: Callable[[Any], Any],
     dim: int,
@@ -149,13 +151,7 @@ def fit_flow(
     start = shape.initialize(rng, START[flow] if isinstance(flow, str) else 0.1)
     course = _Course(int(max_iter), float(anneal), float(learning_rate), int(batch_size), decays_of(optimizer))
     fitted = _descend(shape, start, target, course, rng, verbose)
-    if fitted.interrupted:
-        warnings.warn(
-            f"fit interrupted after {fitted.n_iter} of {max_iter} iterations; the best parameters so far are kept",
-            UserWarning,
-            stacklevel=2,
-        )
-    elif check_modes:
+    if check_modes and not fitted.interrupted:
         missed = missed_mode(target, fitted.sample(2000, rng), rng)
         if missed is not None:
             warnings.warn(
@@ -233,9 +229,13 @@ def _descend(
                         report(_state(trace, course, perf_counter() - started))
                 step, moments = adam_step(gradient, moments, course.rate(iteration), course.decays)
                 parameters = parameters + step
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         if not trace:
             raise
+        hold(
+            stop,
+            f"fit interrupted after {len(trace)} of {course.max_iter} iterations; the best parameters so far are kept",
+        )
         interrupted = True
     # The last parameters, unless an earlier state was better on the same draws.
     check = rng.standard_normal((max(1000, course.batch_size), flow.dim))

@@ -39,6 +39,7 @@ from pluri.processes.dpp.samplers.spectral import SpectralSampler
 from pluri.processes.dpp.spectrum import spectrum_of_features
 from pluri.processes.dpp.structured.directions import check_number
 from pluri.validation import RandomState, as_generator
+from pluri.validation.interruption import hold, interruptible
 
 #: Rows of a kernel that are computed at a time when it is not written out.
 BLOCK = 512
@@ -109,6 +110,7 @@ def ridge_from_eigenvectors(kernel: ArrayLike | KernelForm, n_components: int) -
     return RidgeApproximation(factor, ridge, _objective(form, factor, ridge))
 
 
+@interruptible
 def ridge_by_em(
     kernel: ArrayLike | KernelForm,
     n_components: int,
@@ -157,8 +159,8 @@ def ridge_by_em(
                 break
             factor = np.asarray(np.linalg.solve((ridge * np.eye(width) + moment).T, image.T).T, dtype=np.float64)
             ridge = max((trace - float(np.einsum("dn,nd->", half, factor))) / n_items, floor)
-    except KeyboardInterrupt:
-        warnings.warn(f"interrupted after {n_iter} iterations; the ridge approximation so far is kept", stacklevel=2)
+    except KeyboardInterrupt as stop:
+        hold(stop, f"interrupted after {n_iter} iterations; the ridge approximation so far is kept")
         return RidgeApproximation(factor, float(ridge), float(objective), n_iter, False)
     if not converged:
         from sklearn.exceptions import ConvergenceWarning

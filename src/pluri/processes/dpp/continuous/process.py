@@ -34,6 +34,7 @@ from pluri.processes.dpp.continuous.projection_points import draw_sets
 from pluri.processes.dpp.kernel_forms import Array, IntArray
 from pluri.processes.dpp.structured.directions import check_number, check_size, take_directions
 from pluri.validation import RandomState, as_generator
+from pluri.validation.interruption import hold, interruptible
 
 METHODS = ("auto", "exact", "nystrom", "fourier", "gibbs")
 #: Eigenvalues below this share of the largest are rounding of zero.
@@ -278,6 +279,7 @@ class ContinuousDPP(PointProcess):
             self._set_landmarks(None, min(2 * self._n_landmarks, MOST_LANDMARKS))
             before = 1.0
 
+    @interruptible
     def sample(
         self,
         n: int | None = None,
@@ -307,8 +309,6 @@ class ContinuousDPP(PointProcess):
             return self._exact.sample(n, size, rng)
         if self.method_ == "gibbs":
             draws = self._sweep(count, size, n_sweeps, rng)
-            if n is None and not draws:
-                raise KeyboardInterrupt
         else:
             taken, counts = take_directions(self.log_odds, count, check_size(size, self.rank), rng)
             draws = draw_sets(
@@ -334,8 +334,10 @@ class ContinuousDPP(PointProcess):
                 for _ in range(n_sweeps):
                     state, _ = chain.step(rng, state)
                 draws.append(state.points)
-        except KeyboardInterrupt:
-            warnings.warn(f"interrupted after {len(draws)} of {count} sets, which are kept", stacklevel=3)
+        except KeyboardInterrupt as stop:
+            if not draws:
+                raise
+            hold(stop, f"interrupted after {len(draws)} of {count} sets, which are kept")
         return draws
 
     def _features(self, points: Array) -> Array:

@@ -7,7 +7,6 @@ All smooth objectives of this folder are climbed here; the fixed-point methods r
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
@@ -20,6 +19,7 @@ from scipy.optimize import minimize
 from pluri.inference import History, HistoryRow, IterationState
 from pluri.inference.run import Reason
 from pluri.progress import open_progress
+from pluri.validation.interruption import hold
 
 Array = NDArray[np.float64]
 Objective = Callable[[Array], tuple[float, Array]]
@@ -101,19 +101,18 @@ def climb(
                     options={"maxiter": max_iter, "ftol": tol, "gtol": FLAT, "maxcor": 20, "maxls": 50},
                 )  # fmt: skip
                 reason = _reason(result, run.value)
-            except KeyboardInterrupt:
+            except KeyboardInterrupt as stop:
+                hold(
+                    stop,
+                    f"fit interrupted after {run.iteration} iterations of run {restart + 1} of {len(starts)}; the best "
+                    "parameters so far are kept",
+                )
                 reason, interrupted = "interrupted", True
             if not run.iteration:  # the start was the top: the history shows it all the same
                 history.append(run.finish_iteration())
             if best is None or run.value > best[0]:
                 best = (run.value, run.point, restart, run.iteration, reason)
             if interrupted:
-                warnings.warn(
-                    f"fit interrupted after {run.iteration} iterations of run {restart + 1} of {len(starts)}; the best "
-                    "parameters so far are kept",
-                    UserWarning,
-                    stacklevel=3,
-                )
                 break
     if best is None:
         raise ValueError("the objective must be finite at one of the starting points at least, got -inf at all of them")

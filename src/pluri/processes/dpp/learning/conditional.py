@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -33,12 +32,13 @@ from pluri.processes.dpp.learning.settings import check_number, check_whole
 from pluri.processes.dpp.search.maximize import most_probable
 from pluri.processes.gp_inference.learning import one_thread_if_small
 from pluri.validation import RandomState, Stored, as_generator
+from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
-class ConditionalDPP(BaseEstimator):
+class ConditionalDPP(Estimator):
     """Choice of diverse subsets from ground sets with features, with log-linear qualities.
 
     Parameters
@@ -109,7 +109,7 @@ class ConditionalDPP(BaseEstimator):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn the coefficients from examples; Ctrl-C ends the fit with a warning and keeps the best so far.
+        """Learn the coefficients from examples; Ctrl-C keeps the best so far.
 
         Parameters
         ----------

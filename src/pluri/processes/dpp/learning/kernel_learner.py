@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -44,12 +43,13 @@ from pluri.processes.dpp.learning.observations import SubsetCounts, count_subset
 from pluri.processes.dpp.learning.settings import check_number, check_whole
 from pluri.processes.gp_inference.learning import one_thread_if_small
 from pluri.validation import Stored, as_generator
+from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
 METHODS = ("gradient", "picard", "em", "low-rank", "quality")
 
 
-class DPPKernelLearner(BaseEstimator):
+class DPPKernelLearner(Estimator):
     """Kernel of a determinantal point process, learned from subsets by maximum likelihood.
 
     Items that never occur get zero rows, which is their maximum-likelihood estimate.

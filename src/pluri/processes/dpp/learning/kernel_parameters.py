@@ -22,6 +22,7 @@ from pluri.processes.dpp.learning.likelihood import impossible_subset, kernel_va
 from pluri.processes.dpp.learning.observations import SubsetCounts, count_subsets
 from pluri.processes.dpp.learning.settings import check_whole
 from pluri.validation import RandomState, as_generator
+from pluri.validation.interruption import interruptible
 
 Array = NDArray[np.float64]
 KernelFunction = Callable[[Array], Any]
@@ -158,6 +159,7 @@ def _family(
     return family, family.free(theta)
 
 
+@interruptible
 def fit_kernel_parameters(
     kernel_function: KernelFunction,
     theta0: ArrayLike,

@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,11 +26,13 @@ from pluri.processes.dpp.learning.spike_likelihood import (
 )
 from pluri.processes.gp_inference.learning import one_thread_if_small
 from pluri.validation import Stored, as_generator
+from pluri.validation.estimator import Estimator
+from pluri.validation.interruption import Interrupted
 
 Array = NDArray[np.float64]
 
 
-class LatentInhibition(BaseEstimator):
+class LatentInhibition(Estimator):
     """Places of neurons in a hidden space, such that close ones inhibit each other.
 
     Parameters
@@ -108,7 +109,7 @@ class LatentInhibition(BaseEstimator):
         self.verbose = verbose
 
     def fit(self, X: ArrayLike, covariates: ArrayLike | None = None) -> Self:
-        """Learn places and rates; Ctrl-C ends the fit with a warning and keeps the best so far.
+        """Learn places and rates; Ctrl-C keeps the best so far.
 
         Parameters
         ----------
@@ -134,6 +135,8 @@ class LatentInhibition(BaseEstimator):
         with one_thread_if_small(spikes.shape[1]):
             baseline = SpikeObjective.of(spikes, drives, *settings, 0)
             independent = climb(baseline, [rates], max_iter=self.max_iter, tol=self.tol)
+            if independent.interrupted:
+                raise Interrupted  # there are no places yet
             objective = SpikeObjective.of(spikes, drives, *settings, int(self.n_dimensions))
             n_places = spikes.shape[1] * int(self.n_dimensions)
             starts = [

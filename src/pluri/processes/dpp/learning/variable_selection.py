@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -31,6 +31,7 @@ from pluri.processes.dpp.learning.settings import check_number, check_whole
 from pluri.processes.dpp.sizes import scale_for_size
 from pluri.processes.gp_inference.learning import one_thread_if_small
 from pluri.validation import Stored, as_generator
+from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
 
@@ -104,7 +105,7 @@ def record_selected(position: NDArray[np.int64]) -> dict[str, NDArray[np.int8]]:
     return {"selected": position.astype(np.int8)}
 
 
-class DPPVariableSelection(SelectorMixin, RegressorMixin, BaseEstimator):
+class DPPVariableSelection(SelectorMixin, RegressorMixin, Estimator):
     """Linear regression averaged over sets of variables, with a prior against choosing correlated ones together.
 
     Parameters

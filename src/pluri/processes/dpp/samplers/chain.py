@@ -35,6 +35,7 @@ from pluri.processes.dpp.samplers.chain_walk import (
 )
 from pluri.processes.dpp.search.greedy import greedy_map
 from pluri.validation import RandomState, as_generator
+from pluri.validation.interruption import hold, interruptible
 
 #: Autocorrelation below which draws count as independent.
 THRESHOLD = 0.02
@@ -120,6 +121,7 @@ class DPPMarkovChain:
     def __repr__(self) -> str:
         return f"DPPMarkovChain(move={self.move!r}, lazy={self.lazy!r}, size={self.size!r})"
 
+    @interruptible
     def sample(
         self, n: int, burn_in: int | Literal["auto"] = "auto", thin: int | Literal["auto"] = "auto", *,
         n_chains: int = 1, random_state: RandomState = None,
@@ -269,12 +271,12 @@ class DPPMarkovChain:
         try:
             for walk, rng, (records,) in zip(walks, rngs, traces, strict=True):
                 run_walk(target, walk, steps, n * self.thin_, rng, self.thin_, records)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             self.interrupted_ = True
             if not any(records.made for (records,) in traces):
                 raise
             made = ", ".join(str(records.made) for (records,) in traces)
-            warnings.warn(f"interrupted after {made} draws of {n} of each chain; they are kept", stacklevel=3)
+            hold(stop, f"interrupted after {made} draws of {n} of each chain; they are kept")
         traces = [trace for trace in traces if trace[0].made]
         shortest = min(trace[0].made for trace in traces)
         statistics = {name: values[:, :shortest] for name, values in _statistics(traces, shortest).items()}

@@ -27,7 +27,6 @@ References
 
 from __future__ import annotations
 
-import warnings
 from typing import Literal
 
 import numpy as np
@@ -37,6 +36,7 @@ from scipy.optimize import brentq
 from pluri.processes.dpp.kernel_forms import Array, FeatureKernel, IntArray, KernelForm
 from pluri.processes.dpp.samplers.landmarks import Approximation, approximate_below, more_landmarks, scale_for_size
 from pluri.processes.dpp.samplers.sequential import WORTH_THREADS, decide_items, decide_rows
+from pluri.validation.interruption import hold, interruptible
 
 #: What the landmarks may leave of the trace of L; the acceptance falls by at most exp(-this).
 LEFT_OVER = 0.2
@@ -145,6 +145,7 @@ class IntermediateSampler:
         """Items whose rows the bound is made of."""
         return self._approximation.landmarks
 
+    @interruptible
     def draw(self, n_draws: int, rng: np.random.Generator) -> list[IntArray]:
         """Independent subsets, each sorted; those made so far if interrupted."""
         from threadpoolctl import threadpool_limits
@@ -155,8 +156,10 @@ class IntermediateSampler:
             with threadpool_limits(1 if self.expected_candidates < WORTH_THREADS else None, user_api="blas"):
                 while len(subsets) < n_draws:
                     subsets.append(self._draw_one(rng))
-        except KeyboardInterrupt:
-            warnings.warn(f"interrupted after {len(subsets)} of {n_draws} draws", RuntimeWarning, stacklevel=2)
+        except KeyboardInterrupt as stop:
+            if not subsets:
+                raise
+            hold(stop, f"interrupted after {len(subsets)} of {n_draws} draws, which are kept")
         return subsets
 
     def _prepare(self) -> None:

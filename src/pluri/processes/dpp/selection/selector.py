@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -30,12 +30,13 @@ from pluri.processes.dpp.kernel_forms import Array, FeatureKernel, FunctionKerne
 from pluri.processes.dpp.selection.row_choice import CHOICES, choose_rows, kernel_of_rows, law_of_rows, sparse_rows
 from pluri.processes.dpp.subset_law import SubsetLaw
 from pluri.validation import RandomState, Stored, as_generator
+from pluri.validation.estimator import Estimator
 
 #: A kernel of so many rows is decomposed only to know a probability.
 SMALL = 300
 
 
-class DPPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class DPPSelector(OneToOneFeatureMixin, TransformerMixin, Estimator):
     """Choose rows that are good and different.
 
     The choice is made by `fit`, among the rows that it is given. `transform` takes the chosen rows out of the same

@@ -16,7 +16,6 @@ References
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -27,6 +26,7 @@ from pluri.processes.dpp.kernel_forms import Array, DenseKernel, IntArray, as_su
 from pluri.processes.dpp.representation import without_noise
 from pluri.processes.dpp.spectrum import spectrum_of_kernel
 from pluri.validation import RandomState, as_generator
+from pluri.validation.interruption import hold, interruptible
 
 #: An eigenvalue of L must be below one by more than this: M would be all rounding.
 MARGIN = 1e-10
@@ -119,6 +119,7 @@ class MarkovDPP:
                 return -np.inf
         return total
 
+    @interruptible
     def sample(
         self,
         n_steps: int,
@@ -161,8 +162,10 @@ class MarkovDPP:
                 law = chain.marginal_law if previous is None else chain.transition(previous)
                 previous = (law if size is None else law.fixed_size(size)).sample(random_state=rng)
                 sets.append(previous)
-        except KeyboardInterrupt:
-            warnings.warn(f"interrupted after {len(sets)} of {n_steps} sets, which are kept", stacklevel=2)
+        except KeyboardInterrupt as stop:
+            if not sets:
+                raise
+            hold(stop, f"interrupted after {len(sets)} of {n_steps} sets, which are kept")
         return sets
 
     def _of_step(self, kernel: ArrayLike) -> MarkovDPP:

@@ -16,7 +16,6 @@ References
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,6 +27,7 @@ from pluri.processes.dpp.kernel_forms import Array, DenseKernel, IntArray, as_su
 from pluri.processes.dpp.similarity import as_similarity
 from pluri.processes.dpp.successive.markov import schur_complement
 from pluri.validation import RandomState, as_generator
+from pluri.validation.interruption import hold, interruptible
 
 
 class SequentialDPP:
@@ -121,6 +121,7 @@ class SequentialDPP:
             previous = items
         return total
 
+    @interruptible
     def sample(self, n_steps: int | None = None, random_state: RandomState = None) -> list[IntArray]:
         """Draw a choice from each of the first ``n_steps`` segments (all by default), one after the other."""
         steps = self._check_steps(n_steps)
@@ -129,8 +130,10 @@ class SequentialDPP:
         try:
             for t in range(steps):
                 chosen.append(self.transition(t, chosen[-1] if chosen else ()).sample(random_state=rng))
-        except KeyboardInterrupt:
-            warnings.warn(f"interrupted after {len(chosen)} of {steps} segments, which are kept", stacklevel=2)
+        except KeyboardInterrupt as stop:
+            if not chosen:
+                raise
+            hold(stop, f"interrupted after {len(chosen)} of {steps} segments, which are kept")
         return chosen
 
     def map(self, n_steps: int | None = None, beam_width: int = 1) -> list[IntArray]:

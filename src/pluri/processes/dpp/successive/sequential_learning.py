@@ -22,12 +22,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.processes.dpp.kernel_forms import Array, IntArray, as_subset
 from pluri.processes.dpp.successive.sequential import SequentialDPP, check_segment
 from pluri.validation import RandomState, Stored, as_generator
+from pluri.validation.estimator import Estimator
+from pluri.validation.interruption import hold
 
 #: Rows of the choice before and now, and of the choice before and all items now, with which of these are now.
 Step = tuple[Array, Array, Array]
@@ -51,7 +52,7 @@ def log_likelihood_and_gradient(W: Array, steps: Sequence[Step], ridge: float) -
     return value, 2.0 * W @ moment
 
 
-class SequentialDPPLearner(BaseEstimator):
+class SequentialDPPLearner(Estimator):
     """Learns the linear map of a `SequentialDPP` from streams and the choices that people made.
 
     Parameters
@@ -166,8 +167,8 @@ class SequentialDPPLearner(BaseEstimator):
                     ConvergenceWarning,
                     stacklevel=2,
                 )
-        except KeyboardInterrupt:
-            warnings.warn("fit interrupted; the map so far is kept", stacklevel=2)
+        except KeyboardInterrupt as stop:
+            hold(stop, "fit interrupted; the map so far is kept")
         self.components_ = best["W"]
         self.n_features_in_ = width
         self.log_likelihood_ = log_likelihood_and_gradient(self.components_, steps, self.ridge)[0] / len(steps)

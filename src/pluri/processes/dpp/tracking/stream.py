@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from numbers import Integral, Real
@@ -11,7 +10,6 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from pluri.inference.smc.resampling import draw_ancestors
@@ -21,6 +19,8 @@ from pluri.processes.dpp.tracking.items import Plan, TrackedItems, as_ids
 from pluri.processes.dpp.tracking.state import Particles, Stamp, WeightedSubsets
 from pluri.processes.dpp.tracking.tracker import Change
 from pluri.validation import RandomState, as_generator
+from pluri.validation.estimator import Estimator
+from pluri.validation.interruption import hold
 
 
 class Follower(Protocol):
@@ -50,7 +50,7 @@ class Follower(Protocol):
         """Renumber the slots."""
 
 
-class SubsetStream(BaseEstimator, ABC):
+class SubsetStream(Estimator, ABC):
     """An estimator that takes in one stamp after the other; see `TimeVaryingDPP` and `SeparateDPP`."""
 
     target_size: float | None
@@ -119,10 +119,10 @@ class SubsetStream(BaseEstimator, ABC):
                                 seconds=sum(stamp.seconds for stamp in self.history_),
                             )
                         )  # fmt: skip
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             if not getattr(self, "history_", None):
                 raise
-            warnings.warn(f"interrupted: {len(self.history_)} stamps were taken in", UserWarning, stacklevel=2)
+            hold(stop, f"interrupted: {len(self.history_)} stamps were taken in")
         if not getattr(self, "history_", None):
             raise ValueError("kernels must have at least one stamp, got none")
         return self

@@ -1,0 +1,268 @@
+"""Ctrl-C in the middle of long work: what was reached is kept first, then the interrupt goes on.
+
+Three parts. A loop that can keep what it has catches the ``KeyboardInterrupt``, calls `hold`, and returns as usual. The
+public function or method it runs in is marked by `interruptible` (estimators get that from
+`pluri.validation.estimator.Estimator`): when its result is complete, it raises ``KeyboardInterrupt`` with that result
+as the attribute ``result``. So whoever called it stops too. With ``pluri.on_interrupt("keep")`` it returns the result
+with a warning instead.
+
+A second Ctrl-C is not held by anybody: it ends the work at once, and an estimator is as it was before the call.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextvars import ContextVar, Token
+from functools import partial, wraps
+from types import CodeType
+from typing import Any, Literal, ParamSpec, Self, TypeVar, get_args, overload
+
+from pluri.validation.refits import put_back
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+Choice = Literal["raise", "keep"]
+#: The attribute that marks what is `interruptible`.
+MARK = "__interruptible__"
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C on its way from work inside other work of pluri, where it was held, to the caller.
+
+    The caller gets a plain ``KeyboardInterrupt``: only of that Python tells the shell that it was Ctrl-C, so that a
+    script around the program ends too.
+
+    Parameters
+    ----------
+    message : str
+        How far the work had come, and what is kept.
+    result : object, optional
+        What the work would have returned; None if there was nothing to keep.
+    """
+
+    def __init__(self, message: str = "", result: Any = None) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+class on_interrupt:
+    """Say what Ctrl-C does once the best so far is kept: go on as an exception, or end there with a warning.
+
+    A call is for the whole program from then on; a ``with`` statement is for its block, in this thread or task.
+
+    Parameters
+    ----------
+    choice : {"raise", "keep"}
+        "raise", as it is without a call: ``KeyboardInterrupt`` is raised when the estimator has been given what was
+        reached, so that a loop around the fit ends too. Its attribute ``result`` is what the call would have returned
+        (the estimator, or the draws so far of a sampler); it has none if there was nothing to keep. "keep": the call
+        returns what was reached, with a warning, and the program goes on; meant for interactive work.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> import pluri
+    >>> from pluri.inference import mcmc
+    >>> def tired(trace):
+    ...     raise KeyboardInterrupt  # as Ctrl-C would
+    >>> kernel = mcmc.RandomWalk(lambda x: -0.5 * x @ x)
+    >>> options = {"n_warmup": 0, "callback": tired, "random_state": 0}
+    >>> try:
+    ...     trace = mcmc.sample(kernel, np.zeros(1), **options)
+    ... except KeyboardInterrupt as stop:
+    ...     trace = stop.result
+    >>> trace.interrupted
+    True
+
+    In the block Ctrl-C ends only the call that it falls into:
+
+    >>> with pluri.on_interrupt("keep"), warnings.catch_warnings(action="ignore"):
+    ...     trace = mcmc.sample(kernel, np.zeros(1), **options)
+    >>> trace.interrupted
+    True
+    """
+
+    _everywhere: Choice = "raise"
+
+    def __init__(self, choice: Choice) -> None:
+        if choice not in get_args(Choice):
+            raise ValueError(f"choice must be 'raise' or 'keep', got {choice!r}")
+        self.choice: Choice = choice
+        self._before = on_interrupt._everywhere
+        self._tokens: list[Token[Choice | None]] = []
+        on_interrupt._everywhere = choice
+
+    def __enter__(self) -> Self:
+        if not self._tokens:
+            on_interrupt._everywhere = self._before
+        self._tokens.append(_chosen.set(self.choice))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _chosen.reset(self._tokens.pop())
+
+    def __repr__(self) -> str:
+        return f"on_interrupt({self.choice!r})"
+
+
+class _Work:
+    """A call of something interruptible that is under way."""
+
+    def __init__(self, name: str, owner: object | None, outer: _Work | None) -> None:
+        self.name = name
+        self.owner = owner
+        self.outer = outer
+        self.first: _Work = self if outer is None else outer.first
+        #: Whether an interrupt waits until the result is complete, and what is to be said then.
+        self.held = False
+        self.message = ""
+        #: Of the outermost work: whether Ctrl-C was heard anywhere in it.
+        self.heard = False
+
+    def finish(self, result: Any) -> Any:
+        """The interrupt that was held, now that the result is complete."""
+        if self.outer is None and (_chosen.get() or on_interrupt._everywhere) == "keep":
+            # The frame between this one and the caller's is not counted.
+            warnings.warn(self.message, UserWarning, stacklevel=2)
+            return result
+        raise self._interrupt(self.message, result)
+
+    def _interrupt(self, message: str, result: Any = None) -> KeyboardInterrupt:
+        if self.outer is not None:
+            return Interrupted(message, result)
+        stop = KeyboardInterrupt(message)
+        stop.result = result  # type: ignore[attr-defined]
+        return stop
+
+    def lost(self, error: BaseException) -> KeyboardInterrupt | None:
+        """The interrupt as which an error that leaves nothing to keep goes on; None if it goes on as it is."""
+        if isinstance(error, Interrupted) or (self.held and not isinstance(error, KeyboardInterrupt)):
+            unchanged = "" if self.owner is None else "; the estimator is as it was before"
+            return self._interrupt(f"{self.name} was interrupted before there was anything to keep{unchanged}")
+        return None
+
+
+_chosen: ContextVar[Choice | None] = ContextVar("pluri_on_interrupt", default=None)
+_under_way: ContextVar[_Work | None] = ContextVar("pluri_work", default=None)
+
+
+def hold(stop: KeyboardInterrupt | None = None, message: str = "") -> None:
+    """Take notice of Ctrl-C in a loop that keeps what it has: the first statement of the handler.
+
+    It raises `stop` again if it must not be held: if it is the second one, or if nobody would raise it later.
+
+    Parameters
+    ----------
+    stop : KeyboardInterrupt, optional
+        The exception being handled, if Ctrl-C came as one.
+    message : str, optional
+        How far the work had come and what is kept: one sentence, for the warning or the exception. See also `kept`.
+    """
+    work = _under_way.get()
+    if work is None or (work.first.heard and not isinstance(stop, Interrupted)):
+        raise stop or KeyboardInterrupt
+    work.first.heard = work.held = True
+    work.message = message or str(stop or "") or f"{work.name} was interrupted; what it had so far is kept"
+
+
+def kept(message: str) -> None:
+    """Say more exactly what is kept of the work whose interrupt is held; the last word is the one that is heard."""
+    work = _under_way.get()
+    if work is not None and work.held:
+        work.message = message
+
+
+def held() -> bool:
+    """Whether an interrupt is held: what is complete is to be kept, and nothing further begun."""
+    work = _under_way.get()
+    return work is not None and work.held
+
+
+@overload
+def interruptible(function: Callable[Arguments, Result], /) -> Callable[Arguments, Result]: ...
+@overload
+def interruptible(
+    *, method: bool = False, finishing: bool = False
+) -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]: ...
+def interruptible(function: Any = None, /, *, method: bool = False, finishing: bool = False) -> Any:
+    """Mark a public function in which an interrupt may be held: it is raised when its result is complete.
+
+    Inside other interruptible work it only returns its result, and that work raises the interrupt. When an interrupt
+    is held no further interruptible work begins.
+
+    Parameters
+    ----------
+    function : callable
+    method : bool, default=False
+        Whether it is a method that changes its object: the object is then put back as it was if the interrupt leaves
+        nothing to keep, and the interrupt is raised at the end of the method even inside the work of other objects.
+    finishing : bool, default=False
+        Whether it is short, and may be needed to make something of what interrupted work has left.
+
+    Examples
+    --------
+    >>> from pluri.validation.interruption import hold, interruptible
+    >>> @interruptible
+    ... def squares(numbers):
+    ...     found = []
+    ...     try:
+    ...         for number in numbers:
+    ...             found.append(number**2)
+    ...     except KeyboardInterrupt as stop:
+    ...         hold(stop, f"interrupted after {len(found)} numbers, which are kept")
+    ...     return found
+    >>> def typing():
+    ...     yield 2
+    ...     raise KeyboardInterrupt
+    >>> try:
+    ...     squares(typing())
+    ... except KeyboardInterrupt as stop:
+    ...     print(stop, stop.result)
+    interrupted after 1 numbers, which are kept [4]
+    """
+    if function is None:
+        return partial(_marked, method=method, finishing=finishing)
+    return _marked(function, method, finishing)
+
+
+def _marked(function: Callable[..., Any], method: bool, finishing: bool) -> Callable[..., Any]:
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        outer = _under_way.get()
+        owner = args[0] if method else None
+        if outer is not None:
+            if outer.held and not finishing:
+                raise Interrupted(outer.message)
+            if owner is None or owner is outer.owner:
+                return function(*args, **kwargs)
+        work = _Work(f"{type(owner).__name__}.{function.__name__}" if method else function.__name__, owner, outer)
+        before = dict(vars(owner)) if method else {}
+        try:
+            # Inside the try and without a token: Ctrl-C may come between any two calls.
+            _under_way.set(work)
+            result = function(*args, **kwargs)
+        except BaseException as error:
+            if method and (work.held or isinstance(error, KeyboardInterrupt)):
+                put_back(owner, before)
+            instead = work.lost(error)
+            if instead is not None:
+                raise instead from error
+            raise
+        finally:
+            _under_way.set(outer)
+        return work.finish(result) if work.held else result
+
+    call.__code__ = _unseen(call.__code__)
+    setattr(call, MARK, True)
+    return call
+
+
+def _unseen(code: CodeType) -> CodeType:
+    """The same code as a frame that `warnings` does not count.
+
+    Warnings point to the line that called a fit, by counting frames; one between the two would have them all point
+    here. The only frames that are not counted are those of the import system, known by the name of their file.
+    """
+    return code.replace(co_filename=f"{code.co_filename} (not counted by warnings, as importlib._bootstrap)")
