@@ -15,6 +15,7 @@ References
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +31,7 @@ EDGES = (0.0, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 
 class Bin(NamedTuple):
-    """Suggestions of about the same stated probability: how many, the mean of what was stated, and the share of hits."""
+    """Suggestions of about the same stated probability: how many, what was stated on average, the share of hits."""
 
     low: float
     high: float
@@ -55,38 +56,48 @@ def fit_calibration(scores: Array, hits: NDArray[np.bool_]) -> Array | None:
     used = scores > 0
     if not used.any() or scores.max() > 1:
         return None
-    s, y = np.clip(scores[used], LOWEST, HIGHEST), hits[used].astype(np.float64)
-    features = np.column_stack([np.log(s), -np.log1p(-s), np.ones_like(s)])
+    s = np.clip(scores[used], LOWEST, HIGHEST)
+    # Millions of files are asked about: those whose log-odds agree to three digits are counted together.
+    places, inverse = np.unique(np.round(np.log(s) - np.log1p(-s), 3), return_inverse=True)
+    trials = np.bincount(inverse).astype(np.float64)
+    s = np.clip(np.bincount(inverse, s) / trials, LOWEST, HIGHEST)
+    y = np.bincount(inverse, hits[used])
+    features = np.column_stack([np.log(s), -np.log1p(-s), np.ones_like(places)])
     free = np.ones(3, dtype=np.bool_)
-    found = _maximize(features, y, free, IDENTITY)
+    found = _maximize(features, y, trials, free, IDENTITY)
     for _ in range(2):  # a slope at its bound stays there, and the others are fitted again
         low = found[:2] < LEAST_SLOPE
         if not low.any():
             break
         free[:2] &= ~low
-        found = _maximize(features, y, free, np.where(free, IDENTITY, LEAST_SLOPE))
+        found = _maximize(features, y, trials, free, np.where(free, IDENTITY, LEAST_SLOPE))
     return found
 
 
-def _maximize(features: Array, y: Array, free: NDArray[np.bool_], start: Array) -> Array:
+def _maximize(features: Array, y: Array, trials: Array, free: NDArray[np.bool_], start: Array) -> Array:
     """Newton steps, halved where they overshoot; the objective is strictly concave."""
     chosen, fixed = features[:, free], features[:, ~free] @ start[~free]
     centre = theta = start[free]
 
     def objective(values: Array) -> float:
         logits = chosen @ values + fixed
-        return float(y @ logits - np.logaddexp(0, logits).sum() - 0.5 * ((values - centre) ** 2).sum())
+        return float(y @ logits - trials @ np.logaddexp(0, logits) - 0.5 * ((values - centre) ** 2).sum())
 
     value = objective(theta)
     for _ in range(100):
         p = _sigmoid(chosen @ theta + fixed)
-        gradient = chosen.T @ (y - p) - (theta - centre)
-        curvature = (chosen * (p * (1 - p))[:, None]).T @ chosen + np.eye(len(theta))
+        gradient = chosen.T @ (y - trials * p) - (theta - centre)
+        curvature = (chosen * (trials * p * (1 - p))[:, None]).T @ chosen + np.eye(len(theta))
         step = np.linalg.solve(curvature, gradient)
-        while (better := objective(theta + step)) < value and np.abs(step).max() > 1e-12:
+        for _ in range(50):
+            better = objective(theta + step)
+            if better >= value:
+                break
             step = step / 2
+        else:  # no step is better: rounding is all that is left
+            break
         theta, gain, value = theta + step, better - value, better
-        if gain < 1e-9:
+        if gain < 1e-9 * max(1.0, abs(value)):
             break
     whole = start.copy()
     whole[free] = theta
@@ -117,7 +128,7 @@ def reliability(stated: Array, hits: NDArray[np.bool_]) -> list[Bin]:
     0.4 0.6 1 0.5 1.0
     """
     found = []
-    for low, high in zip(EDGES[:-1], EDGES[1:]):
+    for low, high in pairwise(EDGES):
         inside = (stated > low) & (stated <= high)
         if inside.any():
             n = int(inside.sum())

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import has_fit_parameter
 
-
 Array = NDArray[np.float64]
 DAY = 86_400.0
 

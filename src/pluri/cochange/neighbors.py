@@ -7,10 +7,10 @@ With the files S given, and |r| files in the commit r, the score of file i is
     w_r = 1 / ((|r| - 1)^b (1 + age_r / c)),
 
 times h / (h + d) with the effective number of voters h = (sum v)^2 / sum v^2. With a = b = d = 0 and c infinite this is
-the mean of the confidences of the single files, up to a factor that is the same for all i. What it adds is that a
-commit of two files says more about what belongs together than one of fifty (b), that a late one says more than an early
-one (c), that a commit with two of the given files says more than two commits with one each (a), and that the word of few
-commits is not taken for certain (d).
+the mean of the confidences of the single files, up to a factor that is the same for all i. What it adds: a commit of
+two files says more about what belongs together than one of fifty (b), a late one says more than an early one (c), a
+commit with two of the given files says more than two commits with one each (a), and the word of few commits is not
+taken for certain (d).
 """
 
 from __future__ import annotations
@@ -94,9 +94,7 @@ class CommitNeighbors(CountedTransactions):
         self
         """
         super().fit(X, y, sample_weight)
-        self.row_votes_, self.row_squares_ = row_votes(
-            self._rows, size_power=self.size_power, age_scale=self.age_scale
-        )
+        self.row_votes_, self.row_squares_ = row_votes(self._rows, size_power=self.size_power, age_scale=self.age_scale)
         return self
 
     def _scores(self, present: Places, absent: Places) -> Array:

@@ -102,6 +102,11 @@ def make_part_queries(X: Any, rng: np.random.Generator, seen: NDArray[np.bool_] 
     return _divide(X, lambda size: int(rng.integers(1, size)) if size > 1 else None, rng, seen)
 
 
+def take_one_out(X: Any, rng: np.random.Generator) -> Queries:
+    """A query from each commit of two files or more that shows all of them but one, chosen at random."""
+    return _divide(X, lambda size: size - 1 if size > 1 else None, rng, None)
+
+
 def _divide(
     X: Any, n_shown: Callable[[int], int | None], rng: np.random.Generator, seen: NDArray[np.bool_] | None
 ) -> Queries:

@@ -38,12 +38,14 @@ COUNTING: dict[str, Scores] = {
 }
 
 
-def open_suggester(path: str | os.PathLike[str]) -> Suggester:
+def open_suggester(path: str | os.PathLike[str], *, before_building: Callable[[], None] | None = None) -> Suggester:
     """What answers questions from a file that `FileRecommender.save` has written.
 
     Parameters
     ----------
     path : path
+    before_building : callable, optional
+        Called before an estimator has to be built, which needs scikit-learn and skops.
 
     Returns
     -------
@@ -55,19 +57,21 @@ def open_suggester(path: str | os.PathLike[str]) -> Suggester:
     ValueError
         If the file is damaged or holds something else.
     """
-    from pluri.io.plain import read_plain
+    from pluri.io.plain import PlainObject, read_plain
 
     found = read_plain(path)
     if found.name != RECOMMENDER:
         kind = found.name.rpartition(".")[2]
         raise ValueError(f"path must name a saved FileRecommender, got {kind} in {os.fspath(path)!r}")
     state = found.attributes
-    if "hook_threshold_" not in state:
+    if "hook_threshold_" not in state or not isinstance(state.get("model_"), PlainObject):
         raise ValueError(
             f"path must name a fitted FileRecommender of this version, got {os.fspath(path)!r}, saved before it knew "
             "how often it is wrong: train it again"
         )
     if state["model_"].name not in COUNTING:
+        if before_building is not None:
+            before_building()
         from pluri.cochange.recommender import FileRecommender
 
         suggester = FileRecommender.load(path).suggester()
