@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -46,6 +47,9 @@ def train(
     threshold: Annotated[
         str, typer.Option(help="Suggest files with a higher probability; auto chooses it on the last commits.")
     ] = "auto",
+    false_alarms: Annotated[
+        float, typer.Option(metavar="SHARE", help="Complete commits in which a check may name a file, at most.")
+    ] = 0.02,
     seed: shared.Seed = 0,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -59,13 +63,20 @@ def train(
 
         shared.check_model(model)
         parameters, level = shared.model_settings(settings or []), _threshold(threshold)
+        if not 0 < false_alarms < 1:
+            raise UsageError(f"--false-alarms must lie between 0 and 1, got {false_alarms:g}")
         place = shared.model_place(find_repository(repo), output)
         shared.check_place(place, force)
         shared.check_dates(repo, since=since, until=until)
         from pluri.cochange import FileRecommender
 
         recommender = FileRecommender(
-            model, model_params=parameters, threshold=level, half_life=half_life, random_state=seed
+            model,
+            model_params=parameters,
+            threshold=level,
+            false_alarm_rate=false_alarms,
+            half_life=half_life,
+            random_state=seed,
         )
         began = time.perf_counter()
         history = shared.read_history(
@@ -87,6 +98,9 @@ def train(
             "last_time": recommender.last_time_,
             "threshold": recommender.threshold_,
             "validation": recommender.validation_,
+            "calibrated": recommender.calibration_ is not None,
+            "hook_threshold": recommender.hook_threshold_,
+            "hook": recommender.hook_,
             "seconds": seconds,
             "output": str(place),
         }
@@ -97,13 +111,15 @@ def train(
         print(f"threshold {recommender.threshold_:.3f}")
         for name, value in recommender.validation_.items():
             print(f"{name:>9}  {value:.3f}" if name != "n_queries" else f"{'questions':>9}  {value:.0f}")
+        for line in _about_the_hook(recommender, false_alarms):
+            print(line)
 
 
 def evaluate(
     repo: shared.Repo = Path("."),
     models: Annotated[
         str, typer.Option("--model", metavar="A,B,...", help=f"Some of {', '.join(shared.MODELS)}.")
-    ] = "popular,cooccurrence,pairwise,bayesian",
+    ] = "popular,cooccurrence,pairwise,neighbors",
     n_start: Annotated[
         str, typer.Option(metavar="N,...", help="Numbers of files that are shown of each later commit.")
     ] = "1,3",
@@ -143,8 +159,10 @@ def evaluate(
         earlier, later = history.split(fraction)
         note(f"learning from {earlier!r}, asking about {later!r}")
         if not as_json:
-            print(f"{'model':<14}{'shown':>6}{'f':>8}{'CPR':>8}{'precision':>11}{'recall':>8}{'empty':>8}{'asked':>8}")
-        records = []
+            print(
+                f"{'model':<14}{'shown':>6}{'f':>8}{'CPR':>8}{'precision':>11}{'recall':>8}{'R@10':>8}{'empty':>8}{'asked':>8}"
+            )
+        records: list[dict[str, Any]] = []
         for name in names:
             for shown in numbers:
                 recommender = FileRecommender(name, n_start=shown, half_life=half_life, random_state=seed)
@@ -155,11 +173,14 @@ def evaluate(
                 if not as_json:
                     print(
                         f"{name:<14}{shown:>6d}{found.f:>8.3f}{found.cpr:>8.3f}{found.precision:>11.3f}"
-                        f"{found.recall:>8.3f}{found.empty:>8.3f}{found.n_queries:>8d}",
+                        f"{found.recall:>8.3f}{found.recall_at_10:>8.3f}{found.empty:>8.3f}{found.n_queries:>8d}",
                         flush=True,
                     )
         if as_json:
             shared.print_ascii_json(records)
+            return
+        for line in _trust(records):
+            print(line)
 
 
 def _reading(
@@ -180,6 +201,45 @@ def _reading(
         "follow_renames": renames,
         "first_parent": first_parent,
     }
+
+
+def _about_the_hook(recommender: Any, wanted: float) -> Iterator[str]:
+    """The threshold of checks, what it was chosen by, and whether to believe it."""
+    hook = recommender.hook_
+    yield (
+        f"check names files above {recommender.hook_threshold_:.3f}: in {100 * hook['false_alarms']:.1f} % of the last "
+        f"{shared.number_of(hook['n_commits'], 'commit')}, which were complete"
+    )
+    if not hook["enough"]:
+        note(
+            f"warning: {shared.number_of(hook['n_commits'], 'commit')} kept apart are too few to be sure of at most "
+            f"{100 * wanted:g} % false alarms"
+        )
+    if recommender.calibration_ is None:
+        note("warning: probabilities are not calibrated: too few commits, or scores that are no shares")
+
+
+def _trust(records: list[dict[str, Any]]) -> Iterator[str]:
+    """How far to trust checks and probabilities: the first record of each model, as both do not depend on --n-start."""
+    first: dict[str, dict[str, Any]] = {}
+    for record in records:
+        first.setdefault(record["model"], record)
+    yield ""
+    yield f"{'check':<14}{'above':>8}{'false alarms':>14}{'caught':>8}{'commits':>9}"
+    for name, record in first.items():
+        yield (
+            f"{name:<14}{record['hook_threshold']:>8.3f}{100 * record['false_alarms']:>13.1f}%"
+            f"{100 * record['caught']:>7.1f}%{record['n_complete']:>9d}"
+        )
+    for name, record in first.items():
+        if record["calibration"]:
+            yield ""
+            yield f"{name}: stated probabilities, and how often they came true"
+            for group in record["calibration"]:
+                yield (
+                    f"{group['low']:>8.2f} to {group['high']:.2f}{group['stated']:>8.3f}{group['observed']:>8.3f}"
+                    f"{group['n']:>9d} files"
+                )
 
 
 def _raise_threshold(recommender: Any) -> None:

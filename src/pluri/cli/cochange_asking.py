@@ -21,9 +21,11 @@ MissingOption = Annotated[
     float | None,
     typer.Option(
         "--threshold",
-        help=f"Probability above which a file is missing; the model's, or {shared.LEAST_LEVEL} if that is lower.",
+        help="Probability above which a file is missing; by default the model's, chosen by its false alarms.",
     ),
 ]
+#: Exit code of a check that has no model to ask; 1 means that a file seems to be missing.
+NO_MODEL = 3
 #: Commits of more files are imports and reformatting, of which the model knows nothing.
 MOST_CHANGED = 100
 
@@ -41,15 +43,16 @@ def suggest(
     """Rank the files that change together with the given ones; a star marks those that are likely."""
     with reporting():
         shared.check_threshold(threshold)
-        recommender, repository = shared.open_model(repo, model_file)
-        names = set(recommender.files_.tolist())
+        repository = shared.asked_repository(repo, model_file)
+        recommender = shared.open_model(repository, model_file)
+        names = set(recommender.files.tolist())
         paths = shared.repository_paths(files, repository, names)
         known, unknown = _divided(paths, names)
         reasons = shared.why_unknown(unknown, repository, model_file)
         if not known:
             _refuse_unknown(recommender, reasons)
         shared.warn_unknown(reasons)
-        level = recommender.threshold_ if threshold is None else threshold
+        level = recommender.threshold if threshold is None else threshold
         suggestions = recommender.recommend(known, top, threshold=0.0)
         if as_json:
             shared.print_ascii_json(
@@ -82,13 +85,19 @@ def check(
     threshold: MissingOption = None,
     fail: Annotated[bool, typer.Option("--fail", help="Exit code 1 if a file seems to be missing.")] = False,
     if_trained: Annotated[
-        bool, typer.Option("--if-trained", help="Do nothing, with exit code 0, where no model has been trained.")
+        bool,
+        typer.Option(
+            "--if-trained", help="Say so, and exit with code 0, where no model was trained or none can be read."
+        ),
     ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Tell which files are likely to change together with those of a commit, and have not.
 
     As a hook before each commit: pluri cochange check --staged --fail --if-trained
+
+    Exit codes: 0 nothing is missing (or nothing was asked to fail), 1 a file seems to be missing and --fail was given,
+    or git failed, 3 there is no model, or its file is damaged, and --if-trained was not given.
     """
     with reporting():
         from pluri.cochange.changes import existing_files
@@ -96,18 +105,20 @@ def check(
         shared.check_threshold(threshold)
         if sum((commit is not None, staged, working_tree)) > 1:
             raise UsageError("COMMIT, --staged and --working-tree must not be given together")
+        repository = shared.asked_repository(repo, model_file)
         try:
-            recommender, repository = shared.open_model(repo, model_file)
-        except FileNotFoundError:
+            recommender = shared.open_model(repository, model_file)
+        except shared.NoModelError as error:
             if if_trained:
-                note("no model has been trained: nothing checked")
+                note(f"nothing checked: {error}")
                 return
-            raise
+            note(f"error: {error}")
+            raise typer.Exit(NO_MODEL) from error
         if repository is None:
             raise UsageError(f"--repo must lie in a git repository, got {str(repo)!r}")
         source, changed = _changed(repository, commit, staged, working_tree)
-        known, unknown = _divided(changed, set(recommender.files_.tolist()))
-        level = max(recommender.threshold_, shared.LEAST_LEVEL) if threshold is None else threshold
+        known, unknown = _divided(changed, set(recommender.files.tolist()))
+        level = recommender.hook_threshold if threshold is None else threshold
         usual = len(changed) <= MOST_CHANGED
         missing = recommender.recommend(known, None, threshold=level) if known and usual else []
         if missing:

@@ -16,18 +16,22 @@ from pluri.cli.own_process import load_skops
 from pluri.cli.registry import UsageError, parse_value
 
 if TYPE_CHECKING:
-    from pluri.cochange import CommitHistory, FileRecommender
+    from pluri.cochange import CommitHistory
     from pluri.cochange.git import Repository
+    from pluri.cochange.suggester import Suggester
 
 #: In the folder of git itself, so that nobody commits it by accident.
 MODEL_NAME = "pluri-cochange.skops"
 FEWEST_COMMITS = 20
 #: A threshold that fewer questions have chosen is mostly chance.
 FEWEST_QUESTIONS = 30
-#: A file is missing if it changes more often than not.
+#: The least threshold that is believed then.
 LEAST_LEVEL = 0.5
-MODELS = ("bayesian", "pairwise", "dp", "mixture", "rbm", "logistic-pca", "cooccurrence", "itemsets", "popular")
-DEFAULT_MODEL = "bayesian"
+MODELS = (
+    *("neighbors", "pairwise", "cooccurrence", "counter", "bayesian", "dp", "mixture", "rbm", "logistic-pca"),
+    *("itemsets", "popular"),
+)
+DEFAULT_MODEL = "neighbors"
 
 Repo = Annotated[Path, typer.Argument(metavar="REPO", help="A folder of a git repository.")]
 RepoOption = Annotated[Path, typer.Option("--repo", help="A folder of the git repository.")]
@@ -129,23 +133,34 @@ def model_place(repository: Repository | None, given: Path | None) -> Path:
     return repository.folder / MODEL_NAME
 
 
-def open_model(repo: Path, given: Path | None) -> tuple[FileRecommender, Repository | None]:
-    """The model, and the repository if there is one; without --model-file there must be."""
-    from pluri.cochange import FileRecommender, GitError
-    from pluri.cochange.git import find_repository
+class NoModelError(ValueError):
+    """There is no model to ask: its file is missing, damaged, or something else."""
+
+
+def asked_repository(repo: Path, given: Path | None) -> Repository | None:
+    """The repository if there is one; without --model-file there must be."""
+    from pluri.cochange.git import GitError, find_repository
 
     try:
-        repository = find_repository(repo)
+        return find_repository(repo)
     except GitError:
         if given is None:
             raise
-        repository = None
+        return None
+
+
+def open_model(repository: Repository | None, given: Path | None) -> Suggester:
+    """What was trained, or `NoModelError`."""
     place = model_place(repository, given)
     if not place.is_file():
         train = "pluri cochange train" + ("" if given is None else f" --output {given}")
-        raise FileNotFoundError(f"there must be a model to ask, got no file {str(place)!r}: {train} makes one")
-    load_skops()
-    return FileRecommender.load(place), repository
+        raise NoModelError(f"there must be a model to ask, got no file {str(place)!r}: {train} makes one")
+    try:
+        from pluri.cochange.saved import open_suggester
+
+        return open_suggester(place, before_building=load_skops)
+    except (ValueError, OSError, ImportError, MemoryError) as error:
+        raise NoModelError(f"{error} (pluri cochange train --force makes a new one)") from error
 
 
 def repository_paths(files: Sequence[str], repository: Repository | None, known: set[str]) -> list[str]:

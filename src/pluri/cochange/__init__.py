@@ -2,7 +2,7 @@
 
 >>> from pluri.cochange import CommitHistory, FileRecommender
 >>> history = CommitHistory.from_git(".", support_on="all")  # doctest: +SKIP
->>> FileRecommender("bayesian").fit(history).recommend(["src/main.c"])  # doctest: +SKIP
+>>> FileRecommender().fit(history).recommend(["src/main.c"])  # doctest: +SKIP
 
 On the command line: ``pluri cochange``.
 """
@@ -17,14 +17,17 @@ if TYPE_CHECKING:
     from pluri.cochange.git import GitError
     from pluri.cochange.history import CommitHistory
     from pluri.cochange.mining import apriori, fpgrowth, fpmax
-    from pluri.cochange.recommender import FileRecommender, Suggestion, cooccurrence_tuned, fim_fixed
+    from pluri.cochange.neighbors import CommitNeighbors
+    from pluri.cochange.recommender import FileRecommender, cooccurrence_tuned, fim_fixed
     from pluri.cochange.rules import Rule, association_rules
+    from pluri.cochange.suggester import Suggestion
     from pluri.cochange.transactions import group_changes
     from pluri.cochange.tuning import Tuning, tune
 
 __all__ = [
     "CoOccurrence",
     "CommitHistory",
+    "CommitNeighbors",
     "Evaluation",
     "FileRecommender",
     "FrequentItemsets",
@@ -51,9 +54,11 @@ __getattr__, __dir__ = lazy_names(
         "evaluation": ["Evaluation", "evaluate"],
         "git": ["GitError"],
         "history": ["CommitHistory"],
+        "neighbors": ["CommitNeighbors"],
         "mining": ["apriori", "fpgrowth", "fpmax"],
-        "recommender": ["FileRecommender", "Suggestion", "cooccurrence_tuned", "fim_fixed"],
+        "recommender": ["FileRecommender", "cooccurrence_tuned", "fim_fixed"],
         "rules": ["Rule", "association_rules"],
+        "suggester": ["Suggestion"],
         "transactions": ["group_changes"],
         "tuning": ["Tuning", "tune"],
     },

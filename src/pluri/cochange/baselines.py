@@ -23,7 +23,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from pluri.cochange.counted import Array, CountedTransactions, Places
+from pluri.cochange.counted import CountedTransactions
+from pluri.cochange.counting import Array, Places, frequent, popular, together
 from pluri.cochange.mining import MAX_ITEMSETS, Itemset, apriori, fpgrowth, fpmax
 from pluri.cochange.rules import Rule, association_rules
 
@@ -72,8 +73,7 @@ class FrequentItemsets(CountedTransactions):
             raise ValueError(f"algorithm must be one of {', '.join(ALGORITHMS)}, got {self.algorithm!r}")
 
     def _scores(self, present: Places, absent: Places) -> Array:
-        counts = self._counts(self._rows_of(present, absent))
-        return np.where(counts >= self.min_support, counts, 0.0)
+        return frequent(self._rows, present, absent, min_support=self.min_support)
 
     def patterns(self, *, max_length: int | None = None, max_itemsets: int = MAX_ITEMSETS) -> dict[Itemset, int]:
         """Frequent itemsets and their supports, found by ``algorithm``; weights are not regarded.
@@ -147,16 +147,7 @@ class CoOccurrence(CountedTransactions):
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
 
     def _scores(self, present: Places, absent: Places) -> Array:
-        if self.combine == "joint" or present.size < 2:
-            return self._together(present, absent)
-        scores: Array = np.mean([self._together(present[[place]], absent) for place in range(present.size)], axis=0)
-        return scores
-
-    def _together(self, present: Places, absent: Places) -> Array:
-        rows = self._rows_of(present, absent)
-        counts = self._counts(rows)
-        total = self.row_weights_[rows].sum()
-        return counts / total if self.measure == "confidence" and total > 0 else counts
+        return together(self._rows, present, absent, measure=self.measure, combine=self.combine)
 
 
 class Popularity(CountedTransactions):
@@ -176,5 +167,4 @@ class Popularity(CountedTransactions):
     """
 
     def _scores(self, present: Places, absent: Places) -> Array:
-        total = self.row_weights_.sum()
-        return self.frequencies_ / total if total > 0 else np.zeros(self.n_features_in_)
+        return popular(self._rows)

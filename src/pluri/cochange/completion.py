@@ -14,9 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import has_fit_parameter
 
-from pluri.cochange.history import CommitHistory
-from pluri.cochange.queries import Answers, answer, make_queries
-
 Array = NDArray[np.float64]
 DAY = 86_400.0
 
@@ -119,48 +116,3 @@ def learn(
             raise ValueError(f"half_life must be None for {type(model).__name__}, which takes no weights")
         model.fit(X[:, columns], sample_weight=np.exp2((times - times[-1]) / (DAY * half_life)))
     return Completion(model, columns, popularity)
-
-
-def later_answers(
-    model: Any,
-    history: CommitHistory,
-    *,
-    fraction: float,
-    n_start: int,
-    rng: np.random.Generator,
-    half_life: float | None = None,
-    drop_silent: float | None = None,
-) -> Answers:
-    """Fit a model to the earlier commits of a history and ask it about the last ones.
-
-    Parameters
-    ----------
-    model : estimator
-        Fitted in place.
-    history : CommitHistory
-    fraction : float
-        Share of the commits that come last and make the questions.
-    n_start : int
-        Number of files shown in each question.
-    rng : Generator
-        Chooses them.
-    half_life, drop_silent : float, optional
-        As for `learn`.
-
-    Returns
-    -------
-    Answers
-        Empty if no late commit has more than `n_start` files.
-    """
-    cut = len(history) - math.ceil(fraction * len(history))
-    if cut < 1:
-        raise ValueError(f"history must have commits left before the last {fraction:g}, got {len(history)} in all")
-    early, times = history.X_[:cut], history.times_[:cut]
-    assert times[-1] <= history.times_[cut], "what chooses a threshold comes after what was learnt"
-    seen = np.bincount(early.indices, minlength=early.shape[1]) > 0
-    queries = make_queries(history.X_[cut:], n_start, rng, seen)
-    if len(queries) == 0:
-        nothing = np.empty((0, 1))
-        return Answers(nothing, nothing.astype(np.bool_), np.empty(0, dtype=np.int64))
-    completion = learn(model, early, times, half_life, drop_silent)
-    return answer(completion.scores, queries, completion.popularity)

@@ -7,16 +7,14 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from pluri.cochange.counting import Array, CommitRows, Places
 from pluri.factors.binary_completion import BinaryCompletionMixin, check_columns
 from pluri.validation import Stored, check_compressed
 from pluri.validation.estimator import Estimator
-
-Array = NDArray[np.float64]
-Places = NDArray[np.int64]
 
 
 class CountedTransactions(BinaryCompletionMixin, Estimator):
@@ -62,43 +60,25 @@ class CountedTransactions(BinaryCompletionMixin, Estimator):
         self.row_indptr_, self.row_items_ = _integers(matrix)
         self.column_indptr_, self.column_rows_ = _integers(by_column)
         self.row_weights_ = weights
-        self.frequencies_ = self._counts(np.arange(len(weights)))
+        self.frequencies_ = self._rows.counts(np.arange(len(weights)))
         return self
 
     def _check_parameters(self) -> None:
         """Refuse parameters that make no sense."""
 
+    @property
+    def _rows(self) -> CommitRows:
+        return CommitRows.of(vars(self))
+
     def rows_with(self, item: int) -> Places:
         """Numbers of the transactions that contain an item."""
-        return self.column_rows_[self.column_indptr_[item] : self.column_indptr_[item + 1]]
-
-    def _rows_of(self, present: Places, absent: Places) -> Places:
-        """Transactions that contain all items of `present` and none of `absent`."""
-        if present.size:
-            rows = self.rows_with(int(present[0]))
-            for item in present[1:]:
-                rows = np.intersect1d(rows, self.rows_with(int(item)), assume_unique=True)
-        else:
-            rows = np.arange(len(self.row_weights_))
-        for item in absent:
-            rows = np.setdiff1d(rows, self.rows_with(int(item)), assume_unique=True)
-        return rows
-
-    def _counts(self, rows: Places) -> Array:
-        """Weight of the given transactions that contain each item."""
-        starts, stops = self.row_indptr_[rows], self.row_indptr_[rows + 1]
-        sizes = stops - starts
-        # Places of all entries of these rows: a range for each row, end to end.
-        entries = np.arange(sizes.sum()) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
-        weights = np.repeat(self.row_weights_[rows], sizes)
-        counts = np.bincount(self.row_items_[entries], weights, minlength=self.n_features_in_)
-        return counts.astype(np.float64)  # of no entries at all it counts whole numbers
+        return self._rows.rows_with(item)
 
     def support(self, items: ArrayLike) -> float:
         """Number (or weight) of the transactions that contain all of some items; all of them if there are none."""
         check_is_fitted(self)
         chosen = check_columns(items, "items", self.n_features_in_)
-        return float(self.row_weights_[self._rows_of(chosen, np.empty(0, dtype=np.int64))].sum())
+        return float(self.row_weights_[self._rows.rows_of(chosen, np.empty(0, dtype=np.int64))].sum())
 
     def _complete(self, ones: Any, zeros: Any) -> Array:
         answers = np.empty(ones.shape)

@@ -8,20 +8,21 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from pluri.cochange.alarms import highest_missing
+from pluri.cochange.calibration import Bin, reliability
 from pluri.cochange.history import CommitHistory
-from pluri.cochange.queries import Queries, answer, make_queries
+from pluri.cochange.queries import Answers, answer, make_part_queries, make_queries, take_one_out
 from pluri.cochange.recommender import FileRecommender
-from pluri.cochange.scoring import QueryScores, score_queries
+from pluri.cochange.scoring import QueryScores, recall_at, score_queries
 from pluri.validation import RandomState, as_generator
 
 
@@ -36,13 +37,31 @@ class Evaluation:
         suggestions where r files were to be found.
     micro_precision, micro_recall, micro_f : float
         From the numbers of suggestions, hits and files of all queries together.
+    recall_at_10 : float
+        Share of the files to be found that are among the first ten suggestions, whatever the threshold.
     empty : float
         Share of the queries without any suggestion.
     n_queries, n_start : int
     threshold : float
+    false_alarms : float
+        Share of the later commits, taken as complete, in which a check would name a file as missing.
+    caught : float
+        Share of the later commits of two known files or more in which a check names a file that was taken out of them
+        at random.
+    n_complete : int
+        Number of later commits that were checked.
+    hook_threshold : float
+        Probability above which a check names a file.
+    calibration : list of dict
+        Bins of stated probabilities, from questions that show a part of each commit: ``low``, ``high``, the number
+        ``n`` of files in the bin, the mean ``stated`` probability and the ``observed`` share that did change. Empty
+        for scores that are no probabilities.
+    calibration_error : float
+        Mean distance between what was stated and what was observed, over the files with a stated probability above
+        0.05; NaN if there are none.
     table : dict of arrays
         For each query: ``commit``, ``starters``, ``n_labels``, ``n_suggested``, ``n_hits``, ``precision``, ``recall``,
-        ``f``, ``cpr``.
+        ``f``, ``cpr``, ``recall_at_10``.
     """
 
     precision: float
@@ -52,10 +71,17 @@ class Evaluation:
     micro_precision: float
     micro_recall: float
     micro_f: float
+    recall_at_10: float
     empty: float
     n_queries: int
     n_start: int
     threshold: float
+    false_alarms: float
+    caught: float
+    n_complete: int
+    hook_threshold: float
+    calibration: Sequence[Mapping[str, float]]
+    calibration_error: float
     table: Mapping[str, Any]
 
     def __repr__(self) -> str:
@@ -65,7 +91,7 @@ class Evaluation:
             f"recall={self.recall:.3f}, n_queries={self.n_queries}, n_start={self.n_start})"
         )
 
-    def figures(self) -> dict[str, float]:
+    def figures(self) -> dict[str, Any]:
         """All but the table."""
         return {name: value for name, value in vars(self).items() if name != "table"}
 
@@ -110,12 +136,30 @@ def evaluate(
     _check_order(recommender.last_time_, test)
     X = _columns_as(recommender, test)
     popularity = recommender.counts_.frequencies_
-    queries = make_queries(X, n_start, as_generator(random_state), popularity > 0)
+    rng = as_generator(random_state)
+    queries = make_queries(X, n_start, rng, popularity > 0)
     if len(queries) == 0:
         raise ValueError(f"test must have commits with more than n_start = {n_start} known files, got none")
     answers = answer(recommender.score_files, queries, popularity)
     scores = score_queries(answers, recommender.threshold_)
-    return _summary(scores, queries, test, recommender.threshold_, n_start)
+    parts = make_part_queries(X, rng, popularity > 0)
+    bins = _reliability(answer(recommender.score_files, parts, popularity))
+    return Evaluation(
+        **_figures(scores, answers),
+        **_checks(recommender, X, rng),
+        n_queries=len(queries),
+        n_start=n_start,
+        threshold=float(recommender.threshold_),
+        calibration=[group._asdict() for group in bins],
+        calibration_error=_error(bins),
+        table={
+            "commit": test.ids_[queries.commits],
+            "starters": queries.starters,
+            "n_labels": answers.n_labels,
+            "recall_at_10": recall_at(answers, 10),
+            **vars(scores),
+        },
+    )
 
 
 def _check_order(last: int | None, test: CommitHistory) -> None:
@@ -138,29 +182,49 @@ def _columns_as(recommender: FileRecommender, test: CommitHistory) -> Any:
     return sparse.csr_array((np.ones(int(known.sum())), (rows[known], columns[known])), shape=shape)
 
 
-def _summary(scores: QueryScores, queries: Queries, test: CommitHistory, threshold: float, n_start: int) -> Evaluation:
-    n_labels: NDArray[np.int64] = np.array([len(labels) for labels in queries.labels])
-    hits, suggested, labels = scores.n_hits.sum(), scores.n_suggested.sum(), n_labels.sum()
-    table = {
-        "commit": test.ids_[queries.commits],
-        "starters": queries.starters,
-        "n_labels": n_labels,
-        **vars(scores),
+def _figures(scores: QueryScores, answers: Answers) -> dict[str, Any]:
+    hits, suggested, labels = scores.n_hits.sum(), scores.n_suggested.sum(), answers.n_labels.sum()
+    return {
+        "precision": float(scores.precision.mean()),
+        "recall": float(scores.recall.mean()),
+        "f": float(scores.f.mean()),
+        "cpr": float(scores.cpr.mean()),
+        "micro_precision": float(hits / max(suggested, 1)),
+        "micro_recall": float(hits / labels),
+        "micro_f": float(2 * hits / (suggested + labels)),
+        "recall_at_10": float(recall_at(answers, 10).mean()),
+        "empty": float((scores.n_suggested == 0).mean()),
     }
-    return Evaluation(
-        precision=float(scores.precision.mean()),
-        recall=float(scores.recall.mean()),
-        f=float(scores.f.mean()),
-        cpr=float(scores.cpr.mean()),
-        micro_precision=float(hits / max(suggested, 1)),
-        micro_recall=float(hits / labels),
-        micro_f=float(2 * hits / (suggested + labels)),
-        empty=float((scores.n_suggested == 0).mean()),
-        n_queries=len(queries),
-        n_start=n_start,
-        threshold=float(threshold),
-        table=table,
-    )
+
+
+def _checks(recommender: FileRecommender, X: Any, rng: np.random.Generator) -> dict[str, Any]:
+    """What a check would say of complete commits, and of those with one file taken out."""
+    level, rows = recommender.hook_threshold_, recommender.suggester().rows
+    past = sparse.csr_array((np.ones(len(rows.items)), rows.items, rows.indptr), shape=(rows.n_rows, rows.n_items))
+    whole = X[np.flatnonzero(np.diff(X.indptr))]
+    alarms = highest_missing(recommender.score_files, whole, past) > level
+    taken = take_one_out(X, rng)
+    found = answer(recommender.score_files, taken, recommender.counts_.frequencies_) if len(taken) else None
+    caught = float("nan") if found is None else float((found.hits & (found.scores > level)).any(axis=1).mean())
+    return {
+        "false_alarms": float(alarms.mean()) if len(alarms) else float("nan"),
+        "caught": caught,
+        "n_complete": len(alarms),
+        "hook_threshold": float(level),
+    }
+
+
+def _reliability(answers: Answers) -> list[Bin]:
+    real = np.isfinite(answers.scores)
+    stated = answers.scores[real]
+    return reliability(stated, answers.hits[real]) if stated.size and stated.max() <= 1 else []
+
+
+def _error(bins: Sequence[Bin]) -> float:
+    # Nearly all files have next to no chance, and all models know it: they would hide any error.
+    counted = [group for group in bins if group.low > 0]
+    total = sum(group.n for group in counted)
+    return sum(group.n * abs(group.stated - group.observed) for group in counted) / total if total else float("nan")
 
 
 def _day(seconds: int) -> str:

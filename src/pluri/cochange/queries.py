@@ -76,15 +76,50 @@ def make_queries(X: Any, n_start: int, rng: np.random.Generator, seen: NDArray[n
     """
     if n_start < 1:
         raise ValueError(f"n_start must be at least 1, got {n_start!r}")
+    return _divide(X, lambda size: n_start if size > n_start else None, rng, seen)
+
+
+def make_part_queries(X: Any, rng: np.random.Generator, seen: NDArray[np.bool_] | None = None) -> Queries:
+    """A query from each commit of two files or more that shows a part of it: from one file to all but one.
+
+    How many are shown is as likely to be one number as another, and which is chosen at random: what is known of a
+    commit may be its first file, or nearly all of it.
+
+    Parameters
+    ----------
+    X, rng, seen
+        As for `make_queries`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from pluri.cochange.queries import make_part_queries
+    >>> queries = make_part_queries(sparse.csr_array(np.ones((500, 4))), np.random.default_rng(0))
+    >>> sorted({len(shown) for shown in queries.starters})
+    [1, 2, 3]
+    """
+    return _divide(X, lambda size: int(rng.integers(1, size)) if size > 1 else None, rng, seen)
+
+
+def take_one_out(X: Any, rng: np.random.Generator) -> Queries:
+    """A query from each commit of two files or more that shows all of them but one, chosen at random."""
+    return _divide(X, lambda size: size - 1 if size > 1 else None, rng, None)
+
+
+def _divide(
+    X: Any, n_shown: Callable[[int], int | None], rng: np.random.Generator, seen: NDArray[np.bool_] | None
+) -> Queries:
     commits, starters, labels = [], [], []
     for row, (begin, end) in enumerate(zip(X.indptr[:-1], X.indptr[1:])):
-        if end - begin <= n_start:
+        shown = n_shown(int(end - begin))
+        if shown is None:
             continue
         files = rng.permutation(X.indices[begin:end].astype(np.int64))
-        hidden = np.sort(files[n_start:])
+        hidden = np.sort(files[shown:])
         if seen is None or seen[hidden].any():
             commits.append(row)
-            starters.append(np.sort(files[:n_start]))
+            starters.append(np.sort(files[:shown]))
             labels.append(hidden)
     return Queries(np.array(commits, dtype=np.int64), tuple(starters), tuple(labels), int(X.shape[1]))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -15,40 +15,21 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.cochange.baselines import CoOccurrence, FrequentItemsets, Popularity
-from pluri.cochange.completion import Completion, later_answers, learn
+from pluri.cochange.calibration import calibrated
+from pluri.cochange.completion import Completion, learn
+from pluri.cochange.counting import CommitRows
+from pluri.cochange.held_back import HeldBack, hold_back
 from pluri.cochange.history import CommitHistory
-from pluri.cochange.nearest import nearest_paths
+from pluri.cochange.neighbors import CommitNeighbors
 from pluri.cochange.registry import build_model
 from pluri.cochange.scoring import AVERAGES, best_threshold, score_queries
+from pluri.cochange.suggester import Suggester, Suggestion
 from pluri.validation import RandomState, Stored, as_generator, check_layout
 from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
-#: Commits named with a suggestion.
-N_SHOWN = 3
 #: The threshold where no later commits are there to choose it by.
 FALLBACK = 0.5
-
-
-@dataclass(frozen=True)
-class Suggestion:
-    """A file that should change too.
-
-    Attributes
-    ----------
-    path : str
-    probability : float
-        That it changes together with the given files, by the model; a rank score for models that count.
-    n_commits : int
-        Number of past commits in which it changed with at least one of the given files.
-    commits : tuple of str
-        Some of these commits: those with most of the given files first, then the latest.
-    """
-
-    path: str
-    probability: float
-    n_commits: int
-    commits: tuple[str, ...] = ()
 
 
 class FileRecommender(Estimator):
@@ -56,10 +37,12 @@ class FileRecommender(Estimator):
 
     Parameters
     ----------
-    model : str or estimator, default="bayesian"
-        "bayesian" (Bayesian Bernoulli mixture), "dp" (the same with as many components as needed), "mixture", "rbm",
-        "logistic-pca", "cooccurrence" (commits with all given files), "pairwise" (co-occurrence with one given file
-        after the other, averaged), "itemsets", "popular", or an estimator with ``fit`` and ``predict_missing``.
+    model : str or estimator, default="neighbors"
+        "neighbors" (commits with some of the given files vote, the small and late ones more), "pairwise"
+        (co-occurrence with one given file after the other, averaged), "cooccurrence" (commits with all given files),
+        "counter" (numbers of commits with one given file after the other), "bayesian" (Bayesian Bernoulli mixture),
+        "dp" (the same with as many components as needed), "mixture", "rbm", "logistic-pca", "itemsets", "popular",
+        or an estimator with ``fit`` and ``predict_missing``.
     model_params : dict, optional
         Parameters of the model.
     threshold : float or "auto", default="auto"
@@ -70,7 +53,12 @@ class FileRecommender(Estimator):
     average : {"macro", "micro"}, default="macro"
         Whether the f-measure is averaged over questions or computed from the sums over all.
     validation_fraction : float, default=0.2
-        Share of the last commits that choose the threshold.
+        Share of the last commits, which a first fit does not see: they choose the thresholds and calibrate.
+    calibrate : bool, default=True
+        Make scores probabilities that come true on these commits; rankings stay as they are. Scores that are numbers
+        of commits stay as they are, and so do all if there are fewer than 30 commits of two files or more.
+    false_alarm_rate : float, default=0.02
+        Share of complete commits in which a check may name a file as missing; it chooses ``hook_threshold_``.
     half_life : float, optional
         Days after which a commit counts half; for models that take weights.
     drop_deleted : bool, default=True
@@ -85,6 +73,13 @@ class FileRecommender(Estimator):
     model_ : estimator
         Fitted to the files that occur at all.
     threshold_ : float
+    calibration_ : ndarray of shape (3,) or None
+        Numbers of the beta calibration; None if scores are left as they are.
+    hook_threshold_ : float
+        Probability above which a check names a file as missing.
+    hook_ : dict
+        How it was chosen: ``n_commits`` held back, the share of ``false_alarms`` among them, and whether these were
+        ``enough`` to say with a confidence of 95 % that it is at most ``false_alarm_rate``.
     files_, alive_ : ndarray of shape (n_files,)
         Paths, and whether they exist.
     validation_ : dict
@@ -99,20 +94,22 @@ class FileRecommender(Estimator):
     >>> from pluri.cochange import CommitHistory, FileRecommender
     >>> commits = [{"time": t, "files": ["a.c", "a.h"] if t % 3 else ["b.c", "b.h"]} for t in range(60)]
     >>> history = CommitHistory.from_records(commits, support_on="all")
-    >>> recommender = FileRecommender("cooccurrence", random_state=0).fit(history)
-    >>> [(item.path, item.probability, item.n_commits) for item in recommender.recommend(["a.h"])]
-    [('a.c', 1.0, 40)]
+    >>> recommender = FileRecommender(random_state=0).fit(history)
+    >>> [(item.path, round(item.probability, 2), item.n_commits) for item in recommender.recommend(["a.h"])]
+    [('a.c', 0.93, 40)]
     """
 
     def __init__(
         self,
-        model: Any = "bayesian",
+        model: Any = "neighbors",
         *,
         model_params: Mapping[str, Any] | None = None,
         threshold: float | str = "auto",
         n_start: int = 1,
         average: str = "macro",
         validation_fraction: float = 0.2,
+        calibrate: bool = True,
+        false_alarm_rate: float = 0.02,
         half_life: float | None = None,
         drop_deleted: bool = True,
         drop_silent: float | None = 1e-6,
@@ -124,6 +121,8 @@ class FileRecommender(Estimator):
         self.n_start = n_start
         self.average = average
         self.validation_fraction = validation_fraction
+        self.calibrate = calibrate
+        self.false_alarm_rate = false_alarm_rate
         self.half_life = half_life
         self.drop_deleted = drop_deleted
         self.drop_silent = drop_silent
@@ -153,13 +152,26 @@ class FileRecommender(Estimator):
         rng = as_generator(self.random_state)
         # One seed for both fits: the threshold is then chosen for the model that is kept, as far as it can be.
         seed = int(rng.integers(2**31))
-        threshold, validation = self._choose_threshold(history, rng, seed)
+        held = hold_back(
+            build_model(self.model, self.model_params, n_commits, seed),
+            history,
+            fraction=self.validation_fraction,
+            n_start=self.n_start,
+            rng=rng,
+            half_life=self.half_life,
+            drop_silent=self.drop_silent,
+            calibrate=self.calibrate,
+            false_alarm_rate=self.false_alarm_rate,
+        )
+        threshold, validation = self._choose_threshold(held)
         model = build_model(self.model, self.model_params, n_commits, seed)
         completion = learn(model, history.X_, history.times_, self.half_life, self.drop_silent)
         # Nothing is stored before all is done: a fit that fails leaves the one before as it was.
         self.model_, self.columns_ = model, completion.columns
         self.counts_ = CoOccurrence().fit(history.X_)
         self.threshold_, self.validation_ = threshold, validation
+        self.calibration_, self.hook_ = held.calibration, asdict(held.alarms)
+        self.hook_threshold_ = self.hook_.pop("threshold")
         self.files_, self.alive_ = history.files_, history.alive_
         self.commits_ = np.char.encode(history.ids_, "utf-8")
         self.n_commits_ = n_commits
@@ -181,26 +193,19 @@ class FileRecommender(Estimator):
             raise ValueError(f"average must be 'macro' or 'micro', got {self.average!r}")
         if not 0 < self.validation_fraction < 1:
             raise ValueError(f"validation_fraction must lie between 0 and 1, got {self.validation_fraction!r}")
+        rate = self.false_alarm_rate
+        if not (isinstance(rate, Real) and not isinstance(rate, bool) and 0 < rate < 1):
+            raise ValueError(f"false_alarm_rate must lie between 0 and 1, got {rate!r}")
         silent = self.drop_silent
         if silent is not None and not (isinstance(silent, Real) and 0 < silent < 1):
             raise ValueError(f"drop_silent must be None or lie between 0 and 1, got {silent!r}")
         if not isinstance(self.n_start, Integral) or isinstance(self.n_start, bool) or self.n_start < 1:
             raise ValueError(f"n_start must be a whole number of at least 1, got {self.n_start!r}")
 
-    def _choose_threshold(
-        self, history: CommitHistory, rng: np.random.Generator, seed: int
-    ) -> tuple[float, dict[str, float]]:
+    def _choose_threshold(self, held: HeldBack) -> tuple[float, dict[str, float]]:
         if self.threshold != "auto":
             return float(self.threshold), {}
-        answers = later_answers(
-            build_model(self.model, self.model_params, len(history), seed),
-            history,
-            fraction=self.validation_fraction,
-            n_start=self.n_start,
-            rng=rng,
-            half_life=self.half_life,
-            drop_silent=self.drop_silent,
-        )
+        answers = held.answers
         if len(answers) == 0:
             warnings.warn(
                 f"no commit among the last {self.validation_fraction:.0%} has more than {self.n_start} known files to "
@@ -226,7 +231,8 @@ class FileRecommender(Estimator):
         ndarray of shape (n, n_files)
         """
         check_is_fitted(self)
-        return Completion(self.model_, self.columns_, self.counts_.frequencies_).scores(sparse.csr_array(starters))
+        completion = Completion(self.model_, self.columns_, self.counts_.frequencies_)
+        return calibrated(completion.scores(sparse.csr_array(starters)), self.calibration_)
 
     def recommend(
         self, files: str | Iterable[str], top: int | None = 10, *, threshold: float | None = None
@@ -246,51 +252,29 @@ class FileRecommender(Estimator):
         -------
         list of Suggestion
         """
-        check_is_fitted(self)
-        if top is not None and top < 1:
-            raise ValueError(f"top must be at least 1 or None, got {top!r}")
-        present = self.known_columns([files] if isinstance(files, str) else list(files))
-        scores = self.score_files(_one_row(present, len(self.files_)))[0]
-        wanted = scores > (self.threshold_ if threshold is None else threshold)
-        wanted[present] = False
-        if self.drop_deleted:
-            wanted &= self.alive_
-        candidates = np.flatnonzero(wanted)
-        order = np.lexsort((-self.counts_.frequencies_[candidates], -scores[candidates]))
-        shared = np.zeros(self.n_commits_, dtype=np.int64)
-        for column in present:
-            shared[self.counts_.rows_with(int(column))] += 1
-        return [self._suggestion(int(column), scores, shared) for column in candidates[order[:top]]]
+        return self.suggester().recommend(files, top, threshold=threshold)
 
     def count_commits(self, files: Sequence[str]) -> int:
         """Number of past commits that changed at least one of some known files."""
-        found = [self.counts_.rows_with(int(column)) for column in self.known_columns(files)]
-        return len(np.unique(np.concatenate(found)))
+        return self.suggester().count_commits(files)
 
     def known_columns(self, files: Sequence[str]) -> NDArray[np.int64]:
         """Columns of paths; unknown ones are dropped with a warning, or refused if no other is left."""
+        return self.suggester().known_columns(files)
+
+    def suggester(self) -> Suggester:
+        """What answers questions: this recommender without its estimators."""
         check_is_fitted(self)
-        place = {str(path): column for column, path in enumerate(self.files_)}
-        known = sorted({place[path] for path in files if path in place})
-        unknown = [path for path in dict.fromkeys(files) if path not in place]
-        if not known:
-            if not unknown:
-                raise ValueError("files must hold at least one path, got none")
-            raise ValueError(f"files must hold a path that the history knows, got {self._unknown(unknown[0])}")
-        for path in unknown:
-            warnings.warn(f"files should be known to the history, dropped {self._unknown(path)}", stacklevel=3)
-        return np.array(known, dtype=np.int64)
-
-    def _unknown(self, path: str) -> str:
-        near = nearest_paths(path, self.files_.tolist())
-        return f"{path!r}" + (f"; nearest known: {', '.join(map(repr, near))}" if near else "")
-
-    def _suggestion(self, column: int, scores: Array, shared: NDArray[np.int64]) -> Suggestion:
-        rows = self.counts_.rows_with(column)
-        rows = rows[shared[rows] > 0]
-        best = rows[np.lexsort((-rows, -shared[rows]))][:N_SHOWN]
-        names = tuple(name.decode("utf-8") for name in self.commits_[best].tolist())
-        return Suggestion(str(self.files_[column]), float(scores[column]), len(rows), names)
+        return Suggester(
+            score=lambda present: self.score_files(_one_row(present, len(self.files_)))[0],
+            rows=CommitRows.of(vars(self.counts_)),
+            files=self.files_,
+            alive=self.alive_,
+            commits=self.commits_,
+            threshold=self.threshold_,
+            hook_threshold=self.hook_threshold_,
+            drop_deleted=self.drop_deleted,
+        )
 
     def save(self, path: str | os.PathLike[str], *, notes: Mapping[str, Any] | None = None) -> None:
         """Save with :func:`pluri.io.save`."""
@@ -309,7 +293,7 @@ class FileRecommender(Estimator):
         return found
 
 
-OWN = (FileRecommender, FrequentItemsets, CoOccurrence, Popularity)
+OWN = (FileRecommender, CommitNeighbors, FrequentItemsets, CoOccurrence, Popularity)
 
 
 def fim_fixed(min_support: int = 10, **parameters: Any) -> FileRecommender:

@@ -32,6 +32,12 @@ class ModelEntry:
 SPARSE_PRIOR = {"success_prior": 0.005, "failure_prior": 0.95}
 
 MODELS: dict[str, ModelEntry] = {
+    "neighbors": ModelEntry(
+        "pluri.cochange.neighbors",
+        "CommitNeighbors",
+        {},
+        {"size_power": (0.5, 1.0), "age_scale": (300.0, 1000.0, None)},
+    ),
     "bayesian": ModelEntry(
         "pluri.mixtures.bayesian_bernoulli",
         "BayesianBernoulliMixture",
@@ -78,6 +84,7 @@ MODELS: dict[str, ModelEntry] = {
         {"min_support": 2},
         {"min_support": (2, 3, 5, 10)},
     ),
+    "counter": ModelEntry("pluri.cochange.baselines", "CoOccurrence", {"measure": "support", "combine": "mean"}),
     "popular": ModelEntry("pluri.cochange.baselines", "Popularity"),
 }
 

@@ -67,6 +67,21 @@ def score_queries(answers: Answers, threshold: float) -> QueryScores:
     )
 
 
+def recall_at(answers: Answers, n: int) -> Array:
+    """Share of the files to be found that are among the first `n`, for each query.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.cochange.queries import Answers
+    >>> from pluri.cochange.scoring import recall_at
+    >>> recall_at(Answers(np.array([[0.9, 0.5, 0.1]]), np.array([[True, False, True]]), np.array([2])), 2)
+    array([0.5])
+    """
+    shares: Array = answers.hits[:, :n].sum(axis=1) / answers.n_labels
+    return shares
+
+
 def best_threshold(answers: Answers, average: str = "macro") -> Threshold:
     """The threshold with the largest f-measure, of all there are.
 

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
-from pluri.cochange.completion import later_answers
+from pluri.cochange.held_back import hold_back
 from pluri.cochange.history import CommitHistory
 from pluri.cochange.recommender import FileRecommender
 from pluri.cochange.registry import build_model, find_entry
@@ -99,7 +99,7 @@ def tune(
     shown, seed = int(rng.integers(2**31)), int(rng.integers(2**31))
     trials = []
     for params in ParameterGrid(dict(param_grid)):
-        answers = later_answers(
+        answers = hold_back(
             build_model(recommender.model, {**(recommender.model_params or {}), **params}, len(train), seed),
             train,
             fraction=recommender.validation_fraction,
@@ -107,7 +107,8 @@ def tune(
             rng=np.random.default_rng(shown),
             half_life=recommender.half_life,
             drop_silent=recommender.drop_silent,
-        )
+            calibrate=recommender.calibrate,
+        ).answers
         if len(answers) == 0:
             raise ValueError(f"train must end in commits with more than n_start = {n_shown} known files, got none")
         trials.append({"params": params, "n_queries": len(answers), **_judged(answers, recommender)})

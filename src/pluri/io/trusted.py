@@ -18,6 +18,7 @@ MODELS = frozenset(
         "pluri.cochange.baselines.CoOccurrence",
         "pluri.cochange.baselines.FrequentItemsets",
         "pluri.cochange.baselines.Popularity",
+        "pluri.cochange.neighbors.CommitNeighbors",
         "pluri.cochange.recommender.FileRecommender",
         "pluri.factors.binary_rbm.BinaryRBM",
         "pluri.factors.exponential_family.pca.ExponentialFamilyPCA",
