@@ -132,31 +132,36 @@ def reading(request, monkeypatch):
 
 @pytest.mark.usefixtures("reading")
 def test_sampler_has_its_prior_for_a_marginal():
-    """Geweke's test with all concentrations and moves; false alarms: 1e-3."""
+    """Geweke's test with all concentrations and moves; false alarms: 1e-6."""
     check_sampler(joint_problem(2), checks=["geweke", "repeats itself", "input untouched"], random_state=0,
-                  n_replications=1000).raise_if_failed()  # fmt: skip
+                  alpha=1e-6, max_stages=5, n_replications=1000).raise_if_failed()  # fmt: skip
 
 
 @pytest.mark.usefixtures("reading")
 @pytest.mark.parametrize("n_proposals", [0, 4])
 def test_sweep_keeps_the_enumerated_posterior(n_proposals):
-    """False alarms: 1e-3."""
-    check_sampler(enumeration_problem(n_proposals), random_state=12, n_replications=500).raise_if_failed()
+    """False alarms: 1e-6."""
+    problem = enumeration_problem(n_proposals)
+    check_sampler(problem, alpha=1e-6, max_stages=5, random_state=12, n_replications=500).raise_if_failed()
 
 
 def test_split_and_merge_alone_keep_the_posterior(monkeypatch):
-    """Many proposals, without the pass over tokens: a wrong ratio has nowhere to hide. False alarms: 1e-3."""
+    """Many proposals, without the pass over tokens: a wrong ratio has nowhere to hide. False alarms: 1e-6."""
     monkeypatch.setattr(Slots, "pass_over_tokens", lambda self, rng: None)
     problem = enumeration_problem(6, table_share=0.0)
-    check_sampler(problem, checks=["enumeration"], random_state=4, n_replications=1000).raise_if_failed()
+    check_sampler(
+        problem, checks=["enumeration"], alpha=1e-6, max_stages=5, random_state=4, n_replications=1000
+    ).raise_if_failed()
 
 
 @pytest.mark.usefixtures("reading")
 def test_tables_alone_keep_the_posterior(monkeypatch):
-    """Without the pass over tokens, and with tables of one token; false alarms: 1e-3."""
+    """Without the pass over tokens, and with tables of one token; false alarms: 1e-6."""
     monkeypatch.setattr(Slots, "pass_over_tokens", lambda self, rng: None)
     problem = enumeration_problem(0, table_share=1.0)
-    check_sampler(problem, checks=["enumeration"], random_state=5, n_replications=1000).raise_if_failed()
+    check_sampler(
+        problem, checks=["enumeration"], alpha=1e-6, max_stages=5, random_state=5, n_replications=1000
+    ).raise_if_failed()
 
 
 def chain_of(kernel, n_draws, seed):
