@@ -1,6 +1,6 @@
 """Samplers of Dirichlet process mixtures against every partition of a few rows, Geweke's test and calibration.
 
-Each report has a false-alarm rate of at most 1e-3; random states are fixed.
+Each report has a false-alarm rate of at most 1e-6.
 """
 
 from functools import partial
@@ -137,7 +137,7 @@ def test_a_wrong_acceptance_ratio_is_noticed(monkeypatch):
 
 
 def test_gaussian_posterior_over_all_partitions():
-    """Known: evidence, the likeliest partitions, the number of clusters, pairs. Each within five standard errors: 1e-6."""
+    """Known: evidence, the likeliest partitions, the number of clusters, pairs. Each within five standard errors."""
     likelihood = NormalInverseWishart([0, 0], 0.1, 4, np.eye(2))
     problem = enumerated_problem(likelihood, POINTS, "restricted split-merge")
     assert problem.posterior.log_evidence == pytest.approx(-20.8296204, abs=1e-7)

@@ -31,7 +31,7 @@ def first(x):
 
 
 def test_errors_and_coverage_are_those_of_many_repeats():
-    # 1000 repeats: the relative error of a variance is 4.5 %, and 25 % are five and a half of these; a coverage of 0.985
+    # 1000 repeats: the relative error of a variance is 4.5 %, and 25 % are five and a half of these; a coverage of .985
     # (the error is estimated) falls below 0.965 once in a million.
     repeats = [run(2000, seed) for seed in range(1000)]
     estimates = [samples.expect(first, ci=0.99) for samples in repeats]

@@ -92,8 +92,8 @@ def test_every_transition_estimates_the_same_constant(transition):
         n_temperatures=60, n_runs=250 if kernelwise else 1000, n_pilot=50,
         grad_log_prior=PATH.grad_log_prior, grad_log_target=PATH.grad_log_end, random_state=3, warn=False,
     ).run()  # fmt: skip
-    # Five and a half standard errors: a false alarm in a million, as the error is estimated too. The mean has an effective
-    # hundred runs at least: a standard error of 0.05.
+    # Five and a half standard errors: a false alarm in a million, as the error is estimated too. The mean has an
+    # effective hundred runs at least: a standard error of 0.05.
     assert run.log_z == pytest.approx(np.log(0.25), abs=5.5 * run.log_z_se)
     assert run.expect().value == pytest.approx([3, 3], abs=0.3)
 

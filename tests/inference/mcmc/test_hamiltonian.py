@@ -153,8 +153,8 @@ def test_the_funnel_is_flagged_by_divergences():
         slope = -v / 9 + 0.5 * inverse * rest @ rest - 0.5 * len(rest)
         return value, np.concatenate([[slope], -inverse * rest])
 
-    # A step of 1 is unstable where exp(v / 2) < 1 / 2, that is in 32 % of the mass; adaptation would make it shorter, by
-    # an amount that changes with the seed. 450 to 950 of the 2000 trajectories diverge, and no chain has fewer than
+    # A step of 1 is unstable where exp(v / 2) < 1 / 2, that is in 32 % of the mass; adaptation would make it shorter,
+    # by an amount that changes with the seed. 450 to 950 of the 2000 trajectories diverge, and no chain has fewer than
     # 90: a total of 100 is asked for. The leapfrog keeps p^2 + (3 / 4) q^2 of a normal law, so nothing diverges there.
     options = {"n_draws": 500, "n_warmup": 0, "random_state": 0, "warn": False}
     trace = mcmc.sample(mcmc.NUTS(funnel, step_size=1.0), np.zeros(10), **options)

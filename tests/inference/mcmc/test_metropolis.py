@@ -154,7 +154,7 @@ def inverted_ratio(new, old):
     ],
 )
 def test_a_random_walk_with_the_ratio_of_an_independence_proposal_samples_another_law(log_proposal, mean, variance):
-    # Five and a half standard errors, 1e-7; each law is more than five away from both others, in truth about thirteen.
+    # Five and a half standard errors, 1e-7; each law is more than five away from both others, in truth thirteen.
     kernel = MetropolisHastings(bimodal, random_walk_of(math.sqrt(10)), log_proposal, check_proposal=False)
     draws = mcmc.sample(kernel, np.zeros(1), n_draws=12_000, n_warmup=100, random_state=0, warn=False)["x"][..., 0]
     error = 2 * draws.std() * mcmc.mcse_sd(draws)
@@ -267,7 +267,7 @@ def test_flips_reach_every_configuration_as_often_as_they_should():
 
 
 def test_two_dimensional_mixture_has_the_right_moments():
-    # Weights .4/.6, means (4,0) and (-4,0), proposal covariance 10 I; 5.5 standard errors each, a false alarm in a million.
+    # Weights .4/.6, means (4,0) and (-4,0), proposal covariance 10 I; 5.5 standard errors each, 1e-6 in all.
     precision = np.linalg.inv([[2.0, 1.0], [1.0, 1.0]])
 
     def target(x):
