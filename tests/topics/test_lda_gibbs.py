@@ -236,7 +236,7 @@ def test_a_partition_has_every_token_once_and_no_word_twice_at_a_time(n_parts):
 
 @pytest.mark.parametrize("way", ["sparse", "dense, two threads", "sparse, two threads"])
 def test_all_ways_have_the_same_stationary_log_joint(way):
-    """Mean log joint of 4 chains of 300 sweeps each; chain means differ by 3 at least, and the limit is eight errors."""
+    """Mean log joint of 4 chains of 300 sweeps each; chain means differ by 3 at least; the limit is eight errors."""
     tokens = tokens_of(corpus(n_documents=60))
 
     def means(**options):

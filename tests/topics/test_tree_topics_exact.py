@@ -33,7 +33,7 @@ def tokens_like(words, lengths, n_words):
 
 
 def fits(observed, probability):
-    """Whether counts follow probabilities, by a chi-square test; cells that expect fewer than 5 are put together; 1e-6."""
+    """Whether counts follow probabilities, by a chi-square test at 1e-6; cells that expect fewer than 5 are pooled."""
     expected = probability * observed.sum()
     small = expected < 5
     if small.any():
@@ -181,7 +181,7 @@ def test_sticks_have_the_means_of_their_posterior():
 
 
 def test_concentration_follows_its_posterior_given_the_sticks():
-    """p(concentration | counts), pieces integrated out, by quadrature: mean of Gibbs draws within 6.5 errors, of 60 batches."""
+    """p(concentration | counts), pieces integrated out, by quadrature: mean of draws within 6.5 errors of 60 batches."""
     rng, counts, prior = np.random.default_rng(3), np.array([[4, 0, 2, 1, 0, 0], [1, 0, 0, 0, 0, 0]]), (2.0, 1.5)
     grid = np.linspace(1e-4, 30, 20_000)
     from_here = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1]
