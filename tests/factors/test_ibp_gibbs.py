@@ -92,7 +92,8 @@ def test_arrays_that_are_full_grow_in_the_middle_of_a_row(monkeypatch):
         batches = np.array(counts).reshape(30, -1).mean(axis=1)
         means.append((batches.mean(), batches.std(ddof=1) / np.sqrt(30)))
     gap = abs(means[0][0] - means[1][0])
-    assert gap < 4 * np.hypot(means[0][1], means[1][1])
+    # Student with some 58 degrees of freedom goes beyond 6 once in 8 million.
+    assert gap < 6 * np.hypot(means[0][1], means[1][1])
     assert means[0][0] > 20
 
 
@@ -106,7 +107,8 @@ def classes(n_rows, most):
 
 @pytest.mark.parametrize("X", [[[1.0], [-0.5]], [[2.0, 0.1], [1.8, -0.2], [0.1, 1.0]]])
 def test_the_chain_has_the_enumerated_posterior(X):
-    # 20000 sweeps; every class of probability above 1 % within 4.5 standard errors by batches.
+    # 20000 sweeps; every class of probability above 1 % within 6.5 standard errors by 50 batches: for 30 classes
+    # a false alarm in a million.
     X = np.array(X)
     n = len(X)
     buffet = IndianBuffetProcess(1.0)
@@ -125,17 +127,17 @@ def test_the_chain_has_the_enumerated_posterior(X):
         if probability > 0.01:
             hits = np.array([one == counts for one in seen], dtype=float)
             error = hits.reshape(50, -1).mean(axis=1).std(ddof=1) / np.sqrt(50)
-            assert abs(hits.mean() - probability) < 4.5 * error, counts
+            assert abs(hits.mean() - probability) < 6.5 * error, counts
             checked += 1
     assert checked >= 5
     expected = p @ [Z.shape[1] for _, Z in found]
     error = np.array(widths, dtype=float).reshape(50, -1).mean(axis=1).std(ddof=1) / np.sqrt(50)
-    assert abs(np.mean(widths) - expected) < 4.5 * error + 1e-3
+    assert abs(np.mean(widths) - expected) < 6.5 * error + 1e-3
 
 
 @pytest.mark.parametrize("bias", [None, 1.0])
 def test_prior_and_sampler_agree_on_the_joint_distribution(bias):
-    """Geweke's test with everything learned, at a false-alarm rate of 1e-4."""
+    """Geweke's test with everything learned, at a false-alarm rate of 1e-6."""
     kernel = IndianBuffetGibbs(
         np.zeros((4, 2)), alpha_prior=(4.0, 4.0), noise_prior=(6.0, 3.0), feature_prior=(6.0, 6.0), bias_variance=bias
     )
@@ -156,7 +158,7 @@ def test_prior_and_sampler_agree_on_the_joint_distribution(bias):
 
     result = geweke_test(
         kernel.sample_prior, kernel.sample_data, kernel.sweep, statistics, n_marginal=4000, n_successive=1500,
-        n_steps=6, alpha=1e-4, random_state=60,
+        n_steps=6, alpha=1e-6, max_stages=5, random_state=0,
     )  # fmt: skip
     assert result.passed, result.summary()
 

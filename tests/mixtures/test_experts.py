@@ -87,7 +87,8 @@ def sampler_problem():
 
 
 def test_the_sampler_is_right():
-    check_sampler(sampler_problem(), n_replications=700, random_state=0).raise_if_failed()
+    """False-alarm rate 1e-6."""
+    check_sampler(sampler_problem(), alpha=1e-6, max_stages=5, n_replications=700, random_state=0).raise_if_failed()
 
 
 @pytest.fixture(scope="module")

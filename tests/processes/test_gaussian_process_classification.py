@@ -91,9 +91,10 @@ def test_the_bound_lies_below_and_expectation_propagation_is_nearest(length):
     np.testing.assert_allclose(found["expectation_propagation"].mean, mean, atol=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("inference", ["ess", "polya-gamma-gibbs"])
 def test_samplers_agree_with_quadrature(inference):
-    # Four Monte Carlo errors for each of three means: false alarm below 2e-4.
+    # Five and a half Monte Carlo errors for each of three means: false alarm below 1e-6.
     _, mean, chance = exact_answers()
     model = GaussianProcessClassifier(
         RBF(1.0), inference=inference, hyper="fixed", n_draws=2000, n_warmup=100, n_chains=2,
@@ -101,14 +102,14 @@ def test_samplers_agree_with_quadrature(inference):
     ).fit(X3, Y3)  # fmt: skip
     draws = model.traces_[0]["latent"]
     for index in range(3):
-        assert abs(draws[..., index].mean() - mean[index]) < 4 * mcmc.mcse_mean(draws[..., index])
+        assert abs(draws[..., index].mean() - mean[index]) < 5.5 * mcmc.mcse_mean(draws[..., index])
     assert model.predict_proba([[0.5]])[0, 1] == pytest.approx(chance, abs=0.015)
     assert math.isnan(model.log_marginal_likelihood_value_)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_hyperparameters_and_function_sampled_together_agree_with_quadrature():
-    # Four Monte Carlo errors: false alarm below 1e-4.
+    # Five and a half Monte Carlo errors: false alarm below 1e-6.
     lengths = np.linspace(0.0, 3.0, 61)[1:] - 0.025
     answers = [exact_answers(length, 20) for length in lengths]
     weight = np.exp([answer[0] for answer in answers])
@@ -116,17 +117,17 @@ def test_hyperparameters_and_function_sampled_together_agree_with_quadrature():
     settings = {"hyper": "nuts", "priors": {"length_scale": Uniform(0.0, 3.0)}, "n_chains": 2, "random_state": 0}
     model = GaussianProcessClassifier(RBF(1.0), inference="ess", n_draws=600, n_warmup=300, **settings).fit(X3, Y3)
     draws = model.traces_[0]["length_scale"]
-    assert abs(draws.mean() - weight @ lengths) < 4 * mcmc.mcse_mean(draws)
+    assert abs(draws.mean() - weight @ lengths) < 5.5 * mcmc.mcse_mean(draws)
     latent = model.traces_[0]["latent"][..., 0]
     expected = weight @ [answer[1][0] for answer in answers]
-    assert abs(latent.mean() - expected) < 4 * mcmc.mcse_mean(latent)
+    assert abs(latent.mean() - expected) < 5.5 * mcmc.mcse_mean(latent)
     chance = weight @ [answer[2] for answer in answers]
     assert model.predict_proba([[0.5]])[0, 1] == pytest.approx(chance, abs=0.03)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_hyperparameters_sampled_under_an_approximation_agree_with_quadrature():
-    # Four Monte Carlo errors: false alarm below 1e-4.
+    # Five and a half Monte Carlo errors: false alarm below 1e-6.
     lengths = np.linspace(0.0, 3.0, 301)[1:] - 0.005
     labels = Y3.astype(float)
     evidence = [laplace(RBF(length)(X3), labels).log_evidence for length in lengths]
@@ -136,7 +137,7 @@ def test_hyperparameters_sampled_under_an_approximation_agree_with_quadrature():
         n_warmup=200, n_chains=2, n_prediction_draws=100, random_state=0,
     ).fit(X3, Y3)  # fmt: skip
     draws = model.traces_[0]["length_scale"]
-    assert abs(draws.mean() - weight @ lengths) < 4 * mcmc.mcse_mean(draws)
+    assert abs(draws.mean() - weight @ lengths) < 5.5 * mcmc.mcse_mean(draws)
     mean, std = model.decision_function([[0.5]], return_std=True)
     assert 0.0 < mean[0] < 0.2
     assert 0.8 < std[0] < 1.0
@@ -209,7 +210,7 @@ def test_expectation_propagation_converges_on_stiff_problems(variance, length):
 
 def test_polya_gamma_draws_have_the_right_law():
     # Means and variances of 50000 draws within 5 standard errors; the law of c = 0 and 3 against a long sum of gamma
-    # variables at 1e-4. False alarm below 1e-3 in all.
+    # variables at 1e-7. False alarm below 1e-5 in all.
     rng = np.random.default_rng(0)
     for tilt in (0.0, 0.5, 2.0, 5.0, 40.0):
         draws = draw_polya_gamma(rng, np.full(50_000, -tilt))
@@ -220,7 +221,7 @@ def test_polya_gamma_draws_have_the_right_law():
     for tilt in (0.0, 3.0):
         series = rng.exponential(size=(4000, 399)) @ (1 / ((k - 0.5) ** 2 + (tilt / 2 / math.pi) ** 2))
         series /= 2 * math.pi**2
-        assert stats.ks_2samp(draw_polya_gamma(rng, np.full(20_000, tilt)), series).pvalue > 1e-4
+        assert stats.ks_2samp(draw_polya_gamma(rng, np.full(20_000, tilt)), series).pvalue > 1e-7
 
 
 @pytest.mark.parametrize("inference", ["laplace", "ep", "polya-gamma"])

@@ -155,22 +155,22 @@ class Nothing:
 
 @pytest.mark.parametrize("how", ["nuts", "slice"])
 def test_without_data_the_prior_returns(how):
-    # Kolmogorov-Smirnov at 1e-4 for each of three, on draws thinned to be nearly independent.
+    # Kolmogorov-Smirnov at 1e-7 for each of three, on draws thinned to be nearly independent.
     parameters = parameters_of(ConstantKernel() * RBF(), (1e-5, 1e5))
     priors = choose_priors(parameters, WIDE, 1.0, 1.0)
     trace = sample_posterior(
         Nothing(), parameters, priors, how, np.random.default_rng(0), n_draws=2000, n_warmup=500, n_chains=2, warn=False
     )
     thinned = {name: trace[name][:, ::8].ravel() for name in trace}
-    assert stats.kstest(thinned["length_scale"] / 10.0, "uniform").pvalue > 1e-4
+    assert stats.kstest(thinned["length_scale"] / 10.0, "uniform").pvalue > 1e-7
     for name in ("signal_variance", "noise_variance"):
-        assert stats.kstest((np.log(thinned[name]) + 10.0) / 15.0, "uniform").pvalue > 1e-4
+        assert stats.kstest((np.log(thinned[name]) + 10.0) / 15.0, "uniform").pvalue > 1e-7
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("how", ["nuts", "slice"])
 def test_sampled_hyperparameters_agree_with_quadrature(how):
-    # Within 4 Monte Carlo errors for each of three means: false alarm below 2e-4 (the grid's own error is far less).
+    # Within 5.5 Monte Carlo errors for each of three means: false alarm below 1e-6 (the grid's own error is far less).
     X, y = made_data(seed=3)
     exact = quadrature(X, y)
     model = GaussianProcessRegressor(hyper=how, priors=WIDE, n_draws=400, n_warmup=400, n_chains=3, random_state=1).fit(
@@ -182,7 +182,7 @@ def test_sampled_hyperparameters_agree_with_quadrature(how):
         "log_noise": np.log(model.trace_["noise_variance"]),
     }
     for name, values in draws.items():
-        assert abs(values.mean() - exact[name]) < 4 * mcmc.mcse_mean(values), name
+        assert abs(values.mean() - exact[name]) < 5.5 * mcmc.mcse_mean(values), name
     assert "length_scale" in model.summary()
 
 

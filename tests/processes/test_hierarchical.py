@@ -52,7 +52,7 @@ def test_probabilities_of_all_seatings_sum_to_one_and_give_the_pair_probabilitie
 
 
 def test_simulated_seatings_have_the_frequencies_of_their_probabilities():
-    # Chi-square over all seatings of two groups of two, 20000 draws, false alarm 1e-4.
+    # Chi-square over all seatings of two groups of two, 20000 draws, false alarm 1e-6.
     franchise, rng = ChineseRestaurantFranchise(2.0, 1.5), np.random.default_rng(0)
     expected = {
         (tuple(s.tables.tolist()), tuple(s.dishes.tolist())): np.exp(franchise.log_probability(s)) for s in seatings()
@@ -63,7 +63,7 @@ def test_simulated_seatings_have_the_frequencies_of_their_probabilities():
         seen[tuple(s.tables.tolist()), tuple(s.dishes.tolist())] += 1
     assert set(seen) <= set(expected)
     counts = np.array([seen[key] for key in expected])
-    assert stats.chisquare(counts, 20_000 * np.array(list(expected.values()))).pvalue > 1e-4
+    assert stats.chisquare(counts, 20_000 * np.array(list(expected.values()))).pvalue > 1e-6
 
 
 def test_tables_of_a_group_follow_a_restaurant_and_limits_are_right():
@@ -71,7 +71,7 @@ def test_tables_of_a_group_follow_a_restaurant_and_limits_are_right():
     draws = [ChineseRestaurantFranchise(1.3, 2.0).sample([5, 3], rng) for _ in range(4000)]
     tables = [s.tables[:5].max() + 1 for s in draws]
     expected = 4000 * ChineseRestaurantProcess(1.3).pmf_n_tables(5)
-    assert stats.chisquare(np.bincount(tables, minlength=6)[1:], expected[1:]).pvalue > 1e-4
+    assert stats.chisquare(np.bincount(tables, minlength=6)[1:], expected[1:]).pvalue > 1e-6
     apart = ChineseRestaurantFranchise(1.0, 1e9).sample([50, 50], rng)
     assert not set(apart.labels[:50]) & set(apart.labels[50:])
     assert draws[0].tables_of_dishes().sum() == len(draws[0].dishes)
@@ -80,16 +80,16 @@ def test_tables_of_a_group_follow_a_restaurant_and_limits_are_right():
 
 
 def test_group_weights_have_the_moments_of_sticks():
-    # E pi_jk = beta_k given beta; 3000 groups, 4.5 standard errors on 10 weights; and sums are one.
+    # E pi_jk = beta_k given beta; 3000 groups, 5.5 standard errors on 10 weights; and sums are one.
     common, groups = HierarchicalDirichletProcess(3.0, 2.0).sample_weights(3000, n_sticks=10, random_state=2)
     assert groups.sum(axis=1) == pytest.approx(np.ones(3000))
     error = np.sqrt(common * (1 - common) / 4 / 3000) + 1e-12
-    assert (np.abs(groups.mean(axis=0) - common) < 4.5 * error).all()
+    assert (np.abs(groups.mean(axis=0) - common) < 5.5 * error).all()
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_two_groups_of_two_points_have_the_enumerated_posterior(sampler):
-    # 6000 sweeps; each of the 15 partitions within 4.5 standard errors by batches, plus a floor for rare ones.
+    # 6000 sweeps; each of the 15 partitions within 5.5 standard errors by batches, plus a floor for rare ones.
     X, groups = np.array([[0.0], [1.5], [0.2], [2.0]]), [0, 0, 1, 1]
     likelihood = NormalGamma(1, 0.5, 0.5, 2.0, 0.3)
     franchise = ChineseRestaurantFranchise(1.2, 0.8)
@@ -111,12 +111,12 @@ def test_two_groups_of_two_points_have_the_enumerated_posterior(sampler):
     for labels, probability in zip(exact, p):
         hits = np.array([one == labels for one in found], dtype=float)
         error = hits.reshape(60, -1).mean(axis=1).std(ddof=1) / np.sqrt(60)
-        assert abs(hits.mean() - probability) < 4.5 * error + 1e-3, labels
+        assert abs(hits.mean() - probability) < 5.5 * error + 1e-3, labels
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_prior_and_sampler_agree_on_the_joint_distribution(sampler):
-    """Geweke's test with learned concentrations, at a false-alarm rate of 1e-4."""
+    """Geweke's test with learned concentrations, at a false-alarm rate of 1e-6."""
     groups = np.array([0, 1, 0, 1, 1, 2])
     kernel = sampler(
         BetaBernoulli(2), np.zeros((6, 2)), groups, learn_concentrations=True, alpha_prior=(4.0, 3.0),
@@ -137,7 +137,7 @@ def test_prior_and_sampler_agree_on_the_joint_distribution(sampler):
 
     result = geweke_test(
         kernel.sample_prior, kernel.sample_data, kernel.sweep, statistics, n_marginal=2000, n_successive=600, n_steps=5,
-        alpha=1e-4, random_state=6,
+        alpha=1e-6, max_stages=5, random_state=6,
     )  # fmt: skip
     assert result.passed, result.summary()
 

@@ -101,7 +101,7 @@ def test_stirling_numbers_count_permutations_by_cycles():
 
 @pytest.mark.parametrize(("alpha", "discount"), [(1.5, 0.0), (0.7, 0.4)])
 def test_sampled_partitions_have_the_frequencies_of_their_probabilities(alpha, discount):
-    # Chi-square over the 15 partitions of four, 20000 draws, false alarm 1e-4.
+    # Chi-square over the 15 partitions of four, 20000 draws, false alarm 1e-6.
     restaurant, rng = ChineseRestaurantProcess(alpha, discount), np.random.default_rng(0)
     found = list(partitions(4))
     index = {labels: i for i, labels in enumerate(found)}
@@ -109,11 +109,11 @@ def test_sampled_partitions_have_the_frequencies_of_their_probabilities(alpha, d
     for _ in range(20_000):
         counts[index[tuple(restaurant.sample_partition(4, rng).tolist())]] += 1
     expected = 20_000 * np.exp([restaurant.logpmf(labels) for labels in found])
-    assert stats.chisquare(counts, expected).pvalue > 1e-4
+    assert stats.chisquare(counts, expected).pvalue > 1e-6
 
 
 def test_sticks_and_restaurant_agree_on_the_number_of_clusters():
-    # n = 10, 5000 draws, chi-square at 1e-4; tables of more than seven are pooled.
+    # n = 10, 5000 draws, chi-square at 1e-6; tables of more than seven are pooled.
     rng = np.random.default_rng(1)
     gem, n_draws = StickBreaking(1.0), 5000
     counts = np.zeros(8)
@@ -122,19 +122,19 @@ def test_sticks_and_restaurant_agree_on_the_number_of_clusters():
         counts[min(len(set(drawn.tolist())), 7)] += 1
     pmf = ChineseRestaurantProcess(1.0).pmf_n_tables(10)
     expected = np.append(pmf[1:7], pmf[7:].sum()) * n_draws
-    assert stats.chisquare(counts[1:], expected).pvalue > 1e-4
+    assert stats.chisquare(counts[1:], expected).pvalue > 1e-6
 
 
 def test_sticks_have_their_known_means_and_lengths():
     assert StickBreaking(5).expected_weights(5).round(4).tolist() == [0.1667, 0.1389, 0.1157, 0.0965, 0.0804]
     assert StickBreaking(10).expected_weights(5).round(4).tolist() == [0.0909, 0.0826, 0.0751, 0.0683, 0.0621]
     assert (StickBreaking(5).n_sticks(1e-3), StickBreaking(10).n_sticks(1e-3)) == (38, 73)
-    # 20000 draws, 4 standard errors for each of six means.
+    # 20000 draws, 5.5 standard errors for each of six means.
     weights = StickBreaking(5.0).sample(20_000, random_state=0)
     assert weights.sum(axis=1) == pytest.approx(np.ones(len(weights)))
     seen = np.column_stack([weights[:, :5], (weights**2).sum(axis=1)])
     expected = np.append(StickBreaking(5).expected_weights(5), 1 / 6)
-    assert (np.abs(seen.mean(axis=0) - expected) < 4 * seen.std(axis=0) / np.sqrt(len(seen))).all()
+    assert (np.abs(seen.mean(axis=0) - expected) < 5.5 * seen.std(axis=0) / np.sqrt(len(seen))).all()
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
@@ -157,23 +157,23 @@ def test_breaking_goes_on_until_little_is_left(alpha):
 
 @pytest.mark.parametrize(("alpha", "spread"), [(2.0, 0.28868), (50.0, 0.07001)])
 def test_draws_of_a_process_scatter_around_the_base_as_they_should(alpha, spread):
-    # 1500 distribution functions at three points; means and variances within 4 standard errors.
+    # 1500 distribution functions at three points; means and variances within 5.5 standard errors.
     process, rng = DirichletProcess(alpha, stats.norm()), np.random.default_rng(2)
     at = np.array([-1.0, 0.0, 0.7])
     draws = np.array([process.sample(random_state=rng).cdf(at) for _ in range(1500)])
     assert np.sqrt(process.variance_cdf(0.0)) == pytest.approx(spread, abs=1e-5)
     error = np.sqrt(process.variance_cdf(at) / len(draws))
-    assert (np.abs(draws.mean(axis=0) - stats.norm.cdf(at)) < 4 * error).all()
+    assert (np.abs(draws.mean(axis=0) - stats.norm.cdf(at)) < 5.5 * error).all()
     squares = (draws - stats.norm.cdf(at)) ** 2
-    assert (np.abs(squares.mean(axis=0) - process.variance_cdf(at)) < 4 * squares.std(axis=0) / np.sqrt(1500)).all()
+    assert (np.abs(squares.mean(axis=0) - process.variance_cdf(at)) < 5.5 * squares.std(axis=0) / np.sqrt(1500)).all()
 
 
 def test_the_posterior_of_a_partition_is_dirichlet():
-    # Given 3 observations below zero and 1 above, G(below) ~ Beta(alpha/2 + 3, alpha/2 + 1): Kolmogorov, 1e-4.
+    # Given 3 observations below zero and 1 above, G(below) ~ Beta(alpha/2 + 3, alpha/2 + 1): Kolmogorov, 1e-6.
     process = DirichletProcess(2.0, stats.norm()).posterior([-1.0, -1.0, -0.5, 2.0])
     rng = np.random.default_rng(3)
     below = [process.sample(random_state=rng).cdf(0.0) for _ in range(2000)]
-    assert stats.kstest(below, stats.beta(1 + 3, 1 + 1).cdf).pvalue > 1e-4
+    assert stats.kstest(below, stats.beta(1 + 3, 1 + 1).cdf).pvalue > 1e-6
     assert process.mean_cdf(0.0) == pytest.approx(4 / 6)
     assert process.concentration == 6.0
 
@@ -186,7 +186,7 @@ def test_simulating_and_conditioning_agree_on_the_posterior():
         G = prior.sample(tail_mass=1e-4, random_state=rng)
         if (G.rvs(2, rng) < 0).all():
             kept.append(G.cdf(0.0))
-    assert stats.kstest(kept, stats.beta(0.75 + 2, 0.75).cdf).pvalue > 1e-4
+    assert stats.kstest(kept, stats.beta(0.75 + 2, 0.75).cdf).pvalue > 1e-6
 
 
 def test_limits_are_the_base_and_the_empirical_distribution():
@@ -199,12 +199,12 @@ def test_limits_are_the_base_and_the_empirical_distribution():
 
 
 def test_the_urn_has_the_base_as_margin_and_beta_shares():
-    # Kolmogorov at 1e-4 each: the 5th ball, and the long-run share of the first colour.
+    # Kolmogorov at 1e-6 each: the 5th ball, and the long-run share of the first colour.
     urn, rng = PolyaUrn(2.0, stats.norm()), np.random.default_rng(6)
     runs = [urn.sample(300, rng) for _ in range(1500)]
-    assert stats.kstest([balls[4] for balls in runs], stats.norm.cdf).pvalue > 1e-4
+    assert stats.kstest([balls[4] for balls in runs], stats.norm.cdf).pvalue > 1e-6
     shares = [(balls == balls[0]).mean() for balls in runs]
-    assert stats.kstest(shares, stats.beta(1, 2.0).cdf).pvalue > 1e-4
+    assert stats.kstest(shares, stats.beta(1, 2.0).cdf).pvalue > 1e-6
     balls = runs[0][:20]
     sizes = np.unique(balls, return_counts=True)[1]
     expected = len(sizes) * np.log(2.0) + gammaln(2.0) - gammaln(22.0) + gammaln(sizes).sum()
@@ -213,11 +213,11 @@ def test_the_urn_has_the_base_as_margin_and_beta_shares():
 
 
 def test_further_observations_follow_the_posterior():
-    # P(the next ball is an observed one) = n / (alpha + n), 20000 draws, 4 standard errors.
+    # P(the next ball is an observed one) = n / (alpha + n), 20000 draws, 5.5 standard errors.
     process = DirichletProcess(2.0, lambda rng, n: rng.normal(size=(n, 2))).posterior([[0.0, 1.0], [0.0, 1.0]])
     rng = np.random.default_rng(7)
     old = np.array([(process.sample_observations(1, rng)[0] == [0.0, 1.0]).all() for _ in range(20_000)])
-    assert abs(old.mean() - 0.5) < 4 * 0.5 / np.sqrt(20_000)
+    assert abs(old.mean() - 0.5) < 5.5 * 0.5 / np.sqrt(20_000)
     assert process.sample(random_state=0).atoms.shape[1] == 2
 
 
@@ -231,7 +231,7 @@ def test_concentrations_are_drawn_from_their_posterior():
     grid = np.linspace(1e-4, 25, 50_000)
     log_density = (shape - 1 + k) * np.log(grid) - rate * grid + gammaln(grid) - gammaln(grid + n)
     cdf = np.cumsum(np.exp(log_density - log_density.max()))
-    assert stats.kstest(draws[::5], lambda x: np.interp(x, grid, cdf / cdf[-1])).pvalue > 1e-4
+    assert stats.kstest(draws[::5], lambda x: np.interp(x, grid, cdf / cdf[-1])).pvalue > 1e-6
 
 
 def test_the_concentration_of_groups_is_drawn_from_its_posterior():
@@ -243,37 +243,37 @@ def test_the_concentration_of_groups_is_drawn_from_its_posterior():
     grid = np.linspace(1e-4, 40, 50_000)
     log_density = tables * np.log(grid) - 0.5 * grid + (gammaln(grid) - gammaln(grid + sizes[:, None])).sum(axis=0)
     cdf = np.cumsum(np.exp(log_density - log_density.max()))
-    assert stats.kstest(draws[::5], lambda x: np.interp(x, grid, cdf / cdf[-1])).pvalue > 1e-4
+    assert stats.kstest(draws[::5], lambda x: np.interp(x, grid, cdf / cdf[-1])).pvalue > 1e-6
 
 
 def test_table_counts_have_the_law_of_a_restaurant():
     counts = draw_table_counts(np.random.default_rng(10), np.full(20_000, 6), 1.3)
     expected = 20_000 * ChineseRestaurantProcess(1.3).pmf_n_tables(6)
-    assert stats.chisquare(np.bincount(counts, minlength=7)[1:], expected[1:]).pvalue > 1e-4
+    assert stats.chisquare(np.bincount(counts, minlength=7)[1:], expected[1:]).pvalue > 1e-6
     assert draw_table_counts(np.random.default_rng(0), [[0, 3], [1, 0]], 1e-320).tolist() == [[0, 1], [1, 0]]
 
 
 def test_the_dirichlet_law_has_its_moments_and_adds_up():
-    # 40000 draws, 4.5 standard errors for 12 numbers.
+    # 40000 draws, 5.5 standard errors for 12 numbers.
     law = Dirichlet([0.5, 2.0, 5.0])
     x = law.rvs(40_000, random_state=0)
     for seen, expected in ((x, law.mean), ((x - law.mean) ** 2, law.variance), (np.log(x), law.expected_log)):
-        assert (np.abs(seen.mean(axis=0) - expected) < 4.5 * seen.std(axis=0) / 200).all()
-    assert stats.kstest(x[:, 0] + x[:, 1], stats.beta(2.5, 5.0).cdf).pvalue > 1e-4
+        assert (np.abs(seen.mean(axis=0) - expected) < 5.5 * seen.std(axis=0) / 200).all()
+    assert stats.kstest(x[:, 0] + x[:, 1], stats.beta(2.5, 5.0).cdf).pvalue > 1e-6
     assert Dirichlet([2.0, 3.0]).logpdf([0.3, 0.7]) == pytest.approx(stats.beta(2, 3).logpdf(0.3))
     assert law.logpdf(x[:5]) == pytest.approx(stats.dirichlet(law.alpha).logpdf(x[:5].T))
     tiny = draw_log_dirichlet(np.random.default_rng(0), np.full(4, 1e-3), (1000,))
     assert np.isfinite(tiny).all()
-    assert stats.chisquare(np.bincount(tiny.argmax(axis=1), minlength=4)).pvalue > 1e-4
+    assert stats.chisquare(np.bincount(tiny.argmax(axis=1), minlength=4)).pvalue > 1e-6
 
 
 def test_entropy_divergence_and_covariance_of_dirichlet_laws():
-    # Against scipy, and means over 100000 draws within 4.5 standard errors.
+    # Against scipy, and means over 100000 draws within 5.5 standard errors.
     one, other = Dirichlet([0.7, 2.0, 5.0]), Dirichlet([3.0, 1.0, 0.5])
     assert one.entropy == pytest.approx(stats.dirichlet(one.alpha).entropy(), abs=1e-12)
     x = one.rvs(100_000, random_state=0)
     gap = one.logpdf(x) - other.logpdf(x)
-    assert abs(gap.mean() - one.kl_divergence(other)) < 4.5 * gap.std() / np.sqrt(len(x))
+    assert abs(gap.mean() - one.kl_divergence(other)) < 5.5 * gap.std() / np.sqrt(len(x))
     assert one.kl_divergence(one) == pytest.approx(0, abs=1e-12)
     assert one.covariance == pytest.approx(stats.dirichlet(one.alpha).cov(), abs=1e-12)
     assert np.diagonal(one.covariance) == pytest.approx(one.variance, abs=1e-14)
@@ -281,17 +281,17 @@ def test_entropy_divergence_and_covariance_of_dirichlet_laws():
 
 
 def test_weights_of_sticks_have_their_variance():
-    # 40000 draws, 4.5 standard errors of each of four variances.
+    # 40000 draws, 5.5 standard errors of each of four variances.
     gem = StickBreaking(1.7)
     weights = gem.sample(40_000, random_state=1)[:, :4]
     squares = (weights - gem.expected_weights(4)) ** 2
-    assert (np.abs(squares.mean(axis=0) - gem.variance_weights(4)) < 4.5 * squares.std(axis=0) / 200).all()
+    assert (np.abs(squares.mean(axis=0) - gem.variance_weights(4)) < 5.5 * squares.std(axis=0) / 200).all()
     everything = gem.variance_weights(2000) + gem.expected_weights(2000) ** 2
     assert everything.sum() == pytest.approx(gem.expected_sum_of_squares, abs=1e-12)
 
 
 def test_the_law_on_intervals_is_that_of_draws():
-    # Mean and variance of G((-1, 0.5]) for a posterior, 3000 draws, 4.5 standard errors.
+    # Mean and variance of G((-1, 0.5]) for a posterior, 3000 draws, 5.5 standard errors.
     process = DirichletProcess(3.0, stats.norm()).posterior([-2.0, 0.0, 0.0, 4.0])
     law = process.partition_law([-1.0, 0.5])
     expected = 3 * np.diff([0, stats.norm.cdf(-1.0), stats.norm.cdf(0.5), 1]) + [1, 2, 1]
@@ -299,9 +299,9 @@ def test_the_law_on_intervals_is_that_of_draws():
     rng = np.random.default_rng(12)
     drawn = [process.sample(random_state=rng) for _ in range(3000)]
     inside = np.array([np.diff(draw.cdf([-1.0, 0.5]))[0] for draw in drawn])
-    assert abs(inside.mean() - law.mean[1]) < 4.5 * inside.std() / np.sqrt(3000)
+    assert abs(inside.mean() - law.mean[1]) < 5.5 * inside.std() / np.sqrt(3000)
     squares = (inside - law.mean[1]) ** 2
-    assert abs(squares.mean() - law.variance[1]) < 4.5 * squares.std() / np.sqrt(3000)
+    assert abs(squares.mean() - law.variance[1]) < 5.5 * squares.std() / np.sqrt(3000)
     draw = drawn[0]
     assert draw.variance() == pytest.approx(draw.weights @ draw.atoms**2 - draw.mean() ** 2, abs=1e-10)
 

@@ -6,7 +6,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 from scipy.special import logsumexp
-from scipy.stats import chisquare, norm
+from scipy.stats import chisquare
 
 from pluri import on_interrupt
 from pluri.engine import ArraySource
@@ -15,6 +15,10 @@ from pluri.sequences import collapsed_gibbs as gibbs
 from pluri.sequences.bayesian_categorical import BayesianCategoricalHMM
 from pluri.sequences.collapsed_gibbs import Concentrations, SymbolSequences
 from pluri.sequences.gibbs_chains import Schedule, run_chain
+
+# A short chain that has settled may still seem to drift: the halves of 100 sweeps with memory differ by chance. Only
+# the test of that warning asks.
+pytestmark = pytest.mark.filterwarnings("ignore:the log joint probability still drifts")
 
 WEIGHTS = Concentrations(start=0.7, transition=0.4, emission=0.6)
 
@@ -78,7 +82,7 @@ def test_log_joint_equals_the_product_of_urn_draws(name):
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_visits_are_as_frequent_as_enumeration_says(name):
-    """Chi-square at level 1e-4 each; ten sweeps between two visits make them all but independent."""
+    """Chi-square at level 1e-6 each; ten sweeps between two visits make them all but independent."""
     data, k, temperature = PROBLEMS[name]
     paths, log_joint = enumerate_states(data, k, WEIGHTS)
     tempered = log_joint / temperature
@@ -95,7 +99,7 @@ def test_visits_are_as_frequent_as_enumeration_says(name):
     common = expected * n_visits >= 5
     pooled = [np.append(x[common], x[~common].sum()) for x in (observed, expected * n_visits)]
     keep = pooled[1] > 0
-    assert chisquare(pooled[0][keep], pooled[1][keep]).pvalue > 1e-4
+    assert chisquare(pooled[0][keep], pooled[1][keep]).pvalue > 1e-6
 
 
 def test_the_middle_of_three_equal_states_has_its_exact_conditional():
@@ -217,7 +221,9 @@ def summaries(data, states, weights, k):
 def test_prior_and_sampler_agree_on_the_joint_distribution(monkeypatch):
     """Geweke's test: the chain (states given data, then data given states) leaves the joint distribution as it is.
 
-    Seven statistics at level 1e-4 / 7 each. A narrower prior on the concentrations lets the chain mix faster.
+    Seven statistics at six and a half standard errors, by 50 batches: 1e-6 in all.
+
+    A narrower prior on the concentrations lets the chain mix faster.
     """
     monkeypatch.setattr(gibbs, "SMALLEST", 0.05)
     monkeypatch.setattr(gibbs, "LARGEST", 5.0)
@@ -245,7 +251,7 @@ def test_prior_and_sampler_agree_on_the_joint_distribution(monkeypatch):
     batches = chain.reshape(50, -1, chain.shape[1]).mean(axis=1)
     error = np.sqrt(batches.var(axis=0, ddof=1) / len(batches) + independent.var(axis=0, ddof=1) / len(independent))
     z = (chain.mean(axis=0) - independent.mean(axis=0)) / error
-    assert (np.abs(z) < norm.isf(1e-4 / 7 / 2)).all(), z
+    assert (np.abs(z) < 6.5).all(), z
 
 
 def test_posterior_mean_is_the_mean_over_kept_samples():
@@ -326,7 +332,6 @@ def test_lists_lengths_integers_and_sources_give_the_same_fit(text):
     assert len(expected.vocabulary_[0]) == 10
 
 
-@pytest.mark.filterwarnings("ignore:the log joint probability still drifts")
 def test_the_seed_decides_and_threads_do_not(text):
     sentences, _ = text
     one, two = (quick(n_chains=3, n_jobs=n, learn_concentrations=True).fit(sentences[:30]) for n in (1, 2))

@@ -119,7 +119,7 @@ def test_counts_stay_those_of_the_classes():
 
 
 def test_visits_are_as_frequent_as_enumeration_says():
-    """All 81 classifications of four symbols into three classes; false alarms 1 in 1000 (draws nearly independent)."""
+    """All 81 classifications of four symbols into three classes; false alarms 1e-6 (draws nearly independent)."""
     corpus, concentrations, rng = tiny(), Concentrations(0.4, 0.8, 0.6, (0.5,)), np.random.default_rng(3)
     every = np.array(list(product(range(3), repeat=4)))
     logs = np.array([log_joint(corpus, assign(corpus, classes, 3).counts, concentrations) for classes in every])
@@ -137,11 +137,11 @@ def test_visits_are_as_frequent_as_enumeration_says():
     wanted = np.concatenate([[expected[order[rare]].sum()], expected[order[~rare]]])
     seen, wanted = seen[wanted > 0], wanted[wanted > 0]
     assert len(wanted) > 20
-    assert ((seen - wanted) ** 2 / wanted).sum() < chi2.ppf(0.999, len(wanted) - 1)
+    assert ((seen - wanted) ** 2 / wanted).sum() < chi2.isf(1e-6, len(wanted) - 1)
 
 
 def test_sampled_concentrations_have_their_exact_posterior():
-    """Means of 14 functions of classes and concentrations within 5 standard errors by 30 batches; rate below 1e-3.
+    """Means of 14 functions of classes and concentrations within 7.5 standard errors by 30 batches; rate below 1e-6.
 
     Given the classes, each concentration has a part of the log joint to itself: the exact answer is a sum over all
     classifications of products of integrals over one variable.
@@ -182,7 +182,7 @@ def test_sampled_concentrations_have_their_exact_posterior():
         row[:] = [*together, *(point.counts.types[0] == np.arange(3)), *np.log(concentrations.as_tuple())]
     batches = rows.reshape(30, 300, -1).mean(axis=1)
     errors = batches.std(axis=0, ddof=1) / np.sqrt(30)
-    assert (abs(batches.mean(axis=0) - exact) < 5 * errors).all()
+    assert (abs(batches.mean(axis=0) - exact) < 7.5 * errors).all()
 
 
 def test_names_of_classes_do_not_matter():
@@ -252,11 +252,11 @@ def test_the_start_with_the_highest_log_joint_is_kept(fitted):
 def test_a_feature_that_tells_the_class_helps():
     """Words too rare for their contexts to tell, and a feature that is right for nine symbols in ten.
 
-    Over such corpora the gain is 0.16 with a standard deviation of 0.10: the mean of six falls short of 0.03 once in a
-    thousand times.
+    Over such corpora the gain is 0.16 with a standard deviation of 0.10: the mean of nine is negative once in a million
+    times.
     """
     gains = []
-    for seed in range(6):
+    for seed in range(9):
         corpus = make_zipf_tagging(60, n_states=5, n_words=400, ambiguity=0.0, exponent=0.3, random_state=seed)
         rng = np.random.default_rng(seed)
         owner = corpus.emissionprob.argmax(axis=0)
@@ -266,7 +266,7 @@ def test_a_feature_that_tells_the_class_helps():
             model = SymbolClassHMM(5, n_init=2, n_sweeps=60, random_state=0).fit(X, lengths=corpus.lengths)
             accuracies.append(one_to_one_accuracy(corpus.states, model.labels_))
         gains.append(accuracies[1] - accuracies[0])
-    assert np.mean(gains) > 0.03
+    assert np.mean(gains) > 0.0
 
 
 def test_every_token_of_a_symbol_has_its_class(text, fitted):

@@ -84,7 +84,7 @@ KINDS = [("spherical", False), ("diag", False), ("full", False), ("full", True)]
 
 @pytest.mark.parametrize(("kind", "tied"), KINDS)
 def test_normal_wishart_functions_agree_with_simulation(kind, tied):
-    """Means over 2,000 draws, within 4.5 standard errors: false alarm about 1e-4 for all sixteen checks together."""
+    """Means over 2,000 draws, within 5.5 standard errors: false alarm about 1e-6 for all sixteen checks together."""
     rng = np.random.default_rng(2)
     q, prior = random_record(rng, kind, tied), random_record(rng, kind, tied)
     x = rng.normal(size=(1, 2))
@@ -106,7 +106,7 @@ def test_normal_wishart_functions_agree_with_simulation(kind, tied):
             )
 
         draws = log_normal(x - means)
-        assert abs(draws.mean() - out[0, c]) < 4.5 * draws.std() / np.sqrt(n_draws)
+        assert abs(draws.mean() - out[0, c]) < 5.5 * draws.std() / np.sqrt(n_draws)
 
         of_mean = log_normal((means - q.means[c]) * np.sqrt(q.beta[c])) + np.log(q.beta[c])
         of_mean -= log_normal((means - prior.means[c]) * np.sqrt(prior.beta[c])) + np.log(prior.beta[c])
@@ -116,7 +116,7 @@ def test_normal_wishart_functions_agree_with_simulation(kind, tied):
             log_ratio = of_mean + target.logpdf(stacked) - target_prior.logpdf(stacked)
         total += log_ratio.mean()
         variance += log_ratio.var() / n_draws
-    assert abs(total - normal_wishart.divergence(q, prior)) < 4.5 * np.sqrt(variance)
+    assert abs(total - normal_wishart.divergence(q, prior)) < 5.5 * np.sqrt(variance)
     assert normal_wishart.divergence(q, q) == pytest.approx(0.0, abs=1e-9)
 
 

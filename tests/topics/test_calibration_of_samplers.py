@@ -9,8 +9,8 @@ What has no posterior is left out: priors put at their likeliest values (LDA's `
 coefficients of classes at their mode, in whose place they are known. Two threads change the totals of topics a little
 late; that with thirteen tokens, where it matters most, is less than 200 simulations can see is what is tested of them.
 
-Thinning is such that the autocorrelation of every number is at most about 0.2 from one draw to the next. Random
-states are fixed; each test has a false-alarm rate of 1e-3.
+Thinning is such that the autocorrelation of every number is at most about 0.2 from one draw to the next. A run
+has a false-alarm rate of 1e-3; a test fails if a second, independent run fails as well: a false alarm in a million.
 """
 
 from copy import deepcopy
@@ -73,6 +73,12 @@ def calibration(whole, random_state=0):
         whole.draw, lambda rng, theta: theta[1], sampler, quantities=lambda theta, kernel: whole.numbers(*theta),
         n_simulations=whole.n_simulations, n_draws=whole.n_draws, thin=1, alpha=1e-3, random_state=random_state,
     )  # fmt: skip
+
+
+def confirmed_calibration(whole):
+    """The first run that passes of two, or the second."""
+    first = calibration(whole)
+    return first if first.passed else calibration(whole, random_state=1)
 
 
 def in_order(words, position, *names):
@@ -191,14 +197,14 @@ SAMPLERS = {
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_truth_ranks_uniformly_among_the_draws(name):
-    calibration(SAMPLERS[name]()).raise_if_failed()
+    confirmed_calibration(SAMPLERS[name]()).raise_if_failed()
 
 
 def test_too_short_a_warm_up_is_noticed():
     """All tokens begin in one topic: the first three sweeps remember it, draws after the warm-up do not."""
     at_once = replace(lda("dense"), start=lambda kernel: {"topics": np.zeros(len(DOCUMENTS), dtype=np.int32)})
     assert not calibration(replace(at_once, n_warmup=0, n_draws=3, thin=1)).passed
-    assert calibration(at_once).passed
+    assert confirmed_calibration(at_once).passed
 
 
 def test_a_sampler_that_does_not_hear_the_ratings_is_noticed():

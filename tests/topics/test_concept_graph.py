@@ -324,7 +324,7 @@ def exact_log_likelihood(model, words, draws=None):
 
 
 def test_likelihoods_of_short_documents_agree_with_enumeration():
-    """Empirical and left-to-right estimates within 5 standard errors of repeated runs."""
+    """Empirical and left-to-right estimates within 11 standard errors of twelve runs: Student, 1e-6 for all six."""
     rng = np.random.default_rng(0)
     X = np.vstack(
         [rng.multinomial(12, p) for p in ([0.7, 0.1, 0.1, 0.1], [0.3, 0.5, 0.1, 0.1], [0.3, 0.1, 0.1, 0.5])] * 4
@@ -346,7 +346,7 @@ def test_likelihoods_of_short_documents_agree_with_enumeration():
             [np.exp(model.held_out(new, method, random_state=i, **options).log_likelihood) for i in range(12)]
         )
         error = runs.std(axis=0, ddof=1) / np.sqrt(12)
-        assert (np.abs(runs.mean(axis=0) - np.exp(expected)) < 5 * error + 1e-6).all(), method
+        assert (np.abs(runs.mean(axis=0) - np.exp(expected)) < 11 * error + 1e-6).all(), method
 
 
 def test_completion_scores_each_word_as_the_next_one(labelled):
@@ -386,7 +386,7 @@ def test_shares_and_paths_of_documents(labelled):
 
 
 def test_spread_documents_have_the_mean_of_independent_ones_and_vary_less(labelled):
-    """Means within five standard errors of the exact shares."""
+    """Means within seven standard errors, of forty runs, of the exact shares: 1e-6 for all nodes."""
     model, _, _, _ = labelled
     fitted = model._fitted_draws()[0]
     exact = fitted.posterior(sparse.csr_matrix((1, 20))).node_share[0]
@@ -397,7 +397,7 @@ def test_spread_documents_have_the_mean_of_independent_ones_and_vary_less(labell
     }
     for runs in means.values():
         error = runs.std(axis=0, ddof=1) / np.sqrt(40)
-        assert (np.abs(runs.mean(axis=0) - exact) < 5 * error + 2e-4).all()
+        assert (np.abs(runs.mean(axis=0) - exact) < 7 * error + 2e-4).all()
     assert means[True].std(axis=0).max() < 0.2 * means[False].std(axis=0).max()
 
 
@@ -411,7 +411,7 @@ def test_draws_that_are_kept_are_evenly_apart(monkeypatch):
 
 
 def test_words_of_drawn_documents_follow_the_mixture(labelled):
-    """Mean share of each word within five standard errors."""
+    """Mean share of each of twenty words within 5.5 standard errors: 1e-6."""
     model, _, _, _ = labelled
     X, paths = model.sample(4000, n_words_per_document=5, random_state=0)
     assert X.shape == (4000, 20)
@@ -419,7 +419,7 @@ def test_words_of_drawn_documents_follow_the_mixture(labelled):
     expected = model.transform(np.zeros((1, 20)))[0] @ model.topic_word_
     share = X.toarray() / 5
     error = share.std(axis=0, ddof=1) / np.sqrt(4000)
-    assert (np.abs(share.mean(axis=0) - expected) < 5 * error).all()
+    assert (np.abs(share.mean(axis=0) - expected) < 5.5 * error).all()
 
 
 # The estimator's duties ----------------------------------------------------------------------------------------------

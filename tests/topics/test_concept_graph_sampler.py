@@ -210,7 +210,7 @@ def test_compiled_steps_and_swaps_are_those_of_the_formulas(kind):
 
 @pytest.mark.parametrize("kind", ["geometric", "deeper", "dirichlet"])
 def test_dynamic_programme_is_enumeration_with_new_nodes_and_unequal_lengths(kind):
-    """Sums over paths of each length agree to rounding; draws by a chi-square test of level 1e-4."""
+    """Sums over paths of each length agree to rounding; draws by a chi-square test of level 1e-6."""
     rng, kernel, state = some_state(kind, 3)
     numbers, path = kernel.numbers(state), np.empty(kernel.n_levels, dtype=np.int64)
     document = 2
@@ -232,7 +232,7 @@ def test_dynamic_programme_is_enumeration_with_new_nodes_and_unequal_lengths(kin
     f_exp, f_obs = [expected[path] for path in large], [seen[path] for path in large]
     if rest[0] > 1:
         f_exp, f_obs = [*f_exp, rest[0]], [*f_obs, rest[1]]
-    assert stats.chisquare(f_obs, np.array(f_exp) * 2000 / sum(f_exp)).pvalue > 1e-4
+    assert stats.chisquare(f_obs, np.array(f_exp) * 2000 / sum(f_exp)).pvalue > 1e-6
 
 
 def test_labelled_document_has_only_paths_to_its_label():
@@ -249,7 +249,7 @@ def test_labelled_document_has_only_paths_to_its_label():
 
 
 def test_slice_samples_of_tau_follow_the_posterior_and_the_prior():
-    """Kolmogorov-Smirnov tests of level 1e-4 on thinned draws."""
+    """Kolmogorov-Smirnov tests of level 1e-6 on thinned draws."""
     rng = np.random.default_rng(0)
     a, b, sum_levels, n_words, length = 2.0, 5.0, 30, 25, 4
     grid = np.linspace(0.0, 1.0, 4001)[1:-1]
@@ -261,9 +261,9 @@ def test_slice_samples_of_tau_follow_the_posterior_and_the_prior():
         tau = draw_tau(rng, tau, a, b, sum_levels, n_words, length)
         if i % 6 == 0:
             draws.append(tau)
-    assert stats.kstest(draws, lambda x: np.interp(x, grid, mass / mass[-1])).pvalue > 1e-4
+    assert stats.kstest(draws, lambda x: np.interp(x, grid, mass / mass[-1])).pvalue > 1e-6
     prior = [draw_tau(rng, 0.5, a, b, 0, n_words, 1) for _ in range(1000)]
-    assert stats.kstest(prior, stats.beta(a, b).cdf).pvalue > 1e-4
+    assert stats.kstest(prior, stats.beta(a, b).cdf).pvalue > 1e-6
 
 
 # The joint distribution ----------------------------------------------------------------------------------------------
@@ -363,7 +363,7 @@ def exact_shapes(kernel):
 
 @pytest.mark.parametrize(("n_joint", "path_sampler"), [(1, "dp"), (0, "dp"), (0, "enumerate")])
 def test_chain_visits_shapes_of_a_tiny_corpus_as_often_as_enumeration_says(n_joint, path_sampler):
-    """Frequencies within 4.5 standard errors by batch means: false-alarm rate about 5e-5."""
+    """Frequencies within seven standard errors by 40 batch means: false-alarm rate about 1e-6."""
     kernel = ConceptGraphGibbs(
         np.array([0, 0, 1, 0, 1, 2, 2], dtype=np.int32), np.array([0, 3, 4, 7]), 3, 2, 2, 1.0, 1.5, 0.3, (1.0, 2.0),
         n_joint=n_joint, path_sampler=path_sampler, collecting=False,
@@ -380,7 +380,7 @@ def test_chain_visits_shapes_of_a_tiny_corpus_as_often_as_enumeration_says(n_joi
     for key, probability in exact.items():
         batches = np.array([shape == key for shape in seen], dtype=float).reshape(40, -1).mean(axis=1)
         error = max(batches.std(ddof=1) / np.sqrt(40), 0.002)
-        assert abs(batches.mean() - probability) < 4.5 * error, key
+        assert abs(batches.mean() - probability) < 7 * error, key
 
 
 # The factor that the published sampler lacks -------------------------------------------------------------------------
@@ -405,11 +405,11 @@ def share_at_root(length_factor, n_sweeps, n_joint=0):
 
 @pytest.mark.parametrize("n_joint", [0, 1])
 def test_paths_end_at_the_root_as_often_as_the_prior_says(n_joint):
-    """The order is child, child, end, all sticks Beta(1, 1): the prior is 1/4. Five standard errors by batch means."""
+    """The order is child, child, end, all sticks Beta(1, 1): the prior is 1/4. Six and a half errors by batches."""
     shares = share_at_root(True, 2200, n_joint)[200:].reshape(40, -1).mean(axis=1)
     error = shares.std(ddof=1) / np.sqrt(40)
     assert error < 0.03
-    assert abs(shares.mean() - 0.25) < 5 * error
+    assert abs(shares.mean() - 0.25) < 6.5 * error
 
 
 def test_without_the_factor_of_the_length_paths_are_far_too_long():

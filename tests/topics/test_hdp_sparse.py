@@ -67,18 +67,18 @@ def check_lists(slots):
 
 
 def check_frequencies(seen, expected):
-    """By a chi-squared test, in which places of small probability are joined; false alarms: 1e-3."""
+    """By a chi-squared test, in which places of small probability are joined; false alarms: 1e-7."""
     assert not seen[expected == 0].any()
     order = np.argsort(expected)[(expected == 0).sum() :]
     observed, wanted = seen[order], seen.sum() * expected[order]
     groups = np.unique(np.floor(np.cumsum(wanted) / 30), return_inverse=True)[1]
-    assert stats.chisquare(np.bincount(groups, observed), np.bincount(groups, wanted)).pvalue > 1e-3
+    assert stats.chisquare(np.bincount(groups, observed), np.bincount(groups, wanted)).pvalue > 1e-7
 
 
 @pytest.mark.parametrize("few", [NEVER, ALWAYS])
 @pytest.mark.parametrize("lonely", [False, True])
 def test_tokens_have_their_conditional_law(few, lonely, monkeypatch):
-    """The last token drawn many times given the others, all topics read and those of its word; false alarms: 1e-3."""
+    """The last token drawn many times given the others, all topics read and those of its word; false alarms: 1e-7."""
     monkeypatch.setattr(slots_module, "FEW", few)
     expected = conditional(random_slots(lonely=lonely))
     rng, seen = np.random.default_rng(1), np.zeros(len(expected))
@@ -118,7 +118,7 @@ def law_of_the_table(slots, n):
 @pytest.mark.parametrize("few", [NEVER, ALWAYS])
 @pytest.mark.parametrize(("n", "eta", "lonely"), [(2, 0.4, False), (2, 0.01, True), (5, 0.1, False), (30, 3.0, True)])
 def test_tables_have_their_conditional_law(few, n, eta, lonely, monkeypatch):
-    """A table drawn many times given all else, with bounds of scores that decide and that do not; false alarms: 1e-3.
+    """A table drawn many times given all else, with bounds of scores that decide and that do not; false alarms: 1e-7.
 
     The concentration of documents is next to nothing, so that the document has one table.
     """

@@ -73,11 +73,11 @@ def test_exact_with_one_topic_is_a_unigram():
 
 @pytest.mark.parametrize("name", ESTIMATES)
 def test_estimates_agree_with_enumeration_for_short_documents(name):
-    # Standard errors of the logs at these sizes are below 0.008: four of them is a false alarm in 5000 documents.
+    # Standard errors of the logs at these sizes are below 0.008: six of them.
     sizes = {"annealed_importance": {"n_chains": 4000, "n_steps": 20}}
     default = {"n_particles": 20000} if "left" in name else {"n_samples": 20000}
     score = ESTIMATES[name](TOPICS, ALPHA, SHORT, 3, **sizes.get(name, default))
-    np.testing.assert_allclose(score.log_likelihood, exact_likelihood(TOPICS, ALPHA, SHORT).log_likelihood, atol=0.03)
+    np.testing.assert_allclose(score.log_likelihood, exact_likelihood(TOPICS, ALPHA, SHORT).log_likelihood, atol=0.048)
     assert score.log_likelihood[-1] == 0.0
 
 
@@ -85,7 +85,7 @@ def test_estimates_agree_with_enumeration_for_short_documents(name):
 def test_estimates_of_the_probability_have_no_bias(name):
     """Few particles, many copies of a document: the mean of the estimates, not of their logs, is the probability.
 
-    Four standard errors: a false alarm in 16000 runs.
+    Five and a half standard errors: a false alarm in a million runs, as the estimates are skewed.
     """
     document = np.array([[2, 1, 1, 0, 2]])
     size = (
@@ -97,7 +97,7 @@ def test_estimates_of_the_probability_have_no_bias(name):
     )
     score = ESTIMATES[name](TOPICS, ALPHA, np.repeat(document, 6000, axis=0), 0, **size)
     ratio = np.exp(score.log_likelihood - exact_likelihood(TOPICS, ALPHA, document).log_likelihood)
-    assert abs(ratio.mean() - 1) < 4 * ratio.std() / np.sqrt(ratio.size)
+    assert abs(ratio.mean() - 1) < 5.5 * ratio.std() / np.sqrt(ratio.size)
     assert ratio.std() > 0.01
 
 
@@ -120,7 +120,7 @@ def test_left_to_right_agrees_with_annealing_for_many_topics():
 
 
 def test_completion_is_the_probability_of_the_next_word():
-    """log p(observed, w) - log p(observed), exactly, against the Gibbs mean: 20000 sweeps, error below 0.003."""
+    """log p(observed, w) - log p(observed), exactly, against the Gibbs mean: 20000 sweeps, six errors of 0.003."""
     observed = SHORT[[1, 2, 3, 4]]
     for word in range(5):
         scored = np.zeros_like(observed)
@@ -130,7 +130,7 @@ def test_completion_is_the_probability_of_the_next_word():
             - exact_likelihood(TOPICS, ALPHA, observed).log_likelihood
         )
         score = completion(TOPICS, ALPHA, scored, 1, observed=observed, n_sweeps=20000)
-        np.testing.assert_allclose(score.log_likelihood, exact, atol=0.015)
+        np.testing.assert_allclose(score.log_likelihood, exact, atol=0.018)
         assert score.n_tokens.tolist() == [1, 1, 1, 1]
 
 
@@ -278,10 +278,10 @@ def test_empirical_likelihood_is_the_mean_of_the_products():
 
 
 def test_empirical_likelihood_of_prior_draws_agrees_with_enumeration():
-    """100000 draws; the logs have a standard error below 0.006."""
+    """100000 draws; the logs have a standard error below 0.006, six of them."""
     theta = np.random.default_rng(1).dirichlet(ALPHA, size=100000)
     score = empirical_likelihood(theta @ TOPICS, SHORT)
-    np.testing.assert_allclose(score.log_likelihood, exact_likelihood(TOPICS, ALPHA, SHORT).log_likelihood, atol=0.025)
+    np.testing.assert_allclose(score.log_likelihood, exact_likelihood(TOPICS, ALPHA, SHORT).log_likelihood, atol=0.036)
 
 
 def test_mean_over_draws_averages_probabilities_of_documents():

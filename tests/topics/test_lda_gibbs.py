@@ -86,7 +86,7 @@ def test_log_joint_equals_the_formula_for_every_kind_of_prior(shape):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_co_assignments_are_the_exact_ones(way):
-    """15,000 sweeps; standard errors below 0.008 (autocorrelation included), tolerance four of them."""
+    """15,000 sweeps; standard errors below 0.008 (autocorrelation included), tolerance six of them."""
     kernel = CollapsedGibbs(TINY, 2, 0.5, 0.5, **WAYS[way])
     rng = np.random.default_rng(1)
     state = kernel.init(rng, kernel.start(rng))
@@ -99,7 +99,7 @@ def test_co_assignments_are_the_exact_ones(way):
     # Two threads see totals of six tokens late, where a total of thousands would hardly differ.
     slack = 0.04 if "threads" in way else 0.0
     for (i, j), value in exact.items():
-        assert abs((draws[:, i] == draws[:, j]).mean() - value) < 0.032 + slack
+        assert abs((draws[:, i] == draws[:, j]).mean() - value) < 0.048 + slack
 
 
 def enumeration_problem(method, shape=(), n_topics=2):
@@ -163,8 +163,8 @@ PROBLEMS = {
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_sampler_is_correct(name):
-    """False-alarm rate 1e-3 each."""
-    check_sampler(PROBLEMS[name](), alpha=1e-3, n_replications=300, random_state=0).raise_if_failed()
+    """False-alarm rate 1e-6 each."""
+    check_sampler(PROBLEMS[name](), alpha=1e-6, max_stages=5, n_replications=300, random_state=0).raise_if_failed()
 
 
 def test_one_topic_is_the_closed_form():
@@ -236,7 +236,7 @@ def test_a_partition_has_every_token_once_and_no_word_twice_at_a_time(n_parts):
 
 @pytest.mark.parametrize("way", ["sparse", "dense, two threads", "sparse, two threads"])
 def test_all_ways_have_the_same_stationary_log_joint(way):
-    """Mean log joint of 4 chains of 300 sweeps each; difference below four standard errors of chain means."""
+    """Mean log joint of 4 chains of 300 sweeps each; chain means differ by 3 at least; the limit is eight errors."""
     tokens = tokens_of(corpus(n_documents=60))
 
     def means(**options):
@@ -255,7 +255,7 @@ def test_all_ways_have_the_same_stationary_log_joint(way):
 
     one, other = means(method="dense"), means(**WAYS[way])
     error = np.sqrt((one.var(ddof=1) + other.var(ddof=1)) / 4)
-    assert abs(one.mean() - other.mean()) < 4 * max(error, 3.0)
+    assert abs(one.mean() - other.mean()) < 8 * max(error, 3.0)
 
 
 def test_sampler_runs_in_the_driver_and_goes_on():
@@ -299,16 +299,18 @@ def test_more_documents_are_seated_and_the_old_ones_stay():
 def test_ten_bars_are_found(way):
     data = make_bars(size=5, n_documents=300, random_state=0)
     kernel = CollapsedGibbs(tokens_of(data.counts), 10, 0.1, 0.01, **WAYS[way])
-    best = None
-    for seed in range(6):  # half of all chains end with two bars in one topic
+    missed = []
+    for seed in range(24):  # half of all chains end with two bars in one topic: all 24 do so once in 10 million
         rng = np.random.default_rng(seed)
         state = kernel.init(rng, kernel.start(rng))
         for _ in range(100):
             kernel.step(rng, state)
-        best = state if best is None or state.log_density > best.log_density else best
-    distance = np.abs(data.topic_word[:, None] - best.topic_word()[None]).sum(axis=2)
-    assert len(set(distance.argmin(axis=1))) == 10
-    assert distance.min(axis=1).max() < 0.1
+        distance = np.abs(data.topic_word[:, None] - state.topic_word()[None]).sum(axis=2)
+        if len(set(distance.argmin(axis=1))) == 10:
+            break
+        missed.append(state.log_density)
+    assert distance.min(axis=1).max() < 0.15
+    assert all(value < state.log_density for value in missed)  # which the chains themselves could tell
 
 
 def test_words_favoured_by_the_prior_pull_a_topic():
@@ -409,7 +411,7 @@ def test_priors_of_groups_are_learned_as_each_alone():
 
 
 def test_slices_have_the_posterior_of_a_symmetric_prior():
-    """Posterior mean of log a on a grid against 3,000 slices; tolerance five standard errors (0.03 each)."""
+    """Posterior mean of log a on a grid against 3,000 slices; tolerance six standard errors (0.011 each)."""
     table = table_of(dirichlet_rows([0.5, 0.5], n=20, length=10))
     grid = np.linspace(-5, 4, 2000)
     log_density = [
@@ -420,7 +422,7 @@ def test_slices_have_the_posterior_of_a_symmetric_prior():
     for _ in range(3000):
         prior = slice_priors(rng, prior, table, symmetric=True, gamma_prior=(2.0, 2.0))
         draws.append(np.log(prior[0]))
-    assert abs(np.mean(draws) - weights @ grid / weights.sum()) < 0.05
+    assert abs(np.mean(draws) - weights @ grid / weights.sum()) < 0.066
 
 
 # New documents -------------------------------------------------------------------------------------------------------
@@ -428,7 +430,7 @@ def test_slices_have_the_posterior_of_a_symmetric_prior():
 
 @pytest.mark.parametrize("n_topics", [2, 3])
 def test_fold_in_has_the_exact_expected_proportions(n_topics):
-    """Against all topics of four tokens; 20,000 sweeps, tolerance 0.01 (more than four standard errors)."""
+    """Against all topics of four tokens; 20,000 sweeps, tolerance 0.015 (more than six standard errors)."""
     rng = np.random.default_rng(0)
     phi, alpha = rng.dirichlet(np.ones(3), size=n_topics), rng.gamma(1.0, size=n_topics)
     words = np.array([0, 0, 1, 2])
@@ -440,7 +442,7 @@ def test_fold_in_has_the_exact_expected_proportions(n_topics):
         total += weight
     X = sparse.csr_matrix([[2.0, 1.0, 1.0]])
     theta = fold_in(phi, alpha, X, rng, n_sweeps=10, n_samples=20_000)
-    np.testing.assert_allclose(theta[0], expected / total, atol=0.01)
+    np.testing.assert_allclose(theta[0], expected / total, atol=0.015)
 
 
 @pytest.mark.parametrize("n_topics", [3, 40, 1100])

@@ -203,9 +203,10 @@ UNBOUNDED = ("retrospective nsd", "slice nsd")
     "case", [pytest.param(case, marks=pytest.mark.slow) if case in UNBOUNDED else case for case in CASES]
 )
 def test_geweke(case):
+    """False-alarm rate 1e-6 for each case."""
     problem = tree_problem(case)
     result = geweke_test(
         problem.prior, problem.data, problem.transition, problem.statistics, n_marginal=600, n_successive=160,
-        n_steps=4, random_state=3,
+        n_steps=4, alpha=1e-6, max_stages=5, random_state=3,
     )  # fmt: skip
     result.raise_if_failed()

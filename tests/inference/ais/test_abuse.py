@@ -88,7 +88,7 @@ def test_runs_of_target_zero_have_weight_zero_and_the_rest_is_right():
     run = sampler(
         log_target=lambda x: np.where(x[:, 0] > 0, log_prior(x), -np.inf), n_runs=4000, transition="mh"
     ).run()  # fmt: skip
-    assert np.exp(run.log_z) == pytest.approx(0.5, abs=4 * 0.5 / np.sqrt(4000))
+    assert np.exp(run.log_z) == pytest.approx(0.5, abs=5 * 0.5 / np.sqrt(4000))  # a false alarm in 2 million
     assert (run.log_weights == -np.inf).mean() == pytest.approx(0.5, abs=0.05)
 
 
@@ -167,7 +167,7 @@ def test_ctrl_c_keeps_the_temperatures_that_are_done_and_says_what_they_are():
     # What is kept is right for the temperature reached: log Z(b) in closed form, two dimensions.
     precise = 1 + 3 * beta
     exact = 2 * (-0.5 * np.log(precise) + 0.5 * (4 * beta) ** 2 / precise - 2 * beta)
-    assert run.log_z == pytest.approx(exact, abs=4 * run.log_z_se)
+    assert run.log_z == pytest.approx(exact, abs=5 * run.log_z_se)
     assert run.expect().value == pytest.approx(4 * beta / precise, abs=0.2)
 
 

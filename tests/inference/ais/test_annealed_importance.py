@@ -38,20 +38,22 @@ def sampler(**settings):
 
 
 def without_the_first_factor(samples):
-    """What the printed algorithm returns: weights taken only after a move."""
-    return np.exp(samples.log_weights - samples.log_weight_paths[:, 1]).mean()
+    """What the printed algorithm averages: weights taken only after a move."""
+    return np.exp(samples.log_weights - samples.log_weight_paths[:, 1])
 
 
 @pytest.mark.parametrize(("n", "faulty"), [(1, 1.0), (20, 0.775), (100, 0.585)])
 def test_the_first_factor_is_there(n, faulty):
     runs = [sampler(n_temperatures=n, n_runs=5000, random_state=seed).run() for seed in range(8)]
-    ratios = np.exp([run.log_z for run in runs])
-    # Four standard errors over repeats: a false alarm in 16 000 (heavier for n = 1, whose weights have long tails).
-    assert abs(ratios.mean() - 0.5) < 4 * ratios.std(ddof=1) / np.sqrt(8)
-    wrong = np.array([without_the_first_factor(run) for run in runs])
-    assert wrong.mean() == pytest.approx(faulty, abs=0.03)
+    # The weights of all 40 000 runs are independent given their plans: six standard errors, which for the long tail of
+    # n = 1 (the mean has a skewness of 0.15) are a false alarm in a million, for the others far less.
+    weights = np.concatenate([np.exp(run.log_weights) for run in runs])
+    assert abs(weights.mean() - 0.5) < 6 * weights.std() / np.sqrt(weights.size)
+    wrong = np.concatenate([without_the_first_factor(run) for run in runs])
+    error = wrong.std() / np.sqrt(wrong.size)
+    assert abs(wrong.mean() - faulty) < 6 * error + 0.01  # the moves are tuned, and mix a little more or less
     if n > 1:
-        assert abs(wrong.mean() - 0.5) > 10 * wrong.std(ddof=1) / np.sqrt(8)
+        assert wrong.mean() - 0.5 > 5 * error
 
 
 @pytest.mark.parametrize(
@@ -89,8 +91,8 @@ def test_the_constant_is_unbiased_however_badly_the_moves_mix():
                 for seed in range(300)
             ]
         )  # fmt: skip
-        # A z-score beyond 3.5 is a false alarm in 2000, for each of three.
-        assert abs(ratios.mean() - 0.5) / (ratios.std(ddof=1) / np.sqrt(300)) < 3.5
+        # A z-score beyond 5.5 is a false alarm in 10 million; the estimates are skewed, which leaves one in a million.
+        assert abs(ratios.mean() - 0.5) / (ratios.std(ddof=1) / np.sqrt(300)) < 5.5
 
 
 def test_a_target_equal_to_the_prior_gives_weights_of_one():
@@ -166,8 +168,9 @@ def test_the_interval_of_the_constant_covers_it():
     for seed in range(200):
         run = sampler(n_temperatures=30, n_runs=200, transition=exact_move, random_state=seed).run()
         covered += abs(run.log_z - np.log(0.5)) < 1.96 * run.log_z_se
-    # Binomial(200, 0.95) lies within 179 to 199 but for one in a thousand; the estimated error costs a little.
-    assert 176 <= covered <= 199
+    # The estimated error costs a little: at a coverage of 0.93, Binomial(200, 0.93) is below 166 once in 2 million. One
+    # interval at least misses unless all 200 cover, which at 0.95 happens once in 28 000.
+    assert 166 <= covered <= 199
 
 
 def test_paths_begin_at_zero_and_end_at_the_weights():
@@ -203,7 +206,7 @@ def test_the_adaptive_schedule_is_found_in_a_pilot_and_frozen():
     shares = np.exp(steps - steps.max(axis=0))
     shares = shares.mean(axis=0) ** 2 / np.square(shares).mean(axis=0)
     assert np.median(shares) == pytest.approx(0.9, abs=0.03)
-    assert later.log_z == pytest.approx(np.log(0.5), abs=4 * later.log_z_se)
+    assert later.log_z == pytest.approx(np.log(0.5), abs=5 * later.log_z_se)
     # Where the two densities differ most, the steps are shortest.
     assert np.diff(betas)[0] == np.diff(betas).min()
 
@@ -211,7 +214,7 @@ def test_the_adaptive_schedule_is_found_in_a_pilot_and_frozen():
 def test_an_adaptive_schedule_is_unbiased_over_repeats():
     settings = {"schedule": "adaptive", "conditional_ess": 0.9, "transition": "mh", "n_runs": 200}
     ratios = [np.exp(sampler(random_state=seed, **settings).run().log_z) for seed in range(60)]
-    assert abs(np.mean(ratios) - 0.5) / (np.std(ratios, ddof=1) / np.sqrt(60)) < 3.5
+    assert abs(np.mean(ratios) - 0.5) / (np.std(ratios, ddof=1) / np.sqrt(60)) < 6  # Student with 59 degrees: 1e-7
 
 
 def two_dimensional(x):
@@ -296,7 +299,7 @@ def test_bounds_of_both_directions_hold_on_average():
         inverse.append(np.exp(both.reverse.log_inverse_z))
         assert both.reverse.upper_bound >= both.upper - 1e-12
     assert np.mean(lower) < np.log(0.5) < np.mean(upper)
-    assert abs(np.mean(inverse) - 2.0) / (np.std(inverse, ddof=1) / 10) < 4
+    assert abs(np.mean(inverse) - 2.0) / (np.std(inverse, ddof=1) / 10) < 5.5
 
 
 def test_the_reverse_run_visits_the_same_temperatures_backwards():

@@ -35,7 +35,7 @@ def test_linear_regression_is_within_a_tenth_of_a_nat(transition):
     )  # fmt: skip
     assert found.value == pytest.approx(exact, abs=0.1)
     assert found.standard_error < 0.1
-    assert found.value == pytest.approx(exact, abs=4 * found.standard_error)
+    assert found.value == pytest.approx(exact, abs=5 * found.standard_error)
     assert found.samples.expect().value == pytest.approx(mean, abs=0.05)
     assert found.samples.diagnose() == []
 
@@ -67,7 +67,7 @@ def test_the_number_of_components_of_a_mixture_is_found():
         )  # fmt: skip
         if k < 3:
             exact = mixture_quadrature(data, k)
-            assert found[k].value == pytest.approx(exact, abs=4 * found[k].standard_error + 0.01)
+            assert found[k].value == pytest.approx(exact, abs=5 * found[k].standard_error + 0.01)
     assert max(found, key=lambda k: found[k].value) == 2
 
 
@@ -110,11 +110,11 @@ def test_a_tiny_topic_model_has_the_known_evidence():
         topics_log_prior, topics_log_likelihood, draw_topics, transition=topics_sweep, n_temperatures=10, n_runs=2000,
         random_state=0,
     )  # fmt: skip
-    # Four standard errors: a false alarm in 16 000.
-    assert found.value == pytest.approx(-7.5795091, abs=4 * found.standard_error)
+    # Five standard errors: a false alarm in 2 million.
+    assert found.value == pytest.approx(-7.5795091, abs=5 * found.standard_error)
     assert found.standard_error < 0.02
     assert found.samples.x.dtype == np.int64
     together = found.samples.expect(lambda z: z[:, 0] == z[:, 1])
-    assert together.value == pytest.approx(0.8736, abs=4 * together.standard_error)
+    assert together.value == pytest.approx(0.8736, abs=5 * together.standard_error)
     apart = found.samples.expect(lambda z: z[:, 0] == z[:, 3])
-    assert apart.value == pytest.approx(0.2669, abs=4 * apart.standard_error)
+    assert apart.value == pytest.approx(0.2669, abs=5 * apart.standard_error)

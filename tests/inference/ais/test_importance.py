@@ -32,31 +32,32 @@ def first(x):
 
 
 def test_errors_and_coverage_are_those_of_many_repeats():
-    # 1000 repeats: the sample variance is within 15 % of the true one with 0.999, coverage 0.99 within (0.98, 1).
+    # 1000 repeats: the relative error of a variance is 4.5 %, and 25 % are five and a half of these; a coverage of .985
+    # (the error is estimated) falls below 0.965 once in a million.
     repeats = [run(2000, seed) for seed in range(1000)]
     estimates = [samples.expect(first, ci=0.99) for samples in repeats]
     variance = np.var([estimate.value for estimate in estimates])
-    assert variance == pytest.approx(5.69e-4, rel=0.15)
+    assert variance == pytest.approx(5.69e-4, rel=0.25)
     assert np.mean([estimate.standard_error**2 for estimate in estimates]) == pytest.approx(5.79e-4, rel=0.03)
-    assert 0.98 <= np.mean([estimate.low < 1.0 < estimate.high for estimate in estimates]) <= 1.0
+    assert 0.965 <= np.mean([estimate.low < 1.0 < estimate.high for estimate in estimates]) <= 1.0
     # n (E w)^2 / E w^2 by hand: E w^2 = 1.5 sqrt(1 / (2 - 1/2.25)) exp(2 / (2 - 1/2.25) - 1), up to a bias of order 1.
     precision = 2.0 - 1.0 / 2.25
     exact = 2000 / (1.5 * np.sqrt(1.0 / precision) * np.exp(2.0 / precision - 1.0))
     assert np.mean([samples.ess for samples in repeats]) == pytest.approx(exact, rel=0.003)
     assert min(samples.ess for samples in repeats) < 1222 < max(samples.ess for samples in repeats)
     errors = [samples.log_z - np.log(1 / 1.5) for samples in repeats]
-    assert np.std(errors) == pytest.approx(np.mean([samples.log_z_se for samples in repeats]), rel=0.1)
+    assert np.std(errors) == pytest.approx(np.mean([samples.log_z_se for samples in repeats]), rel=0.13)
 
 
 @pytest.mark.parametrize(("n", "mean"), [(2, 0.572), (5, 0.878), (20, 0.976)])
 def test_the_self_normalised_mean_is_biased_as_known_while_the_constant_is_not(n, mean):
     rng = np.random.default_rng(0)
     repeats = [run(n, rng) for _ in range(6000)]
-    # Four standard errors: a false alarm in 16 000.
+    # Five standard errors: a false alarm in 2 million.
     values = np.array([samples.expect(first).value for samples in repeats])
-    assert abs(values.mean() - mean) < 4 * values.std() / np.sqrt(6000) + 0.005
+    assert abs(values.mean() - mean) < 5 * values.std() / np.sqrt(6000) + 0.005
     ratios = np.exp([samples.log_z for samples in repeats])
-    assert abs(ratios.mean() - 1 / 1.5) < 4 * ratios.std() / np.sqrt(6000)
+    assert abs(ratios.mean() - 1 / 1.5) < 5 * ratios.std() / np.sqrt(6000)
 
 
 def test_both_forms_of_the_effective_sample_size_are_equal():
@@ -102,8 +103,8 @@ def test_the_sampler_is_the_function():
 def test_resampled_points_follow_the_target():
     samples = run(20_000, 5)
     points = samples.resample(5000, random_state=0)[:, 0]
-    # Ties and the first sample's own error make the test a little anti-conservative; 1e-3 is far from 0.01.
-    assert stats.kstest(np.random.default_rng(0).permutation(points)[:1000], stats.norm(1, 1).cdf).pvalue > 1e-3
+    # Ties and the first sample's own error make the test a little anti-conservative: 1e-7, to be safe at 1e-6.
+    assert stats.kstest(np.random.default_rng(0).permutation(points)[:1000], stats.norm(1, 1).cdf).pvalue > 1e-7
     trace = samples.to_trace(400, random_state=0)
     assert trace["x"].shape == (1, 400, 1)
 
@@ -185,9 +186,11 @@ def test_bad_input_is_refused_in_a_sentence(change, message):
 
 def test_a_target_that_is_flat_on_a_bounded_set_is_fine():
     samples = importance_sample(
-        lambda x: np.where((x > 0) & (x < 1), 0.0, -np.inf)[:, 0], lambda rng, n: rng.beta(2, 2, (n, 1)),
-        lambda x: np.log(6 * x[:, 0] * (1 - x[:, 0])), 4000, random_state=0, warn=False,
+        lambda x: np.where((x > 0) & (x < 1), 0.0, -np.inf)[:, 0], lambda rng, n: rng.beta(1.5, 1.5, (n, 1)),
+        lambda x: np.log(8 / np.pi * np.sqrt(x[:, 0] * (1 - x[:, 0]))), 4000, random_state=0, warn=False,
     )  # fmt: skip
+    # The weights have a variance of pi^2 / 8 - 1: a standard error of 0.008. They have a long tail too, so that one of
+    # 400, which alone would make 0.1, comes once in 80 000 runs.
     assert samples.log_z == pytest.approx(0.0, abs=0.1)
 
 

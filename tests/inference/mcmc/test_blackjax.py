@@ -54,11 +54,11 @@ def trace(jax):
 
 
 def test_moments_are_those_of_the_target(trace):
-    # Four standard errors.
+    # Five and a half standard errors, six times: a false alarm in a million.
     exact = [(trace["pair"][..., 0], 1, 2**0.5), (trace["pair"][..., 1], 1, 1), (trace["deep.one"], 3, 2)]
     for draws, mean, deviation in exact:
-        assert draws.mean() == pytest.approx(mean, abs=4 * mcmc.mcse_mean(draws))
-        assert draws.std() == pytest.approx(deviation, abs=4 * mcmc.mcse_sd(draws))
+        assert draws.mean() == pytest.approx(mean, abs=5.5 * mcmc.mcse_mean(draws))
+        assert draws.std() == pytest.approx(deviation, abs=5.5 * mcmc.mcse_sd(draws))
 
 
 def test_draws_are_named_in_double_precision_and_come_with_statistics(trace, jax):
@@ -74,13 +74,16 @@ def test_draws_are_named_in_double_precision_and_come_with_statistics(trace, jax
 
 
 @pytest.mark.slow
-def test_the_funnel_diverges_under_nuts_and_says_so(jax):
-    def funnel(x):
-        return -0.5 * x[0] ** 2 / 9 - 0.5 * (x[1:] ** 2).sum() * jax.numpy.exp(-x[0]) - 2.0 * x[0]
+def test_a_cliff_diverges_under_nuts_and_says_so(jax):
+    # Whatever step size was learned, trajectories of a normal law run into the wall at 1/2 unless they turn before it.
+    def cliff(x):
+        return -0.5 * (x**2).sum() - jax.numpy.where(x[0] > 0.5, 1e6, 0.0)
 
-    trace = sample_blackjax(funnel, np.zeros(5), n_draws=300, n_warmup=300, x64=False, random_state=0, warn=False)
+    trace = sample_blackjax(cliff, np.zeros(5), n_draws=300, n_warmup=300, x64=False, random_state=0, warn=False)
     assert trace["x"].dtype == np.float32
-    assert trace.stats["divergent"].sum() > 0
+    assert trace["x"][..., 0].max() <= 0.5
+    # About half of the 1200: 100 are thirty standard deviations below.
+    assert trace.stats["divergent"].sum() > 100
     assert trace.stats["tree_depth"].max() <= 10
     assert any("diverged" in sentence for sentence in trace.diagnose())
 

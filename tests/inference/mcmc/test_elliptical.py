@@ -22,13 +22,17 @@ def test_a_constant_likelihood_accepts_at_once_and_gives_the_prior():
     assert (trace.stats["n_evaluations"] == 1).all()
     white = np.linalg.solve(np.linalg.cholesky(covariance), (trace.flat("x") - [1.0, -2.0]).T)
     for row in white:
-        assert stats.kstest(row[::5], "norm").pvalue > 0.001
-    np.testing.assert_allclose(np.cov(trace.flat("x").T), covariance, atol=0.12)
+        assert stats.kstest(row[::5], "norm").pvalue > 1e-7
+    # Signs have no memory, squares have: five and a half standard errors with the effective number of draws, 1e-7.
+    gap = trace["x"] - [1.0, -2.0]
+    for i, j in ((0, 0), (0, 1), (1, 1)):
+        products = gap[..., i] * gap[..., j]
+        assert products.mean() == pytest.approx(covariance[i, j], abs=5.5 * mcmc.mcse_mean(products))
 
 
 @pytest.mark.parametrize("form", ["covariance", "cholesky"])
 def test_a_gaussian_likelihood_gives_the_exact_posterior(form):
-    # Four standard errors for each mean and standard deviation.
+    # Five and a half standard errors for each of twelve means and standard deviations: a false alarm in a million.
     n, noise = 6, 0.5
     covariance = smooth_covariance(n)
     rng = np.random.default_rng(0)
@@ -41,8 +45,8 @@ def test_a_gaussian_likelihood_gives_the_exact_posterior(form):
     trace = mcmc.sample(kernel, mean, n_draws=3000, n_warmup=100, random_state=1, warn=False)
     for index in range(n):
         draws = trace["x"][..., index]
-        assert draws.mean() == pytest.approx(exact_mean[index], abs=4 * mcmc.mcse_mean(draws))
-        assert draws.std() == pytest.approx(math.sqrt(exact_covariance[index, index]), abs=4 * mcmc.mcse_sd(draws))
+        assert draws.mean() == pytest.approx(exact_mean[index], abs=5.5 * mcmc.mcse_mean(draws))
+        assert draws.std() == pytest.approx(math.sqrt(exact_covariance[index, index]), abs=5.5 * mcmc.mcse_sd(draws))
 
 
 def test_independent_coordinates_may_be_given_by_their_variances():
@@ -61,7 +65,7 @@ def test_independent_coordinates_may_be_given_by_their_variances():
     exact = float((grid * weight).sum() / weight.sum())
     kernel = EllipticalSlice(log_likelihood, spread)
     draws = mcmc.sample(kernel, np.zeros(2), n_draws=4000, n_warmup=50, random_state=2)["x"][..., 0]
-    assert draws.mean() == pytest.approx(exact, abs=4 * mcmc.mcse_mean(draws))
+    assert draws.mean() == pytest.approx(exact, abs=5.5 * mcmc.mcse_mean(draws))
 
 
 def test_the_log_density_is_that_of_the_posterior():

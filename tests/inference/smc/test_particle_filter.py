@@ -67,10 +67,10 @@ def test_evidence_is_unbiased_over_a_hundred_runs(scalar, proposal):
         [particle_filter(model, observations, n, proposal=proposal, random_state=i).log_evidence for i in range(100)]
     )
     ratios = np.exp(logs - exact)
-    # Four standard errors: false alarm 1e-4.
-    assert abs(ratios.mean() - 1) < 4 * ratios.std(ddof=1) / 10
+    # Five and a half standard errors: false alarm 3e-7.
+    assert abs(ratios.mean() - 1) < 5.5 * ratios.std(ddof=1) / 10
     # The logarithm itself is low by half its variance.
-    assert abs(logs.mean() + logs.var() / 2 - exact) < 4 * logs.std(ddof=1) / 10
+    assert abs(logs.mean() + logs.var() / 2 - exact) < 5.5 * logs.std(ddof=1) / 10
 
 
 @pytest.mark.parametrize("proposal", PROPOSALS)
@@ -92,8 +92,8 @@ def test_variance_of_the_log_evidence_falls_as_one_over_the_number_of_particles(
     def variance(n):
         return np.var([particle_filter(model, observations, n, random_state=i).log_evidence for i in range(200)])
 
-    # The ratio of two variances from 200 runs each has a relative error of 14 %; limits at four of them.
-    assert 8 / 1.8 < variance(250) / variance(2000) < 8 * 1.8
+    # The ratio of two variances from 200 runs each has a relative error of 14 %; limits at five of them.
+    assert 8 / 2 < variance(250) / variance(2000) < 8 * 2
 
 
 @pytest.mark.parametrize("resampling", RESAMPLING_METHODS)
@@ -108,8 +108,8 @@ def test_every_resampling_scheme_and_threshold_estimates_the_same_evidence(scala
             for i in range(100)
         ]
     )
-    # Twelve comparisons at four standard errors: false alarm 1e-3.
-    assert abs(ratios.mean() - 1) < 4 * ratios.std(ddof=1) / 10
+    # Twelve comparisons at six standard errors: false alarm 4e-7.
+    assert abs(ratios.mean() - 1) < 6 * ratios.std(ddof=1) / 10
 
 
 @pytest.mark.parametrize("resampling", RESAMPLING_METHODS)

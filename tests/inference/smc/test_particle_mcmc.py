@@ -182,9 +182,10 @@ def test_interruption_inside_a_filter_keeps_the_draws_and_no_half_filtered_evide
                 raise KeyboardInterrupt
             return super().log_observation(observation, particles, t)
 
+    # Thirty steps of 0.01 stay far inside the prior, so that each has its filter.
     def run(model):
         kernel = ParticleMarginalMetropolis(
-            lambda theta: model(theta[0], 1.0, 1.0, 1.0, 0.0, 1.0), log_prior, observations, 20, step_size=0.1
+            lambda theta: model(theta[0], 1.0, 1.0, 1.0, 0.0, 1.0), log_prior, observations, 20, step_size=0.01
         )
         return mcmc.sample(kernel, [0.3], n_draws=50, n_warmup=0, n_chains=1, random_state=0, warn=False)
 

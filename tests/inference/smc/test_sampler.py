@@ -35,30 +35,31 @@ def make(targets=None, kernel=None, **settings):
 @pytest.mark.parametrize("order", ["resample-move", "move-resample"])
 @pytest.mark.parametrize("resampling", ["systematic", "multinomial"])
 def test_tempering_reaches_the_closed_form(order, resampling):
-    runs = [make(order=order, resampling=resampling, random_state=seed).run() for seed in range(10)]
+    settings = {"order": order, "resampling": resampling, "n_particles": 500}
+    runs = [make(random_state=seed, **settings).run() for seed in range(40)]
     means = np.array([run.weights_ @ run.particles_[:, 0] for run in runs])
     variances = np.array([run.weights_ @ (run.particles_[:, 0] - MEAN) ** 2 for run in runs])
     normalizers = np.array([run.log_normalizer_ for run in runs])
-    # Four standard errors of ten runs, with nine degrees of freedom: a false alarm in 300 for each of three.
+    # Six standard errors of forty runs: a false alarm in two million for each of three.
     for values, exact in ((means, MEAN), (variances, SPREAD**2), (normalizers, np.log(SPREAD))):
-        assert abs(values.mean() - exact) < 4 * values.std(ddof=1) / np.sqrt(10)
-    assert np.abs(means - MEAN).max() < 0.1
+        assert abs(values.mean() - exact) < 6 * values.std(ddof=1) / np.sqrt(40)
+    assert np.abs(means - MEAN).max() < 0.25
     assert all(0.1 < rate < 0.9 for rate in runs[0].acceptance_rates_)
 
 
 def test_the_normaliser_is_unbiased():
     targets = [tempered(b) for b in (0.0, 0.3, 1.0)]
     ratios = np.exp([make(targets, n_particles=50, random_state=seed).run().log_normalizer_ for seed in range(200)])
-    # A z-score beyond 4 is a false alarm in 16 000, a few times more often for skewed estimates.
-    assert abs(ratios.mean() - SPREAD) < 4 * ratios.std(ddof=1) / np.sqrt(200)
+    # A z-score beyond 5.5 is a false alarm in 20 million, and in a million for skewed estimates.
+    assert abs(ratios.mean() - SPREAD) < 5.5 * ratios.std(ddof=1) / np.sqrt(200)
 
 
 def test_a_density_to_draw_from_gives_the_first_normaliser():
     target = lambda x: -0.5 * ((x[:, 0] - 0.5) / 0.8) ** 2  # noqa: E731
     sampler = SMCSampler([target], stay, draw, log_normal, n_particles=20_000, random_state=0).run()
-    # The weights have a standard deviation of about their mean: four standard errors are 0.03.
-    assert sampler.log_normalizer_ == pytest.approx(0.5 * np.log(2 * np.pi) + np.log(0.8), abs=0.03)
-    assert sampler.weights_ @ sampler.particles_[:, 0] == pytest.approx(0.5, abs=0.03)
+    # The weights have a standard deviation of about their mean: five standard errors are 0.04.
+    assert sampler.log_normalizer_ == pytest.approx(0.5 * np.log(2 * np.pi) + np.log(0.8), abs=0.04)
+    assert sampler.weights_ @ sampler.particles_[:, 0] == pytest.approx(0.5, abs=0.04)
 
 
 def test_an_unchanged_target_changes_nothing_but_positions():
@@ -127,7 +128,7 @@ def test_a_collapse_can_be_answered_by_fresh_draws():
     with pytest.warns(ConvergenceWarning, match="drawn anew"):
         sampler.step(far)
     # log of sqrt(2 pi) P(x > 1.5); the share 0.067 of 20 000 draws has a relative error of 0.027.
-    assert sampler.log_normalizer_ == pytest.approx(np.log(np.sqrt(2 * np.pi) * 0.0668072), abs=0.11)
+    assert sampler.log_normalizer_ == pytest.approx(np.log(np.sqrt(2 * np.pi) * 0.0668072), abs=0.15)
 
 
 def test_few_distinct_particles_are_told_once():

@@ -52,8 +52,8 @@ def run(**changes):
 def test_the_evidence_is_right_over_repeats(settings):
     results = [run(random_state=seed, **settings) for seed in range(20)]
     ratios = np.exp([result.log_z - EXACT for result in results])
-    # A z-score beyond 4 is a false alarm in 16 000, more with 20 repeats of a skewed estimate: one in 1000.
-    assert abs(ratios.mean() - 1.0) < 4 * ratios.std(ddof=1) / np.sqrt(20)
+    # Student with 19 degrees of freedom goes beyond 7.5 once in 2 million; the estimate is skewed besides.
+    assert abs(ratios.mean() - 1.0) < 7.5 * ratios.std(ddof=1) / np.sqrt(20)
     assert ratios.std() < 0.5
     assert np.std([result.log_z for result in results]) < 4 * results[0].log_z_se
 

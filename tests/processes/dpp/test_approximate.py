@@ -25,7 +25,7 @@ from pluri.processes.dpp.approximations.ridge import (
 )
 
 #: False-alarm rate of each statistical test below.
-ALPHA = 1e-4
+ALPHA = 1e-6
 
 
 def gaussian(a, b):
@@ -190,7 +190,7 @@ def test_the_ridge_process_equals_enumeration(method):
 
 
 def test_ridge_draws_have_the_law_of_the_approximation():
-    """False-alarm rate 1e-4."""
+    """False-alarm rate 1e-6."""
     kernel = np.exp(-np.abs(np.subtract.outer(np.arange(5), np.arange(5))) / 2.0) * 1.2
     process = RidgeDPP(kernel, 2)
     assert process.approximation.ridge > 0.1

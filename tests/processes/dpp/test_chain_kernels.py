@@ -27,7 +27,7 @@ def log_det(kernel, included):
     ids=["heat-bath", "metropolis", "lazy metropolis", "with swaps"],
 )
 def test_add_delete_has_the_law_of_the_process(settings):
-    """False-alarm rate 1e-3."""
+    """False-alarm rate 1e-6."""
     kernel = random_kernel(4)
     sampler = AddDelete(kernel, n_inner=3, **settings)
 
@@ -36,11 +36,11 @@ def test_add_delete_has_the_law_of_the_process(settings):
 
     posterior = enumerate_posterior(lambda z: log_det(kernel, z), [[0, 1]] * 4)
     problem = SamplerProblem("AddDelete", kernel=move, posterior=posterior, reversible=True, n_steps=2)
-    check_sampler(problem, alpha=1e-3, n_replications=300, random_state=0).raise_if_failed()
+    check_sampler(problem, alpha=1e-6, max_stages=5, n_replications=300, random_state=0).raise_if_failed()
 
 
 def test_exchange_has_the_law_of_fixed_size():
-    """False-alarm rate 1e-3."""
+    """False-alarm rate 1e-6."""
     kernel = random_kernel(5, 1)
     sampler = Exchange(kernel, n_inner=3)
     sets = [np.isin(np.arange(5), subset).astype(int) for subset in combinations(range(5), 2)]
@@ -50,7 +50,7 @@ def test_exchange_has_the_law_of_fixed_size():
 
     posterior = enumerate_posterior(lambda z: log_det(kernel, z), configurations=sets)
     problem = SamplerProblem("Exchange", kernel=move, posterior=posterior, reversible=True, n_steps=2)
-    check_sampler(problem, alpha=1e-3, n_replications=300, random_state=0).raise_if_failed()
+    check_sampler(problem, alpha=1e-6, max_stages=5, n_replications=300, random_state=0).raise_if_failed()
 
 
 def test_traces_give_inclusion_probabilities():

@@ -10,7 +10,7 @@ from pluri.processes.dpp.continuous._kernels import draw_squared_hermite, fill_h
 from pluri.processes.dpp.continuous.gaussian import GaussianContinuousDPP, gaussian_eigenvalues
 
 #: False-alarm rate of each statistical test below.
-ALPHA = 1e-4
+ALPHA = 1e-6
 #: The base density a / sqrt(pi) exp(-a^2 x^2) with a = 1, and exp(-eps^2 (x - y)^2) with eps = 1.3.
 SCALE, LENGTH = np.sqrt(0.5), np.sqrt(0.5) / 1.3
 
@@ -71,14 +71,14 @@ def test_hermite_functions_of_high_order_far_out_neither_underflow_nor_overflow(
 
 
 def test_draws_from_a_squared_hermite_function():
-    """False-alarm rate 1e-4."""
+    """False-alarm rate 1e-6."""
     rng, values = np.random.default_rng(0), np.empty(8)
     draws = [draw_squared_hermite(rng, 7, values) for _ in range(3000)]
     assert kstest(draws, np.vectorize(lambda t: hermite_cdf(t, 7, values))).pvalue > ALPHA
 
 
 def test_a_single_point_has_the_law_of_the_base_measure():
-    """Since L(x, x) is constant; false-alarm rate 1e-4 for each coordinate."""
+    """Since L(x, x) is constant; false-alarm rate 1e-6 for each coordinate."""
     process = GaussianContinuousDPP([0.5, 0.3], [1.0, 2.0], mean=[3.0, -1.0])
     points = np.concatenate(process.sample(3000, size=1, random_state=0))
     assert kstest(points[:, 0], norm(3.0, 1.0).cdf).pvalue > ALPHA
@@ -110,7 +110,7 @@ def line():
 
 
 def test_the_number_of_points_is_a_sum_of_coins(line):
-    """False-alarm rate 1e-4."""
+    """False-alarm rate 1e-6."""
     process, draws = line
     pmf = np.ones(1)
     for p in process.eigenvalues / (1 + process.eigenvalues):
@@ -124,7 +124,7 @@ def test_the_number_of_points_is_a_sum_of_coins(line):
 
 
 def test_draws_have_the_intensity_and_the_pairs_of_the_formula(line):
-    """Counts in two intervals, and pairs between and within them; false-alarm rate 1e-4 by Bonferroni."""
+    """Counts in two intervals, and pairs between and within them; false-alarm rate 1e-6 by Bonferroni."""
     process, draws = line
     intervals = [(-0.6, 0.0), (0.0, 0.5), (1.0, 3.0)]
     grids = []
@@ -147,7 +147,7 @@ def test_draws_have_the_intensity_and_the_pairs_of_the_formula(line):
 
 
 def test_draws_of_fixed_size_in_the_plane_have_the_right_mean_kernel_entry():
-    """Pairs of two points weigh the base measure by det; false-alarm rate 1e-4."""
+    """Pairs of two points weigh the base measure by det; false-alarm rate 1e-6."""
     process = GaussianContinuousDPP(1.0, 1.0, n_dimensions=2)
     draws = np.array(process.sample(4000, size=2, random_state=0))
     gap = ((draws[:, 0] - draws[:, 1]) ** 2).sum(axis=1)

@@ -15,7 +15,7 @@ from pluri.processes.dpp.samplers.sequential import draw_sequentially, draw_sequ
 from pluri.processes.dpp.samplers.spectral import draw_subsets
 from pluri.processes.dpp.spectrum import spectrum_of_features, spectrum_of_kernel, spectrum_of_marginal
 
-FALSE_ALARM = 1e-4
+FALSE_ALARM = 1e-7
 N_DRAWS = 20_000
 
 

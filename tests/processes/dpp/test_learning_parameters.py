@@ -76,8 +76,8 @@ def test_draws_give_the_parameters_back_within_their_errors(draws):
     free = family.free(fit.parameters)
     hessian = np.array([(family(free + s)[1] - family(free - s)[1]) / 2e-4 for s in 1e-4 * np.eye(2)])
     offset = free - np.log(TRUTH)
-    # Chi-square with 2 degrees of freedom: above 13.8 once in 1000 samples.
-    assert -len(draws) * offset @ hessian @ offset < 13.8
+    # Chi-square with 2 degrees of freedom: above 27.6 once in a million samples.
+    assert -len(draws) * offset @ hessian @ offset < 27.6
 
 
 def test_several_starts_are_at_least_as_good_as_one(draws):
@@ -102,9 +102,9 @@ def test_posterior_equals_numerical_integration(method):
     spread = np.sqrt(weight @ (grid - mean) ** 2)
     found = np.log(trace["theta"])
     assert trace["theta"].shape == (4, 600, 1)
-    # Effective sizes exceed 400: 0.2 standard deviations are four standard errors.
-    assert abs(found.mean() - mean) < 0.2 * spread
-    assert found.std() == pytest.approx(spread, rel=0.15)
+    # Effective sizes exceed 400: 0.3 standard deviations are six standard errors.
+    assert abs(found.mean() - mean) < 0.3 * spread
+    assert found.std() == pytest.approx(spread, rel=0.25)
 
 
 def test_a_prior_of_ones_own_is_of_the_parameter_itself():
@@ -118,7 +118,7 @@ def test_a_prior_of_ones_own_is_of_the_parameter_itself():
     weight /= weight.sum()
     mean = weight @ grid
     spread = np.sqrt(weight @ (grid - mean) ** 2)
-    assert abs(trace["theta"].mean() - mean) < 0.2 * spread
+    assert abs(trace["theta"].mean() - mean) < 0.3 * spread
 
 
 def test_bad_input_gets_a_sentence(draws):

@@ -49,9 +49,9 @@ def test_the_posterior_equals_enumeration(data):
     weight, logs, coefs = by_enumeration(X, y, odds, 20.0)
     found = np.array([posterior(mask) for mask in MASKS])
     np.testing.assert_allclose(found - found[0], logs - logs[0], atol=1e-8)
-    # Effective sizes are above 1000, standard errors below 0.016.
-    np.testing.assert_allclose(model.inclusion_, weight @ MASKS, atol=0.06)
-    np.testing.assert_allclose(model.coef_ * X.std(axis=0), weight @ coefs * X.std(axis=0), atol=0.08)
+    # Effective sizes are above 1000, standard errors below 0.016: six of them.
+    np.testing.assert_allclose(model.inclusion_, weight @ MASKS, atol=0.1)
+    np.testing.assert_allclose(model.coef_ * X.std(axis=0), weight @ coefs * X.std(axis=0), atol=0.13)
     np.testing.assert_allclose(model.predict(X), X @ model.coef_ + model.intercept_)
     assert model.predict(X).mean() == pytest.approx(y.mean())
 

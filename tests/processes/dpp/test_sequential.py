@@ -14,7 +14,7 @@ from pluri.processes.dpp.successive.sequential import SequentialDPP
 from pluri.processes.dpp.successive.sequential_learning import SequentialDPPLearner, _steps, log_likelihood_and_gradient
 
 #: False-alarm rate of each statistical test below.
-ALPHA = 1e-4
+ALPHA = 1e-6
 
 
 def subsets(n):
@@ -66,7 +66,7 @@ def test_after_an_empty_choice_a_segment_is_a_process_by_itself(segments, proces
 
 
 def test_draws_have_the_law_of_the_sequence(segments, process):
-    """False-alarm rate 1e-4."""
+    """False-alarm rate 1e-6."""
     rng = np.random.default_rng(0)
     every = list(product(subsets(3), subsets(2)))
     law = np.exp([process.log_likelihood(sequence) for sequence in every])

@@ -10,7 +10,7 @@ from pluri.processes.dpp import DPP, KDPP
 from pluri.processes.dpp.structured.process import StructuredDPP
 
 #: False-alarm rate of each statistical test below.
-ALPHA = 1e-4
+ALPHA = 1e-6
 
 CHAIN = ([2, 2, 2], None)
 SHAPES = {
@@ -88,7 +88,7 @@ def test_probabilities_are_those_of_the_finite_process(problem):
 @pytest.mark.parametrize("with_edges", [True, False])
 @pytest.mark.parametrize("size", [None, 2])
 def test_draws_have_the_law_of_the_finite_process(shape, with_edges, size):
-    """False-alarm rate 1e-4 for each."""
+    """False-alarm rate 1e-6 for each."""
     problem = Problem(shape, with_edges=with_edges)
     draws = problem.process.sample(20000, size=size, random_state=0)
     law = DPP(features=problem.rows) if size is None else KDPP(features=problem.rows, k=2)

@@ -70,9 +70,9 @@ def test_items_that_enter_and_leave_keep_the_enumerated_law(n_moves):
         distances.append(total_variation(estimated_law(model.particles_, model.weights_), exact))
         floors.append(independent_floor(exact, n, 50, rng))
         assert np.abs(model.inclusion_probabilities() - model.inclusion_probabilities(exact=True)).max() < 0.03
-    # Over 40 random states the ratio was 1.08 to 1.12 with a standard deviation of 0.05: 1.3 is a false alarm of one in
-    # 10 000. The rule that drops items and waits for moves to add new ones has a ratio of 3 and more.
-    assert np.mean(distances) < 1.3 * np.mean(floors)
+    # Over 40 random states the ratio was 1.08 to 1.12 with a standard deviation of 0.05: 1.4 is more than
+    # five of these away. The rule that drops items and waits for moves to add new ones has a ratio of 3 and more.
+    assert np.mean(distances) < 1.4 * np.mean(floors)
     assert abs(model.log_normalizer_ - np.linalg.slogdet(kernel + np.eye(N_ITEMS))[1]) < 0.1
 
 
@@ -156,8 +156,8 @@ def test_one_stamp_is_plain_sampling():
     expected = np.array([20_000 * exact[subset] for subset in exact])
     observed = np.array([counts.get(subset, 0.0) for subset in exact])
     large = expected > 5
-    # Chi-square with about 60 degrees of freedom: above 120 less than once in 100 000.
-    assert (np.square(observed - expected)[large] / expected[large]).sum() < 120
+    # Chi-square with about 60 degrees of freedom: above 135 less than once in a million.
+    assert (np.square(observed - expected)[large] / expected[large]).sum() < 135
     assert model.history_[0].log_normalizer_ratio == pytest.approx(np.linalg.slogdet(kernel + np.eye(N_ITEMS))[1])
 
 
