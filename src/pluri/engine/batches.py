@@ -141,7 +141,7 @@ class Statistics:
     def __add__(self, other: Self) -> Self:
         if type(other) is not type(self):
             return NotImplemented
-        names = [field.name for field in fields(self)]  # type: ignore[arg-type]  # class variables are not among them
+        names = [field.name for field in fields(self)]  # class variables are not among them
         return type(self)(**{name: _add(name, getattr(self, name), getattr(other, name)) for name in names})
 
     def __radd__(self, other: int) -> Self:
