@@ -18,9 +18,11 @@ import pluri.cli.demo
 from pluri.cli.application import application
 from pluri.cli.console import printable
 from pluri.cli.outputs import write_table
+from pluri.factors import BinaryRBM
 from pluri.inference.mcmc import Trace
 from pluri.io import load, save
 from pluri.mixtures import GaussianMixture
+from pluri.processes.dpp import DPPSelector
 from pluri.sequences import CategoricalHMM, GaussianHMM, HiddenMarkovModel
 
 
@@ -288,3 +290,37 @@ def test_a_broken_worker_is_one_sentence(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(HiddenMarkovModel, "fit", die)
     result = run("fit", "GaussianHMM", folder / "data.csv", "-q", "-o", tmp_path / "m.skops", code=1)
     assert result.stderr == "error: a process that ran a chain ended: was it killed, or out of memory?\n"
+
+
+@pytest.fixture(scope="module")
+def kinds(tmp_path_factory):
+    """Models of kinds that few commands take."""
+    folder = tmp_path_factory.mktemp("kinds")
+    X = np.random.default_rng(0).integers(2, size=(20, 2)).astype(float)
+    np.savetxt(folder / "data.csv", X, delimiter=",", header="a,b", comments="")
+    save(BinaryRBM(2, n_iter=1, random_state=0).fit(X), folder / "rbm.skops")
+    save(DPPSelector(3, random_state=0).fit(X + np.arange(20)[:, None]), folder / "selector.skops")
+    return folder
+
+
+def test_a_model_that_cannot_be_asked_that_says_so(kinds):
+    for model, kind in (("rbm", "BinaryRBM"), ("selector", "DPPSelector")):
+        result = run("predict", kinds / f"{model}.skops", kinds / "data.csv", code=1)
+        assert result.stderr == f"error: MODEL must be able to predict, got {kind}\n"
+        result = run("score", kinds / f"{model}.skops", kinds / "data.csv", code=1)
+        assert result.stderr == f"error: MODEL must be able to score, got {kind}\n"
+    result = run("sample", kinds / "selector.skops", code=1)
+    assert result.stderr == "error: MODEL must be able to sample, got DPPSelector\n"
+
+
+def test_a_model_of_rows_without_labels_can_be_sampled(kinds):
+    rows = list(csv.reader(io.StringIO(run("sample", kinds / "rbm.skops", "-n", "3").stdout)))
+    assert rows[0] == ["x0", "x1"]
+    assert [len(row) for row in rows] == [2] * 4
+    assert run("sample", kinds / "rbm.skops", "-n", "3", "--json").stdout.count("columns") == 1
+
+
+def test_a_folder_is_no_trace(tmp_path):
+    for place in (tmp_path, tmp_path / "absent.npz"):
+        result = run("diagnose", place, code=1)
+        assert f"TRACE must name an existing file, got {str(place)!r}" in sentence(result)

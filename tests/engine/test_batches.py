@@ -4,6 +4,7 @@ import math
 import pickle
 import sys
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -31,6 +32,16 @@ class Outer(Statistics):
 def make_outer(seed):
     rng = np.random.default_rng(seed)
     return Outer(rng.normal(size=(2, 3)), Inner(seed), (rng.normal(size=2), float(seed)), None, rng.normal())
+
+
+@dataclass(frozen=True)
+class Named(Statistics):
+    names: ClassVar[dict[str, int]] = {"one": 1}
+    log_likelihood: float = 0.0
+
+
+def test_class_variables_of_statistics_are_not_added():
+    assert Named(1.0) + Named(2.0) == Named(3.0)
 
 
 def test_statistics_add_field_by_field():

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import collections
 import contextlib
+import faulthandler
 import importlib
 import inspect
 import io
@@ -33,12 +34,12 @@ from sklearn.base import BaseEstimator
 import pluri
 from pluri.io import load, save
 
-#: No question may take as long; a dead lock or an endless loop is as bad as a crash.
-SECONDS = 120
+#: A case that takes longer ends its process: an endless loop is as bad as a crash. Compiling takes a while, too.
+SECONDS = 300
 #: Arrays of each estimator in the quick part.
 QUICK = 8
 #: Memory of a process of this program: an array that announces a huge size must end in MemoryError, not in swapping.
-MEMORY = 6 * 2**30
+MEMORY = 16 * 2**30
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(24, 2)) + 4 * RNG.integers(2, size=(24, 1))
@@ -260,6 +261,7 @@ def tamper(name, folder, quick, skip):
             if number <= skip:
                 continue
             print("case", name, number, what, where.get(member, member), flush=True)
+            faulthandler.dump_traceback_later(SECONDS, exit=True)  # also out of a compiled loop
             with zipfile.ZipFile(folder / "bad.skops", "w") as archive:
                 for key, content in members.items():
                     archive.writestr(key, npy(other) if key == member else content)
@@ -269,11 +271,12 @@ def tamper(name, folder, quick, skip):
                 print("refused", error, flush=True)
                 continue
             print("loaded", ask(changed, questions), flush=True)
+    faulthandler.cancel_dump_traceback_later()
     print("done", name, number, flush=True)
 
 
 def limit_memory():
-    with contextlib.suppress(ImportError):
+    with contextlib.suppress(ImportError, ValueError, OSError):  # not every system has it
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
@@ -284,16 +287,8 @@ def run(names, quick, report):
     deaths, names, skip = [], list(names), 0
     while names:
         command = [sys.executable, __file__, "--child", ",".join(names), "--skip", str(skip)]
-        child = subprocess.Popen(
-            command + ["--quick"] * quick, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        try:
-            out, err = child.communicate(timeout=SECONDS * len(names))
-        except subprocess.TimeoutExpired:
-            child.kill()
-            out, err = child.communicate()
-            err += "no answer in time"
-        lines = out.splitlines()
+        child = subprocess.run(command + ["--quick"] * quick, capture_output=True, text=True)
+        lines = child.stdout.splitlines()
         report(lines)
         done = [line.split()[1] for line in lines if line.startswith("done")]
         names = [name for name in names if name not in done]
@@ -301,8 +296,8 @@ def run(names, quick, report):
             break
         cases = [line for line in lines if line.startswith("case") and line.split()[1] == names[0]]
         if not cases:
-            raise AssertionError(f"{names[0]} died before anything was tampered with: {err[-2000:]}")
-        deaths.append(f"{cases[-1]} ended with code {child.returncode} {err.strip()[-300:]}")
+            raise AssertionError(f"{names[0]} died before anything was tampered with: {child.stderr[-2000:]}")
+        deaths.append(f"{cases[-1]} ended with code {child.returncode} {child.stderr.strip()[-300:]}")
         skip = int(cases[-1].split()[2])
     return deaths
 

@@ -41,6 +41,8 @@ def diagnose(
         if not 0 < mass < 1:
             raise UsageError(f"--mass must lie between 0 and 1, got {mass}")
         check_output(figure, force, FIGURES, "--figure")
+        if not trace.is_file():
+            raise FileNotFoundError(f"TRACE must name an existing file, got {str(trace)!r}")
         draws = Trace.load(trace)
         problems = draws.diagnose()
         chosen = _chosen(draws, names)

@@ -45,7 +45,9 @@ def predict(
         import numpy as np
 
         check_output(output, force, TABLES)
-        estimator, observations = _open(model, data, options.selection(columns, sequence, lengths, None, header))
+        estimator, observations = _open(
+            model, data, options.selection(columns, sequence, lengths, None, header), "predict"
+        )
         if proba and not hasattr(estimator, "predict_proba"):
             raise UsageError(f"--proba must not be given for {type(estimator).__name__}, which has no probabilities")
         classes = getattr(estimator, "classes_", None)
@@ -86,7 +88,9 @@ def score(
     with reporting():
         from sklearn.base import is_classifier
 
-        estimator, observations = _open(model, data, options.selection(columns, sequence, lengths, label, header))
+        estimator, observations = _open(
+            model, data, options.selection(columns, sequence, lengths, label, header), "score"
+        )
         if is_classifier(estimator) and label is None:
             raise ValueError(f"--label must be given for {type(estimator).__name__}, whose score is its accuracy")
         rate = _score_classifier if is_classifier(estimator) else _score
@@ -118,24 +122,27 @@ def sample(
         if not hasattr(generator, "sample"):
             raise ValueError(f"MODEL must be able to sample, got {type(estimator).__name__}")
         X, states = _draw(generator, n_samples, seed)
+        if getattr(X, "ndim", 0) != 2:
+            raise ValueError(f"MODEL must be able to sample rows of a table, got {type(estimator).__name__}")
         names = notes.get("columns")
         if not isinstance(names, list) or len(names) != X.shape[1]:
             names = [f"x{place}" for place in range(X.shape[1])]
         if hasattr(estimator, "classes_"):
             states = estimator.classes_[states]
-        unit = family_of(estimator).unit
+        # Some models draw rows that come from no part in particular.
+        unit = [] if states is None else [family_of(estimator).unit]
         if as_json and output is None:
-            print_json({"columns": names, "X": X, f"{unit}s": states})
+            print_json({"columns": names, "X": X} | {f"{name}s": states for name in unit})
             return
-        n_rows = write_table(output, [*names, unit], [[X, states]])
+        n_rows = write_table(output, [*names, *unit], [[X, states] if unit else [X]])
         if as_json:
-            print_json({"n_samples": n_rows, "columns": [*names, unit], "output": str(output)})
+            print_json({"n_samples": n_rows, "columns": [*names, *unit], "output": str(output)})
         elif output is not None:
             note(f"{n_rows} rows written to {output}")
 
 
-def _open(path: Path, data: Path, selection: Selection) -> tuple[Any, Observations]:
-    """The model, and the data by the columns it was fitted to."""
+def _open(path: Path, data: Path, selection: Selection, question: str) -> tuple[Any, Observations]:
+    """The model, if it can be asked that, and the data by the columns it was fitted to."""
     from dataclasses import replace
 
     from sklearn.utils import get_tags
@@ -151,8 +158,8 @@ def _open(path: Path, data: Path, selection: Selection) -> tuple[Any, Observatio
             f"MODEL must be fitted to a table, got {type(estimator).__name__}, whose data are documents: see pluri "
             "topics --apply"
         )
-    if not hasattr(estimator, "predict"):
-        raise ValueError(f"MODEL must be able to predict, got {type(estimator).__name__}")
+    if not hasattr(estimator, question):
+        raise ValueError(f"MODEL must be able to {question}, got {type(estimator).__name__}")
     family = family_of(estimator)
     options.refuse_sequences(selection, family, type(estimator).__name__)
     present = column_names(data, selection.header)
@@ -177,12 +184,12 @@ def _lengths(batch: Observations) -> dict[str, Any]:
 
 
 def _draw(generator: Any, n_samples: int, seed: int | None) -> tuple[Any, Any]:
-    """Rows and what each was drawn from."""
+    """Rows and what each was drawn from, if the model tells."""
     given = {} if seed is None else {"random_state": seed}
     if given and "random_state" not in signature(generator.sample).parameters:
         generator, given = generator.set_params(**given), {}
-    rows, labels = generator.sample(n_samples, **given)
-    return rows, labels
+    drawn = generator.sample(n_samples, **given)
+    return drawn if isinstance(drawn, tuple) and len(drawn) == 2 else (drawn, None)
 
 
 def _score(estimator: Any, observations: Observations) -> dict[str, Any]:

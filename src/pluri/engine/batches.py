@@ -8,7 +8,7 @@ memory and a cluster. A sequence is never cut between two batches.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -141,7 +141,7 @@ class Statistics:
     def __add__(self, other: Self) -> Self:
         if type(other) is not type(self):
             return NotImplemented
-        names = self.__dataclass_fields__
+        names = [field.name for field in fields(self)]  # class variables are not among them
         return type(self)(**{name: _add(name, getattr(self, name), getattr(other, name)) for name in names})
 
     def __radd__(self, other: int) -> Self:

@@ -35,7 +35,6 @@ class BatchwiseClusters(ClusterMixin, Estimator):
         "cluster_counts_": Stored("n_known", whole=True, least=0),
         "cluster_variances_": Stored("n_known", least=0),
         "cluster_ages_": Stored("n_known", whole=True, least=0),
-        "labels_": Stored("n_rows", whole=True, least=0),
         "known_identities_": Stored(None, whole=True, least=0),
         "_base_mean": Stored("n_features_in_"),
     }

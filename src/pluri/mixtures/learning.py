@@ -6,9 +6,8 @@ their prior are those of a `pluri.components.ComponentFamily`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic
+from typing import Any, Generic
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,6 @@ from pluri.components.probability_rows import rows_from_logits
 from pluri.engine import Batch, Source, Statistics
 from pluri.mixtures import _kernels as kernels
 from pluri.priors import Dirichlet, RowPrior
-from pluri.validation import Stored
 
 Array = NDArray[np.float64]
 
@@ -50,8 +48,6 @@ class MixtureStatistics(Statistics):
     occupancy : (k,): how many rows each component explains
     components : the family's statistics
     """
-
-    _fitted_layout: ClassVar[Mapping[str, Stored]] = {"occupancy": Stored("n_all")}
 
     log_likelihood: float
     occupancy: Array

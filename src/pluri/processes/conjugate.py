@@ -8,12 +8,15 @@ Gaussian data are in `pluri.processes.conjugate_gaussian`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaln, gammaln
+
+from pluri.validation import Stored
 
 Array = NDArray[np.float64]
 
@@ -55,6 +58,8 @@ class Conjugate(Protocol):
 
 class AdditiveStatistics:
     """What all conjugate likelihoods share: points come and go by addition and subtraction."""
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {"_alpha": Stored("n_features"), "_prior[]": Stored("n_features")}
 
     n_statistics: int
 

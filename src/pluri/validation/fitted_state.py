@@ -167,7 +167,7 @@ def _bound(owner: Any, bound: float | str, lengths: dict[str, int]) -> tuple[flo
 def _check_simplex(name: str, array: NDArray[Any]) -> None:
     if (array < -TOLERANCE).any():
         raise ValueError(f"{name} must hold probabilities, got {array.min()}")
-    sums = array.sum(axis=-1)
+    sums = array.sum(axis=-1, dtype=np.float64)
     if (np.abs(sums - 1.0) > TOLERANCE).any():
         raise ValueError(f"{name} must sum to 1, got {sums.flat[np.abs(sums - 1.0).argmax()]}")
 
