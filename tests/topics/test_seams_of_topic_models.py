@@ -25,7 +25,10 @@ from pluri.topics import (
 pytestmark = pytest.mark.filterwarnings("ignore")
 SHORT = {"n_warmup": 4, "n_draws": 4, "random_state": 0}
 MODELS = {
-    **{f"lda {how}": LatentDirichletAllocation(3, inference=how, thin=1, **SHORT) for how in ("vb", "svi", "gibbs", "em")},
+    **{
+        f"lda {how}": LatentDirichletAllocation(3, inference=how, thin=1, **SHORT)
+        for how in ("vb", "svi", "gibbs", "em")
+    },
     "hdp gibbs": HDPTopicModel(max_topics=5, **SHORT),
     **{f"hdp {how}": HDPTopicModel(how, max_topics=5, max_iter=2, random_state=0) for how in ("vb", "svi")},
     "ratings": SupervisedLDA(2, **SHORT),

@@ -76,7 +76,7 @@ def check_vectorizer(state: State) -> None:
     words = state.get("vocabulary_")
     if words is None:
         return
-    columns = list(words.values()) if isinstance(words, dict) else [None]
+    columns: list[Any] = list(words.values()) if isinstance(words, dict) else [None]
     whole = all(isinstance(column, int | np.integer) and not isinstance(column, bool) for column in columns)
     if not whole or sorted(columns) != [*range(len(columns))]:
         raise ValueError("vocabulary_ of a vectorizer must lead from words to the columns 0, 1, ..., each once")
