@@ -64,7 +64,7 @@ def test_a_bound_that_still_rises_is_told(how):
 
 @pytest.mark.parametrize("how", ["vb", "em", "svi"])
 def test_a_bound_that_has_settled_is_not_told(how):
-    # After 100 passes the last raises it by less than 2e-5 of it, over 20 seeds; with "svi", 1e-4.
+    # After 100 passes the last raises it by less than 2e-5 of it, over 20 seeds; with "svi", 1e-4, over 5.
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = LatentDirichletAllocation(5, inference=how, max_iter=100, random_state=0)
@@ -73,7 +73,7 @@ def test_a_bound_that_has_settled_is_not_told(how):
 
 
 def test_a_chain_that_still_rises_is_told_and_one_at_rest_is_not():
-    # Of 20 seeds each chain of 15 sweeps was told; of 120 chains at rest none.
+    # Of 20 seeds each chain of 15 sweeps was told; of 120 stretches of 10 draws at rest none.
     X, sampling = documents(), {"inference": "gibbs", "n_draws": 10, "random_state": 0}
     with pytest.warns(ConvergenceWarning, match="the log joint density still rises after 15 sweeps; raise n_warmup"):
         LatentDirichletAllocation(5, n_warmup=5, thin=1, **sampling).fit(X)
