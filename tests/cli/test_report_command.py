@@ -25,7 +25,7 @@ def run(*arguments, code=0):
 @pytest.fixture(scope="module")
 def topics():
     counts = np.random.default_rng(0).poisson(1.0, (30, 12))
-    model = LatentDirichletAllocation(3, max_iter=3, random_state=0).fit(counts)
+    model = LatentDirichletAllocation(3, max_iter=100, random_state=0).fit(counts)
     model.name_words([f"word{column}" for column in range(12)])
     return model.keep_examples(counts, [f"letter {row} <b>" for row in range(30)], ["a text"] * 30)
 

@@ -357,6 +357,16 @@ def test_the_number_of_passes_depends_on_the_way_of_learning():
     assert build_topic_model("lda", inference="vb", settings=["max_iter=8"]).max_iter == 8
 
 
+def test_gibbs_learns_the_priors_whether_it_is_asked_for_or_not():
+    for given in ({}, {"inference": "gibbs"}, {"settings": ["inference=gibbs"]}):
+        model = build_topic_model("lda", **given)
+        assert (model.inference, model.learn_priors) == ("gibbs", True)
+    assert not build_topic_model("lda", inference="gibbs", settings=["learn_priors=false"]).learn_priors
+    for given in ({"inference": "em"}, {"settings": ["inference=em"]}):
+        model = build_topic_model("lda", **given)
+        assert (model.inference, model.learn_priors, model.max_iter) == ("em", False, 100)
+
+
 def test_topics_without_tokens_are_left_out_and_small_ones_counted():
     model = QuickTopics()
     shares = np.array([0.6, 0.3985, 0.0, 0.0008, 0.0007])
@@ -447,6 +457,9 @@ def test_a_model_is_applied_to_documents_with_unknown_words(quick, folder, tmp_p
     first, second = (np.argmax(row["shares"]) for row in report["rows"])
     assert first != second
     assert "2 documents left out: 1 without text, 1 without any word that is kept" in result.stderr
+    known = sum(word in pluri.io.load(model).vocabulary_ for word in ("puck", "ice", "moon", "rocket"))
+    assert f"{6 - known} words of 6 ({(6 - known) / 6:.1%}) it does not know" in result.stderr
+    assert (report["words"], report["unknown_words"], report["tokens"]) == (6, 6 - known, known)
     assert "words that the model knows" in run("-", "--apply", model, stdin='{"text": "cello"}', code=1).stderr
 
 

@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
-from pluri.report import topic_dot, topic_svg, tree_text
+from pluri.report import topic_dot, topic_report, topic_svg, tree_text
 from pluri.report.labels import percent, shortened, text_width, topic_label
 from pluri.report.svg_cards import branch_colors
 from pluri.topics import TopicEdge, TopicGraph, TopicNode
@@ -175,3 +175,25 @@ def test_labels_are_names_or_words_and_are_cut_to_fit():
     assert [percent(share) for share in (1.0, 0.0996, 0.00099)] == ["100%", "10.0%", "<0.1%"]
     with pytest.raises(ValueError, match="n_words must be at least 1"):
         topic_svg(DIAMOND, n_words=0)
+
+
+@pytest.mark.parametrize("character", ["\x00", "\x0b", "\x1b", "\x9f", "\ud800", "\ufffe"])
+def test_characters_that_no_picture_may_hold_are_replaced(character):
+    word = f"a{character}b"
+    nodes = (TopicNode(0, 0, 0.7, (word, "c"), (0.5, 0.5), label=word), TopicNode(1, 1, 0.3, (word,), (1.0,)))
+    graph = TopicGraph(word, nodes, (TopicEdge(0, 1, 1.0),))
+    for picture in (topic_svg(graph), topic_svg(graph, topic_word=[[0.5, 0.5], [0.9, 0.1]])):
+        assert "a\ufffdb" in "".join(ElementTree.fromstring(picture).itertext())
+        assert picture.encode()
+    assert character not in topic_dot(graph)
+
+
+@pytest.mark.parametrize("character", ["\x00", "\x1b", "\ud800"])
+def test_characters_that_no_page_may_hold_are_replaced(topics, character, tmp_path):
+    model = topics(4)
+    n_words = model.topic_word_.shape[1]
+    model.name_words([f"w{character}{column}" for column in range(n_words)])
+    topic_report(model, tmp_path / "page.html", title=f"of {character}")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "w\ufffd0" in page
+    assert character not in page

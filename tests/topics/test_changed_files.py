@@ -136,6 +136,8 @@ def test_arrays_that_were_changed_are_refused(name, change):
     passed = []
     for place in places_of(name):
         model, last = copy.deepcopy(fitted(name)), place.split(".")[-1]
+        if not np.size(get(*parent_of(model, place))):
+            continue  # a graph whose documents all stay at the root has no edges
         if change in HARMLESS.get(last, ()) or (name, last, change) == ("hlda", "paths_", "shorter"):
             continue
         put(model, place, edited(get(*parent_of(model, place)), change))

@@ -24,8 +24,8 @@ def corpora(seed):
 @pytest.mark.parametrize("how", ["vb", "svi"])
 @pytest.mark.parametrize("learn_priors", [False, True])
 def test_a_few_more_documents_do_not_bury_what_a_fit_has_learned(how, learn_priors):
-    # Over 40 seeds the ratio of perplexities is between 0.98 and 1.02; a minibatch that stands for 1e6 documents gives
-    # 1.2 to 1.9.
+    # Over 15 seeds the ratio of perplexities is between 0.999 and 1.000; a minibatch that stands for 1e6 documents
+    # gives 1.16 to 1.26.
     first, further, others = corpora(0)
     model = LatentDirichletAllocation(
         5, inference=how, learn_priors=learn_priors, batch_size=20, max_iter=20, random_state=0
@@ -94,7 +94,8 @@ def test_a_number_of_documents_that_is_none_is_refused():
 
 @pytest.mark.parametrize("how", ["vb", "svi"])
 def test_a_hierarchical_dirichlet_process_goes_on_from_either_variational_fit(how):
-    # Over 20 seeds the ratio of perplexities is at most 1.01.
+    # Over 8 seeds the ratio of perplexities is between 0.95 and 1.06 with documents halved anew each time, as here they
+    # are not.
     first, further, others = corpora(0)
     model = HDPTopicModel(how, max_topics=15, max_iter=10, topic_word_prior=0.1, random_state=0).fit(first)
     before = model.perplexity(others)

@@ -14,6 +14,8 @@ from pluri.engine import SparseSource
 from pluri.metrics import match_topics, topic_overlap
 from pluri.topics import LatentDirichletAllocation
 
+#: Fits end early here, to be quick; that this is told is tested beside the chains.
+pytestmark = pytest.mark.filterwarnings("ignore:.*the bound still rises:sklearn.exceptions.ConvergenceWarning")
 ENGINES = ("vb", "svi", "gibbs", "em")
 #: Enough for small corpora.
 QUICK = {"max_iter": 40, "n_warmup": 40, "n_draws": 5, "thin": 2, "batch_size": 20, "random_state": 0}

@@ -27,6 +27,8 @@ from pluri.topics.topic_model import TopicModel
 
 X = np.random.default_rng(0).poisson(0.8, size=(40, 12))
 TITLES = [str(row) for row in range(40)]
+#: Fits end early here, to be quick.
+pytestmark = pytest.mark.filterwarnings("ignore:.*the bound still rises:sklearn.exceptions.ConvergenceWarning")
 QUICK = {"inference": "gibbs", "n_warmup": 10, "n_draws": 2, "thin": 2, "random_state": 0}
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Mapping
+from typing import Any
 
 #: Control characters but for tabs and line ends, halves of surrogate pairs, and U+FFFE and U+FFFF: a picture with one
 #: of them is no XML, and text with half a pair cannot be written as UTF-8.
@@ -20,6 +22,15 @@ def allowed(text: str) -> str:
     True
     """
     return FORBIDDEN.sub("\ufffd", text)
+
+
+def allowed_in(data: Any) -> Any:
+    """The same of all texts in lists and dicts: before they become JSON, in which such characters hide as codes."""
+    if isinstance(data, str):
+        return allowed(data)
+    if isinstance(data, Mapping):
+        return {allowed_in(key): allowed_in(value) for key, value in data.items()}
+    return [allowed_in(item) for item in data] if isinstance(data, list | tuple) else data
 
 
 def escape(text: str) -> str:

@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from pluri.report.markup import allowed, escape
+from pluri.report.markup import allowed_in, escape
 from pluri.validation import replacing
 
 #: What would end the element or begin another, and the two ends of lines that JSON allows and old JavaScript did not.
@@ -83,7 +83,7 @@ def embedded_json(data: Any) -> str:
     >>> print(embedded_json(["</script>"]))
     ["\u003c/script\u003e"]
     """
-    text = allowed(json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
+    text = json.dumps(allowed_in(data), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for character, code in UNSAFE.items():
         text = text.replace(character, code)
     return text

@@ -12,7 +12,7 @@ from pluri.topics import checked_state
 from pluri.topics.documents import check_documents
 from pluri.topics.expected_shares import expected_shares
 from pluri.topics.flat_topics import FlatTopicModel, held_out_flat
-from pluri.topics.lda.checked_settings import warn_of_weights
+from pluri.topics.lda.checked_settings import checked_weights, warn_of_weights
 from pluri.topics.lda.document_step import Topics
 from pluri.topics.lda.learning import document_step
 from pluri.topics.lda.new_documents import document_bounds, infer
@@ -90,19 +90,25 @@ class LDAOfDocuments(FlatTopicModel):
         """
         return self.fit(X, y, **fit_params).transform(X, normalize=normalize)
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Bound of the log probability of documents given the topics.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_documents, n_words)
         y : ignored
+        sample_weight : array-like of shape (n_documents,), optional
+            A document of weight 2 counts as two.
         """
         check_is_fitted(self, "components_")
         counts = check_documents(self, X, whole=False, reset=False, whom="score", empty="ignore")
-        return float(self._bounds(counts).sum())
+        weight = checked_weights(sample_weight, counts)
+        bounds = self._bounds(counts)
+        return float(bounds.sum() if weight is None else weight @ bounds)
 
-    def perplexity(self, X: Any, sub_sampling: bool = False) -> float:  # type: ignore[override]
+    def perplexity(  # type: ignore[override]
+        self, X: Any, sub_sampling: bool = False, sample_weight: Any = None
+    ) -> float:
         """``exp`` of minus the score per word; see :meth:`held_out` for better ways to compare models.
 
         Parameters
@@ -110,13 +116,15 @@ class LDAOfDocuments(FlatTopicModel):
         X : array-like or sparse matrix of shape (n_documents, n_words)
         sub_sampling : bool, default=False
             Changes nothing, as the topics' own part of the bound is left out.
+        sample_weight : array-like of shape (n_documents,), optional
+            As in :meth:`score`.
         """
         check_is_fitted(self, "components_")
         if not isinstance(sub_sampling, bool | np.bool_):
             raise ValueError(f"sub_sampling must be True or False, got {sub_sampling!r}; held_out has other methods")
         counts = check_documents(self, X, whole=False, reset=False, whom="perplexity", empty="ignore")
         warn_of_weights(counts, "perplexity", stacklevel=3)
-        return self._perplexity(counts)
+        return self._perplexity(counts, checked_weights(sample_weight, counts))
 
     def _perplexity(self, counts: Any, weight: Array | None = None) -> float:
         lengths = np.asarray(counts.sum(axis=1)).ravel()

@@ -201,7 +201,8 @@ def go_on_online(model: Any, counts: Any, alpha: Array, eta: Any, weight: Array 
 
     priors = TopicPriors.checked(model.n_components, counts.shape[1], alpha, eta)
     step, done = getattr(model, "n_batch_iter_", 1), getattr(model, "n_iter_", 0)
-    begun, seen, total = getattr(model, "components_", None), *_numbers_of_documents(model)
+    begun: Any = getattr(model, "components_", None)
+    seen, total = _numbers_of_documents(model)
     for begin in range(0, counts.shape[0], model.batch_size):
         rows = slice(begin, begin + model.batch_size)
         batch, own = counts[rows], None if weight is None else weight[rows]

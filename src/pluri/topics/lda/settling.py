@@ -15,8 +15,8 @@ from pluri.inference.result import IterationState
 #: perplexity. Text at the tenth pass of variational Bayes gains three times as much, at the twentieth less.
 RISING = 5e-4
 #: A rise of the log density between the halves of the draws is told if it is more than this share of it, and more than
-#: so many standard errors; draws that come from the posterior may be correlated, hence so many. Of 120 chains at rest,
-#: of 10 draws each, none was told, and of 20 that were not each.
+#: so many standard errors; draws that come from the posterior may be correlated, hence so many. Of 120 stretches of 10
+#: draws of 20 chains at rest none was told, and each of 20 chains that had not arrived.
 TRIFLE, STANDARD_ERRORS = 1e-3, 5.0
 #: Fewer draws tell nothing.
 FEWEST_DRAWS = 6
