@@ -48,7 +48,7 @@ def compiled(*, reorder: bool = False, **options: Any) -> Callable[[Callable[...
 def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     import numba
 
-    decorator: Callable[[Callable[..., Any]], Any] = numba.njit(**options)  # type: ignore[call-overload]
+    decorator: Callable[[Callable[..., Any]], Any] = numba.njit(**options)
     return decorator(function)
 
 
