@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import pickle
@@ -381,3 +382,17 @@ def test_a_file_cannot_choose_where_a_later_fit_reads_or_writes(good, tmp_path):
     model = load(altered(good, tmp_path / "bad", change))
     assert model.checkpoint is None
     assert model.engine is None
+
+
+@pytest.mark.parametrize("cause", [RuntimeError("cannot cache function"), ImportError("no such library")])
+def test_what_is_not_the_fault_of_a_file_is_not_called_damage(good, monkeypatch, cause):
+    imported = importlib.import_module
+
+    def failing(name, *rest):
+        if name.startswith("pluri.sequences"):
+            raise cause
+        return imported(name, *rest)
+
+    monkeypatch.setattr("importlib.import_module", failing)
+    with pytest.raises(type(cause), match=str(cause)):
+        load(good)

@@ -327,7 +327,7 @@ def test_a_loop_of_fits_ends_with_the_first_that_was_interrupted():
         from pluri.mixtures import GaussianMixture
 
         X = np.random.default_rng(0).normal(size=(2000, 4))
-        options = {"max_iter": 10**6, "tol": -np.inf, "verbose": 2, "random_state": 0}
+        options = {"max_iter": 10**6, "tol": 0.0, "verbose": 2, "random_state": 0}
         print(GaussianMixture(2, max_iter=2, tol=0.0).fit(X).n_iter_, flush=True)
         for number in range(3):
             model = GaussianMixture(5, **options)

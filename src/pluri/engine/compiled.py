@@ -48,13 +48,15 @@ def compiled(*, reorder: bool = False, **options: Any) -> Callable[[Callable[...
 def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     import numba
 
-    return numba.njit(**options)(function)  # type: ignore[call-overload]
+    decorator: Callable[[Callable[..., Any]], Any] = numba.njit(**options)
+    return decorator(function)
 
 
 def _cached(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     """Compiled and cached wherever numba finds a place, else in a folder of ours, else not cached."""
-    import numba
+    from numba import config
 
+    settings: Any = config
     is_a_file = os.path.exists(function.__code__.co_filename)
     try:
         loop = _compiled(function, options)
@@ -67,13 +69,13 @@ def _cached(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     folder = private_folder() if is_a_file else None
     if folder is not None:
         # Only while the loop looks for its place: it is the setting of the whole program.
-        before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, folder
+        before, settings.CACHE_DIR = settings.CACHE_DIR, folder
         try:
             loop = _compiled(function, options)
         except RuntimeError:
             folder = None
         finally:
-            numba.config.CACHE_DIR = before
+            settings.CACHE_DIR = before
     _warn_once(folder)
     return _compiled(function, options | {"cache": False}) if folder is None else loop
 

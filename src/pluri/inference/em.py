@@ -106,8 +106,8 @@ def expectation_maximization(
     AscentWarning
         Once per run in which the objective falls by more than rounding explains.
     UserWarning
-        After Ctrl-C, when the best parameters so far are returned. If no iteration was complete, the
-        ``KeyboardInterrupt`` goes through.
+        After Ctrl-C, if :func:`pluri.on_interrupt` says "keep", when the best parameters so far are returned; otherwise
+        they are the attribute ``result`` of the ``KeyboardInterrupt``, unless no iteration was complete.
 
     Examples
     --------

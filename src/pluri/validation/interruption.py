@@ -254,7 +254,7 @@ def _marked(function: Callable[..., Any], method: bool, finishing: bool) -> Call
             _under_way.set(outer)
         return work.finish(result) if work.held else result
 
-    call.__code__ = _unseen(call.__code__)
+    call.__code__ = _unseen(call.__code__)  # type: ignore[attr-defined]
     setattr(call, MARK, True)
     return call
 

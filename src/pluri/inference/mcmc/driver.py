@@ -87,8 +87,8 @@ def sample(
     Returns
     -------
     Trace
-        After Ctrl-C, the draws made until then. An error in the target goes through, with those draws as its
-        attribute ``trace``.
+        After Ctrl-C, the draws made until then are the attribute ``result`` of the ``KeyboardInterrupt``; see
+        :func:`pluri.on_interrupt`. An error in the target goes through, with those draws as its attribute ``trace``.
 
     Examples
     --------

@@ -140,8 +140,7 @@ def particle_filter(
     Warns
     -----
     UserWarning
-        After Ctrl-C, when the steps that were done are returned. If there was none, the ``KeyboardInterrupt`` goes
-        through.
+        After Ctrl-C, if :func:`pluri.on_interrupt` says "keep", when the steps that were done are returned.
 
     Examples
     --------

@@ -71,7 +71,8 @@ def backward_simulation(
     Warns
     -----
     UserWarning
-        After Ctrl-C, when the paths that are complete are returned; if there is none it goes through.
+        After Ctrl-C, if :func:`pluri.on_interrupt` says "keep", when the paths that are complete are
+        returned.
 
     Examples
     --------

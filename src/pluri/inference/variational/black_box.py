@@ -159,7 +159,7 @@ def fit_black_box(
     ConvergenceWarning
         If the ELBO still rises after `max_iter` iterations.
     UserWarning
-        After Ctrl-C, when the parameters so far are returned.
+        After Ctrl-C, if :func:`pluri.on_interrupt` says "keep", when the parameters so far are returned.
 
     Examples
     --------

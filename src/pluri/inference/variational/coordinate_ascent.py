@@ -225,7 +225,7 @@ def coordinate_ascent(
     AscentWarning
         Once per run in which the bound falls by more than rounding explains; the run ends there.
     UserWarning
-        After Ctrl-C, when the best parameters so far are returned.
+        After Ctrl-C, if :func:`pluri.on_interrupt` says "keep", when the best parameters so far are returned.
 
     Examples
     --------

@@ -213,7 +213,7 @@ def stochastic_variational_inference(
     Warns
     -----
     UserWarning
-        After Ctrl-C, when the parameters so far are returned.
+        After Ctrl-C, if :func:`pluri.on_interrupt` says "keep", when the parameters so far are returned.
 
     Examples
     --------

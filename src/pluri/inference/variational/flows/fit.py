@@ -113,7 +113,7 @@ def fit_flow(
     ModeCollapseWarning
         If the target has a mode that the flow does not cover.
     UserWarning
-        After Ctrl-C, when the best parameters so far are returned.
+        After Ctrl-C, if :func:`pluri.on_interrupt` says "keep", when the best parameters so far are returned.
 
     Examples
     --------

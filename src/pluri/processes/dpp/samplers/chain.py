@@ -143,7 +143,8 @@ class DPPMarkovChain:
         Returns
         -------
         list of int64 arrays
-            Sorted subsets, all of the first chain before those of the second. After Ctrl-C, those made until then.
+            Sorted subsets, all of the first chain before those of the second. After Ctrl-C, those made until then
+            are the attribute ``result`` of the ``KeyboardInterrupt``.
         """
         for name, value, least in (("n", n, 1), ("n_chains", n_chains, 1), ("burn_in", burn_in, 0), ("thin", thin, 1)):
             if name in ("burn_in", "thin") and isinstance(value, str) and value == "auto":

@@ -147,7 +147,7 @@ class MarkovDPP:
         Returns
         -------
         list of ndarray
-            Sorted items; Ctrl-C returns the sets made so far.
+            Sorted items; after Ctrl-C the sets made so far are the attribute ``result`` of the ``KeyboardInterrupt``.
         """
         if isinstance(n_steps, bool) or n_steps != int(n_steps) or n_steps < 0:
             raise ValueError(f"n_steps must be a non-negative whole number, got {n_steps!r}")
