@@ -254,6 +254,7 @@ def test_redundant_factors_die():
     assert theta["support"].sum() == 2
 
 
+@pytest.mark.filterwarnings("ignore:the log density still drifts")
 def test_posterior_of_a_fixed_rank_is_near_the_maximum_of_likelihood():
     X = low_rank_rows(np.random.default_rng(13), 400, 6, 2, 0.3)
     model = BayesianFactorAnalysis(2, inference="gibbs", n_samples=100, burn_in=50, random_state=0).fit(X)

@@ -136,13 +136,13 @@ def test_an_excluded_outcome_makes_the_divergence_infinite():
 
 
 def test_sequences_have_the_entropy_rate_and_spread_of_the_equipartition_property():
-    # 4000 means of 50 symbols; each check is within 4 standard errors (false alarm 1 in 8000 altogether).
+    # 4000 means of 50 symbols; each check is within 5.5 standard errors (false alarm 1e-7 altogether).
     p, n, runs = np.array([0.6, 0.3, 0.1]), 50, 4000
     symbols = np.random.default_rng(0).choice(3, p=p, size=(runs, n))
     rates = -np.log(p)[symbols].mean(axis=1)
     spread = np.sqrt(varentropy(p) / n)
-    assert abs(rates.mean() - entropy(p)) < 4 * spread / np.sqrt(runs)
-    assert abs(rates.std() - spread) < 4 * spread / np.sqrt(2 * runs) * 1.1
+    assert abs(rates.mean() - entropy(p)) < 5.5 * spread / np.sqrt(runs)
+    assert abs(rates.std() - spread) < 5.5 * spread / np.sqrt(2 * runs) * 1.1
     assert varentropy(p, base=2) == pytest.approx(varentropy(p) / np.log(2) ** 2)
 
 

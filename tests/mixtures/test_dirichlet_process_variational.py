@@ -35,7 +35,7 @@ POINTS = np.array([(0, 0), (0.2, -0.1), (3, 3), (3.1, 2.8), (-3, 1)])
 
 def five_clusters(n=1000, seed=0):
     rng = np.random.default_rng(seed)
-    means = np.array([(-6, -6), (-6, 6), (0, 0), (6, -6), (6, 6)])
+    means = np.array([(-8, -8), (-8, 8), (0, 0), (8, -8), (8, 8)])
     labels = rng.integers(0, 5, size=n)
     return means[labels] + rng.normal(size=(n, 2)), labels
 

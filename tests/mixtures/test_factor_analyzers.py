@@ -14,8 +14,8 @@ from pluri.engine import ArraySource
 from pluri.mixtures.factor_analyzers import FactorAnalyzerMixture
 
 
-def two_planes(rng, n=200, D=6, noise=0.2):
-    parts = [rng.normal(size=(n // 2, 2)) @ rng.normal(size=(2, D)) + shift for shift in (-3.0, 3.0)]
+def two_planes(rng, n=200, D=6, noise=0.2, apart=3.0):
+    parts = [rng.normal(size=(n // 2, 2)) @ rng.normal(size=(2, D)) + shift for shift in (-apart, apart)]
     X = np.vstack(parts) + noise * rng.normal(size=(n, D))
     order = rng.permutation(n)
     return X[order], np.repeat([0, 1], n // 2)[order]
@@ -31,7 +31,7 @@ def dense_log_joint(model, X):
 @pytest.mark.parametrize("noise", ["diag", "isotropic", "shared"])
 def test_queries_are_those_of_the_dense_mixture(noise):
     rng = np.random.default_rng(0)
-    X, labels = two_planes(rng)
+    X, labels = two_planes(rng, apart=10.0)  # 49 between planes whose widths are about two
     model = FactorAnalyzerMixture(2, 2, noise=noise, random_state=0).fit(X)
     joint = dense_log_joint(model, X)
     np.testing.assert_allclose(model.score_samples(X), logsumexp(joint, axis=1), rtol=1e-9)

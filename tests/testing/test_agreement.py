@@ -53,7 +53,7 @@ def test_rare_values_are_pooled():
 
 @pytest.mark.parametrize("kind", ["normal", "cauchy", "counts", "coin"])
 def test_p_values_are_uniform_or_larger(kind):
-    """400 comparisons of equal distributions: more below 5 % than the limit have probability below 1e-4 each."""
+    """400 comparisons of equal distributions: more below 5 % than the limit have probability below 1e-7 each."""
     rng = np.random.default_rng(3)
     draw = {
         "normal": lambda: rng.normal(size=200),
@@ -67,7 +67,7 @@ def test_p_values_are_uniform_or_larger(kind):
             for _ in range(400)
         ]
     )
-    assert ((p < 0.05).sum(axis=0) <= stats.binom.isf(1e-4, 400, 0.05)).all()
+    assert ((p < 0.05).sum(axis=0) <= stats.binom.isf(1e-7, 400, 0.05)).all()
 
 
 def test_paired_p_values_are_uniform_or_larger():
@@ -79,7 +79,7 @@ def test_paired_p_values_are_uniform_or_larger():
         end = np.where(rng.random(300) < 0.7, start, rng.exponential(size=300))
         comparisons = compare_paired({"x": start}, {"x": end}, {"x": other})
         p.append([c.p_value for c in comparisons + compare_exchangeable({"x": start}, {"x": end})])
-    assert ((np.array(p) < 0.05).sum(axis=0) <= stats.binom.isf(1e-4, 400, 0.05)).all()
+    assert ((np.array(p) < 0.05).sum(axis=0) <= stats.binom.isf(1e-7, 400, 0.05)).all()
 
 
 @pytest.mark.parametrize(

@@ -86,21 +86,21 @@ def test_names_give_mappings():
 
 
 def test_exact_draws_fit_and_others_do_not():
-    """False-alarm rate 1 % each."""
+    """False-alarm rate 1e-6 each."""
     posterior = enumerate_posterior(ising_chain, [[-1, 1]] * 4)
     rng = np.random.default_rng(1)
     draws = posterior.sample(rng, 2000)
-    assert posterior.compare(draws, independent=True).passed
-    assert posterior.compare(draws, function=lambda z: z.sum(), independent=True).passed
+    assert posterior.compare(draws, independent=True, alpha=1e-6).passed
+    assert posterior.compare(draws, function=lambda z: z.sum(), independent=True, alpha=1e-6).passed
     assert not posterior.compare([np.array(rng.choice([-1, 1], size=4)) for _ in range(500)], independent=True).passed
     assert posterior.compare([np.zeros(4, dtype=int)]).p_value == 0.0
 
 
 def test_chains_are_compared_by_their_effective_size():
-    """Each draw repeated twenty times: 2000 draws are worth 100 (false-alarm rate 1 %)."""
+    """Each draw repeated twenty times: 4000 draws are worth 200 (false-alarm rate 1e-6)."""
     posterior = enumerate_posterior(ising_chain, [[-1, 1]] * 3)
     draws = [z for z in posterior.sample(2, 200) for _ in range(20)]
-    result = posterior.compare(draws)
+    result = posterior.compare(draws, alpha=1e-6)
     assert result.passed
     assert 50 < result.n_effective < 600
 

@@ -19,14 +19,14 @@ def test_holm_equals_its_definition():
 @pytest.mark.parametrize("max_stages", [1, 2, 3, 5])
 @pytest.mark.parametrize("alpha", [0.01, 0.1])
 def test_uniform_p_values_fail_as_rarely_as_stated(alpha, max_stages):
-    """Twenty thousand sequential tests: more failures than the limit have probability below 1e-4."""
+    """Twenty thousand sequential tests: more failures than the limit have probability below 1e-6."""
     rng = np.random.default_rng(1)
     n = 20_000
     failures = sum(
         not decide(lambda n: (rng.random(), None), 1, alpha=alpha, max_stages=max_stages)[0].passed for _ in range(n)
     )
-    assert failures <= binom.isf(1e-4, n, alpha)
-    assert failures >= binom.ppf(1e-4, n, alpha / max_stages)  # and it does fail
+    assert failures <= binom.isf(1e-6, n, alpha)
+    assert failures >= binom.ppf(1e-6, n, alpha / max_stages)  # and it does fail
 
 
 def test_conservative_p_values_fail_no_more_often():
@@ -41,7 +41,7 @@ def test_conservative_p_values_fail_no_more_often():
 
     n = 20_000
     failures = sum(not decide(lumpy, 1, alpha=alpha, max_stages=stages)[0].passed for _ in range(n))
-    assert failures <= binom.isf(1e-4, n, alpha)
+    assert failures <= binom.isf(1e-6, n, alpha)
 
 
 def test_doubtful_results_are_looked_at_again_with_more_replications():

@@ -1,4 +1,4 @@
-"""Tests of the joint distribution test itself; false-alarm rates are stated and random states fixed."""
+"""Tests of the joint distribution test itself; a correct transition fails with probability 1e-6."""
 
 import numpy as np
 import pytest
@@ -44,9 +44,9 @@ MODES = {
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_correct_transition_passes(mode):
-    """False-alarm rate 1e-3."""
+    """False-alarm rate 1e-6."""
     result = geweke_test(
-        prior, data, metropolis, mode=mode, log_likelihood=log_likelihood, random_state=0, **MODES[mode]
+        prior, data, metropolis, mode=mode, log_likelihood=log_likelihood, alpha=1e-6, random_state=0, **MODES[mode]
     )
     assert result.passed, result
     assert result.mode == mode
@@ -85,7 +85,7 @@ def test_ranks_need_the_reversed_transition():
     def flow(x, y):  # sees the direction of time
         return {"sum": x[0] + x[1], "gap": x[1] - 0.9 * x[0]}
 
-    settings = {"mode": "ranks", "n_successive": 600, "n_steps": 9, "random_state": 0}
+    settings = {"mode": "ranks", "n_successive": 600, "n_steps": 9, "alpha": 1e-6, "random_state": 0}
     none = lambda rng, x: 0.0  # noqa: E731
     assert geweke_test(draw, none, sweep((0, 1)), flow, reverse=sweep((1, 0)), **settings).passed
     with pytest.raises(ValueError, match="needs `reverse`"):
@@ -103,7 +103,7 @@ def test_kernels_of_the_library_become_transitions():
 
     result = geweke_test(
         lambda rng: rng.normal(size=2), lambda rng, x: rng.normal(x), kernel_transition(posterior, n_steps=2),
-        n_steps=2, n_successive=300, n_marginal=300, random_state=0,
+        n_steps=2, n_successive=300, n_marginal=300, alpha=1e-6, random_state=0,
     )  # fmt: skip
     assert result.passed
 
@@ -154,10 +154,10 @@ def autoregression(rng, x, *, rho=0.95, scale=1.0):
 
 
 def test_invariance_passes_and_fails_as_it_should():
-    """False-alarm rate 1e-3; the second kernel's variance is wrong by a fifth of what five slow steps can do."""
+    """False-alarm rate 1e-6; the second kernel's variance is wrong by a fifth of what five slow steps can do."""
     exact = lambda rng: rng.normal(size=2)  # noqa: E731
-    assert invariance_test(autoregression, exact, 5, random_state=0).passed
-    assert invariance_test(autoregression, exact, 5, reversible=True, random_state=0).passed
+    assert invariance_test(autoregression, exact, 5, alpha=1e-6, random_state=0).passed
+    assert invariance_test(autoregression, exact, 5, reversible=True, alpha=1e-6, random_state=0).passed
     wrong = lambda rng, x: autoregression(rng, x, scale=1.3)  # noqa: E731
     result = invariance_test(wrong, exact, 5, reversible=True, random_state=0)
     assert not result.passed
@@ -166,7 +166,7 @@ def test_invariance_passes_and_fails_as_it_should():
 
 def test_invariance_of_given_draws():
     draws = np.random.default_rng(0).normal(size=(2000, 2))
-    result = invariance_test(autoregression, draws, 3, random_state=0)
+    result = invariance_test(autoregression, draws, 3, alpha=1e-6, random_state=0)
     assert result.passed
     assert len(result.stages) == 1
     assert not invariance_test(lambda rng, x: 0.8 * x, draws, 1, random_state=0).passed

@@ -1,6 +1,6 @@
 """Mistakes that people make in samplers are caught, and the same samplers without them pass.
 
-A correct sampler fails with probability at most 1e-3; random states are fixed. That a mistake is caught is no matter of
+A correct sampler fails with probability at most 1e-6. That a mistake is caught is no matter of
 luck either: the p-values are far below the limits.
 """
 
@@ -172,7 +172,7 @@ BUGS = {
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_correct_samplers_pass(name):
-    report = check_sampler(PROBLEMS[name](), n_replications=300, random_state=1)
+    report = check_sampler(PROBLEMS[name](), n_replications=300, alpha=1e-6, max_stages=5, random_state=1)
     report.raise_if_failed()
     assert "passed" in str(report)
 
@@ -189,7 +189,7 @@ def test_the_bug_is_caught(bug):
 
 def test_a_sampler_that_never_moves_is_caught():
     problem = SamplerProblem("statue", draw_rate, draw_counts, lambda rng, rate, y: rate, n_convergence=20)
-    report = check_sampler(problem, n_replications=200, random_state=0)
+    report = check_sampler(problem, n_replications=200, alpha=1e-6, random_state=0)
     assert report["geweke"].passed  # it leaves everything invariant
     assert not report["moves"].passed
     assert not report["convergence"].passed
@@ -239,12 +239,12 @@ def test_calibration_catches_a_narrow_posterior():
             "normal", lambda rng: rng.normal(), lambda rng, t: rng.normal(t), sampler=posterior(width)
         )
 
-    assert check_sampler(problem(1.0), random_state=0).passed
+    assert check_sampler(problem(1.0), alpha=1e-6, random_state=0).passed
     assert not check_sampler(problem(0.7), random_state=0)["calibration"].passed
 
 
 def test_the_false_alarm_rate_is_what_it_says():
-    """Exact samplers at alpha 0.2: of 100, more than 33 fail with probability below 1e-3 (binomial)."""
+    """Exact samplers at alpha 0.2: of 100, more than 40 fail with probability below 2e-6 (binomial)."""
     problem = SamplerProblem(
         "exact", draw_rate, draw_counts, lambda rng, rate, y: rng.gamma(2.0 + y.sum(), 0.25), n_steps=1,
     )  # fmt: skip
@@ -253,7 +253,7 @@ def test_the_false_alarm_rate_is_what_it_says():
         not check_sampler(problem, alpha=0.2, n_replications=100, checks=["geweke"], random_state=rng).passed
         for _ in range(100)
     )
-    assert failures <= 33
+    assert failures <= 40
 
 
 def test_a_report_does_not_depend_on_which_other_checks_run():

@@ -96,7 +96,8 @@ def test_blend_of_two_topics_is_dissolved():
     tokens = tokens_of(sparse.csr_matrix(X))
     labels = np.where(tokens.documents % 5 == 0, 2, tokens.words >= 4).astype(np.int32)
     slots = Slots(tokens, labels, np.array([0.35, 0.35, 0.2, 0.1]), 1.0, 1.0, 0.1)
-    assert slots.dissolve_topics(rng, 1.0) == 1
+    # A trial is accepted by chance, from two in three data sets at the first time.
+    assert next((n for n in (slots.dissolve_topics(rng, 1.0) for _ in range(30)) if n), 0) == 1
     labels, _ = slots.close()
     assert np.mean((labels == labels[0]) == ((tokens.words >= 4) == (tokens.words[0] >= 4))) > 0.9
 

@@ -121,7 +121,7 @@ def test_joint_test_finds_a_sampler_with_another_prior(monkeypatch):
         original(replace(self, sub_prior=3.0 * self.sub_prior), rng, state)
 
     monkeypatch.setattr(PachinkoGibbs, "_pass", wrong)
-    assert not check_sampler(joint_problem(), alpha=1e-3, n_replications=300, random_state=0).passed
+    assert not check_sampler(joint_problem(), alpha=1e-3, n_replications=1500, random_state=0).passed
 
 
 def test_log_joint_of_the_chain_equals_plain_urns():

@@ -181,7 +181,7 @@ def test_sticks_have_the_means_of_their_posterior():
 
 
 def test_concentration_follows_its_posterior_given_the_sticks():
-    """p(concentration | counts), pieces integrated out, by quadrature: mean of draws, 6.5 errors of 60 batches."""
+    """p(concentration | counts), pieces integrated out by quadrature: mean of draws within 6.5 errors of 60 batches."""
     rng, counts, prior = np.random.default_rng(3), np.array([[4, 0, 2, 1, 0, 0], [1, 0, 0, 0, 0, 0]]), (2.0, 1.5)
     grid = np.linspace(1e-4, 30, 20_000)
     from_here = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1]
