@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.optimize import minimize
-from scipy.special import expit
 from scipy.stats import binom
 from sklearn.utils.estimator_checks import check_estimator
 
