@@ -410,6 +410,7 @@ def test_a_rarely_broken_habit_is_no_alarm(tmp_path):
     assert report["hook"] == {"n_commits": 240, "false_alarms": 0.0, "enough": True}
     stage(tmp_path / "habits", "a.c")
     assert outcome(tmp_path / "habits", "--staged") == []
+    git(tmp_path / "habits", "reset", "--quiet", "--hard")
     stage(tmp_path / "habits", "b.c")
     assert outcome(tmp_path / "habits", "--staged") == ["b.h"]
     run("train", tmp_path / "habits", "--false-alarms", "0.2")
