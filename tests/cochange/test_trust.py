@@ -199,7 +199,7 @@ def test_false_alarms_are_as_rare_as_was_wanted_where_habits_do_not_change(model
 
 
 def test_stated_probabilities_come_true():
-    """Over twelve seeds the worst bin of 300 files or more was off by 0.08 on average with a standard deviation of 0.03,
+    """Over twelve seeds the worst bin of 300 files or more was off by 0.08 on average, with a deviation of 0.03,
     and the mean error was 0.04 with one of 0.015: both bounds are more than five of these away."""
     train, test = made()
     plain = evaluate(FileRecommender("pairwise", calibrate=False, random_state=0), train, test, random_state=0)
