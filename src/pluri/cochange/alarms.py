@@ -88,21 +88,22 @@ def alarm_level(highest: Array, rate: float) -> AlarmLevel:
     --------
     >>> import numpy as np
     >>> from pluri.cochange.alarms import alarm_level
-    >>> alarm_level(np.linspace(0, 1, 1001), 0.02)
-    AlarmLevel(threshold=0.9875, n_commits=1001, false_alarms=0.012987012987012988, enough=True)
+    >>> level = alarm_level(np.linspace(0, 1, 1001), 0.02)
+    >>> round(level.threshold, 3), round(level.false_alarms, 3), level.enough
+    (0.988, 0.012, True)
     >>> alarm_level(np.array([0.3, 0.7]), 0.02)
     AlarmLevel(threshold=0.85, n_commits=2, false_alarms=0.0, enough=False)
     """
     ranked = -np.sort(-np.asarray(highest, dtype=np.float64))
     allowed = alarms_allowed(len(ranked), rate)
     place = allowed if allowed >= 0 else math.floor(rate * len(ranked))
+    threshold = 0.0
     if place < len(ranked) and np.isfinite(ranked[place]):
-        # Half-way to the next score, so that rounding cannot push an equal score across.
-        upper = ranked[place - 1] if place else max(1.0, ranked[0])
-        middle = 0.5 * (upper + ranked[place])
-        threshold = middle if middle < upper or place == 0 else ranked[place]
-    else:
-        threshold = 0.0
+        # Half-way to the next higher score, not just above this one: the model that is kept has seen more commits, and
+        # its score for the same files is a little different.
+        higher = ranked[ranked > ranked[place]]
+        upper = higher[-1] if len(higher) else max(1.0, ranked[place])
+        threshold = 0.5 * (upper + ranked[place])
     threshold = max(float(threshold), LEAST_SCORE)
     alarms = float((ranked > threshold).mean()) if len(ranked) else 0.0
     return AlarmLevel(threshold, len(ranked), alarms, allowed >= 0)

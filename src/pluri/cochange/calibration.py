@@ -61,7 +61,7 @@ def fit_calibration(scores: Array, hits: NDArray[np.bool_]) -> Array | None:
     places, inverse = np.unique(np.round(np.log(s) - np.log1p(-s), 3), return_inverse=True)
     trials = np.bincount(inverse).astype(np.float64)
     s = np.clip(np.bincount(inverse, s) / trials, LOWEST, HIGHEST)
-    y = np.asarray(np.bincount(inverse, hits[used]), dtype=np.float64)
+    y = np.bincount(inverse, hits[used]).astype(np.float64)
     features = np.column_stack([np.log(s), -np.log1p(-s), np.ones_like(places)])
     free = np.ones(3, dtype=np.bool_)
     found = _maximize(features, y, trials, free, IDENTITY)
