@@ -6,6 +6,8 @@ naive Bayes): a word, its suffix and whether it has a capital, say.
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -20,9 +22,8 @@ from pluri.engine import Statistics
 from pluri.priors import Dirichlet, RowPrior, as_row_prior
 from pluri.sequences import _count_kernels as kernels
 from pluri.sequences.hmm import HiddenMarkovModel, Prior
-from pluri.sequences.inputs import is_sequence_list
-from pluri.sequences.symbols import Symbols, check_symbols, is_text, learn_vocabulary
-from pluri.validation import check_distributions, is_source, unmasked
+from pluri.sequences.symbols import Symbols, are_words, check_symbols, decoded, is_text, learn_vocabulary
+from pluri.validation import check_distributions, is_source
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -242,24 +243,36 @@ class CategoricalHMM(HiddenMarkovModel):
         return tags
 
     def _sequences(self, X: Any, lengths: ArrayLike | None, *, fitting: bool) -> tuple[NDArray[Any], Integers]:
-        if isinstance(X, list | tuple):
-            X = [unmasked(item) for item in X]
-        if isinstance(X, list | tuple) and X and not is_sequence_list(X):
-            if isinstance(X[0], str):
-                X = np.asarray(X, dtype=object).reshape(-1, 1)  # one sequence of words
-            elif np.ndim(X[0]) == 1 and len(X[0]) > 1:
-                X = [np.asarray(item, dtype=object if is_text(np.asarray(item)) else None) for item in X]
-                X = [item.reshape(-1, 1) for item in X]  # sequences that happen to have the same length
-        elif is_sequence_list(X):
-            X = [np.asarray(x, dtype=object) if is_text(np.asarray(x, dtype=object)) else np.asarray(x) for x in X]
+        if isinstance(X, str | bytes):
+            raise TypeError("X must be a sequence of symbols or a list of sequences, got a string: list(X) is its characters")
+        if isinstance(X, list | tuple) and X and are_words(X):
+            self._check_words([word for word in X if isinstance(word, str | bytes)], fitting)
+            X = np.array(X, dtype=object).reshape(-1, 1)  # one sequence of words
         elif isinstance(X, np.ndarray) and X.ndim == 1 and is_text(X):
             X = X.reshape(-1, 1)
         return super()._sequences(X, lengths, fitting=fitting)
 
+    def _check_words(self, X: Sequence[Any], fitting: bool) -> None:
+        """Say how a list of strings is read where it could be meant as sequences of characters."""
+        if all(len(word) < 2 for word in X):
+            return
+        cure = "for sequences of characters pass [list(text) for text in X]"
+        words = self._words()
+        if fitting:
+            warnings.warn(
+                f"X, a list of {len(X)} strings, is read as one sequence of {len(X)} symbols: {cure}; [X] says that it "
+                "is one sequence of words",
+                UserWarning,
+                stacklevel=6,
+            )
+        elif words is not None and all(len(word) < 2 for word in words[0]):
+            raise ValueError(f"X must hold single characters, as in fit, got a list with longer strings: {cure}")
+
     def _check_data(self, X: Any, *, fitting: bool) -> NDArray[Any]:
         array = X if hasattr(X, "dtype") and hasattr(X, "ndim") else np.asarray(X) if not hasattr(X, "iloc") else X
         if is_text(np.asarray(array)):
-            data = self._validated(np.asarray(array, dtype=object), fitting, dtype=None, ensure_all_finite=False)
+            words = decoded(np.asarray(array, dtype=object))
+            data = self._validated(words, fitting, dtype=None, ensure_all_finite=False)
             if not fitting and self._words() is None:
                 raise ValueError("X must hold integers, as in fit, got strings")
             return data

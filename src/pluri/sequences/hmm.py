@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from pluri.components.family import ComponentFamily
@@ -23,18 +24,20 @@ from pluri.engine import ArraySource, Source
 from pluri.inference import EMResult, History, IterationState, expectation_maximization
 from pluri.priors import RowPrior, as_diversity, as_row_prior, log_determinant, warn_if_permutation
 from pluri.progress.callbacks import CallbackSupport, fit_callbacks, with_callbacks
+from pluri.sequences.boundaries import called_by_scikit_learn, check_not_lost, sequence_lengths
 from pluri.sequences.inputs import (
     check_sequence_lengths,
     check_sequence_weight,
     is_sequence_list,
     join_sequences,
     lengths_in_second_place,
+    may_be_rows,
     refuse_streams,
     weight_by_either_name,
 )
 from pluri.sequences.learning import ChainPrior, HiddenMarkovProblem, HMMParameters, prepare_once
 from pluri.sequences.monitor import ConvergenceMonitor
-from pluri.sequences.queries import ALGORITHMS, ChainQueries
+from pluri.sequences.queries import ALGORITHMS, BOUNDARIES, ChainQueries
 from pluri.sequences.summary import summarize
 from pluri.validation import as_generator, check_distributions, check_width, is_source, restored_on_failure, unmasked
 
@@ -49,6 +52,8 @@ class DeadStateWarning(UserWarning):
 
 class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
     """Base of the EM-fitted hidden Markov models; not to be used by itself."""
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = BOUNDARIES
 
     #: Letters of `params` and `init_params` and the attributes they stand for, besides s and t.
     _emission_attributes: ClassVar[dict[str, str]]
@@ -122,12 +127,35 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
     def _sequences(self, X: Any, lengths: ArrayLike | None, *, fitting: bool) -> tuple[NDArray[Any], Integers]:
         refuse_streams(X)
         X = unmasked(X)
-        if is_sequence_list(X):
+        if is_sequence_list(X) and not self._are_rows(X, lengths, fitting):
             if lengths is not None:
                 raise ValueError("lengths must be None when X is a list of sequences")
             X, lengths = join_sequences(X)
         data = self._check_data(X, fitting=fitting)
         return data, check_sequence_lengths(lengths, len(data))
+
+    def _are_rows(self, X: Any, lengths: ArrayLike | None, fitting: bool) -> bool:
+        """Whether a list of plain lists is a matrix: where it cannot be meant as sequences of one feature."""
+        if not may_be_rows(X):
+            return False
+        if lengths is not None or (not fitting and self._known_width() == len(X[0])):
+            return True
+        if fitting and not get_tags(self).input_tags.categorical:
+            warnings.warn(
+                f"X, a list of {len(X)} lists of {len(X[0])} numbers, is read as {len(X)} sequences with one feature: "
+                "for the rows of a matrix pass numpy.array(X), for sequences a list of arrays",
+                UserWarning,
+                stacklevel=6,
+            )
+        return False
+
+    def _known_width(self) -> int | None:
+        """Number of features of a model that is fitted or set by hand; None for any other."""
+        width = getattr(self, "n_features_in_", None)
+        try:
+            return self._n_features_of_parameters() if width is None else int(width)
+        except AttributeError:
+            return None
 
     def _observations(self, X: Any, lengths: ArrayLike | None) -> tuple[NDArray[Any], Integers]:
         return self._sequences(X, lengths, fitting=False)
@@ -182,6 +210,7 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
         y: Any = None,
         lengths: ArrayLike | None = None,
         *,
+        groups: ArrayLike | None = None,
         sequence_weight: ArrayLike | None = None,
         **aliases: Any,
     ) -> Self:
@@ -195,9 +224,13 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
             NaN marks a missing value.
         y : ignored
             For scikit-learn; a program written for hmmlearn may pass `lengths` here. To learn from known states, see
-            `HMMClassifier`.
+            `HMMClassifier`; labels passed here are ignored with a warning.
         lengths : array of shape (n_sequences,), optional
-            Lengths of the sequences in X, which sum to n_samples; one sequence if None.
+            Lengths of the sequences in X, which sum to n_samples; one sequence if neither `lengths` nor `groups` is
+            given.
+        groups : array of shape (n_samples,), optional
+            The sequence of each row, in place of `lengths`: rows with the same value next to each other are one
+            sequence. This is what reaches the model through scikit-learn's cross-validation, with metadata routing.
         sequence_weight : array of shape (n_sequences,), optional
             Weight of each sequence. Also taken under the name ``sample_weight``, which elsewhere means a weight for
             each row: a Markov chain has no meaning for a row that counts more than its neighbours.
@@ -209,13 +242,29 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, BaseEstimator):
         sequence_weight = weight_by_either_name(sequence_weight, aliases)
         self._check_settings()
         with restored_on_failure(self):
-            lengths = lengths_in_second_place(y, lengths, X)
+            lengths = self._boundaries(X, y, lengths, groups)
             source, n_samples = self._source(X, lengths, sequence_weight)
             with fit_callbacks(
                 self, max_iter=max(self.n_iter, 1), n_init=self.n_init, X=X, attributes=self._attributes
             ) as on_iteration:
                 self._learn(source, self._chain_prior(), n_samples=n_samples, on_iteration=on_iteration)
         return self
+
+    def _boundaries(
+        self, X: Any, y: Any, lengths: ArrayLike | None, groups: ArrayLike | None
+    ) -> ArrayLike | None:
+        """Lengths of the sequences that `fit` was given in one of three ways; says so if `y` holds labels."""
+        given = sequence_lengths(X, lengths, groups)
+        found = lengths_in_second_place(y, given, X)
+        if y is not None and (found is None or found is given) and not called_by_scikit_learn():
+            warnings.warn(
+                f"y is ignored: {type(self).__name__} learns its states without labels; to learn from them use "
+                f"HMMClassifier({type(self).__name__}()), and pass lengths of sequences as lengths=",
+                UserWarning,
+                stacklevel=5,
+            )
+        check_not_lost(X, found, fitting=True)
+        return found
 
     def _source(
         self, X: Any, lengths: ArrayLike | None, sequence_weight: ArrayLike | None, labels: Integers | None = None
