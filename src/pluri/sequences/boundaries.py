@@ -1,8 +1,8 @@
 """Where sequences begin and end: from lengths, or from the sequence of each row (scikit-learn's `groups`).
 
-scikit-learn's tools hand `groups` on to an estimator only with metadata routing; without it they split by the groups and
-then call ``fit(X, y)``, where a model of sequences would see one long chain. Nothing in that call tells so, which is why
-`check_not_lost` looks at who called.
+scikit-learn's tools hand `groups` on to an estimator only with metadata routing; without it they split by the groups
+and then call ``fit(X, y)``, where a model of sequences would see one long chain. Nothing in that call tells so: that is
+why `check_not_lost` looks at who called.
 """
 
 from __future__ import annotations
@@ -23,9 +23,13 @@ from pluri.validation import is_source
 Integers = NDArray[np.int64]
 
 ROUTING = (
-    "call sklearn.set_config(enable_metadata_routing=True), with which groups (one id for each row) reach the model, pass "
-    "a list of sequences as X, or use HMMSearchCV"
+    "call sklearn.set_config(enable_metadata_routing=True), with which groups (one id for each row) reach the model, "
+    "pass a list of sequences as X, or use HMMSearchCV"
 )
+
+
+#: Modules of scikit-learn that call other people's estimators.
+TOOLS = ("sklearn.pipeline", "sklearn.model_selection", "sklearn.ensemble", "sklearn.utils.estimator_checks")
 
 
 class BoundaryWarning(UserWarning):
@@ -77,20 +81,25 @@ def check_not_lost(X: Any, lengths: ArrayLike | None, *, fitting: bool) -> None:
     """
     if lengths is not None or is_source(X) or is_sequence_list(X):
         return
-    for frame in _callers():
-        module, function, here = frame.f_globals.get("__name__", ""), frame.f_code.co_name, frame.f_locals
+    frames = [
+        (str(frame.f_globals.get("__name__", "")), frame.f_code.co_name, frame.f_locals)
+        for frame in _callers()
+        if str(frame.f_globals.get("__name__", "")).startswith(("sklearn.pipeline", "sklearn.model_selection"))
+    ]
+    for module, function, here in frames:
         if not get_config()["enable_metadata_routing"] and _gave_boundaries(module, function, here):
             raise ValueError(
-                f"{function} of scikit-learn got lengths or groups, but does not hand them on to the model, which would "
-                f"take all rows for one sequence: {ROUTING}"
+                f"{function} of scikit-learn got lengths or groups, but does not hand them on to the model, which "
+                f"would take all rows for one sequence: {ROUTING}"
             )
+    for module, function, here in frames:
         if module == "sklearn.model_selection._validation" and function in ("_fit_and_score", "_fit_and_predict"):
             _warn_of_pieces(here, fitting)
 
 
 def called_by_scikit_learn() -> bool:
     """Whether a tool of scikit-learn is calling, which passes `y` on without knowing whether it is used."""
-    return any(str(frame.f_globals.get("__name__", "")).startswith("sklearn.") for frame in _callers())
+    return any(str(frame.f_globals.get("__name__", "")).startswith(TOOLS) for frame in _callers())
 
 
 def _callers() -> Iterator[FrameType]:
@@ -102,12 +111,11 @@ def _callers() -> Iterator[FrameType]:
 
 def _gave_boundaries(module: str, function: str, here: dict[str, Any]) -> bool:
     """Whether this frame is a tool of scikit-learn that was given boundaries and keeps them without routing."""
-    if module == "sklearn.pipeline":
-        names = ("lengths", "groups") if function == "score" else ()
+    names: tuple[str, ...] = ()
+    if module == "sklearn.pipeline" and function == "score":
+        names = ("lengths", "groups")
     elif module.startswith("sklearn.model_selection"):
         names = ("groups",)
-    else:
-        return False
     params = here.get("params")
     given = {**(params if isinstance(params, dict) else {}), **{name: here.get(name) for name in names if name in here}}
     return any(given.get(name) is not None for name in names)

@@ -152,13 +152,15 @@ class CategoricalHMM(HiddenMarkovModel):
     emissionprob_prior : float, array or prior object, default=1.0
         Dirichlet concentration of the symbol probabilities; above 1 smooths, below 1 asks for sparse states.
     n_features : int or None, default=None
-        Number of symbols (of each column); the largest one seen plus one if None. Not for strings.
+        Number of symbols (of each column); the largest one seen plus one if None. Strings are as many as there are.
     algorithm, random_state, n_iter, tol, verbose, implementation
         See `GaussianHMM`.
     params, init_params : str, default="ste"
         s (start), t (transitions), e (symbol probabilities).
     unseen : {"error", "missing"}, default="error"
         What a symbol is that `fit` did not see: a mistake, or a missing value.
+    startprob_init, transmat_init, emissionprob_init : arrays, optional
+        Starting values, whatever `init_params` says; see `GaussianHMM`.
     diversity, n_init, warm_start, acceleration, checkpoint, engine, n_jobs
         See `GaussianHMM`.
 
@@ -205,6 +207,9 @@ class CategoricalHMM(HiddenMarkovModel):
         init_params: str = "ste",
         implementation: str = "scaling",
         unseen: str = "error",
+        startprob_init: ArrayLike | None = None,
+        transmat_init: ArrayLike | None = None,
+        emissionprob_init: Any = None,
         diversity: Any = None,
         n_init: int = 1,
         warm_start: bool = False,
@@ -227,6 +232,9 @@ class CategoricalHMM(HiddenMarkovModel):
         self.init_params = init_params
         self.implementation = implementation
         self.unseen = unseen
+        self.startprob_init = startprob_init
+        self.transmat_init = transmat_init
+        self.emissionprob_init = emissionprob_init
         self.diversity = diversity
         self.n_init = n_init
         self.warm_start = warm_start
@@ -244,7 +252,7 @@ class CategoricalHMM(HiddenMarkovModel):
 
     def _sequences(self, X: Any, lengths: ArrayLike | None, *, fitting: bool) -> tuple[NDArray[Any], Integers]:
         if isinstance(X, str | bytes):
-            raise TypeError("X must be a sequence of symbols or a list of sequences, got a string: list(X) is its characters")
+            raise TypeError("X must be a list or an array of symbols, got a string: list(X) is its characters")
         if isinstance(X, list | tuple) and X and are_words(X):
             self._check_words([word for word in X if isinstance(word, str | bytes)], fitting)
             X = np.array(X, dtype=object).reshape(-1, 1)  # one sequence of words
@@ -304,6 +312,11 @@ class CategoricalHMM(HiddenMarkovModel):
         if is_text(X):
             self.vocabulary_ = list(learn_vocabulary(X))
             self.n_symbols_ = [len(words) for words in self.vocabulary_]
+            if self.n_features is not None and set(self.n_symbols_) != {self.n_features}:
+                raise ValueError(
+                    f"n_features must be None for strings, or as many as there are ({self.n_symbols_[0]}), got "
+                    f"{self.n_features}"
+                )
             return
         largest = np.nanmax(np.where(np.isnan(X), -1, X) if X.dtype.kind == "f" else X, axis=0)
         seen = [int(value) + 1 for value in largest]

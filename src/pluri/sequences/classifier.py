@@ -60,9 +60,10 @@ class HMMClassifier(ClassifierMixin, BaseEstimator):
     ----------
     hmm : hidden Markov model of `pluri.sequences`, default=None
         The emission family, its priors, `diversity`, `algorithm` and so on. Its `n_components` and `n_init` are not
-        used. An attribute set on it by hand, whose letter is not in its `init_params`, takes the place of counting;
-        letters that are not in its `params` are counted and then kept. None is ``GaussianHMM(algorithm="map")``, which
-        predicts the class of the highest probability; the best path ("viterbi") may pass through others.
+        used. A starting value (such as `transmat_init`, or an attribute set on it by hand whose letter is not in its
+        `init_params`) takes the place of counting; letters that are not in its `params` are counted and then kept.
+        None is ``GaussianHMM(algorithm="map")``, which predicts the class of the highest probability; the best path
+        ("viterbi") may pass through others.
     anchor : float, default=0.0
         Weight of the squared distance of the transition matrix from `anchor_transmat_`.
     pseudo_count : float, default=0.0
@@ -164,10 +165,10 @@ class HMMClassifier(ClassifierMixin, BaseEstimator):
         lengths = sequence_lengths(X, lengths, groups)
         classes, source, n_samples = self._labelled_source(hmm, X, y, lengths, sequence_weight)
         hmm.set_params(n_components=len(classes))
-        given = template._given()
-        for name in given:
+        for name in template._hand_set():
             stored = name if name in vars(template) else f"_{name}"  # a property reads other shapes than it takes
             setattr(hmm, stored, vars(template)[stored])
+        given = hmm._given()
 
         counts = count_labels(source, len(classes))
         prior = self._counting_prior(hmm, counts)
@@ -218,9 +219,7 @@ class HMMClassifier(ClassifierMixin, BaseEstimator):
             transition=with_pseudo_count(prior.transition, self.pseudo_count, counts.pairs.shape),
         )
 
-    def predict(
-        self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None
-    ) -> NDArray[Any]:
+    def predict(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> NDArray[Any]:
         """Labels of the samples: the most probable path, or what else the model's `algorithm` says.
 
         Parameters
@@ -255,9 +254,7 @@ class HMMClassifier(ClassifierMixin, BaseEstimator):
         log_prob, states = self.hmm_.decode(X, lengths, algorithm, groups=groups)
         return log_prob, np.asarray(self.classes_[states])
 
-    def predict_proba(
-        self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None
-    ) -> Array:
+    def predict_proba(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Array:
         """Posterior probability of each class at each step, given the whole sequence.
 
         Parameters

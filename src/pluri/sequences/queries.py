@@ -72,9 +72,7 @@ class ChainQueries:
             raise ValueError(f"implementation must be 'scaling' or 'log', got {self.implementation!r}")
         return self.implementation == "log"
 
-    def score_sequences(
-        self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None
-    ) -> Array:
+    def score_sequences(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Array:
         """Log-likelihood of each sequence.
 
         Parameters
@@ -164,9 +162,7 @@ class ChainQueries:
             total += float(result.scores.sum())
         return total, posteriors
 
-    def predict_proba(
-        self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None
-    ) -> Array:
+    def predict_proba(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Array:
         """Posterior probability of each state at each step, given the whole sequence.
 
         Parameters
@@ -220,9 +216,7 @@ class ChainQueries:
             raise ValueError(f"sequence {n} has probability zero under the model: it has no most probable path")
         return float(scores.sum()), path
 
-    def predict(
-        self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None
-    ) -> Integers:
+    def predict(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Integers:
         """Most probable states; see `decode`.
 
         Parameters
@@ -288,9 +282,7 @@ class ChainQueries:
         rng = as_generator(self.random_state if random_state is None else random_state)
         return inference.sample_posterior_paths(chain, densities, offsets, n_paths, rng)
 
-    def filter_proba(
-        self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None
-    ) -> Array:
+    def filter_proba(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Array:
         """Probability of each state at each step, given the observations up to that step.
 
         Returns

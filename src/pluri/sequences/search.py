@@ -92,8 +92,9 @@ class HMMSearchCV(MetaEstimatorMixin, BaseEstimator):
         list of sequences.
     scoring : {"log_likelihood", "accuracy"}, callable or None, default=None
         Held-out log-likelihood per sample; accuracy of an `HMMClassifier`; or ``scoring(estimator, X, y)``, where X
-        and y are lists of sequences, higher is better (of a pipeline: its last step, and sequences as that sees them;
-        the likelihood is that of the transformed values, and so compares only settings of the last step). None is accuracy for a classifier, log-likelihood for others.
+        and y are lists of sequences, higher is better. None is accuracy for a classifier, log-likelihood for others.
+        In a pipeline it is the last step that is scored, on sequences as that sees them: the likelihood is that of the
+        transformed values, and compares settings of the last step only.
     refit : bool, default=True
         Whether to fit the best settings on all data at the end.
     block_length : int, default=None
@@ -210,21 +211,26 @@ class HMMSearchCV(MetaEstimatorMixin, BaseEstimator):
             raise ValueError(f"y must have one label for each of {len(data)} samples, got {len(labels)}")
         return divided, _divide(labels, counts)
 
+    def _with_model(self, model: HiddenMarkovModel) -> Any:
+        """The estimator, of which the settings of the model can be set: a classifier's model may be left out."""
+        if not self._is_classifier or self._last_step.hmm is not None:
+            return self.estimator
+        estimator = clone(self.estimator)
+        (estimator[-1] if self._is_pipeline else estimator).set_params(hmm=clone(model))
+        return estimator
+
     def _refuse_hand_set(self, model: HiddenMarkovModel) -> None:
         """Attributes set by hand are not copied by `clone`, and a search without them is another search."""
         if hasattr(model, "history_"):
             return
         names = sorted(model._hand_set())
         if names:
-            arguments = ", ".join(f"{name}init" for name in names)
             raise ValueError(
-                f"estimator must have its starting values as constructor arguments ({arguments}), got {', '.join(names)} "
-                "set as attributes, which copies of the estimator do not have"
+                f"estimator must have its starting values as constructor arguments (transmat_init, say), got "
+                f"{', '.join(names)} set as attributes, which copies of the estimator do not have"
             )
 
-    def fit(
-        self, X: Any, y: Any = None, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None
-    ) -> Self:
+    def fit(self, X: Any, y: Any = None, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Self:
         """Try all settings.
 
         Parameters
@@ -244,10 +250,11 @@ class HMMSearchCV(MetaEstimatorMixin, BaseEstimator):
         model = self._last_step._template() if self._is_classifier else self._last_step
         if not isinstance(model, HiddenMarkovModel):
             raise TypeError(
-                "estimator must be a hidden Markov model of pluri.sequences, an HMMClassifier or a pipeline that ends in one, "
-                f"got {type(model).__name__}"
+                "estimator must be a hidden Markov model of pluri.sequences, an HMMClassifier or a pipeline that ends "
+                f"in one, got {type(model).__name__}"
             )
         self._refuse_hand_set(model)
+        estimator = self._with_model(model)
         grid, scorer = self._grid(), self._scorer()
         y, lengths = self._labels_and_lengths(X, y, lengths, groups)
         sequences, labels = self._as_lists(clone(model), X, y, lengths, fitting=True)
@@ -260,7 +267,7 @@ class HMMSearchCV(MetaEstimatorMixin, BaseEstimator):
                 )
             cv = SequenceKFold(int(cv), shuffle=True, random_state=self.random_state)
         search = GridSearchCV(
-            SequencePipeline(self.estimator) if self._is_pipeline else self.estimator,
+            SequencePipeline(estimator) if self._is_pipeline else estimator,
             grid,
             scoring=scorer,
             n_jobs=self.n_jobs,
@@ -278,12 +285,13 @@ class HMMSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.scorer_ = scorer
         self.n_splits_ = search.n_splits_
         if self.refit:
-            best = clone(self.estimator).set_params(**clone(self.best_params_, safe=False))
+            best = clone(estimator).set_params(**clone(self.best_params_, safe=False))
             labels = y if self._is_classifier else None
             if self._is_pipeline:
                 parts, counts = divide_rows(X, lengths)
                 rows = join_rows(parts)[0] if is_sequence_list(X) else X
-                self.best_estimator_ = fit_pipeline(best, rows, None if labels is None else join_labels(labels)[0], counts)
+                flat = None if labels is None else join_labels(labels)[0]
+                self.best_estimator_ = fit_pipeline(best, rows, flat, counts)
             else:
                 self.best_estimator_ = best.fit(X, labels, lengths)
             if hasattr(best, "n_features_in_"):
@@ -370,9 +378,7 @@ class HMMSearchCV(MetaEstimatorMixin, BaseEstimator):
         sequences, labels = self._as_lists(model, X, y, lengths, fitting=False)
         return float(self.scorer_(best, sequences, labels))
 
-    def predict(
-        self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None
-    ) -> NDArray[Any]:
+    def predict(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> NDArray[Any]:
         """States or labels by the best model.
 
         Parameters
