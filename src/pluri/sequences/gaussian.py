@@ -327,7 +327,9 @@ class GaussianHMM(InUnitsOfTheData, HiddenMarkovModel):
         """The scale of the prior: as given, or in units of the features' variances."""
         if not is_auto(self.covars_prior):
             return self.covars_prior
-        scale = SHARE * np.broadcast_to(self._feature_variance(), (self.n_features,))
+        if not hasattr(self, "feature_variance_"):
+            return SHARE  # parameters set by hand: no prior is asked for
+        scale = SHARE * self.feature_variance_
         return np.diag(scale) if self.covariance_type in ("full", "tied") else np.tile(scale, (self.n_components, 1))
 
     def _emission_parameters(self, emission: GaussianEmission) -> GaussianParameters:
