@@ -180,7 +180,7 @@ class CategoricalHMM(HiddenMarkovModel):
     --------
     >>> from pluri.sequences import CategoricalHMM
     >>> sentences = [["the", "dog", "runs"], ["the", "cat", "sleeps"], ["a", "dog", "sleeps"]]
-    >>> model = CategoricalHMM(n_components=3, n_init=5, random_state=0).fit(sentences)
+    >>> model = CategoricalHMM(n_components=3, n_init=5, random_state=0).fit(sentences * 3)
     >>> states = model.predict(["the", "cat", "runs"])
     >>> len(set(states.tolist()))
     3
