@@ -75,7 +75,7 @@ def gaussian_start(rng, kind):
 
 # hmmlearn adds a scalar covars_prior to all entries of a matrix; we take it times the identity. Matrices are the same.
 PRIORS = {
-    "default": {},
+    "default": {"covars_prior": 1e-2},  # hmmlearn's default; ours is relative to the data
     "informative": {
         "means_prior": 0.7,
         "means_weight": 3.0,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
@@ -25,6 +26,7 @@ S = TypeVar("S")
 MAX_ATTEMPTS = 5  # times that a batch is tried before the cluster is given up
 PATIENCE = 5.0  # seconds between two looks at whether the inputs of a task still exist
 WORKERS_TIMEOUT = 60.0  # seconds to wait for a first worker
+PAUSE_TIMEOUT = 30.0  # seconds that all workers may stay paused, which Dask does when their memory is nearly full
 
 
 class Parcel:
@@ -226,6 +228,7 @@ class _Shipment:
 
     def _collect_one(self, task: _Task, function: Callable[[Batch], S], reader: _Reader) -> S:
         """Wait for an answer; start again from the source when a dead worker took the inputs with it."""
+        pause = _Pause(self.client)
         while True:
             try:
                 return task.answer.result(timeout=PATIENCE).content
@@ -236,6 +239,7 @@ class _Shipment:
                     raise
                 lost = {"cancelled", "lost"}
                 if not lost & {task.answer.status, task.batch.status, task.function.status}:
+                    pause.check()
                     continue
             self._resubmit(task, function, reader)
 
@@ -253,16 +257,53 @@ class _Shipment:
 
     def _ship(self, things: list[Any]) -> list[Any]:
         """Send things to the workers, trying again if one dies while it receives."""
+        pause = _Pause(self.client)
         for attempt in itertools.count(1):
             try:
                 # With hashing, equal batches would share a key and what is lost could not be told apart. Broadcasting
                 # would never return if a worker died meanwhile (distributed 2026.8); workers copy from each other.
                 return self.client.scatter(things, hash=False) if things else []
             except (OSError, TimeoutError, KeyError):  # KeyError: the scheduler looks for a worker that has gone
+                pause.check()
                 if attempt == MAX_ATTEMPTS:
                     raise
                 _wait_for_workers(self.client)
         raise AssertionError("unreachable")
+
+
+class _Pause:
+    """How long all workers have been paused: their memory does not empty by itself, and nobody would ever answer."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._since: float | None = None
+
+    def check(self) -> None:
+        """Give the cluster up if none of its workers has taken work for too long."""
+        workers = list(_workers(self._client).values())
+        if not workers or any(worker.get("status") != "paused" for worker in workers):
+            self._since = None
+            return
+        now = time.monotonic()
+        self._since = now if self._since is None else self._since
+        if now - self._since < PAUSE_TIMEOUT:
+            return
+        used = max(worker.get("metrics", {}).get("memory", 0) for worker in workers)
+        limit = min(worker.get("memory_limit") or 0 for worker in workers)
+        raise RuntimeError(
+            f"the Dask workers have stood still for {PAUSE_TIMEOUT:.0f} seconds because their memory is nearly full "
+            f"({used / 1e6:.0f} of {limit / 1e6:.0f} MB): raise their memory_limit, or use a smaller batch_size or "
+            "DaskEngine(memory=...) if it is the data that fill it"
+        )
+
+
+def _workers(client: Any) -> dict[str, Any]:
+    """What the scheduler knows of each worker; newer versions of distributed tell of five only, unless asked."""
+    try:
+        info = client.scheduler_info(n_workers=-1)
+    except TypeError:
+        info = client.scheduler_info()
+    return dict(info["workers"])
 
 
 def _gave_up(task: _Task) -> RuntimeError:
@@ -280,6 +321,5 @@ def _wait_for_workers(client: Any) -> None:
 
 
 def _half_of_memory(client: Any) -> float:
-    workers = client.scheduler_info()["workers"].values()
-    limits = [worker.get("memory_limit") or float("inf") for worker in workers]
+    limits = [worker.get("memory_limit") or float("inf") for worker in _workers(client).values()]
     return 0.5 * sum(limits)

@@ -29,7 +29,8 @@ class ParquetSource:
     ----------
     data : path, list of paths or pyarrow.dataset.Dataset
         A file, a folder (its files in order of their names), several files, or a dataset that pyarrow has opened
-        (filtered, partitioned, on remote storage); reading that takes memory for some row groups as well.
+        (on remote storage, say); reading one that is filtered, or has columns from the names of its folders, takes
+        memory for a row group as well.
     columns : list of str
         The numeric columns that become the features, in this order. Nulls become NaN.
     sequence : str, optional
@@ -74,6 +75,12 @@ class ParquetSource:
         self._batch_size = check_batch_size(batch_size)
         self._identifiers_checked = False
         self._check_schema(self._dataset.schema)
+        self._from_paths = self._from_paths or _is_files_alone(self._dataset, self._wanted)
+
+    @property
+    def _wanted(self) -> list[str]:
+        """Columns to be read, each once."""
+        return list(dict.fromkeys([*self._columns, *filter(None, (self._sequence, self._label))]))
 
     @property
     def n_features(self) -> int:
@@ -107,11 +114,21 @@ class ParquetSource:
 
     def _chunks(self) -> Iterator[Any]:
         """Record batches of the files, in order."""
-        wanted = list(dict.fromkeys([*self._columns, *filter(None, (self._sequence, self._label))]))
+        wanted = self._wanted
         if not self._from_paths:
-            # A scanner holds some row groups: fewest without threads, which read ahead as far as they can.
+            import pyarrow.dataset as arrow
+
+            # A scanner holds what it reads ahead: least without threads, and without loading whole row groups at once.
+            reading = arrow.ParquetFragmentScanOptions(
+                pre_buffer=False, use_buffered_stream=True, buffer_size=_BUFFER_SIZE
+            )
             yield from self._dataset.scanner(
-                columns=wanted, batch_size=self._batch_size, batch_readahead=1, fragment_readahead=1, use_threads=False
+                columns=wanted,
+                batch_size=self._batch_size,
+                batch_readahead=1,
+                fragment_readahead=1,
+                use_threads=False,
+                fragment_scan_options=reading,
             ).to_batches()
             return
         import pyarrow.parquet as parquet
@@ -196,6 +213,21 @@ def _open(data: Any) -> tuple[Any, bool]:
     if isinstance(data, str | os.PathLike):
         return arrow.dataset(os.fspath(data), format="parquet"), True  # pyarrow sorts the files of a folder by name
     return arrow.dataset([os.fspath(path) for path in data], format="parquet"), True
+
+
+def _is_files_alone(dataset: Any, wanted: list[str]) -> bool:
+    """Whether a dataset is nothing but its Parquet files: no filter, no choice of row groups, no other columns."""
+    import pyarrow.dataset as arrow
+
+    if not isinstance(dataset, arrow.FileSystemDataset) or not isinstance(dataset.format, arrow.ParquetFileFormat):
+        return False
+    if getattr(dataset, "_scan_options", None) != {}:  # a version without it may hide a filter
+        return False
+    return all(
+        set(wanted) <= set(fragment.physical_schema.names)
+        and fragment.num_row_groups == fragment.metadata.num_row_groups
+        for fragment in dataset.get_fragments()
+    )
 
 
 def _runs(column: Any, name: str) -> tuple[NDArray[np.int64], list[Any]]:

@@ -6,12 +6,13 @@ than memory, several threads, and a prior that keeps the states distinct.
 
 from pluri.sequences.bayesian_categorical import BayesianCategoricalHMM
 from pluri.sequences.bernoulli import BernoulliHMM
+from pluri.sequences.boundaries import BoundaryWarning
 from pluri.sequences.categorical import CategoricalHMM
 from pluri.sequences.classifier import HMMClassifier
 from pluri.sequences.folds import SequenceKFold, sequence_ids
 from pluri.sequences.gaussian import GaussianHMM
 from pluri.sequences.gmm import GMMHMM
-from pluri.sequences.hmm import DeadStateWarning, HiddenMarkovModel
+from pluri.sequences.hmm import DeadStateWarning, HiddenMarkovModel, TooManyParametersWarning
 from pluri.sequences.monitor import ConvergenceMonitor
 from pluri.sequences.multinomial import MultinomialHMM
 from pluri.sequences.online import OnlineFilter
@@ -25,6 +26,7 @@ __all__ = [
     "GMMHMM",
     "BayesianCategoricalHMM",
     "BernoulliHMM",
+    "BoundaryWarning",
     "CategoricalHMM",
     "ConvergenceMonitor",
     "DeadStateWarning",
@@ -37,6 +39,7 @@ __all__ = [
     "PoissonHMM",
     "SequenceKFold",
     "SymbolClassHMM",
+    "TooManyParametersWarning",
     "VariationalCategoricalHMM",
     "VariationalGaussianHMM",
     "log_likelihood_per_sample",

@@ -23,8 +23,9 @@ from pluri.engine.compiled import compiled
 from pluri.sequences._vector_ops import add_outer, row_plus_matrix_maximum, row_times_matrix
 
 #: A scale factor under this is treated as an underflow, and the sequence is done again in log space.
-UNDERFLOW = 1e-200
-#: So is a backward variable over this: what the forward pass rounded to zero (at 1e-308) may matter after all.
+UNDERFLOW = 1e-150
+#: So is a backward variable, divided by the scale factor of its step, over this: what the forward pass rounded to zero
+#: (at 1e-308, before it divided by the scale factor) may matter after all.
 TOO_LARGE = 1e250
 
 
@@ -146,7 +147,10 @@ def backward(likelihood, begin, end, weight, transposed, alpha, inverse_scale, b
 
 @compiled(reorder=True, inline="always")
 def keeps_footing(likelihood, begin, end, transposed, inverse_scale, beta, work):
-    """Whether no beta_t on rows begin:end is too large; leaves beta_{begin-1} in `beta`.
+    """Whether no beta_t / c_t on rows begin:end is too large; leaves beta_{begin-1} in `beta`.
+
+    A state whose unnormalised alpha_t was rounded to zero had less than 1e-308 / c_t of the filtered probability, and
+    so takes less than 1e-308 beta_t / c_t of the likelihood with it.
 
     Only a chain with (nearly) forbidden transitions can fail: elsewhere a state that has been rounded away is
     reached again from the others, with far more probability than was lost.
@@ -159,7 +163,7 @@ def keeps_footing(likelihood, begin, end, transposed, inverse_scale, beta, work)
             value = beta[0, j]
             largest = value if value > largest else largest
             work[0, j] = value * likelihood[t, j] * factor
-        if not largest < TOO_LARGE:
+        if not largest * factor < TOO_LARGE:
             return False
         row_times_matrix(work, 0, transposed, beta[0])
     return True

@@ -26,46 +26,6 @@ def _log_sum(values):
 
 
 @compiled()
-def smooth_in_log_space(log_emission, log_start, log_transition, posterior, pairs):
-    """Write the posteriors, add the pair probabilities (with A_ij), return the log-likelihood (may be -inf)."""
-    n_samples, width = log_emission.shape
-    log_alpha = np.empty((n_samples, width))
-    log_beta = np.zeros((n_samples, width))
-    work = np.empty(width)
-    for j in range(width):
-        log_alpha[0, j] = log_start[j] + log_emission[0, j]
-    for t in range(1, n_samples):
-        for j in range(width):
-            for i in range(width):
-                work[i] = log_alpha[t - 1, i] + log_transition[i, j]
-            log_alpha[t, j] = _log_sum(work) + log_emission[t, j]
-    log_likelihood = _log_sum(log_alpha[n_samples - 1])
-    if log_likelihood == -np.inf:
-        for t in range(n_samples):
-            for j in range(width):
-                posterior[t, j] = 0.0
-        return log_likelihood
-    for t in range(n_samples - 2, -1, -1):
-        for i in range(width):
-            for j in range(width):
-                work[j] = log_transition[i, j] + log_emission[t + 1, j] + log_beta[t + 1, j]
-            log_beta[t, i] = _log_sum(work)
-    for t in range(n_samples):
-        for i in range(width):
-            posterior[t, i] = np.exp(log_alpha[t, i] + log_beta[t, i] - log_likelihood)
-            if t + 1 < n_samples:
-                for j in range(width):
-                    pairs[i, j] += np.exp(
-                        log_alpha[t, i]
-                        + log_transition[i, j]
-                        + log_emission[t + 1, j]
-                        + log_beta[t + 1, j]
-                        - log_likelihood
-                    )
-    return log_likelihood
-
-
-@compiled()
 def filter_in_log_space(log_emission, log_start, log_transition, log_filtered):
     """Write the log filtered distributions of one sequence, return the log-likelihood (may be -inf)."""
     n_samples, width = log_emission.shape
@@ -92,3 +52,53 @@ def filter_in_log_space(log_emission, log_start, log_transition, log_filtered):
             log_alpha[j] -= norm
             log_filtered[t, j] = log_alpha[j]
     return total
+
+
+@compiled()
+def _normalize(values):
+    """Subtract the log of the sum, which is returned; -inf leaves the values as they are."""
+    norm = _log_sum(values)
+    if norm > -np.inf:
+        for i in range(values.shape[0]):
+            values[i] -= norm
+    return norm
+
+
+@compiled()
+def smooth_in_log_space(log_emission, log_start, log_transition, posterior, pairs):
+    """Write the posteriors, add the pair probabilities (with A_ij), return the log-likelihood (may be -inf).
+
+    Every distribution is normalised by its own sum: a log-likelihood of 1e9 has no digits left for probabilities.
+    """
+    n_samples, width = log_emission.shape
+    log_alpha = np.empty((n_samples, width))
+    log_likelihood = filter_in_log_space(log_emission, log_start, log_transition, log_alpha)
+    if log_likelihood == -np.inf:
+        for t in range(n_samples):
+            for j in range(width):
+                posterior[t, j] = 0.0
+        return log_likelihood
+    log_beta = np.zeros(width)
+    ahead = np.empty(width)
+    work = np.empty(width)
+    joint = np.empty(width * width)
+    for t in range(n_samples - 1, -1, -1):
+        if t + 1 < n_samples:
+            for j in range(width):
+                ahead[j] = log_emission[t + 1, j] + log_beta[j]
+            for i in range(width):
+                for j in range(width):
+                    work[j] = log_transition[i, j] + ahead[j]
+                    joint[i * width + j] = log_alpha[t, i] + work[j]
+                log_beta[i] = _log_sum(work)
+            _normalize(joint)
+            for i in range(width):
+                for j in range(width):
+                    pairs[i, j] += np.exp(joint[i * width + j])
+            _normalize(log_beta)
+        for i in range(width):
+            work[i] = log_alpha[t, i] + log_beta[i]
+        _normalize(work)
+        for i in range(width):
+            posterior[t, i] = np.exp(work[i])
+    return log_likelihood

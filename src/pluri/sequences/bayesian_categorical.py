@@ -28,7 +28,7 @@ from pluri.progress.callbacks import fit_callbacks, with_callbacks
 from pluri.sequences.categorical import CategoricalEmission, CategoricalHMM, CategoricalParameters
 from pluri.sequences.collapsed_gibbs import LARGEST, SMALLEST, Concentrations, SymbolSequences
 from pluri.sequences.gibbs_chains import GibbsChain, Schedule, run_chains
-from pluri.sequences.inputs import lengths_in_second_place, offsets_of
+from pluri.sequences.inputs import offsets_of
 from pluri.sequences.queries import ALGORITHMS
 from pluri.validation import Stored, as_generator, restored_on_failure
 
@@ -238,7 +238,9 @@ class BayesianCategoricalHMM(CategoricalHMM):
         return Schedule(temperatures, self.burn_in, self.thin, bool(self.learn_concentrations))
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, lengths: ArrayLike | None = None) -> Self:  # type: ignore[override]
+    def fit(  # type: ignore[override]
+        self, X: Any, y: Any = None, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None
+    ) -> Self:
         """Sample the states of X.
 
         After Ctrl-C the model is that of the sweeps so far.
@@ -250,7 +252,10 @@ class BayesianCategoricalHMM(CategoricalHMM):
         y : ignored
             For scikit-learn; a program written for hmmlearn may pass `lengths` here.
         lengths : array of shape (n_sequences,), optional
-            Lengths of the sequences in X, which sum to n_samples; one sequence if None.
+            Lengths of the sequences in X, which sum to n_samples; one sequence if neither `lengths` nor `groups` is
+            given.
+        groups : array of shape (n_samples,), optional
+            The sequence of each row, in place of `lengths`.
 
         Returns
         -------
@@ -260,7 +265,7 @@ class BayesianCategoricalHMM(CategoricalHMM):
         schedule, concentrations = self._schedule(), self._concentrations()
         n_threads = count_jobs(1 if self.n_jobs is None else self.n_jobs)
         with restored_on_failure(self):
-            data = self._coded(X, lengths_in_second_place(y, lengths, X))
+            data = self._coded(X, self._boundaries(X, y, lengths, groups))
             with (
                 fit_callbacks(self, max_iter=schedule.n_sweeps, n_init=self.n_chains, X=X) as hook,
                 open_progress(int(self.verbose)) as report,

@@ -6,7 +6,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from pluri.components.bernoulli import MARGIN, BernoulliFamily, BernoulliParameters
 from pluri.sequences.hmm import HiddenMarkovModel, Prior
@@ -33,6 +33,8 @@ class BernoulliHMM(HiddenMarkovModel):
         s (start), t (transitions), e (probabilities).
     binarize : float or None, default=0.0
         Values above this are ones (as in scikit-learn's `BernoulliNB`); None if X already holds zeros and ones.
+    startprob_init, transmat_init, probs_init : arrays, optional
+        Starting values, whatever `init_params` says; see `GaussianHMM`.
     diversity, n_init, warm_start, acceleration, checkpoint, engine, n_jobs
         See `GaussianHMM`.
 
@@ -72,6 +74,9 @@ class BernoulliHMM(HiddenMarkovModel):
         implementation: str = "scaling",
         *,
         binarize: float | None = 0.0,
+        startprob_init: ArrayLike | None = None,
+        transmat_init: ArrayLike | None = None,
+        probs_init: ArrayLike | None = None,
         diversity: Any = None,
         n_init: int = 1,
         warm_start: bool = False,
@@ -93,6 +98,9 @@ class BernoulliHMM(HiddenMarkovModel):
         self.params = params
         self.init_params = init_params
         self.implementation = implementation
+        self.startprob_init = startprob_init
+        self.transmat_init = transmat_init
+        self.probs_init = probs_init
         self.diversity = diversity
         self.n_init = n_init
         self.warm_start = warm_start

@@ -6,6 +6,8 @@ naive Bayes): a word, its suffix and whether it has a capital, say.
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -20,9 +22,8 @@ from pluri.engine import Statistics
 from pluri.priors import Dirichlet, RowPrior, as_row_prior
 from pluri.sequences import _count_kernels as kernels
 from pluri.sequences.hmm import HiddenMarkovModel, Prior
-from pluri.sequences.inputs import is_sequence_list
-from pluri.sequences.symbols import Symbols, check_symbols, is_text, learn_vocabulary
-from pluri.validation import check_distributions, is_source, unmasked
+from pluri.sequences.symbols import Symbols, are_words, check_symbols, decoded, is_text, learn_vocabulary
+from pluri.validation import check_distributions, is_source
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -151,13 +152,15 @@ class CategoricalHMM(HiddenMarkovModel):
     emissionprob_prior : float, array or prior object, default=1.0
         Dirichlet concentration of the symbol probabilities; above 1 smooths, below 1 asks for sparse states.
     n_features : int or None, default=None
-        Number of symbols (of each column); the largest one seen plus one if None. Not for strings.
+        Number of symbols (of each column); the largest one seen plus one if None. Strings are as many as there are.
     algorithm, random_state, n_iter, tol, verbose, implementation
         See `GaussianHMM`.
     params, init_params : str, default="ste"
         s (start), t (transitions), e (symbol probabilities).
     unseen : {"error", "missing"}, default="error"
         What a symbol is that `fit` did not see: a mistake, or a missing value.
+    startprob_init, transmat_init, emissionprob_init : arrays, optional
+        Starting values, whatever `init_params` says; see `GaussianHMM`.
     diversity, n_init, warm_start, acceleration, checkpoint, engine, n_jobs
         See `GaussianHMM`.
 
@@ -177,7 +180,7 @@ class CategoricalHMM(HiddenMarkovModel):
     --------
     >>> from pluri.sequences import CategoricalHMM
     >>> sentences = [["the", "dog", "runs"], ["the", "cat", "sleeps"], ["a", "dog", "sleeps"]]
-    >>> model = CategoricalHMM(n_components=3, n_init=5, random_state=0).fit(sentences)
+    >>> model = CategoricalHMM(n_components=3, n_init=5, random_state=0).fit(sentences * 3)
     >>> states = model.predict(["the", "cat", "runs"])
     >>> len(set(states.tolist()))
     3
@@ -204,6 +207,9 @@ class CategoricalHMM(HiddenMarkovModel):
         init_params: str = "ste",
         implementation: str = "scaling",
         unseen: str = "error",
+        startprob_init: ArrayLike | None = None,
+        transmat_init: ArrayLike | None = None,
+        emissionprob_init: Any = None,
         diversity: Any = None,
         n_init: int = 1,
         warm_start: bool = False,
@@ -226,6 +232,9 @@ class CategoricalHMM(HiddenMarkovModel):
         self.init_params = init_params
         self.implementation = implementation
         self.unseen = unseen
+        self.startprob_init = startprob_init
+        self.transmat_init = transmat_init
+        self.emissionprob_init = emissionprob_init
         self.diversity = diversity
         self.n_init = n_init
         self.warm_start = warm_start
@@ -242,24 +251,36 @@ class CategoricalHMM(HiddenMarkovModel):
         return tags
 
     def _sequences(self, X: Any, lengths: ArrayLike | None, *, fitting: bool) -> tuple[NDArray[Any], Integers]:
-        if isinstance(X, list | tuple):
-            X = [unmasked(item) for item in X]
-        if isinstance(X, list | tuple) and X and not is_sequence_list(X):
-            if isinstance(X[0], str):
-                X = np.asarray(X, dtype=object).reshape(-1, 1)  # one sequence of words
-            elif np.ndim(X[0]) == 1 and len(X[0]) > 1:
-                X = [np.asarray(item, dtype=object if is_text(np.asarray(item)) else None) for item in X]
-                X = [item.reshape(-1, 1) for item in X]  # sequences that happen to have the same length
-        elif is_sequence_list(X):
-            X = [np.asarray(x, dtype=object) if is_text(np.asarray(x, dtype=object)) else np.asarray(x) for x in X]
+        if isinstance(X, str | bytes):
+            raise TypeError("X must be a list or an array of symbols, got a string: list(X) is its characters")
+        if isinstance(X, list | tuple) and X and are_words(X):
+            self._check_words([word for word in X if isinstance(word, str | bytes)], fitting)
+            X = np.array(X, dtype=object).reshape(-1, 1)  # one sequence of words
         elif isinstance(X, np.ndarray) and X.ndim == 1 and is_text(X):
             X = X.reshape(-1, 1)
         return super()._sequences(X, lengths, fitting=fitting)
 
+    def _check_words(self, X: Sequence[Any], fitting: bool) -> None:
+        """Say how a list of strings is read where it could be meant as sequences of characters."""
+        if all(len(word) < 2 for word in X):
+            return
+        cure = "for sequences of characters pass [list(text) for text in X]"
+        words = self._words()
+        if fitting:
+            warnings.warn(
+                f"X, a list of {len(X)} strings, is read as one sequence of {len(X)} symbols: {cure}; [X] says that it "
+                "is one sequence of words",
+                UserWarning,
+                stacklevel=6,
+            )
+        elif words is not None and all(len(word) < 2 for word in words[0]):
+            raise ValueError(f"X must hold single characters, as in fit, got a list with longer strings: {cure}")
+
     def _check_data(self, X: Any, *, fitting: bool) -> NDArray[Any]:
         array = X if hasattr(X, "dtype") and hasattr(X, "ndim") else np.asarray(X) if not hasattr(X, "iloc") else X
         if is_text(np.asarray(array)):
-            data = self._validated(np.asarray(array, dtype=object), fitting, dtype=None, ensure_all_finite=False)
+            words = decoded(np.asarray(array, dtype=object))
+            data = self._validated(words, fitting, dtype=None, ensure_all_finite=False)
             if not fitting and self._words() is None:
                 raise ValueError("X must hold integers, as in fit, got strings")
             return data
@@ -291,6 +312,11 @@ class CategoricalHMM(HiddenMarkovModel):
         if is_text(X):
             self.vocabulary_ = list(learn_vocabulary(X))
             self.n_symbols_ = [len(words) for words in self.vocabulary_]
+            if self.n_features is not None and set(self.n_symbols_) != {self.n_features}:
+                raise ValueError(
+                    f"n_features must be None for strings, or as many as there are ({self.n_symbols_[0]}), got "
+                    f"{self.n_features}"
+                )
             return
         largest = np.nanmax(np.where(np.isnan(X), -1, X) if X.dtype.kind == "f" else X, axis=0)
         seen = [int(value) + 1 for value in largest]

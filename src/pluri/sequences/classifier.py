@@ -30,6 +30,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pluri.engine import Source
 from pluri.priors import PseudoCountPrior, RowPrior
+from pluri.sequences.boundaries import check_not_lost, sequence_lengths
 from pluri.sequences.counting import (
     LabelCounts,
     count_labels,
@@ -41,9 +42,10 @@ from pluri.sequences.counting import (
 )
 from pluri.sequences.gaussian import GaussianHMM
 from pluri.sequences.hmm import HiddenMarkovModel
-from pluri.sequences.inputs import weight_by_either_name
+from pluri.sequences.inputs import is_sequence_list, may_be_rows, weight_by_either_name
 from pluri.sequences.labels import Integers, encode_labels, find_unknown, join_labels
 from pluri.sequences.learning import ChainPrior, HMMParameters
+from pluri.sequences.queries import BOUNDARIES
 from pluri.validation import Stored, as_generator, is_source
 from pluri.validation.estimator import Estimator
 
@@ -60,9 +62,10 @@ class HMMClassifier(ClassifierMixin, Estimator):
     ----------
     hmm : hidden Markov model of `pluri.sequences`, default=None
         The emission family, its priors, `diversity`, `algorithm` and so on. Its `n_components` and `n_init` are not
-        used. An attribute set on it by hand, whose letter is not in its `init_params`, takes the place of counting;
-        letters that are not in its `params` are counted and then kept. None is ``GaussianHMM(algorithm="map")``, which
-        predicts the class of the highest probability; the best path ("viterbi") may pass through others.
+        used. A starting value (such as `transmat_init`, or an attribute set on it by hand whose letter is not in its
+        `init_params`) takes the place of counting; letters that are not in its `params` are counted and then kept.
+        None is ``GaussianHMM(algorithm="map")``, which predicts the class of the highest probability; the best path
+        ("viterbi") may pass through others.
     anchor : float, default=0.0
         Weight of the squared distance of the transition matrix from `anchor_transmat_`.
     pseudo_count : float, default=0.0
@@ -95,6 +98,12 @@ class HMMClassifier(ClassifierMixin, Estimator):
 
     _fitted_layout: ClassVar[Mapping[str, Stored]] = {"anchor_transmat_": Stored("n_states_", "n_states_")}
 
+    # With metadata routing, boundaries reach the model without being asked for: without them it would be wrong.
+    __metadata_request__fit: ClassVar[dict[str, bool]] = BOUNDARIES
+    __metadata_request__predict: ClassVar[dict[str, bool]] = BOUNDARIES
+    __metadata_request__predict_proba: ClassVar[dict[str, bool]] = BOUNDARIES
+    __metadata_request__score: ClassVar[dict[str, bool]] = BOUNDARIES
+
     def __init__(
         self,
         hmm: HiddenMarkovModel | None = None,
@@ -125,6 +134,7 @@ class HMMClassifier(ClassifierMixin, Estimator):
         y: Any = None,
         lengths: ArrayLike | None = None,
         *,
+        groups: ArrayLike | None = None,
         sequence_weight: ArrayLike | None = None,
         **aliases: Any,
     ) -> Self:
@@ -137,7 +147,11 @@ class HMMClassifier(ClassifierMixin, Estimator):
         y : array of shape (n_samples,), or list of sequences of labels
             Numbers or strings; see `unknown` for samples without a label.
         lengths : array of shape (n_sequences,), optional
-            Lengths of the sequences in X, which sum to n_samples; one sequence if None.
+            Lengths of the sequences in X, which sum to n_samples. Without `lengths` and `groups`, those of the labels
+            if y is a list of sequences, and one sequence if it is not.
+        groups : array of shape (n_samples,), optional
+            The sequence of each row, in place of `lengths`: rows with the same value next to each other are one
+            sequence. This is what reaches the model through scikit-learn's cross-validation, with metadata routing.
         sequence_weight : array of shape (n_sequences,), optional
             Weight of each sequence; also taken under the name ``sample_weight``.
 
@@ -152,12 +166,13 @@ class HMMClassifier(ClassifierMixin, Estimator):
                 raise ValueError(f"{name} must be a non-negative number, got {value!r}")
         template = self._template()
         hmm = clone(template).set_params(n_components=1, n_init=1)
+        lengths = sequence_lengths(X, lengths, groups)
         classes, source, n_samples = self._labelled_source(hmm, X, y, lengths, sequence_weight)
         hmm.set_params(n_components=len(classes))
-        given = template._given()
-        for name in given:
+        for name in template._hand_set():
             stored = name if name in vars(template) else f"_{name}"  # a property reads other shapes than it takes
             setattr(hmm, stored, vars(template)[stored])
+        given = hmm._given()
 
         counts = count_labels(source, len(classes))
         prior = self._counting_prior(hmm, counts)
@@ -187,8 +202,13 @@ class HMMClassifier(ClassifierMixin, Estimator):
                 raise ValueError("y must be None when X is a source of batches: it holds the labels")
             source, _ = hmm._source(X, lengths, weight)
             return labels_in_source(source), source, None
-        _, counts = hmm._sequences(X, lengths, fitting=True)
         labels, label_lengths = join_labels(y)
+        if label_lengths is None and may_be_rows(X) and len(labels) == len(X) > 0:
+            X = np.array(X)  # a label for each of these lists: they are the rows of a matrix
+        if lengths is None and label_lengths is not None and not is_sequence_list(X):
+            lengths = label_lengths
+        check_not_lost(X, lengths, fitting=True)
+        _, counts = hmm._sequences(X, lengths, fitting=True)
         _check_label_lengths(labels, label_lengths, counts)
         classes, states = encode_labels(labels, self.unknown)
         source, n_samples = hmm._source(X, lengths, weight, states)
@@ -203,18 +223,29 @@ class HMMClassifier(ClassifierMixin, Estimator):
             transition=with_pseudo_count(prior.transition, self.pseudo_count, counts.pairs.shape),
         )
 
-    def predict(self, X: Any, lengths: ArrayLike | None = None) -> NDArray[Any]:
+    def predict(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> NDArray[Any]:
         """Labels of the samples: the most probable path, or what else the model's `algorithm` says.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features), or list of sequences
+        lengths, groups : arrays of shape (n_sequences,) and (n_samples,), optional
+            See `fit`; one sequence if neither is given.
 
         Returns
         -------
         labels : array of shape (n_samples,)
         """
         check_is_fitted(self)
-        return np.asarray(self.classes_[self.hmm_.predict(X, lengths)])
+        return np.asarray(self.classes_[self.hmm_.predict(X, lengths, groups=groups)])
 
     def decode(
-        self, X: Any, lengths: ArrayLike | None = None, algorithm: str | None = None
+        self,
+        X: Any,
+        lengths: ArrayLike | None = None,
+        algorithm: str | None = None,
+        *,
+        groups: ArrayLike | None = None,
     ) -> tuple[float, NDArray[Any]]:
         """Log probability and labels; see the model's `decode`.
 
@@ -224,21 +255,33 @@ class HMMClassifier(ClassifierMixin, Estimator):
         labels : array of shape (n_samples,)
         """
         check_is_fitted(self)
-        log_prob, states = self.hmm_.decode(X, lengths, algorithm)
+        log_prob, states = self.hmm_.decode(X, lengths, algorithm, groups=groups)
         return log_prob, np.asarray(self.classes_[states])
 
-    def predict_proba(self, X: Any, lengths: ArrayLike | None = None) -> Array:
+    def predict_proba(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Array:
         """Posterior probability of each class at each step, given the whole sequence.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features), or list of sequences
+        lengths, groups : arrays of shape (n_sequences,) and (n_samples,), optional
+            See `fit`; one sequence if neither is given.
 
         Returns
         -------
         probabilities : array of shape (n_samples, n_classes)
         """
         check_is_fitted(self)
-        return self.hmm_.predict_proba(X, lengths)
+        return self.hmm_.predict_proba(X, lengths, groups=groups)
 
     def score(
-        self, X: Any, y: Any, lengths: ArrayLike | None = None, *, sample_weight: ArrayLike | None = None
+        self,
+        X: Any,
+        y: Any,
+        lengths: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> float:
         """Accuracy: share of the samples of known label that `predict` gets right.
 
@@ -246,15 +289,22 @@ class HMMClassifier(ClassifierMixin, Estimator):
         ----------
         X : array of shape (n_samples, n_features), or list of sequences
         y : array of shape (n_samples,), or list of sequences of labels
-        lengths : array of shape (n_sequences,), optional
-        sample_weight : array of shape (n_samples,), optional
+        lengths, groups : arrays of shape (n_sequences,) and (n_samples,), optional
+            See `fit`.
+        sample_weight : array of shape (n_samples,) or (n_sequences,), optional
+            Weight of each sample, or of each sequence, which then is that of all its samples.
 
         Returns
         -------
         accuracy : float
         """
+        labels, label_lengths = join_labels(y)
+        if label_lengths is None and may_be_rows(X) and len(labels) == len(X) > 0:
+            X = np.array(X)
+        lengths = sequence_lengths(X, lengths, groups)
+        if lengths is None and label_lengths is not None and not is_sequence_list(X):
+            lengths = label_lengths
         predicted = self.predict(X, lengths)
-        labels, _ = join_labels(y)
         if len(labels) != len(predicted):
             raise ValueError(f"y must have one label for each of {len(predicted)} samples, got {len(labels)}")
         missing, marked = find_unknown(labels, self.unknown)
@@ -262,8 +312,21 @@ class HMMClassifier(ClassifierMixin, Estimator):
         known[marked] = np.isin(labels[marked], self.classes_)
         if not known.any():
             raise ValueError("y must have at least one known label, got none")
-        weight = None if sample_weight is None else np.asarray(sample_weight)[known]
-        return float(np.average(labels[known] == predicted[known], weights=weight))
+        right = labels[known] == predicted[known]
+        if sample_weight is None:
+            return float(right.mean())
+        weight = np.asarray(sample_weight, dtype=np.float64)
+        if weight.shape != labels.shape:
+            counts = self.hmm_._observations(X, lengths)[1]
+            if weight.shape != counts.shape:
+                raise ValueError(
+                    f"sample_weight must have one weight for each of {len(labels)} samples (or of {len(counts)} "
+                    f"sequences), got shape {weight.shape}"
+                )
+            weight = np.repeat(weight, counts)
+        if not np.isfinite(weight).all() or (weight < 0).any() or not weight[known].any():
+            raise ValueError("sample_weight must be finite and non-negative, with a positive one among known labels")
+        return float(np.average(right, weights=weight[known]))
 
     def _check_fitted_state(self) -> None:
         if hasattr(self, "hmm_") and len(self.classes_) != self.hmm_.n_components:

@@ -13,6 +13,7 @@ from pluri.components import gaussian as components
 from pluri.components.covariance import COVARIANCE_TYPES, check_covariances, expand_covariances, spread_covariance
 from pluri.components.gaussian import GaussianParameters, GaussianPrior, GaussianStatistics
 from pluri.components.starting_values import centers_and_covariance
+from pluri.sequences.data_scale import SHARE, InUnitsOfTheData, is_auto
 from pluri.sequences.hmm import HiddenMarkovModel, Prior
 from pluri.validation import check_broadcast, check_width
 
@@ -24,7 +25,7 @@ class GaussianEmission:
     """The Gaussian observation model; `means` and `covariances` are starting values, chosen from the data if None."""
 
     covariance_type: str = "diag"
-    min_covar: float = 1e-3
+    min_covar: Any = 1e-3
     means_prior: Any = 0.0
     means_weight: Any = 0.0
     covars_prior: Any = 1e-2
@@ -142,7 +143,7 @@ def _per_state(value: Any, n_components: int) -> Any:
     return np.asarray(value)[:, None] if np.shape(value) == (n_components,) else value
 
 
-class GaussianHMM(HiddenMarkovModel):
+class GaussianHMM(InUnitsOfTheData, HiddenMarkovModel):
     """Hidden Markov model with Gaussian emissions.
 
     Parameters
@@ -151,16 +152,18 @@ class GaussianHMM(HiddenMarkovModel):
         Number of states.
     covariance_type : {"spherical", "diag", "full", "tied"}, default="diag"
         One variance a state, one a state and feature, a matrix a state, or one matrix shared by all states.
-    min_covar : float, default=1e-3
-        Added to the diagonal of the starting covariances.
+    min_covar : float or "auto", default="auto"
+        Added to the diagonal of the starting covariances; "auto" is a thousandth of each feature's variance (hmmlearn:
+        1e-3).
     startprob_prior, transmat_prior : float, array or prior object, default=1.0
         Dirichlet concentration of the start distribution and of the rows of the transition matrix; below 1 asks for
         sparse rows. `transmat_prior` also takes `pluri.priors.Sticky`.
     means_prior, means_weight : float or array, default=0
         Location and weight of the normal prior on the means; weight 0 is no prior.
-    covars_prior, covars_weight : float or array, default=1e-2 and 1
+    covars_prior, covars_weight : float or array, default="auto" and 1
         Scale and weight of the inverse-gamma (spherical, diag) or inverse-Wishart (full, tied) prior. The small
-        default scale keeps a state from collapsing onto one point.
+        default scale keeps a state from collapsing onto one point: "auto" is a thousandth of each feature's variance,
+        in whatever unit it comes. hmmlearn's default is the number 1e-2, which is large for data of a small scale.
     algorithm : {"viterbi", "map"}, default="viterbi"
         What `predict` and `decode` return: the most probable path, or the most probable state at each step.
     random_state : int, numpy Generator, RandomState or None, default=None
@@ -173,9 +176,13 @@ class GaussianHMM(HiddenMarkovModel):
         1 shows a progress bar.
     params, init_params : str, default="stmc"
         Which parameters EM updates, and which are set from the data first: s (start), t (transitions), m (means),
-        c (covariances). Set the others as attributes before `fit`.
+        c (covariances). Set the others as attributes before `fit`, or better by the next four arguments.
     implementation : {"scaling", "log"}, default="scaling"
         Scaled recursion (with log space where it underflows), or log space throughout (slower).
+    startprob_init, transmat_init, means_init, covars_init : arrays, optional
+        Starting values, whatever `init_params` says; `covars_init` in the shape of `covariance_type`. A probability
+        of zero stays zero, so that `transmat_init` also sets the topology of the chain. Unlike attributes they survive
+        `clone`, and so cross-validation and searches.
     diversity : float or `pluri.priors.Diversity`, default=None
         Strength of the determinantal prior that keeps the rows of the transition matrix apart; 0 or None is none.
     n_init : int, default=1
@@ -206,6 +213,8 @@ class GaussianHMM(HiddenMarkovModel):
         log det of the transition rows' kernel: 0 for a permutation, -inf if two rows are alike.
     state_occupancy_ : array of shape (n_components,)
         Expected number of samples in each state.
+    feature_variance_ : array of shape (n_features,)
+        What "auto" is relative to.
     n_features_in_ : int
 
     Examples
@@ -225,12 +234,12 @@ class GaussianHMM(HiddenMarkovModel):
         self,
         n_components: int = 1,
         covariance_type: str = "diag",
-        min_covar: float = 1e-3,
+        min_covar: float | str = "auto",
         startprob_prior: Prior = 1.0,
         transmat_prior: Prior = 1.0,
         means_prior: ArrayLike = 0,
         means_weight: ArrayLike = 0,
-        covars_prior: ArrayLike = 1e-2,
+        covars_prior: ArrayLike | str = "auto",
         covars_weight: ArrayLike = 1,
         algorithm: str = "viterbi",
         random_state: Any = None,
@@ -241,6 +250,10 @@ class GaussianHMM(HiddenMarkovModel):
         init_params: str = "stmc",
         implementation: str = "scaling",
         *,
+        startprob_init: ArrayLike | None = None,
+        transmat_init: ArrayLike | None = None,
+        means_init: ArrayLike | None = None,
+        covars_init: ArrayLike | None = None,
         diversity: Any = None,
         n_init: int = 1,
         warm_start: bool = False,
@@ -266,6 +279,10 @@ class GaussianHMM(HiddenMarkovModel):
         self.params = params
         self.init_params = init_params
         self.implementation = implementation
+        self.startprob_init = startprob_init
+        self.transmat_init = transmat_init
+        self.means_init = means_init
+        self.covars_init = covars_init
         self.diversity = diversity
         self.n_init = n_init
         self.warm_start = warm_start
@@ -295,16 +312,25 @@ class GaussianHMM(HiddenMarkovModel):
             raise ValueError(f"covariance_type must be one of {COVARIANCE_TYPES}, got {self.covariance_type!r}")
         return GaussianEmission(
             covariance_type=self.covariance_type,
-            min_covar=float(check_broadcast("min_covar", self.min_covar, (), least=0.0)),
+            min_covar=self._starting_addition(),
             means_prior=self.means_prior,
             means_weight=self.means_weight,
-            covars_prior=self.covars_prior,
+            covars_prior=self._covars_scale(),
             covars_weight=self.covars_weight,
             update_means="m" in self.params,
             update_covariances="c" in self.params,
             means=np.asarray(given["means_"], dtype=np.float64) if "means_" in given else None,
             covariances=self._covars_ if "covars_" in given else None,
         )
+
+    def _covars_scale(self) -> Any:
+        """The scale of the prior: as given, or in units of the features' variances."""
+        if not is_auto(self.covars_prior):
+            return self.covars_prior
+        if not hasattr(self, "feature_variance_"):
+            return SHARE  # parameters set by hand: no prior is asked for
+        scale = SHARE * self.feature_variance_
+        return np.diag(scale) if self.covariance_type in ("full", "tied") else np.tile(scale, (self.n_components, 1))
 
     def _emission_parameters(self, emission: GaussianEmission) -> GaussianParameters:
         means = np.asarray(self.means_, dtype=np.float64)

@@ -17,6 +17,7 @@ from pluri.components.probability_rows import rows_from_logits, softmax
 from pluri.components.starting_values import filled, kmeans_centers, nearest_center, within_covariance
 from pluri.engine import Statistics
 from pluri.priors import Dirichlet
+from pluri.sequences.data_scale import InUnitsOfTheData
 from pluri.sequences.hmm import HiddenMarkovModel, Prior
 from pluri.validation import check_broadcast, check_distributions, check_width
 
@@ -45,7 +46,7 @@ class MixtureEmission:
 
     n_mix: int = 1
     covariance_type: str = "diag"
-    min_covar: float = 1e-3
+    min_covar: Any = 1e-3
     weights_prior: Any = 1.0
     means_prior: Any = 0.0
     means_weight: Any = 0.0
@@ -265,7 +266,7 @@ def _nested_centers(X: Array, n_components: int, n_mix: int, rng: np.random.Gene
     return means
 
 
-class GMMHMM(HiddenMarkovModel):
+class GMMHMM(InUnitsOfTheData, HiddenMarkovModel):
     """Hidden Markov model whose states emit from mixtures of Gaussians.
 
     Parameters
@@ -274,8 +275,9 @@ class GMMHMM(HiddenMarkovModel):
         Number of states.
     n_mix : int, default=1
         Number of Gaussian components of each state.
-    min_covar : float, default=1e-3
-        Added to the diagonal of the starting covariances.
+    min_covar : float or "auto", default="auto"
+        Added to the diagonal of the starting covariances; "auto" is a thousandth of each feature's variance (hmmlearn:
+        1e-3).
     startprob_prior, transmat_prior : float, array or prior object, default=1.0
         Dirichlet concentration of the start distribution and of the transition rows; see `GaussianHMM`.
     weights_prior : float or array, default=1.0
@@ -292,6 +294,8 @@ class GMMHMM(HiddenMarkovModel):
         See `GaussianHMM`.
     params, init_params : str, default="stmcw"
         s (start), t (transitions), m (means), c (covariances), w (weights).
+    startprob_init, transmat_init, weights_init, means_init, covars_init : arrays, optional
+        Starting values, whatever `init_params` says; see `GaussianHMM`.
     diversity, n_init, warm_start, acceleration, checkpoint, engine, n_jobs
         See `GaussianHMM`.
 
@@ -323,7 +327,7 @@ class GMMHMM(HiddenMarkovModel):
         self,
         n_components: int = 1,
         n_mix: int = 1,
-        min_covar: float = 1e-3,
+        min_covar: float | str = "auto",
         startprob_prior: Prior = 1.0,
         transmat_prior: Prior = 1.0,
         weights_prior: ArrayLike = 1.0,
@@ -341,6 +345,11 @@ class GMMHMM(HiddenMarkovModel):
         init_params: str = "stmcw",
         implementation: str = "scaling",
         *,
+        startprob_init: ArrayLike | None = None,
+        transmat_init: ArrayLike | None = None,
+        weights_init: ArrayLike | None = None,
+        means_init: ArrayLike | None = None,
+        covars_init: ArrayLike | None = None,
         diversity: Any = None,
         n_init: int = 1,
         warm_start: bool = False,
@@ -368,6 +377,11 @@ class GMMHMM(HiddenMarkovModel):
         self.params = params
         self.init_params = init_params
         self.implementation = implementation
+        self.startprob_init = startprob_init
+        self.transmat_init = transmat_init
+        self.weights_init = weights_init
+        self.means_init = means_init
+        self.covars_init = covars_init
         self.diversity = diversity
         self.n_init = n_init
         self.warm_start = warm_start
@@ -386,7 +400,7 @@ class GMMHMM(HiddenMarkovModel):
         return MixtureEmission(
             n_mix=self.n_mix,
             covariance_type=self.covariance_type,
-            min_covar=float(check_broadcast("min_covar", self.min_covar, (), least=0.0)),
+            min_covar=self._starting_addition(),
             weights_prior=self.weights_prior,
             means_prior=self.means_prior,
             means_weight=self.means_weight,

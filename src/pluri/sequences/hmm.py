@@ -6,6 +6,7 @@ attributes and the records of its emission model; see `pluri.sequences.gaussian`
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Mapping
 from numbers import Real
@@ -14,6 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from pluri.components.family import ComponentFamily
@@ -22,18 +24,20 @@ from pluri.engine import ArraySource, Source
 from pluri.inference import EMResult, History, IterationState, expectation_maximization
 from pluri.priors import RowPrior, as_diversity, as_row_prior, log_determinant, warn_if_permutation
 from pluri.progress.callbacks import CallbackSupport, fit_callbacks, with_callbacks
+from pluri.sequences.boundaries import called_by_scikit_learn, check_not_lost, sequence_lengths
 from pluri.sequences.inputs import (
     check_sequence_lengths,
     check_sequence_weight,
     is_sequence_list,
     join_sequences,
     lengths_in_second_place,
+    may_be_rows,
     refuse_streams,
     weight_by_either_name,
 )
-from pluri.sequences.learning import ChainPrior, HiddenMarkovProblem, HMMParameters, prepare_once
+from pluri.sequences.learning import ChainPrior, HiddenMarkovProblem, HMMParameters, count_observed, prepare_once
 from pluri.sequences.monitor import ConvergenceMonitor
-from pluri.sequences.queries import ALGORITHMS, ChainQueries
+from pluri.sequences.queries import ALGORITHMS, BOUNDARIES, ChainQueries
 from pluri.sequences.summary import summarize
 from pluri.validation import (
     Stored,
@@ -55,10 +59,15 @@ class DeadStateWarning(UserWarning):
     """A state of the fitted model explains no observation."""
 
 
+class TooManyParametersWarning(UserWarning):
+    """The model has more free parameters than the data have numbers."""
+
+
 class HiddenMarkovModel(ChainQueries, CallbackSupport, Estimator):
     """Base of the EM-fitted hidden Markov models; not to be used by itself."""
 
     _fitted_layout: ClassVar[Mapping[str, Stored]] = {"state_occupancy_": Stored("n_components", finite=False)}
+    __metadata_request__fit: ClassVar[dict[str, bool]] = BOUNDARIES
 
     #: Letters of `params` and `init_params` and the attributes they stand for, besides s and t.
     _emission_attributes: ClassVar[dict[str, str]]
@@ -132,12 +141,35 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, Estimator):
     def _sequences(self, X: Any, lengths: ArrayLike | None, *, fitting: bool) -> tuple[NDArray[Any], Integers]:
         refuse_streams(X)
         X = unmasked(X)
-        if is_sequence_list(X):
+        if is_sequence_list(X) and not self._are_rows(X, lengths, fitting):
             if lengths is not None:
                 raise ValueError("lengths must be None when X is a list of sequences")
             X, lengths = join_sequences(X)
         data = self._check_data(X, fitting=fitting)
         return data, check_sequence_lengths(lengths, len(data))
+
+    def _are_rows(self, X: Any, lengths: ArrayLike | None, fitting: bool) -> bool:
+        """Whether a list of plain lists is a matrix: where it cannot be meant as sequences of one feature."""
+        if not may_be_rows(X):
+            return False
+        if lengths is not None or (not fitting and self._known_width() == len(X[0])):
+            return True
+        if fitting and not get_tags(self).input_tags.categorical and not isinstance(X[0][0], str):
+            warnings.warn(
+                f"X, a list of {len(X)} lists of {len(X[0])} numbers, is read as {len(X)} sequences with one feature: "
+                "for the rows of a matrix pass numpy.array(X), for sequences a list of arrays",
+                UserWarning,
+                stacklevel=6,
+            )
+        return False
+
+    def _known_width(self) -> int | None:
+        """Number of features of a model that is fitted or set by hand; None for any other."""
+        width = getattr(self, "n_features_in_", None)
+        try:
+            return self._n_features_of_parameters() if width is None else int(width)
+        except (AttributeError, IndexError):  # none set, or of a shape that is refused later
+            return None
 
     def _observations(self, X: Any, lengths: ArrayLike | None) -> tuple[NDArray[Any], Integers]:
         return self._sequences(X, lengths, fitting=False)
@@ -192,6 +224,7 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, Estimator):
         y: Any = None,
         lengths: ArrayLike | None = None,
         *,
+        groups: ArrayLike | None = None,
         sequence_weight: ArrayLike | None = None,
         **aliases: Any,
     ) -> Self:
@@ -205,9 +238,13 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, Estimator):
             NaN marks a missing value.
         y : ignored
             For scikit-learn; a program written for hmmlearn may pass `lengths` here. To learn from known states, see
-            `HMMClassifier`.
+            `HMMClassifier`; labels passed here are ignored with a warning.
         lengths : array of shape (n_sequences,), optional
-            Lengths of the sequences in X, which sum to n_samples; one sequence if None.
+            Lengths of the sequences in X, which sum to n_samples; one sequence if neither `lengths` nor `groups` is
+            given.
+        groups : array of shape (n_samples,), optional
+            The sequence of each row, in place of `lengths`: rows with the same value next to each other are one
+            sequence. This is what reaches the model through scikit-learn's cross-validation, with metadata routing.
         sequence_weight : array of shape (n_sequences,), optional
             Weight of each sequence. Also taken under the name ``sample_weight``, which elsewhere means a weight for
             each row: a Markov chain has no meaning for a row that counts more than its neighbours.
@@ -219,13 +256,28 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, Estimator):
         sequence_weight = weight_by_either_name(sequence_weight, aliases)
         self._check_settings()
         with restored_on_failure(self):
-            lengths = lengths_in_second_place(y, lengths, X)
+            lengths = self._boundaries(X, y, lengths, groups)
             source, n_samples = self._source(X, lengths, sequence_weight)
             with fit_callbacks(
                 self, max_iter=max(self.n_iter, 1), n_init=self.n_init, X=X, attributes=self._attributes
             ) as on_iteration:
                 self._learn(source, self._chain_prior(), n_samples=n_samples, on_iteration=on_iteration)
+                self._warn_of_few(count_observed(source))
         return self
+
+    def _boundaries(self, X: Any, y: Any, lengths: ArrayLike | None, groups: ArrayLike | None) -> ArrayLike | None:
+        """Lengths of the sequences that `fit` was given in one of three ways; says so if `y` holds labels."""
+        given = sequence_lengths(X, lengths, groups)
+        found = lengths_in_second_place(y, given, X)
+        if y is not None and (found is None or found is given) and not called_by_scikit_learn():
+            warnings.warn(
+                f"y is ignored: {type(self).__name__} learns its states without labels; to learn from them use "
+                f"HMMClassifier({type(self).__name__}()), and pass lengths of sequences as lengths=",
+                UserWarning,
+                stacklevel=5,
+            )
+        check_not_lost(X, found, fitting=True)
+        return found
 
     def _source(
         self, X: Any, lengths: ArrayLike | None, sequence_weight: ArrayLike | None, labels: Integers | None = None
@@ -276,19 +328,42 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, Estimator):
         if not isinstance(self.verbose, int | np.integer) or self.verbose < 0:
             raise ValueError(f"verbose must be a non-negative integer, got {self.verbose!r}")
 
-    def _given(self) -> dict[str, Any]:
+    def _parameter_names(self) -> dict[str, str]:
+        """Letters of `params`, and the attributes they stand for."""
+        return {"s": "startprob_", "t": "transmat_"} | self._emission_attributes
+
+    def _hand_set(self) -> dict[str, Any]:
         """Attributes that were set and that `init_params` does not ask to initialise."""
-        names = {"s": "startprob_", "t": "transmat_"} | self._emission_attributes
-        present = {letter: name for letter, name in names.items() if hasattr(self, name)}
-        lost = [name for letter, name in present.items() if letter in self.init_params]
-        if lost and not hasattr(self, "history_"):
+        names, initialized = self._parameter_names(), getattr(self, "init_params", "".join(self._parameter_names()))
+        return {
+            name: getattr(self, name)
+            for letter, name in names.items()
+            if letter not in initialized and hasattr(self, name)
+        }
+
+    def _given(self) -> dict[str, Any]:
+        """Starting values: constructor arguments, which are set as attributes, and attributes set by hand."""
+        names = self._parameter_names()
+        arguments = {name: getattr(self, f"{name}init", None) for name in names.values()}
+        arguments = {name: value for name, value in arguments.items() if value is not None}
+        lost = [
+            name
+            for letter, name in names.items()
+            if hasattr(self, name) and letter in self.init_params and name not in arguments
+        ]
+        if hasattr(self, "history_"):
+            if self.warm_start:
+                return self._hand_set()  # the fit goes on from what it found
+        elif lost:
             warnings.warn(
                 f"{', '.join(lost)} were set but will be overwritten during initialization: take their letters out of "
                 f"init_params ({self.init_params!r}) to start from them",
                 UserWarning,
                 stacklevel=6,
             )
-        return {name: getattr(self, name) for letter, name in present.items() if letter not in self.init_params}
+        for name, value in arguments.items():
+            setattr(self, name, copy.deepcopy(value))
+        return self._hand_set() | {name: getattr(self, name) for name in arguments}
 
     def _problem(self, prior: ChainPrior, given: dict[str, Any]) -> HiddenMarkovProblem[Any]:
         start, transition = given.get("startprob_"), given.get("transmat_")
@@ -320,6 +395,8 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, Estimator):
     ) -> None:
         """Run EM and store what it finds; with ``n_iter=0``, store the starting values."""
         self._check_settings()
+        if count_observed(source) == 0:
+            raise ValueError("X must hold at least one value that is not missing, got none")
         problem, source = prepare_once(self._problem(prior, self._given()), source)
         if start is None and self.warm_start and hasattr(self, "history_"):
             start = self._model()[1]
@@ -403,10 +480,26 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, Estimator):
         dead = np.flatnonzero(self.state_occupancy_ < 1e-10)
         if dead.size:
             warnings.warn(
-                f"states {dead.tolist()} explain no observation: use fewer states or other starting values (n_init); "
-                "if the data are small in scale, rescale them or lower min_covar and covars_prior",
+                f"states {dead.tolist()} explain no observation: use fewer states or other starting values (n_init)",
                 DeadStateWarning,
                 stacklevel=5,
+            )
+
+    def _warn_of_few(self, n_observed: int | None) -> None:
+        """Say so if the parameters that were learned are more than the numbers they were learned from."""
+        emission, parameters = self._model()
+        k = self.n_components
+        learned = (k - 1) * ("s" in self.params)
+        learned += (int((self.transmat_ > 0).sum()) - k) * ("t" in self.params)
+        learned += emission.n_free(parameters.emission) * any(
+            letter in self.params for letter in self._emission_attributes
+        )
+        if n_observed is not None and learned > n_observed:
+            warnings.warn(
+                f"{learned} free parameters were learned from {n_observed} numbers, which tells little of other data: "
+                "use fewer states, a simpler covariance_type, priors or more data",
+                TooManyParametersWarning,
+                stacklevel=4,
             )
 
     def summary(self) -> str:

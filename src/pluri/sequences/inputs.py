@@ -43,24 +43,48 @@ def refuse_streams(X: Any) -> None:
 
 
 def is_sequence_list(X: Any) -> bool:
-    """Whether X is a list (or tuple) of sequences: items with two dimensions, or of unequal lengths."""
+    """Whether X is a list (or tuple) of sequences, of equal lengths or not; an item with one axis has one feature.
+
+    Two plain lists are not: words, which are one sequence, and ``[[1], [2], [3]]``, which is a column. A column of
+    arrays, ``[array([1]), array([2])]``, is a list of sequences of length 1.
+    """
     if not isinstance(X, list | tuple) or not X:
         return False
-    if any(isinstance(item, str) or not hasattr(item, "__len__") for item in X):
+    if any(isinstance(item, str | bytes) or not hasattr(item, "__len__") for item in X):
         return False
-    if any(np.ndim(item) == 2 if hasattr(item, "ndim") else _nested(item) for item in X):
-        return True
-    return len({len(item) for item in X}) > 1
+    return not all(isinstance(item, list | tuple) and len(item) == 1 and not _nested(item) for item in X)
+
+
+def may_be_rows(X: Any) -> bool:
+    """Whether X, a list of sequences, could be meant as a matrix: plain lists of scalars, all of one length."""
+    if not isinstance(X, list | tuple) or not all(isinstance(item, list | tuple) for item in X):
+        return False
+    return len({len(item) for item in X}) == 1 and not any(_nested(item) for item in X)
 
 
 def _nested(item: Sequence[Any]) -> bool:
-    return len(item) > 0 and not isinstance(item[0], str) and hasattr(item[0], "__len__")
+    return len(item) > 0 and not isinstance(item[0], str | bytes) and hasattr(item[0], "__len__")
+
+
+def _as_array(item: Any) -> NDArray[Any]:
+    item = unmasked(item)
+    if isinstance(item, list | tuple) and any(isinstance(cell, str) for cell in _cells(item)):
+        return np.array(item, dtype=object)  # NumPy would make a word of None and NaN
+    return np.asarray(item)
+
+
+def _cells(item: Any) -> list[Any]:
+    return [cell for row in item for cell in (row if isinstance(row, list | tuple) else [row])]
 
 
 def join_sequences(X: Sequence[Any]) -> tuple[NDArray[Any], Integers]:
     """One array and the lengths, of a list of sequences; a one-dimensional sequence has one feature."""
-    arrays = [np.asarray(unmasked(item)) for item in X]
+    arrays = [_as_array(item) for item in X]
     arrays = [array.reshape(-1, 1) if array.ndim == 1 else array for array in arrays]
+    wrong = [n for n, array in enumerate(arrays) if array.ndim != 2]
+    if wrong:
+        n = wrong[0]
+        raise ValueError(f"X must hold sequences with one or two axes, got item {n} of shape {arrays[n].shape}")
     widths = {array.shape[1] for array in arrays if array.size} or {1}
     if len(widths) > 1:
         raise ValueError(f"X must hold sequences with the same number of features, got {sorted(widths)}")
@@ -89,7 +113,7 @@ def weight_by_either_name(sequence_weight: ArrayLike | None, aliases: dict[str, 
     """`sequence_weight`, or what was passed as `sample_weight`; other keywords are refused."""
     unknown = aliases.keys() - {"sample_weight"}
     if unknown:
-        raise TypeError(f"fit() got an unexpected keyword argument {min(unknown)!r}")
+        raise TypeError(f"got an unexpected keyword argument {min(unknown)!r}")
     alias = aliases.get("sample_weight")
     if alias is not None and sequence_weight is not None:
         raise ValueError("sequence_weight and sample_weight are two names of one thing: pass only one")

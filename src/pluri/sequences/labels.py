@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from pluri.sequences.inputs import is_sequence_list
+
 Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
 
@@ -24,7 +26,8 @@ def join_labels(y: Any) -> tuple[NDArray[Any], Integers | None]:
         parts = [_as_array(item) for item in y]
         filled = [part for part in parts if len(part)]  # an empty list would bring in a type of its own
         lengths = np.array([len(part) for part in parts], dtype=np.int64)
-        return (np.concatenate(filled) if filled else np.empty(0)), lengths
+        joined = np.concatenate(filled) if filled else np.empty(0)
+        return joined, lengths if is_sequence_list(y) else None  # [[0], [1]] is a column
     return _as_array(y), None
 
 
@@ -34,7 +37,8 @@ def _is_sequence(item: Any) -> bool:
 
 def _as_array(y: Any) -> NDArray[Any]:
     if hasattr(y, "dtype") and not isinstance(y.dtype, np.dtype):
-        y = np.asarray(y.astype(object))  # pandas' own types mark a missing value by pandas.NA
+        # pandas' own types mark a missing value by pandas.NA, polars' by None
+        y = np.asarray(y.astype(object)) if hasattr(y, "astype") else np.array([*y, None], dtype=object)[:-1]
     elif isinstance(y, list | tuple) and not all(_is_number(label) for label in y) and any(map(_is_missing, y)):
         y = np.array(y, dtype=object)  # NumPy would make a word of NaN
     return np.asarray(column_or_1d(y, warn=True))
@@ -76,9 +80,10 @@ def find_unknown(y: NDArray[Any], unknown: Any = "auto") -> tuple[Booleans, Bool
     if y.dtype.kind == "O":
         marked[~missing] = [label in marks for label in y[~missing]]
     else:
-        text = y.dtype.kind in "US"
         for mark in marks:
-            if isinstance(mark, str) == text:
+            if y.dtype.kind == "S" and isinstance(mark, str):
+                marked |= y == mark.encode()
+            elif isinstance(mark, str) == (y.dtype.kind in "US"):
                 marked |= y == mark
     return missing, marked
 

@@ -21,6 +21,7 @@ from pluri.engine import ArraySource, Batch, Source, Statistics
 from pluri.priors import Dirichlet, Diversity, RowPrior, log_density_rows, maximize_rows
 from pluri.sequences import forward_backward
 from pluri.sequences.forward_backward import Chain, Smoothed, smooth, smooth_long
+from pluri.sequences.symbols import missing_words
 
 Array = NDArray[np.float64]
 
@@ -200,6 +201,16 @@ def prepare_once(problem: Any, source: Source) -> tuple[Any, Source]:
         return problem, source
     ready = dataclasses.replace(emission, encodes=False)
     return dataclasses.replace(problem, emission=ready), source.with_array(emission.prepare(source.X))
+
+
+def count_observed(source: Source) -> int | None:
+    """How many values of the data are not missing; None if they are not in memory."""
+    if not isinstance(source, ArraySource) or source.is_mapped:
+        return None
+    X = source.X
+    if X.dtype.kind == "O":
+        return int(X.size - missing_words(X).sum())
+    return int(X.size - np.isnan(X).sum()) if X.dtype.kind == "f" else int(X.size)
 
 
 def log_emission(

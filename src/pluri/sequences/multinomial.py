@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from pluri.components.counts import check_counts
 from pluri.components.multinomial import MultinomialFamily, MultinomialParameters
@@ -38,6 +38,8 @@ class MultinomialHMM(HiddenMarkovModel):
         s (start), t (transitions), e (symbol probabilities).
     emissionprob_prior : float, array or prior object, default=1.0
         Dirichlet concentration of the symbol probabilities.
+    startprob_init, transmat_init, emissionprob_init : arrays, optional
+        Starting values, whatever `init_params` says; see `GaussianHMM`.
     diversity, n_init, warm_start, acceleration, checkpoint, engine, n_jobs
         See `GaussianHMM`.
 
@@ -80,6 +82,9 @@ class MultinomialHMM(HiddenMarkovModel):
         implementation: str = "scaling",
         *,
         emissionprob_prior: Prior = 1.0,
+        startprob_init: ArrayLike | None = None,
+        transmat_init: ArrayLike | None = None,
+        emissionprob_init: ArrayLike | None = None,
         diversity: Any = None,
         n_init: int = 1,
         warm_start: bool = False,
@@ -101,6 +106,9 @@ class MultinomialHMM(HiddenMarkovModel):
         self.params = params
         self.init_params = init_params
         self.implementation = implementation
+        self.startprob_init = startprob_init
+        self.transmat_init = transmat_init
+        self.emissionprob_init = emissionprob_init
         self.diversity = diversity
         self.n_init = n_init
         self.warm_start = warm_start

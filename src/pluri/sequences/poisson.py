@@ -30,6 +30,8 @@ class PoissonHMM(HiddenMarkovModel):
         See `GaussianHMM`.
     params, init_params : str, default="stl"
         s (start), t (transitions), l (rates).
+    startprob_init, transmat_init, lambdas_init : arrays, optional
+        Starting values, whatever `init_params` says; see `GaussianHMM`.
     diversity, n_init, warm_start, acceleration, checkpoint, engine, n_jobs
         See `GaussianHMM`.
 
@@ -70,6 +72,9 @@ class PoissonHMM(HiddenMarkovModel):
         init_params: str = "stl",
         implementation: str = "scaling",
         *,
+        startprob_init: ArrayLike | None = None,
+        transmat_init: ArrayLike | None = None,
+        lambdas_init: ArrayLike | None = None,
         diversity: Any = None,
         n_init: int = 1,
         warm_start: bool = False,
@@ -91,6 +96,9 @@ class PoissonHMM(HiddenMarkovModel):
         self.params = params
         self.init_params = init_params
         self.implementation = implementation
+        self.startprob_init = startprob_init
+        self.transmat_init = transmat_init
+        self.lambdas_init = lambdas_init
         self.diversity = diversity
         self.n_init = n_init
         self.warm_start = warm_start

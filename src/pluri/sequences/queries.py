@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from pluri.components.family import ComponentFamily
 from pluri.sequences import _kernels as kernels
 from pluri.sequences import forward_backward as inference
+from pluri.sequences.boundaries import check_not_lost, sequence_lengths
 from pluri.sequences.forward_backward import Chain, LogEmission
-from pluri.sequences.inputs import lengths_in_second_place, offsets_of
+from pluri.sequences.inputs import check_sequence_weight, lengths_in_second_place, offsets_of, weight_by_either_name
 from pluri.sequences.learning import HMMParameters, log_emission
 from pluri.sequences.online import OnlineFilter
 from pluri.validation import RandomState, as_generator
@@ -21,6 +24,8 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 ALGORITHMS = ("viterbi", "map")
+#: What methods ask metadata routing for.
+BOUNDARIES = {"lengths": True, "groups": True}
 
 
 class ChainQueries:
@@ -29,6 +34,11 @@ class ChainQueries:
     A subclass gives `_model()`: its emission family and parameters, checked, and `_observations(X, lengths)`: checked
     data and lengths.
     """
+
+    # With metadata routing, boundaries reach the model without being asked for: without them it would be wrong.
+    __metadata_request__predict: ClassVar[dict[str, bool]] = BOUNDARIES
+    __metadata_request__predict_proba: ClassVar[dict[str, bool]] = BOUNDARIES
+    __metadata_request__score: ClassVar[dict[str, bool]] = BOUNDARIES
 
     algorithm: str
     implementation: str
@@ -41,7 +51,11 @@ class ChainQueries:
     def _observations(self, X: Any, lengths: ArrayLike | None) -> tuple[NDArray[Any], Integers]:
         raise NotImplementedError  # abstract
 
-    def _open(self, X: Any, lengths: ArrayLike | None) -> tuple[Chain, LogEmission, Integers]:
+    def _open(
+        self, X: Any, lengths: ArrayLike | None, groups: ArrayLike | None = None
+    ) -> tuple[Chain, LogEmission, Integers]:
+        lengths = sequence_lengths(X, lengths, groups)
+        check_not_lost(X, lengths, fitting=False)
         emission, parameters = self._model()
         data, counts = self._observations(X, lengths)
         chain = Chain.from_probabilities(parameters.start, parameters.transition)
@@ -58,23 +72,35 @@ class ChainQueries:
             raise ValueError(f"implementation must be 'scaling' or 'log', got {self.implementation!r}")
         return self.implementation == "log"
 
-    def score_sequences(self, X: Any, lengths: ArrayLike | None = None) -> Array:
+    def score_sequences(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Array:
         """Log-likelihood of each sequence.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features), or list of sequences
         lengths : array of shape (n_sequences,), optional
+            Lengths of the sequences in X; one sequence if neither `lengths` nor `groups` is given.
+        groups : array of shape (n_samples,), optional
+            The sequence of each row, in place of `lengths`: rows with the same value next to each other.
 
         Returns
         -------
         log_likelihood : array of shape (n_sequences,)
             -inf where the model cannot produce the sequence.
         """
-        chain, densities, offsets = self._open(X, lengths)
+        chain, densities, offsets = self._open(X, lengths, groups)
         return inference.score(chain, densities, offsets, in_log_space=self._in_log_space)
 
-    def score(self, X: Any, y: Any = None, lengths: ArrayLike | None = None) -> float:
+    def score(
+        self,
+        X: Any,
+        y: Any = None,
+        lengths: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        sequence_weight: ArrayLike | None = None,
+        **aliases: Any,
+    ) -> float:
         """Log-likelihood of all sequences together.
 
         Parameters
@@ -82,23 +108,35 @@ class ChainQueries:
         X : array of shape (n_samples, n_features), or list of sequences
         y : ignored
             For scikit-learn; a program written for hmmlearn may pass `lengths` here.
-        lengths : array of shape (n_sequences,), optional
+        lengths, groups : arrays of shape (n_sequences,) and (n_samples,), optional
+            See `score_sequences`.
+        sequence_weight : array of shape (n_sequences,), optional
+            Weight of each sequence, as in `fit`; also taken under the name ``sample_weight``.
 
         Returns
         -------
         log_likelihood : float
         """
-        return float(self.score_sequences(X, lengths_in_second_place(y, lengths, X)).sum())
+        sequence_weight = weight_by_either_name(sequence_weight, aliases)
+        lengths = lengths_in_second_place(y, lengths if groups is None else sequence_lengths(X, lengths, groups), X)
+        scores = self.score_sequences(X, lengths)
+        if sequence_weight is None:
+            return float(scores.sum())
+        weight = check_sequence_weight(sequence_weight, self._observations(X, lengths)[1])
+        assert weight is not None
+        return float(weight[weight > 0] @ scores[weight > 0])
 
-    def score_samples(self, X: Any, lengths: ArrayLike | None = None) -> tuple[float, Array]:
-        """Log-likelihood and posterior state probabilities.
+    def score_samples(
+        self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None
+    ) -> tuple[float, Array]:
+        """Log-likelihood and posterior state probabilities; `lengths` and `groups` as in `score_sequences`.
 
         Returns
         -------
         log_likelihood : float
         posteriors : array of shape (n_samples, n_components)
         """
-        chain, densities, offsets = self._open(X, lengths)
+        chain, densities, offsets = self._open(X, lengths, groups)
         posteriors = np.empty((int(offsets[-1]), chain.n_states))
         total = 0.0
         for first, last in inference.runs(offsets):
@@ -124,16 +162,29 @@ class ChainQueries:
             total += float(result.scores.sum())
         return total, posteriors
 
-    def predict_proba(self, X: Any, lengths: ArrayLike | None = None) -> Array:
+    def predict_proba(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Array:
         """Posterior probability of each state at each step, given the whole sequence.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features), or list of sequences
+        lengths, groups : arrays of shape (n_sequences,) and (n_samples,), optional
+            See `score_sequences`.
 
         Returns
         -------
         posteriors : array of shape (n_samples, n_components)
         """
-        return self.score_samples(X, lengths)[1]
+        return self.score_samples(X, lengths, groups=groups)[1]
 
-    def decode(self, X: Any, lengths: ArrayLike | None = None, algorithm: str | None = None) -> tuple[float, Integers]:
+    def decode(
+        self,
+        X: Any,
+        lengths: ArrayLike | None = None,
+        algorithm: str | None = None,
+        *,
+        groups: ArrayLike | None = None,
+    ) -> tuple[float, Integers]:
         """State path of each sequence.
 
         Parameters
@@ -142,6 +193,8 @@ class ChainQueries:
         lengths : array of shape (n_sequences,), optional
         algorithm : {"viterbi", "map"}, optional
             The most probable path, or the most probable state at each step; the model's own if None.
+        groups : array of shape (n_samples,), optional
+            See `score_sequences`.
 
         Returns
         -------
@@ -154,20 +207,29 @@ class ChainQueries:
         if chosen not in ALGORITHMS:
             raise ValueError(f"algorithm must be one of {ALGORITHMS}, got {chosen!r}")
         if chosen == "map":
-            posteriors = self.predict_proba(X, lengths)
+            posteriors = self.predict_proba(X, lengths, groups=groups)
             return float(posteriors.max(axis=1).sum()), posteriors.argmax(axis=1).astype(np.int64)
-        chain, densities, offsets = self._open(X, lengths)
+        chain, densities, offsets = self._open(X, lengths, groups)
         scores, path = inference.viterbi(chain, densities, offsets)
+        if np.isneginf(scores).any():
+            n = int(np.argmin(scores))
+            raise ValueError(f"sequence {n} has probability zero under the model: it has no most probable path")
         return float(scores.sum()), path
 
-    def predict(self, X: Any, lengths: ArrayLike | None = None) -> Integers:
+    def predict(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Integers:
         """Most probable states; see `decode`.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features), or list of sequences
+        lengths, groups : arrays of shape (n_sequences,) and (n_samples,), optional
+            See `score_sequences`.
 
         Returns
         -------
         states : array of shape (n_samples,)
         """
-        return self.decode(X, lengths)[1]
+        return self.decode(X, lengths, groups=groups)[1]
 
     def best_paths(self, X: Any, n_paths: int = 5) -> tuple[Array, Integers]:
         """The `n_paths` most probable paths of one sequence, best first (list Viterbi).
@@ -191,7 +253,13 @@ class ChainQueries:
         return inference.best_paths(chain, densities(0, int(offsets[-1])), n_paths)
 
     def sample_paths(
-        self, X: Any, lengths: ArrayLike | None = None, *, n_paths: int = 1, random_state: RandomState = None
+        self,
+        X: Any,
+        lengths: ArrayLike | None = None,
+        *,
+        n_paths: int = 1,
+        random_state: RandomState = None,
+        groups: ArrayLike | None = None,
     ) -> Integers:
         """State paths drawn from their posterior given the observations.
 
@@ -202,24 +270,26 @@ class ChainQueries:
         n_paths : int, default=1
         random_state : optional
             The model's own if None.
+        groups : array of shape (n_samples,), optional
+            See `score_sequences`.
 
         Returns
         -------
         paths : array of shape (n_paths, n_samples)
         """
         _check_n_paths(n_paths)
-        chain, densities, offsets = self._open(X, lengths)
+        chain, densities, offsets = self._open(X, lengths, groups)
         rng = as_generator(self.random_state if random_state is None else random_state)
         return inference.sample_posterior_paths(chain, densities, offsets, n_paths, rng)
 
-    def filter_proba(self, X: Any, lengths: ArrayLike | None = None) -> Array:
+    def filter_proba(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Array:
         """Probability of each state at each step, given the observations up to that step.
 
         Returns
         -------
         filtered : array of shape (n_samples, n_components)
         """
-        chain, densities, offsets = self._open(X, lengths)
+        chain, densities, offsets = self._open(X, lengths, groups)
         log_filtered, scores = inference.filter_states(chain, densities, offsets)
         if np.isneginf(scores).any():
             n = int(np.argmin(scores))
@@ -235,11 +305,8 @@ class ChainQueries:
             ``online.update(x)`` gives the state probabilities after each observation.
         """
         emission, parameters = self._model()
-
-        def check(x: Any) -> NDArray[Any]:
-            return self._observations(np.asarray(x).reshape(1, -1), None)[0]
-
-        return OnlineFilter(emission, parameters, check)
+        # A copy: the filter goes on with this model even if the estimator is fitted again.
+        return OnlineFilter(emission, parameters, partial(_checked_row, copy.copy(self)))
 
     def sample(
         self, n_samples: int = 1, random_state: RandomState = None, currstate: int | None = None
@@ -296,15 +363,45 @@ class ChainQueries:
         k = len(parameters.start)
         return k - 1 + k * (k - 1) + emission.n_free(parameters.emission)
 
-    def aic(self, X: Any, lengths: ArrayLike | None = None) -> float:
-        """Akaike's information criterion, -2 log-likelihood + 2 n_free; lower is better."""
-        return -2.0 * self.score(X, lengths=lengths) + 2.0 * self.n_free_parameters()
+    def aic(
+        self,
+        X: Any,
+        lengths: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        sequence_weight: ArrayLike | None = None,
+        **aliases: Any,
+    ) -> float:
+        """Akaike's information criterion, -2 log-likelihood + 2 n_free; lower is better. Arguments as in `score`."""
+        weight = weight_by_either_name(sequence_weight, aliases)
+        log_likelihood = self.score(X, lengths=lengths, groups=groups, sequence_weight=weight)
+        return -2.0 * log_likelihood + 2.0 * self.n_free_parameters()
 
-    def bic(self, X: Any, lengths: ArrayLike | None = None) -> float:
-        """Bayesian information criterion, -2 log-likelihood + n_free log(n_samples); lower is better."""
-        log_likelihood = self.score(X, lengths=lengths)
-        n_samples = int(self._observations(X, lengths)[1].sum())
+    def bic(
+        self,
+        X: Any,
+        lengths: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        sequence_weight: ArrayLike | None = None,
+        **aliases: Any,
+    ) -> float:
+        """Bayesian information criterion, -2 log-likelihood + n_free log(n_samples); lower is better.
+
+        Arguments as in `score`; samples count by the weight of their sequence.
+        """
+        lengths = sequence_lengths(X, lengths, groups)
+        weight = weight_by_either_name(sequence_weight, aliases)
+        log_likelihood = self.score(X, lengths=lengths, sequence_weight=weight)
+        counts = self._observations(X, lengths)[1]
+        checked = check_sequence_weight(weight, counts)
+        n_samples = float(counts.sum() if checked is None else checked @ counts)
         return -2.0 * log_likelihood + self.n_free_parameters() * float(np.log(n_samples))
+
+
+def _checked_row(model: ChainQueries, x: Any) -> NDArray[Any]:
+    """One observation as a row."""
+    return model._observations(np.asarray(x).reshape(1, -1), None)[0]
 
 
 def _check_n_paths(n_paths: int) -> None:

@@ -7,20 +7,25 @@ is the held-out log-likelihood per sample, or the accuracy of an `HMMClassifier`
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from pluri.sequences.boundaries import sequence_lengths
 from pluri.sequences.classifier import HMMClassifier
 from pluri.sequences.folds import SequenceKFold, block_lengths
 from pluri.sequences.hmm import HiddenMarkovModel
-from pluri.sequences.inputs import lengths_in_second_place
+from pluri.sequences.inputs import is_sequence_list, lengths_in_second_place
 from pluri.sequences.labels import join_labels
+from pluri.sequences.pipelines import SequencePipeline, divide_rows, fit_pipeline, join_rows, transform_rows
+from pluri.sequences.queries import BOUNDARIES
 from pluri.validation.estimator import Estimator
 from pluri.validation.interruption import Interrupted, hold
 
@@ -48,13 +53,27 @@ def log_likelihood_per_sample(estimator: Any, X: Any, y: Any = None) -> float:
     >>> log_likelihood_per_sample(PoissonHMM().fit(X), X)
     -1.36391
     """
+    if isinstance(estimator, SequencePipeline):
+        X, estimator = estimator.transformed(X), estimator.pipeline[-1]
     model = getattr(estimator, "hmm_", estimator)
     n_samples = sum(len(item) for item in X) if isinstance(X, list | tuple) else len(X)
     return float(model.score(X)) / n_samples
 
 
 def _accuracy(estimator: Any, X: Any, y: Any) -> float:
+    if isinstance(estimator, SequencePipeline):
+        X, estimator = estimator.transformed(X), estimator.pipeline[-1]
     return float(estimator.score(X, y))
+
+
+@dataclass(frozen=True)
+class _OfPipelines:
+    """A scorer of the user's own, for the last step of a pipeline and sequences as it sees them."""
+
+    scorer: Scorer
+
+    def __call__(self, estimator: SequencePipeline, X: Any, y: Any = None) -> float:
+        return self.scorer(estimator.pipeline[-1], estimator.transformed(X), y)
 
 
 class HMMSearchCV(MetaEstimatorMixin, Estimator):
@@ -62,9 +81,12 @@ class HMMSearchCV(MetaEstimatorMixin, Estimator):
 
     Parameters
     ----------
-    estimator : hidden Markov model of `pluri.sequences`, or `HMMClassifier`
+    estimator : hidden Markov model of `pluri.sequences`, `HMMClassifier`, or `Pipeline` that ends in one
+        The steps before it see the rows of the training sequences of a fold. Parameters are set by constructor
+        arguments (such as `transmat_init`): attributes set by hand would not survive, and are refused.
     param_grid : dict or list of dicts, default=None
-        Names and the values to try, as in scikit-learn's `GridSearchCV`.
+        Names and the values to try, as in scikit-learn's `GridSearchCV`; of a pipeline, such as
+        ``gaussianhmm__n_components``.
     n_components, diversity : list, default=None
         Values to try, if `param_grid` is None: shorthands for the two usual searches.
     cv : int, splitter or iterable, default=5
@@ -73,6 +95,8 @@ class HMMSearchCV(MetaEstimatorMixin, Estimator):
     scoring : {"log_likelihood", "accuracy"}, callable or None, default=None
         Held-out log-likelihood per sample; accuracy of an `HMMClassifier`; or ``scoring(estimator, X, y)``, where X
         and y are lists of sequences, higher is better. None is accuracy for a classifier, log-likelihood for others.
+        In a pipeline it is the last step that is scored, on sequences as that sees them: the likelihood is that of the
+        transformed values, and compares settings of the last step only.
     refit : bool, default=True
         Whether to fit the best settings on all data at the end.
     block_length : int, default=None
@@ -106,6 +130,11 @@ class HMMSearchCV(MetaEstimatorMixin, Estimator):
     >>> search.fit(toy.X, lengths=toy.lengths).best_params_
     {'n_components': 5}
     """
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = BOUNDARIES
+    __metadata_request__predict: ClassVar[dict[str, bool]] = BOUNDARIES
+    __metadata_request__predict_proba: ClassVar[dict[str, bool]] = BOUNDARIES
+    __metadata_request__score: ClassVar[dict[str, bool]] = BOUNDARIES
 
     def __init__(
         self,
@@ -144,11 +173,22 @@ class HMMSearchCV(MetaEstimatorMixin, Estimator):
         return tags
 
     @property
-    def _is_classifier(self) -> bool:
-        return isinstance(self.estimator, HMMClassifier)
+    def _is_pipeline(self) -> bool:
+        return isinstance(self.estimator, Pipeline)
 
-    def _labels_and_lengths(self, X: Any, y: Any, lengths: ArrayLike | None) -> tuple[Any, ArrayLike | None]:
-        """Tell labels from hmmlearn's habit of passing `lengths` in second place."""
+    @property
+    def _last_step(self) -> Any:
+        return self.estimator[-1] if self._is_pipeline else self.estimator
+
+    @property
+    def _is_classifier(self) -> bool:
+        return isinstance(self._last_step, HMMClassifier)
+
+    def _labels_and_lengths(
+        self, X: Any, y: Any, lengths: ArrayLike | None, groups: ArrayLike | None
+    ) -> tuple[Any, ArrayLike | None]:
+        """Labels and lengths; tells labels from hmmlearn's habit of passing `lengths` in second place."""
+        lengths = sequence_lengths(X, lengths, groups)
         if self._is_classifier or y is None or lengths is not None:
             return y, lengths
         lengths = lengths_in_second_place(y, None, X)
@@ -156,19 +196,43 @@ class HMMSearchCV(MetaEstimatorMixin, Estimator):
 
     def _as_lists(
         self, model: Any, X: Any, y: Any, lengths: ArrayLike | None, *, fitting: bool
-    ) -> tuple[list[NDArray[Any]], list[NDArray[Any]] | None]:
+    ) -> tuple[list[Any], list[NDArray[Any]] | None]:
         """Sequences and their labels as lists, which scikit-learn takes for samples."""
-        data, counts = model._sequences(X, lengths, fitting=fitting)
+        if self._is_pipeline:
+            sequences, counts = divide_rows(X, lengths)
+            data, _ = join_rows(sequences)
+        else:
+            data, counts = model._sequences(X, lengths, fitting=fitting)
         if fitting and self.block_length is not None:
             counts = block_lengths(counts, self.block_length)
+        divided, _ = divide_rows(data, counts[counts > 0])
         if y is None:
-            return _divide(data, counts), None
+            return divided, None
         labels, _ = join_labels(y)
         if len(labels) != len(data):
             raise ValueError(f"y must have one label for each of {len(data)} samples, got {len(labels)}")
-        return _divide(data, counts), _divide(labels, counts)
+        return divided, _divide(labels, counts)
 
-    def fit(self, X: Any, y: Any = None, lengths: ArrayLike | None = None) -> Self:
+    def _with_model(self, model: HiddenMarkovModel) -> Any:
+        """The estimator, of which the settings of the model can be set: a classifier's model may be left out."""
+        if not self._is_classifier or self._last_step.hmm is not None:
+            return self.estimator
+        estimator = clone(self.estimator)
+        (estimator[-1] if self._is_pipeline else estimator).set_params(hmm=clone(model))
+        return estimator
+
+    def _refuse_hand_set(self, model: HiddenMarkovModel) -> None:
+        """Attributes set by hand are not copied by `clone`, and a search without them is another search."""
+        if hasattr(model, "history_"):
+            return
+        names = sorted(model._hand_set())
+        if names:
+            raise ValueError(
+                f"estimator must have its starting values as constructor arguments (transmat_init, say), got "
+                f"{', '.join(names)} set as attributes, which copies of the estimator do not have"
+            )
+
+    def fit(self, X: Any, y: Any = None, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Self:
         """Try all settings.
 
         Parameters
@@ -177,20 +241,24 @@ class HMMSearchCV(MetaEstimatorMixin, Estimator):
         y : array of shape (n_samples,), or list of sequences of labels, optional
             Labels for a classifier, or for a `scoring` of your own; other models ignore them.
         lengths : array of shape (n_sequences,), optional
-            Lengths of the sequences in X; one sequence if None.
+            Lengths of the sequences in X; one sequence if neither `lengths` nor `groups` is given.
+        groups : array of shape (n_samples,), optional
+            The sequence of each row, in place of `lengths`.
 
         Returns
         -------
         self : object
         """
-        model = self.estimator._template() if self._is_classifier else self.estimator
+        model = self._last_step._template() if self._is_classifier else self._last_step
         if not isinstance(model, HiddenMarkovModel):
             raise TypeError(
-                "estimator must be a hidden Markov model of pluri.sequences or an HMMClassifier, "
-                f"got {type(model).__name__}"
+                "estimator must be a hidden Markov model of pluri.sequences, an HMMClassifier or a pipeline that ends "
+                f"in one, got {type(model).__name__}"
             )
+        self._refuse_hand_set(model)
+        estimator = self._with_model(model)
         grid, scorer = self._grid(), self._scorer()
-        y, lengths = self._labels_and_lengths(X, y, lengths)
+        y, lengths = self._labels_and_lengths(X, y, lengths, groups)
         sequences, labels = self._as_lists(clone(model), X, y, lengths, fitting=True)
         cv = self.cv
         if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
@@ -201,7 +269,7 @@ class HMMSearchCV(MetaEstimatorMixin, Estimator):
                 )
             cv = SequenceKFold(int(cv), shuffle=True, random_state=self.random_state)
         search = GridSearchCV(
-            self.estimator,
+            SequencePipeline(estimator) if self._is_pipeline else estimator,
             grid,
             scoring=scorer,
             n_jobs=self.n_jobs,
@@ -219,23 +287,34 @@ class HMMSearchCV(MetaEstimatorMixin, Estimator):
         self.scorer_ = scorer
         self.n_splits_ = search.n_splits_
         if self.refit:
-            best = clone(self.estimator).set_params(**clone(self.best_params_, safe=False))
+            best = clone(estimator).set_params(**clone(self.best_params_, safe=False))
             try:
-                best.fit(X, y if self._is_classifier else None, lengths)
+                self._refit(best, X, y if self._is_classifier else None, lengths)
             except Interrupted as stop:
                 if stop.result is None:
                     raise
                 hold(stop, f"{stop}; the search is complete, but best_estimator_ is what the last fit had so far")
             self.best_estimator_ = best
-            self.n_features_in_ = best.n_features_in_
+            if hasattr(best, "n_features_in_"):
+                self.n_features_in_ = best.n_features_in_
         return self
+
+    def _refit(self, best: Any, X: Any, labels: Any, lengths: Any) -> None:
+        """Fit the best model or pipeline to all sequences, in place."""
+        if self._is_pipeline:
+            parts, counts = divide_rows(X, lengths)
+            rows = join_rows(parts)[0] if is_sequence_list(X) else X
+            fit_pipeline(best, rows, None if labels is None else join_labels(labels)[0], counts)
+        else:
+            best.fit(X, labels, lengths)
 
     def _grid(self) -> dict[str, Sequence[Any]] | list[dict[str, Sequence[Any]]]:
         if self.param_grid is not None:
             if self.n_components is not None or self.diversity is not None:
                 raise ValueError("n_components and diversity must be None when param_grid is given")
             return self.param_grid
-        prefix = "hmm__" if self._is_classifier else ""
+        prefix = f"{self.estimator.steps[-1][0]}__" if self._is_pipeline else ""
+        prefix += "hmm__" if self._is_classifier else ""
         if self._is_classifier and self.n_components is not None:
             raise ValueError("n_components must be None for an HMMClassifier: it has a state for each class")
         shorthands = {"n_components": self.n_components, "diversity": self.diversity}
@@ -249,7 +328,8 @@ class HMMSearchCV(MetaEstimatorMixin, Estimator):
     def _scorer(self) -> Scorer:
         scoring = self.scoring
         if callable(scoring):
-            return scoring
+            is_own = scoring in (log_likelihood_per_sample, _accuracy)
+            return _OfPipelines(scoring) if self._is_pipeline and not is_own else scoring
         if scoring is None:
             scoring = "accuracy" if self._is_classifier else "log_likelihood"
         if scoring == "log_likelihood":
@@ -267,50 +347,82 @@ class HMMSearchCV(MetaEstimatorMixin, Estimator):
             raise AttributeError("refit must be True for predictions, got False")
         return self.best_estimator_
 
+    def _at_last_step(
+        self, X: Any, lengths: ArrayLike | None, groups: ArrayLike | None
+    ) -> tuple[Any, Any, ArrayLike | None]:
+        """The best model, and the data as it takes them: the steps of a pipeline are gone through here."""
+        best = self._best()
+        lengths = sequence_lengths(X, lengths, groups)
+        if not self._is_pipeline:
+            return best, X, lengths
+        parts, counts = divide_rows(X, lengths)
+        return best[-1], transform_rows(best, join_rows(parts)[0] if is_sequence_list(X) else X), counts
+
     @property
     def classes_(self) -> NDArray[Any]:
         """Classes of the best classifier."""
         return np.asarray(self._best().classes_)
 
-    def score(self, X: Any, y: Any = None, lengths: ArrayLike | None = None) -> float:
+    def score(
+        self, X: Any, y: Any = None, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None
+    ) -> float:
         """Score of the best model on other data, by the `scoring` of the search.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features), or list of sequences
         y : array of shape (n_samples,), or list of sequences of labels, optional
-        lengths : array of shape (n_sequences,), optional
+        lengths, groups : arrays of shape (n_sequences,) and (n_samples,), optional
+            See `fit`.
 
         Returns
         -------
         score : float
         """
         best = self._best()
-        y, lengths = self._labels_and_lengths(X, y, lengths)
+        y, lengths = self._labels_and_lengths(X, y, lengths, groups)
+        if self._is_pipeline:
+            sequences, labels = self._as_lists(None, X, y, lengths, fitting=False)
+            return float(self.scorer_(SequencePipeline(best), sequences, labels))
         model = best.hmm_ if self._is_classifier else best
         sequences, labels = self._as_lists(model, X, y, lengths, fitting=False)
         return float(self.scorer_(best, sequences, labels))
 
-    def predict(self, X: Any, lengths: ArrayLike | None = None) -> NDArray[Any]:
+    def predict(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> NDArray[Any]:
         """States or labels by the best model.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features), or list of sequences
+        lengths, groups : arrays of shape (n_sequences,) and (n_samples,), optional
+            See `fit`.
 
         Returns
         -------
         states : array of shape (n_samples,)
         """
-        return np.asarray(self._best().predict(X, lengths))
+        model, data, counts = self._at_last_step(X, lengths, groups)
+        return np.asarray(model.predict(data, counts))
 
-    def predict_proba(self, X: Any, lengths: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Posterior probabilities by the best model.
+    def predict_proba(
+        self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
+        """Posterior probabilities by the best model; arguments as in `predict`.
 
         Returns
         -------
         probabilities : array of shape (n_samples, n_states)
         """
-        return np.asarray(self._best().predict_proba(X, lengths))
+        model, data, counts = self._at_last_step(X, lengths, groups)
+        return np.asarray(model.predict_proba(data, counts))
 
     def decode(
-        self, X: Any, lengths: ArrayLike | None = None, algorithm: str | None = None
+        self,
+        X: Any,
+        lengths: ArrayLike | None = None,
+        algorithm: str | None = None,
+        *,
+        groups: ArrayLike | None = None,
     ) -> tuple[float, NDArray[Any]]:
         """Log probability and states (or labels) by the best model; see `HiddenMarkovModel.decode`.
 
@@ -319,7 +431,8 @@ class HMMSearchCV(MetaEstimatorMixin, Estimator):
         log_prob : float
         states : array of shape (n_samples,)
         """
-        log_prob, states = self._best().decode(X, lengths, algorithm)
+        model, data, counts = self._at_last_step(X, lengths, groups)
+        log_prob, states = model.decode(data, counts, algorithm)
         return float(log_prob), states
 
     def _check_fitted_state(self) -> None:

@@ -42,6 +42,8 @@ class SymbolClassEmission(CategoricalEmission):
 
     def prepare(self, X: NDArray[Any]) -> Integers:
         codes = self.symbols.encode(X)
+        if np.may_share_memory(codes, X):
+            codes = codes.copy()  # these are the user's own numbers
         known = codes[:, 0] >= 0
         known[known] = self.classes[codes[known, 0]] >= 0
         missing = missing_words(X[:, 0]) if self.symbols.vocabulary is not None else np.isnan(X[:, 0].astype(float))

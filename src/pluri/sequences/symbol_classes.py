@@ -24,7 +24,6 @@ from pluri.priors import log_determinant
 from pluri.progress import open_progress
 from pluri.progress.callbacks import fit_callbacks, with_callbacks
 from pluri.sequences.categorical import CategoricalHMM
-from pluri.sequences.inputs import lengths_in_second_place
 from pluri.sequences.symbol_class_chains import Schedule, SymbolClassChain, run_chains
 from pluri.sequences.symbol_class_emission import UNSEEN, SymbolClassEmission, log_newcomer
 from pluri.sequences.symbol_class_sampler import BOUNDS, Concentrations, Corpus, assign
@@ -229,7 +228,9 @@ class SymbolClassHMM(CategoricalHMM):
         return Concentrations(values["transition"], values["emission"], values["class"], features)
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, lengths: ArrayLike | None = None) -> Self:  # type: ignore[override]
+    def fit(  # type: ignore[override]
+        self, X: Any, y: Any = None, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None
+    ) -> Self:
         """Sample the classes of the symbols of X.
 
         After Ctrl-C the model is that of the sweeps so far, with a warning.
@@ -242,7 +243,10 @@ class SymbolClassHMM(CategoricalHMM):
         y : ignored
             For scikit-learn; a program written for hmmlearn may pass `lengths` here.
         lengths : array of shape (n_sequences,), optional
-            Lengths of the sequences in X, which sum to n_samples; one sequence if None.
+            Lengths of the sequences in X, which sum to n_samples; one sequence if neither `lengths` nor `groups` is
+            given.
+        groups : array of shape (n_samples,), optional
+            The sequence of each row, in place of `lengths`.
 
         Returns
         -------
@@ -251,7 +255,7 @@ class SymbolClassHMM(CategoricalHMM):
         schedule = self._schedule()
         self._concentrations(0)
         n_threads = count_jobs(1 if self.n_jobs is None else self.n_jobs)
-        codes, counts = self._coded(X, lengths_in_second_place(y, lengths, X))
+        codes, counts = self._coded(X, self._boundaries(X, y, lengths, groups))
         seen, types, features = distinct_symbols(codes, self._symbols())
         corpus = Corpus.from_codes(types, counts, features, np.array(self.n_symbols_[1:], dtype=np.int64))
         with (

@@ -6,6 +6,7 @@ Column f with V_f symbols owns rows ``offset_f .. offset_f + V_f`` of a table ov
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,7 +92,26 @@ def is_text(X: NDArray[Any]) -> bool:
     """Whether an array holds words (perhaps with None or NaN among them)."""
     if X.dtype.kind in "US":
         return True
-    return X.dtype.kind == "O" and any(isinstance(value, str) for value in X.ravel())
+    return X.dtype.kind == "O" and any(isinstance(value, str | bytes) for value in X.ravel())
+
+
+def are_words(X: Sequence[Any]) -> bool:
+    """Whether a list holds words, perhaps with missing ones among them: no item is a sequence of symbols."""
+    words = [isinstance(item, str | bytes) for item in X]
+    return any(words) and all(word or not hasattr(item, "__len__") for word, item in zip(words, X))
+
+
+def decoded(X: NDArray[Any]) -> NDArray[Any]:
+    """An array of objects with byte strings (in UTF-8) as strings."""
+    if not any(isinstance(value, bytes) for value in X.ravel()):
+        return X
+    try:
+        cells = [value.decode() if isinstance(value, bytes) else value for value in X.ravel()]
+    except UnicodeDecodeError as error:
+        raise ValueError(f"X must hold text or byte strings in UTF-8, got {error.object!r}") from error
+    words = np.empty(len(cells), dtype=object)
+    words[:] = cells
+    return words.reshape(X.shape)
 
 
 def missing_words(values: NDArray[Any]) -> NDArray[np.bool_]:

@@ -168,6 +168,9 @@ class VariationalHMM(HiddenMarkovModel):
         """A hyper-parameter that was set and that `init_params` leaves alone; None if there is none."""
         return None if letter in self.init_params else getattr(self, attribute, None)
 
+    def _hand_set(self) -> dict[str, Any]:
+        return self._given()
+
     def _given(self) -> dict[str, Any]:
         names = {"s": "startprob_posterior_", "t": "transmat_posterior_"} | self._emission_attributes
         given = {name: self._kept(letter, name) for letter, name in names.items()}
@@ -241,6 +244,9 @@ class VariationalHMM(HiddenMarkovModel):
         super()._check_fitted_state()
         if hasattr(self, "startprob_posterior_"):
             self._emission_posterior()
+
+    def _warn_of_few(self, n_observed: int | None) -> None:
+        """Nothing to warn of: what the data do not tell stays as the prior has it."""
 
 
 def as_concentration(name: str, value: Any, shape: tuple[int, ...]) -> Array:

@@ -20,15 +20,13 @@ from pluri.components.gaussian import GaussianStatistics
 from pluri.components.starting_values import centers_and_covariance, filled
 from pluri.engine import Source
 from pluri.sequences import normal_wishart
+from pluri.sequences.data_scale import SHARE
 from pluri.sequences.gaussian import GaussianEmission, GaussianHMM
 from pluri.sequences.normal_wishart import NormalWishart
 from pluri.sequences.variational import VariationalHMM, as_positive
 from pluri.validation import check_width
 
 Array = NDArray[np.float64]
-
-#: Added to the diagonal of the starting covariances, as in hmmlearn.
-MIN_COVAR = 1e-3
 
 
 @dataclass(frozen=True)
@@ -41,6 +39,7 @@ class VariationalGaussianEmission:
 
     covariance_type: str
     prior: NormalWishart
+    min_covar: Any = 1e-3
     update_means: bool = True
     update_covariances: bool = True
     keep_means: bool = False
@@ -53,7 +52,7 @@ class VariationalGaussianEmission:
     def initialize(self, X: Array, n_components: int, rng: np.random.Generator) -> NormalWishart:
         prior, share = self.prior, len(X) / n_components
         means, covariance = centers_and_covariance(X, n_components, rng, with_centers=not self.keep_means)
-        covariance = covariance + MIN_COVAR * np.eye(X.shape[1])
+        covariance = covariance + self.min_covar * np.eye(X.shape[1])
         beta = prior.beta + share
         dof = prior.dof + share * (n_components / len(prior.dof))
         spread = spread_covariance(covariance, self.covariance_type, n_components).reshape(prior.scale.shape)
@@ -118,7 +117,7 @@ class VariationalGaussianHMM(VariationalHMM, GaussianHMM):
         Location and weight (in observations) of the prior of the means; the mean of the data and 1 if None.
     dof_prior, scale_prior : array, default=None
         Degrees of freedom, above n_features - 1, and scale of the Wishart prior of the precisions; n_features and
-        1e-3 (times the identity) if None.
+        a thousandth of each feature's variance if None (hmmlearn: 1e-3, times the identity).
     algorithm, random_state, verbose, implementation
         See `GaussianHMM`.
     n_iter : int, default=100
@@ -262,8 +261,15 @@ class VariationalGaussianHMM(VariationalHMM, GaussianHMM):
             center() if location is None else location,
             chosen("m", "beta", 1.0),
             chosen("c", "dof", float(self.n_features)),
-            chosen("c", "scale", 1e-3),
+            chosen("c", "scale", self._default_scale()),
         )
+
+    def _default_scale(self) -> Array:
+        """A share of each feature's variance, in the shape of `covariance_type`; of their mean if it is spherical."""
+        scale = SHARE * np.broadcast_to(self._feature_variance(), (self.n_features,))
+        if self.covariance_type == "spherical":
+            return np.full(self.n_components, scale.mean())
+        return np.tile(scale, (self.n_components, 1)) if self.covariance_type == "diag" else np.diag(scale)
 
     def _variational_emission(self, prior: NormalWishart, given: dict[str, Any]) -> VariationalGaussianEmission:
         keep_means, keep_covariances = "means_posterior_" in given, "scale_posterior_" in given
@@ -277,6 +283,7 @@ class VariationalGaussianHMM(VariationalHMM, GaussianHMM):
         return VariationalGaussianEmission(
             self.covariance_type,
             prior,
+            min_covar=SHARE * self._feature_variance(),
             update_means="m" in self.params,
             update_covariances="c" in self.params,
             keep_means=keep_means,
