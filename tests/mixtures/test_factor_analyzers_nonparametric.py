@@ -18,7 +18,6 @@ from pluri.mixtures.factor_analyzers import (
     FactorMixtureGibbs,
     NonparametricFactorAnalyzerMixture,
 )
-from pluri.mixtures.factor_analyzers.merging import _candidates
 from pluri.mixtures.factor_analyzers.nonparametric_gibbs import log_joint_rows
 from pluri.mixtures.factor_analyzers.nonparametric_mean_field import FactorMixtureMeanField
 from pluri.mixtures.factor_analyzers.stick_draws import draw_sticks
@@ -95,24 +94,6 @@ def test_chains_that_end_apart_are_no_agreement(gap, numbers, message):
     else:
         with pytest.warns(ConvergenceWarning, match=message):
             assert not model._chains_agree(trace)
-
-
-def test_pieces_of_a_line_are_joined_though_each_looks_like_a_point():
-    # A short line cut in the middle: each half has hardly more spread than the noise in one direction.
-    rng = np.random.default_rng(0)
-    line = np.outer(np.linspace(-1.0, 1.0, 200), [1.0, 0.0, 0.0, 0.0]) + 0.1 * rng.normal(size=(200, 4))
-    X = np.vstack([line, 0.1 * rng.normal(size=(100, 4)) + [0.0, 3.0, 0.0, 0.0]])
-    X = (X - X.mean(axis=0)) / X.std()
-    model = FactorMixtureMeanField(4, 3, noise_prior=(1.0, 1e-3))
-    shares = np.zeros((300, 4))
-    shares[np.arange(300), np.repeat([0, 1, 2], 100)] = 1.0
-    q = model.from_shares(X, shares)
-    q = replace(q, support=np.full_like(q.support, 1e-3))
-    pairs = _candidates(q, X, shares)
-    sizes = shares.sum(axis=0)
-    assert sizes[:3].tolist() == [100.0, 100.0, 100.0]
-    rough = q.means[list(pairs[0])]
-    assert np.abs(rough[0, 1] - rough[1, 1]) < 0.5  # the halves of the line, not one of them and the blob
 
 
 def factor_mixture_problem():

@@ -53,9 +53,7 @@ def weighted_initial_rows(source: Source, prepare: Callable[[Any], Any]) -> tupl
     return rows, np.concatenate(weights) if weighted else None
 
 
-def telling_rows(
-    family: Any, rows: Any, weight: NDArray[np.float64] | None
-) -> tuple[Any, NDArray[np.float64] | None]:
+def telling_rows(family: Any, rows: Any, weight: NDArray[np.float64] | None) -> tuple[Any, NDArray[np.float64] | None]:
     """The rows that say something about the components, and their weights: those of which something was observed.
 
     A clustering would take the others for a cluster of their own, and give it a component that explains nothing. What

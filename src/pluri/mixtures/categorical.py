@@ -243,7 +243,6 @@ class CategoricalMixture(DiscreteMixture):
         columns = columns_of(self._categories().sizes)
         self.probabilities_ = [np.ascontiguousarray(parameters.probabilities[:, column]) for column in columns]
 
-
     def _center(self, component: int) -> list[str]:
         """The likeliest category of each column, and its probability."""
         best = [int(table[component].argmax()) for table in self.probabilities_]
