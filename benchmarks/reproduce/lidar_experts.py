@@ -2,9 +2,9 @@
 
 The published figure shows three regressions with noticeable weight and a 95 % band that follows the noise. Figures in
 the first column were measured with an independent Gibbs sampler (two chains of 1500 sweeps, 500 thrown away) and the
-same priors. A smaller rate of the prior of the precisions narrows the band where there is little noise: the second
-table has the share of new values inside bands of 50 % and 90 %, with the published rate of 1 and with the default, 0.01,
-which was chosen on the simulated kinds below: held-out fifths of LIDAR, and simulated data whose law is known.
+same priors. A smaller rate of the prior of the precisions narrows the band where there is little noise. The first table
+has the share of new values inside bands of 50 % and 90 %, with the published rate of 1 and with the default, 0.01. The
+default was chosen on simulated data of the kinds below (other draws of them); LIDAR had no part in the choice.
 
     PLURI_DATA=folder python benchmarks/reproduce/lidar_experts.py
 """

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 RNG = np.random.default_rng(0)
 REAL = np.concatenate([RNG.normal(size=(20, 4)), RNG.normal(size=(20, 4)) + 4.0])
-BINARY = (REAL > REAL.mean(axis=0)).astype(float)
+BINARY = (REAL.mean(axis=0) < REAL).astype(float)
 SETTINGS: dict[str, dict[str, Any]] = {
     "BinaryRBM": {"n_components": 2},
     "ExponentialFamilyPCA": {"n_components": 2},

@@ -22,8 +22,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.components.gaussian import check_magnitude
 from pluri.components.first_rows import weighted_initial_rows
+from pluri.components.gaussian import check_magnitude
 from pluri.components.starting_values import filled, kmeans_centers, nearest_center
 from pluri.engine import Batch, Source, Statistics, map_reduce
 from pluri.factors.low_rank_gaussian import (
