@@ -318,8 +318,8 @@ class NonparametricFactorAnalyzerMixture(FactorMixtureQueries, DensityMixin, Bas
             found = ", ".join(f"{k} ({value:.1f})" for k, value in zip(usual, best))
             problem = (
                 f"the chains, which start apart, disagree (R-hat {apart:.2f}): numbers of components, and log "
-                f"densities reached, {found}; probabilities of these numbers cannot be told from this trace: raise burn_in, "
-                "n_samples and n_init, and take the attributes as those of the best of several fits"
+                f"densities reached, {found}; probabilities of these numbers cannot be told from this trace: raise "
+                "burn_in, n_samples and n_init, and take the attributes as those of the best of several fits"
             )
         else:
             problem = (
