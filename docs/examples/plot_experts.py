@@ -35,10 +35,10 @@ y = mean_of(x) + spread_of(x) * rng.normal(size=200)
 # %%
 # Two regressions, two bands
 # --------------------------
-# Gibbs sampling of at most 20 experts. Their noise has a gamma prior whose default is wary: with ``noise_prior=(1, 1)``
-# no expert believes in very little noise. Here we let it.
+# Gibbs sampling of at most 20 experts. Their noise has a gamma prior: with ``noise_prior=(1, 1)`` no expert would
+# believe in very little noise; the default lets it.
 
-experts = InfiniteMixtureOfExperts(noise_prior=(1.0, 0.1), n_warmup=700, random_state=0).fit(x[:, None], y)
+experts = InfiniteMixtureOfExperts(n_warmup=700, random_state=0).fit(x[:, None], y)
 process = GaussianProcessRegressor(random_state=0).fit(x[:, None], y)
 print(experts.summary())
 

@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 from scipy.special import logsumexp
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -51,6 +52,48 @@ def test_number_of_planes_and_their_dimensions_are_found(inference):
     else:
         assert np.diff(model.elbo_).min() >= 0
     assert f"{model.n_components_} of at most 8 components" in model.summary()
+
+
+def test_chains_start_apart():
+    X, _ = planes(np.random.default_rng(0), n=60, D=5)
+    model = FactorMixtureMeanField(8, 3)
+    one, other = (model.scattered(X, np.random.default_rng(seed)) for seed in (0, 1))
+    labels = [model.local(q, X)[0].argmax(axis=1) for q in (one, other)]
+    # Clusters about other rows, drawn from 180: the same by chance in fewer than one case in a thousand.
+    assert adjusted_rand_score(*labels) < 0.999
+    begun = [model.initialize(ArraySource(X), np.random.default_rng(seed)) for seed in (0, 1)]
+    assert not np.allclose(np.sort(begun[1].means[:, 0]), np.sort(other.means[:, 0]))
+
+
+class _Ends:
+    """As much of a trace as the verdict looks at."""
+
+    interrupted = False
+
+    def __init__(self, density, numbers):
+        self.stats, self.n_chains, self._numbers = {"log_density": density}, len(density), numbers
+
+    def __getitem__(self, name):
+        assert name == "n_components"
+        return self._numbers
+
+
+@pytest.mark.parametrize(("gap", "numbers", "message"), [
+    (0.0, [3, 3], None),
+    (60.0, [3, 4], "which start apart, disagree"),
+    (0.0, [3, 4], "which start apart, disagree"),
+    (60.0, [3, 3], "which start apart, disagree"),
+])  # fmt: skip
+def test_chains_that_end_apart_are_no_agreement(gap, numbers, message):
+    """R-hat of two chains of 1000 independent draws exceeds 1.1 with probability far below 1e-9."""
+    density = np.random.default_rng(0).normal(size=(2, 1000)) - [[0.0], [gap]]
+    trace = _Ends(density, np.repeat(np.array(numbers)[:, None], 1000, axis=1))
+    model = NonparametricFactorAnalyzerMixture(inference="gibbs")
+    if message is None:
+        assert model._chains_agree(trace)
+    else:
+        with pytest.warns(ConvergenceWarning, match=message):
+            assert not model._chains_agree(trace)
 
 
 def factor_mixture_problem():

@@ -42,9 +42,9 @@ class CategoricalMixture(DiscreteMixture):
     unseen : {"new", "missing", "error"}, default="new"
         What a value is, in a row that is scored or predicted, that is not among the categories: a new one, of which
         every class has the probability ``1 / (n + V + 1)`` after n rows with V categories in the column, so that
-        held-out rows can be scored whatever they hold; a missing value; or a mistake. It says nothing about the class. The
-        probabilities of the categories are not lowered for it, which would cost a row about ``1 / n`` nats for each
-        column. `partial_fit` refuses values that the first batch has not shown, unless they are "missing": name
+        held-out rows can be scored whatever they hold; a missing value; or a mistake. It says nothing about the class.
+        The probabilities of the categories are not lowered for it, which would cost a row about ``1 / n`` nats for
+        each column. `partial_fit` refuses values that the first batch has not shown, unless they are "missing": name
         them in `categories`.
     prior : float, prior object, or list of these for each column, default=1.0
         Dirichlet concentration of the probabilities; above 1 smooths, below 1 asks for sparse classes.
@@ -243,7 +243,7 @@ class CategoricalMixture(DiscreteMixture):
         columns = columns_of(self._categories().sizes)
         self.probabilities_ = [np.ascontiguousarray(parameters.probabilities[:, column]) for column in columns]
 
-    def _center_words(self, component: int) -> list[str]:
+    def _center_texts(self, component: int) -> list[str]:
         """The likeliest category of each column, and its probability."""
         best = [int(table[component].argmax()) for table in self.probabilities_]
         return [

@@ -462,7 +462,7 @@ class MixtureModel(CallbackSupport, DensityMixin, Estimator):
         order = np.argsort(-np.asarray(self.weights_), kind="stable")
         rows = getattr(self, "occupancy_", np.full(len(order), np.nan))
         for j in order[:SUMMARY_ROWS]:
-            center = self._center_words(int(j))
+            center = self._center_texts(int(j))
             shown = ", ".join(f"{names[d] if names else d}: {text}" for d, text in enumerate(center[:SUMMARY_FEATURES]))
             more = ", ..." if len(center) > SUMMARY_FEATURES else ""
             lines.append(f"{j:<10d} {self.weights_[j]:8.4f} {rows[j]:10.1f}  {shown}{more}".rstrip())
@@ -470,7 +470,7 @@ class MixtureModel(CallbackSupport, DensityMixin, Estimator):
             lines.append(f"... and {len(order) - SUMMARY_ROWS} more components")
         return "\n".join(lines)
 
-    def _center_words(self, component: int) -> list[str]:
+    def _center_texts(self, component: int) -> list[str]:
         """What `summary` says of each column of a component: its expectation."""
         for name in ("means_", "probabilities_", "rates_"):
             values = getattr(self, name, None)

@@ -52,9 +52,10 @@ class InfiniteMixtureOfExperts(RegressorMixin, Estimator):
         ``(1.0, 0.0)`` makes the weights those of a Dirichlet process with concentration 1, whatever the input.
     coef_scale : float or (float, float), default=10.0
         The same for the regressions.
-    noise_prior : (float, float), default=(1.0, 1.0)
-        Shape and rate of the gamma prior of the experts' precisions. A rate of 1 is a floor of sorts under the noise:
-        where y is much less noisy than it varies in all, intervals come out too wide; a smaller one lets them shrink.
+    noise_prior : (float, float), default=(1.0, 0.01)
+        Shape and rate of the gamma prior of the experts' precisions. The rate is a floor of sorts under the noise: with
+        the published 1, intervals come out too wide where y is much less noisy than it varies in all (of the kinds of
+        data in ``benchmarks/reproduce/lidar_experts.py``, bands of 50 % hold up to 77 % of new values).
     standardize : bool, default=True
         Sample in units in which the columns of X, and y, have mean 0 and variance 1. The priors speak of these units.
     n_draws, n_warmup : int, default=500
@@ -90,8 +91,8 @@ class InfiniteMixtureOfExperts(RegressorMixin, Estimator):
     >>> X = rng.uniform(-2, 2, size=(150, 1))
     >>> y = np.abs(X[:, 0]) + rng.normal(0, 0.1, size=150)
     >>> model = InfiniteMixtureOfExperts(n_draws=200, n_warmup=200, random_state=0).fit(X, y)
-    >>> model.n_active_
-    2
+    >>> model.n_active_ >= 2  # a line on either side of the bend
+    True
     >>> bool(model.score(X, y) > 0.9)
     True
     >>> mean, interval = model.predict([[-1.0], [1.0]], return_interval=0.9)
@@ -114,7 +115,7 @@ class InfiniteMixtureOfExperts(RegressorMixin, Estimator):
         *,
         weight_scale: float | tuple[float, float] = 5.0,
         coef_scale: float | tuple[float, float] = 10.0,
-        noise_prior: tuple[float, float] = (1.0, 1.0),
+        noise_prior: tuple[float, float] = (1.0, 0.01),
         standardize: bool = True,
         n_draws: int = 500,
         n_warmup: int = 500,

@@ -33,9 +33,13 @@ from pluri.validation.interruption import Interrupted, hold
 
 Array = NDArray[np.float64]
 
-#: Sweeps after a merge, before the bound decides; and pairs tried before the search ends.
+#: Sweeps after a merge, before the bound decides; more rounds of them if the bound would be reached at that pace; and
+#: pairs tried in vain before the search ends.
 TRIAL_SWEEPS = 15
-MAX_FAILURES = 5
+MORE_ROUNDS = 6
+MAX_FAILURES = 15
+#: A pair is not tried if the rough estimate loses so much for each of its rows: they are far apart.
+HOPELESS = 1.0
 #: Components with fewer expected rows do not count as occupied.
 LEAST_ROWS = 0.5
 
@@ -72,6 +76,14 @@ def merge_components(
     def settled(start: FactorMixtureBeliefs, sweeps: int) -> Any:
         """Where coordinate ascent leads from here if that is better than `bound`, with factors on principal axes."""
         trial = _run(model, source, start, rng, sweeps, tol)
+        for _ in range(MORE_ROUNDS):
+            if trial is None or trial.converged or trial.objective > bound + tol:
+                break
+            # What is left to climb, against what the last sweeps gained: factors that are not needed fade slowly.
+            path = trial.history.run(trial.restart).objective
+            if bound - trial.objective > MORE_ROUNDS * float(path[-1] - path[len(path) // 2]):
+                break
+            trial = _run(model, source, without_weak_factors(trial.params, len(X)), rng, sweeps, tol)
         if trial is None or not trial.objective > bound + tol:
             return None
         if not trial.converged:
@@ -172,18 +184,24 @@ def _candidates(q: FactorMixtureBeliefs, X: Array, shares: Array) -> list[tuple[
     scaled = q.loadings * (q.support > 0.5)[:, :, None] / np.sqrt(ratio(q.factor_precision))[:, None, None]
     law = LowRankGaussians(q.means, scaled.transpose(0, 2, 1), np.full(q.means.shape, noise))
     own = log_density(law, Patterns.of(X))[np.arange(len(X)), labels] + np.log(np.maximum(counts, 1e-300))[labels]
-    gains = {}
+    gains: dict[tuple[int, int], float] = {}
     for first, second in combinations(occupied.tolist(), 2):
         rows = (labels == first) | (labels == second)
         if rows.sum() < 2:
             gains[first, second] = math.inf
             continue
-        rank = int(max(ranks[first], ranks[second]))
-        mean, loadings, _ = principal_factors(X[rows], np.ones(rows.sum()), rank, LEAST_NOISE)
-        both = LowRankGaussians(mean[None], loadings[None], np.full((1, D), noise))
-        together = log_density(both, Patterns.of(X[rows])).sum() + rows.sum() * math.log(counts[first] + counts[second])
-        saved = D * (1 + ranks[first] + ranks[second] - rank)
-        gains[first, second] = float(together - own[rows].sum() + 0.5 * saved * math.log(len(X)))
+        # Pieces of a line may look like points, and those of a plane like lines: the whole may need a factor more.
+        least, sum_of_ranks = int(max(ranks[first], ranks[second])), int(ranks[first] + ranks[second])
+        for rank in range(least, min(sum_of_ranks + 1, q.support.shape[1], D) + 1):
+            mean, loadings, _ = principal_factors(X[rows], np.ones(rows.sum()), rank, LEAST_NOISE)
+            both = LowRankGaussians(mean[None], loadings[None], np.full((1, D), noise))
+            together = log_density(both, Patterns.of(X[rows])).sum()
+            together += rows.sum() * math.log(counts[first] + counts[second])
+            saved = D * (1 + sum_of_ranks - rank)
+            gain = float(together - own[rows].sum() + 0.5 * saved * math.log(len(X)))
+            gains[first, second] = max(gain, gains.get((first, second), -math.inf))
+        if gains[first, second] < -HOPELESS * rows.sum():
+            del gains[first, second]
     return sorted(gains, key=lambda pair: -gains[pair])
 
 

@@ -62,7 +62,10 @@ class NonparametricFactorAnalyzerMixture(FactorMixtureQueries, DensityMixin, Est
     max_factors : int, default=5
         Largest rank of a component; never more than the number of features.
     inference : {"variational", "gibbs"}, default="variational"
-        Mean field with merge moves, which is fast; or Gibbs sampling that starts from there.
+        Mean field with merge moves, which is fast; or Gibbs sampling, each chain of which starts from a mean field fit
+        of its own. Components are merged there, before the first sweep; the sweeps themselves move rows one by one
+        (and factors), and join or divide components only slowly. So several chains (`n_init`) are needed to know how
+        sure the number of components is: if they end with different ones, `converged_` is False and a warning says so.
     support_prior : (float, float), default=(1.0, 1.0)
         Numbers a and b of the beta process: the expected rank is about a / b.
     concentration_prior : (float, float), default=(1.0, 1.0)
@@ -74,7 +77,8 @@ class NonparametricFactorAnalyzerMixture(FactorMixtureQueries, DensityMixin, Est
     merge : bool, default=True
         Whether merge moves follow variational inference; without them, too many components are left.
     n_init : int, default=1
-        Number of starts, or of chains.
+        Number of starts, or of chains. The first start is that of k-means, the chains after it begin with clusters
+        about random rows, so that chains that agree have come from different places.
     max_iter : int, default=500
         Largest number of sweeps of a variational run.
     tol : float, default=1e-4
@@ -230,13 +234,25 @@ class NonparametricFactorAnalyzerMixture(FactorMixtureQueries, DensityMixin, Est
         return self
 
     def _mean_field(
-        self, model: FactorMixtureMeanField, X: Array, rng: np.random.Generator, n_init: int
+        self,
+        model: FactorMixtureMeanField,
+        X: Array,
+        rng: np.random.Generator,
+        n_init: int,
+        start: FactorMixtureBeliefs | None = None,
     ) -> tuple[FactorMixtureBeliefs, list[float], Any]:
         """Coordinate ascent, then merge moves: beliefs, bounds by sweep, and the result of the last run."""
         tol, max_iter, source = float(self.tol) * len(X), int(self.max_iter), ArraySource(X)
         coarse = 10 * tol if self.merge else tol  # merges change much, so that there is no need to be exact before
         result = expectation_maximization(
-            model, source, rng=rng, max_iter=max_iter, tol=coarse, n_init=n_init, verbose=int(self.verbose)
+            model,
+            source,
+            rng=rng,
+            max_iter=max_iter,
+            tol=coarse,
+            n_init=n_init,
+            start=start,
+            verbose=int(self.verbose),
         )
         bounds = result.history.run(result.restart).objective.tolist()
 
@@ -276,9 +292,15 @@ class NonparametricFactorAnalyzerMixture(FactorMixtureQueries, DensityMixin, Est
             model.noise_prior, model.factor_prior, model.loading_prior, model.mean_prior,
         )  # fmt: skip
 
+        n_begun = 0
+
         def start(stream: np.random.Generator) -> Position:
             # A chain needs long to join the pieces that a random start makes of a plane; a rough fit has done so.
-            beliefs, _, result = self._mean_field(model, X, stream, 1)
+            # But each chain has a fit of its own, from other pieces: if they agree, it is not for their start.
+            nonlocal n_begun
+            beginning = model.scattered(X, stream) if n_begun else None
+            n_begun += 1
+            beliefs, _, result = self._mean_field(model, X, stream, 1, beginning)
             if result.interrupted:
                 raise Interrupted
             return beliefs.position(normalized(model.local(beliefs, X)[0])[0].argmax(axis=1).astype(np.int64))
@@ -292,17 +314,35 @@ class NonparametricFactorAnalyzerMixture(FactorMixtureQueries, DensityMixin, Est
         chain = int(np.argmax([end.state.best_log_density for end in trace.ends]))
         state = trace.ends[chain].state
         self.log_joint_ = float(state.best_log_density)
-        r_hat = split_r_hat(trace.stats["log_density"][chain])
-        self.converged_, self.n_iter_ = not r_hat > SETTLED, int(self.burn_in) + trace.n_draws
-        if not self.converged_ and not trace.interrupted:
-            warnings.warn(
-                f"the log density still drifts after burn_in={self.burn_in} sweeps (split R-hat {r_hat:.2f}): "
-                "raise burn_in or n_samples",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        self.n_iter_ = int(self.burn_in) + trace.n_draws
+        self.converged_ = self._chains_agree(trace)
         counts = np.bincount(state.best["labels"], minlength=model.max_components).astype(np.float64)
         return state.best, counts
+
+    def _chains_agree(self, trace: mcmc.Trace) -> bool:
+        """Whether every chain has settled and all of them at the same; a warning says what is not so."""
+        density, numbers = trace.stats["log_density"], trace["n_components"].astype(np.float64)
+        drift = max(split_r_hat(values) for values in density)
+        usual = [int(np.bincount(values.astype(np.int64)).argmax()) for values in numbers]
+        apart = mcmc.r_hat(density) if trace.n_chains > 1 else 1.0
+        agreed = len(set(usual)) == 1 and not apart > SETTLED
+        if trace.interrupted or (agreed and not drift > SETTLED):
+            return bool(agreed and not drift > SETTLED)
+        if not agreed:
+            best = [float(values.max()) for values in density]
+            found = ", ".join(f"{k} ({value:.1f})" for k, value in zip(usual, best))
+            problem = (
+                f"the chains, which start apart, disagree (R-hat {apart:.2f}): numbers of components, and log "
+                f"densities reached, {found}; probabilities of these numbers cannot be told from this trace: raise "
+                "burn_in, n_samples and n_init, and take the attributes as those of the best of several fits"
+            )
+        else:
+            problem = (
+                f"the log density still drifts after burn_in={self.burn_in} sweeps (split R-hat {drift:.2f}): raise "
+                "burn_in or n_samples"
+            )
+        warnings.warn(problem, ConvergenceWarning, stacklevel=4)
+        return False
 
     def _store(self, position: Position, counts: Array, center: Array, scale: float) -> None:
         law = as_law(position)

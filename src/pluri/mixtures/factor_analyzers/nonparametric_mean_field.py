@@ -79,7 +79,18 @@ class FactorMixtureMeanField:
         """Clusters of k-means, each with its principal directions as factors."""
         X = np.concatenate([lazy.load().X for lazy in source.batches()])
         J = min(self.max_components, len(X))
-        labels = nearest_center(X, kmeans_centers(X, J, rng)).astype(np.int64)
+        return self._from_centers(X, kmeans_centers(X, J, rng))
+
+    def scattered(self, X: Array, rng: np.random.Generator) -> FactorMixtureBeliefs:
+        """Rows given to the nearest of some that are drawn: beliefs that are not alike in two calls.
+
+        k-means finds much the same clusters each time, so that chains which begin with them agree whatever is true.
+        """
+        J = int(rng.integers(min(2, self.max_components), self.max_components + 1))
+        return self._from_centers(X, X[rng.choice(len(X), size=min(J, len(X)), replace=False)])
+
+    def _from_centers(self, X: Array, centers: Array) -> FactorMixtureBeliefs:
+        labels = nearest_center(X, centers).astype(np.int64)
         shares = np.zeros((len(X), self.max_components))
         shares[np.arange(len(X)), labels] = 1.0
         return self.from_shares(X, shares)
