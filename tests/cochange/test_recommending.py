@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 
-from pluri import on_interrupt
+from pluri import on_interrupt, validation
 from pluri.cochange import (
     CommitHistory,
     CoOccurrence,
@@ -235,7 +235,7 @@ def test_evaluation_is_that_of_a_loop_over_recommendations():
     found = evaluate(fitted, None, test, n_start=1, random_state=3)
     again = evaluate(FileRecommender("cooccurrence", random_state=1), train, test, n_start=1, random_state=3)
     assert found.figures() == again.figures()
-    queries = make_queries(test.X_, 1, np.random.default_rng(3))
+    queries = make_queries(test.X_, 1, validation.as_generator(3))
     figures = []
     for shown, hidden in zip(queries.starters, queries.labels):
         given, truth = set(test.files_[shown].tolist()), set(test.files_[hidden].tolist())
