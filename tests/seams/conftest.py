@@ -106,12 +106,10 @@ def public_estimators() -> list[type]:
             kind = getattr(package, name)
             if inspect.isclass(kind) and issubclass(kind, BaseEstimator) and hasattr(kind, "fit"):
                 found.add(kind)
-    return sorted(found, key=lambda kind: kind.__name__)
-
-
-def is_base(kind: type) -> bool:
-    """Whether a class is there to be derived from only: it has no parameters of its own."""
-    return "__init__" not in vars(kind) and not kind._get_param_names()
+    bases = {base for kind in found for base in kind.__mro__[1:]}  # there to be derived from
+    return sorted(
+        (kind for kind in found if kind not in bases or kind._get_param_names()), key=lambda kind: kind.__name__
+    )
 
 
 def first_argument(kind: type) -> str:
@@ -217,7 +215,7 @@ def _fitted(kind: type) -> Any:
         return case.make().fit(*case.arguments)
 
 
-ESTIMATORS = [kind for kind in public_estimators() if not is_base(kind)]
+ESTIMATORS = public_estimators()
 
 
 def pytest_generate_tests(metafunc):
