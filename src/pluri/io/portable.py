@@ -76,8 +76,8 @@ def pack(value: Any, names: Allowed, place: str = "model", depth: int = 0) -> An
         if type_name(value) in names.functions:
             return value
         raise ValueError(
-            f"model must hold no function that is not named in trusted, as loading it would run its module, got "
-            f"{type_name(value)} in {place}"
+            f"model must hold no function that is not named in trusted, got {type_name(value)}, a builtins.function in "
+            f"{place}"
         )
     if type_name(kind) in names.objects and hasattr(value, "__dict__"):
         return _pack_object(value, names, place, depth)

@@ -178,10 +178,7 @@ def _rises(reason: str, trace: Any, n_passes: int) -> str:
     """What to tell of a bound that the last pass allowed has raised by much."""
     if reason != "max_iter" or last_gain(trace) <= RISING:
         return ""
-    return (
-        f"the bound still rises, by {last_gain(trace):.2%} in the last of {n_passes} passes; raise max_iter (or stop "
-        "by evaluate_every and perp_tol)"
-    )
+    return f"the bound still rises, by {last_gain(trace):.2%} in the last of {n_passes} passes; raise max_iter"
 
 
 #: How each way of learning is done.
