@@ -63,7 +63,11 @@ def best_doc_topic_prior(mean_log_theta: Array, start: Array, *, max_iter: int =
         room = 0.9 * (alpha[newton < 0] / -newton[newton < 0]).min(initial=np.inf)
         moved = np.clip(alpha + min(1.0, room) * newton, SMALLEST, LARGEST)
         if objective(moved) < objective(alpha):
-            moved = np.clip(_inverse_digamma(digamma(alpha.sum()) + mean_log_theta), SMALLEST, LARGEST)
+            # Newton's step goes up, but too far. The fixed point never goes down, and crawls where the sum is far off;
+            # half of the step is better there.
+            fixed = np.clip(_inverse_digamma(digamma(alpha.sum()) + mean_log_theta), SMALLEST, LARGEST)
+            halves = [alpha + min(1.0, room) * 0.5**power * newton for power in range(1, 12)]
+            moved = max([fixed, *(np.clip(half, SMALLEST, LARGEST) for half in halves)], key=objective)
         alpha = moved
     return alpha
 
