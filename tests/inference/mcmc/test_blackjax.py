@@ -47,8 +47,10 @@ def trace(jax):
         return -0.5 * centred @ precision @ centred - 0.5 * ((position["deep"]["one"] - 3.0) / 2.0) ** 2
 
     start = {"pair": np.zeros(2), "deep": {"one": np.array(0.0)}}
+    # Two steps are about a quarter of a period, after which draws hardly depend on each other. Near half a period the
+    # squares hardly move, and standard errors of spreads, estimated from them, are too small.
     return sample_blackjax(
-        log_density, start, algorithm="hmc", n_leapfrog=6, n_draws=600, n_warmup=300, n_chains=2, random_state=0,
+        log_density, start, algorithm="hmc", n_leapfrog=2, n_draws=600, n_warmup=300, n_chains=2, random_state=0,
         warn=False,
     )  # fmt: skip
 
