@@ -343,7 +343,9 @@ def damages():
     def shifted(place):
         model = FileRecommender.load(place)
         model.model_.row_items_ = model.model_.row_items_ + 2**40
-        model.save(place)
+        with pytest.MonkeyPatch.context() as careless:  # saving would notice
+            careless.setattr("pluri.io.archive.check_soundness", lambda model: None)
+            model.save(place)
 
     def unfitted(place):
         place.unlink()

@@ -192,9 +192,12 @@ def test_a_missing_value_is_taken_or_refused(table):
     else:
         with pytest.raises(ValueError, match="X"):
             table.make().fit(X, *table.arguments[1:])
-        for name in table.queries():
-            with pytest.raises(ValueError, match="X"):
-                getattr(table.fitted(), name)(X)
+        for name in table.queries():  # what was learned without holes may still answer for rows with some
+            try:
+                answer = np.asarray(getattr(table.fitted(), name)(X))
+            except ValueError:
+                continue
+            assert answer.dtype.kind not in "fc" or np.isfinite(answer).all(), f"{name} of rows with a missing value"
 
 
 def test_a_pipeline_comes_back_from_its_file(table, tmp_path):

@@ -19,6 +19,7 @@ from pluri.sequences import (
     GaussianHMM,
     MultinomialHMM,
     PoissonHMM,
+    TooManyParametersWarning,
 )
 from pluri.sequences.learning import HiddenMarkovProblem
 
@@ -115,6 +116,7 @@ def multinomial(draw):
     return MultinomialHMM, {"emissionprob_prior": draw(CONCENTRATIONS)}
 
 
+HARMLESS = (ConvergenceWarning, DeadStateWarning, DiversityWarning, RowPriorWarning, TooManyParametersWarning)
 #: Family, the data it reads, and its share of 200 cases.
 FAMILIES = [
     pytest.param(gaussian, "real", 60, id="gaussian"),
@@ -145,7 +147,7 @@ def test_the_objective_never_falls(family, kind, n_cases):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             warnings.filterwarnings("ignore", "X has one column")
-            for harmless in (ConvergenceWarning, DeadStateWarning, DiversityWarning, RowPriorWarning):
+            for harmless in HARMLESS:
                 warnings.simplefilter("ignore", harmless)
             warnings.simplefilter("error", AscentWarning)
             model.fit(X, lengths=lengths, sequence_weight=weight)

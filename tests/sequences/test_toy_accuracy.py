@@ -54,7 +54,10 @@ def test_from_a_poor_start_the_prior_makes_rows_more_diverse_and_labels_no_worse
     )
     (plain, plain_distance), (diverse, diverse_distance) = results.mean(axis=0)
     assert diverse_distance > plain_distance
-    assert diverse >= plain - 0.02
+    # Local optima differ by .1 and more from run to run: six standard errors of the paired difference of ten runs, of
+    # Student's law with nine degrees of freedom, are a false alarm in ten thousand if labels are as good.
+    gain = results[:, 1, 0] - results[:, 0, 0]
+    assert gain.mean() >= -6.0 * gain.std(ddof=1) / np.sqrt(N_RUNS) - 0.02
     assert min(plain, diverse) >= 0.47
 
 

@@ -272,7 +272,7 @@ def test_ctrl_c_keeps_the_lines_made_so_far():
         return rng.gamma(2.0 + y.sum(), 0.25)
 
     problem = SamplerProblem("slow", draw_rate, draw_counts, interrupted, n_steps=10)
-    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted after 3 of 5 checks"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted after 3 of 4 checks"):
         report = check_sampler(problem, random_state=0)
     assert report.interrupted
     assert [line.check for line in report.lines] == ["repeats itself", "input untouched", "moves"]

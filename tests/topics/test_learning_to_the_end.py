@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+from pluri import on_interrupt
 from pluri.datasets import make_topic_documents
 from pluri.inference import mcmc
 from pluri.topics import LatentDirichletAllocation
@@ -98,6 +99,6 @@ def test_ctrl_c_is_told_alone():
             raise KeyboardInterrupt
         return False
 
-    with pytest.warns(UserWarning, match="interrupted") as told:
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted") as told:
         LatentDirichletAllocation(5, max_iter=5, callback=interrupt, random_state=0).fit(X)
     assert not [warning for warning in told if warning.category is ConvergenceWarning]

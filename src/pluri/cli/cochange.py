@@ -66,8 +66,8 @@ def train(
         if not 0 < false_alarms < 1:
             raise UsageError(f"--false-alarms must lie between 0 and 1, got {false_alarms:g}")
         place = shared.model_place(find_repository(repo), output)
-        shared.check_place(place, force)
         shared.check_dates(repo, since=since, until=until)
+        shared.check_place(place, force)
         from pluri.cochange import FileRecommender
 
         recommender = FileRecommender(

@@ -127,8 +127,6 @@ def _selector(
 
     try:
         as_similarity(kernel, **parameters)
-    except TypeError as error:
-        raise UsageError(f"--set must name a parameter of the kernel {kernel}, got {', '.join(parameters)}") from error
     except ValueError as error:
         raise UsageError(f"--set: {error}") from error
     return DPPSelector(n_select, kernel=kernel, method=method, kernel_params=parameters, random_state=seed)

@@ -59,7 +59,7 @@ def save(model: Any, path: PathLike, *, notes: Mapping[str, Any] | None = None, 
     >>> import numpy as np
     >>> from pluri.io import load, save
     >>> from pluri.sequences import GaussianHMM
-    >>> X = np.array([[0.0], [0.1], [5.0], [5.1], [0.1]])
+    >>> X = np.array([[0.0], [0.1], [5.0], [5.1], [0.1]] * 3)
     >>> model = GaussianHMM(2, random_state=0).fit(X)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save(model, pathlib.Path(folder) / "model.skops")

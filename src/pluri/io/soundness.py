@@ -34,7 +34,7 @@ def check_soundness(model: Any) -> None:
     >>> import numpy as np
     >>> from pluri.io.soundness import check_soundness
     >>> from pluri.sequences import GaussianHMM
-    >>> model = GaussianHMM(2, random_state=0).fit(np.array([[0.0], [0.1], [5.0], [5.1], [0.1]]))
+    >>> model = GaussianHMM(2, random_state=0).fit(np.array([[0.0], [0.1], [5.0], [5.1], [0.1]] * 3))
     >>> check_soundness(model)
     >>> model.means_ = model.means_[:1]
     >>> check_soundness(model)

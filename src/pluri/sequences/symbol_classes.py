@@ -283,6 +283,11 @@ class SymbolClassHMM(CategoricalHMM):
             self.labels_ = self.symbol_classes_[codes[:, 0]]
         return self
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = False  # in fit; a fitted model answers for rows with holes
+        return tags
+
     def _coded(self, X: Any, lengths: ArrayLike | None) -> tuple[Integers, Integers]:
         """Each column's own codes 0 .. V - 1 (n_samples, n_columns), and the lengths; learns the vocabulary."""
         if is_source(X):

@@ -221,9 +221,9 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
             return
         topics = checked_state.distributions("topic_word_", self.topic_word_, (None, None))
         n_topics, n_words = topics.shape
-        if n_topics < 1 or getattr(self, "n_features_in_", None) != n_words:
+        if n_topics < 1 or getattr(self, "n_features_in_", n_words) != n_words:
             raise ValueError(
-                f"topic_word_ must have a column for each of n_features_in_={getattr(self, 'n_features_in_', None)!r} "
+                f"topic_word_ must have a column for each of n_features_in_={getattr(self, 'n_features_in_', n_words)!r} "
                 f"words, got shape {topics.shape}"
             )
         checked_state.numbers("components_", self.components_, (n_topics, n_words), least=0)
