@@ -221,10 +221,10 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
             return
         topics = checked_state.distributions("topic_word_", self.topic_word_, (None, None))
         n_topics, n_words = topics.shape
-        if n_topics < 1 or getattr(self, "n_features_in_", n_words) != n_words:
+        wanted = getattr(self, "n_features_in_", n_words)
+        if n_topics < 1 or wanted != n_words:
             raise ValueError(
-                f"topic_word_ must have a column for each of n_features_in_={getattr(self, 'n_features_in_', n_words)!r} "
-                f"words, got shape {topics.shape}"
+                f"topic_word_ must have a column for each of n_features_in_={wanted!r} words, got shape {topics.shape}"
             )
         checked_state.numbers("components_", self.components_, (n_topics, n_words), least=0)
         checked_state.numbers("topic_weight_", self.topic_weight_, (n_topics,), least=0)
