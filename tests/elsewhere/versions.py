@@ -2,7 +2,7 @@
 
 ``python tests/elsewhere/versions.py`` (or ``make test-versions``) makes, for every Python that it finds, one
 environment with the lowest versions that ``pyproject.toml`` allows and one with the newest, in a temporary folder,
-runs the tests of `FAST` in each of them, and prints a table. Only wheels are installed: the lowest version on a new
+runs the tests of `fast_part.py` in each of them, and prints a table. Only wheels are installed: the lowest version on a new
 Python is the lowest that was ever built for it. ``uv`` resolves and installs; it comes by ``pip install uv``.
 """
 
@@ -19,31 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
+from fast_part import FAST
+
 ROOT = Path(__file__).resolve().parents[2]
 PYTHONS = ("python3.11", "python3.12", "python3.13", "python3.14")
 VERSIONS = {"lowest": "lowest-direct", "newest": "highest"}
-#: Where pluri and its dependencies meet: about four minutes of one core, most of them spent on compiling.
-FAST = (
-    "tests/test_layering.py",
-    "tests/cli/test_commands.py",  # typer, rich
-    "tests/cli/test_observations.py",  # pandas, pyarrow
-    "tests/datasets/test_topic_corpora.py",  # snowballstemmer
-    "tests/engine/test_dask.py",
-    "tests/engine/test_parquet.py",
-    "tests/inference/ais/test_importance.py",  # ArviZ
-    "tests/inference/mcmc/test_blackjax.py",
-    "tests/inference/mcmc/test_diagnostics.py",  # ArviZ
-    "tests/inference/mcmc/test_driver.py",  # joblib, ArviZ
-    "tests/inference/variational/test_black_box.py",  # jax, optax
-    "tests/inference/variational/test_flow_fit.py",  # jax, flowjax, ArviZ
-    "tests/io/test_round_trip.py",  # skops
-    "tests/mixtures/test_gaussian_mixture.py",  # scikit-learn, numba
-    "tests/plotting",  # matplotlib
-    "tests/processes/test_flow_density.py",  # flowjax, equinox
-    "tests/sequences/test_against_hmmlearn.py",
-    "tests/sequences/test_estimator_contract.py",  # scikit-learn's checks
-    "tests/topics/test_topic_model.py",  # networkx
-)
 #: An old library on a new one below it is told that it does what is no longer done: its matter, not ours.
 OLD_LIBRARIES = ("DeprecationWarning", "PendingDeprecationWarning", "FutureWarning")
 #: What the table shows of an environment; the rest is in its folder.
