@@ -2,8 +2,8 @@
 
 ``python tests/elsewhere/versions.py`` (or ``make test-versions``) makes, for every Python that it finds, one
 environment with the lowest versions that ``pyproject.toml`` allows and one with the newest, in a temporary folder,
-runs the tests of `fast_part.py` in each of them, and prints a table. Only wheels are installed: the lowest version on a new
-Python is the lowest that was ever built for it. ``uv`` resolves and installs; it comes by ``pip install uv``.
+runs the tests of `fast_part.py` in each of them, and prints a table. Only wheels are installed: the lowest version on a
+new Python is the lowest that was ever built for it. ``uv`` resolves and installs; it comes by ``pip install uv``.
 """
 
 from __future__ import annotations
