@@ -225,7 +225,7 @@ def test_bad_lines_of_json_are_refused_in_a_sentence(content, options, message):
         (["--kernel", "gauss"], "--kernel must be one of rbf, cosine"),
         (["--text", "a", "--kernel", "rbf"], "--kernel must be cosine, linear or"),
         (["--text", "a", "--columns", "a"], "--text must not be given together with"),
-        (["--set", "alpha=1"], "--set: a parameter of the kernel rbf must be one of length_scale"),
+        (["--set", "alpha=1"], "--set: the kernel 'rbf' takes the parameters ['length_scale']"),
         (["--set", "length_scale=-1"], "length_scale must be a positive number"),
         (["--set", "0.5"], "--set must have the form name=value"),
     ],

@@ -33,9 +33,7 @@ def as_similarity(kernel: str | Callable[..., Any], **parameters: Any) -> Callab
         unknown = sorted(set(parameters) - set(signature(law).parameters))
         if unknown:
             allowed = sorted(signature(law).parameters)
-            raise ValueError(
-                f"a parameter of the kernel {kernel} must be one of {', '.join(allowed)}, got {', '.join(unknown)}"
-            )
+            raise ValueError(f"the kernel {kernel!r} takes the parameters {allowed}, got {unknown}")
         made: Callable[..., Any] = law(**parameters)
         return made
     if not callable(kernel):
