@@ -29,6 +29,9 @@ settings.load_profile("pluri")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Programs that run the tests are none.
+collect_ignore = ["elsewhere"]
+
 SEED_OFFSET = int(os.environ.get("PLURI_SEED_OFFSET", "0"))
 TEST_ORDER = os.environ.get("PLURI_TEST_ORDER", "")
 
