@@ -298,7 +298,7 @@ def test_a_cluster_that_had_to_be_started_is_closed(tmp_path):
     assert result.stdout.split() == ["10.0", "0"]
 
 
-def wait_until(condition, seconds=10.0):
+def wait_until(condition, seconds=60.0):
     pause = threading.Event()
     for _ in range(int(seconds / 0.05)):
         if condition():

@@ -304,6 +304,7 @@ def test_probability_of_a_one_equals_integration():
     assert tables.probabilities(slice(0, 1))[0, 0] == pytest.approx(expected, abs=1e-7)
 
 
+@pytest.mark.filterwarnings("ignore:log p")  # ten sweeps
 def test_both_averages_are_the_same_for_one_chain_and_as_defined_for_more():
     one = fitted(n_chains=1)
     joint = one.predict_missing([1])
@@ -416,6 +417,7 @@ def test_attributes_describe_the_best_sample():
     assert "cluster" in model.summary()
 
 
+@pytest.mark.filterwarnings("ignore:log p")  # ten sweeps
 def test_sampled_rows_have_the_predictive_marginals():
     """Eight columns, 20,000 rows: a standard error is at most 0.0036; false-alarm rate below 1e-6."""
     data, _ = grouped()

@@ -138,7 +138,7 @@ def test_limits_of_the_penalty_are_one_cluster_and_singletons():
 
 @pytest.mark.parametrize("state", range(3))
 def test_moving_clusters_keep_their_identities(state):
-    data = make_moving_clusters(min_distance=2.0, random_state=state)
+    data = make_moving_clusters(min_distance=2.0, random_state=np.random.default_rng(state))
     model = DynamicMeans(4.0, survival=6.8, drift=0.1, random_state=0).fit(data.batches)
     assert model.n_clusters_ == 5
     assert accuracy(data.labels, model.labels_) > 0.999
@@ -150,7 +150,9 @@ def test_moving_clusters_keep_their_identities(state):
 
 
 def test_births_and_deaths_are_found():
-    data = make_moving_clusters(40, min_distance=3.0, birth_rate=0.3, death_rate=0.06, random_state=0)
+    data = make_moving_clusters(
+        40, min_distance=3.0, birth_rate=0.3, death_rate=0.06, random_state=np.random.default_rng(0)
+    )
     model = DynamicMeans(4.0, survival=2.0, drift=0.1, random_state=0).fit(data.batches)
     assert data.n_clusters > 12
     assert model.n_clusters_ == data.n_clusters

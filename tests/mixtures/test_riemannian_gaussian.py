@@ -254,7 +254,8 @@ def test_objective_never_rises_and_steps_satisfy_the_conditions(overlapping, lea
 
 @pytest.mark.parametrize("method", ["lbfgs", "cg"])
 def test_reaches_what_em_reaches_in_fewer_passes_where_components_overlap(method):
-    data = make_separated_gaussians(2000, 5, 2, separation=0.6, random_state=3)
+    # On one data set: on one of ten the two end at different optima.
+    data = make_separated_gaussians(2000, 5, 2, separation=0.6, random_state=np.random.default_rng(3))
     start = near_start(data.X, 2, 1)
     value, n_iter, _ = em(data.X, start)
     fit = fit_riemannian(data.X, None, *start, method=method)
@@ -264,7 +265,7 @@ def test_reaches_what_em_reaches_in_fewer_passes_where_components_overlap(method
 
 
 def test_separated_components_take_a_few_steps():
-    data = make_separated_gaussians(500, 5, 2, separation=5.0, random_state=0)
+    data = make_separated_gaussians(500, 5, 2, separation=5.0, random_state=np.random.default_rng(0))
     start = near_start(data.X, 2, 4)
     value, n_iter, _ = em(data.X, start)
     fit = fit_riemannian(data.X, None, *start)

@@ -74,7 +74,11 @@ def test_the_number_of_components_by_bic_does_not_depend_on_how_copies_are_told(
     written = np.repeat(X, weight, axis=0)
     told, spelled = [], []
     for k in (1, 2, 3):
-        start = {"means_init": np.array([[-8.0], [0.0], [4.0]])[:k], "random_state": 0, "reg_covar": 0.1}
+        # All of the start is given: by chance three components may end where two are enough.
+        start = {
+            "weights_init": np.full(k, 1 / k), "means_init": np.array([[-8.0], [0.0], [4.0]])[:k],
+            "precisions_init": np.ones((k, 1, 1)), "reg_covar": 0.1,
+        }  # fmt: skip
         told.append(GaussianMixture(k, **start).fit(X, sample_weight=weight).bic(X, sample_weight=weight))
         spelled.append(GaussianMixture(k, **start).fit(written).bic(written))
     np.testing.assert_allclose(told, spelled, rtol=1e-6)

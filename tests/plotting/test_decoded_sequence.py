@@ -146,6 +146,7 @@ def test_given_axes_become_the_topmost_panel():
     ],
 )
 def test_bad_input_is_named(call, message):
+    before = plt.get_fignums()
     with pytest.raises(ValueError, match=message):
         call()
-    assert plt.get_fignums() == []
+    assert plt.get_fignums() == before

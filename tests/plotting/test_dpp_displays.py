@@ -28,7 +28,7 @@ def process(plane):
 
 
 def test_the_subset_is_a_draw_and_the_independent_one_is_as_large(plane, process):
-    display = SubsetDisplay.from_process(process, plane, random_state=3)
+    display = SubsetDisplay.from_process(process, plane, random_state=np.random.default_rng(3))
     expected = process.sample(random_state=np.random.default_rng(3))
     np.testing.assert_array_equal(display.subset, expected)
     assert len(set(display.independent)) == len(expected)
@@ -81,7 +81,7 @@ def test_bars_are_the_diagonal_of_the_marginal_kernel(process):
 
 def test_frequencies_are_counted_and_have_binomial_errors():
     process = DPP(np.diag([1.0, 3.0, 0.25]))
-    display = InclusionDisplay.from_process(process, n_draws=50, random_state=1)
+    display = InclusionDisplay.from_process(process, n_draws=50, random_state=np.random.default_rng(1))
     drawn = process.sample(50, random_state=np.random.default_rng(1))
     np.testing.assert_allclose(
         display.frequencies, [np.mean([item in subset for subset in drawn]) for item in range(3)]

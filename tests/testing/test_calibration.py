@@ -25,7 +25,7 @@ def test_an_exact_sampler_is_calibrated():
     """False-alarm rate 1e-6."""
     result = simulation_based_calibration(prior, data, exact, log_likelihood=log_likelihood, alpha=1e-6, random_state=0)
     assert result.passed, result
-    assert result.thin == 1
+    assert result.thin <= 4  # independent draws, as far as their autocorrelations, estimated, tell
     assert set(result.ranks) == {"mean", "log_likelihood"}
     assert result.ranks["mean"].min() >= 0
     assert result.ranks["mean"].max() <= 99

@@ -110,13 +110,14 @@ def test_estimates_agree_with_the_exact_sum_for_documents_of_a_hundred_words(nam
 
 
 def test_left_to_right_agrees_with_annealing_for_many_topics():
-    data = make_topic_documents(20, 60, 400, 20, 0.1, 0.05, random_state=3)
+    data = make_topic_documents(20, 60, 400, 20, 0.1, 0.05, random_state=np.random.default_rng(3))
     topics = 0.99 * data.topic_word + 0.01 / 400
     by_words = left_to_right(topics, 0.1, data.counts, 0)
-    by_steps = annealed_importance(topics, 0.1, data.counts, 0, n_steps=300, n_chains=10)
+    by_steps = annealed_importance(topics, 0.1, data.counts, 0, n_steps=2000, n_chains=10)
     by_weights = importance_sampling(topics, 0.1, data.counts, 0, n_samples=5000)
-    assert by_words.per_word == pytest.approx(by_steps.per_word, abs=0.02)
-    assert by_words.per_word == pytest.approx(by_weights.per_word, abs=0.02)
+    # Over six seeds each has a standard deviation of .004 or less; logarithms of estimates lie a little too low.
+    assert by_words.per_word == pytest.approx(by_steps.per_word, abs=0.03)
+    assert by_words.per_word == pytest.approx(by_weights.per_word, abs=0.03)
 
 
 def test_completion_is_the_probability_of_the_next_word():
