@@ -1,8 +1,8 @@
 """Gaussian mixtures as a target, and the posterior of their parameters, against closed forms and Gibbs sampling."""
 
+import copy
 import math
 import pickle
-import copy
 import warnings
 
 import numpy as np

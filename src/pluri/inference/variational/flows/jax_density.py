@@ -110,7 +110,8 @@ def _compile(model: JaxDensity) -> _Compiled:
     make = flows.masked_autoregressive_flow if model.kind == "autoregressive" else flows.coupling_flow
     built = make(
         jax.random.key(model.key),
-        base_dist=distributions.Normal(jnp.zeros(model.dim)),
+        # Its mean and scale are parameters too: learned, the noise would no longer be standard normal.
+        base_dist=paramax.non_trainable(distributions.Normal(jnp.zeros(model.dim))),
         flow_layers=model.n_layers,
         nn_width=model.hidden[0],
         nn_depth=len(model.hidden),
