@@ -69,6 +69,7 @@ bench: $(VENV)/installed-bench
 	$(BIN)/python benchmarks/reproduce/dhmm_toy_variance.py
 	$(BIN)/python benchmarks/reproduce/dhmm_ocr.py
 	$(BIN)/python benchmarks/reproduce/dhmm_pos.py
+	$(BIN)/python benchmarks/reproduce/hmm_variance_prior.py
 	$(BIN)/python benchmarks/reproduce/posteriordb.py
 	$(BIN)/python benchmarks/reproduce/ais_known_answers.py
 	$(BIN)/python benchmarks/reproduce/flows_four_densities.py
