@@ -4,11 +4,12 @@ Log-likelihood of held-out sequences, in nats a frame, of diagonal and full cova
 sequences, in the units of the files and with all columns divided by a thousand. Each row is one learning set; its
 columns are priors: a share of each feature's variance (the default is 1e-3), hmmlearn's 1e-2 in squared units, none.
 
-What was seen: from 24 sequences, hmmlearn's constant costs 3 to 35 nats a frame in the small unit, where a share changes
-nothing, and all shares up to 0.1 are within 0.1 nat of each other for diagonal covariances. From four sequences, and
-for full covariances (there a warning tells that there are too many parameters), stronger priors predict better, up to
-ten observations' worth. The default stays weak for the sake of states that are much narrower than the data as a whole: a
-share s adds s / n of the variance of the data to that of a state of n rows, whatever its own is.
+What was seen: from 24 sequences, hmmlearn's constant costs 3 to 35 nats a frame in the small unit, where a share
+changes nothing, and all shares up to 0.1 are within 0.1 nat of each other for diagonal covariances. From four
+sequences, and for full covariances (there a warning tells that there are too many parameters), stronger priors
+predict better, up to ten observations' worth. The default stays weak for the sake of states that are much narrower
+than the data as a whole: a share s adds s / n of the variance of the data to that of a state of n rows, whatever its
+own is.
 
     PLURI_DATA=folder python benchmarks/reproduce/hmm_variance_prior.py
 """
