@@ -154,7 +154,8 @@ class Slots:
 
         tokens, (alpha, gamma, eta) = self.tokens, self.settings
         members, stick = np.flatnonzero(self.labels == gone), float(self.weights[gone])
-        log_prior = math.log(max(stick, SHORTEST) / gamma) + (gamma - 1.0) * math.log1p(stick / float(self.rest[0]))
+        ratio = stick / max(float(self.rest[0]), SHORTEST)
+        log_prior = math.log(max(stick, SHORTEST) / gamma) + (gamma - 1.0) * math.log1p(ratio)
         accepted = dissolve(
             rng, members, tokens.words, tokens.documents, tokens.offsets, alpha, eta, log_prior, self.labels,
             self.counts, self.sizes, self.weights, *np.zeros((3, self.capacity)), np.empty_like(self.labels[members]),
