@@ -67,7 +67,7 @@ for row, (name, topics) in zip(axes, shown.items()):
 # %%
 # How many topics?
 # ----------------
-# Documents drawn from twelve topics; 200 of them are kept back. Half of the words of each of these is foretold from the
+# Documents drawn from twelve topics; 200 of them are held out. Half of the words of each of these is predicted from the
 # other half. Too few topics are punished at once; too many hardly, if the priors are learned (``learn_priors=True``):
 # topics that are not needed become small. The curve tells where it stops to pay, not where the truth is.
 

@@ -183,7 +183,7 @@ def _read(corpus: str, fields: Any, pattern: str, choice: Any) -> tuple[Corpus, 
 
 
 def _fit(estimator: Any, counts: Any, share: float, seed: int, quiet: bool) -> tuple[bool, Any]:
-    """Learn, and tell whether Ctrl-C came, and how well the documents kept back are foretold."""
+    """Learn, and tell whether Ctrl-C came, and how well the held-out documents are predicted."""
     import numpy as np
 
     from pluri.cli.fitting import fit_or_keep

@@ -203,7 +203,7 @@ class DPP(SubsetLaw):
         """The law of the drawn items that lie in ``items``: its marginal kernel is a block of K.
 
         Items keep their ids; those outside are never drawn from the result. (To *know* that they are not drawn is
-        another law: ``condition(exclude=...)``.)
+        another distribution: ``condition(exclude=...)``.)
         """
         chosen = as_subset(items, self.n_items, "items")
         positions = self._ground.positions(chosen[np.isin(chosen, self._ground.free)])[0]

@@ -50,12 +50,12 @@ class MarkovDPP:
     ----------
     L : array_like (n_items, n_items)
         Kernel of every single set; its eigenvalues must lie below 1. (A process of larger sets than that allows could
-        not have disjoint neighbours of the same law.)
+        not have disjoint neighbours of the same distribution.)
 
     Attributes
     ----------
     L, M : ndarray (n_items, n_items)
-        The kernel of each set, and that of the joint law of two neighbours.
+        The kernel of each set, and that of the joint distribution of two neighbours.
 
     Examples
     --------
@@ -136,12 +136,13 @@ class MarkovDPP:
         n_steps : int
             Number of sets.
         initial : array_like, optional
-            The set before the first; without it the first is drawn from the stationary law.
+            The set before the first; without it the first is drawn from the stationary distribution.
         size : int, optional
-            Number of items of every set. The sets then no longer have the law of a DPP of that size: a heuristic.
+            Number of items of every set. The sets then no longer have the distribution of a DPP of that size: a
+            heuristic.
         kernels : list of array_like (n_items, n_items), optional
             A kernel L for each step, where qualities change with time. Each step then follows the transition of its own
-            kernel, and the law of a single set is that of its kernel only approximately.
+            kernel, and the distribution of a single set is that of its kernel only approximately.
         random_state : int, Generator or None
 
         Returns

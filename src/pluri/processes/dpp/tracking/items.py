@@ -59,7 +59,7 @@ class TrackedItems:
     rows : KernelRows
         How features become rows of the kernel.
     target_size : float or None
-        Expected size that the kernel is scaled to at every stamp.
+        Expected size that the kernel is scaled to at every time step.
     """
 
     def __init__(self, rows: KernelRows, target_size: float | None) -> None:
