@@ -154,12 +154,12 @@ followed = [
 fresh = overlap_and_error(SeparateDPP(n_samples=300, kernel="linear", random_state=1))
 
 figure, axes = plt.subplots(1, 2, figsize=(8.4, 3.2), layout="constrained")
-labels = ("overlap with the stamp before", "error of inclusion probabilities")
+labels = ("overlap with the time step before", "error of inclusion probabilities")
 for ax, values, level, label in zip(axes, np.transpose(followed), fresh, labels):
     ax.plot(range(len(moves)), values, "o-", color="#0072B2", label="followed")
     ax.axhline(level, color="black", ls="--", lw=1, label="independent draws")
     ax.set_xticks(range(len(moves)), moves)
-    ax.set(xlabel="moves of each subset at each stamp", ylabel=label)
+    ax.set(xlabel="moves of each subset at each time step", ylabel=label)
     ax.set_ylim(0, 1.25 * max(values.max(), level))
     ax.spines[["top", "right"]].set_visible(False)
 axes[0].legend(frameon=False)

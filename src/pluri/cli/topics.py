@@ -88,7 +88,7 @@ def topics(
     ] = "english",
     n_grams: Annotated[int, typer.Option("--ngrams", min=1, help="Phrases of up to so many words are words.")] = 1,
     held_out: Annotated[
-        float, typer.Option(help="Share of the documents to keep back, to tell how well they are foretold.")
+        float, typer.Option(help="Share of the documents to hold out, to tell how well they are predicted.")
     ] = 0.0,
     title: Annotated[str | None, typer.Option(help="Heading of the page; the name of the corpus by default.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed.")] = 0,

@@ -89,16 +89,16 @@ class MarkovDPP:
 
     @property
     def marginal_law(self) -> DPP:
-        """The law of every single set."""
+        """The distribution of every single set."""
         return DPP(DenseKernel(self.L))
 
     @property
     def union_law(self) -> DPP:
-        """The law of the union of two neighbours."""
+        """The distribution of the union of two neighbours."""
         return DPP(DenseKernel(2.0 * self.M))
 
     def transition(self, previous: ArrayLike) -> DPP:
-        """The law of a set given the one before: a process in which items of ``previous`` are never drawn."""
+        """The distribution of a set given the one before: a process in which items of ``previous`` are never drawn."""
         inside = as_subset(previous, self.n_items, "previous")
         outside = np.setdiff1d(np.arange(self.n_items), inside)
         kernel = np.zeros((self.n_items, self.n_items))
@@ -109,7 +109,7 @@ class MarkovDPP:
         return DPP(DenseKernel(kernel))
 
     def log_likelihood(self, sequence: Sequence[ArrayLike]) -> float:
-        """Log probability of a sequence of sets, the first drawn from the stationary law."""
+        """Log probability of a sequence of sets, the first drawn from the stationary distribution."""
         sets = [as_subset(items, self.n_items, f"sequence[{t}]") for t, items in enumerate(sequence)]
         total = 0.0
         for t, items in enumerate(sets):

@@ -114,7 +114,7 @@ class TrackedItems:
     def _begin(self, ids: Sequence[Hashable]) -> None:
         check_ids(ids, "item_ids")
         if not len(ids):
-            raise ValueError("the first stamp must have at least one item, got none")
+            raise ValueError("the first time step must have at least one item, got none")
         self.slot_of = {item: slot for slot, item in enumerate(ids)}
         self.slot_ids = list(ids)
 

@@ -302,6 +302,6 @@ def compare_streams(
         if callback is not None:
             callback(t)
     if not columns:
-        raise ValueError("stream must have at least one stamp, got none")
+        raise ValueError("stream must have at least one time step, got none")
     table = np.array(columns).transpose(2, 1, 0)
     return Comparison(table[0], table[1], np.cumsum(table[2], axis=1), table[3], table[4])

@@ -96,7 +96,7 @@ class SubsetStream(Estimator, ABC):
         for name, value in (("kernels", kernels), ("item_ids", () if item_ids is None else item_ids)):
             a_number = isinstance(value, np.ndarray) and value.ndim == 0
             if isinstance(value, str | bytes) or not isinstance(value, Iterable) or a_number:
-                raise ValueError(f"{name} must have an entry for each stamp, got {value!r}")
+                raise ValueError(f"{name} must have an entry for each time step, got {value!r}")
         self._forget()
         ids = iter(item_ids) if item_ids is not None else None
         n_stamps = len(kernels) if isinstance(kernels, Sequence) else 0
@@ -122,9 +122,9 @@ class SubsetStream(Estimator, ABC):
         except KeyboardInterrupt as stop:
             if not getattr(self, "history_", None):
                 raise
-            hold(stop, f"interrupted: {len(self.history_)} stamps were taken in")
+            hold(stop, f"interrupted: {len(self.history_)} time steps were processed")
         if not getattr(self, "history_", None):
-            raise ValueError("kernels must have at least one stamp, got none")
+            raise ValueError("kernels must have at least one time step, got none")
         return self
 
     def partial_fit(
@@ -180,13 +180,13 @@ class SubsetStream(Estimator, ABC):
         changed, gone = as_ids(changed_ids, "changed_ids"), as_ids(leaving, "leaving")
         if not self._has_begun():
             if gone:
-                raise ValueError(f"leaving must be empty at the first stamp, got {gone[0]!r}")
+                raise ValueError(f"leaving must be empty at the first time step, got {gone[0]!r}")
             items = self._new_items()
             self._open(items, items.begin_with_features(changed, features, quality))
             return self._cloud()
         items = self._items
         if items.features is None:
-            raise ValueError("update needs features from the first stamp on: this stream was begun with a kernel")
+            raise ValueError("update needs features from the first time step on: this stream was begun with a kernel")
         n_new = sum(item not in items.slot_of for item in changed)
         for item in gone:
             if item not in items.slot_of:
@@ -321,7 +321,8 @@ class SubsetStream(Estimator, ABC):
 
     def _present(self) -> Follower:
         if not self._has_begun():
-            raise NotFittedError(f"this {type(self).__name__} has seen no stamp yet: call fit, partial_fit or update")
+            name = type(self).__name__
+            raise NotFittedError(f"this {name} has seen no time step yet: call fit, partial_fit or update")
         return self._follower
 
     def _forget(self) -> None:
@@ -416,7 +417,7 @@ class SubsetStream(Estimator, ABC):
         known = set(ids) if altered else set()
         for item in altered or ():
             if item not in known:
-                raise ValueError(f"changed must name items of this stamp, got the unknown id {item!r}")
+                raise ValueError(f"changed must name items of this time step, got the unknown id {item!r}")
         if not begun:
             self._open(items, items.begin_with_kernel(ids, matrix))
             return

@@ -158,12 +158,12 @@ class TimeVaryingDPP(SubsetStream):
 
     @property
     def log_normalizer_ratio_exact_(self) -> float:
-        """Change of the log normaliser at the last stamp, computed."""
+        """Change of the log normaliser at the last time step, computed."""
         return self._latest().log_normalizer_ratio_exact
 
     @property
     def log_normalizer_ratio_(self) -> float:
-        """Change of the log normaliser at the last stamp, as the particles estimate it."""
+        """Change of the log normaliser at the last time step, as the particles estimate it."""
         return self._latest().log_normalizer_ratio
 
     @property
@@ -179,17 +179,17 @@ class TimeVaryingDPP(SubsetStream):
 
     @property
     def ess_history_(self) -> list[float]:
-        """Effective sample size at each stamp."""
+        """Effective sample size at each time step."""
         return [stamp.ess for stamp in self.history_]
 
     @property
     def resampled_at_(self) -> list[int]:
-        """Stamps at which the particles were resampled."""
+        """Time steps at which the particles were resampled."""
         return [t for t, stamp in enumerate(self.history_) if stamp.resampled]
 
     @property
     def restarts_(self) -> list[int]:
-        """Stamps, after the first, at which the particles were drawn anew."""
+        """Time steps, after the first, at which the particles were drawn anew."""
         return [t for t, stamp in enumerate(self.history_) if stamp.restarted]
 
     def _latest(self) -> Stamp:
