@@ -28,7 +28,7 @@ def last_gain(trace: Sequence[float]) -> float:
 
 
 def chain_rises(log_density: NDArray[np.float64]) -> bool:
-    """Whether the log density of a chain was higher in the second half of its draws, clearly and by more than chance."""
+    """Whether the log density of a chain was higher in the second half of its draws, by more than chance."""
     half = len(log_density) // 2
     if len(log_density) < FEWEST_DRAWS:
         return False
