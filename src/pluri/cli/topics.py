@@ -52,7 +52,7 @@ def topics(
         Path | None,
         typer.Option(
             metavar="MODEL.skops",
-            help="Find no topics, but tell the shares of those of a saved model in the documents; on the terminal "
+            help="Find no new topics, but give the shares of the topics of a saved model in these documents; on the terminal "
             "unless there is --shares.",
         ),
     ] = None,
@@ -216,7 +216,7 @@ def _keep_examples(estimator: Any, found: Corpus, counts: Any) -> None:
 def _coherence(estimator: Any, counts: Any) -> NDArray[Any] | None:
     """How often the words of each topic occur together (normalised pointwise mutual information).
 
-    Of the words that it has: a small topic is not charged with words that are not listed. Zero if there is but one.
+    Of the words that it has: words that a small topic does not list do not count against it. Zero if there is only one.
     """
     import numpy as np
 

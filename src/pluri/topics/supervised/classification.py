@@ -82,7 +82,7 @@ class SupervisedLDAClassifier(ClassifierMixin, SupervisedTopicModel):
     _remark_title = "class"
 
     def _remark(self, topic: int) -> str:
-        """Class that the topic speaks for most."""
+        """Class that the topic supports most."""
         return str(self.classes_[self.coef_[:, topic].argmax()])
 
     def __init__(

@@ -97,13 +97,13 @@ class TimeVaryingDPP(SubsetStream):
 
     Notes
     -----
-    The subsets of successive time steps resemble each other, which makes a front page calm. This is a property of the
-    sampler and not of the model, in which the time steps are independent: particles keep what the moves do not change.
-    With ``n_moves=0`` nothing but the changed items changes; with about as many moves as items the resemblance falls to
-    that of independent draws. Too few moves, on the other hand, let errors persist.
+    The subsets of successive time steps resemble each other, so that a front page changes little. This is a property of
+    the sampler and not of the model, in which the time steps are independent: particles keep what the moves do not
+    change. With ``n_moves=0`` nothing but the changed items changes; with about as many moves as items the resemblance
+    falls to that of independent draws. Too few moves, on the other hand, let errors persist.
 
     A time step costs :math:`O(P (k^2 n + k n^2 + n^3))` for P particles of k items and n changed ones. Independent
-    draws cost an eigendecomposition, :math:`O(M^3)` for M items, and :math:`O(P k^3)`: they are the honest alternative
+    draws cost an eigendecomposition, :math:`O(M^3)` for M items, and :math:`O(P k^3)`: they are the alternative
     (`SeparateDPP`) when many items change.
 
     A time step that fails, or is interrupted, leaves the estimator as it was.

@@ -259,7 +259,7 @@ class Tracker:
             self._before = None
 
     def _make_room(self) -> None:
-        """Buffers to work in, which are no part of the state."""
+        """Buffers to work in, which are not part of the state."""
         n = self.settings.n_particles
         self._scratch = _Scratch(len(self.kernel), 0, 0, self.particles.room)
         self._spare = Particles.empty(n, self.particles.room, len(self.kernel))
