@@ -52,8 +52,8 @@ def topics(
         Path | None,
         typer.Option(
             metavar="MODEL.skops",
-            help="Find no new topics, but give the shares of the topics of a saved model in these documents; on the terminal "
-            "unless there is --shares.",
+            help="Find no new topics, but give the shares of the topics of a saved model in these documents; on the "
+            "terminal unless there is --shares.",
         ),
     ] = None,
     n_topics: Annotated[
