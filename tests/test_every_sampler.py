@@ -10,7 +10,7 @@ from dataclasses import is_dataclass
 from functools import partial
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
@@ -831,7 +831,7 @@ elsewhere(
     "FactorMixtureGibbs", "mixtures/test_factor_analyzers_nonparametric.py", "factor_mixture_problem",
     covers=(KERNELS["FactorMixtureGibbs"], "pluri.mixtures.factor_analyzers.nonparametric_gibbs"),
 )  # fmt: skip
-for noise, rank in (("diag", "fixed"), ("isotropic", "inferred")):
+for noise, rank in product(("diag", "isotropic"), ("fixed", "inferred")):
     elsewhere(
         f"FactorAnalysisGibbs, {noise}, {rank}", "factors/test_factor_analysis.py", "factor_analysis_problem",
         noise, rank, covers=(KERNELS["FactorAnalysisGibbs"], "pluri.factors.factor_analysis_gibbs"),
@@ -842,6 +842,7 @@ for title, function, arguments in (
     ("a process", "process_problem", ()),
     ("three components, concentration learned", "joint_problem", (3,)),
     ("a process, concentration learned", "joint_problem", (None,)),
+    ("holes", "problem_with_holes", ()),
 ):
     elsewhere(
         f"BernoulliGibbs, {title}", "mixtures/test_bayesian_bernoulli.py", function, *arguments,
@@ -862,7 +863,7 @@ for family, kind in (("gaussian", "restricted split-merge"), ("multinomial", "sl
 
 # Topic models --------------------------------------------------------------------------------------------------------
 
-for method, arguments in (("dense", ()), ("sparse", ()), ("dense", ((2, 3),))):
+for method, arguments in (("dense", ()), ("sparse", ()), ("sparse", ((3,),)), ("dense", ((2, 3),))):
     elsewhere(
         f"topics, {method} {arguments}", "topics/test_lda_gibbs.py", "enumeration_problem", method, *arguments,
         covers=(lda_gibbs.CollapsedGibbs, "pluri.topics.lda.gibbs", "pluri.topics.lda._gibbs_kernels"),

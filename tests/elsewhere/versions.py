@@ -42,6 +42,14 @@ class Outcome:
     installed: dict[str, str]
 
 
+def find_python(name: str) -> str | None:
+    """Give the interpreter itself: what is on the path may be a stand-in of one that is not there, or not chosen."""
+    found = shutil.which(name)
+    command = [found or "", "-c", "import sys; print(sys.executable)"]
+    told = subprocess.run(command, capture_output=True, text=True) if found else None
+    return told.stdout.strip() or None if told and told.returncode == 0 else None
+
+
 def find_uv() -> list[str]:
     """Give the command of uv: that of this Python, or the one on the path."""
     if subprocess.run([sys.executable, "-m", "uv", "--version"], capture_output=True).returncode == 0:
@@ -123,8 +131,8 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="keeps environments and logs (default: a temporary folder)")
     parser.add_argument("tests", nargs="*", help="files to test instead of the fast part")
     options = parser.parse_args()
-    pythons = [found for name in options.python or PYTHONS if (found := shutil.which(name))]
-    if missing := [name for name in options.python or () if not shutil.which(name)]:
+    pythons = [found for name in options.python or PYTHONS if (found := find_python(name))]
+    if missing := [name for name in options.python or () if not find_python(name)]:
         sys.exit(f"--python must name interpreters that can be run, got {', '.join(missing)}")
     if not pythons:
         sys.exit(f"none of {', '.join(PYTHONS)} is on the path: name an interpreter by --python")

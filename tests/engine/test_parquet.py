@@ -156,14 +156,16 @@ def test_a_file_that_lacks_a_column_is_found_out(tmp_path):
         list(ParquetSource(tmp_path, ["x", "y"]).batches())
 
 
+@pytest.mark.parametrize("opened", [False, True], ids=["path", "dataset"])  # the command opens a dataset
 @pytest.mark.parametrize("row_group_size", [5_000, 1_000_000])
-def test_memory_holds_a_few_batches_not_the_file(row_group_size, tmp_path):
+def test_memory_holds_a_few_batches_not_the_file(row_group_size, opened, tmp_path):
     path = tmp_path / "a.parquet"
     n = 1_000_000
     data = {f"x{i}": np.random.default_rng(i).normal(size=n) for i in range(4)}
     pq.write_table(pa.table({"id": np.arange(n) // 50, **data}), path, row_group_size=row_group_size)
     largest, before = 0, pa.total_allocated_bytes()
-    for batch in ParquetSource(path, list(data), sequence="id", batch_size=5_000).batches():
+    file = ds.dataset(str(path), format="parquet", partitioning="hive") if opened else path
+    for batch in ParquetSource(file, list(data), sequence="id", batch_size=5_000).batches():
         assert batch.n_samples == 5_000
         largest = max(largest, pa.total_allocated_bytes() - before)
     assert 0 < largest < 32 * n / 2  # the features take 32 bytes per row, and a page of each column is decoded whole

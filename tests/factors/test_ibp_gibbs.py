@@ -135,11 +135,10 @@ def test_the_chain_has_the_enumerated_posterior(X):
     assert abs(np.mean(widths) - expected) < 6.5 * error + 1e-3
 
 
-@pytest.mark.parametrize("bias", [None, 1.0])
-def test_prior_and_sampler_agree_on_the_joint_distribution(bias):
-    """Geweke's test with everything learned, at a false-alarm rate of 1e-6."""
+def test_prior_and_sampler_agree_on_the_joint_distribution_without_a_bias():
+    """Geweke's test with everything learned, at a false-alarm rate of 1e-6; with a bias: the table of all samplers."""
     kernel = IndianBuffetGibbs(
-        np.zeros((4, 2)), alpha_prior=(4.0, 4.0), noise_prior=(6.0, 3.0), feature_prior=(6.0, 6.0), bias_variance=bias
+        np.zeros((4, 2)), alpha_prior=(4.0, 4.0), noise_prior=(6.0, 3.0), feature_prior=(6.0, 6.0), bias_variance=None
     )
 
     def statistics(position, X):

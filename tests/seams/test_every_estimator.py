@@ -10,15 +10,17 @@ import numpy as np
 import pandas
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.feature_selection import VarianceThreshold
-from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import get_tags
 
 import pluri
 
 pytestmark = pytest.mark.filterwarnings("ignore")
+of = pytest.mark.of.with_args  # called with a function alone, a mark would take that for the test
 
 N_ROWS = 36
 GROUPS = np.repeat(np.arange(6), N_ROWS // 6)
@@ -35,6 +37,11 @@ def takes_weights(kind):
 
 def reads_sequences(kind):
     return has(kind, "fit", "lengths")
+
+
+def has_states_along_sequences(kind):
+    """Unlike batches in the order of time, whose rows have no neighbours."""
+    return reads_sequences(kind) and has(kind, "predict", "lengths")
 
 
 def scores_rows_one_by_one(kind):
@@ -111,7 +118,7 @@ def test_a_pipeline_answers_as_the_model_alone(table):
     assert_same_answers(answers(pipeline, table.queries(), table.X), answers(table.fitted(), table.queries(), table.X))
 
 
-@pytest.mark.of(scores_rows_one_by_one)
+@of(scores_rows_one_by_one)
 def test_a_search_scores_what_a_loop_scores(table):
     pipeline = make_pipeline(VarianceThreshold(), table.make())
     search = GridSearchCV(pipeline, {}, cv=GroupKFold(3), error_score="raise", refit=False)
@@ -125,7 +132,7 @@ def test_a_search_scores_what_a_loop_scores(table):
     assert_allclose(found, expected, rtol=1e-7)
 
 
-@pytest.mark.of(transforms)
+@of(transforms)
 def test_frames_come_out_where_they_are_asked_for(table):
     frame = pandas.DataFrame(table.X, index=[f"row {number}" for number in range(len(table.X))])
     frame.columns = [f"column {number}" for number in range(frame.shape[1])]
@@ -139,13 +146,13 @@ def test_frames_come_out_where_they_are_asked_for(table):
     assert len(second) != len(frame) or list(second.index) == list(frame.index)
 
 
-@pytest.mark.of(takes_weights)
+@of(takes_weights)
 def test_weights_are_taken_by_every_total_of_a_weighted_fit(table):
     for name in table.totals():
         assert table.takes(name, "sample_weight"), f"{name} ignores the weights that fit takes"
 
 
-@pytest.mark.of(takes_weights)
+@of(takes_weights)
 def test_a_weighted_total_is_that_of_the_rows_written_out(table):
     weights = 1 + np.arange(len(table.X)) % 3
     many = tuple(np.repeat(part, weights, axis=0) for part in table.arguments)
@@ -159,13 +166,13 @@ def test_a_weighted_total_is_that_of_the_rows_written_out(table):
             assert_allclose(found, expected, rtol=tolerance, err_msg=name)
 
 
-@pytest.mark.of(takes_weights)
+@of(takes_weights)
 def test_weights_of_one_change_nothing(table):
     model = table.make().fit(*table.arguments, sample_weight=np.ones(len(table.X)))
     assert_same_answers(answers(model, table.queries(), table.X), answers(table.fitted(), table.queries(), table.X))
 
 
-@pytest.mark.of(takes_weights)
+@of(takes_weights)
 @pytest.mark.parametrize("weights", ["negative", "NaN", "too few"])
 def test_bad_weights_are_refused(table, weights):
     given = {"negative": -np.ones(N_ROWS), "NaN": np.full(N_ROWS, np.nan), "too few": np.ones(N_ROWS - 1)}[weights]
@@ -173,10 +180,12 @@ def test_bad_weights_are_refused(table, weights):
         table.make().fit(*table.arguments, sample_weight=given)
 
 
-@pytest.mark.of(can_be_updated)
+@of(can_be_updated)
 def test_an_update_with_the_same_data_does_not_spoil_a_fit(table):
-    model = table.make().fit(*table.arguments)
-    before = model.score(*table.arguments)
+    model = table.make()
+    if not hasattr(model, "partial_fit"):  # only where it learns from minibatches
+        model.set_params(inference="svi")
+    before = model.fit(*table.arguments).score(*table.arguments)
     model.partial_fit(*table.arguments)
     # An update by the data it was learned from has nothing to tell a model; steps of an online method are noisy.
     assert model.score(*table.arguments) > before - 0.05 * abs(before)
@@ -223,24 +232,66 @@ def test_a_model_comes_back_from_its_file(case, tmp_path):
         )
 
 
-@pytest.mark.of(reads_sequences)
+def assert_same_fit(found, expected):
+    """Numbers that were learned are the same."""
+    for name in fitted_names(expected):
+        value = vars(expected)[name]
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+            assert_allclose(vars(found)[name], value, rtol=1e-7, err_msg=name)
+
+
+@of(reads_sequences)
 def test_a_list_of_sequences_of_equal_length_is_sequences(table):
     parts = np.split(table.X, 3)
     lengths = [len(part) for part in parts]
     labels = table.arguments[1:]
     apart = [np.split(part, 3) for part in labels]
-    found = table.make().fit(parts, *apart)
     expected = table.make().fit(table.X, *labels, lengths=lengths)
-    for name in fitted_names(expected):
-        value = vars(expected)[name]
-        if isinstance(value, np.ndarray) and value.dtype.kind == "f":
-            assert_allclose(vars(found)[name], value, rtol=1e-7, err_msg=name)
+    assert_same_fit(table.make().fit(parts, *apart), expected)
     if table.X.shape[1] == 1:
-        flat = table.make().fit([part[:, 0] for part in parts], *apart)
-        for name in fitted_names(expected):
-            value = vars(expected)[name]
-            if isinstance(value, np.ndarray) and value.dtype.kind == "f":
-                assert_allclose(vars(flat)[name], value, rtol=1e-7, err_msg=name)
+        assert_same_fit(table.make().fit([part[:, 0] for part in parts], *apart), expected)
+
+
+@of(has_states_along_sequences)
+def test_groups_say_the_same_as_lengths(table):
+    lengths = np.unique(GROUPS, return_counts=True)[1]
+    model = table.make().fit(*table.arguments, lengths=lengths)
+    assert_same_fit(table.make().fit(*table.arguments, groups=GROUPS), model)
+    tried = [name for name in (*table.queries(), *table.totals()) if table.takes(name, "lengths")]
+    assert {"predict", "score"} <= set(tried)
+    for name in tried:
+        query = getattr(model, name)
+        arguments = table.arguments if table.takes(name, "y") else (table.X,)
+        found, expected = query(*arguments, groups=GROUPS), query(*arguments, lengths=lengths)
+        assert_array_equal(found, expected, err_msg=name)
+
+
+@of(has_states_along_sequences)
+def test_boundaries_are_routed_through_pipelines_and_cross_validation(table):
+    # A symbol of one fold may be in no other.
+    settings = {"unseen": "missing"} if "unseen" in table.make().get_params() else {}
+    with config_context(enable_metadata_routing=True):
+        pipeline = make_pipeline(VarianceThreshold(), table.make(**settings)).fit(*table.arguments, groups=GROUPS)
+        found = cross_val_score(
+            make_pipeline(VarianceThreshold(), table.make(**settings)), *table.arguments, cv=GroupKFold(3),
+            params={"groups": GROUPS}, error_score="raise",
+        )  # fmt: skip
+        total = pipeline.score(*table.arguments, groups=GROUPS)
+    alone = table.make(**settings).fit(*table.arguments, groups=GROUPS)
+    assert_same_fit(pipeline[-1], alone)
+    assert_allclose(total, alone.score(*table.arguments, groups=GROUPS), rtol=1e-7)
+    expected = []
+    for train, test in GroupKFold(3).split(table.X, groups=GROUPS):
+        model = table.make(**settings).fit(*(part[train] for part in table.arguments), groups=GROUPS[train])
+        expected.append(model.score(*(part[test] for part in table.arguments), groups=GROUPS[test]))
+    assert_allclose(found, expected, rtol=1e-7)
+
+
+@of(has_states_along_sequences)
+def test_boundaries_that_would_be_lost_are_an_error(table):
+    """Without routing, a search hands groups to the folds alone."""
+    with pytest.raises(ValueError, match="does not hand them on to the model"):
+        cross_val_score(table.make(), *table.arguments, cv=GroupKFold(3), groups=GROUPS, error_score="raise")
 
 
 @pytest.mark.parametrize("wrong", ["a column more", "no rows", "text"])

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from sklearn import config_context
+from sklearn.base import clone
+from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_predict, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -183,6 +185,17 @@ def test_requests_of_lengths_reach_the_last_step_of_a_pipeline():
         alone = HMMClassifier(pseudo_count=1.0).fit(scaled, TOY.y, TOY.lengths)
         assert model.score(TOY.X, TOY.y, lengths=TOY.lengths) == alone.score(scaled, TOY.y, TOY.lengths)
         np.testing.assert_array_equal(model.predict(TOY.X, groups=IDS), alone.predict(scaled, TOY.lengths))
+
+
+def test_a_search_at_the_end_of_a_pipeline_is_told_the_boundaries_too():
+    with config_context(enable_metadata_routing=True):
+        search = HMMSearchCV(GaussianHMM(2, random_state=0), {"n_components": [1, 2]}, cv=2, random_state=0)
+        model = make_pipeline(StandardScaler(), search).fit(TOY.X, groups=IDS)
+        scaled = StandardScaler().fit_transform(TOY.X)
+        alone = clone(search).fit(scaled, groups=IDS)
+        assert model.score(TOY.X, groups=IDS) == alone.score(scaled, groups=IDS)
+        with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
+            model.score(TOY.X, groups=IDS, sample_weight=np.ones(24))
 
 
 @pytest.mark.parametrize("cv", [SequenceKFold(4), GroupKFold(4), SequenceKFold(2)], ids=["sequences", "groups", "two"])

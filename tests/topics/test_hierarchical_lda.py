@@ -145,20 +145,6 @@ def joint_problem(learn=True):
     )
 
 
-PROBLEMS = {
-    "enumeration": enumeration_problem,
-    "enumeration, gem": lambda: enumeration_problem("gem"),
-    "joint": joint_problem,
-    "joint, fixed": lambda: joint_problem(False),
-}
-
-
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_sampler_is_correct(name):
-    """False-alarm rate 1e-6 for each."""
-    check_sampler(PROBLEMS[name](), alpha=1e-6, max_stages=5, n_replications=300, random_state=0).raise_if_failed()
-
-
 def test_joint_test_finds_a_sampler_that_weighs_new_branches_wrongly(monkeypatch):
     """The concentration of the sweep is not that of the prior: must be found."""
     original = NestedCRPGibbs._pass

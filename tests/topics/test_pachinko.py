@@ -105,15 +105,6 @@ def joint_problem():
     )
 
 
-PROBLEMS = {"enumeration": enumeration_problem, "joint": joint_problem}
-
-
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_sampler_is_correct(name):
-    """False-alarm rate 1e-6 for each."""
-    check_sampler(PROBLEMS[name](), alpha=1e-6, max_stages=5, n_replications=300, random_state=0).raise_if_failed()
-
-
 def test_joint_test_finds_a_sampler_with_another_prior(monkeypatch):
     original = PachinkoGibbs._pass
 

@@ -197,10 +197,17 @@ def tree_problem(case):
 
 
 UNBOUNDED = ("retrospective nsd", "slice nsd")
+#: Cases that are tried with all samplers of the library.
+IN_THE_TABLE = ("nsd", "sd", "slice sd")
 
 
 @pytest.mark.parametrize(
-    "case", [pytest.param(case, marks=pytest.mark.slow) if case in UNBOUNDED else case for case in CASES]
+    "case",
+    [
+        pytest.param(case, marks=pytest.mark.slow) if case in UNBOUNDED else case
+        for case in CASES
+        if case not in IN_THE_TABLE
+    ],
 )
 def test_geweke(case):
     """False-alarm rate 1e-6 for each case."""

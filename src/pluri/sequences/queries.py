@@ -38,7 +38,8 @@ class ChainQueries:
     # With metadata routing, boundaries reach the model without being asked for: without them it would be wrong.
     __metadata_request__predict: ClassVar[dict[str, bool]] = BOUNDARIES
     __metadata_request__predict_proba: ClassVar[dict[str, bool]] = BOUNDARIES
-    __metadata_request__score: ClassVar[dict[str, bool]] = BOUNDARIES
+    # A pipeline always names weights, if only to say that there are none.
+    __metadata_request__score: ClassVar[dict[str, bool]] = BOUNDARIES | {"sample_weight": True}
 
     algorithm: str
     implementation: str

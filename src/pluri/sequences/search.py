@@ -134,7 +134,8 @@ class HMMSearchCV(MetaEstimatorMixin, Estimator):
     __metadata_request__fit: ClassVar[dict[str, bool]] = BOUNDARIES
     __metadata_request__predict: ClassVar[dict[str, bool]] = BOUNDARIES
     __metadata_request__predict_proba: ClassVar[dict[str, bool]] = BOUNDARIES
-    __metadata_request__score: ClassVar[dict[str, bool]] = BOUNDARIES
+    # A pipeline always names weights, if only to say that there are none: known, and an error if there are some.
+    __metadata_request__score: ClassVar[dict[str, bool | None]] = BOUNDARIES | {"sample_weight": None}
 
     def __init__(
         self,

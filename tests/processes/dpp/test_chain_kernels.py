@@ -1,14 +1,11 @@
 """`AddDelete` and `Exchange` under the driver of all chains."""
 
-from itertools import combinations
-
 import numpy as np
 import pytest
 
 from pluri.inference import mcmc
 from pluri.processes.dpp.kernel_forms import FeatureKernel
 from pluri.processes.dpp.samplers.chain_kernels import AddDelete, Exchange
-from pluri.testing import SamplerProblem, check_sampler, enumerate_posterior
 
 
 def random_kernel(n_items, seed=0):
@@ -19,38 +16,6 @@ def random_kernel(n_items, seed=0):
 def log_det(kernel, included):
     items = np.flatnonzero(included)
     return np.linalg.slogdet(kernel[np.ix_(items, items)])[1] if len(items) else 0.0
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [{}, {"rule": "metropolis"}, {"rule": "metropolis", "lazy": True}, {"swaps": True}],
-    ids=["heat-bath", "metropolis", "lazy metropolis", "with swaps"],
-)
-def test_add_delete_has_the_law_of_the_process(settings):
-    """False-alarm rate 1e-6."""
-    kernel = random_kernel(4)
-    sampler = AddDelete(kernel, n_inner=3, **settings)
-
-    def move(rng, included):
-        return sampler.step(rng, sampler.init(rng, {"included": included}))[0].included.astype(int)
-
-    posterior = enumerate_posterior(lambda z: log_det(kernel, z), [[0, 1]] * 4)
-    problem = SamplerProblem("AddDelete", kernel=move, posterior=posterior, reversible=True, n_steps=2)
-    check_sampler(problem, alpha=1e-6, max_stages=5, n_replications=300, random_state=0).raise_if_failed()
-
-
-def test_exchange_has_the_law_of_fixed_size():
-    """False-alarm rate 1e-6."""
-    kernel = random_kernel(5, 1)
-    sampler = Exchange(kernel, n_inner=3)
-    sets = [np.isin(np.arange(5), subset).astype(int) for subset in combinations(range(5), 2)]
-
-    def move(rng, included):
-        return sampler.step(rng, sampler.init(rng, {"included": included}))[0].included.astype(int)
-
-    posterior = enumerate_posterior(lambda z: log_det(kernel, z), configurations=sets)
-    problem = SamplerProblem("Exchange", kernel=move, posterior=posterior, reversible=True, n_steps=2)
-    check_sampler(problem, alpha=1e-6, max_stages=5, n_replications=300, random_state=0).raise_if_failed()
 
 
 def test_traces_give_inclusion_probabilities():
