@@ -28,7 +28,7 @@ def collapsed(tmp_path_factory):
 def test_the_flagged_fits_are_those_with_a_low_determinant_and_only_they_are_fitted_again(collapsed):
     numbers = collapsed.numbers
     assert numbers["flagged"] == [start for start, value in enumerate(numbers["log_det"]) if value < -3]
-    assert list(numbers["mended_accuracy"]) == list(numbers["mended_log_det"]) == numbers["flagged"]
+    assert list(numbers["repaired_accuracy"]) == list(numbers["repaired_log_det"]) == numbers["flagged"]
     assert len(numbers["accuracy"]) == 6
     assert is_a_large_coloured_image(collapsed.file)
 
@@ -42,25 +42,25 @@ def test_twins_have_a_determinant_of_zero_and_the_true_model_is_not_flagged():
     assert log_determinant(transmat) < collapsed_fits.FLAG_BELOW
 
 
-def fits(log_det, accuracy, mended_log_det, mended_accuracy):
+def fits(log_det, accuracy, repaired_log_det, repaired_accuracy):
     flagged = [start for start, value in enumerate(log_det) if value < -3]
     return {
         "log_det": log_det,
         "flagged": flagged,
         "accuracy": accuracy,
-        "mended_log_det": dict(zip(flagged, mended_log_det)),
-        "mended_accuracy": dict(zip(flagged, mended_accuracy)),
+        "repaired_log_det": dict(zip(flagged, repaired_log_det)),
+        "repaired_accuracy": dict(zip(flagged, repaired_accuracy)),
     }
 
 
 def test_the_sentences_about_the_fits_follow_the_numbers():
     told = " ".join(collapsed_fits.reading(fits([-1, -9, -5, -1], [0.9, 0.5, 0.6, 0.9], [-1, -1], [0.9, 0.9])))
     assert "2 of 4 fits are flagged" in told
-    assert "label 50% to 60% of the data rightly, the others 90%." in told
-    assert "none of them is flagged, and they label 90% rightly" in told
+    assert "label 50% to 60% of the data correctly, the others 90%." in told
+    assert "none of them is flagged, and they label 90% correctly" in told
     told = " ".join(collapsed_fits.reading(fits([-9, -5], [0.5, 0.6], [-1, -8], [0.9, 0.5])))
     assert "the others" not in told
-    assert "1 of them is flagged, and they label 50% to 90% rightly" in told
+    assert "1 of them is flagged, and they label 50% to 90% correctly" in told
     assert "No fit was flagged" in collapsed_fits.reading(fits([-1.0], [0.9], [], []))[1]
 
 
