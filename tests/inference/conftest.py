@@ -50,9 +50,10 @@ class Mixture:
         )
 
     def maximize(self, stats, params):
-        means = stats.sums / stats.counts
-        variances = (stats.squares - stats.counts * means**2 + 2 * self.floor) / stats.counts
-        return MixtureParameters(stats.counts / stats.counts.sum(), means, variances)
+        counts = np.maximum(stats.counts, 1e-300)  # a component may lose all it had
+        means = stats.sums / counts
+        variances = (stats.squares - counts * means**2 + 2 * self.floor) / counts
+        return MixtureParameters(counts / counts.sum(), means, variances)
 
     def log_prior(self, params):
         return -float((self.floor / params.variances).sum())

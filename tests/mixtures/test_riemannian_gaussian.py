@@ -413,7 +413,7 @@ def test_second_branch_never_hurts(monkeypatch):
 
 def test_ctrl_c_keeps_the_best_so_far(overlapping):
     X, start = overlapping
-    for stop in (3, 40):
+    for stop in (3, 12):
 
         def interrupt(state, stop=stop):
             if state.iteration == stop:

@@ -418,7 +418,8 @@ def test_acceleration_and_warm_start_reach_the_same_bound(model):
     assert (np.diff(fast.history_.objective) >= -1e-7 * abs(fast.lower_bound_)).all()
     halves = clone(model).set_params(n_iter=7, warm_start=True, tol=-np.inf)
     halves.fit(X, lengths=LENGTHS).fit(X, lengths=LENGTHS)
-    np.testing.assert_allclose(halves.history_.objective, plain.history_.objective[7:14], rtol=1e-9)
+    rest = plain.history_.objective[7:14]  # fewer, if it had converged before
+    np.testing.assert_allclose(halves.history_.objective[: len(rest)], rest, rtol=1e-9)
 
 
 def test_strings_and_several_columns_have_a_posterior_each():
