@@ -109,6 +109,9 @@ def together(labels):
     return (labels[:, None] == labels).astype(float)
 
 
+# A second opinion: `test_every_sampler` compares with enumeration, too (BernoulliGibbs, three components), and tries
+# holes by Geweke's test.
+@pytest.mark.thorough
 @pytest.mark.parametrize("data", [X, HOLES], ids=["complete", "holes"])
 def test_posterior_of_pairs_equals_enumeration(data):
     """20,000 sweeps: the largest of ten shares is 0.02 off once in more than a million runs."""

@@ -149,7 +149,8 @@ def gibbs_for(x, prior):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("sampler", ["nuts", "metropolis"])
+# The random walk is a second opinion: NUTS shows that the posterior is right, `test_every_sampler` that RandomWalk is.
+@pytest.mark.parametrize("sampler", ["nuts", pytest.param("metropolis", marks=pytest.mark.thorough)])
 def test_the_posterior_agrees_with_gibbs_sampling(sampler):
     # Six joint standard errors for weights, means and variances of ordered components.
     rng = np.random.default_rng(3)
