@@ -184,6 +184,8 @@ def problem_with_holes():
     return joint_problem(3, HOLES)
 
 
+# A second opinion: `test_every_sampler` tries the same sweeps (BernoulliGibbs, concentration learned).
+@pytest.mark.thorough
 def test_chains_are_calibrated():
     """Two independent runs that both fail at 1e-3 are a false alarm in a million."""
     kernel = kernel_of(X, 3, learn_concentration=True)
