@@ -9,14 +9,15 @@ export OMP_NUM_THREADS ?= 1
 .PHONY: help demo test test-fast test-thorough test-elsewhere test-versions lint bench docs clean
 
 help:
-	@echo "make demo   fit an HMM and a diversified HMM on the toy problem, print the table, draw the figure"
+	@echo "make demo   in less than a minute: what pluri does, in words, figures and a page about topics"
 	@echo "make test   lint, types, tests but for the second opinions"
 	@echo "make test-fast       the quick part of the tests, for daily work"
 	@echo "make test-thorough   long second opinions on what quicker tests guard, which make test leaves out"
 	@echo "make test-elsewhere  the tests as other machines would see them: CPU settings, shifted seeds, shuffled order"
 	@echo "make test-versions  a fast part of the tests with the lowest and the newest dependencies, on every Python found"
 	@echo "make lint   ruff and mypy only"
-	@echo "make bench  speed against peers, and the published experiments (set PLURI_DATA to the data folder)"
+	@echo "make bench  speed against peers, and the published experiments (set PLURI_DATA to the data folder);"
+	@echo "            some of them: make bench BENCH='--only hmm topics --quick'"
 	@echo "make docs   build the documentation into docs/_build/html"
 
 $(VENV)/ready:
@@ -59,40 +60,7 @@ lint: $(VENV)/installed-dev
 	$(BIN)/mypy
 
 bench: $(VENV)/installed-bench
-	$(BIN)/python benchmarks/peers/hmm.py
-	$(BIN)/python benchmarks/peers/mcmc.py
-	$(BIN)/python benchmarks/peers/smc.py
-	$(BIN)/python benchmarks/peers/dpp.py
-	$(BIN)/python benchmarks/peers/mixtures.py
-	$(BIN)/python benchmarks/peers/topics_gibbs.py
-	$(BIN)/python benchmarks/peers/topics_variational.py
-	$(BIN)/python benchmarks/peers/topics_hdp.py
-	$(BIN)/python benchmarks/peers/topics_hierarchical.py
-	$(BIN)/python benchmarks/peers/topics_supervised.py
-	$(BIN)/python benchmarks/reproduce/dhmm_toy.py
-	$(BIN)/python benchmarks/reproduce/dhmm_toy_variance.py
-	$(BIN)/python benchmarks/reproduce/dhmm_ocr.py
-	$(BIN)/python benchmarks/reproduce/dhmm_pos.py
-	$(BIN)/python benchmarks/reproduce/posteriordb.py
-	$(BIN)/python benchmarks/reproduce/ais_known_answers.py
-	$(BIN)/python benchmarks/reproduce/flows_four_densities.py
-	$(BIN)/python benchmarks/reproduce/gp_hyperparameters.py
-	$(BIN)/python benchmarks/reproduce/ibp_images.py
-	$(BIN)/python benchmarks/reproduce/ising_denoising.py
-	$(BIN)/python benchmarks/reproduce/tvdpp_news.py
-	$(BIN)/python benchmarks/reproduce/tvdpp_enron.py
-	$(BIN)/python benchmarks/reproduce/riemannian_mixtures.py
-	$(BIN)/python benchmarks/reproduce/exponential_family_pca.py
-	$(BIN)/python benchmarks/reproduce/dp_documents.py
-	$(BIN)/python benchmarks/reproduce/lidar_experts.py
-	$(BIN)/python benchmarks/reproduce/cochange_histories.py
-	$(BIN)/python benchmarks/reproduce/lda_newsgroups.py
-	$(BIN)/python benchmarks/reproduce/topic_diversity.py
-	$(BIN)/python benchmarks/reproduce/hdp_newsgroups.py
-	$(BIN)/python benchmarks/reproduce/supervised_topics.py
-	$(BIN)/python benchmarks/reproduce/concept_graph_simulated.py
-	$(BIN)/python benchmarks/reproduce/concept_graph_text.py
-	$(BIN)/python benchmarks/reproduce/topic_hierarchies.py --quick
+	$(BIN)/python benchmarks/run.py $(BENCH)
 
 docs: $(VENV)/installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

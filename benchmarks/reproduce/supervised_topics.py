@@ -1,6 +1,6 @@
-"""Supervised topic models: ratings and classes foretold, against topics first and regression after, and tomotopy.
+"""Supervised topic models: ratings and classes predicted, against topics first and regression after, and tomotopy.
 
-- synthetic: four topics rated -2, -0.7, 0.7 and 2, noise 0.3, 150 documents to learn from and 50 to foretell. Known:
+- synthetic: four topics rated -2, -0.7, 0.7 and 2, noise 0.3, 150 documents to learn from and 50 to predict. Known:
   mean squared error 0.098 to 0.103 of the sampler (noise 0.09, variance of ratings 1.446), 0.100 to 0.106 in two
   stages; coefficients (-2.0, -0.76, 0.65, 2.07), noise 0.094 to 0.097. The exact figures are of one drawn corpus; ours
   are of five others.
@@ -12,7 +12,7 @@
   the prior of the shares chosen: accuracy 0.805 with alpha 1, 0.775 with 0.05 (of all codewords, 100 topics), 0.740 if
   coefficients have variance 1e4 too, 0.785 with 40 topics and alpha 0.125. On the other half Gibbs sampling then had
   0.769, in 69 s (0.741 with alpha 0.05; logistic regression on square roots of counts, without topics, 0.785).
-- active: 100 polarity reviews, 15 rated to begin with, 35 to choose from, 50 to foretell. Published, without numbers:
+- active: 100 polarity reviews, 15 rated to begin with, 35 to choose from, 50 to predict. Published, without numbers:
   choosing what is asked by the entropy of the answer gives lower error than choosing at random.
 
 Two stages are LatentDirichletAllocation by Gibbs sampling with as many topics and the same priors, then ridge or
@@ -105,7 +105,7 @@ def synthetic() -> None:
 
 
 def ways_to_ratings(X: Any, y: np.ndarray, new: Any, n_topics: int, state: int) -> dict[str, Callable[[], Any]]:
-    """Functions that learn and foretell."""
+    """Functions that learn and predict."""
     alpha, eta = 5.0 / n_topics, 0.1
     options: dict[str, Any] = {"doc_topic_prior": alpha, "topic_word_prior": eta, "random_state": state}
     sampled = SupervisedLDA(n_topics, n_warmup=N_WARMUP, n_draws=10, thin=5, **options)

@@ -95,14 +95,14 @@ ax.spines[["top", "right"]].set_visible(False)
 # %%
 # The page through time
 # ---------------------
-# At each stamp a headline comes and the oldest goes. No number of headlines is given: vectors of length 2 make the
+# At each time step a headline comes and the oldest goes. No number of headlines is given: vectors of length 2 make the
 # diagonal of the linear kernel 4, so that a headline is worth having (a factor above 1) unless its story is on the page
-# already. The picture shows the most probable of 300 subsets at each stamp; rows are headlines, sorted by story. Mostly
-# each story has one headline, and two where they are told in different words.
+# already. The picture shows the most probable of 300 subsets at each time step; rows are headlines, sorted by story.
+# Mostly each story has one headline, and two where they are told in different words.
 
 
 def follow(model):
-    """Take in the stream, and look at the subsets after each stamp."""
+    """Take in the stream, and look at the subsets after each time step."""
     yield model.update(now, 2 * meaning[now])
     for new in range(n_slots, n_slots + n_stamps):
         yield model.update([new], 2 * meaning[[new]], leaving=[new - n_slots])
@@ -129,11 +129,11 @@ for place, row in enumerate(order):
 # %%
 # Where the calm comes from
 # -------------------------
-# The page changes little from stamp to stamp. That is pleasant, but it is not in the model, which knows nothing of the
-# stamp before: it is the autocorrelation of the sampler. Subsets are carried over and moved a little; with more moves
-# they forget, and resemble their predecessors no more than independent draws do (dashed). The calm has a price, too:
-# what is not moved keeps its errors. Whoever wants calm for its own sake should put it into the kernel, as a higher
-# quality of what is on the page, and move enough.
+# The page changes little from one time step to the next. That is pleasant, but it is not in the model, which knows
+# nothing of the time step before: it is the autocorrelation of the sampler. Subsets are carried over and moved a
+# little; with more moves they forget, and resemble their predecessors no more than independent draws do (dashed). The
+# calm has a price, too: what is not moved keeps its errors. Whoever wants calm for its own sake should put it into the
+# kernel, as a higher quality of what is on the page, and move enough.
 
 
 def overlap_and_error(model):
@@ -154,12 +154,12 @@ followed = [
 fresh = overlap_and_error(SeparateDPP(n_samples=300, kernel="linear", random_state=1))
 
 figure, axes = plt.subplots(1, 2, figsize=(8.4, 3.2), layout="constrained")
-labels = ("overlap with the stamp before", "error of inclusion probabilities")
+labels = ("overlap with the time step before", "error of inclusion probabilities")
 for ax, values, level, label in zip(axes, np.transpose(followed), fresh, labels):
     ax.plot(range(len(moves)), values, "o-", color="#0072B2", label="followed")
     ax.axhline(level, color="black", ls="--", lw=1, label="independent draws")
     ax.set_xticks(range(len(moves)), moves)
-    ax.set(xlabel="moves of each subset at each stamp", ylabel=label)
+    ax.set(xlabel="moves of each subset at each time step", ylabel=label)
     ax.set_ylim(0, 1.25 * max(values.max(), level))
     ax.spines[["top", "right"]].set_visible(False)
 axes[0].legend(frameon=False)

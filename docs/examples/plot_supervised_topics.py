@@ -10,7 +10,7 @@ may be missing; those documents take part with their words.
 # %%
 # Six topics, of which two matter
 # -------------------------------
-# 500 documents of 30 words: 300 to learn from, 200 to foretell. Four topics say nothing about the rating, one lowers
+# 500 documents of 30 words: 300 to learn from, 200 to predict. Four topics say nothing about the rating, one lowers
 # it, one raises it. Everything is sampled, coefficients and noise too, so that forecasts have error bars: 90 % of them
 # should hold the rating.
 
@@ -61,7 +61,7 @@ for ax in (left, right):
 # Is it worth it?
 # ---------------
 # The rival is plain: topics without ratings first, a regression on the shares of the topics afterwards. With as many
-# topics as there are in the documents both foretell equally well. With fewer, the supervised model spends them on what
+# topics as there are in the documents both predict equally well. With fewer, the supervised model spends them on what
 # matters for the rating, if it can: one rating says little beside thirty words.
 
 numbers = [2, 3, 4, 6, 8]

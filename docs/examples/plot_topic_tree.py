@@ -75,7 +75,7 @@ print("words of each level:", np.bincount(tree.word_scale_))
 print("nodes with two parents or more:", len(tree.shared_children(threshold=0.1)))
 
 # %%
-# Who foretells new documents?
+# Who predicts new documents?
 # ----------------------------
 # Half of the words of 100 new documents, given the other half, in nats per word. Ten flat topics do as well as any
 # tree: a tree is there to be read, not to predict better. The last line is the score that was published for trees of

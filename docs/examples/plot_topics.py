@@ -11,7 +11,7 @@ has an opinion of its own.
 # Ten bars in a grid
 # ------------------
 # The words are the 25 cells of a grid, the topics its rows and columns, and each document is a heap of 50 words from
-# several bars. Nothing says which words are neighbours. Every engine gets the same documents, the same priors, and
+# several bars. Nothing says which words are neighbours. Every algorithm gets the same documents, the same priors, and
 # three starts.
 
 import time
@@ -26,7 +26,7 @@ from pluri.topics import HDPTopicModel, LatentDirichletAllocation
 
 bars = make_bars(size=5, n_documents=400, length=50, doc_topic_prior=1.0, random_state=0)
 new = make_bars(size=5, n_documents=200, length=50, doc_topic_prior=1.0, random_state=1)
-engines = {
+algorithms = {
     "gibbs": {"n_warmup": 100},
     "vb": {"max_iter": 60},
     "svi": {"max_iter": 30},
@@ -34,29 +34,29 @@ engines = {
 }
 LatentDirichletAllocation(10, inference="gibbs", n_warmup=1, n_draws=1).fit(bars.X)  # compile
 fits = {}
-for engine, options in engines.items():
+for algorithm, options in algorithms.items():
     began = time.perf_counter()
-    fits[engine] = [
+    fits[algorithm] = [
         LatentDirichletAllocation(
-            10, inference=engine, doc_topic_prior=1.0, topic_word_prior=0.1, random_state=start, **options
+            10, inference=algorithm, doc_topic_prior=1.0, topic_word_prior=0.1, random_state=start, **options
         ).fit(bars.X)
         for start in range(3)
     ]
     seconds = (time.perf_counter() - began) / 3
-    perplexity = [model.held_out(new.X, random_state=0).perplexity for model in fits[engine]]
-    found = [match_topics(bars.topic_word, model.topic_word_).n_above(0.95) for model in fits[engine]]
-    print(f"{engine:5s}  bars found {found}  held-out perplexity {np.round(perplexity, 1)}  {seconds:.1f} s a fit")
+    perplexity = [model.held_out(new.X, random_state=0).perplexity for model in fits[algorithm]]
+    found = [match_topics(bars.topic_word, model.topic_word_).n_above(0.95) for model in fits[algorithm]]
+    print(f"{algorithm:5s}  bars found {found}  held-out perplexity {np.round(perplexity, 1)}  {seconds:.1f} s a fit")
 
 # %%
-# The bars as they are, and as the first start of each engine sees them. Gibbs sampling can leave a poor solution
+# The bars as they are, and as the first start of each algorithm sees them. Gibbs sampling can leave a poor solution
 # because it moves at random; the others climb to the nearest top, and there are many. More starts (``n_init``) help
 # them, and so would documents of fewer topics: these mix all ten bars (``doc_topic_prior=1``), which is harder than
 # most texts.
 
 figure, axes = plt.subplots(5, 10, figsize=(9.2, 4.9), layout="constrained")
 shown = {"the bars": bars.topic_word}
-for engine, (model, *_) in fits.items():
-    shown[engine] = model.topic_word_[match_topics(bars.topic_word, model.topic_word_).pairs[:, 1]]
+for algorithm, (model, *_) in fits.items():
+    shown[algorithm] = model.topic_word_[match_topics(bars.topic_word, model.topic_word_).pairs[:, 1]]
 for row, (name, topics) in zip(axes, shown.items()):
     row[0].set_ylabel(name, rotation=0, ha="right", va="center", fontsize=11)
     for ax, topic in zip(row, topics):
@@ -67,7 +67,7 @@ for row, (name, topics) in zip(axes, shown.items()):
 # %%
 # How many topics?
 # ----------------
-# Documents drawn from twelve topics; 200 of them are kept back. Half of the words of each of these is foretold from the
+# Documents drawn from twelve topics; 200 of them are held out. Half of the words of each of these is predicted from the
 # other half. Too few topics are punished at once; too many hardly, if the priors are learned (``learn_priors=True``):
 # topics that are not needed become small. The curve tells where it stops to pay, not where the truth is.
 

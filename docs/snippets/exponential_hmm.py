@@ -42,7 +42,7 @@ class ExponentialEmission:
         k = len(parameters.rates)
         values, observed = split_missing(X)  # a missing value is 0 in `values` and in `observed`
         logs = np.log(parameters.rates)
-        out[:, k:] = -np.inf  # the kernels work on a padded number of states
+        out[:, k:] = -np.inf  # compiled functions work on a padded number of states
         out[:, :k] = (logs.sum(axis=1) if observed is None else observed @ logs.T) - values @ parameters.rates.T
 
     def accumulate(self, parameters: ExponentialParameters, X: Array, posterior: Array) -> WeightedSums:

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import pluri.cli.demo
+import pluri.cli.demo.collapsed_fits
+import pluri.cli.demo.prior
 from pluri.cli.application import application
 from pluri.cli.console import printable
 from pluri.cli.outputs import write_table
@@ -125,25 +126,29 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_work(
         run(*(word.format(folder=folder) for word in words), option, folder / f"new{suffix}")
 
 
+@pytest.mark.parametrize(
+    ("words", "file"), [(("demo",), "topics.html"), (("demo", "prior"), "toy_hmm.png")], ids=["parts", "prior"]
+)
 @pytest.mark.parametrize("kind", PLACES[1:])
-def test_the_demo_looks_at_its_folder_before_the_work(kind, tmp_path, monkeypatch):
+def test_the_demo_looks_at_its_folder_before_the_work(kind, words, file, tmp_path, monkeypatch):
     def work(*arguments):
         raise WorkBegan
 
-    monkeypatch.setattr(pluri.cli.demo, "run", work)
+    monkeypatch.setattr(pluri.cli.demo.prior, "run", work)
+    monkeypatch.setattr(pluri.cli.demo.collapsed_fits, "run", work)
     (tmp_path / "demo").mkdir()
     if kind == "in a file":
         (tmp_path / "file").write_text("")
-        result = run("demo", "-o", tmp_path / "file" / "demo", code=2)
+        result = run(*words, "-o", tmp_path / "file" / "demo", code=2)
         assert "--output must name a folder that can be made" in sentence(result)
         return
     if kind == "a folder":
-        (tmp_path / "demo" / "toy_hmm.png").mkdir()
+        (tmp_path / "demo" / file).mkdir()
     elif kind == "a pipe":
-        os.mkfifo(tmp_path / "demo" / "toy_hmm.png")
+        os.mkfifo(tmp_path / "demo" / file)
     else:
         place_of(kind, tmp_path, "", monkeypatch)
-    assert "--output must" in sentence(run("demo", "-o", tmp_path / "demo", code=2))
+    assert "--output must" in sentence(run(*words, "-o", tmp_path / "demo", code=2))
 
 
 def test_two_fits_of_one_command_are_the_same(folder, tmp_path):

@@ -221,7 +221,7 @@ def test_what_is_left_out_is_told(quick, tmp_path):
     assert "nothing was written" in result.stderr
 
 
-def test_documents_kept_back_are_foretold(quick, folder, tmp_path):
+def test_held_out_documents_are_predicted(quick, folder, tmp_path):
     model, page = tmp_path / "model.skops", tmp_path / "page.html"
     result = run(folder, "-k", 2, "--held-out", 0.25, "-o", model, "-r", page)
     assert f"held-out perplexity {np.exp(2):.1f}" in result.stdout

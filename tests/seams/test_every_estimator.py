@@ -129,7 +129,8 @@ def test_a_search_scores_what_a_loop_scores(table):
         model = table.make().fit(*(part[train] for part in table.arguments))
         expected.append(model.score(*(part[test] for part in table.arguments)))
     assert np.isfinite(found).all()
-    assert_allclose(found, expected, rtol=1e-7)
+    # The layout of an array may change where an ascent stops, within its tolerance.
+    assert_allclose(found, expected, rtol=1e-4)
 
 
 @of(transforms)

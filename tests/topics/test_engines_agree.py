@@ -136,6 +136,7 @@ def test_completing_one_word_is_a_ratio_of_probabilities_of_documents(models):
     np.testing.assert_allclose(asked.log_likelihood[likely], ratio[likely], atol=0.1)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_bars_are_recovered_all_by_gibbs_sampling_and_most_by_the_others():
     made = make_bars(4, n_documents=400, length=50, doc_topic_prior=0.2, random_state=0)
     found = {}

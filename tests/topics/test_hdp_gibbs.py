@@ -123,6 +123,24 @@ def joint_problem(n_proposals=2):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("gamma", [2.0, 0.05, 1e-3])
+def test_what_is_left_of_the_stick_is_never_lost_in_a_difference(gamma):
+    """A small concentration leaves pieces of 1e-300 or none, which later sweeps divide by."""
+    for seed in range(200):
+        weights, rest = np.zeros(1), np.ones(1)
+        _gibbs_kernels.break_off(np.random.default_rng(seed), gamma, weights, rest, 0)
+        left = np.exp(np.log1p(-np.random.default_rng(seed).random()) / gamma)
+        assert rest[0] == pytest.approx(left, rel=1e-9)
+        assert weights[0] == pytest.approx(1.0 - left, rel=1e-9, abs=1e-300)
+
+
+def test_topics_can_be_dissolved_when_nothing_is_left_of_the_stick():
+    tokens = tokens_of(sparse.csr_matrix(COUNTS))
+    seated = Slots(tokens, np.arange(len(tokens.words)) % 2, np.array([0.5, 0.5, 0.0]), 1.0, 1e-3, 0.5)
+    seated.dissolve_topics(np.random.default_rng(0), 1.0)
+    assert (seated.close()[1] > 0).all()
+
+
 @pytest.fixture(params=["all topics read", "those of a word read"])
 def reading(request, monkeypatch):
     """Both ways to draw topics, whatever their number."""

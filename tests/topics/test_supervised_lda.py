@@ -206,7 +206,7 @@ def test_one_topic_has_the_mean_rating_shrunk():
 
 
 @pytest.mark.parametrize("inference", ["gibbs", "vb"])
-def test_ratings_are_foretold_almost_as_well_as_the_noise_allows(inference):
+def test_ratings_are_predicted_almost_as_well_as_the_noise_allows(inference):
     X, y, _ = rated_corpus(seed=3)
     model = SupervisedLDA(
         4, doc_topic_prior=0.3, topic_word_prior=0.1, inference=inference, n_warmup=150, random_state=0
@@ -229,7 +229,7 @@ def test_shift_and_scale_of_ratings_go_through():
 
 
 @pytest.mark.parametrize(("inference", "coefficients"), [("gibbs", "maximize"), ("gibbs", "draw"), ("vb", "maximize")])
-def test_classes_are_foretold_as_well_as_from_the_true_topics(inference, coefficients):
+def test_classes_are_predicted_as_well_as_from_the_true_topics(inference, coefficients):
     X, y, zbar = rated_corpus(seed=4)
     label = np.array(["low", "middle", "high"])[np.digitize(y, [-0.7, 0.7])]
     model = SupervisedLDAClassifier(

@@ -25,8 +25,9 @@ application = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, models, fit, predict, score, sample, select, inspect, diagnose, topics, report):
+for command in (models, fit, predict, score, sample, select, inspect, diagnose, topics, report):
     application.command()(command)
+application.add_typer(demo)
 application.add_typer(cochange)
 
 

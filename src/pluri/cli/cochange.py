@@ -204,7 +204,7 @@ def _reading(
 
 
 def _about_the_hook(recommender: Any, wanted: float) -> Iterator[str]:
-    """The threshold of checks, what it was chosen by, and whether to believe it."""
+    """The threshold of checks, what it was chosen by, and whether it can be trusted."""
     hook = recommender.hook_
     yield (
         f"check names files above {recommender.hook_threshold_:.3f}: in {100 * hook['false_alarms']:.1f} % of the last "
@@ -243,7 +243,7 @@ def _trust(records: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _raise_threshold(recommender: Any) -> None:
-    """Do not believe a low threshold that few questions have chosen."""
+    """Do not trust a low threshold that few questions have chosen."""
     n_queries = recommender.validation_.get("n_queries")
     if n_queries is None or n_queries >= shared.FEWEST_QUESTIONS:
         return

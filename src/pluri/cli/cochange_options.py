@@ -25,7 +25,7 @@ MODEL_NAME = "pluri-cochange.skops"
 FEWEST_COMMITS = 20
 #: A threshold that fewer questions have chosen is mostly chance.
 FEWEST_QUESTIONS = 30
-#: The least threshold that is believed then.
+#: The least threshold that is trusted then.
 LEAST_LEVEL = 0.5
 MODELS = (
     *("neighbors", "pairwise", "cooccurrence", "counter", "bayesian", "dp", "mixture", "rbm", "logistic-pca"),
@@ -102,7 +102,7 @@ def _is_recommender(place: Path) -> bool:
 
 
 def check_threshold(threshold: float | None) -> None:
-    """Refuse what is no probability."""
+    """Refuse what is not a probability."""
     if threshold is not None and not 0 <= threshold <= 1:
         raise UsageError(f"--threshold must lie between 0 and 1, got {threshold:g}")
 
@@ -220,7 +220,7 @@ def missing_lines(suggestions: Sequence[Any], n_commits: int) -> Iterable[str]:
 
 
 def suggestion_lines(suggestions: Sequence[Any], threshold: float) -> Iterable[str]:
-    """Probability, path and the commits that speak for it; a mark for those above the threshold."""
+    """Probability, path and the commits that support it; a mark for those above the threshold."""
     width = max((len(show(item.path)) for item in suggestions), default=0)
     for item in suggestions:
         mark = "*" if item.probability > threshold else " "

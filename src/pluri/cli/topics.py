@@ -52,8 +52,8 @@ def topics(
         Path | None,
         typer.Option(
             metavar="MODEL.skops",
-            help="Find no topics, but tell the shares of those of a saved model in the documents; on the terminal "
-            "unless there is --shares.",
+            help="Find no new topics, but give the shares of the topics of a saved model in these documents; on the "
+            "terminal unless there is --shares.",
         ),
     ] = None,
     n_topics: Annotated[
@@ -88,7 +88,7 @@ def topics(
     ] = "english",
     n_grams: Annotated[int, typer.Option("--ngrams", min=1, help="Phrases of up to so many words are words.")] = 1,
     held_out: Annotated[
-        float, typer.Option(help="Share of the documents to keep back, to tell how well they are foretold.")
+        float, typer.Option(help="Share of the documents to hold out, to tell how well they are predicted.")
     ] = 0.0,
     title: Annotated[str | None, typer.Option(help="Heading of the page; the name of the corpus by default.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed.")] = 0,
@@ -183,7 +183,7 @@ def _read(corpus: str, fields: Any, pattern: str, choice: Any) -> tuple[Corpus, 
 
 
 def _fit(estimator: Any, counts: Any, share: float, seed: int, quiet: bool) -> tuple[bool, Any]:
-    """Learn, and tell whether Ctrl-C came, and how well the documents kept back are foretold."""
+    """Learn, and tell whether Ctrl-C came, and how well the held-out documents are predicted."""
     import numpy as np
 
     from pluri.cli.fitting import fit_or_keep
@@ -216,7 +216,7 @@ def _keep_examples(estimator: Any, found: Corpus, counts: Any) -> None:
 def _coherence(estimator: Any, counts: Any) -> NDArray[Any] | None:
     """How often the words of each topic occur together (normalised pointwise mutual information).
 
-    Of the words that it has: a small topic is not charged with words that are not listed. Zero if there is but one.
+    Of the words that it has: words that a small topic does not list do not count against it. Zero if there is only one.
     """
     import numpy as np
 

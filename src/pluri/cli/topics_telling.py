@@ -35,7 +35,7 @@ def coherence_of(notes: Mapping[str, Any], model: Any) -> NDArray[Any] | None:
 
 
 def figures(score: Any) -> dict[str, float]:
-    """How well the documents kept back were foretold."""
+    """How well the held-out documents were predicted."""
     if score is None:
         return {}
     return {"held-out documents": len(score.n_tokens), "held-out perplexity": round(float(score.perplexity), 2)}

@@ -1,4 +1,4 @@
-"""When a check may speak up: by how often it would have done so on commits that were complete.
+"""When a check may raise an alarm: by how often it would have done so on commits that were complete.
 
 Commits of the past are taken as complete: whatever a check misses in one is a false alarm. A threshold is chosen on
 commits that the model has not seen, as low as it can be while the rate of false alarms is, with a confidence of 95 %,
@@ -82,7 +82,7 @@ def alarm_level(highest: Array, rate: float) -> AlarmLevel:
     highest : ndarray
         Best score of a file that is not in each of the held-back commits.
     rate : float
-        Share of complete commits in which a check may speak up.
+        Share of complete commits in which a check may raise an alarm.
 
     Examples
     --------

@@ -48,7 +48,7 @@ class FrequentItemsets(CountedTransactions):
 
     Notes
     -----
-    `predict_missing` answers with supports, which rank items but are no probabilities: zero below ``min_support``.
+    `predict_missing` answers with supports, which rank items but are not probabilities: zero below ``min_support``.
 
     Examples
     --------

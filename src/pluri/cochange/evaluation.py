@@ -55,7 +55,7 @@ class Evaluation:
     calibration : list of dict
         Bins of stated probabilities, from questions that show a part of each commit: ``low``, ``high``, the number
         ``n`` of files in the bin, the mean ``stated`` probability and the ``observed`` share that did change. Empty
-        for scores that are no probabilities.
+        for scores that are not probabilities.
     calibration_error : float
         Mean distance between what was stated and what was observed, over the files with a stated probability above
         0.05; NaN if there are none.

@@ -38,7 +38,7 @@ class CommitNeighbors(CountedTransactions):
     overlap_power : float, default=1.0
         A transaction with m of the items present counts ``m^overlap_power`` times the sum of its votes for each.
     shrinkage : float, default=3.0
-        Number of equal votes against everything; it keeps the score of items that few transactions speak for away
+        Number of equal votes against everything; it keeps the score of items that few transactions support away
         from one. The ranking does not depend on it.
 
     Attributes

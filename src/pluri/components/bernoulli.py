@@ -156,7 +156,7 @@ class BernoulliFamily:
         return self.pseudo_count if self.pseudo_zeros is None else self.pseudo_zeros
 
     def expected(self, parameters: BernoulliParameters, mass: Array) -> WeightedSums:
-        """Statistics that rows of the components' own laws have, `mass` (k,) of each, for a stream after a fit."""
+        """Statistics of rows that the components expect, `mass` (k,) of each, for a stream after a fit."""
         return expected_sums(parameters.probs, mass)
 
     def log_prior(self, parameters: BernoulliParameters) -> float:

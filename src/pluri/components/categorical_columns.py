@@ -1,4 +1,4 @@
-"""Products of categorical laws: p(x | component i) = product over columns f of b_if(x_f), each with its own categories.
+"""Products of categorical distributions, one for each column: p(x | component i) = product over columns f of b_if(x_f).
 
 Rows are one-hot (`pluri.components.categories`), parameters the concatenation of the columns' distributions.
 """
@@ -37,7 +37,7 @@ class ProductCategoricalParameters:
 
 @dataclass(frozen=True)
 class CategoricalColumnsFamily:
-    """The family of products of categorical laws.
+    """The family of products of categorical distributions.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class CategoricalColumnsFamily:
         return ProductCategoricalParameters(rows)
 
     def expected(self, parameters: ProductCategoricalParameters, mass: Array) -> WeightedSums:
-        """Statistics that rows of the components' own laws have, `mass` (k,) of each, for a stream after a fit."""
+        """Statistics of rows that the components expect, `mass` (k,) of each, for a stream after a fit."""
         return expected_sums(parameters.probabilities, mass)
 
     def log_prior(self, parameters: ProductCategoricalParameters) -> float:

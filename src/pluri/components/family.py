@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 
 
 class ComponentFamily(Protocol[P, S]):
-    """The law of the observations, given the state or component that they come from."""
+    """The distribution of the observations, given the state or component that they come from."""
 
     def prepare(self, X: NDArray[Any]) -> NDArray[Any]:
         """Raw observations of some rows in the form that the methods below read (types, codes, contiguity)."""

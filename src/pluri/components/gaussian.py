@@ -368,7 +368,7 @@ def rebased(stats: GaussianStatistics, old: Array, new: Array) -> GaussianStatis
 
 
 def expected(parameters: GaussianParameters, mass: Array) -> GaussianStatistics:
-    """Moments about the means that rows of the components' own laws have, `mass` (C,) of each."""
+    """Moments about the means that rows of the components' own distributions have, `mass` (C,) of each."""
     first = np.zeros_like(parameters.means)
     if parameters.kind == "full":
         second = np.tril(mass[:, None, None] * parameters.covariances[parameters.group])

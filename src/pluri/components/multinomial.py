@@ -141,7 +141,7 @@ class MultinomialFamily:
         return MultinomialParameters(spread_tables(evidence, old, plain, (old.shape[1],), self.repulsion))
 
     def expected(self, parameters: MultinomialParameters, mass: Array) -> WeightedSums:
-        """Statistics that rows of the components' own laws have, `mass` (k,) of each, for a stream after a fit."""
+        """Statistics of rows that the components expect, `mass` (k,) of each, for a stream after a fit."""
         return expected_sums(self.mean_trials * parameters.probabilities, mass)
 
     def log_prior(self, parameters: MultinomialParameters) -> float:

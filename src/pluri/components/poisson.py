@@ -140,7 +140,7 @@ class PoissonFamily:
         return PoissonParameters(np.exp(np.maximum(vector, least)).reshape(shape))
 
     def expected(self, parameters: PoissonParameters, mass: Array) -> WeightedSums:
-        """Statistics that rows of the components' own laws have, `mass` (k,) of each, for a stream after a fit."""
+        """Statistics of rows that the components expect, `mass` (k,) of each, for a stream after a fit."""
         return expected_sums(parameters.rates, mass)
 
     def log_prior(self, parameters: PoissonParameters) -> float:

@@ -31,7 +31,7 @@ def log_weight_of_new(j, rate, spread, size, misfit, n_dims):
 
 @compiled()
 def draw_new_features(rate, spread, size, misfit, n_dims, uniform):
-    """Draw the number of new features of a row from its exact conditional law."""
+    """Draw the number of new features of a row from its exact conditional distribution."""
     best = misfit / n_dims  # the variance under which x is likeliest
     largest = log_weight_of_new(0, rate, spread, size, misfit, n_dims)
     total = 1.0

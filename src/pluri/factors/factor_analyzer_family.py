@@ -205,7 +205,7 @@ class FactorAnalyzerFamily:
         return float(self.floor.mean()) if self.noise == "isotropic" else self.floor
 
     def expected(self, parameters: LowRankGaussians, mass: Array) -> FactorStatistics:
-        """Statistics that rows of the components' own laws have, `mass` (k,) of each, for a stream after a fit."""
+        """Statistics of rows that the components expect, `mass` (k,) of each, for a stream after a fit."""
         (k, D), q = parameters.means.shape, self.n_factors
         offset = parameters.means - self.center
         cross = np.concatenate([parameters.loadings.transpose(0, 2, 1), offset[:, None]], axis=1)

@@ -2,7 +2,7 @@
 
 ``Z ~ IBP(alpha)``, ``X = Z A + noise`` with A integrated out. Given the other rows, an entry of row n whose feature has
 m other owners is on with odds ``m / (N - m)`` times the ratio of the densities of x_n; the number of features that only
-row n has is Poisson(alpha / N) a priori and drawn from its exact conditional law. Rows are updated in
+row n has is Poisson(alpha / N) a priori and drawn from its exact conditional distribution. Rows are updated in
 O(K^2 + K D) by rank-one changes (`pluri.factors._ibp_kernels`). Then ``alpha ~ Gamma(a + K, b + H_N)``, and the
 variances given a draw of A, which is thrown away again. The three pure functions that a test of correctness needs are
 `sample_prior`, `sample_data` and `sweep`.

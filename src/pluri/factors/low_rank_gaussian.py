@@ -1,6 +1,6 @@
 """Gaussians whose covariance is a low-rank matrix plus a diagonal one: ``N(m_j, W_j W_j' + diag(psi_j))``.
 
-They are the laws of ``y = W x + m + noise`` with ``x ~ N(0, I_q)``. Nothing of size (D, D) is formed: with
+They are the distributions of ``y = W x + m + noise`` with ``x ~ N(0, I_q)``. Nothing of size (D, D) is formed: with
 ``M = I + W' diag(1/psi) W = L L'`` (Woodbury),
 
     log det = sum log psi + log det M,    quad(e) = e' diag(1/psi) e - ||L^-1 W' diag(1/psi) e||^2,

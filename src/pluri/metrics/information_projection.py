@@ -3,8 +3,9 @@
 The I-projection of p on the linear family ``{q : sum_x q(x) f(x) = c}`` minimises ``KL(q || p)``. It is
 ``q(x) = p(x) exp(l' f(x)) / Z(l)``, where l minimises the convex dual ``log Z(l) - l' c``; its gradient is the error of
 the means and its Hessian their covariance, so Newton's method takes a handful of steps. For every q of the family
-``KL(q || p) = KL(q || q*) + KL(q* || p)`` (the Pythagorean law). The M-projection of p on the exponential family of a
-reference r and features f minimises ``KL(p || q)``; it matches the means of p, and so is the I-projection of r.
+``KL(q || p) = KL(q || q*) + KL(q* || p)`` (the Pythagorean theorem). The M-projection of p on the exponential
+family of a reference r and features f minimises ``KL(p || q)``; it matches the means of p, and so is the I-projection
+of r.
 
 References
 ----------

@@ -1,4 +1,4 @@
-"""Mixtures and the classifiers that are built like them: a law for each class, and a distribution over classes."""
+"""Mixtures, and classifiers that are built like them: a distribution for each class, and one over the classes."""
 
 from typing import TYPE_CHECKING
 

@@ -36,7 +36,7 @@ Array = NDArray[np.float64]
 
 
 class BernoulliMixture(DiscreteMixture):
-    """Mixture of products of Bernoulli laws, for binary data: baskets, tags, symptoms, files that change together.
+    """Mixture of products of Bernoulli distributions, for binary data: baskets, tags, symptoms, changed files.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class BernoulliMixture(DiscreteMixture):
         Starting values.
     diversity : float or `pluri.priors.DeterminantalPrior`, optional
         Weight of the determinantal prior that keeps the components apart. A number uses the Bhattacharyya kernel of
-        Bernoulli laws; a prior of your own sees the probabilities as rows.
+        Bernoulli distributions; a prior of your own sees the probabilities as rows.
     split_merge : int, default=0
         After EM, try up to so many moves that join two components and divide a third; repeated while one helps.
     acceleration : {"squarem", "anderson"} or None, default=None

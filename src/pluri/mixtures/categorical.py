@@ -56,8 +56,8 @@ class CategoricalMixture(DiscreteMixture):
         Starting values for each column.
     diversity : float or `pluri.priors.DeterminantalPrior`, optional
         Weight of the determinantal prior that keeps the classes apart. A number uses the Bhattacharyya kernel of
-        products of categorical laws; a prior of your own sees the tables of all columns side by side, a row for each
-        class.
+        products of categorical distributions; a prior of your own sees the tables of all columns side by side, a row
+        for each class.
     split_merge, acceleration, warm_start, random_state, verbose, checkpoint, engine, n_jobs
         See `BernoulliMixture`.
 

@@ -1,4 +1,4 @@
-"""What the mixtures of discrete laws share: smoothing towards the average row, starting values, diversity."""
+"""What the mixtures of discrete distributions share: smoothing towards the average row, starting values, diversity."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 
 class DiscreteMixture(MixtureModel):
-    """Base of the mixtures of Bernoulli, Poisson, multinomial and categorical laws; not to be used by itself."""
+    """Base of the mixtures of Bernoulli, Poisson, multinomial and categorical distributions, not used by itself."""
 
     _takes_sparse = True
 

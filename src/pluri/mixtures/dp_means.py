@@ -98,7 +98,7 @@ def cluster(
         distance, nearest = np.full(len(X), np.inf), np.zeros(len(X), dtype=np.int64)
         move_closer(X, centers, 0, distance, nearest)
         n_centers, place = len(centers), 0
-        # Distances only fall, so that a row that was not dear when it was asked is not dear later.
+        # Distances only fall, so that a row that was not far when it was asked is not far later.
         while (place := next_dear(order, weights, distance, penalty, place)) < len(order):
             row = order[place]
             move_closer(X, X[row : row + 1], n_centers, distance, nearest)
@@ -121,7 +121,7 @@ def cluster(
 
 
 class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Estimator):
-    """K-means with a price for each cluster instead of their number.
+    """K-means with a penalty for each cluster instead of their number.
 
     Parameters
     ----------

@@ -50,7 +50,7 @@ def modes(counts: Array, prior: Array, name: str, estimator: Estimator) -> Array
 
 
 def log_dirichlet(probabilities: Array, prior: Array) -> float:
-    """Log density of Dirichlet laws with the same concentrations, summed; 0 * log 0 is 0."""
+    """Log density of Dirichlet distributions with the same concentrations, summed; 0 * log 0 is 0."""
     prior = np.broadcast_to(prior, probabilities.shape)
     normalizers = gammaln(prior.sum(axis=-1)) - gammaln(prior).sum(axis=-1)
     return float(normalizers.sum() + xlogy(prior - 1.0, probabilities).sum())
@@ -262,7 +262,7 @@ class GaussianEstimate:
 
 @dataclass(frozen=True)
 class GaussianFeatures:
-    """Columns of real numbers: `prior` is (mean, strength, shape, rate) of the Normal-Gamma law, or None.
+    """Columns of real numbers: `prior` is (mean, strength, shape, rate) of the Normal-Gamma distribution, or None.
 
     Precision ~ Gamma(shape, rate), mean given it ~ N(mean, 1 / (strength * precision)). None: mean and variance of the
     column, with the weight of one row. `smoothing` times the largest column variance is added to every variance.

@@ -198,7 +198,7 @@ class GaussianFamily:
         return components.rebased(stats, old.means, new.means)
 
     def expected(self, parameters: GaussianParameters, mass: Array) -> GaussianStatistics:
-        """Statistics that rows of the components' own laws have, `mass` (k,) of each, for a stream after a fit."""
+        """Statistics of rows that the components expect, `mass` (k,) of each, for a stream after a fit."""
         return components.expected(parameters, mass)
 
     # Queries ----------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """A mixture as something that EM can learn: parameters, statistics, E-step and M-step.
 
-The objective is  sum_n w_n log sum_j pi_j p(x_n | theta_j) + log p(pi) + log p(theta).  The laws p(x | theta_j) and
-their prior are those of a `pluri.components.ComponentFamily`.
+The objective is  sum_n w_n log sum_j pi_j p(x_n | theta_j) + log p(pi) + log p(theta).  The distributions p(x |
+theta_j) and their prior are those of a `pluri.components.ComponentFamily`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class MixtureProblem(Generic[P]):
     Parameters
     ----------
     n_components : number of components
-    family : their law
+    family : their distribution
     weight_prior : prior on the weights
     weights : weights to start from; those that the family's starting values suggest where None
     """

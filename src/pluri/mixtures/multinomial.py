@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 
 
 class MultinomialMixture(DiscreteMixture):
-    """Mixture of multinomial laws: how the counts of a row are divided, given how many there are.
+    """Mixture of multinomial distributions: how the counts of a row are divided, given how many there are.
 
     A row with a NaN is missing as a whole: the count of one symbol says nothing without the number of trials.
 

@@ -73,7 +73,7 @@ class NaiveBayes(ClassifierMixin, base.Estimator):
     Parameters
     ----------
     family : {"bernoulli", "gaussian", "categorical"} or list of these, default="bernoulli"
-        The law of every feature, or of each column.
+        The distribution of every feature, or of each column.
     estimator : {"map", "mle", "bayes"}, default="map"
         Posterior modes, maximum likelihood, or posterior means with the exact predictive of a new row (Student-t for
         Gaussian features).

@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 
 class PoissonMixture(DiscreteMixture):
-    """Mixture of products of Poisson laws, for counts.
+    """Mixture of products of Poisson distributions, for counts.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class PoissonMixture(DiscreteMixture):
         Starting values.
     diversity : float or `pluri.priors.DeterminantalPrior`, optional
         Weight of the determinantal prior that keeps the components apart. A number uses the Bhattacharyya kernel of
-        Poisson laws; a prior of your own sees the rates as rows.
+        Poisson distributions; a prior of your own sees the rates as rows.
     split_merge, acceleration, warm_start, random_state, verbose, checkpoint, engine, n_jobs
         See `BernoulliMixture`.
 

@@ -1,9 +1,9 @@
 """Split and merge: leave a local optimum in which two components share one cluster while a third covers two.
 
 After EM has converged, candidates (i, j; l) are ranked: i and j explain the same rows (large correlation of their
-responsibilities), and l describes its rows badly (their mean log density under l alone falls short of what a law of
-its kind would give). A candidate joins i and j, divides l in two, and EM runs on; it is kept if the objective rises,
-and the search starts again. The objective can therefore only rise.
+responsibilities), and l describes its rows badly (their mean log density under l alone falls short of what a
+distribution of its kind would give). A candidate joins i and j, divides l in two, and EM runs on; it is kept if the
+objective rises, and the search starts again. The objective can therefore only rise.
 
 References
 ----------
@@ -93,8 +93,8 @@ def _candidates(
 def _misfit(problem: MixtureProblem[Any], params: MixtureParameters[Any], X: Any, share: Array) -> Array:
     """Spread of each component's log density over its own rows, weighed by how many they are.
 
-    Rows that come from the component's own law have log densities that vary by an amount of the order of the number of
-    features; a component that covers two clusters has rows that all lie far out.
+    Rows that come from the component's own distribution have log densities that vary by an amount of the order of the
+    number of features; a component that covers two clusters has rows that all lie far out.
     """
     padded = np.empty((X.shape[0], padded_width(problem.n_components)))
     problem.family.log_prob(params.components, X, padded)

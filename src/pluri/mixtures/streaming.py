@@ -4,7 +4,7 @@ The running statistics are averages for each unit of weight, ``s <- (1 - r) s + 
 ``r = (n / m + 2)^(-0.6)``, n being the weight seen so far and m that of the batch: of equal batches, the t-th has the
 share ``(t + 2)^(-0.6)``, and a small one has a small share. Every batch is followed by an M-step on ``n s`` (so that
 priors count for what they are worth). A stream that goes on from a fit on n rows begins with the statistics that the
-fitted laws expect of so many rows.
+fitted distributions expect of so many rows.
 
 References
 ----------

@@ -23,7 +23,7 @@ class KernelSpectrumDisplay:
 
     Each direction is used with probability :math:`\lambda / (1 + \lambda)`, which its colour shows; the line at 1 is
     where that is a half. Directions used for certain (an infinite eigenvalue) are triangles at the top. Where the
-    number of items is fixed the probabilities are those of that law, and there is no line.
+    number of items is fixed the probabilities are those of that distribution, and there is no line.
 
     Make it with :meth:`from_process`.
 

@@ -31,7 +31,7 @@ def base_log_density(base: Any, atoms: NDArray[Any]) -> Array:
         if hasattr(base, name):
             try:
                 return np.asarray(getattr(base, name)(atoms), dtype=np.float64)
-            except AttributeError:  # a frozen discrete law of scipy has a logpdf that cannot be called
+            except AttributeError:  # a frozen discrete distribution of scipy has a logpdf that cannot be called
                 continue
     raise ValueError(f"base must have logpdf or logpmf for a log density, got {base!r}")
 

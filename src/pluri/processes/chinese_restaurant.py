@@ -168,7 +168,7 @@ class PolyaUrn:
 
     @property
     def partition(self) -> ChineseRestaurantProcess:
-        """Law of which balls share a colour."""
+        """Distribution of which balls share a colour."""
         return ChineseRestaurantProcess(self.alpha)
 
     def sample(self, n: int, random_state: RandomState = None) -> Array:

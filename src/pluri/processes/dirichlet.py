@@ -103,7 +103,7 @@ class Dirichlet:
         return float(gammaln(self.alpha).sum() - gammaln(self.alpha.sum()) - (self.alpha - 1) @ self.expected_log)
 
     def kl_divergence(self, other: Dirichlet) -> float:
-        """Kullback-Leibler divergence of `other` from this law, ``E log p - E log q`` with draws from p, this one."""
+        """Kullback-Leibler divergence of `other` from this one, ``E log p - E log q`` with draws from p, this one."""
         if self.alpha.shape != other.alpha.shape:
             raise ValueError(f"other must have {len(self.alpha)} outcomes, got {len(other.alpha)}")
         constants = gammaln(self.alpha.sum()) - gammaln(other.alpha.sum())
@@ -111,7 +111,7 @@ class Dirichlet:
         return float(constants + (self.alpha - other.alpha) @ self.expected_log)
 
     def aggregate(self, groups: ArrayLike) -> Dirichlet:
-        """Law of the sums of entries over groups, which is a Dirichlet law again.
+        """Distribution of the sums of entries over groups, which is a Dirichlet distribution again.
 
         Parameters
         ----------

@@ -177,7 +177,7 @@ class DirichletProcess:
         return mean * (1 - mean) / (self.concentration + 1)
 
     def partition_law(self, edges: ArrayLike) -> Dirichlet:
-        """Law of the probabilities of the intervals that `edges` cut the line into: Dirichlet.
+        """Distribution of the probabilities of the intervals that `edges` cut the line into: Dirichlet.
 
         Parameters
         ----------

@@ -74,7 +74,7 @@ class GaussianProcessRegressor(RegressorMixin, Estimator):
     n_restarts : int, default=0
         Further random starts of "ml2" and "map".
     normalize_y : bool, default=False
-        Standardise y first; kernel, noise and priors then speak of the standardised y.
+        Standardise y first; kernel, noise and priors then refer to the standardised y.
     jitter : float or "auto", default="auto"
         What to add to the diagonal of covariance matrices; "auto": 1e-10 of the mean variance, and up to 1e-4 of it
         if that is needed.

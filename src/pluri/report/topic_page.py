@@ -65,7 +65,7 @@ def topic_report(
     facts : dict, optional
         More to tell about the model, names and values.
     held_out : HeldOut, optional
-        How well new documents were foretold; see ``TopicModel.held_out``.
+        How well new documents were predicted; see ``TopicModel.held_out``.
     scores : dict of array-like of shape (n_topics,), optional
         Numbers of each topic, such as its coherence, for the table.
 

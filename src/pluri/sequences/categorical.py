@@ -41,7 +41,7 @@ class CategoricalParameters:
 
     @cached_property
     def log_table(self) -> Array:
-        """Logarithms, padded with -inf to the kernels' width: computed once for all batches of a sweep."""
+        """Logarithms, padded with -inf as the compiled functions want it: computed once for all batches of a sweep."""
         k = self.table.shape[1]
         padded = np.full((len(self.table), padded_width(k)), -np.inf)
         with np.errstate(divide="ignore"):

@@ -32,7 +32,7 @@ FORBIDDEN = 1e-100
 
 @dataclass(frozen=True)
 class Chain:
-    """Start and transition probabilities, padded with impossible states for the kernels."""
+    """Start and transition probabilities, padded with impossible states for the compiled functions."""
 
     start: Array
     transition: Array

@@ -64,7 +64,7 @@ class GaussianEmission:
         return GaussianParameters(means, covariances, kind, group, components.variance_floor(covariances, kind))
 
     def prior(self, parameters: GaussianParameters) -> GaussianPrior:
-        """Hmmlearn's hyper-parameters in the form of `gaussian_components`.
+        """Hmmlearn's hyper-parameters in the form of `pluri.components.gaussian`.
 
         A scalar `covars_prior` of a matrix-valued covariance is that multiple of the identity.
         """

@@ -107,7 +107,7 @@ class MixtureEmission:
         return MixtureParameters(weights, gaussians)
 
     def prior(self, parameters: MixtureParameters) -> GaussianPrior:
-        """Hmmlearn's hyper-parameters in the form of `gaussian_components`; the defaults are flat."""
+        """Hmmlearn's hyper-parameters in the form of `pluri.components.gaussian`; the defaults are flat."""
         k, n_mix = parameters.weights.shape
         n_features = parameters.gaussians.means.shape[1]
         n = k * n_mix

@@ -166,7 +166,7 @@ def divergence(q: NormalWishart, prior: NormalWishart) -> float:
 
 
 def pack(q: NormalWishart) -> Array:
-    """An unconstrained vector: log beta, log(nu - D + 1), then means and scales as in `gaussian_components`."""
+    """An unconstrained vector: log beta, log(nu - D + 1), then means and scales as in `pluri.components.gaussian`."""
     least = q.means.shape[1] - 1
     scales = GaussianParameters(q.means, q.scale, q.kind, q.group)
     return np.concatenate([np.log(q.beta), np.log(q.dof - least), components.pack(scales)])

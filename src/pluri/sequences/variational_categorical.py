@@ -41,7 +41,7 @@ class SymbolConcentrations(CategoricalParameters):
 
     @cached_property
     def log_table(self) -> Array:
-        """E[log p], padded with -inf to the kernels' width."""
+        """E[log p], padded with -inf to the width of the compiled functions."""
         k = self.table.shape[1]
         padded = np.full((len(self.table), padded_width(k)), -np.inf)
         padded[:, :k] = np.concatenate([expected_log(table).T for table in self.tables])

@@ -6,7 +6,7 @@ There are two ways of drawing parameters and data from their joint distribution 
     successive-conditional   a chain that alternates theta ~ K(. | theta, y) and y ~ p(y | theta).
 
 The second has the joint distribution as its stationary one if K leaves p(theta | y) invariant, so whatever differs
-between them is a mistake in K, or in what K believes of the model [1]_. Neither needs a posterior that is known.
+between them is a mistake in K, or in what K assumes of the model [1]_. Neither needs a posterior that is known.
 
 `mode` says how the two are compared.
 

@@ -42,7 +42,7 @@ def expected_shares(
     topic_word : array of shape (n_topics, n_words)
         Rows sum to one.
     doc_topic_prior : array of shape (n_topics,)
-        Parameters of the Dirichlet law of the shares.
+        Parameters of the Dirichlet distribution of the shares.
     X : csr matrix of shape (n_documents, n_words)
     max_iter : int, default=200
         Passes over a document.

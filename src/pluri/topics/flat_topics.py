@@ -1,4 +1,4 @@
-"""Topic models without a hierarchy: each document has shares of the topics under a Dirichlet law."""
+"""Topic models without a hierarchy: each document has shares of the topics under a Dirichlet distribution."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 def held_out_flat(
     topic_word: Array, doc_topic_prior: Array, X: Any, method: str, rng: np.random.Generator, **options: Any
 ) -> HeldOut:
-    """Log likelihood of documents whose shares of fixed topics have a Dirichlet law, by a named method.
+    """Log likelihood of documents whose shares of fixed topics have a Dirichlet distribution, by a named method.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def _empirical(
 
 
 class FlatTopicModel(TopicModel):
-    """Base of topic models in which documents have shares of topics under a Dirichlet law.
+    """Base of topic models in which documents have shares of topics under a Dirichlet distribution.
 
     A fit sets, besides, `doc_topic_prior_`: a number, or one for each topic.
     """

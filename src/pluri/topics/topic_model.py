@@ -243,7 +243,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     def held_out(
         self, X: Any, method: str = "completion", *, random_state: RandomState = None, **options: Any
     ) -> HeldOut:
-        """How well new documents are foretold.
+        """How well new documents are predicted.
 
         Parameters
         ----------
@@ -256,7 +256,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
             By default that of the model.
         **options
             Of the method. With "completion", `share` is the part of the tokens that is given, drawn at random; or
-            `observed` has the tokens that are given, and `X` those to foretell
+            `observed` has the tokens that are given, and `X` those to predict
             (see :func:`~pluri.topics.held_out.split_documents`), so that models are compared on the same words.
 
         Returns

@@ -118,5 +118,5 @@ def test_overlap_and_similarity_by_hand():
 def test_wrong_settings_are_named(settings, message):
     with pytest.raises(ValueError, match=message):
         SeparateDPP(random_state=0, **settings).partial_fit(np.eye(3))
-    with pytest.raises(ValueError, match="stream must have at least one stamp"):
+    with pytest.raises(ValueError, match="stream must have at least one time step"):
         compare_streams([SeparateDPP()], [])

@@ -248,7 +248,7 @@ def test_ctrl_c_in_fit_keeps_the_stamps_so_far():
         yield np.eye(4) * 2
         raise KeyboardInterrupt
 
-    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted: 2 stamps were taken in"):
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted: 2 time steps were processed"):
         model = TimeVaryingDPP(20, random_state=0).fit(kernels())
     assert len(model.history_) == 2
 
@@ -403,9 +403,9 @@ def test_wrong_settings_are_named(settings, message):
 
 
 def test_other_mistakes_are_named():
-    with pytest.raises(NotFittedError, match="has seen no stamp yet"):
+    with pytest.raises(NotFittedError, match="has seen no time step yet"):
         TimeVaryingDPP().sample()
-    with pytest.raises(ValueError, match="kernels must have at least one stamp"):
+    with pytest.raises(ValueError, match="kernels must have at least one time step"):
         TimeVaryingDPP().fit([])
     with pytest.raises(ValueError, match="item_ids must have an entry for each kernel, got only 1"):
         TimeVaryingDPP(10, random_state=0).fit([np.eye(2), np.eye(2)], [["a", "b"]])
@@ -414,7 +414,7 @@ def test_other_mistakes_are_named():
     model = TimeVaryingDPP(10, random_state=0).partial_fit(np.eye(3))
     with pytest.raises(ValueError, match="begun with a kernel"):
         model.update([0], np.eye(3)[:1])
-    with pytest.raises(ValueError, match="changed must name items of this stamp, got the unknown id 9"):
+    with pytest.raises(ValueError, match="changed must name items of this time step, got the unknown id 9"):
         model.partial_fit(np.eye(3), changed=[9])
     with pytest.raises(ValueError, match="changed must name every item whose row of the kernel changed, it lacks 2"):
         model.partial_fit(np.diag([1.0, 2.0, 3.0]), changed=[1])
@@ -476,7 +476,7 @@ def test_quality_must_be_given_from_the_first_stamp_on_and_be_sensible():
     with pytest.raises(ValueError, match="quality must be 3 finite, non-negative numbers"):
         model.update(range(3), features, quality=[1.0, -1.0, 1.0])
     model.update(range(3), features)
-    with pytest.raises(ValueError, match="quality must be given from the first stamp on"):
+    with pytest.raises(ValueError, match="quality must be given from the first time step on"):
         model.update([1], features[:1], quality=[2.0])
     assert len(model.history_) == 1
 

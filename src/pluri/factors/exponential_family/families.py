@@ -1,4 +1,4 @@
-r"""Exponential families in their natural parameter: the law of one entry of the data given a real number.
+r"""Exponential families in their natural parameter: the distribution of one entry of the data given a real number.
 
 .. math:: \log p(x \mid \theta) = t(x) \theta - a(\theta) + h(x), \qquad E[t] = a'(\theta), \quad Var[t] = a''(\theta)
 

@@ -26,7 +26,7 @@ class Observations:
     known : (n_samples, n_features) of zeros and ones, or None if nothing is missing
     base : (n_samples,): sum of h(x) over the entries that are known
     weight : (n_samples,): weights of the rows
-    family : the law of an entry
+    family : the distribution of an entry
     """
 
     statistic: Array

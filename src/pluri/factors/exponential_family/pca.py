@@ -44,8 +44,8 @@ class ExponentialFamilyPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ex
     n_components : int, default=2
         Number of latent dimensions; with ``prior="ard"`` the largest number.
     family : {"gaussian", "bernoulli", "poisson"} or family, default="gaussian"
-        The law of an entry: real numbers with unit noise, zeros and ones, counts; ``GaussianFamily(scale)`` and
-        ``BinomialFamily(trials)`` are the others.
+        The distribution of an entry: real numbers with unit noise, zeros and ones, counts; ``GaussianFamily(scale)``
+        and ``BinomialFamily(trials)`` are the others.
     fit_intercept : bool, default=True
         Without it one component must be spent on the mean, and rare features are hopeless.
     smoothing : float, default=1.0

@@ -1,8 +1,8 @@
 """Elliptical slice sampling: for a Gaussian prior and any likelihood, with nothing to tune.
 
 Through the position f and a draw v of the prior runs an ellipse ``m + (f - m) cos t + (v - m) sin t`` of points with
-the same prior law. A level is drawn under the likelihood, then angles from a bracket that shrinks towards zero until
-a point of the ellipse lies above it.
+the same prior distribution. A level is drawn under the likelihood, then angles from a bracket that shrinks towards zero
+until a point of the ellipse lies above it.
 
 References
 ----------

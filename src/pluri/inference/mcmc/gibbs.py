@@ -1,8 +1,8 @@
-"""Gibbs sampling over named blocks: each is drawn from its law given all the others, or moved by a kernel for that law.
+"""Gibbs sampling over named blocks: each is drawn from its distribution given the others, or moved by a kernel for it.
 
-A sweep of draws from full conditionals leaves the joint law invariant, and so does one in which some blocks only make
-a step of a kernel whose target is their conditional. A block that can be integrated out should be: averages over
-``E[f | rest]`` never have a larger variance than averages over f.
+A sweep of draws from full conditionals leaves the joint distribution invariant, and so does one in which some blocks
+only make a step of a kernel whose target is their conditional. A block that can be integrated out should be: averages
+over ``E[f | rest]`` never have a larger variance than averages over f.
 
 References
 ----------
@@ -56,8 +56,8 @@ class Conditional:
     Parameters
     ----------
     kernel : callable
-        ``kernel(rest) -> Kernel`` for the law of the block given `rest`, a dict of all other variables. The kernel
-        moves a vector: the values of the block one after another, or its coordinates in `space`.
+        ``kernel(rest) -> Kernel`` for the distribution of the block given `rest`, a dict of all other variables. The
+        kernel moves a vector: the values of the block one after another, or its coordinates in `space`.
     space : Space, optional
         For constrained variables: the kernel moves their unconstrained coordinates.
     n_steps : int, default=1

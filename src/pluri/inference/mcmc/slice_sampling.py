@@ -2,8 +2,8 @@
 
 At x with ``log y = log f(x) - Exp(1)`` the slice is ``{x': log f(x') > log y}``. An interval around x is widened until
 its ends are outside, and points are drawn from it; each that is outside shrinks it towards x. The width of the first
-interval changes what a draw costs, not its law. Vectors are moved one coordinate at a time, along random directions,
-or in a box that only shrinks.
+interval changes what a draw costs, not its distribution. Vectors are moved one coordinate at a time, along random
+directions, or in a box that only shrinks.
 
 References
 ----------

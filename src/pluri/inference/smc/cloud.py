@@ -5,7 +5,7 @@ With weights W that add up to one, a step draws x_t^i ~ q(. | x_{t-1}^i, y_t) an
     p(y_t | x_t) p(x_t | x_{t-1}) / q(x_t | x_{t-1}, y_t);
 
 their sum is the increment of the evidence, p(y_t | y_{0:t-1}). The product of the increments is an unbiased estimate of
-p(y_{0:t}), whatever decides when to resample. The auxiliary filter resamples by W^i eta_i, where eta_i foretells how
+p(y_{0:t}), whatever decides when to resample. The auxiliary filter resamples by W^i eta_i, where eta_i predicts how
 well particle i will explain y_t, and divides the weights by eta again; the increment is then
 (sum_i W^i eta_i) (mean_j w_j).
 

@@ -1,7 +1,7 @@
 r"""A sequential Monte Carlo sampler: weighted particles that follow any sequence of distributions.
 
 The distributions :math:`\pi_t = \gamma_t / Z_t` are known up to their normalisers. With moves that leave :math:`\pi_t`
-invariant, and the backward kernel that belongs to them, the weight of a particle at stamp t is multiplied by
+invariant, and the backward kernel that belongs to them, the weight of a particle at time step t is multiplied by
 
 .. math:: \tilde w_t = \frac{\gamma_t(x_{t-1})}{\gamma_{t-1}(x_{t-1})},
 

@@ -59,7 +59,7 @@ def backward_simulation(
         Number of paths.
     method : {"exact", "rejection"}, default="exact"
         Work per step n_particles * n_paths, or about n_paths where the bound is not too far off. Both have the same
-        law.
+        distribution.
     random_state : int, Generator, RandomState or None
         Source of randomness.
 

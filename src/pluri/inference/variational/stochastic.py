@@ -219,7 +219,7 @@ def stochastic_variational_inference(
     --------
     >>> import numpy as np
     >>> from pluri.inference.variational import RobbinsMonro, stochastic_variational_inference
-    >>> class Mean:  # of a normal law of unit variance, with a standard normal prior
+    >>> class Mean:  # of a normal distribution of unit variance, with a standard normal prior
     ...     prior = {"precision_mean": np.zeros(1), "precision": np.ones(1)}
     ...     def initialize(self, source, rng):
     ...         return self.prior

@@ -72,7 +72,7 @@ class DirichletProcessMixture(MixtureAnswers, ClusterMixin, Estimator):
     Parameters
     ----------
     family : {"gaussian", "bernoulli", "multinomial", "poisson"} or a conjugate likelihood, default="gaussian"
-        Law of the rows of a cluster. Or one of `pluri.processes`: `NormalInverseWishart`, `NormalGamma`,
+        Distribution of the rows of a cluster. Or one of `pluri.processes`: `NormalInverseWishart`, `NormalGamma`,
         `BetaBernoulli`, `DirichletMultinomial`, `GammaPoisson`.
     solver : {"gibbs", "blocked", "variational"}, default="gibbs"
         Collapsed Gibbs sampling; slice sampling, in which all rows move at once; or a truncated variational

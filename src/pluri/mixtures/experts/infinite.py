@@ -57,7 +57,7 @@ class InfiniteMixtureOfExperts(RegressorMixin, Estimator):
         the published 1, intervals come out too wide where y is much less noisy than it varies in all (of the kinds of
         data in ``benchmarks/reproduce/lidar_experts.py``, bands of 50 % hold up to 77 % of new values).
     standardize : bool, default=True
-        Sample in units in which the columns of X, and y, have mean 0 and variance 1. The priors speak of these units.
+        Sample in units in which the columns of X, and y, have mean 0 and variance 1. The priors are in these units.
     n_draws, n_warmup : int, default=500
         Draws kept of each chain, and sweeps before them.
     n_chains : int, default=2

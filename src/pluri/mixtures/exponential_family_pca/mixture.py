@@ -67,8 +67,8 @@ class ExponentialFamilyPCAMixture(
     n_latent : int, default=1
         Latent dimensions of each; with ``prior="ard"`` the largest number. 0 is the latent class model.
     family : {"gaussian", "bernoulli", "poisson"} or family, default="gaussian"
-        The law of an entry: real numbers with unit noise, zeros and ones, counts; ``GaussianFamily(scale)`` and
-        ``BinomialFamily(trials)`` are the others.
+        The distribution of an entry: real numbers with unit noise, zeros and ones, counts; ``GaussianFamily(scale)``
+        and ``BinomialFamily(trials)`` are the others.
     latent : {"per-component", "shared"}, default="per-component"
         Whether the latent variable of a row is inferred for each cluster by itself, which is the structure of the
         exact posterior, or once for all.

@@ -68,7 +68,7 @@ class Manifold(Protocol):
         ...
 
     def random_point(self, rng: np.random.Generator) -> Any:
-        """Draw a point; no particular law, for tests and starts."""
+        """Draw a point; no particular distribution, for tests and starts."""
         ...
 
     def random_tangent(self, point: Any, rng: np.random.Generator) -> Any:

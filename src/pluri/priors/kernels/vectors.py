@@ -8,7 +8,7 @@ r"""Kernels of vectors: linear, cosine, exponential of the cosine, and Gaussian 
 The linear and the cosine kernel are inner products of finite ``features``, so a determinantal point process over
 millions of items may work in the space of the features; the other two have none. The exponential keeps documents with
 few words in common from all looking alike: it is positive semi-definite with unit diagonal, whereas
-:math:`e^{-\alpha c}`, which has been printed for it, has its smallest entries on the diagonal and is no kernel.
+:math:`e^{-\alpha c}`, which has been printed for it, has its smallest entries on the diagonal and is not a kernel.
 
 References
 ----------

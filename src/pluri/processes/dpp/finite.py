@@ -192,7 +192,7 @@ class DPP(SubsetLaw):
         return DPP._of(self._process.scaled(factor), self._ground)
 
     def complement(self) -> DPP:
-        """The law of the items that are *not* drawn: its marginal kernel is ``I - K``."""
+        """The distribution of the items that are *not* drawn: its marginal kernel is ``I - K``."""
         ground = self._ground
         drawn = np.setdiff1d(np.arange(ground.n_items), np.concatenate([ground.free, ground.fixed]))
         marginal = -self.K
@@ -200,10 +200,10 @@ class DPP(SubsetLaw):
         return DPP._of(Representation(None, marginal), GroundSet(ground.n_items, ground.free, drawn))
 
     def restrict(self, items: ArrayLike) -> DPP:
-        """The law of the drawn items that lie in ``items``: its marginal kernel is a block of K.
+        """The distribution of the drawn items that lie in ``items``: its marginal kernel is a block of K.
 
         Items keep their ids; those outside are never drawn from the result. (To *know* that they are not drawn is
-        another law: ``condition(exclude=...)``.)
+        another distribution: ``condition(exclude=...)``.)
         """
         chosen = as_subset(items, self.n_items, "items")
         positions = self._ground.positions(chosen[np.isin(chosen, self._ground.free)])[0]

@@ -150,7 +150,7 @@ class Representation:
         return float(np.log(kept).sum() + np.log(dropped).sum())
 
     def conditioned(self, include: IntArray, keep: IntArray, exclude: IntArray) -> Representation:
-        """The law of the items ``keep`` given that ``include`` are in and ``exclude`` are out."""
+        """The distribution of the items ``keep`` given that ``include`` are in and ``exclude`` are out."""
         if self.form is None and self.spectrum.has_certain:
             return self._conditioned_marginal(include, keep, exclude)
         kernel = self.kernel

@@ -119,7 +119,7 @@ class SubsetLaw(ABC):
         return float(np.exp(self._log_marginal(positions))) if possible else 0.0
 
     def condition(self, include: ArrayLike = (), exclude: ArrayLike = ()) -> Self:
-        """The law of the subset given that the items ``include`` are in it and the items ``exclude`` are not.
+        """The distribution of the subset given that the items ``include`` are in it and the items ``exclude`` are not.
 
         Subsets drawn from the result hold the included items; probabilities are of whole subsets.
 

@@ -75,7 +75,8 @@ def _truncated_inverse_gaussian(rng: np.random.Generator, z: Array) -> Array:
         proposal = np.empty(len(waiting))
         kept = np.zeros(len(waiting), dtype=bool)
         far = mean > SPLIT
-        # A mean beyond the limit: the untilted law (an inverse chi-square below SPLIT), thinned by exp(-z^2 x / 2).
+        # A mean beyond the limit: the untilted distribution (an inverse chi-square below SPLIT), thinned by
+        # exp(-z^2 x / 2).
         count = int(far.sum())
         if count:
             x = _truncated_inverse_chi_square(rng, count)

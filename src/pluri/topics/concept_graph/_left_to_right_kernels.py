@@ -1,7 +1,7 @@
 # mypy: allow-untyped-defs, allow-untyped-calls
 """Compiled likelihood of a document of a fitted concept graph, word after word, by weighted particles.
 
-A particle has a path, tau and the levels of the words read so far; the path is summed out of what it foretells of the
+A particle has a path, tau and the levels of the words read so far; the path is summed out of what it predicts of the
 next word. The weight of level l before any word, ``share[l]``, is ``(1 - tau)**l``, or the parameter of the Dirichlet
 distribution, to which its words are then added.
 """

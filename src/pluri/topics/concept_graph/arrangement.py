@@ -20,7 +20,7 @@ Integers = NDArray[np.int64]
 #: Only topics whose cosine is above this may become one.
 ALIKE = 0.5
 #: Part of a document below which a topic is not worth a step of the path, and least number of words.
-TRIFLE, FEW = 0.04, 2
+NEGLIGIBLE, FEW = 0.04, 2
 #: Log probability that a word loses if its topic is not on the path, and that an edge costs.
 LOST, EDGE_COST = 6.0, 5.0
 #: Arrangements from which the search starts, rounds of it, and most pairs tried in one.
@@ -85,9 +85,9 @@ class Arrangement:
         ]
 
     def _count(self) -> None:
-        """Counts without trifles, which are not worth a step of the path."""
+        """Counts without the negligible ones, which are not worth a step of the path."""
         total = self.raw.sum(axis=1, keepdims=True)
-        worth = np.where(self.raw >= np.maximum(TRIFLE * total, FEW), self.raw, 0)
+        worth = np.where(self.raw >= np.maximum(NEGLIGIBLE * total, FEW), self.raw, 0)
         self.counts = np.where(worth.any(axis=1, keepdims=True), worth, self.raw)
 
     def merge(self, depth: Integers) -> Integers:

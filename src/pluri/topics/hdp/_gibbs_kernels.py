@@ -73,8 +73,9 @@ def largest(high, scores):
 @compiled()
 def break_off(rng, gamma, weights, rest, slot):
     """Give a new topic its piece of the stick without topics: Beta(1, gamma), by the inverse of its distribution."""
-    weights[slot] = -math.expm1(math.log1p(-rng.random()) / gamma) * rest[0]
-    rest[0] -= weights[slot]
+    log_left = math.log1p(-rng.random()) / gamma
+    weights[slot] = -math.expm1(log_left) * rest[0]
+    rest[0] *= math.exp(log_left)  # what little may be left is lost in a difference
 
 
 @compiled()

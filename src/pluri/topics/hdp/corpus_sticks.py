@@ -2,8 +2,8 @@
 
 The expected number of document sticks that point to each topic, the *usage* s_k, says all about the sticks of the
 corpus: ``a_k = 1 + s_k`` and ``b_k = gamma + sum_{l after k} s_l``. Which topic comes after which is free, and chosen
-so that the bound is highest: by decreasing usage, with the last place, whose stick has no beta law, given to the topic
-that suits it best. With gamma priors, q(alpha) and q(gamma) are gamma laws.
+so that the bound is highest: by decreasing usage, with the last place, whose stick has no beta distribution, given to
+the topic that suits it best. With gamma priors, q(alpha) and q(gamma) are gamma distributions.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from pluri.processes.concentration import GammaPrior
 
 Array = NDArray[np.float64]
 
-#: Rounds in which the sticks and the law of their concentration are fitted to each other.
+#: Rounds in which the sticks and the distribution of their concentration are fitted to each other.
 N_ROUNDS = 50
 
 
 @dataclass(frozen=True)
 class Concentration:
-    """A concentration that is fixed, or has a gamma law.
+    """A concentration that is fixed, or has a gamma distribution.
 
     Attributes
     ----------
     mean, log_mean : E[alpha], E[log alpha]
-    bound : minus the divergence of its law from the prior
+    bound : minus the divergence of its distribution from the prior
     """
 
     mean: float
@@ -44,7 +44,7 @@ class Concentration:
 
     @classmethod
     def gamma(cls, shape: float, rate: float, prior: GammaPrior) -> Concentration:
-        """A gamma law with this shape and rate."""
+        """A gamma distribution with this shape and rate."""
         a, b = prior
         log_mean = float(digamma(shape)) - math.log(rate)
         divergence = (
@@ -96,7 +96,7 @@ def stick_order(usage: Array, gamma: float) -> NDArray[np.int64]:
 
 
 def fit_sticks(usage: Array, gamma: float | None, prior: GammaPrior, start: float | None = None) -> CorpusSticks:
-    """Sticks given the usage of the topics, and the law of gamma if that is None.
+    """Sticks given the usage of the topics, and the distribution of gamma if that is None.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def fit_sticks(usage: Array, gamma: float | None, prior: GammaPrior, start: floa
 
 
 def _beta_laws(usage: Array, gamma: float) -> tuple[Array, Array, Array, Array]:
-    """Parameters of the beta laws of all sticks but the last, E[log v] and E[log(1 - v)]."""
+    """Parameters of the beta distributions of all sticks but the last, E[log v] and E[log(1 - v)]."""
     tail = usage.sum() - np.cumsum(usage)
     a, b = 1.0 + usage[:-1], gamma + np.maximum(tail[:-1], 0.0)
     both = digamma(a + b)

@@ -20,7 +20,7 @@ Histogram = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def log_gamma_density(value: float, prior: GammaPrior) -> float:
-    """Log density of a gamma law of this shape and rate."""
+    """Log density of a gamma distribution of this shape and rate."""
     shape, rate = prior
     return shape * math.log(rate) - math.lgamma(shape) + (shape - 1.0) * math.log(value) - rate * value
 

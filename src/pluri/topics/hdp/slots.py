@@ -4,7 +4,7 @@ Tokens are drawn one at a time. That seldom moves the tokens of a document from 
 words: each of them is held by the others. So some documents also move all tokens of a table at once. Given topics and
 sticks, tokens of topic k in a document sit at tables by a Chinese restaurant process of concentration alpha beta_k;
 given tables, each has topic k with probability ``beta_k p(words of the table | other words of topic k)``. The tables
-are forgotten afterwards: they are an auxiliary variable, and every draw is from its conditional law.
+are forgotten afterwards: they are an auxiliary variable, and every draw is from its conditional distribution.
 
 References
 ----------
@@ -154,7 +154,8 @@ class Slots:
 
         tokens, (alpha, gamma, eta) = self.tokens, self.settings
         members, stick = np.flatnonzero(self.labels == gone), float(self.weights[gone])
-        log_prior = math.log(max(stick, SHORTEST) / gamma) + (gamma - 1.0) * math.log1p(stick / float(self.rest[0]))
+        ratio = stick / max(float(self.rest[0]), SHORTEST)
+        log_prior = math.log(max(stick, SHORTEST) / gamma) + (gamma - 1.0) * math.log1p(ratio)
         accepted = dissolve(
             rng, members, tokens.words, tokens.documents, tokens.offsets, alpha, eta, log_prior, self.labels,
             self.counts, self.sizes, self.weights, *np.zeros((3, self.capacity)), np.empty_like(self.labels[members]),

@@ -43,7 +43,7 @@ class HDPVariational:
     """The model as the loops of `pluri.inference.variational` take it.
 
     Natural parameters: ``topic_word`` (n_topics, n_words), ``usage`` (n_topics,), ``doc_shape`` and ``doc_rate``, the
-    gamma law of alpha (not used if alpha is fixed).
+    gamma distribution of alpha (not used if alpha is fixed).
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class HDPVariational:
         return fit_sticks(params["usage"], self.gamma, self.prior, start)
 
     def doc_concentration(self, params: Natural) -> Concentration:
-        """Law of alpha at these parameters."""
+        """Distribution of alpha at these parameters."""
         if self.alpha is not None:
             return Concentration.fixed(self.alpha)
         return Concentration.gamma(float(params["doc_shape"]), float(params["doc_rate"]), self.prior)
@@ -169,7 +169,7 @@ def log_topics(topic_word: Array) -> Array:
 
 
 def topic_bound(topic_word: Array, eta: float) -> float:
-    """Minus the divergence of Dirichlet laws from the prior."""
+    """Minus the divergence of Dirichlet distributions from the prior."""
     n_topics, n_words = topic_word.shape
     total = topic_word.sum(axis=1)
     log_topic = digamma(topic_word) - digamma(total)[:, None]

@@ -1,7 +1,7 @@
 # mypy: allow-untyped-defs, allow-untyped-calls
 """Compiled bookkeeping of weighted particles that read a document from left to right.
 
-At each word a model multiplies the weight of each particle by what it foretold; `normalise` gives the sum of the
+At each word a model multiplies the weight of each particle by what it predicted; `normalise` gives the sum of the
 weights, which is the estimate of p(word | words before). Where `few_effective`, particles are chosen anew: those that
 `copy_whom` names keep their state in place, and the model copies theirs over the state of the others.
 """

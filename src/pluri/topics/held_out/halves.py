@@ -1,4 +1,4 @@
-"""Document completion for models whose documents are shares of topics: half of the tokens foretell the other half."""
+"""Document completion for models whose documents are shares of topics: half of the tokens predict the other half."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ that it opens has topics of its own, drawn from their prior. `TreeOfTopics.left_
 
     p(w_1, ..., w_N) = prod_n p(w_n | w_1, ..., w_{n-1})
 
-by particles (levels of the tokens so far): each is moved by a Gibbs step and weighed by how well it foretells the next
+by particles (levels of the tokens so far): each is moved by a Gibbs step and weighed by how well it predicts the next
 word, the path summed out; they are drawn again when less than half are effective. The weights, which the estimator of
 [1]_ forgets at each word, make the estimate of the probability unbiased.
 
@@ -160,7 +160,7 @@ def shuffled_tokens(X: Any, rng: np.random.Generator) -> tuple[NDArray[np.int32]
 
 
 def dirichlet_rows(rng: np.random.Generator, alpha: Array, size: int) -> Array:
-    """Draws of a Dirichlet law, also where all parameters are so small that gamma variates vanish."""
+    """Draws of a Dirichlet distribution, also where all parameters are so small that gamma variates vanish."""
     # log Gamma(a) variates: Gamma(a + 1) U^{1/a}.
     logs = np.log(rng.standard_gamma(alpha + 1.0, size=(size, len(alpha))))
     logs += np.log1p(-rng.random((size, len(alpha)))) / alpha

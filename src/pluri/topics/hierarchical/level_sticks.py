@@ -6,7 +6,7 @@ counts m_l of a document's tokens and m_{>l} of those further down,
     p(levels) = prod_l B(before_l + m_l, after_l + m_{>l}) / B(before_l, after_l).
 
 ``after_l = sum_{k > l} before_k`` gives shares that are Dirichlet(before_0, ..., before_{L-1}); the same pair of
-parameters at every level gives the first levels of a two-parameter GEM law [1]_.
+parameters at every level gives the first levels of a two-parameter GEM distribution [1]_.
 
 References
 ----------

@@ -45,7 +45,7 @@ class HierarchicalLDA(SampledHierarchy):
     concentration : float or "learn", default=1.0
         How readily documents open new branches.
     level_prior : float, sequence of n_levels floats, or "gem", default=1.0
-        Dirichlet law of the shares of the levels in a document. "gem": sticks broken at each level, with mean
+        Dirichlet distribution of the shares of the levels in a document. "gem": sticks broken at each level, with mean
         `level_mean` and precision `level_precision`.
     topic_word_prior : float, sequence of n_levels floats, or "learn", default=0.1
         Dirichlet parameter of the topics, for each level; smaller ones give more and narrower topics.

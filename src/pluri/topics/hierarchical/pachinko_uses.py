@@ -1,4 +1,4 @@
-"""How documents use the ways of a Pachinko allocation, and the priors of the shares that this speaks for.
+"""How documents use the ways of a Pachinko allocation, and the priors of the shares that this supports.
 
 The priors that make the states of the tokens most probable are found by Minka's fixed point [1]_, now and then during
 the warm-up.

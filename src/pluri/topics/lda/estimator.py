@@ -137,7 +137,7 @@ class LatentDirichletAllocation(LDAOfDocuments):
 
     *Seed words* enter through the prior: eta is raised by `seed_strength` for them. Topics that are not named are free.
 
-    *EM* maximises over log odds: alpha and eta mean the same as for the other engines, and zero is allowed (pLSA).
+    *EM* maximises over log odds: alpha and eta mean the same as for the other algorithms, and zero is allowed (pLSA).
 
     References
     ----------

@@ -74,7 +74,7 @@ class MaximumProblem:
         return MaximumParameters(topic_word, shares)
 
     def initialize(self, source: Source, rng: np.random.Generator) -> MaximumParameters:
-        """Where a run starts: topics drawn from a flat Dirichlet law, or like documents; equal shares."""
+        """Where a run starts: topics drawn from a flat Dirichlet distribution, or like documents; equal shares."""
         n_topics = self.doc_topic_prior.size
         n_documents = source.X.shape[0] if isinstance(source, Documents) else None
         if self.topic_start == "documents":

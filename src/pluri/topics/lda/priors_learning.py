@@ -74,7 +74,7 @@ def slice_priors(
 
 
 def learn_priors(rng: np.random.Generator, kernel: CollapsedGibbs, state: GibbsState) -> None:
-    """Set the priors of a state to those that its counts speak for, as the kernel says."""
+    """Set the priors of a state to those that its counts support, as the kernel says."""
     alpha, eta = state.doc_topic_prior, state.topic_word_prior
     n_words = state.tokens.n_words
 

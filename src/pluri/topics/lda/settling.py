@@ -17,7 +17,7 @@ RISING = 5e-4
 #: A rise of the log density between the halves of the draws is told if it is more than this share of it, and more than
 #: so many standard errors; draws that come from the posterior may be correlated, hence so many. Of 120 stretches of 10
 #: draws of 20 chains at rest none was told, and each of 20 chains that had not arrived.
-TRIFLE, STANDARD_ERRORS = 1e-3, 5.0
+NEGLIGIBLE, STANDARD_ERRORS = 1e-3, 5.0
 #: Fewer draws tell nothing.
 FEWEST_DRAWS = 6
 
@@ -28,7 +28,7 @@ def last_gain(trace: Sequence[float]) -> float:
 
 
 def chain_rises(log_density: NDArray[np.float64]) -> bool:
-    """Whether the log density of a chain was higher in the second half of its draws, beyond chance and trifles."""
+    """Whether the log density of a chain was higher in the second half of its draws, by more than chance."""
     half = len(log_density) // 2
     if len(log_density) < FEWEST_DRAWS:
         return False
@@ -36,7 +36,7 @@ def chain_rises(log_density: NDArray[np.float64]) -> bool:
     rise = last - float(log_density[:half].mean())
     # Differences of neighbours tell the noise of a draw whether the chain rises or not.
     noise = float(np.sqrt((np.diff(log_density) ** 2).mean() / 2 * (2 / half)))
-    return rise > STANDARD_ERRORS * noise and rise > TRIFLE * abs(last)
+    return rise > STANDARD_ERRORS * noise and rise > NEGLIGIBLE * abs(last)
 
 
 def has_settled(gain: float, bound: float, tol: float) -> bool:

@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 Draws = np.random.RandomState | np.random.Generator
 TopicStart = Literal["random", "documents"]
 
-#: Shape and scale of the gamma law of a random start.
+#: Shape and scale of the gamma distribution of a random start.
 SHAPE, SCALE = 100.0, 0.01
 
 

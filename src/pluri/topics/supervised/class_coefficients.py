@@ -1,6 +1,6 @@
 r"""Coefficients of classes given the shares of topics: p(y_d = c) proportional to exp(w_c' zbar_d), w_ck ~ N(0, s^2).
 
-They are put at their mode, or moved by elliptical slices [1]_, which leave their conditional law invariant.
+They are put at their mode, or moved by elliptical slices [1]_, which leave their conditional distribution invariant.
 
 References
 ----------

@@ -32,9 +32,9 @@ class SupervisedLDAClassifier(ClassifierMixin, SupervisedTopicModel):
     n_components : int, default=8
         Number of topics.
     doc_topic_prior : float or array of shape (n_components,), default=1.0
-        Parameters of the Dirichlet law of the shares of topics.
+        Parameters of the Dirichlet distribution of the shares of topics.
     topic_word_prior : float, default=0.1
-        Parameter of the symmetric Dirichlet law of each topic.
+        Parameter of the symmetric Dirichlet distribution of each topic.
     coef_prior_var : float, default=100.0
         Prior variance of the coefficients.
     coefficients : {"maximize", "draw"}, default="maximize"
@@ -82,7 +82,7 @@ class SupervisedLDAClassifier(ClassifierMixin, SupervisedTopicModel):
     _remark_title = "class"
 
     def _remark(self, topic: int) -> str:
-        """Class that the topic speaks for most."""
+        """Class that the topic supports most."""
         return str(self.classes_[self.coef_[:, topic].argmax()])
 
     def __init__(

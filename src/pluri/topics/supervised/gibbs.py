@@ -52,7 +52,7 @@ class RatingsGibbs(_SupervisedChain):
     doc_topic_prior : array of shape (n_topics,)
     topic_word_prior, coef_prior_var : float
     noise_prior : (float, float), default=(0.1, 0.1)
-        Shape and rate of the gamma law of the precision.
+        Shape and rate of the gamma distribution of the precision.
 
     Examples
     --------

@@ -1,7 +1,8 @@
 r"""How uncertain a prediction is, from draws of the posterior: for choosing what to ask next.
 
 With draws i = 1..M of a mean m_i and a noise s_i for a document, p(y) = (1/M) sum_i N(y; m_i, s_i^2). Its entropy has
-no closed form but lies between the mean entropy of its parts and the entropy of one normal law with the same variance:
+no closed form but lies between the mean entropy of its parts and the entropy of one normal distribution with the same
+variance:
 
     mean_i 0.5 log(2 pi e s_i^2)  <=  H(y)  <=  0.5 log(2 pi e Var(y)).
 
@@ -25,13 +26,13 @@ CHUNK = 4_000_000
 
 
 def normal_entropy(variance: Array) -> Array:
-    """Entropy of normal laws."""
+    """Entropy of normal distributions."""
     entropy: Array = 0.5 * np.log(2 * math.pi * math.e * variance)
     return entropy
 
 
 def mixture_entropy(means: Array, variances: Array) -> Array:
-    """Entropy of mixtures of normal laws with equal weights.
+    """Entropy of mixtures of normal distributions with equal weights.
 
     Parameters
     ----------

@@ -24,20 +24,20 @@ class SupervisedLDA(RegressorMixin, SupervisedTopicModel):
     r"""Topic model of documents with ratings.
 
     As latent Dirichlet allocation, and a rating y_d ~ N(w' zbar_d, sigma^2), where zbar_d are the shares of the topics
-    among the words of the document. Topics that foretell the ratings are preferred to topics that do not.
+    among the words of the document. Topics that predict the ratings are preferred to topics that do not.
 
     Parameters
     ----------
     n_components : int, default=8
         Number of topics.
     doc_topic_prior : float or array of shape (n_components,), default=1.0
-        Parameters of the Dirichlet law of the shares of topics.
+        Parameters of the Dirichlet distribution of the shares of topics.
     topic_word_prior : float, default=0.1
-        Parameter of the symmetric Dirichlet law of each topic.
+        Parameter of the symmetric Dirichlet distribution of each topic.
     coef_prior_var : float, default=100.0
         Prior variance of the coefficients, for ratings of variance one.
     noise_prior : (float, float), default=(0.1, 0.1)
-        Shape and rate of the gamma law of the precision 1 / sigma^2, for ratings of variance one.
+        Shape and rate of the gamma distribution of the precision 1 / sigma^2, for ratings of variance one.
     inference : {"gibbs", "vb"}, default="gibbs"
         Draw everything, or maximise a bound, with coefficients and noise at their mode.
     n_warmup, n_draws, thin, n_chains : int, default=300, 20, 5 and 1
@@ -68,7 +68,7 @@ class SupervisedLDA(RegressorMixin, SupervisedTopicModel):
     -----
     Ratings are scaled to mean zero and variance one first, and everything is given back on their own scale: the shares
     sum to one, so that a constant is part of the coefficients. A rating of NaN is unknown: such a document takes part
-    with its words. Empty documents are foretold by the prior mean of their shares.
+    with its words. Empty documents are predicted by the prior mean of their shares.
 
     References
     ----------

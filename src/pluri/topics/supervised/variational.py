@@ -51,7 +51,7 @@ M_STEPS = 3
 
 @dataclass(frozen=True, eq=False)
 class SupervisedFactors:
-    """The variational law.
+    """The variational distribution.
 
     Attributes
     ----------
@@ -70,13 +70,13 @@ class SupervisedFactors:
 
 
 def dirichlet_logs(parameters: Array) -> Array:
-    """E[log x] of Dirichlet laws, one in each row."""
+    """E[log x] of Dirichlet distributions, one in each row."""
     logs: Array = psi(parameters) - psi(parameters.sum(axis=1, keepdims=True))
     return logs
 
 
 def dirichlet_bound(prior: Array | float, parameters: Array) -> float:
-    """E[log p - log q] of Dirichlet laws, one in each row."""
+    """E[log p - log q] of Dirichlet distributions, one in each row."""
     prior = np.broadcast_to(prior, parameters.shape)
     value = ((prior - parameters) * dirichlet_logs(parameters)).sum()
     value += (gammaln(parameters) - gammaln(prior)).sum()

@@ -121,7 +121,7 @@ def sample_documents(
 def score_in_turn(stream, words, doc_offsets, depth, top, n_top, eta, rho, base, table, n_particles, log_likelihood):
     """Log probability of each document, token after token, by weighted particles.
 
-    Each particle draws the places of the tokens before a token anew before it foretells that one.
+    Each particle draws the places of the tokens before a token anew before it predicts that one.
     """
     n_columns = table.shape[1]
     columns, running, usage = np.zeros(n_columns), np.zeros(n_columns), np.zeros(depth)

@@ -14,7 +14,7 @@ NOTHING = 1e-13
 
 
 class GrowingTree(NamedTuple):
-    """A tree with room to grow: the arrays of `TreeState`, topics, and the laws of what is made.
+    """A tree with room to grow: the arrays of `TreeState`, topics, and the distributions of what is made.
 
     `caps` and `most_depth` say which node, and which scale, takes all that is left of a stick. `least` is the smallest
     concentration, `shape` and `rate` those of their prior.

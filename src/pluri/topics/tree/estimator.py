@@ -46,7 +46,7 @@ class TreeTopicModel(FittedTree):
         Whether the first scale has a single node, below which each document has its own proportions.
     topic_word_prior : float, default=1.0
         Parameter of the Dirichlet prior of topics. The default is that of the publication; it adds one token of every
-        word of the scale to every topic, which is much for large vocabularies: 0.1 foretells new documents better.
+        word of the scale to every topic, which is much for large vocabularies: 0.1 predicts new documents better.
     inference : {"truncated", "retrospective", "slice"}, default="truncated"
         A tree of given size, which is fast; or one whose scales and nodes are made as tokens need them. With
         scale-dependent words, the number of scales then varies too.

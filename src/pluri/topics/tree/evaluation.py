@@ -126,7 +126,7 @@ def empirical(trees: Sequence[Tree], X: Any, rng: np.random.Generator, *, n_samp
 def conditional_scale(
     trees: Sequence[Tree], X: Any, rng: np.random.Generator, *, n_warmup: int = N_WARMUP, n_sweeps: int = N_SWEEPS
 ) -> HeldOut:
-    """Score all tokens given their scales, as was published; see the module for why this is no probability."""
+    """Score all tokens given their scales, as was published; see the module for why this is not a probability."""
     tokens = tokens_of(X)
     chances = np.zeros(tokens.n_tokens)
     for tree in trees:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Counts = NDArray[np.int32]
 Numbers = NDArray[np.int64]
-#: Fields that are no part of the position: counts follow from it, the log density too; the others look back.
+#: Fields that are not part of the position: counts follow from it, the log density too; the others look back.
 DERIVED = ("node_word", "node_total", "passed", "log_density", "n_sweeps", "kept")
 
 

@@ -1,7 +1,7 @@
 """The density to be approximated: a function of many points at a time, whose answers are checked.
 
 A target is ``log p~(z)``, not normalised, with its gradient. Variational inference with samples needs both finite
-wherever the approximation puts a sample, and something to fit: a constant is no density on R^d.
+wherever the approximation puts a sample, and something to fit: a constant is not a density on R^d.
 """
 
 from __future__ import annotations

@@ -34,7 +34,8 @@ class GridBound:
     ) -> GridBound | None:
         """The grid of a box; None where there are too many dimensions.
 
-        All functions are kept at the nodes if some are as dear as all of them; otherwise those chosen are computed.
+        All functions are kept at the nodes if some are as expensive as all of them; otherwise those chosen are
+        computed.
         """
         dim = box.n_dimensions
         if dim not in NODES:

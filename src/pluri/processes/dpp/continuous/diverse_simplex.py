@@ -7,7 +7,7 @@ Dirichlet(:math:`\eta`) the second moment is
    {\Gamma(\eta_i) \Gamma(\eta_j) \, \eta_0}
 
 and k rows in V columns, :math:`p(a_1, \ldots, a_k) \propto \det \tilde K \prod_i \mathrm{Dir}(a_i; \eta)`, have the
-normaliser :math:`k! \, e_k(\lambda)`. For k = V this is the law of `pluri.priors.sample_diverse_rows`.
+normaliser :math:`k! \, e_k(\lambda)`. For k = V this is the distribution of `pluri.priors.sample_diverse_rows`.
 """
 
 from __future__ import annotations

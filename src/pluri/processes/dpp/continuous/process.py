@@ -206,7 +206,7 @@ class ContinuousDPP(PointProcess):
         return size / (size + (1.0 - self.kept_share_) * self._trace * self._factor)
 
     def _warn_of_loss(self, kept: float, what: str) -> None:
-        """Say so if there are too few functions for the kernel: draws would not have its law."""
+        """Say so if there are too few functions for the kernel: draws would not have its distribution."""
         if kept >= MOSTLY_KEPT:
             return
         if self._products is not None:

@@ -43,7 +43,7 @@ class LatentInhibition(Estimator):
         Standard deviation of the normal prior of places; distances are measured in units of the inhibition's reach.
     alpha : float, default=1.0
         Penalty ``alpha / 2 |w|^2`` of the weights of covariates, beside the log-likelihood of all bins.
-    n_init : int, default=3
+    n_init : int, default=10
         Number of random starts: there are local maxima.
     max_iter : int, default=500
     tol : float, default=1e-9
@@ -93,7 +93,7 @@ class LatentInhibition(Estimator):
         *,
         place_scale: float = 3.0,
         alpha: float = 1.0,
-        n_init: int = 3,
+        n_init: int = 10,
         max_iter: int = 500,
         tol: float = 1e-9,
         random_state: Any = None,

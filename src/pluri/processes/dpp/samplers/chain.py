@@ -58,7 +58,7 @@ STEPS = {
 
 
 class DPPMarkovChain:
-    """A Markov chain whose law is a determinantal point process, or one of fixed size.
+    """A Markov chain whose distribution is a determinantal point process, or one of fixed size.
 
     Parameters
     ----------

@@ -142,7 +142,7 @@ def more_landmarks(current: Approximation, n_more: int, enough: float) -> IntArr
 
 
 def scale_for_size(eigenvalues: Array, left_over: float, size: int) -> float:
-    """Factor of L at which the expected size is about ``size``; any factor gives the same law of fixed size."""
+    """Factor of L at which the expected size is about ``size``; at a fixed size any factor is the same."""
 
     def excess(log_scale: float) -> float:
         scaled = np.exp(log_scale) * eigenvalues

@@ -167,7 +167,8 @@ def _low_rank(form: FunctionKernel, size: int, mass: Array, rng: np.random.Gener
     """Features whose products approximate a kernel and have its diagonal, from landmarks drawn at random.
 
     What the landmarks do not explain of a row is made up for by its length: otherwise rows far from all of them would
-    hardly ever be drawn, and had enormous weights. The law is another one than that of the kernel, but as exact.
+    hardly ever be drawn, and had enormous weights. The distribution is another one than that of the kernel, but as
+    exact.
     """
     possible = np.flatnonzero(mass > 0)
     number = max(LEAST_LANDMARKS, size, min(LANDMARKS_PER_ROW * size, MOST_LANDMARKS))

@@ -63,13 +63,13 @@ class FactorTree:
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """The law of a structure drawn with probability ``q(y)^2 / Z``.
+    """The distribution of a structure drawn with probability ``q(y)^2 / Z``.
 
     Attributes
     ----------
     log_total : log Z
     root : (n_states of the root,)
-    conditional : for each node (n_parent_states, n_states): its law given the state of its parent
+    conditional : for each node (n_parent_states, n_states): its distribution given the state of its parent
     """
 
     log_total: float

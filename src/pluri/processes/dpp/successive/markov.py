@@ -50,12 +50,12 @@ class MarkovDPP:
     ----------
     L : array_like (n_items, n_items)
         Kernel of every single set; its eigenvalues must lie below 1. (A process of larger sets than that allows could
-        not have disjoint neighbours of the same law.)
+        not have disjoint neighbours of the same distribution.)
 
     Attributes
     ----------
     L, M : ndarray (n_items, n_items)
-        The kernel of each set, and that of the joint law of two neighbours.
+        The kernel of each set, and that of the joint distribution of two neighbours.
 
     Examples
     --------
@@ -89,16 +89,16 @@ class MarkovDPP:
 
     @property
     def marginal_law(self) -> DPP:
-        """The law of every single set."""
+        """The distribution of every single set."""
         return DPP(DenseKernel(self.L))
 
     @property
     def union_law(self) -> DPP:
-        """The law of the union of two neighbours."""
+        """The distribution of the union of two neighbours."""
         return DPP(DenseKernel(2.0 * self.M))
 
     def transition(self, previous: ArrayLike) -> DPP:
-        """The law of a set given the one before: a process in which items of ``previous`` are never drawn."""
+        """The distribution of a set given the one before: a process in which items of ``previous`` are never drawn."""
         inside = as_subset(previous, self.n_items, "previous")
         outside = np.setdiff1d(np.arange(self.n_items), inside)
         kernel = np.zeros((self.n_items, self.n_items))
@@ -109,7 +109,7 @@ class MarkovDPP:
         return DPP(DenseKernel(kernel))
 
     def log_likelihood(self, sequence: Sequence[ArrayLike]) -> float:
-        """Log probability of a sequence of sets, the first drawn from the stationary law."""
+        """Log probability of a sequence of sets, the first drawn from the stationary distribution."""
         sets = [as_subset(items, self.n_items, f"sequence[{t}]") for t, items in enumerate(sequence)]
         total = 0.0
         for t, items in enumerate(sets):
@@ -136,12 +136,13 @@ class MarkovDPP:
         n_steps : int
             Number of sets.
         initial : array_like, optional
-            The set before the first; without it the first is drawn from the stationary law.
+            The set before the first; without it the first is drawn from the stationary distribution.
         size : int, optional
-            Number of items of every set. The sets then no longer have the law of a DPP of that size: a heuristic.
+            Number of items of every set. The sets then no longer have the distribution of a DPP of that size: a
+            heuristic.
         kernels : list of array_like (n_items, n_items), optional
             A kernel L for each step, where qualities change with time. Each step then follows the transition of its own
-            kernel, and the law of a single set is that of its kernel only approximately.
+            kernel, and the distribution of a single set is that of its kernel only approximately.
         random_state : int, Generator or None
 
         Returns

@@ -90,7 +90,7 @@ class SequentialDPP:
         return len(self.segments)
 
     def transition(self, t: int, previous: ArrayLike = ()) -> DPP:
-        """The law of the choice from segment ``t`` given the choice ``previous`` from the segment before it.
+        """The distribution of the choice from segment ``t`` given the choice ``previous`` from the segment before it.
 
         Items are numbered within their segment. ValueError if ``previous`` is impossible.
         """

@@ -129,8 +129,8 @@ def carry(
 
     where R(c) is the kernel given c; its weighted mean estimates Z'/Z. The first ratio is one but for items that are
     reweighed (their rows changed, and they stay where they are) and for a factor on the whole kernel. Items that enter
-    are then drawn from their law given c: from the last to the first, i is left out with probability 1/d_i, d the
-    pivots of I + R'; after one is taken, the law of the rest is conditioned on it.
+    are then drawn from their distribution given c: from the last to the first, i is left out with probability 1/d_i, d
+    the pivots of I + R'; after one is taken, the distribution of the rest is conditioned on it.
 
     `report` gets the log of the mean weight, the effective sample size, and the largest size.
     """

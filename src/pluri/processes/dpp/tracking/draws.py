@@ -91,7 +91,7 @@ def draw_by_moves(
 def settled(kernel: Array, subsets: list[IntArray]) -> Particles:
     """Particles of these subsets, with their inverses."""
     sizes = np.array([subset.size for subset in subsets], dtype=np.int64)
-    # Room for a little more than the largest: subsets grow and shrink from stamp to stamp.
+    # Room for a little more than the largest: subsets grow and shrink from one time step to the next.
     particles = Particles.empty(len(subsets), min(int(sizes.max()) + BLOCK, len(kernel)), len(kernel))
     for row, subset in zip(particles.members, subsets):
         row[: subset.size] = subset

@@ -41,7 +41,7 @@ class KernelRows:
         """
         rows = self._prepare(features)
         if quality is not None and not self.has_quality:
-            raise ValueError("quality must be given from the first stamp on: this stream was begun without")
+            raise ValueError("quality must be given from the first time step on: this stream was begun without")
         if not self.has_quality:
             return rows
         factors = np.ones(len(rows)) if quality is None else check_quality(quality, len(rows))

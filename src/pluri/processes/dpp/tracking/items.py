@@ -59,7 +59,7 @@ class TrackedItems:
     rows : KernelRows
         How features become rows of the kernel.
     target_size : float or None
-        Expected size that the kernel is scaled to at every stamp.
+        Expected size that the kernel is scaled to at every time step.
     """
 
     def __init__(self, rows: KernelRows, target_size: float | None) -> None:
@@ -114,7 +114,7 @@ class TrackedItems:
     def _begin(self, ids: Sequence[Hashable]) -> None:
         check_ids(ids, "item_ids")
         if not len(ids):
-            raise ValueError("the first stamp must have at least one item, got none")
+            raise ValueError("the first time step must have at least one item, got none")
         self.slot_of = {item: slot for slot, item in enumerate(ids)}
         self.slot_ids = list(ids)
 

@@ -1,8 +1,8 @@
-"""Fresh draws at every stamp: what following a process through time is compared with.
+"""Fresh draws at every time step: what following a process through time is compared with.
 
-`SeparateDPP` ignores the last stamp and draws independent subsets from the kernel of the present one: exactly, by its
-eigenvectors, or along a chain of add-or-drop moves with burn-in and thinning, as was published. `compare_streams` puts
-the two side by side.
+`SeparateDPP` ignores the last time step and draws independent subsets from the kernel of the present one: exactly, by
+its eigenvectors, or along a chain of add-or-drop moves with burn-in and thinning, as was published. `compare_streams`
+puts the two side by side.
 
 References
 ----------
@@ -129,7 +129,7 @@ class FreshProposal(NamedTuple):
 
 
 class SeparateDPP(SubsetStream):
-    """Independent draws at every time stamp; the baseline of `TimeVaryingDPP`, with the same methods.
+    """Independent draws at every time step; the baseline of `TimeVaryingDPP`, with the same methods.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ class SeparateDPP(SubsetStream):
     item_ids_ : tuple
     expected_size_ : float
     history_ : list of Stamp
-        One record for each stamp; its time is that of the draws alone.
+        One record for each time step; its time is that of the draws alone.
 
     Examples
     --------
@@ -215,7 +215,8 @@ class Comparison(NamedTuple):
     log_probability : (n_estimators, n_stamps), exact log probability of the best subset
     similarity : (n_estimators, n_stamps), mean cosine of the pairs inside the best subset; NaN below two items
     seconds : (n_estimators, n_stamps), accumulated time of the samplers
-    overlap : (n_estimators, n_stamps), Jaccard overlap of the best subset with that of the stamp before; NaN at first
+    overlap : (n_estimators, n_stamps), Jaccard overlap of the best subset with that of the time step before; NaN at
+    first
     inclusion_error : (n_estimators, n_stamps), mean absolute error of the inclusion probabilities
     """
 
@@ -259,9 +260,9 @@ def compare_streams(
     models : sequence of TimeVaryingDPP and SeparateDPP
         Not begun yet.
     stream : iterable of (changed_ids, features) or (changed_ids, features, leaving)
-        What `update` takes at each stamp.
+        What `update` takes at each time step.
     callback : callable, optional
-        Called after each stamp with its number.
+        Called after each time step with its number.
 
     Returns
     -------
@@ -301,6 +302,6 @@ def compare_streams(
         if callback is not None:
             callback(t)
     if not columns:
-        raise ValueError("stream must have at least one stamp, got none")
+        raise ValueError("stream must have at least one time step, got none")
     table = np.array(columns).transpose(2, 1, 0)
     return Comparison(table[0], table[1], np.cumsum(table[2], axis=1), table[3], table[4])

@@ -1,4 +1,4 @@
-"""What is kept and told of particles of subsets: their buffers, the record of a stamp, and the weighted subsets."""
+"""What is kept and told of particles of subsets: their buffers, the record of a time step, and the weighted subsets."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Particles(NamedTuple):
 
 
 class Stamp(NamedTuple):
-    """What happened at one time stamp.
+    """What happened at one time step.
 
     Attributes
     ----------
@@ -133,14 +133,14 @@ class Stamp(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WeightedSubsets:
-    """Subsets with weights that add up to one, at one time stamp.
+    """Subsets with weights that add up to one, at one time step.
 
     Attributes
     ----------
     weights : (n_particles,)
     sizes : (n_particles,), number of items of each subset
     log_determinants : (n_particles,), log det of the kernel of each: their log probabilities, up to the normaliser
-    ancestors : (n_particles,), from which particle of the last stamp each comes; -1 if drawn anew
+    ancestors : (n_particles,), from which particle of the last time step each comes; -1 if drawn anew
     stamp : Stamp, what happened
     """
 

@@ -1,4 +1,4 @@
-"""What all estimators of subsets through time share: taking in stamps, and answering about the last one."""
+"""What all estimators of subsets through time share: processing time steps, and answering about the last one."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Follower(Protocol):
 
 
 class SubsetStream(Estimator, ABC):
-    """An estimator that takes in one stamp after the other; see `TimeVaryingDPP` and `SeparateDPP`."""
+    """An estimator that processes one time step after the other; see `TimeVaryingDPP` and `SeparateDPP`."""
 
     target_size: float | None
     psd_repair: str
@@ -60,7 +60,7 @@ class SubsetStream(Estimator, ABC):
     random_state: RandomState
     verbose: int
 
-    #: One record for each stamp.
+    #: One record for each time step.
     history_: list[Stamp]
 
     def _check_fitted_state(self) -> None:
@@ -74,17 +74,17 @@ class SubsetStream(Estimator, ABC):
         *,
         features: bool = False,
     ) -> Self:
-        """Follow a whole sequence, from the beginning. Ctrl-C keeps the stamps taken in so far.
+        """Follow a whole sequence, from the beginning. Ctrl-C keeps the time steps so far.
 
         Parameters
         ----------
         kernels : iterable of array-like (n_items, n_items)
-            Kernel of each stamp; a generator is read one stamp at a time.
+            Kernel of each time step; a generator is read one time step at a time.
         item_ids : iterable of iterables of hashable, optional
-            Ids of the items of each stamp; 0 to n_items - 1 by default.
+            Ids of the items of each time step; 0 to n_items - 1 by default.
         features : bool, default=False
             Whether the matrices are features (n_items, n_features), of which the kernel is to be made. Rows that did
-            not change from one stamp to the next are not touched.
+            not change from one time step to the next are not touched.
 
         Returns
         -------
@@ -96,7 +96,7 @@ class SubsetStream(Estimator, ABC):
         for name, value in (("kernels", kernels), ("item_ids", () if item_ids is None else item_ids)):
             a_number = isinstance(value, np.ndarray) and value.ndim == 0
             if isinstance(value, str | bytes) or not isinstance(value, Iterable) or a_number:
-                raise ValueError(f"{name} must have an entry for each stamp, got {value!r}")
+                raise ValueError(f"{name} must have an entry for each time step, got {value!r}")
         self._forget()
         ids = iter(item_ids) if item_ids is not None else None
         n_stamps = len(kernels) if isinstance(kernels, Sequence) else 0
@@ -122,9 +122,9 @@ class SubsetStream(Estimator, ABC):
         except KeyboardInterrupt as stop:
             if not getattr(self, "history_", None):
                 raise
-            hold(stop, f"interrupted: {len(self.history_)} stamps were taken in")
+            hold(stop, f"interrupted: {len(self.history_)} time steps were processed")
         if not getattr(self, "history_", None):
-            raise ValueError("kernels must have at least one stamp, got none")
+            raise ValueError("kernels must have at least one time step, got none")
         return self
 
     def partial_fit(
@@ -168,7 +168,7 @@ class SubsetStream(Estimator, ABC):
             Their features.
         quality : array-like (n_changed,), optional
             Non-negative factors: the kernel is ``quality_i * kernel(i, j) * quality_j``. A stream uses them from its
-            first stamp on or not at all; later items without have quality 1.
+            first time step on or not at all; later items without have quality 1.
         leaving : iterable of hashable, default=()
             Items that go.
 
@@ -180,13 +180,13 @@ class SubsetStream(Estimator, ABC):
         changed, gone = as_ids(changed_ids, "changed_ids"), as_ids(leaving, "leaving")
         if not self._has_begun():
             if gone:
-                raise ValueError(f"leaving must be empty at the first stamp, got {gone[0]!r}")
+                raise ValueError(f"leaving must be empty at the first time step, got {gone[0]!r}")
             items = self._new_items()
             self._open(items, items.begin_with_features(changed, features, quality))
             return self._cloud()
         items = self._items
         if items.features is None:
-            raise ValueError("update needs features from the first stamp on: this stream was begun with a kernel")
+            raise ValueError("update needs features from the first time step on: this stream was begun with a kernel")
         n_new = sum(item not in items.slot_of for item in changed)
         for item in gone:
             if item not in items.slot_of:
@@ -273,7 +273,7 @@ class SubsetStream(Estimator, ABC):
         return tuple(self._items.slot_ids[slot] for slot in slots[np.sort(chosen)].tolist())
 
     def score(self, subset: Iterable[Hashable]) -> float:
-        """Exact log probability of a subset, given by ids, at the last stamp."""
+        """Exact log probability of a subset, given by ids, at the last time step."""
         follower = self._present()
         ids = as_ids(subset, "subset")
         for item in ids:
@@ -310,7 +310,7 @@ class SubsetStream(Estimator, ABC):
 
     @abstractmethod
     def _begin(self, kernel: Array, n_items: int, rng: np.random.Generator) -> Follower:
-        """Subsets at the first stamp."""
+        """Subsets at the first time step."""
 
     def _is_by_slot(self) -> bool:
         """Whether items whose content changed keep their place."""
@@ -321,7 +321,8 @@ class SubsetStream(Estimator, ABC):
 
     def _present(self) -> Follower:
         if not self._has_begun():
-            raise NotFittedError(f"this {type(self).__name__} has seen no stamp yet: call fit, partial_fit or update")
+            name = type(self).__name__
+            raise NotFittedError(f"this {name} has seen no time step yet: call fit, partial_fit or update")
         return self._follower
 
     def _forget(self) -> None:
@@ -353,14 +354,14 @@ class SubsetStream(Estimator, ABC):
         return TrackedItems(KernelRows(self.kernel, self.kernel_params), size)
 
     def _open(self, items: TrackedItems, kernel: Array) -> None:
-        """Begin with the first stamp."""
+        """Begin with the first time step."""
         rng = as_generator(self.random_state)
         follower = self._begin(kernel, len(items.slot_of), rng)
         self._items, self._rng, self.history_, self._follower = items, rng, [follower.stamp], follower
         self._note_best()
 
     def _follow(self, plan: Plan) -> None:
-        """Make one stamp of a plan, wholly or not at all."""
+        """Make one time step of a plan, wholly or not at all."""
         follower, t = self._follower, len(self.history_)
         try:
             proposal = follower.propose(plan.change)
@@ -370,12 +371,12 @@ class SubsetStream(Estimator, ABC):
             raise
         try:
             self._write_down(plan, proposal, t)
-        except KeyboardInterrupt:  # too late to go back: the stamp is finished first
+        except KeyboardInterrupt:  # too late to go back: the time step is finished first
             self._write_down(plan, proposal, t)
             raise
 
     def _write_down(self, plan: Plan, proposal: Any, t: int) -> None:
-        """Make a proposal the present state, as stamp number t; done twice, it is as if done once."""
+        """Make a proposal the present state, as time step t; done twice, it is as if done once."""
         self._items.accept(plan)
         self._follower.accept(proposal)
         self.history_[t:] = [proposal.stamp]
@@ -416,7 +417,7 @@ class SubsetStream(Estimator, ABC):
         known = set(ids) if altered else set()
         for item in altered or ():
             if item not in known:
-                raise ValueError(f"changed must name items of this stamp, got the unknown id {item!r}")
+                raise ValueError(f"changed must name items of this time step, got the unknown id {item!r}")
         if not begun:
             self._open(items, items.begin_with_kernel(ids, matrix))
             return
@@ -427,7 +428,7 @@ class SubsetStream(Estimator, ABC):
         self._follow(items.plan_kernel(matrix, ids, altered, self._is_by_slot(), self._follower.kernel))
 
     def _take_feature_matrix(self, features: Any, item_ids: Iterable[Hashable] | None) -> None:
-        """A stamp given by the features of all items: only those that differ are taken in."""
+        """A time step given by the features of all items: only those that differ are taken in."""
         shape = features.shape if hasattr(features, "shape") else np.shape(numbers_of(features))
         if len(shape) != 2:
             raise ValueError(f"kernels must hold features of shape (n_items, n_features), got shape {tuple(shape)}")

@@ -1,10 +1,10 @@
-r"""Determinantal point processes whose items change from stamp to stamp, followed by sequential Monte Carlo.
+r"""Determinantal point processes whose items change from one time step to the next, followed by sequential Monte Carlo.
 
-At every stamp t the subsets have the law :math:`P_t(x) = \det(L_{t,x}) / \det(L_t + I)` over the items of that moment.
-Between stamps only a few items change, so that weighted subsets of the last stamp can be carried to the next one for
-less than fresh draws cost: projected on the items that stay, weighted by the ratio of the two marginal laws, extended
-by an exact draw of the items that are new, resampled when the weights have become uneven, and moved. See
-:mod:`pluri.processes.dpp.tracking.tracker` for the formulas.
+At every time step t the subsets have the distribution :math:`P_t(x) = \det(L_{t,x}) / \det(L_t + I)` over the items of
+that moment. Between time steps only a few items change, so that weighted subsets of the last time step can be carried
+to the next one for less than fresh draws cost: projected on the items that stay, weighted by the ratio of the two
+marginal distributions, extended by an exact draw of the items that are new, resampled when the weights have become
+uneven, and moved. See :mod:`pluri.processes.dpp.tracking.tracker` for the formulas.
 
 References
 ----------
@@ -46,17 +46,18 @@ class TimeVaryingDPP(SubsetStream):
         subset is kept and the weight is multiplied by the ratio of the determinants, the published rule. Items whose
         ids come or go, or that become possible (L_ii > 0) or impossible, are always treated by the exact rule.
     n_moves : int or "auto", default="auto"
-        Moves of each particle at each stamp. "auto" makes one for every ten items (one for every item after
+        Moves of each particle at each time step. "auto" makes one for every ten items (one for every item after
         resampling, when many particles are copies), and goes on until the mean size of the subsets agrees with the
         exact one within three standard errors, up to two moves for every item.
     move : {"heat-bath", "metropolis"}, default="heat-bath"
         How a proposal to add or drop an item is accepted; Metropolis is made lazy.
     init : {"exact", "mcmc"}, default="exact"
-        How subsets are drawn at the first stamp and after a restart: independently by eigenvectors, or along a chain.
+        How subsets are drawn at the first time step and after a restart: independently by eigenvectors, or along a
+        chain.
     resampling : {"systematic", "stratified", "residual", "multinomial"}, default="systematic"
     target_size : float, optional
-        Scale the kernel at each stamp so that a subset has this many items on average. It costs the eigenvalues of the
-        kernel at each stamp.
+        Scale the kernel at each time step so that a subset has this many items on average. It costs the eigenvalues of
+        the kernel at each time step.
     psd_repair : {"raise", "clip", "shift"}, default="raise"
         What to do with a whole kernel that is not positive semi-definite.
     restart_fraction : float, default=0.5
@@ -65,7 +66,7 @@ class TimeVaryingDPP(SubsetStream):
         What to do when all particles have become impossible; only the slot rule can come to this.
     kernel : {"cosine", "exponential-cosine", "linear", "rbf"} or callable, default="cosine"
         Kernel of features, for `update`. A callable takes two sets of rows and gives the matrix between them; what it
-        gives is checked at every stamp, at the cost of a factorisation.
+        gives is checked at every time step, at the cost of a factorisation.
     kernel_params : dict, optional
         Parameters of a kernel given by name: ``alpha`` of "exponential-cosine", ``length_scale`` of "rbf".
     random_state : int, Generator, RandomState or None
@@ -83,29 +84,29 @@ class TimeVaryingDPP(SubsetStream):
         Effective sample size after the last weighing, before any resampling.
     ess_history_ : list of float
     resampled_at_, restarts_ : list of int
-        Stamps, from 0, at which the particles were resampled, or drawn anew.
+        Time steps, from 0, at which the particles were resampled, or drawn anew.
     log_normalizer_ratio_, log_normalizer_ratio_exact_ : float
-        Change of ``log det(L + I)`` at the last stamp: as the particles estimate it, and computed (NaN above 2000
-        items). At the first stamp it is the log normaliser itself.
+        Change of ``log det(L + I)`` at the last time step: as the particles estimate it, and computed (NaN above 2000
+        items). At the first time step it is the log normaliser itself.
     log_normalizer_ : float
         Estimate of ``log det(L + I)``: the sum of the ratios.
     expected_size_ : float
         Exact mean size of a subset; NaN above 2000 items.
     history_ : list of Stamp
-        One record for each stamp: numbers of items and changes, effective sample size, moves, sizes, seconds.
+        One record for each time step: numbers of items and changes, effective sample size, moves, sizes, seconds.
 
     Notes
     -----
-    The subsets of successive stamps resemble each other, which makes a front page calm. This is a property of the
-    sampler and not of the model, in which the stamps are independent: particles keep what the moves do not change. With
-    ``n_moves=0`` nothing but the changed items changes; with about as many moves as items the resemblance falls to that
-    of independent draws. Too few moves, on the other hand, let errors persist.
+    The subsets of successive time steps resemble each other, so that a front page changes little. This is a property of
+    the sampler and not of the model, in which the time steps are independent: particles keep what the moves do not
+    change. With ``n_moves=0`` nothing but the changed items changes; with about as many moves as items the resemblance
+    falls to that of independent draws. Too few moves, on the other hand, let errors persist.
 
-    A stamp costs :math:`O(P (k^2 n + k n^2 + n^3))` for P particles of k items and n changed ones. Independent draws
-    cost an eigendecomposition, :math:`O(M^3)` for M items, and :math:`O(P k^3)`: they are the honest alternative
+    A time step costs :math:`O(P (k^2 n + k n^2 + n^3))` for P particles of k items and n changed ones. Independent
+    draws cost an eigendecomposition, :math:`O(M^3)` for M items, and :math:`O(P k^3)`: they are the alternative
     (`SeparateDPP`) when many items change.
 
-    A stamp that fails, or is interrupted, leaves the estimator as it was.
+    A time step that fails, or is interrupted, leaves the estimator as it was.
 
     Examples
     --------
@@ -157,12 +158,12 @@ class TimeVaryingDPP(SubsetStream):
 
     @property
     def log_normalizer_ratio_exact_(self) -> float:
-        """Change of the log normaliser at the last stamp, computed."""
+        """Change of the log normaliser at the last time step, computed."""
         return self._latest().log_normalizer_ratio_exact
 
     @property
     def log_normalizer_ratio_(self) -> float:
-        """Change of the log normaliser at the last stamp, as the particles estimate it."""
+        """Change of the log normaliser at the last time step, as the particles estimate it."""
         return self._latest().log_normalizer_ratio
 
     @property
@@ -178,17 +179,17 @@ class TimeVaryingDPP(SubsetStream):
 
     @property
     def ess_history_(self) -> list[float]:
-        """Effective sample size at each stamp."""
+        """Effective sample size at each time step."""
         return [stamp.ess for stamp in self.history_]
 
     @property
     def resampled_at_(self) -> list[int]:
-        """Stamps at which the particles were resampled."""
+        """Time steps at which the particles were resampled."""
         return [t for t, stamp in enumerate(self.history_) if stamp.resampled]
 
     @property
     def restarts_(self) -> list[int]:
-        """Stamps, after the first, at which the particles were drawn anew."""
+        """Time steps, after the first, at which the particles were drawn anew."""
         return [t for t, stamp in enumerate(self.history_) if stamp.restarted]
 
     def _latest(self) -> Stamp:

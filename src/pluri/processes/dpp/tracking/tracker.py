@@ -1,16 +1,16 @@
 r"""Particles of subsets that follow a determinantal point process through changes of its kernel.
 
-Between two stamps items leave (D), enter (N), or stay (C). A weighted particle x of the old process is projected on C,
-:math:`c = x \cap C`, its weight is multiplied by
+Between two time steps items leave (D), enter (N), or stay (C). A weighted particle x of the old process is projected on
+C, :math:`c = x \cap C`, its weight is multiplied by
 
 .. math:: \tilde w = \frac{\det L'_c}{\det L_c} \frac{\det(I + R'_N(c))}{\det(I + R_D(c))}, \qquad
    R_N(c) = L_{NN} - L_{Nc} L_c^{-1} L_{cN},
 
 and items of N are added by an exact draw from the process with kernel :math:`R'_N(c)`. This is the ratio of the two
-marginal laws of c: items that enter, which no reweighting could reach, are there with the right probability, and the
-weighted mean of :math:`\tilde w` estimates the ratio of the normalisers, :math:`\det(L' + I) / \det(L + I)`. An item
-whose content changed counts as one that leaves and one that enters (the marginal rule), or it stays where it is and is
-paid for by the first ratio (the slot rule). Then follow resampling, if the effective sample size is small, and
+marginal distributions of c: items that enter, which no reweighting could reach, are there with the right probability,
+and the weighted mean of :math:`\tilde w` estimates the ratio of the normalisers, :math:`\det(L' + I) / \det(L + I)`. An
+item whose content changed counts as one that leaves and one that enters (the marginal rule), or it stays where it is
+and is paid for by the first ratio (the slot rule). Then follow resampling, if the effective sample size is small, and
 add-or-drop moves that leave the new process invariant.
 
 References
@@ -259,7 +259,7 @@ class Tracker:
             self._before = None
 
     def _make_room(self) -> None:
-        """Buffers to work in, which are no part of the state."""
+        """Buffers to work in, which are not part of the state."""
         n = self.settings.n_particles
         self._scratch = _Scratch(len(self.kernel), 0, 0, self.particles.room)
         self._spare = Particles.empty(n, self.particles.room, len(self.kernel))

@@ -1,6 +1,6 @@
-"""The picture of the README: one run of EM or ten, with and without the diversity prior, for twenty seeds.
+"""A picture of the user guide: one run of EM or ten, with and without the diversity prior, for twenty seeds.
 
-    python docs/make_readme_figure.py            # writes docs/_static/readme.png, in about a minute
+    python docs/make_prior_figure.py            # writes docs/_static/prior.png, in about a minute
 
 A cycle of four states, of which two look alike: only what follows tells them apart. A run of EM that goes astray gives
 two states the same row of transitions, and labels half of the data wrongly.
@@ -20,7 +20,7 @@ from pluri.metrics import align_states, one_to_one_accuracy
 from pluri.plotting import PALETTE, TransitionDisplay
 from pluri.sequences import CategoricalHMM
 
-TARGET = Path(__file__).parent / "_static" / "readme.png"
+TARGET = Path(__file__).parent / "_static" / "prior.png"
 DATA_SEED = 6
 N_SEEDS = 20
 #: Settings of one fit after the other, each from where the one before ended.

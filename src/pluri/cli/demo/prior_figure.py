@@ -1,4 +1,4 @@
-"""The figure of ``pluri demo``: transition matrices, state frequencies, and the spread over data sets."""
+"""The figure of ``pluri demo prior``: transition matrices, state frequencies, and the spread over data sets."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pluri.cli.demo.part import new_figure, write_figure
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from pluri.cli.demo import Outcome
+    from pluri.cli.demo.prior import Outcome
 
 
 def draw(example: dict[str, Any], outcomes: list[Outcome], path: Path) -> None:
@@ -25,21 +27,14 @@ def draw(example: dict[str, Any], outcomes: list[Outcome], path: Path) -> None:
     path : Path
         The file.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     from pluri.metrics import align_states, one_to_one_accuracy
     from pluri.plotting import StateHistogramDisplay, TransitionDisplay
-    from pluri.validation import replacing
 
     toy = example["toy"]
     models = {name: model for name, model in example.items() if name != "toy"}
     k = len(toy.startprob)
     names = [str(state + 1) for state in range(k)]
-    # Made without pyplot: no window system is asked for, and no figure stays open.
-    figure = Figure(figsize=(12.0, 7.8), dpi=150)
-    FigureCanvasAgg(figure)
-    figure.set_layout_engine("constrained", w_pad=0.1, h_pad=0.1, hspace=0.05)
+    figure = new_figure(12.0, 7.8)
     grid = figure.add_gridspec(2, 6, height_ratios=[1.15, 1.0])
     heatmaps = [figure.add_subplot(grid[0, 2 * place : 2 * place + 2]) for place in range(3)]
 
@@ -83,8 +78,7 @@ def draw(example: dict[str, Any], outcomes: list[Outcome], path: Path) -> None:
         fontsize=12,
         fontweight="bold",
     )
-    with replacing(path) as file:
-        figure.savefig(file, format="png")
+    write_figure(figure, path)
 
 
 def _full(name: str) -> str:
@@ -93,7 +87,7 @@ def _full(name: str) -> str:
 
 def _draw_accuracies(ax: Axes, outcomes: list[Outcome], models: list[str]) -> None:
     """A dot for each fit, a line for each data set from one model to the other, a bar at the mean."""
-    from pluri.cli.demo import STARTS
+    from pluri.cli.demo.prior import STARTS
     from pluri.plotting.style import PALETTE, QUIET_COLOR, tidy
 
     places, ticks = [], []

@@ -1,4 +1,4 @@
-"""``pluri demo``: an HMM and a diversified HMM on the toy problem, side by side.
+"""``pluri demo prior``: an HMM and a diversified HMM on the toy problem, side by side.
 
 Each data set (300 sequences of length 6, five states) is fitted from two starts: the poor one of the published
 experiment [1]_ (means from N(0, 1), variances from Gamma(1, 1), start and transition rows from Dirichlet(3)), the same
@@ -23,14 +23,14 @@ import typer
 
 from pluri.cli import options
 from pluri.cli.console import print_json, reporting
-from pluri.cli.outputs import check_output
-from pluri.cli.registry import UsageError
+from pluri.cli.demo.part import prepare_folder
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
     from pluri.datasets import ToyHMM
 
+FILE = "toy_hmm.png"
 STRENGTH = 1.0
 STARTS = ("poor", "k-means")
 MODELS = {"HMM": 0.0, "diversified": STRENGTH}
@@ -55,7 +55,7 @@ class Outcome:
     n_iter: int
 
 
-def demo(
+def prior(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the figure.")] = Path("demo"),
     seed: Annotated[int, typer.Option(min=0, help="Seed of the data and the starts.")] = 0,
     data_sets: Annotated[int, typer.Option(min=2, max=1000, help="Number of data sets.")] = 10,
@@ -63,18 +63,10 @@ def demo(
 ) -> None:
     """Compare an HMM with a diversified HMM on a toy problem: a table and a figure."""
     with reporting():
-        if output.exists() and not output.is_dir():
-            raise UsageError(f"--output must name a folder, got the file {str(output)!r}")
-        try:
-            output.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(
-                f"--output must name a folder that can be made, got {str(output)!r}: {error.strerror}"
-            ) from error
-        figure = output / "toy_hmm.png"
-        check_output(figure, force=True)  # an earlier figure of the demo is replaced
+        figure = output / FILE
+        prepare_folder(output, [FILE])
         outcomes, example = run(seed, data_sets)
-        from pluri.cli.demo_figure import draw
+        from pluri.cli.demo.prior_figure import draw
 
         draw(example, outcomes, figure)
         if as_json:
