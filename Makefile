@@ -6,12 +6,13 @@ BIN = $(VENV)/bin
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test test-fast test-elsewhere test-versions lint bench docs clean
+.PHONY: help demo test test-fast test-thorough test-elsewhere test-versions lint bench docs clean
 
 help:
 	@echo "make demo   in less than a minute: what pluri does, in words, figures and a page about topics"
-	@echo "make test   lint, types, tests"
+	@echo "make test   lint, types, tests but for the second opinions"
 	@echo "make test-fast       the quick part of the tests, for daily work"
+	@echo "make test-thorough   long second opinions on what quicker tests guard, which make test leaves out"
 	@echo "make test-elsewhere  the tests as other machines would see them: CPU settings, shifted seeds, shuffled order"
 	@echo "make test-versions  a fast part of the tests with the lowest and the newest dependencies, on every Python found"
 	@echo "make lint   ruff and mypy only"
@@ -38,10 +39,13 @@ demo: $(VENV)/installed-core
 	$(BIN)/pluri demo
 
 test: lint $(VENV)/installed-dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not thorough'
 
 test-fast: $(VENV)/installed-dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m 'not slow' $$($(BIN)/python tests/elsewhere/fast_part.py)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m 'not slow and not thorough' $$($(BIN)/python tests/elsewhere/fast_part.py)
+
+test-thorough: $(VENV)/installed-dev
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m thorough
 
 test-elsewhere: $(VENV)/installed-dev
 	$(BIN)/python tests/elsewhere/machines.py

@@ -254,6 +254,8 @@ def test_posterior_of_a_fixed_rank_is_near_the_maximum_of_likelihood():
     assert model.trace_["noise_precision"].shape == (1, 100, 6)
 
 
+# A second opinion: `test_every_sampler` tries the same kernel (FactorAnalysisGibbs, isotropic, inferred).
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_the_sampler_is_calibrated():
     """Two independent runs that both fail at 1e-3 are a false alarm in a million."""

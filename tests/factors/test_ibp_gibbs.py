@@ -156,7 +156,7 @@ def test_prior_and_sampler_agree_on_the_joint_distribution_without_a_bias():
         }
 
     result = geweke_test(
-        kernel.sample_prior, kernel.sample_data, kernel.sweep, statistics, n_marginal=4000, n_successive=1500,
+        kernel.sample_prior, kernel.sample_data, kernel.sweep, statistics, n_marginal=2000, n_successive=750,
         n_steps=6, alpha=1e-6, max_stages=5, random_state=0,
     )  # fmt: skip
     assert result.passed, result.summary()

@@ -6,7 +6,7 @@ replaces one array of the file after the other, loads the file and asks the mode
 stdout before it is tried: the last line of a process that died says what killed it.
 
     python tests/io/tamper_with_saved_arrays.py                    # all of it: many minutes
-    python tests/io/tamper_with_saved_arrays.py --quick            # the part that belongs to the test suite
+    python tests/io/tamper_with_saved_arrays.py --quick 8          # eight arrays of each estimator, in one way each
     python tests/io/tamper_with_saved_arrays.py --only GaussianHMM,DPMeans --verbose
 """
 
@@ -36,8 +36,6 @@ from pluri.io import load, save
 
 #: A case that takes longer ends its process: an endless loop is as bad as a crash. Compiling takes a while, too.
 SECONDS = 300
-#: Arrays of each estimator in the quick part.
-QUICK = 8
 #: Memory of a process of this program: an array that announces a huge size must end in MemoryError, not in swapping.
 MEMORY = 16 * 2**30
 
@@ -182,7 +180,7 @@ def other_arrays(array):
 def cases(members, quick):
     """Name of a member, what is done to it, and the array in its place.
 
-    The quick part has a few for each estimator, and integers (labels, indices, pointers) come first.
+    With `quick` so many for each estimator, and integers (labels, indices, pointers) come first.
     """
     arrays = {
         name: np.load(io.BytesIO(content), allow_pickle=False)
@@ -195,7 +193,7 @@ def cases(members, quick):
     # Draws and histories are read by no compiled loop.
     telling = {name: array for name, array in arrays.items() if ".trace" not in where[name]}
     first = sorted(telling.items(), key=lambda item: item[1].dtype.kind not in "iu")
-    return ((name, *next(other_arrays(array))) for name, array in first[:QUICK])
+    return ((name, *next(other_arrays(array))) for name, array in first[:quick])
 
 
 def npy(array):
@@ -287,7 +285,7 @@ def run(names, quick, report):
     deaths, names, skip = [], list(names), 0
     while names:
         command = [sys.executable, __file__, "--child", ",".join(names), "--skip", str(skip)]
-        child = subprocess.run(command + ["--quick"] * quick, capture_output=True, text=True)
+        child = subprocess.run([*command, "--quick", str(quick)], capture_output=True, text=True)
         lines = child.stdout.splitlines()
         report(lines)
         done = [line.split()[1] for line in lines if line.startswith("done")]
@@ -304,7 +302,9 @@ def run(names, quick, report):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true", help="fewer ways of tampering")
+    parser.add_argument(
+        "--quick", type=int, default=0, metavar="N", help="only N arrays of each estimator, in one way each"
+    )
     parser.add_argument("--only", help="names of estimators between commas")
     parser.add_argument("--verbose", action="store_true", help="tell what each case ended in")
     parser.add_argument("--child", help=argparse.SUPPRESS)

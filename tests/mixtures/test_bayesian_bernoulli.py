@@ -109,6 +109,9 @@ def together(labels):
     return (labels[:, None] == labels).astype(float)
 
 
+# A second opinion: `test_every_sampler` compares with enumeration, too (BernoulliGibbs, three components), and tries
+# holes by Geweke's test.
+@pytest.mark.thorough
 @pytest.mark.parametrize("data", [X, HOLES], ids=["complete", "holes"])
 def test_posterior_of_pairs_equals_enumeration(data):
     """20,000 sweeps: the largest of ten shares is 0.02 off once in more than a million runs."""
@@ -181,6 +184,8 @@ def problem_with_holes():
     return joint_problem(3, HOLES)
 
 
+# A second opinion: `test_every_sampler` tries the same sweeps (BernoulliGibbs, concentration learned).
+@pytest.mark.thorough
 def test_chains_are_calibrated():
     """Two independent runs that both fail at 1e-3 are a false alarm in a million."""
     kernel = kernel_of(X, 3, learn_concentration=True)

@@ -207,6 +207,8 @@ def test_a_small_concentration_gives_one_cluster_and_a_large_one_singletons():
         assert (trace["n_clusters"] == expected).all()
 
 
+# A second opinion: `test_every_sampler` tries both kernels with learned concentrations (partitions).
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.parametrize("kernel_class", [CollapsedGibbs, SliceGibbs])
 def test_samplers_are_calibrated(kernel_class):

@@ -104,6 +104,8 @@ def factor_mixture_problem():
     )
 
 
+# A second opinion: `test_every_sampler` tries the same kernel (FactorMixtureGibbs).
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_the_sampler_is_calibrated():
     """Two independent runs that both fail at 1e-3 are a false alarm in a million."""

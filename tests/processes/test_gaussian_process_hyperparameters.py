@@ -159,7 +159,7 @@ def test_without_data_the_prior_returns(how):
     parameters = parameters_of(ConstantKernel() * RBF(), (1e-5, 1e5))
     priors = choose_priors(parameters, WIDE, 1.0, 1.0)
     trace = sample_posterior(
-        Nothing(), parameters, priors, how, np.random.default_rng(0), n_draws=2000, n_warmup=500, n_chains=2, warn=False
+        Nothing(), parameters, priors, how, np.random.default_rng(0), n_draws=1000, n_warmup=400, n_chains=2, warn=False
     )
     thinned = {name: trace[name][:, ::8].ravel() for name in trace}
     assert stats.kstest(thinned["length_scale"] / 10.0, "uniform").pvalue > 1e-7
@@ -167,13 +167,18 @@ def test_without_data_the_prior_returns(how):
         assert stats.kstest((np.log(thinned[name]) + 10.0) / 15.0, "uniform").pvalue > 1e-7
 
 
+@pytest.fixture(scope="module")
+def exact_means():
+    return quadrature(*made_data(seed=3))
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("how", ["nuts", "slice"])
-def test_sampled_hyperparameters_agree_with_quadrature(how):
-    # Within 5.5 Monte Carlo errors for each of three means: false alarm below 1e-6 (the grid's own error is far less).
+def test_sampled_hyperparameters_agree_with_quadrature(how, exact_means):
+    # Within 6 Monte Carlo errors for each of three means, errors that are estimated themselves: false alarm below 1e-6
+    # (the grid's own error is far less).
     X, y = made_data(seed=3)
-    exact = quadrature(X, y)
-    model = GaussianProcessRegressor(hyper=how, priors=WIDE, n_draws=400, n_warmup=400, n_chains=3, random_state=1).fit(
+    model = GaussianProcessRegressor(hyper=how, priors=WIDE, n_draws=300, n_warmup=200, n_chains=3, random_state=1).fit(
         X, y
     )
     draws = {
@@ -182,7 +187,7 @@ def test_sampled_hyperparameters_agree_with_quadrature(how):
         "log_noise": np.log(model.trace_["noise_variance"]),
     }
     for name, values in draws.items():
-        assert abs(values.mean() - exact[name]) < 5.5 * mcmc.mcse_mean(values), name
+        assert abs(values.mean() - exact_means[name]) < 6 * mcmc.mcse_mean(values), name
     assert "length_scale" in model.summary()
 
 
@@ -190,14 +195,14 @@ def test_sampled_hyperparameters_agree_with_quadrature(how):
 def sampled():
     X, y = made_data(seed=3)
     return GaussianProcessRegressor(
-        hyper="nuts", priors=WIDE, n_draws=150, n_warmup=300, n_chains=2, n_prediction_draws=60, random_state=0
+        hyper="nuts", priors=WIDE, n_draws=150, n_warmup=150, n_chains=2, n_prediction_draws=20, random_state=0
     ).fit(X, y)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_prediction_averages_over_the_draws(sampled):
     new = np.array([[0.5], [1.7], [4.0]])
-    chosen = np.unique(np.linspace(0, 299, 60).round().astype(int))
+    chosen = np.unique(np.linspace(0, 299, 20).round().astype(int))
     means, covariances = [], []
     for index in chosen:
         kernel = ConstantKernel(sampled.trace_.flat("signal_variance")[index]) * RBF(

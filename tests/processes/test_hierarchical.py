@@ -87,6 +87,8 @@ def test_group_weights_have_the_moments_of_sticks():
     assert (np.abs(groups.mean(axis=0) - common) < 5.5 * error).all()
 
 
+# A second opinion: `test_every_sampler` tries both kernels by Geweke's test.
+@pytest.mark.thorough
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_two_groups_of_two_points_have_the_enumerated_posterior(sampler):
     # 6000 sweeps; each of the 15 partitions within 5.5 standard errors by batches, plus a floor for rare ones.

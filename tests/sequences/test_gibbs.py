@@ -218,6 +218,8 @@ def summaries(data, states, weights, k):
     ]
 
 
+# A second opinion: `test_every_sampler` tries the same sweeps by Geweke's test (BayesianCategoricalHMM).
+@pytest.mark.thorough
 def test_prior_and_sampler_agree_on_the_joint_distribution(monkeypatch):
     """Geweke's test: the chain (states given data, then data given states) leaves the joint distribution as it is.
 

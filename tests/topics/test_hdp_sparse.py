@@ -82,7 +82,7 @@ def test_tokens_have_their_conditional_law(few, lonely, monkeypatch):
     monkeypatch.setattr(slots_module, "FEW", few)
     expected = conditional(random_slots(lonely=lonely))
     rng, seen = np.random.default_rng(1), np.zeros(len(expected))
-    for _ in range(6000):
+    for _ in range(3000):
         slots = random_slots(lonely=lonely)
         slots.pass_over_tokens(rng, slots.tokens.n_tokens - 1)
         seen[slots.labels[-1] if (slots.labels[:-1] == slots.labels[-1]).any() else -1] += 1
@@ -125,7 +125,7 @@ def test_tables_have_their_conditional_law(few, n, eta, lonely, monkeypatch):
     monkeypatch.setattr(slots_module, "FEW", few)
     expected = law_of_the_table(slots_with_a_table(n, eta, lonely), n)
     rng, seen = np.random.default_rng(2), np.zeros(len(expected))
-    for _ in range(4000):
+    for _ in range(2000):
         slots = slots_with_a_table(n, eta, lonely)
         slots.settings = (1e-12, GAMMA, eta)
         slots.pass_over_tables(rng, np.array([6]))

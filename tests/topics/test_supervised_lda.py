@@ -120,13 +120,15 @@ def test_topics_of_tokens_have_their_exact_probabilities_given_the_coefficients(
     weights = np.exp(log_weights - np.max(log_weights))
     exact = dict(zip(states, weights / weights.sum()))
     rng = np.random.default_rng(0)
-    position = {"topics": np.zeros(tokens.n_tokens, dtype=np.int32), "coefficients": coefficients}
+    start = {"topics": np.zeros(tokens.n_tokens, dtype=np.int32), "coefficients": coefficients}
+    state = kernel.init(rng, start)
     seen = np.zeros(tokens.n_tokens)
     pairs, n_sweeps = 0.0, 20_000
     for _ in range(n_sweeps):
-        position = kernel.sweep(rng, position, (tokens, label))
-        seen += position["topics"]
-        pairs += position["topics"][0] == position["topics"][3]
+        state.swept()
+        kernel._sweep(rng, state)
+        seen += state.words.topics
+        pairs += state.words.topics[0] == state.words.topics[3]
     np.testing.assert_allclose(seen / n_sweeps, sum(p * np.array(s) for s, p in exact.items()), atol=0.025)
     assert pairs / n_sweeps == pytest.approx(sum(p for s, p in exact.items() if s[0] == s[3]), abs=0.025)
 
@@ -152,11 +154,12 @@ def test_without_ratings_the_sampler_is_that_of_latent_dirichlet_allocation():
     tokens = tokens_of(sparse.csr_matrix([[2, 1, 0], [0, 1, 2]]))
     kernel = RatingsGibbs(tokens, np.full(2, np.nan), np.full(2, 0.5), 0.5)
     rng = np.random.default_rng(1)
-    position, n_sweeps = kernel.start(rng), 40_000
+    state, n_sweeps = kernel.init(rng, kernel.start(rng)), 40_000
     together = np.zeros(3)
     for _ in range(n_sweeps):
-        position = kernel.sweep(rng, position, (tokens, kernel.response))
-        z = position["topics"]
+        state.swept()
+        kernel._sweep(rng, state)
+        z = state.words.topics
         together += [z[0] == z[1], z[0] == z[2], z[0] == z[4]]
     np.testing.assert_allclose(together / n_sweeps, [0.8736, 0.6960, 0.2669], atol=0.02)
 

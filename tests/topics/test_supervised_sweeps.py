@@ -78,7 +78,7 @@ def test_rated_tokens_have_their_exact_probabilities_however_large_the_numbers(c
 
 
 def test_with_more_topics_than_lanes_probabilities_are_exact_too():
-    rng, n_topics = np.random.default_rng(1), 19
+    rng, n_topics = np.random.default_rng(1), 17
     tokens = tokens_of(sparse.csr_matrix([[1, 0], [1, 1]]))
     prior = rng.gamma(2.0, size=n_topics)
     rated = RatingsGibbs(tokens, np.array([1.0, -2.0]), prior, 0.6)

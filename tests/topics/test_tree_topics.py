@@ -447,7 +447,8 @@ def test_the_limit_of_the_depth_is_told(counts):
         model.fit(counts[:40])
 
 
-@pytest.mark.parametrize("options", [{}, {"scale_dependent": False}])
+# The contract is the same for both kinds of trees: the second is a second opinion.
+@pytest.mark.parametrize("options", [{}, pytest.param({"scale_dependent": False}, marks=pytest.mark.thorough)])
 @pytest.mark.filterwarnings("ignore:.*documents have no words")
 def test_check_estimator(options):
     model = TreeTopicModel(max_nodes=(1, 2, 3), n_warmup=2, n_draws=2, thin=1, random_state=0, **options)

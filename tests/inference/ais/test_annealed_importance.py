@@ -90,11 +90,11 @@ def test_the_constant_is_unbiased_however_badly_the_moves_mix():
                     lambda x: -2.0 * np.square(x[:, 0] - 0.7), log_prior, draw, transition=transition,
                     random_state=seed, warn=False, **bridge,
                 ).run().log_z
-                for seed in range(300)
+                for seed in range(150)
             ]
         )  # fmt: skip
-        # A z-score beyond 5.5 is a false alarm in 10 million; the estimates are skewed, which leaves one in a million.
-        assert abs(ratios.mean() - 0.5) / (ratios.std(ddof=1) / np.sqrt(300)) < 5.5
+        # A z-score beyond 6 is a false alarm in 100 million; the estimates are skewed, which leaves one in a million.
+        assert abs(ratios.mean() - 0.5) / (ratios.std(ddof=1) / np.sqrt(150)) < 6
 
 
 def test_a_target_equal_to_the_prior_gives_weights_of_one():
@@ -265,6 +265,8 @@ def test_one_narrow_mode_in_six_dimensions():
     assert run.diagnose() == []
 
 
+# A second opinion: test_bounds_of_both_directions_hold_on_average and test_one_narrow_mode_in_six_dimensions.
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_forward_and_reverse_bracket_two_narrow_modes_in_six_dimensions():
     rng = np.random.default_rng(0)

@@ -153,7 +153,7 @@ def test_uniform_correlation_matrices_have_beta_marginals():
     space = Space(c=Correlation(3))
     target = space.value_and_grad(lambda v: (0.0, {"c": np.zeros((3, 3))}))
     trace = mcmc.sample(
-        mcmc.NUTS(target), np.zeros(3), n_draws=400, n_warmup=200, record=space.constrain, random_state=0, warn=False
+        mcmc.NUTS(target), np.zeros(3), n_draws=200, n_warmup=150, record=space.constrain, random_state=0, warn=False
     )
     draws = trace.flat("c")[::2]
     for i, j in ((1, 0), (2, 0), (2, 1)):
@@ -172,7 +172,7 @@ def test_an_inverse_wishart_has_its_mean():
     space = Space(s=Covariance(2))
     kernel = mcmc.NUTS(space.value_and_grad(inverse_wishart))
     trace = mcmc.sample(
-        kernel, np.zeros(3), n_draws=400, n_warmup=200, record=space.constrain, random_state=0, warn=False
+        kernel, np.zeros(3), n_draws=200, n_warmup=150, record=space.constrain, random_state=0, warn=False
     )
     for i, j in ((0, 0), (1, 0), (1, 1)):
         draws = trace["s"][..., i, j]

@@ -49,6 +49,8 @@ def test_marginal_metropolis_has_the_exact_posterior(observations, posterior):
     assert 0.05 < trace.stats["accepted"].mean() < 0.5
 
 
+# A second opinion: `test_every_sampler` tries paths and parameters (ParticleGibbs, with and without ancestor sampling).
+@pytest.mark.thorough
 def test_particle_gibbs_draws_paths_from_the_exact_smoother(observations):
     model = make_model([0.7])
     exact = kalman_smoother(model, observations)

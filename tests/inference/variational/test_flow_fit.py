@@ -112,6 +112,9 @@ def test_a_jax_density_gives_the_same_fit():
     np.testing.assert_allclose(theirs.parameters, ours.parameters, atol=1e-3)  # JAX has single precision
 
 
+# A second opinion: test_a_spline_flow_comes_close_in_a_short_fit covers both moons, too, and
+# test_annealing_reaches_the_target_itself watches the temperatures.
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_annealed_planar_flow_covers_both_moons():
     eight, two, covered = [], [], 0

@@ -166,7 +166,7 @@ def test_draws_have_the_intensity_and_the_pairs_of_the_formula(method, domain):
         domain, length_scale=0.25, quality=lambda X: 1.0 + 0.5 * np.sin(4 * X[:, 0]), method=method, n_features=40,
         random_state=0,
     ).with_expected_size(3)  # fmt: skip
-    draws = process.sample(1500, random_state=2)
+    draws = process.sample(750, random_state=2)
     intervals = [(0.1, 0.4), (0.4, 0.9)]
     grids = []
     for low, high in intervals:

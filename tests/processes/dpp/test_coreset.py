@@ -51,14 +51,14 @@ def test_weights_are_inverse_probabilities_by_enumeration():
 
 
 def test_estimates_have_no_bias():
-    # Two functions, weighted or not: 4 z-tests at 5 standard errors, false alarm 3e-6.
+    # Two functions, weighted or not: 4 z-tests at 5.5 standard errors of 200 draws, false alarm 1e-6.
     rows = groups(60)
     values = np.column_stack([costs(rows), rows[:, 0]])
     for weights in (None, RNG.uniform(0.2, 2.0, size=60)):
         truth = values.sum(axis=0) if weights is None else weights @ values
-        found = estimates(rows, values, 8, 400, sample_weight=weights)
+        found = estimates(rows, values, 8, 200, sample_weight=weights)
         error = found.std(axis=0, ddof=1) / np.sqrt(len(found))
-        assert (np.abs(found.mean(axis=0) - truth) < 5 * error).all()
+        assert (np.abs(found.mean(axis=0) - truth) < 5.5 * error).all()
 
 
 def test_weights_of_many_rows_are_inverse_probabilities_of_the_approximate_law():
@@ -70,7 +70,8 @@ def test_weights_of_many_rows_are_inverse_probabilities_of_the_approximate_law()
     assert law.inclusion_probabilities().sum() == pytest.approx(6)
 
 
-@pytest.mark.parametrize("n_columns", [1, 4])
+# One column takes long, and four are the same claim: it is a second opinion.
+@pytest.mark.parametrize("n_columns", [pytest.param(1, marks=pytest.mark.thorough), 4])
 def test_estimates_from_many_rows_have_no_bias_and_rows_far_from_all_others_no_enormous_weights(n_columns):
     # Two z-tests at 5 standard errors, false alarm 1e-6.
     rows = np.random.default_rng(3).normal(size=(1100, n_columns))
@@ -97,13 +98,13 @@ def test_sparse_rows_have_no_gaussian_kernel():
 
 
 def test_variance_is_below_that_of_independent_rows():
-    # The ratio of variances is 0.24 for the cost of k-means, 0.39 for the mean, 0.57 for the log-likelihood; from 400
-    # draws its standard error is 0.07 of it, so that a ratio above 0.85 has a chance below 1e-6.
+    # The ratio of variances is 0.24 for the cost of k-means, 0.39 for the mean, 0.57 for the log-likelihood, whose
+    # standard errors are 0.1 of it from 200 draws and 0.07 from 400: a ratio above 0.85 has a chance below 1e-6.
     rows = groups(60)
     n = 10
     values = np.column_stack([costs(rows), rows[:, 0]])
     independent = values.var(axis=0) * 60**2 / n
-    assert (estimates(rows, values, n, 400).var(axis=0) < 0.85 * independent).all()
+    assert (estimates(rows, values, n, 200).var(axis=0) < 0.85 * independent).all()
     likelihoods = log_likelihoods(rows)
     found = estimates(rows, likelihoods, n, 400, normalize=True)
     error = np.mean((found - likelihoods.sum()) ** 2)

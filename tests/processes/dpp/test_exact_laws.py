@@ -159,7 +159,7 @@ def test_intermediate_draws_follow_the_enumeration(form, n_landmarks, n_candidat
         kernel = FunctionKernel(closeness, X, quality)
         L = kernel.rows(np.arange(8))
     sampler = IntermediateSampler(kernel, size, n_landmarks, n_candidates)
-    assert_follows(sampler.draw(5000, np.random.default_rng(4)), law_of_kernel(L, size))
+    assert_follows(sampler.draw(2500, np.random.default_rng(4)), law_of_kernel(L, size))
     assert n_candidates == "auto" or 0.01 < sampler.acceptance < 0.95
 
 
@@ -325,7 +325,8 @@ def test_twelve_items_follow_the_enumeration_of_all_4096_subsets(method: str) ->
         probabilities = np.array([np.exp(process.log_prob(subset)) for subset in law])
         assert abs(probabilities.sum() - 1.0) < 1e-10
         np.testing.assert_allclose(probabilities, list(law.values()), atol=1e-12)
-    assert_follows(process.sample(N_DRAWS, random_state=2, method=method), law)
+    n_draws = N_DRAWS // 4 if method == "intermediate" else N_DRAWS  # its draws take long
+    assert_follows(process.sample(n_draws, random_state=2, method=method), law)
 
 
 @pytest.mark.parametrize("method", ["spectral", "intermediate"])
@@ -334,9 +335,10 @@ def test_five_of_twelve_and_a_condition_follow_the_enumeration(method: str) -> N
     law = law_of_kernel(F @ F.T, 5)
     process = KDPP(features=F, k=5)
     assert abs(sum(np.exp(process.log_prob(subset)) for subset in law) - 1.0) < 1e-10
-    assert_follows(process.sample(N_DRAWS, random_state=3, method=method), law)
+    n_draws = N_DRAWS // 4 if method == "intermediate" else N_DRAWS  # its draws take long
+    assert_follows(process.sample(n_draws, random_state=3, method=method), law)
     kept = {subset: p for subset, p in law.items() if 2 in subset and 7 not in subset}
     total = sum(kept.values())
     conditioned = process.condition(include=[2], exclude=[7])
-    draws = conditioned.sample(N_DRAWS, random_state=4, method=method)
+    draws = conditioned.sample(n_draws, random_state=4, method=method)
     assert_follows(draws, {subset: p / total for subset, p in kept.items()})

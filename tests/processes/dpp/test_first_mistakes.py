@@ -244,7 +244,8 @@ def test_a_point_that_will_never_be_accepted_is_not_waited_for():
         chain.draw_start(np.random.default_rng(0), 1)
 
 
-def test_landmarks_that_lose_most_of_the_kernel_are_told_of():
+def test_landmarks_that_lose_most_of_the_kernel_are_told_of(monkeypatch):
+    monkeypatch.setattr("pluri.processes.dpp.continuous.process.MOST_LANDMARKS", 400)  # 1600 lose most, too, in a while
     with pytest.warns(UserWarning, match="of the trace of the kernel"):
         ContinuousDPP(Box([0.0], [1.0]), length_scale=1e-6)
 

@@ -144,16 +144,17 @@ def test_many_sparse_rows_are_never_multiplied_out():
 
 
 def test_many_dense_rows_are_drawn_exactly_without_their_kernel():
-    # Mean log determinant of 60 draws against that of the same law from its spectrum: 5 standard errors, 1e-6.
+    # Mean log determinant of 30 draws against that of the same law from its spectrum: 6.5 standard errors, 1e-6 by
+    # Student's law with 29 degrees of freedom.
     rows = np.random.default_rng(1).normal(size=(1100, 4))
     scale = RBFKernel("median").fixed(rows).length_scale / 5 ** (1 / 4)
     law = KDPP.from_kernel(rows, 5, "rbf", length_scale=scale)
     draws = law.sample(400, random_state=0)
     expected = [law.log_prob(draw) for draw in draws]
     rng = np.random.default_rng(2)
-    found = [law.log_prob(DPPSelector(5, random_state=rng).fit(rows).selected_indices_) for _ in range(60)]
-    error = np.sqrt(np.var(found) / 60 + np.var(expected) / 400)
-    assert abs(np.mean(found) - np.mean(expected)) < 5 * error
+    found = [law.log_prob(DPPSelector(5, random_state=rng).fit(rows).selected_indices_) for _ in range(30)]
+    error = np.sqrt(np.var(found, ddof=1) / 30 + np.var(expected) / 400)
+    assert abs(np.mean(found) - np.mean(expected)) < 6.5 * error
 
 
 @pytest.mark.parametrize("n_rows", [12, 1500])
@@ -204,7 +205,7 @@ def test_default_length_scale_is_the_median_distance_or_the_spacing_of_the_rows_
 @pytest.mark.parametrize("method", ["exact", "map"])
 def test_ordinary_numbers_of_rows_are_possible_in_few_dimensions(method, n_rows, n_columns):
     rows = np.random.default_rng(0).normal(size=(n_rows, n_columns))
-    for size in (20, 50):
+    for size in (20, 50) if n_rows == 500 else (50,):  # the larger number is the harder one
         assert len(set(DPPSelector(size, method=method, random_state=0).fit(rows).selected_indices_)) == size
 
 

@@ -71,7 +71,7 @@ def test_draws_have_the_law_of_the_sequence(segments, process):
     every = list(product(subsets(3), subsets(2)))
     law = np.exp([process.log_likelihood(sequence) for sequence in every])
     place = {sequence: i for i, sequence in enumerate(every)}
-    draws = [place[tuple(tuple(items.tolist()) for items in process.sample(2, random_state=rng))] for _ in range(4000)]
+    draws = [place[tuple(tuple(items.tolist()) for items in process.sample(2, random_state=rng))] for _ in range(2000)]
     counts, expected = np.bincount(draws, minlength=len(every)), law * len(draws)
     rare = expected < 10
     counts, expected = np.append(counts[~rare], counts[rare].sum()), np.append(expected[~rare], expected[rare].sum())
