@@ -25,7 +25,7 @@ QUICK = {"max_iter": 40, "n_warmup": 40, "n_draws": 5, "thin": 2, "batch_size": 
 def corpus():
     return make_topic_documents(
         n_documents=150, n_words_per_document=60, n_words=40, n_topics=3, doc_topic_prior=0.2, topic_word_prior=0.1,
-        random_state=1,
+        random_state=np.random.default_rng(1),
     )  # fmt: skip
 
 

@@ -505,9 +505,9 @@ def test_the_best_subset_has_the_size_asked_for():
 LOOKED_UP = "must hold ids that can be looked up, such as numbers, strings or tuples of them, got"
 ROWS = np.random.default_rng(0).normal(size=(4, 3))
 MISTAKES = [
-    (lambda model: model.fit(1.0), r"kernels must have an entry for each stamp, got 1\.0"),
-    (lambda model: model.fit(None), "kernels must have an entry for each stamp, got None"),
-    (lambda model: model.fit([np.eye(3)], item_ids=3), "item_ids must have an entry for each stamp, got 3"),
+    (lambda model: model.fit(1.0), r"kernels must have an entry for each time step, got 1\.0"),
+    (lambda model: model.fit(None), "kernels must have an entry for each time step, got None"),
+    (lambda model: model.fit([np.eye(3)], item_ids=3), "item_ids must have an entry for each time step, got 3"),
     (lambda model: model.fit([np.eye(3)], item_ids=[3]), "item_ids must be a list of ids, got 3"),
     (lambda model: model.fit([[[1.0, 0.0], [0.0]]]), "kernel must hold numbers only, in rows of one length"),
     (lambda model: model.fit(np.ones(3), features=True), r"features of shape \(n_items, n_features\), got shape \(\)"),
