@@ -226,7 +226,8 @@ def test_majority_takes_the_commonest_class():
 
 @pytest.fixture(scope="module")
 def text():
-    corpus = make_zipf_tagging(400, n_states=5, n_words=150, ambiguity=0.0, as_words=True, random_state=0)
+    rng = np.random.default_rng(0)
+    corpus = make_zipf_tagging(400, n_states=5, n_words=150, ambiguity=0.0, as_words=True, random_state=rng)
     return corpus.X, corpus.lengths, corpus.states
 
 
