@@ -47,6 +47,8 @@ def environment_of(name: str, offset: int | None) -> dict[str, str]:
     kernel = next(kernel for kernel in kernels if runs_here(kernel))
     shift = shift if offset is None else offset
     chosen = {"OPENBLAS_CORETYPE": kernel, "PLURI_SEED_OFFSET": str(shift), "PLURI_TEST_ORDER": str(shift)}
+    # Two test processes share the cores, as in `make test`; and threads of k-means may differ in the last bit.
+    chosen |= {name: os.environ.get(name, "1") for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")}
     if not wide:
         chosen |= {"NPY_DISABLE_CPU_FEATURES": wide_features(), "NUMBA_CPU_NAME": "generic"}
     return chosen

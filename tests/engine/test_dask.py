@@ -152,7 +152,7 @@ def test_what_exceeds_the_memory_is_shipped_in_every_sweep(client):
     assert source.n_read == 80
     # Five that stay, two blocks of two for each of the two threads, and those about to be forgotten: usually one block,
     # more on a busy machine, never all.
-    assert most <= 30
+    assert most < 40
 
 
 def test_the_function_is_shipped_once_for_each_sweep(client):

@@ -125,11 +125,14 @@ def test_ancestral_paths_follow_the_parents(result):
 
 def test_switching_systems_are_smoothed_with_their_regimes():
     model = make_maneuvering_target()
-    states, observations = model.sample(40, random_state=2)
-    result = particle_filter(model, observations, 300, random_state=0)
-    paths = backward_simulation(model, result, 50, random_state=0)
-    filtered = np.square(result.mean[:, 1:] - states[:, 1:]).mean()
-    assert np.square(paths[:, :, 1:].mean(axis=1) - states[:, 1:]).mean() < filtered
+    gains = []
+    for seed in range(20):  # what comes later helps on average, not every time
+        states, observations = model.sample(40, random_state=seed)
+        result = particle_filter(model, observations, 300, random_state=0)
+        paths = backward_simulation(model, result, 50, random_state=0)
+        filtered = np.square(result.mean[:, 1:] - states[:, 1:]).mean()
+        gains.append(np.log(filtered / np.square(paths[:, :, 1:].mean(axis=1) - states[:, 1:]).mean()))
+    assert np.mean(gains) > 0
 
 
 def test_a_compiled_model_is_smoothed_through_its_own_density(model, observations):
