@@ -63,7 +63,8 @@ class Mixture:
 
     def unpack(self, vector, like):
         logits, means, log_variances = np.split(vector, 3)
-        return MixtureParameters(np.exp(logits - logsumexp(logits)), means, np.exp(log_variances))
+        weights = np.maximum(np.exp(logits - logsumexp(logits)), 1e-300)
+        return MixtureParameters(weights, means, np.exp(log_variances))
 
 
 @dataclass(frozen=True)
