@@ -159,9 +159,10 @@ def test_invariance_passes_and_fails_as_it_should():
     assert invariance_test(autoregression, exact, 5, alpha=1e-6, random_state=0).passed
     assert invariance_test(autoregression, exact, 5, reversible=True, alpha=1e-6, random_state=0).passed
     wrong = lambda rng, x: autoregression(rng, x, scale=1.3)  # noqa: E731
-    result = invariance_test(wrong, exact, 5, reversible=True, random_state=0)
-    assert not result.passed
-    assert result.worst.test.startswith("paired")
+    results = [invariance_test(wrong, exact, 5, reversible=True, random_state=seed) for seed in range(10)]
+    assert not any(result.passed for result in results)
+    # Pairs tell the most in four seeds of five: in none of ten once in ten million.
+    assert any(result.worst.test.startswith("paired") for result in results)
 
 
 def test_invariance_of_given_draws():

@@ -22,6 +22,8 @@ from pluri.testing.replications import as_run, compare_in_stages, replicate
 
 #: Replications in which every quantity must have moved.
 N_TRIALS = 20
+#: Trials after which a quantity that has not moved is called stuck: a proposal may be refused many times in a row.
+MOST_TRIALS = 500
 
 
 @dataclass(frozen=True)
@@ -129,14 +131,17 @@ def _moves(name: str, setting: Setting, rng: np.random.Generator) -> CheckLine:
     summarise = summarising(problem.statistics, likelihood, with_data=False)
     moved: dict[str, bool] = {}
     varies: dict[str, set[float]] = {}
-    for _ in range(N_TRIALS):
+    stuck: list[str] = []
+    for trial in range(1, MOST_TRIALS + 1):
         theta, y, move = _start(problem, rng)
         after = summarise(move(rng, theta, problem.n_steps), y)
         for key, value in summarise(theta, y).items():
             moved[key] = moved.get(key, False) or value != after.get(key)
             varies.setdefault(key, set()).add(value)
-    # A quantity that is always the same in exact draws, or is made of the data only, need not move.
-    stuck = [key for key, value in moved.items() if not value and len(varies[key]) > 1]
+        # A quantity that is always the same in exact draws, or is made of the data only, need not move.
+        stuck = [key for key, value in moved.items() if not value and len(varies[key]) > 1]
+        if trial >= N_TRIALS and not stuck:
+            break
     if problem.statistics is not None and len(stuck) < len(moved):
         stuck = []
     return _plain(name, not stuck, f"{stuck[0]} never changes" if stuck else "every quantity changes")
