@@ -1,7 +1,4 @@
-"""The code in the documents is run by pytest, each page in an empty folder of its own.
-
-python -m pytest README.md docs --doctest-glob='*.md' --doctest-glob='*.rst'
-"""
+"""The code in the documents is run by pytest, each page in an empty folder of its own."""
 
 from pathlib import Path
 

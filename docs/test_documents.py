@@ -14,7 +14,7 @@ import pytest
 import pluri
 
 DOCS = Path(__file__).parent
-PACKAGES = [name for name in pluri.__all__ if name not in ("__version__", "load", "save")]
+PACKAGES = [name for name in pluri.__all__ if name not in ("__version__", "load", "on_interrupt", "save")]
 #: Packages within packages; each has a page of its own.
 PACKAGES += [f"inference.{name}" for name in ("mcmc", "ais", "smc", "variational")]
 PACKAGES += ["priors.kernels", "processes.dpp", "processes.dpp.learning", "optimize.manifolds", "topics.held_out"]
@@ -86,4 +86,5 @@ def test_every_public_name_is_in_the_api_reference(package):
     page = (DOCS / "api" / f"{package}.rst").read_text()
     listed = set(re.findall(r"^(?:   |\.\. py:data:: )(\w+)$", page, flags=re.MULTILINE))
     within = {name.rpartition(".")[2] for name in PACKAGES if name.startswith(f"{package}.")}
-    assert listed == set(import_module(f"pluri.{package}").__all__) - within
+    # A function of `pluri` itself stands on the page of its subject.
+    assert listed - {"on_interrupt"} == set(import_module(f"pluri.{package}").__all__) - within
