@@ -18,8 +18,8 @@ from published import Report
 from sklearn.gaussian_process.kernels import RBF
 
 from pluri.inference import mcmc
+from pluri.priors.hyperpriors import LogUniform, Uniform
 from pluri.processes.gaussian_process_regression import GaussianProcessRegressor
-from pluri.processes.hyperpriors import LogUniform, Uniform
 
 N_DATA_SETS = 12
 TRUTH = {"length_scale": 0.3, "signal_variance": 1.0, "noise_variance": 0.01}

@@ -17,8 +17,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF
 
+from pluri.priors.hyperpriors import LogUniform, Uniform
 from pluri.processes import GaussianProcessClassifier, GaussianProcessRegressor
-from pluri.processes.hyperpriors import LogUniform, Uniform
 
 BLUE, ORANGE, GREEN = "#0072B2", "#E69F00", "#009E73"
 grid = np.linspace(-5, 5, 200)[:, None]

@@ -15,6 +15,7 @@ from pluri.factors import IBPLinearGaussian
 from pluri.io import load, save
 from pluri.io.trusted import MODELS, type_name
 from pluri.mixtures import MetropolisGaussianMixture, NaiveBayes
+from pluri.priors.hyperpriors import LogNormal
 from pluri.priors.kernels import RBFKernel
 from pluri.processes import (
     BayesianLinearRegression,
@@ -24,7 +25,6 @@ from pluri.processes import (
     dpp,
 )
 from pluri.processes.dpp import learning
-from pluri.processes.hyperpriors import LogNormal
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 2))

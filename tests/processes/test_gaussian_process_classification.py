@@ -13,6 +13,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.utils.estimator_checks import check_estimator
 
 from pluri.inference import mcmc
+from pluri.priors.hyperpriors import Gamma, LogUniform, Uniform
 from pluri.processes.gaussian_process_classification import GaussianProcessClassifier
 from pluri.processes.gp_inference._tilted_kernels import compiled_tilted_moments
 from pluri.processes.gp_inference.approximate import ApproximateEvidence
@@ -24,7 +25,6 @@ from pluri.processes.gp_inference.learning import Charts
 from pluri.processes.gp_inference.polya_gamma import mean_polya_gamma, polya_gamma
 from pluri.processes.gp_inference.polya_gamma_draws import draw_polya_gamma
 from pluri.processes.gp_inference.sites import expected_sigmoid, tilted_moments
-from pluri.processes.hyperpriors import Gamma, LogUniform, Uniform
 
 X3 = np.array([[-1.0], [0.0], [1.0]])
 Y3 = np.array([1, -1, 1])

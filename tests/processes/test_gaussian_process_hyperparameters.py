@@ -9,12 +9,12 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from pluri import on_interrupt
 from pluri.inference import mcmc
+from pluri.priors.hyperpriors import Gamma, HalfNormal, LogNormal, LogUniform, Uniform
 from pluri.processes.gaussian_process_regression import GaussianProcessRegressor
 from pluri.processes.gp_inference.covariance import covariance_at
 from pluri.processes.gp_inference.exact import MarginalLikelihood
 from pluri.processes.gp_inference.learning import Charts, Posterior, sample_posterior
 from pluri.processes.gp_inference.parameters import choose_priors, parameters_of
-from pluri.processes.hyperpriors import Gamma, HalfNormal, LogNormal, LogUniform, Uniform
 
 PRIORS = [
     Uniform(0.0, 10.0),

@@ -28,6 +28,7 @@ SMALL = {
     "n_components": 2,
     "n_clusters": 2,
     "n_select": 2,
+    "size": 2,
     "n_chains": 2,
     "n_draws": 8,
     "n_sweeps": 8,

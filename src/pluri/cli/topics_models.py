@@ -102,7 +102,7 @@ def _own_settings(kind: type, known: dict[str, Any], settings: list[str], option
 
 def _check(model: Any) -> None:
     """Refuse values that the model would refuse, before the documents are read."""
-    from pluri.processes.concentration import check_count
+    from pluri.validation import check_count
 
     try:
         for name, least in LEAST.items():

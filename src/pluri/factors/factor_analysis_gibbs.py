@@ -31,7 +31,8 @@ from pluri.factors.spike_slab_regression import (
     draw_support,
     log_gamma_density,
 )
-from pluri.processes.concentration import GammaPrior, check_count, check_gamma_prior
+from pluri.processes.concentration import GammaPrior, check_gamma_prior
+from pluri.validation import check_count
 
 Array = NDArray[np.float64]
 Position = Mapping[str, NDArray[Any]]

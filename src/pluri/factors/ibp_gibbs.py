@@ -24,8 +24,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pluri.factors.ibp_likelihood import collapsed_log_likelihood, feature_posterior, with_bias
-from pluri.processes.concentration import GammaPrior, check_gamma_prior, check_positive
+from pluri.processes.concentration import GammaPrior, check_gamma_prior
 from pluri.processes.indian_buffet import IndianBuffetProcess, as_binary, harmonic
+from pluri.validation import check_positive
 
 Array = NDArray[np.float64]
 Binary = NDArray[np.int8]

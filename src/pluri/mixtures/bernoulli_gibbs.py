@@ -31,7 +31,7 @@ from scipy import sparse
 from scipy.special import gammaln
 
 from pluri.factors.binary_completion import BinaryRows
-from pluri.processes.concentration import check_count, check_positive
+from pluri.validation import check_count, check_positive
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -25,9 +25,8 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pluri.mixtures.dirichlet_process.weighted_rows import check_row_weights, merged, refuse_missing
-from pluri.processes.concentration import check_count
 from pluri.progress import Step, open_progress
-from pluri.validation import RandomState, Stored, as_generator, restored_on_failure
+from pluri.validation import RandomState, Stored, as_generator, check_count, restored_on_failure
 from pluri.validation.estimator import Estimator
 from pluri.validation.interruption import hold
 

@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, polygamma, psi
 
 from pluri.processes.base_measure import base_log_density, draw_from_base
-from pluri.processes.concentration import check_count, check_positive, log_stirling
-from pluri.validation import RandomState, as_generator
+from pluri.processes.concentration import log_stirling
+from pluri.validation import RandomState, as_generator, check_count, check_positive
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

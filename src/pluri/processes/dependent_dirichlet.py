@@ -22,10 +22,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pluri.processes.base_measure import draw_from_base
-from pluri.processes.concentration import check_count, check_positive
 from pluri.processes.dirichlet_process import DiscreteMeasure
 from pluri.processes.stick_breaking import StickBreaking, check_tail_mass
-from pluri.validation import RandomState, as_generator
+from pluri.validation import RandomState, as_generator, check_count, check_positive
 
 Array = NDArray[np.float64]
 

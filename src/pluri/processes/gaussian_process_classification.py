@@ -23,6 +23,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from pluri.priors.hyperpriors import HyperPrior
 from pluri.processes.gp_inference.approximate import ApproximateEvidence, Component, approximate, mixture_of
 from pluri.processes.gp_inference.covariance import covariance_at
 from pluri.processes.gp_inference.exact import check_jitter, cholesky
@@ -39,7 +40,6 @@ from pluri.processes.gp_inference.learning import (
 from pluri.processes.gp_inference.parameters import choose_priors, log_bounds, measure_inputs, parameters_of
 from pluri.processes.gp_inference.settings import check_choice, check_settings
 from pluri.processes.gp_inference.sites import solve, warn_unconverged
-from pluri.processes.hyperpriors import HyperPrior
 from pluri.validation import Stored, as_generator
 from pluri.validation.estimator import Estimator
 

@@ -22,6 +22,7 @@ from sklearn.base import RegressorMixin, clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from pluri.priors.hyperpriors import HyperPrior
 from pluri.processes.gp_inference.covariance import covariance_at
 from pluri.processes.gp_inference.exact import ExactPosterior, MarginalLikelihood, check_jitter, cholesky
 from pluri.processes.gp_inference.learning import (
@@ -42,7 +43,6 @@ from pluri.processes.gp_inference.parameters import (
     parameters_of,
 )
 from pluri.processes.gp_inference.settings import check_settings
-from pluri.processes.hyperpriors import HyperPrior
 from pluri.validation import Stored, as_generator
 from pluri.validation.estimator import Estimator
 

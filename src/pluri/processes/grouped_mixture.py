@@ -16,14 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.processes.concentration import (
-    GammaPrior,
-    check_gamma_prior,
-    check_positive,
-    draw_concentration,
-    draw_group_concentration,
-)
+from pluri.priors.hyperpriors import Gamma
+from pluri.processes.concentration import GammaPrior, check_gamma_prior, draw_concentration, draw_group_concentration
 from pluri.processes.hierarchical_dirichlet import ChineseRestaurantFranchise, Seating
+from pluri.validation import check_positive
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -154,5 +150,5 @@ class GroupedMixture:
     ) -> tuple[float, float]:
         if not self.learn_concentrations:
             return alpha, gamma
-        new_alpha = draw_group_concentration(rng, alpha, self.group_sizes, n_tables, self.alpha_prior)
-        return new_alpha, draw_concentration(rng, gamma, n_tables, n_clusters, self.gamma_prior)
+        new_alpha = draw_group_concentration(rng, alpha, self.group_sizes, n_tables, Gamma(*self.alpha_prior))
+        return new_alpha, draw_concentration(rng, gamma, n_tables, n_clusters, Gamma(*self.gamma_prior))

@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-from pluri.processes.concentration import check_count, check_positive
-from pluri.validation import RandomState, as_generator
+from pluri.validation import RandomState, as_generator, check_count, check_positive
 
 Array = NDArray[np.float64]
 Binary = NDArray[np.int8]

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.processes.concentration import check_count, check_positive
-from pluri.validation import RandomState, as_generator
+from pluri.validation import RandomState, as_generator, check_count, check_positive
 
 Array = NDArray[np.float64]
 

@@ -11,11 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from pluri.processes.concentration import check_count
 from pluri.topics import checked_state
 from pluri.topics.documents import check_documents, words_of_columns
 from pluri.topics.topic_graph import Example, Hierarchy, TopicEdge, TopicGraph, TopicNode
-from pluri.validation import RandomState, as_generator
+from pluri.validation import RandomState, as_generator, check_count
 from pluri.validation.estimator import Estimator
 from pluri.validation.interruption import kept
 

@@ -1,9 +1,17 @@
-"""What is wrong with a set of chains, said in words with what to do about it."""
+"""What is wrong with a set of chains, said in words with what to do about it.
+
+One function says whether chains agree (`judge`), with one limit of R-hat for numbers whose posterior is wanted and one
+for chains over latent states. R-hat squared is about 1 + 1 / (effective draws of a chain): 1.01 asks for fifty of them,
+which is what averages over draws need; 1.1 asks for five, which shows that chains from different starts have met, and
+is all that can be had where a sweep over thousands of labels moves the log density by little.
+"""
 
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,12 +21,101 @@ from pluri.inference.mcmc.summary import each_number
 if TYPE_CHECKING:
     from pluri.inference.mcmc.trace import Trace
 
+#: R-hat up to which chains agree: on numbers whose posterior is wanted, and on latent states.
 R_HAT_LIMIT = 1.01
+LATENT_R_HAT_LIMIT = 1.1
 ESS_PER_CHAIN = 100
 #: Halves of a chain shorter than four draws have no effective size.
 LEAST_DRAWS = 8
 #: Numbers looked at, so that a trace of a large latent array does not take longer to check than to make.
 MOST_NUMBERS = 2000
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether chains have settled, on the number they agree on least.
+
+    Attributes
+    ----------
+    settled : bool
+        Whether R-hat is at most `limit`; True also if there is nothing to judge by (see `r_hat`).
+    r_hat : float
+        Infinite if chains stand still at different values; NaN if there are fewer than eight draws, or nothing moved.
+    name : str
+        Of that number.
+    limit : float
+    """
+
+    settled: bool
+    r_hat: float
+    name: str
+    limit: float
+
+    def __bool__(self) -> bool:
+        return self.settled
+
+    def __str__(self) -> str:
+        if self.settled:
+            return f"the chains have settled: R-hat is at most {self.r_hat:.2f} ({self.name})"
+        return (
+            f"the chains have not settled: R-hat of {self.name} is {self.r_hat:.2f}, above {self.limit:g}; raise "
+            "n_warmup and n_draws, and take what was found for one of several answers until they agree"
+        )
+
+    def warn(self, more: str = "", stacklevel: int = 3) -> None:
+        """Give a ConvergenceWarning unless the chains have settled.
+
+        Parameters
+        ----------
+        more : str, optional
+            What the model can add in words of its own.
+        stacklevel : int, default=3
+            As in `warnings.warn`: 3 is the caller of the method that calls this.
+        """
+        if not self.settled:
+            from sklearn.exceptions import ConvergenceWarning
+
+            warnings.warn(f"{self}{more and '. '}{more}", ConvergenceWarning, stacklevel=stacklevel)
+
+
+def judge(draws: Mapping[str, Any], limit: float = R_HAT_LIMIT) -> Verdict:
+    """Whether chains agree on numbers, by the one they agree on least.
+
+    Parameters
+    ----------
+    draws : dict of arrays of shape (n_chains, n_draws, ...)
+        A single chain is compared with itself, half with half.
+    limit : float, default=1.01
+        Of R-hat.
+
+    Returns
+    -------
+    Verdict
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.inference.mcmc import judge
+    >>> rng = np.random.default_rng(0)
+    >>> bool(judge({"mean": rng.normal(size=(4, 1000))}, limit=1.02))
+    True
+    >>> print(judge({"mean": rng.normal(size=(2, 100)) + [[0], [9]]}, limit=1.1))
+    the chains have not settled: R-hat of mean is 2..., above 1.1; raise n_warmup and n_draws, ...
+    """
+    worst, worst_name = float("nan"), next(iter(draws), "")
+    for name, values in each_number(draws):
+        value = _r_hat(values)
+        if value > worst or np.isnan(worst):
+            worst, worst_name = value, name
+    return Verdict(not worst > limit, worst, worst_name, limit)
+
+
+def _r_hat(values: Any) -> float:
+    if values.shape[1] < LEAST_DRAWS or np.ptp(values) == 0:
+        return float("nan")
+    if len(values) > 1 and (np.ptp(values, axis=1) == 0).all():
+        return float("inf")
+    return diagnostics.r_hat(values)
 
 
 def find_problems(trace: Trace) -> list[str]:

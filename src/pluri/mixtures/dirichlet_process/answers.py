@@ -14,8 +14,7 @@ from pluri.inference import mcmc
 from pluri.metrics.partition_posterior import co_clustering_matrix
 from pluri.mixtures.dirichlet_process.predictive import Predictive
 from pluri.mixtures.dirichlet_process.records import Array, Integers, checked_data
-from pluri.processes.concentration import check_count
-from pluri.validation import RandomState, as_generator, weighted_mean
+from pluri.validation import RandomState, as_generator, check_count, weighted_mean
 
 #: Above this number of rows a matrix of all pairs is not made.
 MOST_PAIRS = 20_000

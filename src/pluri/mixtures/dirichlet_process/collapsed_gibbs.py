@@ -20,7 +20,7 @@ import numpy as np
 
 from pluri.mixtures.dirichlet_process.partition_posterior import PartitionPosterior, Position
 from pluri.mixtures.dirichlet_process.seating import Prepared, Seating
-from pluri.processes.concentration import check_count
+from pluri.validation import check_count
 
 
 @dataclass(frozen=True, eq=False)

@@ -50,8 +50,8 @@ from pluri.mixtures.dirichlet_process.variational import (
 )
 from pluri.mixtures.dirichlet_process.variational_search import best_beliefs
 from pluri.mixtures.dirichlet_process.weighted_rows import check_row_weights, copies, merged, refuse_missing, row_order
-from pluri.processes.concentration import check_count, check_gamma_prior, check_positive
-from pluri.validation import RandomState, Stored, as_generator, restored_on_failure
+from pluri.processes.concentration import check_gamma_prior
+from pluri.validation import RandomState, Stored, as_generator, check_count, check_positive, restored_on_failure
 from pluri.validation.estimator import Estimator
 
 SOLVERS = ("gibbs", "blocked", "variational")

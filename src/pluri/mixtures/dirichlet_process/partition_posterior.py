@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 
 from pluri.mixtures.dirichlet_process.records import Array, Integers, checked_data, cluster_sums
 from pluri.mixtures.dirichlet_process.seating import Prepared, Seating, in_order
+from pluri.priors.hyperpriors import Gamma
 from pluri.processes.chinese_restaurant import ChineseRestaurantProcess
-from pluri.processes.concentration import GammaPrior, check_gamma_prior, check_positive, draw_concentration
+from pluri.processes.concentration import GammaPrior, check_gamma_prior, draw_concentration
 from pluri.processes.conjugate import DirichletMultinomial
+from pluri.validation import check_positive
 
 Position = Mapping[str, NDArray[Any]]
 
@@ -155,4 +157,4 @@ class PartitionPosterior:
     def _draw_alpha(self, rng: np.random.Generator, alpha: float, labels: Integers) -> float:
         if not self.learn_concentration:
             return alpha
-        return draw_concentration(rng, alpha, len(labels), int(labels.max()) + 1, self.concentration_prior)
+        return draw_concentration(rng, alpha, len(labels), int(labels.max()) + 1, Gamma(*self.concentration_prior))

@@ -40,7 +40,8 @@ from pluri.factors.spike_slab_regression import (
     log_gamma_density,
 )
 from pluri.mixtures.factor_analyzers.stick_draws import LEAST_LOG_REST, choose_rows, draw_sticks, exchange_labels
-from pluri.processes.concentration import GammaPrior, check_count, check_gamma_prior
+from pluri.processes.concentration import GammaPrior, check_gamma_prior
+from pluri.validation import check_count
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -2,7 +2,7 @@
 
 An evidence is any function ``theta -> (log p(y | theta), gradient)`` of log hyper-parameters: exact for regression,
 approximate for classification. Sampling moves free coordinates s in the charts of the priors
-(`pluri.processes.hyperpriors`): ``log p(y | theta(s)) + sum_j log p(s_j)``.
+(`pluri.priors.hyperpriors`): ``log p(y | theta(s)) + sum_j log p(s_j)``.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from pluri.priors.hyperpriors import HyperPrior
 from pluri.processes.gp_inference.parameters import Parameter, by_name
-from pluri.processes.hyperpriors import HyperPrior
 from pluri.validation.interruption import hold
 
 Array = NDArray[np.float64]

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from pluri.processes.concentration import check_count
 from pluri.topics.concept_graph.fitted import FittedGraph
 from pluri.topics.documents import tokens_of
 from pluri.topics.held_out import HeldOut, empirical_likelihood, mean_over_draws
 from pluri.topics.held_out.halves import halves, score_words
+from pluri.validation import check_count
 
 #: Options of each method.
 METHODS = {

@@ -29,14 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from pluri.processes.concentration import (
-    GammaPrior,
-    check_count,
-    check_gamma_prior,
-    check_positive,
-    draw_concentration,
-    draw_group_concentration,
-)
+from pluri.priors.hyperpriors import Gamma
+from pluri.processes.concentration import GammaPrior, check_gamma_prior, draw_concentration, draw_group_concentration
 from pluri.processes.dirichlet import draw_log_dirichlet
 from pluri.processes.hierarchical_dirichlet import ChineseRestaurantFranchise
 from pluri.topics.documents import Tokens
@@ -44,6 +38,7 @@ from pluri.topics.hdp.evidence import count_histogram, draw_word_prior, log_evid
 from pluri.topics.hdp.slots import SHORTEST, Slots, count_table
 from pluri.topics.hdp.split_merge import WordIndex, split_or_merge
 from pluri.topics.hdp.warm_up import WarmUp
+from pluri.validation import check_count, check_positive
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int32]
@@ -247,9 +242,9 @@ class TopicGibbs:
         tables = self._draw_tables(rng, tokens, labels, alpha * weights[:-1])
         n_tables, n_topics = int(tables.sum()), len(tables)
         if self.learn_alpha:
-            alpha = draw_group_concentration(rng, alpha, np.diff(tokens.offsets), n_tables, self.prior)
+            alpha = draw_group_concentration(rng, alpha, np.diff(tokens.offsets), n_tables, Gamma(*self.prior))
         if self.learn_gamma:
-            gamma = draw_concentration(rng, gamma, n_tables, n_topics, self.prior)
+            gamma = draw_concentration(rng, gamma, n_tables, n_topics, Gamma(*self.prior))
         weights = self._draw_weights(rng, tables, gamma)
         if self.learn_eta:
             histogram, sizes = count_histogram(index, labels, n_topics), np.bincount(labels, minlength=n_topics)

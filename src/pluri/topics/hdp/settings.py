@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pluri.inference.variational import RobbinsMonro
-from pluri.processes.concentration import check_count, check_gamma_prior, check_positive
+from pluri.processes.concentration import check_gamma_prior
 from pluri.topics.hdp.starts import INITS
+from pluri.validation import check_count, check_positive
 
 INFERENCES = ("gibbs", "vb", "svi")
 #: What may be given or learned.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.inference import mcmc
-from pluri.processes.concentration import check_count, check_gamma_prior, check_positive
+from pluri.processes.concentration import check_gamma_prior
 from pluri.topics import checked_state
 from pluri.topics.documents import Tokens, check_documents
 from pluri.topics.hierarchical.document_tree import compact
@@ -25,7 +25,7 @@ from pluri.topics.hierarchical.nested_crp_gibbs import NestedCRPGibbs
 from pluri.topics.hierarchical.sampled_hierarchy import SampledHierarchy
 from pluri.topics.hierarchical.tree_state import Position
 from pluri.topics.topic_graph import Hierarchy
-from pluri.validation import RandomState
+from pluri.validation import RandomState, check_count, check_positive
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from pluri.priors.hyperpriors import Gamma
 from pluri.processes.concentration import GammaPrior, draw_group_concentration
 from pluri.topics.documents import Tokens
 from pluri.topics.hierarchical.document_tree import DocumentTree, compact
@@ -125,8 +126,9 @@ class NestedCRPGibbs:
         self._pass(rng, state, rng.permutation(self.tokens.n_documents))
         if self.concentration_prior is not None:
             state.concentration = draw_group_concentration(
-                rng, state.concentration, state.tree.inner_sizes, len(state.tree.child_sizes), self.concentration_prior
-            )
+                rng, state.concentration, state.tree.inner_sizes, len(state.tree.child_sizes),
+                Gamma(*self.concentration_prior),
+            )  # fmt: skip
         if self.word_prior_rate is not None:
             self._draw_word_prior(rng, state)
         state.log_density = self._log_joint(state)

@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.inference import mcmc
-from pluri.processes.concentration import check_count, check_positive
 from pluri.topics import checked_state
 from pluri.topics.documents import Tokens
 from pluri.topics.hierarchical.fitted_pachinko import PachinkoTopics
 from pluri.topics.hierarchical.pachinko_gibbs import PachinkoGibbs
 from pluri.topics.hierarchical.sampled_hierarchy import SampledHierarchy
 from pluri.topics.topic_graph import Hierarchy
-from pluri.validation import RandomState
+from pluri.validation import RandomState, check_count, check_positive
 
 Array = NDArray[np.float64]
 

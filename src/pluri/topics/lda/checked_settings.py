@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.priors import as_diversity
-from pluri.processes.concentration import check_count, check_positive
 from pluri.topics.documents import check_documents, forget_words, refuse_no_words, words_of_columns
 from pluri.topics.lda.guided import guided_word_prior
-from pluri.validation import is_source
+from pluri.validation import check_count, check_positive, is_source
 
 Array = NDArray[np.float64]
 #: Counts below this in the mean document, if they are no whole numbers, are weights such as tf-idf.

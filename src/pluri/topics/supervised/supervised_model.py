@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from pluri.inference import mcmc
 from pluri.inference.variational import coordinate_ascent
-from pluri.processes.concentration import check_count, check_positive
 from pluri.topics import checked_state
 from pluri.topics.documents import Tokens, check_documents, tokens_of
 from pluri.topics.expected_shares import expected_shares
@@ -23,7 +22,7 @@ from pluri.topics.interrupts import n_sweeps
 from pluri.topics.supervised.chain_state import topic_shares
 from pluri.topics.supervised.distinct_words import DistinctWords, distinct_words_of
 from pluri.topics.topic_model import warn_if_interrupted
-from pluri.validation import RandomState, as_generator, restored_on_failure
+from pluri.validation import RandomState, as_generator, check_count, check_positive, restored_on_failure
 
 Array = NDArray[np.float64]
 #: Sweeps over a new document before its topics are taken for a draw.

@@ -25,12 +25,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.processes.concentration import check_count
 from pluri.topics.documents import Tokens, tokens_of
 from pluri.topics.held_out import HeldOut, empirical_likelihood, mean_over_draws
 from pluri.topics.held_out.halves import halves
 from pluri.topics.tree.sticks import draw_shares, draw_sticks
 from pluri.topics.tree.tree import Tree
+from pluri.validation import check_count
 
 Array = NDArray[np.float64]
 METHODS = ("completion", "left_to_right", "empirical", "conditional_scale")

@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from pluri.processes.concentration import check_count
 from pluri.topics import checked_state
 from pluri.topics.documents import check_documents
 from pluri.topics.held_out import HeldOut
@@ -17,7 +16,7 @@ from pluri.topics.topic_graph import Hierarchy
 from pluri.topics.topic_model import TopicModel
 from pluri.topics.tree import evaluation, structure
 from pluri.topics.tree.tree import Tree
-from pluri.validation import RandomState, as_generator
+from pluri.validation import RandomState, as_generator, check_count
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

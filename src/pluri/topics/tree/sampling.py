@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pluri.inference import mcmc
-from pluri.processes.concentration import check_count
 from pluri.topics.topic_model import warn_if_interrupted
 from pluri.topics.tree.gibbs import TreeGibbs
 from pluri.topics.tree.settings import MOST_SCALES, TreeSettings
-from pluri.validation import as_generator
+from pluri.validation import as_generator, check_count
 
 if TYPE_CHECKING:
     from pluri.topics.tree.estimator import TreeTopicModel

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.processes.concentration import GammaPrior, check_count, check_gamma_prior, check_positive
+from pluri.processes.concentration import GammaPrior, check_gamma_prior
+from pluri.validation import check_count, check_positive
 
 #: Where growth ends if nothing else ends it: the last scale, and node, takes all that is left of a stick.
 MOST_SCALES, MOST_NODES = 50, 1000

@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from pluri.inference.ascent import climb
 from pluri.processes.dpp.finite import DPP
 from pluri.processes.dpp.kernel_forms import as_subset
-from pluri.processes.dpp.learning.ascent import climb
 from pluri.processes.dpp.learning.likelihood import log_determinants
 from pluri.processes.dpp.learning.log_linear import (
     Candidates,

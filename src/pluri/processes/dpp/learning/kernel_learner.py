@@ -17,8 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.inference import History, HistoryRow, expectation_maximization
+from pluri.inference.ascent import climb
 from pluri.processes.dpp.finite import DPP
-from pluri.processes.dpp.learning.ascent import climb
 from pluri.processes.dpp.learning.fixed_points import KernelEM, Picard, spectrum_point, subset_source
 from pluri.processes.dpp.learning.gradients import (
     CholeskyObjective,

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from pluri.inference import History
-from pluri.processes.dpp.learning.ascent import climb
+from pluri.inference.ascent import climb
 from pluri.processes.dpp.learning.likelihood import impossible_subset, kernel_value, kernel_value_and_gradient
 from pluri.processes.dpp.learning.observations import SubsetCounts, count_subsets
 from pluri.processes.dpp.learning.settings import check_whole

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from pluri.inference.ascent import climb
 from pluri.processes.dpp.finite import DPP
-from pluri.processes.dpp.learning.ascent import climb
 from pluri.processes.dpp.learning.settings import check_number, check_whole
 from pluri.processes.dpp.learning.spike_likelihood import (
     SpikeObjective,

@@ -1,6 +1,6 @@
 """Maximisation by L-BFGS with what a fit owes its user: restarts, a history that never falls, Ctrl-C, progress.
 
-All smooth objectives of this folder are climbed here; the fixed-point methods run in
+For smooth objectives; what alternates between expectation and maximisation runs in
 `pluri.inference.expectation_maximization`.
 """
 
