@@ -31,7 +31,12 @@ DROP_INS = {
 SAME_MEANING = {
     "kernel": "an MCMC kernel or a similarity kernel: both are established terms",
     "family": "a name, or a distribution of one's own",
+    "init_params": "hmmlearn's letters of what is initialised, and scikit-learn's way of initialising a mixture",
 }
+#: Searches, whose parameters are lists of what the models that they try may be given.
+SEARCHES = {"HMMSearchCV"}
+#: Choices that are names of something else, written as that is.
+PROPER_NAMES = {"scikit-learn"}
 #: Ordinary words, which are wrong as parameters of an estimator only.
 ORDINARY = {"prior", "noise", "sampler", "solver", "query", "keep", "hyper", "n_iter", "n_sweeps"}
 #: What a number of draws asked of a method `sample` is not called.
@@ -141,7 +146,7 @@ def test_what_is_drawn_on_demand_is_n_samples_and_what_is_kept_n_draws():
         name = full.rsplit(".", 1)[1]
         if name == "__init__" and issubclass(owner, BaseEstimator) and "n_samples" in parameters:
             wrong.append(f"{full}: draws that are kept are n_draws")
-        if name == "sample":
+        if name == "sample" and owner is not None:  # the function `mcmc.sample` keeps its n_draws
             wrong += [f"{full}: n_samples, not {other}" for other in sorted(OTHER_COUNTS & set(parameters))]
     assert not wrong, "\n".join(wrong)
 
@@ -150,7 +155,8 @@ def test_choices_are_words_joined_by_underscores():
     wrong = []
     for full, thing in sorted(public_objects().items()):
         for names, text in re.findall(r"^ {0,8}(\w+(?:, \w+)*) : \{(.*?)\}", inspect.getdoc(thing) or "", re.MULTILINE):
-            wrong += [f"{full}: {names} = {word}" for word in re.findall(r'"(\w+-[\w-]+)"', text)]
+            words = set(re.findall(r'"(\w+-[\w-]+)"', text)) - PROPER_NAMES
+            wrong += [f"{full}: {names} = {word}" for word in sorted(words)]
     assert not wrong, "\n".join(wrong)
 
 
@@ -169,7 +175,7 @@ def test_priors_are_objects_or_numbers():
 def test_a_name_is_of_one_kind_in_all_constructors():
     said: dict[str, dict[str, set[str]]] = {}
     for full, thing in sorted(public_objects().items()):
-        if inspect.isclass(thing) and issubclass(thing, BaseEstimator):
+        if inspect.isclass(thing) and issubclass(thing, BaseEstimator) and thing.__name__ not in SEARCHES:
             for name, kinds in parameter_kinds(thing).items():
                 said.setdefault(name, {})[full] = kinds
     wrong = [

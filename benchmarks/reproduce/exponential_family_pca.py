@@ -93,7 +93,7 @@ def bits() -> None:
         )
         report.row(f"Laplace, K = {n_components}: largest number of directions (target 3)", None, float(np.max(active)))
     for n_components in (2, 3):
-        for similarity in ("sum-cosine", "projection"):
+        for similarity in ("sum_cosine", "projection"):
             for latent in ("shared", "per-component"):
                 rows = {0.0: [], 1000.0: []}
                 falls, log_det = [], []

@@ -385,4 +385,4 @@ def test_settings_that_suit_sparse_commits_do_not_hang_on_the_defaults_of_the_mo
     for name in ("bayesian", "dp"):
         model = build_model(name, None, 100, 0)
         assert (model.success_prior, model.failure_prior) == (0.005, 0.95)
-    assert build_model("logistic-pca", None, 100, 0).fold_in_penalty == 0.1
+    assert build_model("logistic_pca", None, 100, 0).fold_in_penalty == 0.1

@@ -152,7 +152,7 @@ def test_order_of_rows_and_weights_for_repeated_rows_change_nothing():
 
 @pytest.mark.parametrize("latent", ["per-component", "shared"])
 @pytest.mark.parametrize("manifold", ["stiefel", "grassmann"])
-@pytest.mark.parametrize("similarity", ["projection", "sum-cosine"])
+@pytest.mark.parametrize("similarity", ["projection", "sum_cosine"])
 @pytest.mark.parametrize(("inference", "prior"), [("map", None), ("variational", "ridge")])
 def test_diversified_objectives_never_fall_and_frames_stay_orthonormal(latent, manifold, similarity, inference, prior):
     X, _ = clusters(120, 12)
@@ -280,7 +280,7 @@ def test_slopes_along_tangents_and_scales_agree_with_differences():
     model, rng = quadratic()
     frames = np.stack([orthonormal(rng.normal(size=(7, 3))) for _ in range(3)])
     scales, step = np.array([2.0, 0.5, 1.0]), 1e-6
-    for similarity in ("projection", "sum-cosine"):
+    for similarity in ("projection", "sum_cosine"):
         prior = DeterminantalPrior(SubspaceKernel(0.3, similarity), 5.0)
 
         def value(frame, prior=prior):
@@ -350,12 +350,12 @@ def test_similarities_of_turned_frames_have_their_known_values():
         frames = np.zeros((2, 3, 2))
         frames[0, :2], frames[1, :2] = np.eye(2), [[c, -s], [s, c]]
         known = np.exp(rho * (2 * c - 2))
-        assert SubspaceKernel(rho, "sum-cosine")(frames)[0, 1] == pytest.approx(known)
+        assert SubspaceKernel(rho, "sum_cosine")(frames)[0, 1] == pytest.approx(known)
         assert SubspaceKernel(rho)(frames)[0, 1] == pytest.approx(1.0)
     signs = np.array([-1.0, 1.0])
     flipped = np.stack([frames[0], frames[0] * signs])
     assert SubspaceKernel(rho)(flipped)[0, 1] == pytest.approx(1.0)
-    assert SubspaceKernel(rho, "sum-cosine")(flipped)[0, 1] < 0.9
+    assert SubspaceKernel(rho, "sum_cosine")(flipped)[0, 1] < 0.9
     assert SubspaceKernel(rho).log_determinant(frames[:1]) == pytest.approx(0.0, abs=1e-12)
 
 

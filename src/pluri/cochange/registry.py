@@ -64,7 +64,7 @@ MODELS: dict[str, ModelEntry] = {
         {"n_components": 50, "query": "factorised"},
         {"n_components": (25, 50, 100)},
     ),
-    "logistic-pca": ModelEntry(
+    "logistic_pca": ModelEntry(
         "pluri.factors.logistic_pca",
         "LogisticPCA",
         # Rare files are separable: with the model's own small penalty the loadings of these grow without end.

@@ -330,4 +330,4 @@ def _descend_baseline(
 
 
 def _directions(method: str, memory: int, dimension: int) -> Directions:
-    return QuasiNewton(memory) if method == "lbfgs" else ConjugateGradient("hestenes-stiefel", dimension)
+    return QuasiNewton(memory) if method == "lbfgs" else ConjugateGradient("hestenes_stiefel", dimension)

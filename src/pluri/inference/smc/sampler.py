@@ -38,7 +38,7 @@ LogTarget = Callable[[NDArray[Any]], Any]
 #: (rng, particles, log densities, log target) to new particles, their log densities, and the share accepted.
 MoveKernel = Callable[[np.random.Generator, NDArray[Any], Floats, LogTarget], tuple[NDArray[Any], Floats, float]]
 
-ORDERS = ("resample-move", "move-resample")
+ORDERS = ("resample_move", "move_resample")
 
 
 class ParticleCollapseError(ParticleDegeneracyError):
@@ -67,7 +67,7 @@ class SMCSampler:
     resampling : {"systematic", "stratified", "residual", "multinomial"}, default="systematic"
     n_moves : int, default=1
         Moves of every particle at each step.
-    order : {"resample-move", "move-resample"}, default="resample-move"
+    order : {"resample_move", "move_resample"}, default="resample_move"
         Resample before the moves; or, as was published, move first and move again after resampling.
     on_collapse : {"raise", "restart"}, default="raise"
         What to do when no particle is possible under the next target: raise `ParticleCollapseError`, or draw anew from
@@ -133,7 +133,7 @@ class SMCSampler:
         ess_threshold: float = 0.5,
         resampling: str = "systematic",
         n_moves: int = 1,
-        order: str = "resample-move",
+        order: str = "resample_move",
         on_collapse: str = "raise",
         random_state: RandomState = None,
         verbose: int = 0,
@@ -238,14 +238,14 @@ class SMCSampler:
                 ratio = 0.0
         ess = effective_sample_size(weights)
         rates: list[float] = []
-        if self.order == "move-resample":
+        if self.order == "move_resample":
             particles, densities = self._move(particles, densities, log_target, rates)
         resampled = ess < self.ess_threshold * self.n_particles
         if resampled:
             chosen = draw_ancestors(self._rng, weights, self.resampling, self.n_particles)
             particles, densities, ancestors = particles[chosen], densities[chosen], ancestors[chosen]
             weights = np.full(self.n_particles, 1.0 / self.n_particles)
-        if self.order == "resample-move" or resampled:
+        if self.order == "resample_move" or resampled:
             particles, densities = self._move(particles, densities, log_target, rates)
         with np.errstate(divide="ignore"):
             log_weights = np.log(weights)

@@ -90,7 +90,7 @@ class ExponentialFamilyPCAMixture(
         Weight of the absolute scales of the directions.
     rho : float, default=0.1
         How fast similarity falls with the angle between subspaces.
-    similarity : {"projection", "sum-cosine"}, default="projection"
+    similarity : {"projection", "sum_cosine"}, default="projection"
         A function of the subspaces, or of the sums of their directions; the latter changes with the signs of
         directions, so that it can be satisfied without moving a subspace.
     manifold : {"stiefel", "grassmann"}, default="stiefel"
@@ -119,7 +119,7 @@ class ExponentialFamilyPCAMixture(
     frames_ : array of shape (n_components, n_features_in_, n_latent)
         Directions as orthonormal columns.
     scales_ : array of shape (n_components, n_latent)
-        Their lengths: ``components_[k].T == frames_[k] * scales_[k]``. Only with ``similarity="sum-cosine"`` may they
+        Their lengths: ``components_[k].T == frames_[k] * scales_[k]``. Only with ``similarity="sum_cosine"`` may they
         be negative.
     effective_components_ : array of shape (n_components,)
         Number of directions of each cluster that are not switched off.
