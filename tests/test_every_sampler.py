@@ -629,7 +629,7 @@ def gaussian_mixture():
 @sampler("IndianBuffetGibbs", IndianBuffetGibbs, "pluri.factors.ibp_gibbs")
 def indian_buffet():
     kernel = IndianBuffetGibbs(
-        np.zeros((3, 2)), alpha_prior=(3.0, 3.0), noise_prior=(3.0, 2.0), feature_prior=(3.0, 2.0), bias_variance=0.5
+        np.zeros((3, 2)), Gamma(3.0, 3.0), noise_prior=Gamma(3.0, 2.0), feature_prior=Gamma(3.0, 2.0), bias_variance=0.5
     )
 
     def statistics(position, data):

@@ -69,8 +69,8 @@ axes[0].set_ylabel("y")
 # Hyper-parameters with error bars
 # --------------------------------
 # Twenty points of a function with length-scale 0.3, signal variance 1 and noise variance 0.01.
-# ``hyper_inference="nuts"`` runs four chains over the three hyper-parameters; the function itself is integrated out. The
-# lines are the true values.
+# ``hyper_inference="nuts"`` runs four chains over the three hyper-parameters; the function itself is integrated out.
+# The lines are the true values.
 
 rng = np.random.default_rng(1)
 X = np.sort(3 * rng.random(20))[:, None]

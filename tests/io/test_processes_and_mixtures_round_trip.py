@@ -53,7 +53,7 @@ CHAINS = {"n_draws": 15, "n_warmup": 15, "n_chains": 2, "random_state": 0}
         (IsingDenoiser(inference="gibbs", random_state=0), (X[:4],), None),
         (IBPLinearGaussian(max_features=2, n_init=1, random_state=0), (X,), "transform"),
         (
-            IBPLinearGaussian(max_features=2, inference="gibbs", n_samples=9, burn_in=3, random_state=0),
+            IBPLinearGaussian(max_features=2, inference="gibbs", n_draws=9, n_warmup=3, random_state=0),
             (X,),
             "transform",
         ),
