@@ -25,6 +25,7 @@ from pluri.inference.mcmc import slice_intervals
 from pluri.inference.smc import LinearGaussianModel, ParticleGibbs, ParticleMarginalMetropolis
 from pluri.mixtures.dirichlet_process import collapsed_gibbs as mixtures_gibbs
 from pluri.mixtures.mixture_posterior import MixturePosterior, MixturePrior
+from pluri.priors import Gamma
 from pluri.processes import DirectAssignmentGibbs, FranchiseGibbs, NormalGamma, grouped_mixture
 from pluri.processes.dpp.continuous.domains import NormalBase
 from pluri.processes.dpp.continuous.gaussian import GaussianContinuousDPP
@@ -539,8 +540,8 @@ GROUPS = np.array([0, 0, 1, 0, 1, 1])
 
 def grouped_problem(name, kernel_class):
     kernel = kernel_class(
-        NormalGamma(1, shape=2.0, rate=2.0, strength=0.3), np.zeros((6, 1)), GROUPS, learn_concentrations=True,
-        alpha_prior=(2.0, 1.0), gamma_prior=(2.0, 1.5),
+        NormalGamma(1, shape=2.0, rate=2.0, strength=0.3), np.zeros((6, 1)), GROUPS,
+        alpha=Gamma(2.0, 1.0), gamma=Gamma(2.0, 1.5),
     )  # fmt: skip
 
     def statistics(position, data):
@@ -628,7 +629,7 @@ def gaussian_mixture():
 @sampler("IndianBuffetGibbs", IndianBuffetGibbs, "pluri.factors.ibp_gibbs")
 def indian_buffet():
     kernel = IndianBuffetGibbs(
-        np.zeros((3, 2)), alpha_prior=(3.0, 3.0), noise_prior=(3.0, 2.0), feature_prior=(3.0, 2.0), bias_variance=0.5
+        np.zeros((3, 2)), Gamma(3.0, 3.0), noise_prior=Gamma(3.0, 2.0), feature_prior=Gamma(3.0, 2.0), bias_variance=0.5
     )
 
     def statistics(position, data):

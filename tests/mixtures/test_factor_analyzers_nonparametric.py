@@ -213,7 +213,7 @@ def test_one_component_is_probabilistic_pca():
     rng = np.random.default_rng(5)
     X = rng.normal(size=(400, 2)) @ rng.normal(size=(2, 6)) + 0.3 * rng.normal(size=(400, 6)) + 2
     model = NonparametricFactorAnalyzerMixture(1, 4, random_state=0).fit(X)
-    reference = factor_analysis.BayesianFactorAnalysis(2, noise="isotropic").fit(X)
+    reference = factor_analysis.BayesianFactorAnalysis(2, noise_type="isotropic").fit(X)
     assert model.ranks_.tolist() == [2]
     np.testing.assert_allclose(model.covariances()[0], reference.get_covariance(), atol=0.03 * X.var(axis=0).max())
     assert reference.score(X) - model.score(X) < 0.01

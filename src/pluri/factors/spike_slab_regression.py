@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from pluri.priors.hyperpriors import Gamma
+
 Array = NDArray[np.float64]
 
 
@@ -92,13 +94,15 @@ def draw_coefficients(
     return np.asarray(found * on[:, :, None])
 
 
-def draw_gamma(rng: np.random.Generator, prior: tuple[float, float], shape: Any, rate: Any) -> Any:
+def draw_gamma(rng: np.random.Generator, prior: Gamma | tuple[float, float], shape: Any, rate: Any) -> Any:
     """Draw from the gamma posterior: prior plus what the data add."""
-    return rng.gamma(prior[0] + shape) / (prior[1] + rate)
+    own = prior if isinstance(prior, Gamma) else Gamma(*prior)
+    return rng.gamma(own.shape + shape) / (own.rate + rate)
 
 
-def log_gamma_density(value: Any, prior: tuple[float, float]) -> float:
+def log_gamma_density(value: Any, prior: Gamma | tuple[float, float]) -> float:
     """Sum of the log densities of gamma variables."""
-    shape, rate = prior
+    own = prior if isinstance(prior, Gamma) else Gamma(*prior)
+    shape, rate = own.shape, own.rate
     constant = shape * math.log(rate) - float(gammaln(shape))
     return float((constant + (shape - 1) * np.log(value) - rate * value).sum())
