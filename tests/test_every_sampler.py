@@ -783,7 +783,7 @@ for _name, _kernel, _size in (
     ("AddDelete, lazy Metropolis", AddDelete(SUBSET_KERNEL, rule="metropolis", lazy=True, n_inner=3), None),
     ("AddDelete, swaps", AddDelete(SUBSET_KERNEL, swaps=True, n_inner=3), None),
     ("Exchange", Exchange(SUBSET_KERNEL, n_inner=3), 2),
-    ("Exchange, heat bath", Exchange(SUBSET_KERNEL, rule="heat-bath", n_inner=3), 3),
+    ("Exchange, heat bath", Exchange(SUBSET_KERNEL, rule="heat_bath", n_inner=3), 3),
 ):
     TABLE[_name] = partial(subset_problem, _name, _kernel, _size)
 COVERED.update({AddDelete, Exchange})

@@ -102,7 +102,7 @@ OWN = {
         [X],
     ),
     "LatentInhibition": lambda make: (make(n_dimensions=2).fit(BINARY), [BINARY]),
-    "SeparateDPP": lambda make: (followed(make(n_samples=8)), []),
+    "SeparateDPP": lambda make: (followed(make(n_draws=8)), []),
     "SequentialDPPLearner": lambda make: (
         make().fit([[X[:4], X[4:8]]] * 2, [[[0, 1], [2]]] * 2),
         [[X[:4], X[4:8]]],

@@ -84,7 +84,7 @@ def test_every_public_estimator_can_be_saved(family):
 
 @pytest.mark.parametrize(
     "stream",
-    [dpp.TimeVaryingDPP(20, random_state=0), dpp.SeparateDPP("exact", n_samples=20, random_state=0)],
+    [dpp.TimeVaryingDPP(20, random_state=0), dpp.SeparateDPP("exact", n_draws=20, random_state=0)],
     ids=["followed", "separate"],
 )
 def test_a_loaded_stream_of_subsets_goes_on_as_the_saved_one(stream, tmp_path):

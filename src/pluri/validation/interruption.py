@@ -12,7 +12,7 @@ A second Ctrl-C is not held by anybody: it ends the work at once, and an estimat
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from contextvars import ContextVar, Token
 from functools import partial, wraps
 from types import CodeType
@@ -174,6 +174,8 @@ class holding:
     ----------
     message : str or callable, optional
         As in `hold`; a function is called when Ctrl-C has come, and says how far the block had got.
+    made : list, optional
+        What the block makes: as long as it is empty there is nothing to keep, and Ctrl-C goes through.
 
     Attributes
     ----------
@@ -194,15 +196,16 @@ class holding:
     [1, 4]
     """
 
-    def __init__(self, message: str | Callable[[], str] = "") -> None:
+    def __init__(self, message: str | Callable[[], str] = "", made: Sized | None = None) -> None:
         self.message = message
+        self.made = made
         self.interrupted = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
-        if not isinstance(error, KeyboardInterrupt):
+        if not isinstance(error, KeyboardInterrupt) or (self.made is not None and not len(self.made)):
             return False
         hold(error, self.message() if callable(self.message) else self.message)
         self.interrupted = True

@@ -164,7 +164,7 @@ ROWS = np.eye(3)
         (lambda: SequentialDPP([ROWS], quality=[]), "quality must be given for each of 1 segments"),
         (lambda: SequentialDPP([ROWS], ridge=-1), "ridge must be a non-negative number"),
         (lambda: SequentialDPP([ROWS], "nearest"), "kernel must be one of"),
-        (lambda: SequentialDPP([ROWS]).sample(2), "n_steps must be a whole number from 0 to 1"),
+        (lambda: SequentialDPP([ROWS]).sample(2), "n_samples must be from 0 to 1 or None"),
         (lambda: SequentialDPP([ROWS]).map(beam_width=0), "beam_width must be a positive whole number"),
         (lambda: SequentialDPP([ROWS]).transition(1), "t must lie between 0 and 0"),
         (lambda: SequentialDPP([ROWS]).transition(0, [1]), "previous must be empty for the first segment"),
