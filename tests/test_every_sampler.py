@@ -35,6 +35,8 @@ from pluri.processes.gp_inference.polya_gamma import PolyaGammaGibbs
 from pluri.processes.ising_gibbs import LabelGibbs
 from pluri.processes.ising_grid import LabelField
 from pluri.sequences import collapsed_gibbs, symbol_class_sampler
+from pluri.sequences.hidden_states_gibbs import HiddenStatesGibbs
+from pluri.sequences.symbol_class_gibbs import SymbolClassGibbs, concentrations_of, position_of
 from pluri.testing import SamplerProblem, check_sampler, enumerate_posterior, kernel_transition
 from pluri.topics.lda import gibbs as lda_gibbs
 
@@ -52,7 +54,7 @@ def modules(pattern):
 
 def kernel_classes():
     """Public classes of records that can start and step."""
-    for name in modules(r"^pluri\.(inference\.(mcmc|smc)|processes|factors|mixtures|topics)\."):
+    for name in modules(r"^pluri\.(inference\.(mcmc|smc)|processes|factors|mixtures|topics|sequences)\."):
         for value in vars(import_module(name)).values():
             own = isinstance(value, type) and is_dataclass(value) and value.__module__ == name
             if own and hasattr(value, "init") and hasattr(value, "step") and not value.__name__.startswith("_"):
@@ -366,30 +368,25 @@ def as_sequences(codes):
 
 def draw_chain(rng, learn):
     """Concentrations and states by urns: no probability is ever drawn, so none underflows."""
-    low, high = np.log(collapsed_gibbs.SMALLEST), np.log(collapsed_gibbs.LARGEST)
-    a, b = np.exp(rng.uniform(low, high, size=2)) if learn else (0.4, 0.6)
+    a, b = (collapsed_gibbs.LEARNED.sample(rng) for _ in range(2)) if learn else (0.4, 0.6)
     seen, states = np.zeros((N_STATES + 1, N_STATES)), []
     for length in LENGTHS:
         state = N_STATES
         for _ in range(length):
             state = draw_from_urn(rng, seen[state], 0.8 if state == N_STATES else a)
             states.append(state)
-    return {"states": np.array(states), "transition": a, "emission": b}
+    return {"states": np.array(states), "transition_concentration": a, "emission_concentration": b}
 
 
 def draw_symbols(rng, theta):
     seen = np.zeros((N_STATES, N_SYMBOLS))
-    return np.array([draw_from_urn(rng, seen[state], theta["emission"]) for state in theta["states"]])
+    return np.array([draw_from_urn(rng, seen[state], theta["emission_concentration"]) for state in theta["states"]])
 
 
-def chain_transition(rng, theta, codes, learn):
-    data, states = as_sequences(codes), theta["states"].copy()
-    weights = collapsed_gibbs.Concentrations(0.8, theta["transition"], theta["emission"])
-    counts = collapsed_gibbs.count(data, states, N_STATES)
-    collapsed_gibbs.sweep(data, states, counts, weights, rng)
-    if learn:
-        weights = collapsed_gibbs.sample_concentrations(data, counts, weights, rng)
-    return {"states": states, "transition": weights.transition, "emission": weights.emission}
+def chain_kernel(codes, learn):
+    priors = collapsed_gibbs.ConcentrationPriors() if learn else collapsed_gibbs.ConcentrationPriors(None, None)
+    weights = collapsed_gibbs.Concentrations(0.8, 0.4, 0.6)
+    return HiddenStatesGibbs(as_sequences(codes), N_STATES, weights, priors)
 
 
 def chain_statistics(theta, codes):
@@ -401,19 +398,20 @@ def chain_statistics(theta, codes):
         "transitions": (counts.transition**2).sum(),
         "first state": theta["states"][0],
     }
-    if theta["transition"] != 0.4:
-        found |= {"log a": np.log(theta["transition"]), "log b": np.log(theta["emission"])}
+    a, b = theta["transition_concentration"], theta["emission_concentration"]
+    if a != 0.4:
+        found |= {"log a": np.log(a), "log b": np.log(b)}
     return found
 
 
 @sampler("BayesianCategoricalHMM", "pluri.sequences.collapsed_gibbs", "pluri.sequences._gibbs_kernels",
-         "pluri.sequences.gibbs_chains")  # fmt: skip
+         "pluri.sequences.hidden_states_gibbs", HiddenStatesGibbs)  # fmt: skip
 def hidden_chain():
     return SamplerProblem(
         "collapsed Gibbs of a categorical HMM",
         prior=partial(draw_chain, learn=True),
         data=draw_symbols,
-        transition=partial(chain_transition, learn=True),
+        transition=kernel_transition(partial(chain_kernel, learn=True)),
         statistics=chain_statistics,
         n_steps=3,
     )
@@ -440,8 +438,11 @@ def hidden_chain_enumerated():
 
     posterior = enumerate_posterior(log_joint, [range(N_STATES)] * len(codes))
 
+    transition = kernel_transition(partial(chain_kernel, learn=False))
+
     def kernel(rng, states):
-        return chain_transition(rng, {"states": states, "transition": 0.4, "emission": 0.6}, codes, False)["states"]
+        theta = {"states": states, "transition_concentration": 0.4, "emission_concentration": 0.6}
+        return transition(rng, theta, codes)["states"]
 
     return SamplerProblem("collapsed Gibbs against enumeration", kernel=kernel, posterior=posterior, n_steps=2)
 
@@ -476,8 +477,7 @@ def draw_class_tokens(rng, classes, weights, n_sequences=2, longest=7):
 def draw_classes(rng):
     """Classes and concentrations, from the prior given that the tokens can be drawn: refused together with them."""
     while True:
-        a, b, g, e = (np.exp(rng.uniform(*np.log(symbol_class_sampler.BOUNDS[name])))
-                      for name in ("transition", "emission", "class", "feature"))  # fmt: skip
+        a, b, g, e = (prior.sample(rng) for prior in symbol_class_sampler.LEARNED)
         weights = symbol_class_sampler.Concentrations(a, b, g, (e,))
         seen = np.zeros(N_CLASSES)
         classes = np.array([draw_from_urn(rng, seen, g) for _ in range(N_TYPES)])
@@ -498,11 +498,9 @@ def class_transition(rng, theta, y):
         np.concatenate(sequences).astype(np.int64), np.array([len(s) for s in sequences]),
         np.array(features)[:, None], np.array([N_FEATURES]),
     )  # fmt: skip
-    point = symbol_class_sampler.assign(corpus, theta["classes"].copy(), N_CLASSES)
-    tables = symbol_class_sampler.Tables(corpus, N_CLASSES, theta["weights"])
-    symbol_class_sampler.sweep(corpus, point, tables, rng)
-    weights = symbol_class_sampler.sample_concentrations(corpus, point.counts, theta["weights"], rng)
-    return {"classes": point.classes, "weights": weights}
+    kernel = SymbolClassGibbs(corpus, N_CLASSES, theta["weights"])
+    state, _ = kernel.step(rng, kernel.init(rng, position_of(theta["classes"], theta["weights"])))
+    return {"classes": state.position["classes"], "weights": concentrations_of(state.position)}
 
 
 def class_statistics(theta, y):
@@ -521,7 +519,9 @@ def class_statistics(theta, y):
     }
 
 
-@sampler("SymbolClassHMM", "pluri.sequences.symbol_class_sampler")
+@sampler(
+    "SymbolClassHMM", "pluri.sequences.symbol_class_sampler", "pluri.sequences.symbol_class_gibbs", SymbolClassGibbs
+)
 def symbol_classes():
     return SamplerProblem(
         "Gibbs on the classes of symbols",

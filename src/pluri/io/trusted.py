@@ -141,10 +141,8 @@ PARTS = frozenset(
         "pluri.processes.weight_posterior.PriorRoot",
         "pluri.processes.weight_posterior.RegressionData",
         "pluri.processes.weight_posterior.WeightPosterior",
-        "pluri.sequences.bayesian_categorical.GibbsTrace",
         "pluri.sequences.folds.SequenceKFold",
         "pluri.sequences.monitor.ConvergenceMonitor",
-        "pluri.sequences.symbol_classes.SymbolClassTrace",
         "pluri.topics.tree.tree.Tree",
     }
 )

@@ -151,6 +151,8 @@ class LogUniform:
     >>> from pluri.priors import LogUniform
     >>> LogUniform(math.exp(-10), math.exp(5)).chart(0.0).log_value
     -2.5
+    >>> round(LogUniform(1.0, math.e).mean, 4)
+    1.7183
     """
 
     low: float
@@ -192,6 +194,11 @@ class LogUniform:
     def sample(self, rng: np.random.Generator) -> float:
         """One draw."""
         return math.exp(rng.uniform(math.log(self.low), math.log(self.high)))
+
+    @property
+    def mean(self) -> float:
+        """``(high - low) / (log high - log low)``."""
+        return (self.high - self.low) / self._width
 
 
 @dataclass(frozen=True)
