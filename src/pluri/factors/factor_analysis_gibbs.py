@@ -31,6 +31,7 @@ from pluri.factors.spike_slab_regression import (
     draw_support,
     log_gamma_density,
 )
+from pluri.priors import Gamma
 from pluri.processes.concentration import GammaPrior, check_gamma_prior
 from pluri.validation import check_count
 
@@ -183,21 +184,23 @@ class FactorAnalysisGibbs:
         A, mean = C[:K], C[K]
         misfit = ((Y - t @ C) ** 2).sum(axis=0)
         if self.noise == "isotropic":
-            noise = np.atleast_1d(draw_gamma(rng, self.noise_prior, n * D / 2, misfit.sum() / 2))
+            noise = np.atleast_1d(draw_gamma(rng, Gamma(*self.noise_prior), n * D / 2, misfit.sum() / 2))
         else:
-            noise = draw_gamma(rng, self.noise_prior, np.full(D, n / 2), misfit / 2)
+            noise = draw_gamma(rng, Gamma(*self.noise_prior), np.full(D, n / 2), misfit / 2)
         squares = (A**2).sum(axis=1)
         if self.rank == "inferred":
-            loading = np.atleast_1d(draw_gamma(rng, self.loading_prior, D * on[0, :K].sum() / 2, squares.sum() / 2))
+            loading = np.atleast_1d(
+                draw_gamma(rng, Gamma(*self.loading_prior), D * on[0, :K].sum() / 2, squares.sum() / 2)
+            )
         else:
-            loading = draw_gamma(rng, self.loading_prior, np.full(K, D / 2), squares / 2)
+            loading = draw_gamma(rng, Gamma(*self.loading_prior), np.full(K, D / 2), squares / 2)
         return {
             "mean": mean,
             "loadings": A,
             "support": on[0, :K].astype(np.int8),
             "noise_precision": noise,
             "loading_precision": loading,
-            "mean_precision": np.asarray(draw_gamma(rng, self.mean_prior, D / 2, float(mean @ mean) / 2)),
+            "mean_precision": np.asarray(draw_gamma(rng, Gamma(*self.mean_prior), D / 2, float(mean @ mean) / 2)),
         }
 
     def log_posterior(self, position: Position) -> float:
@@ -214,7 +217,7 @@ class FactorAnalysisGibbs:
         g, m = float(position["mean_precision"]), position["mean"]
         total += 0.5 * (D * (math.log(g) - LOG_2_PI) - g * float(m @ m))
         for name in ("noise", "loading", "mean"):
-            total += log_gamma_density(position[f"{name}_precision"], getattr(self, f"{name}_prior"))
+            total += log_gamma_density(position[f"{name}_precision"], Gamma(*getattr(self, f"{name}_prior")))
         return total
 
 

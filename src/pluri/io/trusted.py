@@ -132,6 +132,7 @@ PARTS = frozenset(
         "pluri.processes.gp_inference.exact.MarginalLikelihood",
         "pluri.processes.gp_inference.parameters.Parameter",
         "pluri.priors.hyperpriors.Beta",
+        "pluri.priors.hyperpriors.BetaProcess",
         "pluri.priors.hyperpriors.Gamma",
         "pluri.priors.hyperpriors.HalfNormal",
         "pluri.priors.hyperpriors.LogNormal",

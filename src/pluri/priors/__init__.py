@@ -8,13 +8,14 @@ from pluri.priors.determinantal import DeterminantalDiagnosis, DeterminantalPrio
 from pluri.priors.dirichlet import Dirichlet, Sticky
 from pluri.priors.diverse_rows import expected_determinant, sample_diverse_rows
 from pluri.priors.diversity import Diversity, as_diversity
-from pluri.priors.hyperpriors import Beta, Gamma, HalfNormal, LogNormal, LogUniform, Uniform
+from pluri.priors.hyperpriors import Beta, BetaProcess, Gamma, HalfNormal, LogNormal, LogUniform, Uniform
 from pluri.priors.protocol import PseudoCountPrior, RowPrior, RowPriorWarning
 from pluri.priors.row_prior import as_row_prior
 from pluri.priors.rows import log_density_rows, maximize_rows, rows_objective, warn_if_permutation
 
 __all__ = [
     "Beta",
+    "BetaProcess",
     "DeterminantalDiagnosis",
     "DeterminantalPrior",
     "Dirichlet",

@@ -403,6 +403,26 @@ class Beta:
         return self.a / (self.a + self.b)
 
 
+@dataclass(frozen=True)
+class BetaProcess:
+    """Beta process of which atoms are in use: each of K has probability ``Beta(a / K, b (K - 1) / K)``.
+
+    The expected number of atoms in use is about ``a / b`` for large K.
+
+    Examples
+    --------
+    >>> from pluri.priors import BetaProcess
+    >>> BetaProcess(2.0, 1.0)
+    BetaProcess(a=2.0, b=1.0)
+    """
+
+    a: float
+    b: float
+
+    def __post_init__(self) -> None:
+        _check_positive("BetaProcess", a=self.a, b=self.b)
+
+
 class Hyperparameter(NamedTuple):
     """A number that is fixed, or learned under a prior.
 
