@@ -116,7 +116,7 @@ def test_a_fitted_mixture_is_described_and_an_unfitted_one_said_to_be(folder, re
         ("CategoricalMixture", "marks", {"n_components": 2}),
         ("FactorAnalyzerMixture", "counts", {"n_components": 2}),
         ("ExponentialFamilyPCAMixture", "counts", {"n_components": 2, "max_iter": 20}),
-        ("DirichletProcessMixture", "counts", {"n_sweeps": 20, "n_burn_in": 10, "n_chains": 2}),
+        ("DirichletProcessMixture", "counts", {"n_draws": 4, "n_warmup": 10, "n_chains": 2}),
         ("BayesianBernoulliMixture", "marks", {"n_components": 3, "n_chains": 2}),
         ("NonparametricFactorAnalyzerMixture", "counts", {"max_iter": 20}),
     ],

@@ -10,6 +10,8 @@ from typing import Any
 
 from sklearn.base import BaseEstimator, clone
 
+from pluri.priors import Beta
+
 Settings = Mapping[str, Any]
 
 
@@ -29,7 +31,7 @@ class ModelEntry:
 
 
 #: Of a file in a cluster of commits, as Hu et al. (2010) had it.
-SPARSE_PRIOR = {"success_prior": 0.005, "failure_prior": 0.95}
+SPARSE_PRIOR = {"probabilities_prior": Beta(0.005, 0.95)}
 
 MODELS: dict[str, ModelEntry] = {
     "neighbors": ModelEntry(

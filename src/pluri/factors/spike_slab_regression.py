@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from pluri.priors.hyperpriors import Gamma
+from pluri.priors import Gamma
 
 Array = NDArray[np.float64]
 
@@ -94,15 +94,13 @@ def draw_coefficients(
     return np.asarray(found * on[:, :, None])
 
 
-def draw_gamma(rng: np.random.Generator, prior: Gamma | tuple[float, float], shape: Any, rate: Any) -> Any:
+def draw_gamma(rng: np.random.Generator, prior: Gamma, shape: Any, rate: Any) -> Any:
     """Draw from the gamma posterior: prior plus what the data add."""
-    own = prior if isinstance(prior, Gamma) else Gamma(*prior)
-    return rng.gamma(own.shape + shape) / (own.rate + rate)
+    return rng.gamma(prior.shape + shape) / (prior.rate + rate)
 
 
-def log_gamma_density(value: Any, prior: Gamma | tuple[float, float]) -> float:
+def log_gamma_density(value: Any, prior: Gamma) -> float:
     """Sum of the log densities of gamma variables."""
-    own = prior if isinstance(prior, Gamma) else Gamma(*prior)
-    shape, rate = own.shape, own.rate
+    shape, rate = prior.shape, prior.rate
     constant = shape * math.log(rate) - float(gammaln(shape))
     return float((constant + (shape - 1) * np.log(value) - rate * value).sum())

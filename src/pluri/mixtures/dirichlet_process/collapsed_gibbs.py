@@ -29,7 +29,7 @@ class CollapsedGibbs(PartitionPosterior):
 
     Parameters
     ----------
-    likelihood, data, alpha, learn_concentration, concentration_prior
+    likelihood, data, concentration
         See `PartitionPosterior`.
     n_proposals : int, default=5
         Proposals to split or merge in each sweep.

@@ -35,7 +35,7 @@ class SliceGibbs(PartitionPosterior):
 
     Parameters
     ----------
-    likelihood, data, alpha, learn_concentration, concentration_prior
+    likelihood, data, concentration
         See `PartitionPosterior`.
     n_proposals : int, default=0
         Proposals to split or merge in each sweep, as in `CollapsedGibbs`.
