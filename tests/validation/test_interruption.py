@@ -369,8 +369,8 @@ def handlers():
 
 def test_every_handler_of_ctrl_c_holds_it_or_raises_it_again():
     found = list(handlers())
-    assert len(found) > 30
+    assert "inference/em.py" in {file for file, _, _ in found}
     for file, function, node in found:
         called = {ast.unparse(call.func) for call in ast.walk(node) if isinstance(call, ast.Call)}
         raises = any(isinstance(inner, ast.Raise) for inner in ast.walk(node))
-        assert called & {"hold", "keep_going"} or raises or (file, function) in DELAYS, f"{file}: {function}"
+        assert "hold" in called or raises or (file, function) in DELAYS, f"{file}: {function}"

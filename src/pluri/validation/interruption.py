@@ -174,6 +174,9 @@ class holding:
     ----------
     message : str or callable, optional
         As in `hold`; a function is called when Ctrl-C has come, and says how far the block had got.
+    having : object, optional
+        What the block fills with things to keep, or a function that tells whether there are any: while it is empty
+        (false), Ctrl-C goes through.
 
     Attributes
     ----------
@@ -194,8 +197,9 @@ class holding:
     [1, 4]
     """
 
-    def __init__(self, message: str | Callable[[], str] = "") -> None:
+    def __init__(self, message: str | Callable[[], str] = "", having: Any = True) -> None:
         self.message = message
+        self.having = having
         self.interrupted = False
 
     def __enter__(self) -> Self:
@@ -203,6 +207,8 @@ class holding:
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
         if not isinstance(error, KeyboardInterrupt):
+            return False
+        if not (self.having() if callable(self.having) else self.having):
             return False
         hold(error, self.message() if callable(self.message) else self.message)
         self.interrupted = True

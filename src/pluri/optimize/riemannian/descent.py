@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pluri.optimize.riemannian.line_search import strong_wolfe
 from pluri.optimize.riemannian.problem import CurveProblem, ManifoldProblem
 from pluri.optimize.riemannian.result import Journal, Reason, RiemannianResult
-from pluri.validation.interruption import hold
+from pluri.validation.interruption import holding
 
 Array = NDArray[np.float64]
 #: What is said after Ctrl-C.
@@ -93,7 +93,7 @@ def descend(
         state.journal.add(value, float(np.linalg.norm(slopes)), problem.n_evaluations)
     previous = math.nan
     begin = state.n_iter
-    try:
+    with holding(INTERRUPTED) as block:
         while True:
             norm = float(np.linalg.norm(state.slopes))
             if norm < gradient_tol:
@@ -144,8 +144,7 @@ def descend(
             if float(np.linalg.norm(move)) < step_tol:
                 state.reason = "step"
                 break
-    except KeyboardInterrupt as stop:
-        hold(stop, INTERRUPTED)
+    if block.interrupted:
         state.reason = "interrupted"
     return state
 
