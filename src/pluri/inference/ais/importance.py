@@ -21,7 +21,6 @@ from pluri.inference.ais.log_densities import (
     Sampler,
     check_at_own_draws,
     check_callable,
-    check_count,
     check_defined,
     check_not_flat,
     check_somewhere_positive,
@@ -29,7 +28,7 @@ from pluri.inference.ais.log_densities import (
     evaluate_rows,
 )
 from pluri.inference.ais.weighted_samples import WeightedSamples, warn_of_weights
-from pluri.validation import RandomState, as_generator
+from pluri.validation import RandomState, as_generator, check_count
 from pluri.validation.interruption import holding, interruptible, kept
 
 __all__ = ["ImportanceSampler", "importance_sample"]

@@ -20,14 +20,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.inference.ais.log_densities import LogDensity, Sampler, check_count, check_share
+from pluri.inference.ais.log_densities import SHARE, LogDensity, Sampler
 from pluri.inference.ais.pilot import choose, weigh
 from pluri.inference.ais.schedule import next_temperature
 from pluri.inference.ais.tempered_path import Cloud, Gradient, TemperedPath
 from pluri.inference.ais.transitions import Moved, Moves, as_moves
 from pluri.inference.smc.resampling import check_method
 from pluri.inference.smc.tempered_result import TemperedResult, warn_of_particles
-from pluri.validation import RandomState, as_generator
+from pluri.validation import RandomState, as_generator, check_count, check_value
 from pluri.validation.interruption import holding, interruptible, kept
 
 __all__ = ["TemperedResult", "tempered_smc"]
@@ -123,7 +123,7 @@ def tempered_smc(
     check_count(n_particles, "n_particles", 2)
     check_count(n_steps, "n_steps")
     check_count(max_temperatures, "max_temperatures")
-    check_share(ess_target, "ess_target")
+    check_value(ess_target, "ess_target", SHARE)
     check_method(resampling, "resampling")
     if waste_free and (n_steps < 2 or n_particles % n_steps):
         raise ValueError(

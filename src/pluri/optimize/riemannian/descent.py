@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pluri.optimize.riemannian.line_search import strong_wolfe
 from pluri.optimize.riemannian.problem import CurveProblem, ManifoldProblem
 from pluri.optimize.riemannian.result import Journal, Reason, RiemannianResult
+from pluri.validation import check_count
 from pluri.validation.interruption import holding
 
 Array = NDArray[np.float64]
@@ -58,12 +59,6 @@ class Descent:
 def downhill(slopes: Array, precondition: Callable[[Array], Array] | None) -> Array:
     """Negative gradient: as the preconditioner scales it, or of length one."""
     return -slopes / float(np.linalg.norm(slopes)) if precondition is None else -precondition(slopes)
-
-
-def check_count(name: str, value: object) -> None:
-    """Refuse what is not a whole number of at least one."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
 
 
 def descend(
@@ -153,7 +148,7 @@ def run(
     problem: ManifoldProblem, directions: Directions, *, max_iter: int, tol: float, gradient_tol: float, **options: Any
 ) -> RiemannianResult:
     """Descend, and say so if the end was not a good one."""
-    check_count("max_iter", max_iter)
+    check_count(max_iter, "max_iter")
     for name, value in {"tol": tol, "gradient_tol": gradient_tol}.items():
         if not isinstance(value, Real) or value != value:
             raise ValueError(f"{name} must be a number, got {value!r}")
