@@ -147,16 +147,22 @@ def co_clustering_matrix(draws: ArrayLike) -> NDArray[np.float32]:
     n_draws, n = labels.shape
     total = np.zeros((n, n), dtype=np.float32)
     sizes = labels.max(axis=1) + 1
-    begin = 0
-    while begin < n_draws:  # as many indicators side by side as make a matrix product worth while
-        end = begin + max(1, int(np.searchsorted(np.cumsum(sizes[begin:]), 512)))
-        offsets = np.cumsum(sizes[begin:end]) - sizes[begin:end]
-        member = np.zeros((n, int(sizes[begin:end].sum())), dtype=np.float32)
-        for offset, draw in zip(offsets, labels[begin:end]):
+    for block in _blocks(sizes):
+        offsets = np.cumsum(sizes[block]) - sizes[block]
+        member = np.zeros((n, int(sizes[block].sum())), dtype=np.float32)
+        for offset, draw in zip(offsets, labels[block]):
             member[np.arange(n), offset + draw] = 1.0
         total += member @ member.T
-        begin = end
     return total / np.float32(n_draws)
+
+
+def _blocks(sizes: Integers) -> Iterator[slice]:
+    """Draws side by side, as many as have enough clusters for a matrix product to be worth while."""
+    begin = 0
+    while begin < len(sizes):
+        end = begin + max(1, int(np.searchsorted(np.cumsum(sizes[begin:]), 512)))
+        yield slice(begin, end)
+        begin = end
 
 
 def expected_variation_of_information(labels: ArrayLike, draws: ArrayLike) -> float:
