@@ -14,8 +14,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.inference.result import IterationState
+from pluri.inference.result import IterationState, sweep_state
 from pluri.validation.interruption import Interrupted, hold
+
+__all__ = ["IterationState", "Watch", "run_chains", "split_r_hat", "sweep_state"]
 
 Chain = TypeVar("Chain")
 #: Sees each sweep; True ends the chain, StopIteration all of them.
@@ -79,26 +81,6 @@ def run_chains(
     if interrupted and not chains:
         raise Interrupted
     return chains, interrupted
-
-
-def sweep_state(
-    *, chain: int, n_chains: int, sweep: int, n_sweeps: int, log_joint: float, log_likelihood: float, gain: float,
-    seconds: float,
-) -> IterationState[Any]:  # fmt: skip
-    """What a `Watch` sees after sweep number `sweep`, from 1."""
-    return IterationState(
-        params=None,
-        restart=chain,
-        n_init=n_chains,
-        iteration=sweep,
-        max_iter=n_sweeps,
-        objective=log_joint,
-        log_likelihood=log_likelihood,
-        gain=gain,
-        seconds=seconds,
-        accepted=True,
-        reason="max_iter" if sweep == n_sweeps else None,
-    )
 
 
 def split_r_hat(values: NDArray[np.float64]) -> float:

@@ -38,8 +38,9 @@ from pluri.mixtures.riemannian_inputs import (
 from pluri.mixtures.riemannian_record import INTERRUPTED, RiemannianFit, Watch
 from pluri.mixtures.riemannian_stochastic import stochastic_descent
 from pluri.optimize.riemannian.conjugate_gradient import ConjugateGradient
-from pluri.optimize.riemannian.descent import Descent, Directions, check_count, descend
+from pluri.optimize.riemannian.descent import Descent, Directions, descend
 from pluri.optimize.riemannian.lbfgs import QuasiNewton
+from pluri.validation import check_count
 from pluri.validation.interruption import holding, interruptible
 
 __all__ = ["RiemannianFit", "fit_riemannian"]
@@ -149,9 +150,9 @@ def fit_riemannian(
     X, sample_weight = checked_data(X, sample_weight)
     start = checked_start(weights, means, covariances, X)
     check_settings(method, parametrization, tol, covariance_prior_weight, weight_concentration)
-    check_count("max_iter", max_iter)
-    check_count("memory", memory)
-    check_count("branches", branches)
+    check_count(max_iter, "max_iter")
+    check_count(memory, "memory")
+    check_count(branches, "branches")
     total = float(len(X)) if sample_weight is None else float(sample_weight.sum())
     frame, penalty = standardized_prior(
         X, sample_weight, total, covariance_prior, covariance_prior_mean, covariance_prior_weight, weight_concentration

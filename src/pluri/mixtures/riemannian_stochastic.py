@@ -23,8 +23,7 @@ from pluri.mixtures.riemannian_coordinates import Penalty, augment
 from pluri.mixtures.riemannian_data_pass import DataPass
 from pluri.mixtures.riemannian_inputs import checked_data
 from pluri.mixtures.riemannian_record import INTERRUPTED, Watch
-from pluri.optimize.riemannian.descent import check_count
-from pluri.validation import as_generator
+from pluri.validation import as_generator, check_count
 from pluri.validation.interruption import holding
 
 Array = NDArray[np.float64]
@@ -150,7 +149,7 @@ def stochastic_descent(
 
     The objective is measured after each pass over the batches, which takes a pass of its own; the best point is kept.
     """
-    check_count("batch_size", batch_size)
+    check_count(batch_size, "batch_size")
     rng = as_generator(random_state)
     n_samples = len(mixture.data.rows)
     best = mixture.point

@@ -12,7 +12,7 @@ A second Ctrl-C is not held by anybody: it ends the work at once, and an estimat
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sized
+from collections.abc import Callable
 from contextvars import ContextVar, Token
 from functools import partial, wraps
 from types import CodeType
@@ -174,8 +174,9 @@ class holding:
     ----------
     message : str or callable, optional
         As in `hold`; a function is called when Ctrl-C has come, and says how far the block had got.
-    made : list, optional
-        What the block makes: as long as it is empty there is nothing to keep, and Ctrl-C goes through.
+    having : object, optional
+        What the block fills with things to keep, or a function that tells whether there are any: while it is empty
+        (false), Ctrl-C goes through.
 
     Attributes
     ----------
@@ -196,16 +197,18 @@ class holding:
     [1, 4]
     """
 
-    def __init__(self, message: str | Callable[[], str] = "", made: Sized | None = None) -> None:
+    def __init__(self, message: str | Callable[[], str] = "", having: Any = True) -> None:
         self.message = message
-        self.made = made
+        self.having = having
         self.interrupted = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
-        if not isinstance(error, KeyboardInterrupt) or (self.made is not None and not len(self.made)):
+        if not isinstance(error, KeyboardInterrupt):
+            return False
+        if not (self.having() if callable(self.having) else self.having):
             return False
         hold(error, self.message() if callable(self.message) else self.message)
         self.interrupted = True

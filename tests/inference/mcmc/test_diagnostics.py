@@ -94,3 +94,16 @@ def test_autocorrelation_equals_its_definition():
     centred = draws - draws.mean(axis=1, keepdims=True)
     direct = np.array([[row[: 50 - lag] @ row[lag:] / (row @ row) for lag in range(10)] for row in centred])
     assert_allclose(mcmc.autocorrelation(draws, max_lag=9), direct, atol=1e-12)
+
+
+def test_diagnose_says_what_the_verdict_says():
+    from pluri.inference import mcmc
+
+    rng = np.random.default_rng(0)
+    apart = rng.normal(size=(2, 200, 3)) + np.array([[[0.0, 0.0, 0.0]], [[0.0, 5.0, 9.0]]])
+    trace = mcmc.Trace({"x": apart, "still": np.zeros((2, 200))})
+    verdict = trace.verdict()
+    assert (verdict.n_apart, verdict.name, verdict.settled) == (2, "x[2]", False)
+    assert trace.diagnose()[0].startswith(
+        f"The chains disagree about 2 numbers: R-hat of x[2] is {verdict.r_hat:.3f}, above 1.01."
+    )

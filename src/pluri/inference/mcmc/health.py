@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,12 +45,15 @@ class Verdict:
     name : str
         Of that number.
     limit : float
+    n_apart : int
+        How many numbers have an R-hat above the limit.
     """
 
     settled: bool
     r_hat: float
     name: str
     limit: float
+    n_apart: int = 0
 
     def __bool__(self) -> bool:
         return self.settled
@@ -102,12 +106,13 @@ def judge(draws: Mapping[str, Any], limit: float = R_HAT_LIMIT) -> Verdict:
     >>> print(judge({"mean": rng.normal(size=(2, 100)) + [[0], [9]]}, limit=1.1))
     the chains have not settled: R-hat of mean is 2..., above 1.1; raise n_warmup and n_draws, ...
     """
-    worst, worst_name = float("nan"), next(iter(draws), "")
+    worst, worst_name, n_apart = float("nan"), next(iter(draws), ""), 0
     for name, values in each_number(draws):
         value = _r_hat(values)
+        n_apart += value > limit
         if value > worst or np.isnan(worst):
             worst, worst_name = value, name
-    return Verdict(not worst > limit, worst, worst_name, limit)
+    return Verdict(not worst > limit, worst, worst_name, limit, n_apart)
 
 
 def _r_hat(values: Any) -> float:
@@ -126,40 +131,31 @@ def find_problems(trace: Trace) -> list[str]:
             f"There are only {trace.n_draws} draws of each chain: at least {LEAST_DRAWS} are needed to tell whether "
             "chains agree, and many more to use them."
         )
-    still, apart, few = [], [], []
-    checked = 0
-    for name, values in each_number(trace.draws):
-        checked += 1
-        if checked > MOST_NUMBERS:
-            break
-        if values.size == 0:
-            continue
-        if not np.isfinite(values).all():
-            problems.append(f"{name} is not finite at {int((~np.isfinite(values)).sum())} draws.")
-            continue
-        if np.ptp(values) == 0:
-            still.append(name)
-            continue
-        if trace.n_chains > 1:
-            value = diagnostics.r_hat(values)
-            if value > R_HAT_LIMIT:
-                apart.append((value, name))
-        worth = min(diagnostics.ess_bulk(values), diagnostics.ess_tail(values))
-        if worth < ESS_PER_CHAIN * trace.n_chains:
-            few.append((worth, name))
-    if apart:
-        value, name = max(apart)
+    numbers = dict(islice(each_number(trace.draws), MOST_NUMBERS))
+    moving, n_still = {}, 0
+    for name, values in numbers.items():
+        n_infinite = int((~np.isfinite(values)).sum())
+        if n_infinite:
+            problems.append(f"{name} is not finite at {n_infinite} draws.")
+        elif values.size and np.ptp(values) == 0:
+            n_still += 1
+        elif values.size:
+            moving[name] = values
+    verdict = judge(moving)
+    if trace.n_chains > 1 and not verdict:
         problems.append(
-            f"The chains disagree about {_count(len(apart))}: R-hat of {name} is {value:.3f}, above {R_HAT_LIMIT}. Run "
-            "longer chains, or look whether the target has several modes."
+            f"The chains disagree about {_count(verdict.n_apart)}: R-hat of {verdict.name} is {verdict.r_hat:.3f}, "
+            f"above {verdict.limit}. Run longer chains, or look whether the target has several modes."
         )
+    worths = {name: min(diagnostics.ess_bulk(values), diagnostics.ess_tail(values)) for name, values in moving.items()}
+    few = [(worth, name) for name, worth in worths.items() if worth < ESS_PER_CHAIN * trace.n_chains]
     if few:
         worth, name = min(few)
         problems.append(
             f"Too few effective draws of {_count(len(few))}: {name} has {worth:.0f}, fewer than {ESS_PER_CHAIN} a "
             f"chain ({ESS_PER_CHAIN * trace.n_chains}). Draw more, or reparameterise."
         )
-    if still and len(still) == checked and trace.n_draws > 1:
+    if n_still and n_still == len(numbers) and trace.n_draws > 1:
         problems.append("Nothing moved: every variable has the same value in all draws.")
     return problems
 

@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.optimize.manifolds import Manifold
-from pluri.optimize.riemannian.descent import Descent, check_count, downhill, run
+from pluri.optimize.riemannian.descent import Descent, downhill, run
 from pluri.optimize.riemannian.problem import ManifoldProblem
 from pluri.optimize.riemannian.result import RiemannianResult
+from pluri.validation import Only, check_count, check_value
 from pluri.validation.interruption import interruptible
 
 Array = NDArray[np.float64]
@@ -40,9 +41,8 @@ class ConjugateGradient:
     """
 
     def __init__(self, rule: Rule, restart: int) -> None:
-        if rule not in ("hestenes_stiefel", "polak_ribiere"):
-            raise ValueError(f"rule must be 'hestenes_stiefel' or 'polak_ribiere', got {rule!r}")
-        check_count("restart", restart)
+        check_value(rule, "rule", Only("hestenes_stiefel", "polak_ribiere"))
+        check_count(restart, "restart")
         self.rule = rule
         self.restart = restart
         self._last: tuple[Array, Array] | None = None  # direction, change of the slopes along it

@@ -28,8 +28,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pluri.priors.kernels.similarity import SimilarityKernel, check_positive, symmetric
+from pluri.priors.kernels.similarity import SimilarityKernel, symmetric
 from pluri.priors.protocol import FloatArray
+from pluri.validation import check_positive
 
 SUBSPACE_KERNELS = ("projection", "sum_cosine")
 
@@ -65,7 +66,7 @@ class SubspaceKernel(SimilarityKernel):
     weighted: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", check_positive("rho", self.rho))
+        object.__setattr__(self, "rho", check_positive(self.rho, "rho"))
         if self.kernel not in SUBSPACE_KERNELS:
             raise ValueError(f"kernel must be one of {SUBSPACE_KERNELS}, got {self.kernel!r}")
         if not isinstance(self.weighted, (bool, np.bool_)):
