@@ -643,7 +643,7 @@ def indian_buffet():
             "shared": float(Z[0] @ Z[1]),
             "owned by all": int((owners == 3).sum()),
             "singles": int((owners == 1).sum()),
-            "log alpha": np.log(position["alpha"]),
+            "log alpha": np.log(position["concentration"]),
             "log noise": np.log(position["noise_variance"]),
             "log size": np.log(position["feature_variance"]),
             "squares": float((data**2).sum()),
