@@ -20,6 +20,8 @@ from scipy.stats import invwishart
 import pluri
 from pluri.factors.ibp_gibbs import IndianBuffetGibbs
 from pluri.factors.ibp_likelihood import collapsed_log_likelihood
+from pluri.factors.rbm_chains import ClampedGibbs
+from pluri.factors.rbm_energy import Machine
 from pluri.inference import mcmc
 from pluri.inference.mcmc import slice_intervals
 from pluri.inference.smc import LinearGaussianModel, ParticleGibbs, ParticleMarginalMetropolis
@@ -641,7 +643,7 @@ def indian_buffet():
             "shared": float(Z[0] @ Z[1]),
             "owned by all": int((owners == 3).sum()),
             "singles": int((owners == 1).sum()),
-            "log alpha": np.log(position["alpha"]),
+            "log alpha": np.log(position["concentration"]),
             "log noise": np.log(position["noise_variance"]),
             "log size": np.log(position["feature_variance"]),
             "squares": float((data**2).sum()),
@@ -670,6 +672,23 @@ def ising():
         return kernel.step(rng, state)[0].position["labels"].reshape(-1)
 
     return SamplerProblem("Ising Gibbs", kernel=move, posterior=posterior, n_steps=2)
+
+
+@sampler("ClampedGibbs", ClampedGibbs, "pluri.factors.rbm_chains")
+def boltzmann_machine():
+    """Five visible units, one of them held at one."""
+    rng = np.random.default_rng(1)
+    machine = Machine(rng.normal(size=(5, 3)), rng.normal(size=5), rng.normal(size=3))
+    posterior = enumerate_posterior(
+        lambda free: float(-machine.free_energy(np.append(free, 1.0)[None])[0]), [[0, 1]] * 4
+    )
+    kernel = ClampedGibbs(machine, np.arange(5)[None] == 4)
+
+    def move(rng, free):
+        state = kernel.init(rng, {"visible": np.append(free, 1.0)[None]})
+        return kernel.step(rng, state)[0].visible[0, :4].astype(np.int64)
+
+    return SamplerProblem("Boltzmann machine Gibbs", kernel=move, posterior=posterior, n_steps=2)
 
 
 @sampler("PolyaGammaGibbs", PolyaGammaGibbs)

@@ -165,7 +165,7 @@ def contenders(quick: bool, large: bool) -> dict[str, Contender]:
     if not quick and not large:  # their time grows with the number of commits times the number of files
         found["rbm"] = Contender(FileRecommender("rbm"), {"n_components": (50,)})
         found["logistic_pca"] = Contender(
-            FileRecommender("logistic_pca"), {"n_components": (20,), "penalty": (1.0, 3.0, 10.0)}
+            FileRecommender("logistic_pca"), {"n_components": (20,), "alpha": (1.0, 3.0, 10.0)}
         )
     return found
 

@@ -195,6 +195,6 @@ def test_what_a_table_does_not_have_is_refused(folder, tmp_path):
 
 def test_a_model_of_another_family_can_be_looked_at(tmp_path):
     X = (np.random.default_rng(0).random((30, 5)) < 0.5).astype(float)
-    save(LogisticPCA(1, max_iter=50, penalty=1.0, random_state=0).fit(X), tmp_path / "model.skops")
+    save(LogisticPCA(1, max_iter=50, alpha=1.0, random_state=0).fit(X), tmp_path / "model.skops")
     assert "not fitted" not in run("inspect", tmp_path / "model.skops").stdout
     assert load(tmp_path / "model.skops").n_features_in_ == 5

@@ -382,8 +382,8 @@ def test_ctrl_c_ends_a_recommender_whose_model_would_go_on(monkeypatch):
 
 
 def test_settings_that_suit_sparse_commits_do_not_hang_on_the_defaults_of_the_models():
-    assert build_model("rbm", None, 100, 0).query == "factorised"
+    assert build_model("rbm", None, 100, 0).inference == "factorised"
     for name in ("bayesian", "dp"):
         model = build_model(name, None, 100, 0)
         assert model.probabilities_prior == Beta(0.005, 0.95)
-    assert build_model("logistic_pca", None, 100, 0).fold_in_penalty == 0.1
+    assert build_model("logistic_pca", None, 100, 0).fold_in_alpha == 0.1

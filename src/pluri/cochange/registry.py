@@ -63,15 +63,15 @@ MODELS: dict[str, ModelEntry] = {
         "pluri.factors.binary_rbm",
         "BinaryRBM",
         # As Hu et al. ask it: files that are not named count as untouched, which also is far faster than sampling.
-        {"n_components": 50, "query": "factorised"},
+        {"n_components": 50, "inference": "factorised"},
         {"n_components": (25, 50, 100)},
     ),
     "logistic_pca": ModelEntry(
         "pluri.factors.logistic_pca",
         "LogisticPCA",
         # Rare files are separable: with the model's own small penalty the loadings of these grow without end.
-        {"n_components": 20, "penalty": 3.0, "fold_in_penalty": 0.1, "max_iter": 60},
-        {"n_components": (10, 20), "penalty": (1.0, 3.0, 10.0)},
+        {"n_components": 20, "alpha": 3.0, "fold_in_alpha": 0.1, "max_iter": 60},
+        {"n_components": (10, 20), "alpha": (1.0, 3.0, 10.0)},
     ),
     "cooccurrence": ModelEntry(
         "pluri.cochange.baselines",

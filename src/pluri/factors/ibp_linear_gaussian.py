@@ -207,8 +207,10 @@ class IBPLinearGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, mcmc.
 
     def _mean_field(self, infinite: bool) -> BuffetMeanField:
         prior = self.concentration if isinstance(self.concentration, Gamma) else None
-        values = [self._known(name) for name in LEARNABLE]
-        return BuffetMeanField(int(self.max_features), infinite, *values, bool(self.fit_bias), prior)
+        return BuffetMeanField(
+            int(self.max_features), infinite, self._known("concentration"), self._known("noise_variance"),
+            self._known("feature_variance"), bool(self.fit_bias), prior,
+        )  # fmt: skip
 
     def _fit_variational(self, X: Array) -> tuple[FittedFeatures, Array, Array, tuple[float, float]]:
         infinite = self.inference == "vb"

@@ -217,10 +217,8 @@ def maximize(
         # A large finite number makes the line search turn back; infinities would break it.
         return (-value, -gradient) if math.isfinite(value) else (1e25, np.zeros(len(theta)))
 
-    starts = [best[1]]
-    while len(starts) < n_init:
-        drawn = rng.uniform(bounds[:, 0], bounds[:, 1]) if draw is None else draw(rng)
-        starts.append(np.clip(drawn, bounds[:, 0], bounds[:, 1]))
+    draw = draw or (lambda stream: stream.uniform(bounds[:, 0], bounds[:, 1]))
+    starts = [best[1], *(np.clip(draw(rng), bounds[:, 0], bounds[:, 1]) for _ in range(n_init - 1))]
     unfinished = False
     with holding("interrupted; the best hyper-parameters so far are kept") as block:
         for one in starts:
