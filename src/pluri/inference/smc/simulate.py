@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pluri.inference.smc.model import require
-from pluri.validation import RandomState, as_generator
+from pluri.validation import RandomState, as_generator, check_count
 
 __all__ = ["simulate"]
 
@@ -39,8 +38,7 @@ def simulate(model: Any, n_samples: int, random_state: RandomState = None) -> tu
     ((5, 1), (5, 1))
     """
     require(model, ("sample_observation",), "simulation")
-    if not isinstance(n_samples, Integral) or isinstance(n_samples, bool) or n_samples < 1:
-        raise ValueError(f"n_samples must be an integer of at least 1, got {n_samples!r}")
+    check_count(n_samples, "n_samples")
     rng = as_generator(random_state)
     state = model.sample_initial(rng, 1)
     states, observations = [state[0]], [model.sample_observation(rng, state, 0)[0]]
