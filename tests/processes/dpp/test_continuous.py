@@ -355,8 +355,14 @@ GIBBS = PointGibbs(lambda a, b: np.exp(-((a - b.T) ** 2)), BOX, bound=1.0)
             lambda: ContinuousDPP(NormalBase(0.0, 1.0), quality=lambda X: np.exp(0.25 * X[:, 0] ** 2)),
             "infinite trace",
         ),
-        (lambda: ContinuousDPP(BOX, method="gibbs").sample(), "size with method 'gibbs' must be an integer of at"),
-        (lambda: ContinuousDPP(BOX, method="gibbs").sample(size=2, n_warmup=0), "n_warmup must be an integer of at"),
+        (
+            lambda: ContinuousDPP(BOX, method="gibbs").sample(),
+            "size with method 'gibbs' must be an integer of at least 1, got None",
+        ),
+        (
+            lambda: ContinuousDPP(BOX, method="gibbs").sample(size=2, n_warmup=0),
+            "n_warmup must be an integer of at least 1, got 0",
+        ),
         (lambda: ContinuousDPP(BOX, method="gibbs").expected_size, "method 'gibbs' knows no eigenvalues"),
         (lambda: ContinuousDPP(BOX, method="gibbs").log_odds, "method 'gibbs' knows no eigenvalues"),
         (lambda: GIBBS.init(np.random.default_rng(0), np.zeros((2, 1))), "must be a dict with 'points'"),

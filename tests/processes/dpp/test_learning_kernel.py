@@ -252,7 +252,7 @@ def test_scikit_learn_conventions(draws):
         ({"alpha": -1}, "alpha must be a number of at least 0"),
         ({"tol": np.nan}, "tol must be a number"),
         ({"step_size": 0.5}, "step_size must be a number of at least 1"),
-        ({"learning_rate": 0}, "learning_rate must be a number above 0"),
+        ({"learning_rate": 0}, "learning_rate must be a positive number"),
         ({"acceleration": "squarem"}, "acceleration must be None unless inference is 'picard'"),
     ],
 )

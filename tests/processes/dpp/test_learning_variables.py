@@ -103,9 +103,9 @@ def test_selection_and_first_mistakes(data):
     assert model.transform(X).shape == (30, int(model.get_support().sum()))
     with pytest.raises(ValueError, match="expected_size must be below the rank of the variables"):
         DPPVariableSelection(expected_size=5.0).fit(X, y)
-    with pytest.raises(ValueError, match="expected_size must be a number above 0"):
+    with pytest.raises(ValueError, match="expected_size must be a positive number or None"):
         DPPVariableSelection(expected_size=0.0).fit(X, y)
-    with pytest.raises(ValueError, match="g must be a number above 0"):
+    with pytest.raises(ValueError, match="g must be a positive number or None"):
         DPPVariableSelection(g=-1.0).fit(X, y)
     short = [DPPVariableSelection(n_draws=6, n_warmup=1, random_state=seed, g=0.1) for seed in range(40)]
     with pytest.warns(ConvergenceWarning, match="do not agree"):  # two fits of five warn: none of forty is 1e-9

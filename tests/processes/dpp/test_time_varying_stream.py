@@ -383,15 +383,15 @@ def test_wrong_updates_are_named_and_change_nothing(arguments, message):
     ("settings", "message"),
     [
         ({"n_particles": 0}, "n_particles must be an integer of at least 1, got 0"),
-        ({"n_moves": "many"}, "n_moves must be an integer of at least 0 or \"auto\", got 'many'"),
-        ({"ess_threshold": -1}, "ess_threshold must be between 0 and 1, got -1"),
-        ({"restart_fraction": 1.5}, "restart_fraction must be between 0 and 1, got 1.5"),
-        ({"weights": "equal"}, "weights must be one of marginal, slot, got 'equal'"),
+        ({"n_moves": "many"}, "n_moves must be an integer of at least 0 or 'auto', got 'many'"),
+        ({"ess_threshold": -1}, "ess_threshold must be a number of at least 0 and at most 1, got -1"),
+        ({"restart_fraction": 1.5}, "restart_fraction must be a number of at least 0 and at most 1, got 1.5"),
+        ({"weights": "equal"}, "weights must be one of 'marginal', 'slot', got 'equal'"),
         ({"move": "swap"}, "move must be one of 'heat_bath', 'metropolis', got 'swap'"),
-        ({"init": "greedy"}, "init must be one of exact, mcmc, got 'greedy'"),
-        ({"on_collapse": "cry"}, "on_collapse must be one of restart, raise, got 'cry'"),
+        ({"init": "greedy"}, "init must be one of 'exact', 'mcmc', got 'greedy'"),
+        ({"on_collapse": "cry"}, "on_collapse must be one of 'restart', 'raise', got 'cry'"),
         ({"resampling": "fair"}, "resampling must be one of"),
-        ({"psd_repair": "pray"}, "psd_repair must be one of raise, clip, shift, got 'pray'"),
+        ({"psd_repair": "pray"}, "psd_repair must be one of 'raise', 'clip', 'shift', got 'pray'"),
         ({"expected_size": -1}, "expected_size must be a positive number or None, got -1"),
         ({"expected_size": 7}, r"expected_size must be above 0 and below the rank of the kernel \(3\), got 7"),
         ({"kernel": "tanh"}, "kernel must be one of"),
@@ -498,7 +498,7 @@ def test_the_best_subset_has_the_size_asked_for():
     assert len(model.best_subset("greedy", size=3)) == 3
     log_dets = [model.score(subset) for subset in cloud.subsets if len(subset) == 6]
     assert model.score(model.best_subset()) == pytest.approx(max(log_dets))
-    with pytest.raises(ValueError, match="size must be a whole number from 0 to 40, got 41"):
+    with pytest.raises(ValueError, match="size must be from 0 to 40 or None, got 41"):
         model.best_subset(size=41)
 
 
@@ -529,10 +529,10 @@ MISTAKES = [
     (lambda model: begin(model).score(None), "subset must be a list of ids, got None"),
     (lambda model: begin(model).sample(-1), "n_samples must be an integer of at least 0 or None, got -1"),
     (lambda model: begin(model).sample(1.5), r"n_samples must be an integer of at least 0 or None, got 1\.5"),
-    (lambda model: begin(model).best_subset(size=[1]), r"size must be a whole number from 0 to 4, got \[1\]"),
-    (lambda model: begin(model).best_subset(size=np.nan), "size must be a whole number from 0 to 4, got nan"),
+    (lambda model: begin(model).best_subset(size=[1]), r"size must be from 0 to 4 or None, got \[1\]"),
+    (lambda model: begin(model).best_subset(size=np.nan), "size must be from 0 to 4 or None, got nan"),
     (lambda model: begin(model.set_params(expected_size=[1])), "expected_size must be a positive number or None"),
-    (lambda model: begin(model.set_params(kernel_params=3)), "kernel_params must be None or a dictionary, got 3"),
+    (lambda model: begin(model.set_params(kernel_params=3)), "kernel_params must be a dictionary or None, got 3"),
     (lambda model: begin(model.set_params(kernel_params={"z": 1})), r"the kernel 'cosine' takes the parameters \[\]"),
 ]
 
