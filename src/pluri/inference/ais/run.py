@@ -94,7 +94,7 @@ def _look(cloud: Cloud, log_weights: Array) -> tuple[float, float, float]:
 
 
 def _tell(report: Any, done: int, n_temperatures: int, log_z: float, seconds: float) -> None:
-    from pluri.inference.chains import sweep_state
+    from pluri.inference.result import sweep_state
 
     report(
         sweep_state(

@@ -292,7 +292,7 @@ class SMCSampler:
             )
 
     def _tell(self, report: Any, done: int, n: int) -> None:
-        from pluri.inference.chains import sweep_state
+        from pluri.inference.result import sweep_state
 
         report(
             sweep_state(

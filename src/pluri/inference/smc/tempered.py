@@ -222,7 +222,7 @@ def _result(rounds: list[_Round], interrupted: bool, seconds: float) -> Tempered
 
 
 def _tell(report: Any, done: int, most: int, last: _Round, seconds: float) -> None:
-    from pluri.inference.chains import sweep_state
+    from pluri.inference.result import sweep_state
 
     report(
         sweep_state(
