@@ -7,11 +7,10 @@ from typing import Any, ClassVar
 
 from pluri.components.first_rows import digest
 from pluri.engine import Batch, Source
-from pluri.progress.callbacks import CallbackSupport
 from pluri.validation.estimator import Estimator
 
 
-class EMEstimator(CallbackSupport, Estimator):
+class EMEstimator(Estimator):
     """Estimator whose `fit` runs EM: its sources of batches, its checkpoints, and what callbacks see of it."""
 
     #: Parameters in which a fit may differ from the one whose checkpoint it goes on from: how long it runs, and where.

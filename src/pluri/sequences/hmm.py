@@ -22,7 +22,7 @@ from pluri.components.family import ComponentFamily
 from pluri.engine import ArraySource, Batch, Source
 from pluri.inference import EMResult, History, IterationState, expectation_maximization
 from pluri.priors import RowPrior, as_diversity, as_row_prior, log_determinant, warn_if_permutation
-from pluri.progress.callbacks import fit_callbacks, with_callbacks
+from pluri.progress.callbacks import CallbackSupport, fit_callbacks, with_callbacks
 from pluri.sequences.boundaries import called_by_scikit_learn, check_not_lost, sequence_lengths
 from pluri.sequences.inputs import (
     check_sequence_lengths,
@@ -67,7 +67,7 @@ class TooManyParametersWarning(UserWarning):
     """The model has more free parameters than the data have numbers."""
 
 
-class HiddenMarkovModel(ChainQueries, EMEstimator):
+class HiddenMarkovModel(ChainQueries, CallbackSupport, EMEstimator):
     """Base of the EM-fitted hidden Markov models; not to be used by itself."""
 
     _parameters: ClassVar[Mapping[str, Allowed]] = {
