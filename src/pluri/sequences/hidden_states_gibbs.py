@@ -149,17 +149,18 @@ class PosteriorMeans(NamedTuple):
 def posterior_means(kernel: HiddenStatesGibbs, draws: Mapping[str, NDArray[Any]]) -> PosteriorMeans:
     """Averages over the draws of one chain: arrays by name, the draw first."""
     k = kernel.n_components
-    steps = np.arange(len(kernel.data.codes))
-    votes = np.zeros((len(steps), k), dtype=np.int32)
+    firsts = np.arange(len(kernel.data.codes)) * k  # where the votes on each step begin
+    ballot = np.zeros(len(firsts) * k, dtype=np.int32)
     sums: list[Any] = [0.0, 0.0, 0.0]
     for values in zip(*draws.values()):
         position = dict(zip(draws, values))
         states = position["states"].astype(np.int64)
-        votes[steps, states] += 1
+        ballot[firsts + states] += 1
         counts = gibbs.count(kernel.data, states, k)
         means = gibbs.posterior_mean(kernel.data, counts, kernel._concentrations(position))
         sums = [total + mean for total, mean in zip(sums, means)]
     start, transition, emission = (total / len(draws["states"]) for total in sums)
+    votes = ballot.reshape(-1, k)
     occupancy = votes.sum(axis=0) / len(draws["states"])
     return PosteriorMeans(start, transition, emission, votes.argmax(axis=1).astype(np.int64), occupancy)
 

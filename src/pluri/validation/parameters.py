@@ -76,17 +76,23 @@ class Whole(_Joinable):
 class Number(_Joinable):
     """A finite number, between bounds that belong to it (`least`, `most`) or not (`above`, `below`).
 
+    It may be infinite if `finite` is False.
+
     Examples
     --------
     >>> from pluri.validation import Number
     >>> str(Number(above=0)), str(Number(least=0)), str(Number(above=0, below=1))
     ('a positive number', 'a number of at least 0', 'a number above 0 and below 1')
+    >>> anything = Number(finite=False)
+    >>> str(anything), anything.holds(float("-inf")), anything.holds(float("nan"))
+    ('a number', True, False)
     """
 
     least: float = -math.inf
     most: float = math.inf
     above: float = -math.inf
     below: float = math.inf
+    finite: bool = True
 
     def holds(self, value: Any) -> bool:
         """Whether the value is a number within the bounds."""
@@ -96,6 +102,8 @@ class Number(_Joinable):
             number = float(value)
         except (TypeError, ValueError):
             return False
+        if math.isinf(number) and not self.finite:
+            return self.least <= number <= self.most and self.above <= number <= self.below
         return math.isfinite(number) and self.least <= number <= self.most and self.above < number < self.below
 
     def __str__(self) -> str:
@@ -103,7 +111,7 @@ class Number(_Joinable):
             return "a positive number"
         bounds = [("of at least", self.least), ("above", self.above), ("at most", self.most), ("below", self.below)]
         said = " and ".join(f"{word} {bound:g}" for word, bound in bounds if math.isfinite(bound))
-        return f"a number {said}".strip() if said else "a finite number"
+        return f"a number {said}" if said else "a finite number" if self.finite else "a number"
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ class SubsetStream(Estimator, ABC):
         -------
         self
         """
-        from pluri.inference.chains import sweep_state
+        from pluri.inference.result import sweep_state
         from pluri.progress import open_progress
 
         for name, value in (("kernels", kernels), ("item_ids", () if item_ids is None else item_ids)):
