@@ -38,6 +38,7 @@ from pluri.mixtures.factor_analyzers.nonparametric_gibbs import (
 from pluri.mixtures.factor_analyzers.nonparametric_mean_field import FactorMixtureMeanField, normalized
 from pluri.mixtures.factor_analyzers.queries import FactorMixtureQueries
 from pluri.priors import BetaProcess, Gamma
+from pluri.priors.hyperpriors import as_hyperparameter
 from pluri.validation import (
     Allowed,
     Made,
@@ -79,8 +80,8 @@ class NonparametricFactorAnalyzerMixture(mcmc.Sampled, FactorMixtureQueries, Den
         sure the number of components is: if they end with different ones, `converged_` is False and a warning says so.
     support_prior : `pluri.priors.BetaProcess` prior, default=BetaProcess(1.0, 1.0)
         Of which factors are in use: the expected rank is about a / b.
-    concentration : `pluri.priors.Gamma` prior or "learn", default=Gamma(1.0, 1.0)
-        Prior of the concentration of the Dirichlet process, which is learned; "learn" is Gamma(1, 1).
+    concentration : float, `pluri.priors.Gamma` prior or "learn", default="learn"
+        Of the Dirichlet process. A number is fixed; a prior is what it is learned under; "learn" is Gamma(1, 1).
     noise_prior : `pluri.priors.Gamma` prior, default=Gamma(1.0, 1e-3)
         Of the precision (one over the variance) of the noise.
     factor_prior, loading_prior, mean_precision_prior : `pluri.priors.Gamma` prior, default=Gamma(1.0, 1.0)
@@ -163,7 +164,6 @@ class NonparametricFactorAnalyzerMixture(mcmc.Sampled, FactorMixtureQueries, Den
         "max_factors": Whole(1),
         "inference": Only("vb", "gibbs"),
         "support_prior": Made(BetaProcess, "a prior (BetaProcess)"),
-        "concentration": PRECISION | Only("learn"),
         "noise_prior": PRECISION,
         "factor_prior": PRECISION,
         "loading_prior": PRECISION,
@@ -177,7 +177,7 @@ class NonparametricFactorAnalyzerMixture(mcmc.Sampled, FactorMixtureQueries, Den
         *,
         inference: str = "vb",
         support_prior: BetaProcess = BetaProcess(1.0, 1.0),
-        concentration: Gamma | str = UNIT,
+        concentration: float | Gamma | str = "learn",
         noise_prior: Gamma = Gamma(1.0, 1e-3),
         factor_prior: Gamma = UNIT,
         loading_prior: Gamma = UNIT,
@@ -214,9 +214,10 @@ class NonparametricFactorAnalyzerMixture(mcmc.Sampled, FactorMixtureQueries, Den
         self.verbose = verbose
 
     def _priors(self) -> FactorMixturePriors:
+        value, prior = as_hyperparameter(self.concentration, "concentration", UNIT)
         return FactorMixturePriors(
-            self.support_prior, UNIT if self.concentration == "learn" else self.concentration, self.noise_prior,
-            self.factor_prior, self.loading_prior, self.mean_precision_prior,
+            self.support_prior, value if prior is None else prior, self.noise_prior, self.factor_prior,
+            self.loading_prior, self.mean_precision_prior,
         )  # fmt: skip
 
     def fit(self, X: Any, y: Any = None) -> Self:
