@@ -54,7 +54,7 @@ def main() -> None:
                     n_warmup=0,
                     thin=1,
                     n_chains=2,
-                    split_merge=moves,
+                    split_merge=5 if moves else 0,
                     random_state=seed,
                 )
                 begun = time.perf_counter()

@@ -251,7 +251,7 @@ def test_wide_and_dense_rows_leave_the_range_of_doubles_and_stay_exact():
     assert len(np.unique(labels)) == 2
     assert (labels[::2] == labels[0]).all()
     assert (labels[1::2] == labels[1]).all()
-    assert state.log_density == pytest.approx(log_joint(labels, data, None, Hyperparameter(1.0), Beta(0.5, 0.5)), rel=1e-10)
+    assert state.log_density == pytest.approx(log_joint(labels, data, None, 1.0, 0.5, 0.5), rel=1e-10)
 
 
 # Predictions --------------------------------------------------------------------------------------------------------

@@ -282,3 +282,18 @@ def test_odd_data_are_survived(inference):
         ).fit(X)
         assert np.isfinite(model.score_samples(X)).all()
         assert model.loadings_.shape[1] == X.shape[1]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("inference", ["vb", "gibbs"])
+def test_a_concentration_that_is_a_number_stays_it(inference):
+    X, _ = planes(np.random.default_rng(3), n=40, D=4)
+    model = NonparametricFactorAnalyzerMixture(
+        4, 2, inference=inference, concentration=0.7, n_draws=4, n_warmup=2, max_iter=20, random_state=0
+    ).fit(X)
+    assert model.concentration_ == pytest.approx(0.7, rel=1e-12)
+    if inference == "gibbs":
+        np.testing.assert_array_equal(model.trace_["concentration"], 0.7)
+    wide = NonparametricFactorAnalyzerMixture(4, 2, concentration=(1.0, 1.0))
+    with pytest.raises(ValueError, match="concentration must be a positive number or 'learn' or a prior"):
+        wide.fit(X)

@@ -78,9 +78,9 @@ class NaiveBayes(ClassifierMixin, Estimator):
         Gaussian features).
     weight_prior : float or array of shape (n_classes,), default=1.0
         Dirichlet prior of the class probabilities.
-    probabilities_prior : `pluri.priors.Beta` prior, default=Beta(2.0, 2.0)
-        Prior of the probability of a one in a Bernoulli feature. Beta(2, 2) with "map" adds a one and a zero, as
-        ``sklearn.naive_bayes.BernoulliNB(alpha=1)`` does; Beta(1, 1) with "map" is maximum likelihood.
+    probabilities_prior : `pluri.priors.Beta` prior or None, default=None
+        Prior of the probability of a one in a Bernoulli feature; None is Beta(2, 2), which with "map" adds a one and a
+        zero, as ``sklearn.naive_bayes.BernoulliNB(alpha=1)`` does; Beta(1, 1) with "map" is maximum likelihood.
     category_prior : float, default=2.0
         Dirichlet prior of each value of a categorical feature.
     normal_prior : (mean, strength, shape, rate), optional
@@ -132,7 +132,7 @@ class NaiveBayes(ClassifierMixin, Estimator):
 
     _parameters: ClassVar[Mapping[str, Allowed]] = {
         "inference": Only("map", "ml", "bayes"),
-        "probabilities_prior": Made(Beta, "a prior (Beta)"),
+        "probabilities_prior": Made(Beta, "a prior (Beta)") | Only(None),
         "category_prior": Number(above=0),
         "n_categories": Whole(1) | Only(None),
         "var_smoothing": Number(least=0),
@@ -143,7 +143,7 @@ class NaiveBayes(ClassifierMixin, Estimator):
         family: str | list[str] = "bernoulli",
         inference: str = "map",
         weight_prior: ArrayLike = 1.0,
-        probabilities_prior: Beta = Beta(2.0, 2.0),
+        probabilities_prior: Beta | None = None,
         category_prior: float = 2.0,
         normal_prior: tuple[Any, Any, Any, Any] | None = None,
         binarize: float | None = 0.0,
@@ -352,7 +352,7 @@ class NaiveBayes(ClassifierMixin, Estimator):
         if strangers:
             raise ValueError(f"family must be one of {FAMILIES}, or a list of these, got {strangers[0]!r}")
         kinds: dict[str, Any] = {
-            "bernoulli": BernoulliFeatures(self.probabilities_prior, self.binarize),
+            "bernoulli": BernoulliFeatures(self.probabilities_prior or Beta(2.0, 2.0), self.binarize),
             "gaussian": GaussianFeatures(self.normal_prior, float(self.var_smoothing)),
             "categorical": CategoricalFeatures(float(self.category_prior), self.n_categories),
         }

@@ -50,7 +50,7 @@ class ExponentialFamilyPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ex
         Without it one component must be spent on the mean, and rare features are hopeless.
     smoothing : float, default=1.0
         Pseudo-observations of each feature's mean that the intercept sees.
-    loading_prior : {"ard", "ridge"} or None, default="ard"
+    loading_prior : {"ard", "ridge"} prior or None, default="ard"
         Of the loadings: a precision per component that is learned, a fixed one, or none.
     loading_precision : float, default=1.0
         Precision of the ridge; where learned precisions start.

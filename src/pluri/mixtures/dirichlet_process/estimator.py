@@ -64,8 +64,6 @@ from pluri.validation import (
 )
 from pluri.validation.estimator import Estimator
 
-#: Proposals to split or merge in each sweep.
-N_PROPOSALS = 5
 #: Draws that the search for a point estimate looks at.
 MOST_DRAWS = 100
 #: Larger data could not be squared and summed.
@@ -99,8 +97,8 @@ class DirichletProcessMixture(MixtureAnswers, ClusterMixin, Estimator):
     thin : int, default=5
         Sweeps from one draw to the next.
     n_chains : int, default=2
-    split_merge : bool, default=True
-        Whether samplers also propose to split and merge clusters.
+    split_merge : int, default=5
+        Proposals of the samplers to split or merge clusters, in each sweep.
     point_estimate : {"vi", "binder", "map"}, default="vi"
         `labels_` has the smallest expected variation of information or Binder loss, or is the draw of highest density.
     n_predictive : int, default=100
@@ -170,6 +168,7 @@ class DirichletProcessMixture(MixtureAnswers, ClusterMixin, Estimator):
         "inference": Only("gibbs", "slice", "vb"),
         "point_estimate": Only("vi", "binder", "map"),
         "max_components": Whole(1),
+        "split_merge": Whole(0),
         "init_clusters": Whole(1) | Only(None),
     }
 
@@ -185,7 +184,7 @@ class DirichletProcessMixture(MixtureAnswers, ClusterMixin, Estimator):
         n_warmup: int = 200,
         thin: int = 5,
         n_chains: int = 2,
-        split_merge: bool = True,
+        split_merge: int = 5,
         point_estimate: str = "vi",
         n_predictive: int = 100,
         max_components: int = 20,
@@ -288,7 +287,7 @@ class DirichletProcessMixture(MixtureAnswers, ClusterMixin, Estimator):
         rows = data[repeated[order]]
         likelihood = make_likelihood(self.family, self.component_prior, rows, np.ones(rows.shape[0]))
         kernel_class = CollapsedGibbs if self.inference == "gibbs" else SliceGibbs
-        kernel = kernel_class(likelihood, rows, self.concentration, n_proposals=N_PROPOSALS if self.split_merge else 0)
+        kernel = kernel_class(likelihood, rows, self.concentration, n_proposals=int(self.split_merge))
         rng = as_generator(self.random_state)
         warm, start = self._start(kernel)
         trace = mcmc.sample(

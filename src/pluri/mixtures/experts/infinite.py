@@ -32,6 +32,7 @@ from pluri.priors import Gamma
 from pluri.validation import (
     Allowed,
     Made,
+    Only,
     RandomState,
     Stored,
     Whole,
@@ -42,6 +43,8 @@ from pluri.validation import (
 from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
+#: What `noise_prior` is unless something else is said.
+NOISE_PRIOR = Gamma(1.0, 0.01)
 #: An expert is active if its mean weight is above this at some row; and so much for the last one is a sign that
 #: max_components is too small.
 ACTIVE_WEIGHT = 0.05
@@ -61,8 +64,8 @@ class InfiniteMixtureOfExperts(mcmc.Sampled, RegressorMixin, Estimator):
         ``(1.0, 0.0)`` makes the weights those of a Dirichlet process with concentration 1, whatever the input.
     coef_scale : float or (float, float), default=10.0
         The same for the regressions.
-    noise_prior : `pluri.priors.Gamma` prior, default=Gamma(1.0, 0.01)
-        Of the experts' precisions. The rate is a floor of sorts under the noise: with
+    noise_prior : `pluri.priors.Gamma` prior or None, default=None
+        Of the experts' precisions; None is Gamma(1.0, 0.01). The rate is a floor of sorts under the noise: with
         the published 1, intervals come out too wide where y is much less noisy than it varies in all (of the kinds of
         data in ``benchmarks/reproduce/lidar_experts.py``, bands of 50 % hold up to 77 % of new values).
     standardize : bool, default=True
@@ -122,7 +125,7 @@ class InfiniteMixtureOfExperts(mcmc.Sampled, RegressorMixin, Estimator):
 
     _parameters: ClassVar[Mapping[str, Allowed]] = {
         "max_components": Whole(1),
-        "noise_prior": Made(Gamma, "a prior (Gamma)"),
+        "noise_prior": Made(Gamma, "a prior (Gamma)") | Only(None),
     }
 
     def __init__(
@@ -131,7 +134,7 @@ class InfiniteMixtureOfExperts(mcmc.Sampled, RegressorMixin, Estimator):
         *,
         weight_scale: float | tuple[float, float] = 5.0,
         coef_scale: float | tuple[float, float] = 10.0,
-        noise_prior: Gamma = Gamma(1.0, 0.01),
+        noise_prior: Gamma | None = None,
         standardize: bool = True,
         n_draws: int = 500,
         n_warmup: int = 500,
@@ -189,7 +192,7 @@ class InfiniteMixtureOfExperts(mcmc.Sampled, RegressorMixin, Estimator):
         return ExpertsPrior(
             _as_scales(self.weight_scale, "weight_scale", n_features),
             _as_scales(self.coef_scale, "coef_scale", n_features),
-            self.noise_prior,
+            NOISE_PRIOR if self.noise_prior is None else self.noise_prior,
         )
 
     def _sample(self, kernel: ExpertsGibbs) -> mcmc.Trace:

@@ -77,7 +77,7 @@ class ExponentialFamilyPCAMixture(
         Pseudo-observations of each feature's overall mean that every intercept sees. ``"auto"`` takes for each
         feature the number under which the classes of a latent class model are most probable: few for features that
         tell clusters apart, many for those that do not, whose differences are chance.
-    loading_prior : {"ard", "ridge"} or None, default="ard"
+    loading_prior : {"ard", "ridge"} prior or None, default="ard"
         Of the loadings: a precision per direction that is learned, a fixed one, or none.
     loading_precision : float, default=1.0
         Precision of the ridge; where learned precisions start.

@@ -38,6 +38,7 @@ from pluri.mixtures.factor_analyzers.nonparametric_gibbs import (
 from pluri.mixtures.factor_analyzers.nonparametric_mean_field import FactorMixtureMeanField, normalized
 from pluri.mixtures.factor_analyzers.queries import FactorMixtureQueries
 from pluri.priors import BetaProcess, Gamma
+from pluri.priors.hyperpriors import as_hyperparameter
 from pluri.validation import (
     Allowed,
     Made,
@@ -56,7 +57,7 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 UNIT = Gamma(1.0, 1.0)
-PRECISION = Made(Gamma, "a prior (Gamma)")
+PRECISION = Made(Gamma, "a prior (Gamma)") | Only(None)
 #: Larger data could not be squared and summed.
 LARGEST = 1e100
 
@@ -77,14 +78,14 @@ class NonparametricFactorAnalyzerMixture(mcmc.Sampled, FactorMixtureQueries, Den
         of its own. Components are merged there, before the first sweep; the sweeps themselves move rows one by one
         (and factors), and join or divide components only slowly. So several chains (`n_chains`) are needed to know how
         sure the number of components is: if they end with different ones, `converged_` is False and a warning says so.
-    support_prior : `pluri.priors.BetaProcess` prior, default=BetaProcess(1.0, 1.0)
-        Of which factors are in use: the expected rank is about a / b.
-    concentration : `pluri.priors.Gamma` prior or "learn", default=Gamma(1.0, 1.0)
-        Prior of the concentration of the Dirichlet process, which is learned; "learn" is Gamma(1, 1).
-    noise_prior : `pluri.priors.Gamma` prior, default=Gamma(1.0, 1e-3)
-        Of the precision (one over the variance) of the noise.
-    factor_prior, loading_prior, mean_precision_prior : `pluri.priors.Gamma` prior, default=Gamma(1.0, 1.0)
-        Of the precisions of factors, loadings and means.
+    support_prior : `pluri.priors.BetaProcess` prior or None, default=None
+        Of which factors are in use: the expected rank is about a / b; None is BetaProcess(1.0, 1.0).
+    concentration : float, `pluri.priors.Gamma` prior or "learn", default="learn"
+        Of the Dirichlet process. A number is fixed; a prior is what it is learned under; "learn" is Gamma(1, 1).
+    noise_prior : `pluri.priors.Gamma` prior or None, default=None
+        Of the precision (one over the variance) of the noise; None is Gamma(1.0, 1e-3).
+    factor_prior, loading_prior, mean_precision_prior : `pluri.priors.Gamma` prior or None, default=None
+        Of the precisions of factors, loadings and means; None is Gamma(1.0, 1.0).
     merge : bool, default=True
         Whether merge moves follow variational inference; without them, too many components are left.
     n_init : int, default=1
@@ -162,8 +163,7 @@ class NonparametricFactorAnalyzerMixture(mcmc.Sampled, FactorMixtureQueries, Den
         "max_components": Whole(1),
         "max_factors": Whole(1),
         "inference": Only("vb", "gibbs"),
-        "support_prior": Made(BetaProcess, "a prior (BetaProcess)"),
-        "concentration": PRECISION | Only("learn"),
+        "support_prior": Made(BetaProcess, "a prior (BetaProcess)") | Only(None),
         "noise_prior": PRECISION,
         "factor_prior": PRECISION,
         "loading_prior": PRECISION,
@@ -176,12 +176,12 @@ class NonparametricFactorAnalyzerMixture(mcmc.Sampled, FactorMixtureQueries, Den
         max_factors: int = 5,
         *,
         inference: str = "vb",
-        support_prior: BetaProcess = BetaProcess(1.0, 1.0),
-        concentration: Gamma | str = UNIT,
-        noise_prior: Gamma = Gamma(1.0, 1e-3),
-        factor_prior: Gamma = UNIT,
-        loading_prior: Gamma = UNIT,
-        mean_precision_prior: Gamma = UNIT,
+        support_prior: BetaProcess | None = None,
+        concentration: float | Gamma | str = "learn",
+        noise_prior: Gamma | None = None,
+        factor_prior: Gamma | None = None,
+        loading_prior: Gamma | None = None,
+        mean_precision_prior: Gamma | None = None,
         merge: bool = True,
         n_init: int = 1,
         max_iter: int = 500,
@@ -214,9 +214,11 @@ class NonparametricFactorAnalyzerMixture(mcmc.Sampled, FactorMixtureQueries, Den
         self.verbose = verbose
 
     def _priors(self) -> FactorMixturePriors:
+        value, prior = as_hyperparameter(self.concentration, "concentration", UNIT)
         return FactorMixturePriors(
-            self.support_prior, UNIT if self.concentration == "learn" else self.concentration, self.noise_prior,
-            self.factor_prior, self.loading_prior, self.mean_precision_prior,
+            self.support_prior or BetaProcess(1.0, 1.0), value if prior is None else prior,
+            self.noise_prior or Gamma(1.0, 1e-3), self.factor_prior or UNIT, self.loading_prior or UNIT,
+            self.mean_precision_prior or UNIT,
         )  # fmt: skip
 
     def fit(self, X: Any, y: Any = None) -> Self:

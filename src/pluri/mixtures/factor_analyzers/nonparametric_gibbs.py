@@ -57,11 +57,12 @@ class FactorMixturePriors(NamedTuple):
     Attributes
     ----------
     support : which factors are in use: their expected number is ``a K / (a + b (K - 1))``
-    concentration, noise, factor, loading, mean : of alpha, a0, be, zt and g
+    concentration : of alpha, or its value if that is fixed
+    noise, factor, loading, mean : of a0, be, zt and g
     """
 
     support: BetaProcess = BetaProcess(1.0, 1.0)
-    concentration: Gamma = Gamma(1.0, 1.0)
+    concentration: Gamma | float = Gamma(1.0, 1.0)
     noise: Gamma = Gamma(1.0, 1.0)
     factor: Gamma = Gamma(1.0, 1.0)
     loading: Gamma = Gamma(1.0, 1.0)
@@ -156,7 +157,7 @@ class FactorMixtureGibbs:
         """Draw a position from the prior."""
         (n, D), J, K = self.data.shape, int(self.max_components), int(self.max_factors)
         concentration, noise, loading, mean = (
-            rng.gamma(prior.shape) / prior.rate
+            rng.gamma(prior.shape) / prior.rate if isinstance(prior, Gamma) else prior
             for prior in (self.priors.concentration, self.priors.noise, self.priors.loading, self.priors.mean)
         )
         support = (rng.random((J, K)) < 1 / (1 + math.exp(-self.log_odds))).astype(np.int8)
@@ -220,7 +221,9 @@ class FactorMixtureGibbs:
         loading = draw_gamma(rng, self.priors.loading, D * ranks.sum() / 2, squares.sum() / 2)
         mean = draw_gamma(rng, self.priors.mean, J * D / 2, float((means**2).sum()) / 2)
         log_weights, log_rest = draw_sticks(rng, counts, float(position["concentration"]))
-        concentration = draw_gamma(rng, self.priors.concentration, J - 1.0, -float(log_rest[:-1].sum()))
+        concentration = self.priors.concentration
+        if isinstance(concentration, Gamma):
+            concentration = draw_gamma(rng, concentration, J - 1.0, -float(log_rest[:-1].sum()))
         return {
             "labels": labels,
             "log_weights": log_weights,
@@ -292,8 +295,12 @@ class FactorMixtureGibbs:
         if J > 1:
             total += (J - 1) * math.log(alpha) + (alpha - 1) * float(np.maximum(np.diff(rest), LEAST_LOG_REST).sum())
         for name in ("concentration", "noise", "factor", "loading", "mean"):
-            value = position[name if name == "concentration" else f"{name}_precision"]
-            total += log_gamma_density(value, getattr(self.priors, name))
+            value, prior = (
+                position[name if name == "concentration" else f"{name}_precision"],
+                getattr(self.priors, name),
+            )
+            if isinstance(prior, Gamma):
+                total += log_gamma_density(value, prior)
         return float(total)
 
 

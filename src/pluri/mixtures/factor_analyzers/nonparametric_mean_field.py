@@ -32,6 +32,7 @@ from pluri.mixtures.factor_analyzers.beliefs import (
     stick_posterior,
 )
 from pluri.mixtures.factor_analyzers.nonparametric_gibbs import FactorMixturePriors, support_log_odds
+from pluri.priors import Gamma
 
 Array = NDArray[np.float64]
 
@@ -39,6 +40,8 @@ Array = NDArray[np.float64]
 N_PASSES = 2
 #: Noise of a starting value, as a share of the variance of the data, at least.
 LEAST_NOISE = 1e-6
+#: Rate of a gamma distribution so narrow that it stands for a number.
+CERTAIN = 1e12
 #: Log odds are kept within this.
 LARGEST_LOGIT = 50.0
 
@@ -104,7 +107,7 @@ class FactorMixtureMeanField:
             loading_precision=np.ones(2),
             mean_precision=np.ones(2),
             noise_precision=np.ones(2),
-            concentration=np.array([self.priors.concentration.shape, self.priors.concentration.rate]),
+            concentration=self._concentration(0.0, 0.0),
         )
         noises = np.zeros(J)
         for j in np.flatnonzero(counts > 1e-3):
@@ -195,9 +198,15 @@ class FactorMixtureMeanField:
             q = self._update_means(stats, q)
             q = self._update_precisions(stats, q)
         log_rest = expected_log_beta(sticks := stick_posterior(stats.counts, ratio(q.concentration)))[1]
-        prior = self.priors.concentration
-        concentration = np.array([prior.shape + len(sticks) - 1, prior.rate - log_rest[:-1].sum()])
+        concentration = self._concentration(len(sticks) - 1, -log_rest[:-1].sum())
         return self._rescaled(replace(q, sticks=sticks, concentration=concentration))
+
+    def _concentration(self, shape: float, rate: float) -> Array:
+        """Shape and rate of q of the concentration given what data add to its prior; no width if it is fixed."""
+        prior = self.priors.concentration
+        if isinstance(prior, Gamma):
+            return np.array([prior.shape + shape, prior.rate + rate])
+        return np.array([prior * CERTAIN, CERTAIN])
 
     def _rescaled(self, q: FactorMixtureBeliefs) -> FactorMixtureBeliefs:
         """The best common scale of loadings and (inverse) factors, which the other updates only creep towards.
@@ -272,7 +281,9 @@ class FactorMixtureMeanField:
         square = (q.means**2).sum(axis=1) + D * q.mean_spread
         total += 0.5 * (D * (log_g + 1 + np.log(q.mean_spread)) - g * square).sum()
         for name in ("noise_precision", "factor_precision", "loading_precision", "mean_precision", "concentration"):
-            total -= gamma_divergence(getattr(q, name), getattr(self.priors, name.removesuffix("_precision")))
+            prior = getattr(self.priors, name.removesuffix("_precision"))
+            if isinstance(prior, Gamma):
+                total -= gamma_divergence(getattr(q, name), prior)
         t1, t2 = q.sticks[:-1].T
         log_stick, log_rest = expected_log_beta(q.sticks[:-1])
         alpha, log_alpha = ratio(q.concentration), expected_log_gamma(q.concentration)
