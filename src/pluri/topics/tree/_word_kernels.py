@@ -152,7 +152,8 @@ def move_words(
 
     With ``least_depth < most_depth`` a word may also open a scale below the deepest, or close that one if it is alone
     there. A new scale has transitions drawn from their prior, and a concentration drawn from Gamma(1, 1), for which
-    the decision makes up. Usages of scales are integrated out, and must be drawn anew.
+    the decision makes up; `zeta_prior` is shape, rate and log constant of the prior of concentrations, or 0 and the
+    number that they all are. Usages of scales are integrated out, and must be drawn anew.
     """
     n_documents, n_nodes, n_scales = theta.shape[0], node_total.size, sizes.size
     reach = np.zeros((n_documents, n_nodes))
@@ -191,12 +192,13 @@ def move_words(
             log_ratio += all_split
         elif closing:
             log_ratio -= split_usage(tokens, documents, doc_scale, rho, depth - 2, new == depth - 2)
-        fresh = 1.0
-        if opening:
+        fresh = zeta_prior[1]  # if concentrations are fixed
+        learned = zeta_prior[0] > 0.0
+        if learned and opening:
             fresh = math.exp(log_gamma_draw(stream, 1.0))
-        elif closing:
+        elif learned and closing:
             fresh = zeta[old]
-        if closing or opening:
+        if learned and (closing or opening):
             density = zeta_prior[2] + (zeta_prior[0] - 1.0) * math.log(fresh) - zeta_prior[1] * fresh + fresh
             log_ratio += density if opening else -density
         if not closing:

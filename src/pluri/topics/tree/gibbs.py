@@ -70,11 +70,12 @@ class TreeGibbs:
     >>> import numpy as np
     >>> from scipy import sparse
     >>> from pluri.inference import mcmc
+    >>> from pluri.priors import Gamma
     >>> from pluri.topics.documents import tokens_of
     >>> from pluri.topics.tree.gibbs import TreeGibbs
     >>> from pluri.topics.tree.settings import TreeSettings
     >>> X = np.repeat([[5, 5, 0, 0, 3], [0, 0, 5, 5, 3]], 10, axis=0)
-    >>> kernel = TreeGibbs(tokens_of(sparse.csr_matrix(X)), TreeSettings((1, 4), concentration_prior=(1.0, 1.0)))
+    >>> kernel = TreeGibbs(tokens_of(sparse.csr_matrix(X)), TreeSettings((1, 4), concentration=Gamma(1.0, 1.0)))
     >>> trace = mcmc.sample(kernel, kernel.start, record=kernel.record, n_draws=20, n_warmup=50, n_chains=1,
     ...                     random_state=0, warn=False)
     >>> int(trace["n_words"][0, -1].sum())  # each word has one scale
@@ -187,13 +188,13 @@ class TreeGibbs:
     def draw_parameters(self, rng: np.random.Generator, state: TreeState, counts: PathCounts) -> None:
         """Draw sticks, proportions of documents and concentrations, in place."""
         settings, depth = self.settings, int(state.depth[0])
-        top, prior = settings.top, settings.concentration_prior
+        top, prior = settings.top, settings.learned.prior
         base_concentration, eta, rho, psi = state.concentrations
         if depth > top:
             n_top = int(state.widths[top])
             level = draw_document_level(
                 rng, counts.doc_top[:, :n_top], np.append(state.base[:n_top], state.base[-1]), base_concentration, eta,
-                prior, learn=settings.doc_concentration is None, closed=n_top == settings.cap(top),
+                prior, settings.learned_eta.prior, closed=n_top == settings.cap(top),
             )  # fmt: skip
             state.base[:n_top], state.base[-1] = level.base[:-1], level.base[-1]
             state.theta[:, :n_top], state.theta_rest = level.theta, level.rest
@@ -216,7 +217,7 @@ class TreeGibbs:
 
     def _draw_stopping(self, rng: np.random.Generator, state: TreeState, psi: float) -> float:
         """Draw ``tau_s ~ Beta(1 + |A_s|, psi + words below)`` and psi."""
-        taken, left, psi = draw_fractions(rng, state.sizes, psi, self.settings.concentration_prior, closed=True)
+        taken, left, psi = draw_fractions(rng, state.sizes, psi, self.settings.learned.prior, closed=True)
         state.log_stop = np.append(taken, 0.0) + np.concatenate([[0.0], np.cumsum(left)])
         return psi
 

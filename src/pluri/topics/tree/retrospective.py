@@ -98,7 +98,9 @@ def _growing(state: TreeState, before: TreeState, topics: Array, settings: TreeS
     for s in range(int(state.depth[0])):
         phi[:, state.nodes_of(s)] = topics[:, before.nodes_of(s)]
     base_concentration, eta, rho, _ = state.concentrations
-    shape, rate = settings.concentration_prior
+    learned = settings.learned
+    # A fixed concentration is a prior without width, of shape 0.
+    shape, rate = (learned.prior.shape, learned.prior.rate) if learned.prior is not None else (0.0, learned.value)
     return GrowingTree(
         settings.top, settings.most_depth, settings.caps, state.depth, state.widths, state.offsets, state.base,
         state.theta, state.theta_rest, state.usage, state.usage_rest, state.transition, state.transition_rest, phi,

@@ -43,7 +43,8 @@ class TreeState:
     zeta : array of shape (n_scales,), concentration of the columns, by the scale of the children
     concentrations : array of lambda, eta, rho and psi
     node_word, node_total : int arrays of shape (n_words, n_nodes) and (n_nodes,): tokens at each node
-    passed : int array of shape (n_nodes,), tokens whose path goes through each node, in the last sweep
+    passed : int array of shape (n_nodes,), tokens whose path goes through each node, in the last sweep; before
+        the first, tokens at each node
     log_density : log joint of scales, nodes and words given the other arrays
     n_sweeps, kept : sweeps so far, and trees that were kept of them
     """
@@ -93,6 +94,7 @@ class TreeState:
         node_word, node_total = np.zeros((n_words, n_nodes), dtype=np.int32), np.zeros(n_nodes, dtype=np.int64)
         state = cls(**arrays, node_word=node_word, node_total=node_total, passed=np.zeros(n_nodes, dtype=np.int64))
         count_words(words, state.scale, state.node, state.offsets, node_word, node_total)
+        state.passed[:] = node_total  # until a sweep has drawn the paths
         return state
 
     def copy(self) -> TreeState:

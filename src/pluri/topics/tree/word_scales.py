@@ -73,8 +73,11 @@ def move_word_scales(
     n_documents, n_scales = state.usage.shape
     cells = tokens.documents.astype(np.int64) * n_scales + state.scale
     doc_scale = np.bincount(cells, minlength=n_documents * n_scales).reshape(n_documents, n_scales)
-    depth, (shape, rate) = int(state.depth[0]), settings.concentration_prior
-    zeta_prior = np.array([shape, rate, shape * math.log(rate) - math.lgamma(shape)])
+    depth, learned = int(state.depth[0]), settings.learned
+    zeta_prior = np.array([0.0, learned.value, 0.0])
+    if learned.prior is not None:
+        shape, rate = learned.prior.shape, learned.prior.rate
+        zeta_prior = np.array([shape, rate, shape * math.log(rate) - math.lgamma(shape)])
     new_depth, accepted, births, deaths = move_words(
         rng.integers(2**63, size=1).astype(np.uint64), order, word_offsets, word_tokens, tokens.documents,
         settings.top, depth, settings.least_depth if varying else depth, settings.most_depth if varying else depth,
