@@ -208,22 +208,20 @@ class NestedCRPGibbs:
 
     def _pass(self, rng: np.random.Generator, state: TreeState, order: Integers) -> None:
         """Draw paths and levels of some documents in turn."""
-        from pluri.topics.hierarchical._nested_crp_kernels import sweep
+        from pluri.topics.hierarchical._nested_crp_kernels import Priors, Room, sweep
 
-        tokens, tree, n_levels = self.tokens, state.tree, self.n_levels
+        tokens, tree = self.tokens, state.tree
         path_numbers, level_numbers = rng.random(len(order)), rng.random(tokens.n_tokens)
         whole = np.arange(tokens.n_documents + 1.0)
         with np.errstate(divide="ignore"):
             log_whole = np.log(whole)
         log_seats = np.log(whole + state.concentration)
+        priors = Priors(math.log(state.concentration), state.word_prior, *self.sticks, log_whole, log_seats)
         done = 0
         while True:
-            width = int(tree.first[-1])
             done = sweep(
-                tokens.words, tokens.offsets, order, done, path_numbers, level_numbers, *tree.arrays,
-                state.concentration, state.word_prior, *self.sticks, *state.tables.arrays, log_whole, log_seats,
-                np.zeros(n_levels, dtype=np.int64), np.zeros(n_levels), np.zeros(n_levels), np.zeros(width),
-                np.zeros(width),
+                tokens.words, tokens.offsets, order, done, path_numbers, level_numbers, tree.arrays, priors,
+                state.tables.arrays, Room.of(self.n_levels, int(tree.first[-1])),
             )  # fmt: skip
             if done == len(order):
                 return
