@@ -214,9 +214,8 @@ def test_token_update_equals_enumeration_of_scales_and_paths(root):
     phi = rng.dirichlet(np.ones(3), size=int(state.rooms.sum())).T.copy()
     counts = PathCounts.none(state)
     draw_tokens(
-        stream(rng), kernel.tokens.words, kernel.tokens.offsets, settings.top, 3, state.widths, state.offsets,
-        state.node_scale(), state.word_scale, state.theta, state.usage, state.transition, phi, state.scale, state.node,
-        state.node_word, state.node_total, *counts.arrays, state.paths,
+        stream(rng), kernel.tokens.words, kernel.tokens.offsets, state.nodes(settings.top), state.theta, state.usage,
+        phi, state.placed, counts,
     )  # fmt: skip
     probability = {}
     for c in range(3):

@@ -64,7 +64,7 @@ def document_columns(
     tokens, table = tokens_of(X), tree.table()
     columns, scores = np.zeros((X.shape[0], table.shape[1])), np.zeros(tokens.n_tokens if per_token else 0)
     sample_documents(
-        np.array([start], dtype=np.uint64), tokens.words, tokens.offsets, *_constants(tree), table, n_warmup, n_draws,
+        np.array([start], dtype=np.uint64), tokens.words, tokens.offsets, _known(tree), table, n_warmup, n_draws,
         columns, scores,
     )  # fmt: skip
     return columns, scores
@@ -98,7 +98,7 @@ def left_to_right(trees: Sequence[Tree], X: Any, rng: np.random.Generator, *, n_
     for tree in trees:
         total = np.zeros(X.shape[0])
         score_in_turn(
-            np.array([_start(rng)], dtype=np.uint64), tokens.words, tokens.offsets, *_constants(tree), tree.table(),
+            np.array([_start(rng)], dtype=np.uint64), tokens.words, tokens.offsets, _known(tree), tree.table(),
             n_particles, total,
         )  # fmt: skip
         scores.append(HeldOut(total, np.diff(tokens.offsets), "left_to_right"))
@@ -136,10 +136,10 @@ def conditional_scale(
     return HeldOut(total.astype(np.float64), np.diff(tokens.offsets), "conditional_scale")
 
 
-def _constants(tree: Tree) -> tuple[Any, ...]:
-    return (
-        tree.depth, tree.top, len(tree.base), tree.doc_concentration, tree.usage_concentration, tree.base,
-    )  # fmt: skip
+def _known(tree: Tree) -> Any:
+    from pluri.topics.tree._document_kernels import Known
+
+    return Known(tree.depth, tree.top, len(tree.base), tree.doc_concentration, tree.usage_concentration, tree.base)
 
 
 def _at_entries(columns: Array, table: Array, documents: NDArray[Any], words: NDArray[Any]) -> Array:

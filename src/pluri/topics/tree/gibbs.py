@@ -161,17 +161,14 @@ class TreeGibbs:
     def draw_all_tokens(self, rng: np.random.Generator, state: TreeState) -> PathCounts:
         """Draw scales and nodes of all tokens in a tree of given size."""
         tokens, counts, top = self.tokens, PathCounts.none(state), self.settings.top
-        sizes = (state.widths, state.offsets, state.node_scale(), state.word_scale)
         if self.collapsed:
             from pluri.topics.tree._collapsed_kernels import draw_tokens_in_turn
 
             ascent, n_top = state.ascent(top), int(state.widths[top])
             _, eta, rho, _ = state.concentrations
             draw_tokens_in_turn(
-                stream(rng), tokens.words, tokens.offsets, top, int(state.depth[0]), *sizes, state.sizes,
-                float(self.settings.topic_word_prior), float(rho), eta * state.base[:n_top], state.theta, ascent,
-                ascent.T.copy(), state.transition, state.scale, state.node, state.node_word, state.node_total,
-                *counts.arrays, state.paths,
+                stream(rng), tokens.words, tokens.offsets, state.nodes(top), float(self.settings.topic_word_prior),
+                float(rho), eta * state.base[:n_top], state.theta, ascent, ascent.T.copy(), state.placed, counts,
             )  # fmt: skip
             return counts
         from pluri.topics.tree._token_kernels import draw_tokens
@@ -179,9 +176,8 @@ class TreeGibbs:
         phi = self.draw_topics(rng, state)
         state.node_word[:], state.node_total[:] = 0, 0
         draw_tokens(
-            stream(rng), tokens.words, tokens.offsets, top, int(state.depth[0]), *sizes, state.theta, state.usage,
-            state.transition, phi, state.scale, state.node, state.node_word, state.node_total, *counts.arrays,
-            state.paths,
+            stream(rng), tokens.words, tokens.offsets, state.nodes(top), state.theta, state.usage, phi, state.placed,
+            counts,
         )  # fmt: skip
         return counts
 
