@@ -12,6 +12,7 @@ from pluri import io, on_interrupt
 from pluri.datasets import make_bars, make_topic_documents
 from pluri.engine import SparseSource
 from pluri.metrics import match_topics, topic_overlap
+from pluri.priors import Gamma
 from pluri.topics import LatentDirichletAllocation
 
 #: Fits end early here, to be quick; that this is told is tested beside the chains.
@@ -76,7 +77,8 @@ def test_an_uneven_prior_is_learned(how):
         n_documents=600, n_words_per_document=80, n_words=60, n_topics=3, doc_topic_prior=prior, topic_word_prior=0.05,
         random_state=np.random.default_rng(0),  # always this corpus: that of a small prior is hardly known from another
     )  # fmt: skip
-    fitted = model(how, learn_priors=True, doc_topic_prior=0.3, topic_word_prior=0.05, max_iter=60, n_warmup=400)
+    eta = "learn" if how == "gibbs" else 0.05
+    fitted = model(how, doc_topic_prior="learn", topic_word_prior=eta, max_iter=60, n_warmup=400)
     fitted.fit(made.counts)
     pairs = match_topics(made.topic_word, fitted.topic_word_).pairs
     learned = np.empty(3)
@@ -243,7 +245,12 @@ def test_weights_that_are_no_counts_are_noticed():
         ({"doc_topic_prior": [0.1, 0.2]}, "doc_topic_prior"),
         ({"topic_word_prior": np.ones(7)}, "topic_word_prior"),
         ({"diversity": 1.0, "inference": "gibbs"}, "diversity needs inference"),
-        ({"learn_priors": True, "inference": "em"}, "learn_priors"),
+        ({"doc_topic_prior": "learn", "inference": "em"}, "doc_topic_prior='learn' needs inference 'vb' or"),
+        ({"doc_topic_prior": "guess"}, "doc_topic_prior must be 'learn' or a prior"),
+        ({"doc_topic_prior": Gamma(2.0, 1.0)}, "doc_topic_prior=Gamma.* needs inference 'gibbs', got 'vb'"),
+        ({"doc_topic_prior": Gamma(0.5, 1.0), "inference": "gibbs"}, "of shape 1 or more"),
+        ({"topic_word_prior": "learn"}, "topic_word_prior='learn' needs inference 'gibbs', got 'vb'"),
+        ({"topic_word_prior": "learn", "inference": "gibbs", "seed_words": [[0]]}, "if there are seed_words"),
         ({"seed_words": [["word"]]}, "words of the columns are not known"),
         ({"vocabulary": ["a"]}, "one word for each of 40 columns"),
         ({"learning_decay": 1.5}, "learning_decay"),

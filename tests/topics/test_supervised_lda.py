@@ -13,6 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pluri import io
 from pluri.inference.variational import coordinate_ascent
+from pluri.priors import Gamma
 from pluri.testing import SamplerProblem
 from pluri.topics import SupervisedLDA, SupervisedLDAClassifier
 from pluri.topics.documents import tokens_of
@@ -42,7 +43,9 @@ def rated_corpus(seed=0, n_documents=200, length=40, n_words=60):
 
 def ratings_problem():
     """Three short documents, one of them without a rating."""
-    kernel = RatingsGibbs(tokens_of(TINY), np.array([0.5, -1.0, np.nan]), np.array([0.7, 1.2]), 0.6, 1.5, (2.0, 1.5))
+    kernel = RatingsGibbs(
+        tokens_of(TINY), np.array([0.5, -1.0, np.nan]), np.array([0.7, 1.2]), 0.6, 1.5, Gamma(2.0, 1.5)
+    )
 
     def data(rng, position):
         tokens, response = kernel.sample_data(rng, position)
@@ -135,7 +138,7 @@ def test_topics_of_tokens_have_their_exact_probabilities_given_the_coefficients(
 
 def test_the_log_joint_is_the_sum_of_its_parts():
     tokens, prior = tokens_of(TINY), np.array([0.7, 1.2])
-    kernel = RatingsGibbs(tokens, np.array([0.5, -1.0, np.nan]), prior, 0.6, 1.5, (2.0, 1.5))
+    kernel = RatingsGibbs(tokens, np.array([0.5, -1.0, np.nan]), prior, 0.6, 1.5, Gamma(2.0, 1.5))
     rng = np.random.default_rng(0)
     state = kernel.init(rng, kernel.sample_prior(rng))
     for _ in range(5):
@@ -308,8 +311,8 @@ def test_unrated_and_empty_documents_take_part():
         ({"n_components": 0}, "n_components"),
         ({"doc_topic_prior": [1.0, 2.0]}, "one for each of 3 topics"),
         ({"topic_word_prior": 0.0}, "topic_word_prior"),
-        ({"inference": "mh"}, "inference must be 'gibbs' or 'vb'"),
-        ({"noise_prior": (0.0, 1.0)}, "noise_prior"),
+        ({"inference": "mh"}, "inference must be one of 'gibbs', 'vb'"),
+        ({"noise_prior": (0.1, 1.0)}, r"noise_prior must be a prior \(Gamma\) or None, got \(0.1, 1.0\)"),
     ],
 )
 def test_wrong_settings_are_named(change, sentence):

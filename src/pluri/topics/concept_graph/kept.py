@@ -14,7 +14,7 @@ from pluri.topics.concept_graph.draws import draw_of
 from pluri.topics.concept_graph.gibbs import ConceptGraphGibbs
 from pluri.topics.concept_graph.given_graph import GivenGraph
 from pluri.topics.concept_graph.state import GraphState, Position
-from pluri.topics.interrupts import n_sweeps
+from pluri.topics.topic_model import n_sweeps
 
 Array = NDArray[np.float64]
 

@@ -73,8 +73,7 @@ class Uses:
         """Some steps of the fixed point for all priors."""
 
         def moved(prior: Array, table: CountTable) -> Array:
-            flat = (1.0 + PSEUDO_COUNT, 0.0)
-            return fixed_point(prior, table, gamma_prior=flat, max_iter=n_steps, tol=0.0, smallest=0.0)
+            return fixed_point(prior, table, shape=1.0 + PSEUDO_COUNT, max_iter=n_steps, tol=0.0, smallest=0.0)
 
         return moved(root_prior, self.upper), moved(sub_prior.ravel(), self.lower).reshape(sub_prior.shape)
 

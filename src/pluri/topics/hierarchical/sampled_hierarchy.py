@@ -14,8 +14,7 @@ from pluri.inference import mcmc
 from pluri.topics.documents import Tokens, check_documents, tokens_of
 from pluri.topics.held_out import HeldOut, empirical_likelihood
 from pluri.topics.held_out.halves import halves, score_words
-from pluri.topics.interrupts import n_sweeps
-from pluri.topics.topic_model import TopicModel, warn_if_interrupted
+from pluri.topics.topic_model import TopicModel, n_sweeps, warn_if_interrupted
 from pluri.validation import RandomState, as_generator, check_count, restored_on_failure
 
 Array = NDArray[np.float64]
