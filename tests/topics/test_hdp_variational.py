@@ -153,11 +153,11 @@ def test_law_of_a_learned_concentration_is_a_maximum_of_the_bound():
     s = usage[sticks.order]
     a, b = 1 + s[:-1], sticks.concentration.mean + (s.sum() - np.cumsum(s))[:-1]
     log_out = (digamma(b) - digamma(a + b)).sum()
-    shape, rate = prior[0] + 4, prior[1] - log_out
+    shape, rate = prior.shape + 4, prior.rate - log_out
     assert sticks.concentration.mean == pytest.approx(shape / rate, rel=1e-8)
     density = stats.gamma(shape, scale=1 / rate)
     divergence = integrate.quad(
-        lambda g: density.pdf(g) * (density.logpdf(g) - stats.gamma(prior[0], scale=1 / prior[1]).logpdf(g)), 0, 60
+        lambda g: density.pdf(g) * (density.logpdf(g) - stats.gamma(prior.shape, scale=1 / prior.rate).logpdf(g)), 0, 60
     )[0]
     assert -Concentration.gamma(shape, rate, prior).bound == pytest.approx(divergence, abs=1e-6)
 

@@ -236,7 +236,7 @@ def test_classes_are_predicted_as_well_as_from_the_true_topics(inference, coeffi
     X, y, zbar = rated_corpus(seed=4)
     label = np.array(["low", "middle", "high"])[np.digitize(y, [-0.7, 0.7])]
     model = SupervisedLDAClassifier(
-        4, doc_topic_prior=0.3, inference=inference, coefficients=coefficients, n_warmup=150, random_state=0
+        4, doc_topic_prior=0.3, inference=inference, coefficients=coefficients, random_state=0
     ).fit(X[:150], label[:150])
     by_rating = Ridge(1e-3).fit(zbar[:150], y[:150]).predict(zbar[150:])
     oracle = np.mean(np.array(["low", "middle", "high"])[np.digitize(by_rating, [-0.7, 0.7])] == label[150:])
