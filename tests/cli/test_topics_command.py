@@ -330,7 +330,7 @@ def test_an_unknown_model_is_refused_before_anything_is_read(tmp_path):
     ("arguments", "message"),
     [
         (["--inference", "vbb"], "--inference must be one of gibbs, vb, svi, em for lda, got 'vbb'"),
-        (["--set", "inference=vbb"], "inference must be one of ['vb', 'svi', 'gibbs', 'em'], got 'vbb'"),
+        (["--set", "inference=vbb"], "inference must be one of 'vb', 'svi', 'gibbs', 'em', got 'vbb'"),
         (["--inference", "vb", "--set", "inference=em"], "--inference must not be given together with --set inference"),
         (["--set", "learning_decay=3"], "learning_decay must"),
         (["--model", "hdp", "--inference", "em"], "--inference must be one of gibbs, vb, svi for hdp, got 'em'"),

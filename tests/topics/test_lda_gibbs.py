@@ -456,7 +456,7 @@ def test_empty_documents_get_the_prior_mean_and_impossible_words_do_no_harm():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"n_components": 0}, "n_components must be a whole number of at least 1, got 0"),
+        ({"n_components": 0}, "n_components must be an integer of at least 1, got 0"),
         ({"n_components": 2.5}, "n_components"),
         ({"doc_topic_prior": 0.0}, "doc_topic_prior must lie between"),
         ({"doc_topic_prior": np.nan}, "doc_topic_prior must lie between"),

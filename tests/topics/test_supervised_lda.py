@@ -26,6 +26,9 @@ from pluri.topics.supervised.variational import ClassesVariational, RatingsVaria
 
 TINY = sparse.csr_matrix([[2, 1, 0], [0, 1, 2], [1, 0, 0]])
 
+#: Short chains are not meant to have settled.
+pytestmark = pytest.mark.filterwarnings("ignore:the chains have not settled:sklearn.exceptions.ConvergenceWarning")
+
 
 def rated_corpus(seed=0, n_documents=200, length=40, n_words=60):
     """Four topics whose ratings are -2, -0.7, 0.7 and 2, with noise of standard deviation 0.3."""
