@@ -107,3 +107,22 @@ def test_diagnose_says_what_the_verdict_says():
     assert trace.diagnose()[0].startswith(
         f"The chains disagree about 2 numbers: R-hat of x[2] is {verdict.r_hat:.3f}, above 1.01."
     )
+
+
+def test_few_independent_draws_are_seldom_said_to_disagree():
+    # 1 % by their centre and 1 % by their spread, for each shape: of 1000, more than 45 with a chance below 1e-6.
+    rng = np.random.default_rng(0)
+    for shape in ((1, 10), (2, 10), (4, 20)):
+        assert sum(not mcmc.judge({"x": rng.normal(size=shape)}, limit=1.01) for _ in range(1000)) <= 45
+    for shape in ((1, 10), (2, 10)):
+        rising = np.arange(shape[1]) + 0.1 * rng.normal(size=shape)
+        assert not mcmc.judge({"x": rising}, limit=1.1)
+
+
+def test_differences_that_do_not_matter_are_not_told():
+    rng = np.random.default_rng(0)
+    draws = {name: rng.normal([[0.0], [shift]], size=(2, 50)) for name, shift in (("x", 5.0), ("y", 2.0))}
+    assert (mcmc.judge(draws).name, mcmc.judge(draws).settled) == ("x", False)
+    assert mcmc.judge(draws, negligible={"x": 6.0}).name == "y"
+    assert mcmc.judge(draws, negligible={"x": 6.0, "y": 3.0})
+    assert not mcmc.judge(draws, negligible={"x": 4.0, "y": 3.0})

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import special
 
 from pluri.inference.mcmc import diagnostics
 from pluri.inference.mcmc.summary import each_number
@@ -62,7 +63,7 @@ class Verdict:
         if self.settled:
             return f"the chains have settled: R-hat is at most {self.r_hat:.2f} ({self.name})"
         return (
-            f"the chains have not settled: R-hat of {self.name} is {self.r_hat:.2f}, above {self.limit:g}; raise "
+            f"the chains have not settled: R-hat of {self.name} is {self.r_hat:.2f}, above {self.limit:.4g}; raise "
             "n_warmup and n_draws, and take what was found for one of several answers until they agree"
         )
 
@@ -82,7 +83,9 @@ class Verdict:
             warnings.warn(f"{self}{more and '. '}{more}", ConvergenceWarning, stacklevel=stacklevel)
 
 
-def judge(draws: Mapping[str, Any], limit: float = R_HAT_LIMIT) -> Verdict:
+def judge(
+    draws: Mapping[str, Any], limit: float = R_HAT_LIMIT, negligible: Mapping[str, float] | None = None
+) -> Verdict:
     """Whether chains agree on numbers, by the one they agree on least.
 
     Parameters
@@ -90,7 +93,9 @@ def judge(draws: Mapping[str, Any], limit: float = R_HAT_LIMIT) -> Verdict:
     draws : dict of arrays of shape (n_chains, n_draws, ...)
         A single chain is compared with itself, half with half.
     limit : float, default=1.01
-        Of R-hat.
+        Of R-hat; more is allowed where so few independent draws would exceed it by chance.
+    negligible : dict of floats, optional
+        By name, how far the means of chains, or of their halves, may differ without mattering, however surely they do.
 
     Returns
     -------
@@ -106,13 +111,31 @@ def judge(draws: Mapping[str, Any], limit: float = R_HAT_LIMIT) -> Verdict:
     >>> print(judge({"mean": rng.normal(size=(2, 100)) + [[0], [9]]}, limit=1.1))
     the chains have not settled: R-hat of mean is 2..., above 1.1; raise n_warmup and n_draws, ...
     """
-    worst, worst_name, n_apart = float("nan"), next(iter(draws), ""), 0
+    worst, n_apart = Verdict(True, float("nan"), next(iter(draws), ""), limit), 0
     for name, values in each_number(draws):
         value = _r_hat(values)
-        n_apart += value > limit
-        if value > worst or np.isnan(worst):
-            worst, worst_name = value, name
-    return Verdict(not worst > limit, worst, worst_name, limit, n_apart)
+        allowed = max(limit, _by_chance(*values.shape))
+        matters = value > allowed and _spread(values) > (negligible or {}).get(name.partition("[")[0], 0.0)
+        n_apart += matters
+        # What chains disagree on comes before what they agree on.
+        if (matters, value) > (not worst.settled, worst.r_hat) or np.isnan(worst.r_hat):
+            worst = Verdict(not matters, value, name, allowed)
+    return replace(worst, n_apart=n_apart)
+
+
+def _by_chance(n_chains: int, n_draws: int) -> float:
+    """R-hat that independent draws of halves of chains exceed with a probability of 1 %."""
+    n_parts, length = 2 * n_chains, n_draws // 2
+    if length < 2:
+        return float("inf")
+    ratio = float(special.fdtri(n_parts - 1, n_parts * (length - 1), 0.99))
+    return float(np.sqrt((length - 1 + ratio) / length))
+
+
+def _spread(values: Any) -> float:
+    """Largest difference of the means of halves of chains."""
+    half = values.shape[1] // 2
+    return float(np.ptp([values[:, :half].mean(axis=1), values[:, -half:].mean(axis=1)]))
 
 
 def _r_hat(values: Any) -> float:

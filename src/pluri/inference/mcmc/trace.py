@@ -130,7 +130,9 @@ class Trace:
         """What a careful reader should know before using the draws, a sentence each; empty if all is well."""
         return find_problems(self)
 
-    def verdict(self, *names: str, limit: float = R_HAT_LIMIT) -> Verdict:
+    def verdict(
+        self, *names: str, limit: float = R_HAT_LIMIT, negligible: Mapping[str, float] | None = None
+    ) -> Verdict:
         """Whether the chains agree, on what least, and how to say it.
 
         Parameters
@@ -139,9 +141,11 @@ class Trace:
             Draws or statistics to judge by; all draws by default.
         limit : float, default=1.01
             R-hat up to which chains agree. Models that draw latent states take 1.1 and judge by ``log_density``.
+        negligible : dict of floats, optional
+            By name, differences between means of chains that do not matter; see :func:`judge`.
         """
         chosen = {name: self.draws[name] if name in self.draws else self.stats[name] for name in names}
-        return judge(chosen or self.draws, limit)
+        return judge(chosen or self.draws, limit, negligible)
 
     def settled(self, *names: str, limit: float = R_HAT_LIMIT) -> bool:
         """Whether the chains agree; :meth:`verdict` says on what they agree least."""

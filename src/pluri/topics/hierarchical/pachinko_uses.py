@@ -72,8 +72,7 @@ class Uses:
     def learn(self, name: str, prior: Array, n_steps: int = N_STEPS) -> Array:
         """Some steps of the fixed point for "root_prior" or "sub_prior"."""
         table = self.upper if name == "root_prior" else self.lower
-        flat = (1.0 + PSEUDO_COUNT, 0.0)
-        moved = fixed_point(prior.ravel(), table, gamma_prior=flat, max_iter=n_steps, tol=0.0, smallest=0.0)
+        moved = fixed_point(prior.ravel(), table, shape=1.0 + PSEUDO_COUNT, max_iter=n_steps, tol=0.0, smallest=0.0)
         return moved.reshape(prior.shape)
 
 
