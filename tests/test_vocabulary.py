@@ -32,6 +32,10 @@ SAME_MEANING = {
     "kernel": "an MCMC kernel or a similarity kernel: both are established terms",
     "family": "a name, or a distribution of one's own",
     "init_params": "hmmlearn's letters of what is initialised, and scikit-learn's way of initialising a mixture",
+    "mean_precision_prior": "scikit-learn's number, or the Gamma under which a factor model learns it",
+    "level_prior": "how words spread over the levels of a path: by name, or by its concentrations",
+    "rank": "of a matrix: its number, or whether that is inferred",
+    "loading_prior": "of the loadings: by name, or the Gamma of their precisions",
 }
 #: Searches, whose parameters are lists of what the models that they try may be given.
 SEARCHES = {"HMMSearchCV"}

@@ -24,16 +24,6 @@ Array = NDArray[np.float64]
 #: What a concentration is learned under unless something else is said.
 CONCENTRATION_PRIOR = Gamma(1.0, 1.0)
 
-#: Shape and rate of a gamma distribution.
-GammaPrior = tuple[float, float]
-
-
-def check_gamma_prior(prior: GammaPrior, name: str) -> GammaPrior:
-    """Check the shape and rate of a gamma prior."""
-    if np.shape(prior) != (2,) or not all(np.isfinite(value) and value > 0 for value in prior):
-        raise ValueError(f"{name} must be a positive shape and a positive rate, got {prior!r}")
-    return float(prior[0]), float(prior[1])
-
 
 def log_stirling(n: int, discount: float = 0.0) -> Array:
     """Logarithms of the (generalised) Stirling numbers ``S(n, k)`` of the first kind, k = 0, ..., n.

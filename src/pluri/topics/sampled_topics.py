@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.inference import mcmc
-from pluri.topics.topic_model import TopicModel, warn_if_interrupted
+from pluri.topics.topic_model import TopicModel, n_sweeps, verdict_of_topics, warn_if_interrupted
 from pluri.validation import RandomState, as_generator
 
 
@@ -45,7 +45,7 @@ class SampledTopics(mcmc.Sampled, TopicModel):
         self.log_joint_ = np.asarray(trace.stats["log_density"])
         # The place of each token at the end is as large as the documents, and of no use without them.
         self.trace_ = replace(trace, ends=())
-        self.converged_ = trace.settled("log_density", limit=mcmc.LATENT_R_HAT_LIMIT)
-        self.n_iter_ = min(int(end.state.n_sweeps) for end in trace.ends)
+        self.converged_ = verdict_of_topics(trace).settled
+        self.n_iter_ = n_sweeps(trace)
         warn_if_interrupted(trace.interrupted, type(self).__name__, self.n_iter_)
         return trace
