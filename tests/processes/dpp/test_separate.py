@@ -120,3 +120,20 @@ def test_wrong_settings_are_named(settings, message):
         SeparateDPP(random_state=0, **settings).partial_fit(np.eye(3))
     with pytest.raises(ValueError, match="stream must have at least one time step"):
         compare_streams([SeparateDPP()], [])
+
+
+def test_chains_leave_a_trace_and_exact_draws_none():
+    features = np.random.default_rng(0).normal(size=(6, 4))
+    model = SeparateDPP("mcmc", n_warmup=50, thin=5, n_draws=12, n_chains=2, random_state=0)
+    model.update(range(6), features)
+    assert {name: values.shape for name, values in model.trace_.draws.items()} == dict.fromkeys(
+        ("log_det", "size", "items"), (2, 12)
+    )
+    assert model.trace_["size"].ravel().tolist() == [len(subset) for subset in model.particles_]
+    assert len(model.weights_) == 24
+    assert model.converged_
+    exact = SeparateDPP(random_state=0)
+    exact.update(range(6), features)
+    assert not hasattr(exact, "trace_")
+    with pytest.raises(AttributeError, match="has no draws"):
+        exact.to_arviz()
