@@ -71,10 +71,11 @@ class ClampedGibbs:
         """State at rows."""
         visible = np.asarray(position["visible"], dtype=np.float64)
         field = self.machine.field(visible)
-        return RowState(visible, field, self._log_density(visible, field), np.zeros(visible.shape))
+        return RowState(visible, field, float(self._log_density(visible, field)), np.zeros(visible.shape))
 
-    def _log_density(self, visible: Array, field: Array) -> float:
-        return float((visible @ self.machine.visible).sum() + np.logaddexp(0.0, field).sum())
+    def _log_density(self, visible: Array, field: Array) -> Array:
+        """Of the rows of each chain together; what comes before the last two axes are chains."""
+        return np.asarray((visible @ self.machine.visible).sum(axis=-1) + np.logaddexp(0.0, field).sum(axis=(-2, -1)))
 
     def step(self, rng: np.random.Generator, state: RowState) -> tuple[RowState, dict[str, float]]:
         """One step of all rows."""
@@ -91,11 +92,12 @@ class ClampedGibbs:
         means = expit(hidden @ W.T + b)
         visible = np.where(self.known, visible, coins[..., len(c) :] < means)
         fields = visible @ W + c
+        values = self._log_density(visible, fields).tolist()
         return [
             RowState(
                 visible[i],
                 fields[i],
-                self._log_density(visible[i], fields[i]),
+                values[i],
                 state.total + means[i] if counts else state.total,
                 state.n_steps + counts,
             )
