@@ -60,7 +60,7 @@ class LatentDirichletAllocation(mcmc.Sampled, LDAOfDocuments):
     evaluate_every : int, default=-1
         Passes from one look at the perplexity to the next, which can end the fit; 0 or less: none. With "svi" the bound
         is then looked at after each pass, and the fit ends when it changes by less than a ten-thousandth.
-    total_samples : float, optional
+    total_samples : int or float, optional
         Number of documents that the batches of :meth:`partial_fit` are taken from, with "vb" and "svi". By default,
         after :meth:`fit`, those seen so far; in a stream that begins with :meth:`partial_fit`, 1e6. (scikit-learn has
         1e6 in both cases, by which each minibatch after a fit outweighs the whole corpus, and what was learned from it
@@ -94,8 +94,8 @@ class LatentDirichletAllocation(mcmc.Sampled, LDAOfDocuments):
     diversity : float or `pluri.priors.Diversity`, optional
         Determinantal prior that keeps topics apart; for "vb" and "em". A number is its weight as a share of the tokens
         of a topic, in the mean: 0.02 to 0.05 is mild, 0.1 strong. A `Diversity` has a weight of its own.
-    engine : str or engine, optional
-        Where "vb" and "em" run: "serial", "threads", "dask" or a client of dask.distributed.
+    engine : {"serial", "threads", "dask"} or engine, optional
+        Where "vb" and "em" run; a client of dask.distributed is an engine too.
     callback : callable, optional
         Called after each pass of "vb", "svi" and "em", and with "gibbs" now and then once there are draws; True ends
         the fit.
