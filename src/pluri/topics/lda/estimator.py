@@ -94,9 +94,9 @@ class LatentDirichletAllocation(mcmc.Sampled, LDAOfDocuments):
     diversity : float or `pluri.priors.Diversity`, optional
         Determinantal prior that keeps topics apart; for "vb" and "em". A number is its weight as a share of the tokens
         of a topic, in the mean: 0.02 to 0.05 is mild, 0.1 strong. A `Diversity` has a weight of its own.
-    engine : {"serial", "threads", "dask"}, `distributed.Client` or None, default=None
+        engine : {"serial", "threads", "dask"}, `distributed.Client` or None, default=None
         Where "vb" and "em" run.
-    callback : callable, optional
+        callback : callable, optional
         Called after each pass of "vb", "svi" and "em", and with "gibbs" now and then once there are draws; True ends
         the fit.
 
