@@ -32,6 +32,7 @@ from pluri.processes import DirectAssignmentGibbs, FranchiseGibbs, NormalGamma, 
 from pluri.processes.dpp.continuous.domains import NormalBase
 from pluri.processes.dpp.continuous.gaussian import GaussianContinuousDPP
 from pluri.processes.dpp.continuous.point_gibbs import PointGibbs
+from pluri.processes.dpp.samplers.chain_draws import SubsetWalk
 from pluri.processes.dpp.samplers.chain_kernels import AddDelete, Exchange
 from pluri.processes.gp_inference.polya_gamma import PolyaGammaGibbs
 from pluri.processes.ising_gibbs import LabelGibbs
@@ -195,6 +196,8 @@ for _name, (_make, _settings) in VECTOR_KERNELS.items():
     TABLE[_name] = partial(vector_problem, _name, _make, **_settings)
 COVERED.update({mcmc.NUTS, mcmc.HMC, Langevin, RandomWalk, ComponentWise, Slice, KernelMixture, KernelCycle})
 COVERED.update({"pluri.inference.mcmc.slice_sampling"})
+# Its subsets are compared with enumeration, and its steps with those of AddDelete, in tests/processes/dpp.
+COVERED.add(SubsetWalk)
 
 
 def draw_modes(rng):

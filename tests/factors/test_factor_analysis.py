@@ -14,9 +14,10 @@ from pluri.factors.factor_analysis_gibbs import FactorAnalysisGibbs
 from pluri.factors.factor_birth_death import birth_or_death
 from pluri.factors.low_rank_gaussian import LowRankGaussians, Patterns, canonical, factor_posterior, log_density
 from pluri.factors.spike_slab_regression import draw_coefficients, draw_support, log_evidence
+from pluri.priors import Gamma
 from pluri.testing import SamplerProblem, geweke_test, simulation_based_calibration
 
-PRIORS = {"noise_prior": (3.0, 2.0), "loading_prior": (3.0, 2.0), "mean_prior": (3.0, 2.0)}
+PRIORS = dict.fromkeys(("noise_prior", "loading_prior", "mean_precision_prior"), Gamma(3.0, 2.0))
 
 
 def a_law(rng, k=2, D=6, q=2):

@@ -255,7 +255,7 @@ def test_a_likelihood_of_ones_own():
         ({"concentration": 0.0}, np.eye(3), "concentration must be"),
         ({"concentration": (1, 1)}, np.eye(3), "concentration must be a positive number or 'learn' or a prior"),
         ({"n_draws": 0}, np.eye(3), "n_draws must be"),
-        ({"thin": 900}, np.eye(3), "thin must be"),
+        ({"thin": 0}, np.eye(3), "thin must be"),
         ({"init_clusters": 0}, np.eye(3), "init_clusters must be"),
         ({"point_estimate": "mode"}, np.eye(3), "point_estimate must be"),
         ({}, np.array([[1.0, np.nan]]), "X must not contain NaN, got 1 .* leave out the rows"),

@@ -43,7 +43,7 @@ def log_evidence_of_expert(rows, y, prior):
     covariances = spread + np.eye(len(y)) / taus[:, None, None]
     distances = np.einsum("i,tij,j->t", y, np.linalg.inv(covariances), y)
     logs = -0.5 * (np.linalg.slogdet(2 * np.pi * covariances)[1] + distances)
-    logs += stats.gamma(prior.noise_shape, scale=1 / prior.noise_rate).logpdf(taus) + np.log(taus)
+    logs += stats.gamma(prior.noise.shape, scale=1 / prior.noise.rate).logpdf(taus) + np.log(taus)
     return math.log(np.trapezoid(np.exp(logs), np.log(taus)))
 
 
@@ -355,8 +355,8 @@ def test_few_rows_constant_columns_and_duplicates_are_no_problem(n):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"max_components": 0}, "max_components must be a whole number"),
-        ({"n_draws": 0}, "n_draws must be a whole number"),
+        ({"max_components": 0}, "max_components must be an integer of at least 1"),
+        ({"n_draws": 0}, "n_draws must be an integer of at least 1"),
         ({"noise_prior": (1.0, 1.0)}, "noise_prior must be"),
         ({"noise_prior": 1.0}, "noise_prior must be"),
         ({"weight_scale": 0.0}, "weight_scale must be"),

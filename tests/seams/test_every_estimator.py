@@ -240,7 +240,7 @@ def ways_of_sampling(kind):
     yield {}
     samplers = "gibbs|slice|nuts|hmc|metropolis|random_walk|mcmc"
     for names, choices in re.findall(r"^(\w+) : \{([^}]*)\}", inspect.getdoc(kind), re.MULTILINE):
-        if names in ("inference", "hyper_inference"):
+        if names in ("inference", "hyper_inference", "method"):
             yield from ({names: choice} for choice in re.findall(rf'"((?:\w+_)?(?:{samplers}))"', choices))
 
 

@@ -168,7 +168,7 @@ def find_problems(trace: Trace) -> list[str]:
     if trace.n_chains > 1 and not verdict:
         problems.append(
             f"The chains disagree about {_count(verdict.n_apart)}: R-hat of {verdict.name} is {verdict.r_hat:.3f}, "
-            f"above {verdict.limit}. Run longer chains, or look whether the target has several modes."
+            f"above {verdict.limit:.3g}. Run longer chains, or look whether the target has several modes."
         )
     worths = {name: min(diagnostics.ess_bulk(values), diagnostics.ess_tail(values)) for name, values in moving.items()}
     few = [(worth, name) for name, worth in worths.items() if worth < ESS_PER_CHAIN * trace.n_chains]
