@@ -20,20 +20,26 @@ from scipy.stats import invwishart
 import pluri
 from pluri.factors.ibp_gibbs import IndianBuffetGibbs
 from pluri.factors.ibp_likelihood import collapsed_log_likelihood
+from pluri.factors.rbm_chains import ClampedGibbs
+from pluri.factors.rbm_energy import Machine
 from pluri.inference import mcmc
 from pluri.inference.mcmc import slice_intervals
 from pluri.inference.smc import LinearGaussianModel, ParticleGibbs, ParticleMarginalMetropolis
 from pluri.mixtures.dirichlet_process import collapsed_gibbs as mixtures_gibbs
 from pluri.mixtures.mixture_posterior import MixturePosterior, MixturePrior
+from pluri.priors import Gamma
 from pluri.processes import DirectAssignmentGibbs, FranchiseGibbs, NormalGamma, grouped_mixture
 from pluri.processes.dpp.continuous.domains import NormalBase
 from pluri.processes.dpp.continuous.gaussian import GaussianContinuousDPP
 from pluri.processes.dpp.continuous.point_gibbs import PointGibbs
+from pluri.processes.dpp.samplers.chain_draws import SubsetWalk
 from pluri.processes.dpp.samplers.chain_kernels import AddDelete, Exchange
 from pluri.processes.gp_inference.polya_gamma import PolyaGammaGibbs
 from pluri.processes.ising_gibbs import LabelGibbs
 from pluri.processes.ising_grid import LabelField
 from pluri.sequences import collapsed_gibbs, symbol_class_sampler
+from pluri.sequences.hidden_states_gibbs import HiddenStatesGibbs
+from pluri.sequences.symbol_class_gibbs import SymbolClassGibbs, concentrations_of, position_of
 from pluri.testing import SamplerProblem, check_sampler, enumerate_posterior, kernel_transition
 from pluri.topics.lda import gibbs as lda_gibbs
 
@@ -51,7 +57,7 @@ def modules(pattern):
 
 def kernel_classes():
     """Public classes of records that can start and step."""
-    for name in modules(r"^pluri\.(inference\.(mcmc|smc)|processes|factors|mixtures|topics)\."):
+    for name in modules(r"^pluri\.(inference\.(mcmc|smc)|processes|factors|mixtures|topics|sequences)\."):
         for value in vars(import_module(name)).values():
             own = isinstance(value, type) and is_dataclass(value) and value.__module__ == name
             if own and hasattr(value, "init") and hasattr(value, "step") and not value.__name__.startswith("_"):
@@ -190,6 +196,8 @@ for _name, (_make, _settings) in VECTOR_KERNELS.items():
     TABLE[_name] = partial(vector_problem, _name, _make, **_settings)
 COVERED.update({mcmc.NUTS, mcmc.HMC, Langevin, RandomWalk, ComponentWise, Slice, KernelMixture, KernelCycle})
 COVERED.update({"pluri.inference.mcmc.slice_sampling"})
+# Its subsets are compared with enumeration, and its steps with those of AddDelete, in tests/processes/dpp.
+COVERED.add(SubsetWalk)
 
 
 def draw_modes(rng):
@@ -365,30 +373,25 @@ def as_sequences(codes):
 
 def draw_chain(rng, learn):
     """Concentrations and states by urns: no probability is ever drawn, so none underflows."""
-    low, high = np.log(collapsed_gibbs.SMALLEST), np.log(collapsed_gibbs.LARGEST)
-    a, b = np.exp(rng.uniform(low, high, size=2)) if learn else (0.4, 0.6)
+    a, b = (collapsed_gibbs.LEARNED.sample(rng) for _ in range(2)) if learn else (0.4, 0.6)
     seen, states = np.zeros((N_STATES + 1, N_STATES)), []
     for length in LENGTHS:
         state = N_STATES
         for _ in range(length):
             state = draw_from_urn(rng, seen[state], 0.8 if state == N_STATES else a)
             states.append(state)
-    return {"states": np.array(states), "transition": a, "emission": b}
+    return {"states": np.array(states), "transition_concentration": a, "emission_concentration": b}
 
 
 def draw_symbols(rng, theta):
     seen = np.zeros((N_STATES, N_SYMBOLS))
-    return np.array([draw_from_urn(rng, seen[state], theta["emission"]) for state in theta["states"]])
+    return np.array([draw_from_urn(rng, seen[state], theta["emission_concentration"]) for state in theta["states"]])
 
 
-def chain_transition(rng, theta, codes, learn):
-    data, states = as_sequences(codes), theta["states"].copy()
-    weights = collapsed_gibbs.Concentrations(0.8, theta["transition"], theta["emission"])
-    counts = collapsed_gibbs.count(data, states, N_STATES)
-    collapsed_gibbs.sweep(data, states, counts, weights, rng)
-    if learn:
-        weights = collapsed_gibbs.sample_concentrations(data, counts, weights, rng)
-    return {"states": states, "transition": weights.transition, "emission": weights.emission}
+def chain_kernel(codes, learn):
+    priors = collapsed_gibbs.ConcentrationPriors() if learn else collapsed_gibbs.ConcentrationPriors(None, None)
+    weights = collapsed_gibbs.Concentrations(0.8, 0.4, 0.6)
+    return HiddenStatesGibbs(as_sequences(codes), N_STATES, weights, priors)
 
 
 def chain_statistics(theta, codes):
@@ -400,19 +403,20 @@ def chain_statistics(theta, codes):
         "transitions": (counts.transition**2).sum(),
         "first state": theta["states"][0],
     }
-    if theta["transition"] != 0.4:
-        found |= {"log a": np.log(theta["transition"]), "log b": np.log(theta["emission"])}
+    a, b = theta["transition_concentration"], theta["emission_concentration"]
+    if a != 0.4:
+        found |= {"log a": np.log(a), "log b": np.log(b)}
     return found
 
 
 @sampler("BayesianCategoricalHMM", "pluri.sequences.collapsed_gibbs", "pluri.sequences._gibbs_kernels",
-         "pluri.sequences.gibbs_chains")  # fmt: skip
+         "pluri.sequences.hidden_states_gibbs", HiddenStatesGibbs)  # fmt: skip
 def hidden_chain():
     return SamplerProblem(
         "collapsed Gibbs of a categorical HMM",
         prior=partial(draw_chain, learn=True),
         data=draw_symbols,
-        transition=partial(chain_transition, learn=True),
+        transition=kernel_transition(partial(chain_kernel, learn=True)),
         statistics=chain_statistics,
         n_steps=3,
     )
@@ -439,8 +443,11 @@ def hidden_chain_enumerated():
 
     posterior = enumerate_posterior(log_joint, [range(N_STATES)] * len(codes))
 
+    transition = kernel_transition(partial(chain_kernel, learn=False))
+
     def kernel(rng, states):
-        return chain_transition(rng, {"states": states, "transition": 0.4, "emission": 0.6}, codes, False)["states"]
+        theta = {"states": states, "transition_concentration": 0.4, "emission_concentration": 0.6}
+        return transition(rng, theta, codes)["states"]
 
     return SamplerProblem("collapsed Gibbs against enumeration", kernel=kernel, posterior=posterior, n_steps=2)
 
@@ -475,8 +482,7 @@ def draw_class_tokens(rng, classes, weights, n_sequences=2, longest=7):
 def draw_classes(rng):
     """Classes and concentrations, from the prior given that the tokens can be drawn: refused together with them."""
     while True:
-        a, b, g, e = (np.exp(rng.uniform(*np.log(symbol_class_sampler.BOUNDS[name])))
-                      for name in ("transition", "emission", "class", "feature"))  # fmt: skip
+        a, b, g, e = (prior.sample(rng) for prior in symbol_class_sampler.LEARNED)
         weights = symbol_class_sampler.Concentrations(a, b, g, (e,))
         seen = np.zeros(N_CLASSES)
         classes = np.array([draw_from_urn(rng, seen, g) for _ in range(N_TYPES)])
@@ -497,11 +503,9 @@ def class_transition(rng, theta, y):
         np.concatenate(sequences).astype(np.int64), np.array([len(s) for s in sequences]),
         np.array(features)[:, None], np.array([N_FEATURES]),
     )  # fmt: skip
-    point = symbol_class_sampler.assign(corpus, theta["classes"].copy(), N_CLASSES)
-    tables = symbol_class_sampler.Tables(corpus, N_CLASSES, theta["weights"])
-    symbol_class_sampler.sweep(corpus, point, tables, rng)
-    weights = symbol_class_sampler.sample_concentrations(corpus, point.counts, theta["weights"], rng)
-    return {"classes": point.classes, "weights": weights}
+    kernel = SymbolClassGibbs(corpus, N_CLASSES, theta["weights"])
+    state, _ = kernel.step(rng, kernel.init(rng, position_of(theta["classes"], theta["weights"])))
+    return {"classes": state.position["classes"], "weights": concentrations_of(state.position)}
 
 
 def class_statistics(theta, y):
@@ -520,7 +524,9 @@ def class_statistics(theta, y):
     }
 
 
-@sampler("SymbolClassHMM", "pluri.sequences.symbol_class_sampler")
+@sampler(
+    "SymbolClassHMM", "pluri.sequences.symbol_class_sampler", "pluri.sequences.symbol_class_gibbs", SymbolClassGibbs
+)
 def symbol_classes():
     return SamplerProblem(
         "Gibbs on the classes of symbols",
@@ -539,8 +545,8 @@ GROUPS = np.array([0, 0, 1, 0, 1, 1])
 
 def grouped_problem(name, kernel_class):
     kernel = kernel_class(
-        NormalGamma(1, shape=2.0, rate=2.0, strength=0.3), np.zeros((6, 1)), GROUPS, learn_concentrations=True,
-        alpha_prior=(2.0, 1.0), gamma_prior=(2.0, 1.5),
+        NormalGamma(1, shape=2.0, rate=2.0, strength=0.3), np.zeros((6, 1)), GROUPS,
+        alpha=Gamma(2.0, 1.0), gamma=Gamma(2.0, 1.5),
     )  # fmt: skip
 
     def statistics(position, data):
@@ -628,7 +634,7 @@ def gaussian_mixture():
 @sampler("IndianBuffetGibbs", IndianBuffetGibbs, "pluri.factors.ibp_gibbs")
 def indian_buffet():
     kernel = IndianBuffetGibbs(
-        np.zeros((3, 2)), alpha_prior=(3.0, 3.0), noise_prior=(3.0, 2.0), feature_prior=(3.0, 2.0), bias_variance=0.5
+        np.zeros((3, 2)), Gamma(3.0, 3.0), noise_prior=Gamma(3.0, 2.0), feature_prior=Gamma(3.0, 2.0), bias_variance=0.5
     )
 
     def statistics(position, data):
@@ -640,7 +646,7 @@ def indian_buffet():
             "shared": float(Z[0] @ Z[1]),
             "owned by all": int((owners == 3).sum()),
             "singles": int((owners == 1).sum()),
-            "log alpha": np.log(position["alpha"]),
+            "log alpha": np.log(position["concentration"]),
             "log noise": np.log(position["noise_variance"]),
             "log size": np.log(position["feature_variance"]),
             "squares": float((data**2).sum()),
@@ -669,6 +675,23 @@ def ising():
         return kernel.step(rng, state)[0].position["labels"].reshape(-1)
 
     return SamplerProblem("Ising Gibbs", kernel=move, posterior=posterior, n_steps=2)
+
+
+@sampler("ClampedGibbs", ClampedGibbs, "pluri.factors.rbm_chains")
+def boltzmann_machine():
+    """Five visible units, one of them held at one."""
+    rng = np.random.default_rng(1)
+    machine = Machine(rng.normal(size=(5, 3)), rng.normal(size=5), rng.normal(size=3))
+    posterior = enumerate_posterior(
+        lambda free: float(-machine.free_energy(np.append(free, 1.0)[None])[0]), [[0, 1]] * 4
+    )
+    kernel = ClampedGibbs(machine, np.arange(5)[None] == 4)
+
+    def move(rng, free):
+        state = kernel.init(rng, {"visible": np.append(free, 1.0)[None]})
+        return kernel.step(rng, state)[0].visible[0, :4].astype(np.int64)
+
+    return SamplerProblem("Boltzmann machine Gibbs", kernel=move, posterior=posterior, n_steps=2)
 
 
 @sampler("PolyaGammaGibbs", PolyaGammaGibbs)
@@ -782,7 +805,7 @@ for _name, _kernel, _size in (
     ("AddDelete, lazy Metropolis", AddDelete(SUBSET_KERNEL, rule="metropolis", lazy=True, n_inner=3), None),
     ("AddDelete, swaps", AddDelete(SUBSET_KERNEL, swaps=True, n_inner=3), None),
     ("Exchange", Exchange(SUBSET_KERNEL, n_inner=3), 2),
-    ("Exchange, heat bath", Exchange(SUBSET_KERNEL, rule="heat-bath", n_inner=3), 3),
+    ("Exchange, heat bath", Exchange(SUBSET_KERNEL, rule="heat_bath", n_inner=3), 3),
 ):
     TABLE[_name] = partial(subset_problem, _name, _kernel, _size)
 COVERED.update({AddDelete, Exchange})

@@ -22,7 +22,7 @@ ALLOWED = {
     "optimize": {"validation"},
     "engine": {"validation"},
     "progress": {"validation"},
-    "metrics": {"validation"},
+    "metrics": {"validation", "optimize"},
     "datasets": {"validation"},
     "priors": {"validation", "optimize", "engine"},
     "inference": {"validation", "engine", "progress", "optimize"},
@@ -30,7 +30,7 @@ ALLOWED = {
     "io": {"validation", "inference"},
     "testing": {"validation", "inference"},
     # What hidden Markov models and mixtures share: the laws of observations given the state or component.
-    "components": {"validation", "engine", "priors", "metrics"},
+    "components": {"validation", "engine", "priors", "metrics", "optimize"},
     # The one family that the others may build on: a process is a prior that can be sampled and conditioned.
     "processes": FOUNDATIONS,
     "sequences": FOUNDATIONS | {"processes"},

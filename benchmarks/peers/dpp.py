@@ -99,7 +99,7 @@ def compare(part: str, name: str, size: int | None, L: np.ndarray, ours_given: d
     from pluri.processes.dpp import DPP, KDPP
 
     def make():
-        return DPP(**ours_given) if size is None else KDPP(**ours_given, k=size)
+        return DPP(**ours_given) if size is None else KDPP(**ours_given, size=size)
 
     def draw_theirs(theirs):
         return theirs.sample_exact() if size is None else theirs.sample_exact_k_dpp(size)
@@ -192,7 +192,7 @@ def part_chain() -> None:
     counter = iter(range(10**9))
 
     def walk_ours(n_steps: int = 1000):
-        return chain.sample(1, burn_in=n_steps - 1, thin=1, random_state=next(counter))[-1]
+        return chain.sample(1, n_warmup=n_steps - 1, thin=1, random_state=next(counter))[-1]
 
     included = np.zeros(N_ITEMS, dtype=np.int8)
     included[begin] = 1

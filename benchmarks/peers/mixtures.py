@@ -104,7 +104,7 @@ def variational() -> None:
 
     X = blobs(20_000, 4, 8, spread=4.0)
     theirs = seconds(BayesianGaussianMixture(n_components=20, max_iter=100, tol=1e-4, random_state=0).fit, X)
-    make = partial(DirichletProcessMixture, solver="variational", max_components=20, max_iter=100, random_state=0)
+    make = partial(DirichletProcessMixture, inference="vb", max_components=20, max_iter=100, random_state=0)
     make().fit(X)
     ours = seconds(make().fit, X)
     print(
@@ -140,9 +140,9 @@ def gibbs() -> None:
 
     X = sparse_rows(20_000, 2_000, 0.01)
     for k in (20, 50, 200):
-        make = partial(BayesianBernoulliMixture, k, n_chains=1, random_state=0)
-        make(n_sweeps=1).fit(X)
-        took = seconds(make(n_sweeps=12).fit, X) - seconds(make(n_sweeps=2).fit, X)
+        make = partial(BayesianBernoulliMixture, k, n_chains=1, n_warmup=0, random_state=0)
+        make(n_draws=1).fit(X)
+        took = seconds(make(n_draws=12).fit, X) - seconds(make(n_draws=2).fit, X)
         print(f"gibbs Bernoulli, {k} components: {10 * X.nnz / took / 1e6:.2f} million nonzeros a second", flush=True)
 
 
@@ -151,10 +151,10 @@ def process() -> None:
 
     X = blobs(10_000, 4, 12, spread=4.0)
     make = partial(
-        DirichletProcessMixture, solver="gibbs", n_burn_in=0, thin=1, n_chains=1, init_clusters=12, random_state=0
+        DirichletProcessMixture, inference="gibbs", n_warmup=0, thin=1, n_chains=1, init_clusters=12, random_state=0
     )
-    make(n_sweeps=1).fit(X)
-    took = seconds(make(n_sweeps=12).fit, X) - seconds(make(n_sweeps=2).fit, X)
+    make(n_draws=1).fit(X)
+    took = seconds(make(n_draws=12).fit, X) - seconds(make(n_draws=2).fit, X)
     print(f"process 10000 x 4: a collapsed Gibbs sweep (with split-merge) {took / 10:.3f} s", flush=True)
 
 

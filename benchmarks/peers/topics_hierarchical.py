@@ -122,7 +122,7 @@ def pachinko() -> None:
     from pluri.topics.hierarchical import HierarchicalPachinko
 
     train, test = abstracts()
-    model = HierarchicalPachinko(25, 25, topic_word_prior=ETA, learn_priors=False, n_warmup=1, n_draws=1)
+    model = HierarchicalPachinko(25, 25, super_prior=0.1, sub_prior=0.1, topic_word_prior=ETA, n_warmup=1, n_draws=1)
     kernel = model.fit(train[:30])._kernel(tokens_of(train))
     rng = np.random.default_rng(0)
     state = kernel.init(rng, kernel.start())

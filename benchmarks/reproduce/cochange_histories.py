@@ -62,7 +62,7 @@ PUBLISHED = {
     "mixture": ((0.129, 0.177), (0.084, 0.152)),
     "bayesian": ((0.114, 0.174), (0.104, 0.177)),
     "rbm": ((0.074, 0.137), (0.028, 0.194)),
-    "logistic-pca": ((0.123, 0.187), (0.148, 0.263)),
+    "logistic_pca": ((0.123, 0.187), (0.148, 0.263)),
 }
 #: Models that count first, the default among them; the others are fitted to histories of moderate size only.
 COUNTERS = ("popular", "itemsets", "counter", "cooccurrence", "pairwise", "neighbors")
@@ -164,8 +164,8 @@ def contenders(quick: bool, large: bool) -> dict[str, Contender]:
     }
     if not quick and not large:  # their time grows with the number of commits times the number of files
         found["rbm"] = Contender(FileRecommender("rbm"), {"n_components": (50,)})
-        found["logistic-pca"] = Contender(
-            FileRecommender("logistic-pca"), {"n_components": (20,), "penalty": (1.0, 3.0, 10.0)}
+        found["logistic_pca"] = Contender(
+            FileRecommender("logistic_pca"), {"n_components": (20,), "alpha": (1.0, 3.0, 10.0)}
         )
     return found
 

@@ -18,6 +18,7 @@ import numpy as np
 from published import Report
 
 from pluri.datasets import make_concept_graph_documents
+from pluri.priors import Beta
 from pluri.topics.concept_graph import ConceptGraph, graph_recovery
 
 GOALS = {0: (8, 0.75, None), 250: (10, 0.9, None), 4000: (10, 1.0, 0.03)}
@@ -37,8 +38,8 @@ def main() -> None:
             chosen = rng.choice(sizes[0], size=n, replace=False)
             y[chosen] = data.labels[chosen]
             model = ConceptGraph(
-                4, alpha=1.0, topic_word_prior=0.025, tau_prior=(2.0, 5.0), graph=depths if n else None, n_warmup=40,
-                n_draws=20, random_state=seed,
+                4, stick_alpha=1.0, topic_word_prior=0.025, tau_prior=Beta(2.0, 5.0),
+                graph=depths if n else None, n_warmup=40, n_draws=20, random_state=seed,
             )  # fmt: skip
             started = time.perf_counter()
             model.fit(data.counts, y)

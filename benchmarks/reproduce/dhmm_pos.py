@@ -99,10 +99,15 @@ def gibbs(report: Report, corpus: Corpus, n_starts: int) -> None:
     runs = []
     for seed in range(n_starts):
         model = BayesianCategoricalHMM(
-            N_STATES, n_samples=100, burn_in=500, learn_concentrations=True, random_state=seed
+            N_STATES,
+            n_draws=100,
+            n_warmup=500,
+            transition_concentration="learn",
+            emission_concentration="learn",
+            random_state=seed,
         )
         model.fit(corpus.codes, lengths=corpus.lengths)
-        runs.append((model.labels_, float(np.mean(model.trace_.log_joint[:, -100:]))))
+        runs.append((model.labels_, float(model.trace_.stats["log_density"].mean())))
     row(report, "collapsed Gibbs, concentrations learned", corpus, runs, 0.4688)
 
 
@@ -113,7 +118,7 @@ def classes(report: Report, corpus: Corpus, n_starts: int) -> None:
         runs = []
         for seed in range(n_starts):
             model = SymbolClassHMM(N_STATES, random_state=seed).fit(X, lengths=corpus.lengths)
-            runs.append((model.labels_, model.log_joint_))
+            runs.append((model.labels_, model.objective_))
         row(report, name, corpus, runs, 0.4688)
     report.note(
         "No label enters a fit or the choice among its starts. But this kind of model, and its suffix and shape, were\n"

@@ -47,15 +47,14 @@ def main() -> None:
             for moves in (False, True):
                 model = DirichletProcessMixture(
                     "multinomial",
-                    prior={"concentration": smoothing},
+                    component_prior={"concentration": smoothing},
                     concentration=1.0,
-                    learn_concentration=False,
                     init_clusters=2,
-                    n_sweeps=50,
-                    n_burn_in=0,
+                    n_draws=50,
+                    n_warmup=0,
                     thin=1,
                     n_chains=2,
-                    split_merge=moves,
+                    split_merge=5 if moves else 0,
                     random_state=seed,
                 )
                 begun = time.perf_counter()

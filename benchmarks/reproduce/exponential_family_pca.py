@@ -93,15 +93,15 @@ def bits() -> None:
         )
         report.row(f"Laplace, K = {n_components}: largest number of directions (target 3)", None, float(np.max(active)))
     for n_components in (2, 3):
-        for similarity in ("sum-cosine", "projection"):
-            for latent in ("shared", "per-component"):
+        for similarity in ("sum_cosine", "projection"):
+            for latent in ("shared", "per_component"):
                 rows = {0.0: [], 1000.0: []}
                 falls, log_det = [], []
                 for seed in range(3):
                     X, clean = make_bits(seed)
                     for diversity, errors in rows.items():
                         model = ExponentialFamilyPCAMixture(
-                            n_components, 4, family="bernoulli", latent=latent, inference="map", prior=None,
+                            n_components, 4, family="bernoulli", latent=latent, inference="map", loading_prior=None,
                             sparsity=0.1, diversity=diversity, similarity=similarity, fit_intercept=False,
                             max_iter=80, random_state=seed,
                         ).fit(X)  # fmt: skip
@@ -139,7 +139,7 @@ def overlap() -> None:
         start = rng.normal(size=(20, 2))
         for diversity, found in scores.items():
             model = DiversifiedModel(
-                data.family, "laplace", 2, 2, WeightPrior("ridge"), intercept_prior(data, 1.0, True), "per-component",
+                data.family, "laplace", 2, 2, WeightPrior("ridge"), intercept_prior(data, 1.0, True), "per_component",
                 "svd", diversity, 0.0, 0.5,
             )  # fmt: skip
             nudge = np.random.default_rng(seed).normal(size=(2, 20, 2))

@@ -18,8 +18,8 @@ from published import Report
 from sklearn.gaussian_process.kernels import RBF
 
 from pluri.inference import mcmc
+from pluri.priors.hyperpriors import LogUniform, Uniform
 from pluri.processes.gaussian_process_regression import GaussianProcessRegressor
-from pluri.processes.hyperpriors import LogUniform, Uniform
 
 N_DATA_SETS = 12
 TRUTH = {"length_scale": 0.3, "signal_variance": 1.0, "noise_variance": 0.01}
@@ -59,9 +59,9 @@ def main() -> None:
     worst = 0.0
     for seed in range(N_DATA_SETS):
         X, y = make_data(seed)
-        mode = GaussianProcessRegressor(hyper="map", priors=PRIORS, n_restarts=8, random_state=seed).fit(X, y)
+        mode = GaussianProcessRegressor(hyper_inference="map", priors=PRIORS, n_init=9, random_state=seed).fit(X, y)
         modes.append(dict(zip(mode.parameter_names_, np.exp(mode.theta_))))
-        trace = GaussianProcessRegressor(hyper="nuts", priors=PRIORS, random_state=seed).fit(X, y).trace_
+        trace = GaussianProcessRegressor(hyper_inference="nuts", priors=PRIORS, random_state=seed).fit(X, y).trace_
         seconds.append(trace.seconds)
         worst = max(worst, float(np.max(trace.summary()["r_hat"])))
         means.append({name: trace[name].mean() for name in TRUTH})
@@ -98,13 +98,15 @@ def main() -> None:
     report = Report("Seven points on [-6, 6]: effective degrees of freedom of the two settings shown")
     X = np.linspace(-6.0, 6.0, 7)[:, None]
     for length, noise, known in ((1.0, 0.2, 5.8070), (10.0, 0.8, 1.4676)):
-        model = GaussianProcessRegressor(RBF(length), noise_variance=noise, hyper="fixed").fit(X, np.sin(X[:, 0]))
+        model = GaussianProcessRegressor(RBF(length), noise_variance=noise, hyper_inference="fixed").fit(
+            X, np.sin(X[:, 0])
+        )
         report.row(f"length-scale {length:g}, noise variance {noise:g}", known, model.effective_degrees_of_freedom_)
     report.close()
 
     report = Report("Five points without noise: the posterior passes through them, its spread grows between them")
     X = np.array([[-4.0], [-3.0], [-1.0], [0.5], [2.0]])
-    model = GaussianProcessRegressor(RBF(1.0), noise_variance=0.0, hyper="fixed").fit(X, np.sin(X[:, 0]))
+    model = GaussianProcessRegressor(RBF(1.0), noise_variance=0.0, hyper_inference="fixed").fit(X, np.sin(X[:, 0]))
     mean, std = model.predict(X, return_std=True)
     report.row("largest distance from the points", 0.0, float(np.abs(mean - np.sin(X[:, 0])).max()))
     report.row("largest standard deviation at the points", 0.0, float(std.max()))

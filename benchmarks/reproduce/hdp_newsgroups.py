@@ -81,7 +81,14 @@ def main() -> None:
     for n in (10, 20, 50):
         begin = time.process_time()
         lda = LatentDirichletAllocation(
-            n, inference="gibbs", learn_priors=True, n_warmup=int(150 * sweeps), n_draws=2, thin=5, random_state=0
+            n,
+            inference="gibbs",
+            doc_topic_prior="learn",
+            topic_word_prior="learn",
+            n_warmup=int(150 * sweeps),
+            n_draws=2,
+            thin=5,
+            random_state=0,
         ).fit(X)
         scores.append(report(f"LDA, {n} topics", lda.topic_word_, lda.doc_topic_prior_, begin))
         show_themes(lda.topic_word_)

@@ -43,12 +43,12 @@ def worst_error(model: IBPLinearGaussian, has: np.ndarray) -> float:
 
 def main() -> None:
     report = Report("Indian buffet features of 6 x 6 images, four shapes")
-    for inference in ("variational-finite", "variational", "gibbs"):
+    for inference in ("vb_finite", "vb", "gibbs"):
         rows = []
         for seed in range(N_DATA_SETS):
             X, has, shapes = make_images(seed)
             started = perf_counter()
-            model = IBPLinearGaussian(6, inference=inference, n_samples=200, burn_in=200, random_state=seed).fit(X)
+            model = IBPLinearGaussian(6, inference=inference, n_draws=200, n_warmup=200, random_state=seed).fit(X)
             seconds = perf_counter() - started
             objective = model.log_joint_ if inference == "gibbs" else model.elbo_[-1]
             distance = np.abs(model.components_[:, None] - shapes).mean(axis=2).min(axis=0).max()

@@ -39,7 +39,7 @@ def error(labels: NDArray[np.float64], truth: NDArray[np.float64]) -> float:
 
 
 def denoiser(sigma: float, coupling: float, inference: str, seed: int) -> IsingDenoiser:
-    sweeps = {"max_iter": 15, "tol": -1.0} if inference == "mean_field" else {"burn_in": 100, "n_samples": 200}
+    sweeps = {"max_iter": 15, "tol": -1.0} if inference == "vb" else {"n_warmup": 100, "n_draws": 200}
     return IsingDenoiser(coupling, sigma=sigma, inference=inference, n_chains=1, random_state=seed, **sweeps)
 
 
@@ -51,7 +51,7 @@ def main() -> None:
         threshold = [error(np.sign(image), truth) for image in noisy]
         report.row(f"sigma {sigma:g}: threshold", float(norm.cdf(-1 / sigma)), float(np.mean(threshold)))
         for coupling in (0.25, 0.5, 1.0, 2.0):
-            for inference, published in (("mean_field", PUBLISHED[sigma, coupling]), ("gibbs", None)):
+            for inference, published in (("vb", PUBLISHED[sigma, coupling]), ("gibbs", None)):
                 errors = [
                     error(denoiser(sigma, coupling, inference, seed).fit(image).labels_, truth)
                     for seed, image in enumerate(noisy)
@@ -69,7 +69,7 @@ def draw(truth: NDArray[np.float64]) -> None:
     import matplotlib.pyplot as plt
 
     noisy = truth + 2.0 * np.random.default_rng(0).normal(size=truth.shape)
-    field = denoiser(2.0, 1.0, "mean_field", 0).fit(noisy)
+    field = denoiser(2.0, 1.0, "vb", 0).fit(noisy)
     gibbs = denoiser(2.0, 0.5, "gibbs", 0).fit(noisy)
     figure, axes = plt.subplots(2, 3, figsize=(10, 6.6), layout="constrained")
     panels = {

@@ -40,11 +40,17 @@ THEMES = {
 }
 ENGINES: dict[str, dict[str, Any]] = {
     "gibbs": {"n_warmup": 200, "n_draws": 10, "thin": 10},
-    "gibbs, learned priors": {"n_warmup": 200, "n_draws": 10, "thin": 10, "learn_priors": True},
+    "gibbs, learned priors": {
+        "n_warmup": 200,
+        "n_draws": 10,
+        "thin": 10,
+        "doc_topic_prior": "learn",
+        "topic_word_prior": "learn",
+    },
     "vb": {"max_iter": 50},
-    "vb, learned priors": {"max_iter": 50, "learn_priors": True},
+    "vb, learned priors": {"max_iter": 50, "doc_topic_prior": "learn"},
     "svi": {"max_iter": 10, "batch_size": BATCH},
-    "svi, learned priors": {"max_iter": 10, "batch_size": BATCH, "learn_priors": True},
+    "svi, learned priors": {"max_iter": 10, "batch_size": BATCH, "doc_topic_prior": "learn"},
     "em": {"max_iter": 100},
 }
 

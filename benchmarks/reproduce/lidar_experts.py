@@ -21,6 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from pluri.datasets.lidar import load_lidar
 from pluri.mixtures.experts import InfiniteMixtureOfExperts
+from pluri.priors import Gamma
 
 KNOWN = {
     "experts with noticeable weight": 3.0,
@@ -75,7 +76,7 @@ def held_out(rate: float, X: np.ndarray, y: np.ndarray) -> list[float]:
     found = []
     for fold in range(5):
         test = np.arange(len(y)) % 5 == fold
-        model = InfiniteMixtureOfExperts(noise_prior=(1.0, rate), random_state=fold).fit(X[~test], y[~test])
+        model = InfiniteMixtureOfExperts(noise_prior=Gamma(1.0, rate), random_state=fold).fit(X[~test], y[~test])
         found.append(shares_inside(model, X[test], y[test]))
     return np.mean(found, axis=0).tolist()
 
@@ -87,7 +88,7 @@ def simulated(rate: float, kind: Callable[[np.ndarray], tuple[np.ndarray, np.nda
         x = rng.uniform(size=n + 600)
         mean, noise = kind(x)
         y = mean + noise * rng.standard_normal(len(x))
-        model = InfiniteMixtureOfExperts(noise_prior=(1.0, rate), random_state=number).fit(x[:n, None], y[:n])
+        model = InfiniteMixtureOfExperts(noise_prior=Gamma(1.0, rate), random_state=number).fit(x[:n, None], y[:n])
         found.append(shares_inside(model, x[n:, None], y[n:]))
     return np.mean(found, axis=0).tolist()
 
@@ -117,7 +118,7 @@ def main() -> None:
         rows, seconds = [], []
         for number in range(5):
             started = perf_counter()
-            model = InfiniteMixtureOfExperts(noise_prior=(1.0, rate), n_draws=1000, random_state=number).fit(X, y)
+            model = InfiniteMixtureOfExperts(noise_prior=Gamma(1.0, rate), n_draws=1000, random_state=number).fit(X, y)
             seconds.append(perf_counter() - started)
             rows.append(measure(model, X, y))
         values = np.array(rows)

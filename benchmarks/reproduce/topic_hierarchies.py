@@ -112,8 +112,7 @@ def make(name: str, fold: int, options: Any) -> Any:
     if name == "LDA":
         n_topics = sum(options.nodes)
         return LatentDirichletAllocation(
-            n_topics, inference="gibbs", doc_topic_prior=50 / n_topics, topic_word_prior=0.1, learn_priors=True,
-            **sweeps,
+            n_topics, inference="gibbs", doc_topic_prior="learn", topic_word_prior="learn", **sweeps
         )  # fmt: skip
     if name == "hLDA":
         return HierarchicalLDA(3, topic_word_prior=0.1, **sweeps)

@@ -32,7 +32,7 @@ from pluri.priors.kernels import repair_kernel, shortest_path_kernel
 from pluri.processes.dpp import SeparateDPP, TimeVaryingDPP
 
 N_PARTICLES, TARGET, WINDOW, DECAY = 100, 7.0, 30, 1.0
-BURN_IN, THIN, EVERY, N_REPEATS = 10_000, 80, 20, 10
+N_WARMUP, THIN, EVERY, N_REPEATS = 10_000, 80, 20, 10
 SEPARATE, CHAIN = "separate, exact", "separate, chain"
 FEW, MAIN = "followed, moves 1", "followed, moves auto"
 PUBLISHED_CHANGES = ("2001-10-01", "2001-11-10")
@@ -85,9 +85,9 @@ def tracked(moves: int | str) -> Followed:
 
 
 def separate(every: int) -> list[Followed]:
-    chain = SeparateDPP("mcmc", burn_in=BURN_IN, thin=THIN, n_samples=N_PARTICLES, random_state=0)
+    chain = SeparateDPP("mcmc", n_warmup=N_WARMUP, thin=THIN, n_draws=N_PARTICLES, random_state=0)
     return [
-        Followed(SEPARATE, SeparateDPP("exact", n_samples=N_PARTICLES, random_state=0)),
+        Followed(SEPARATE, SeparateDPP("exact", n_draws=N_PARTICLES, random_state=0)),
         Followed(CHAIN, chain, every=every),
     ]
 
@@ -224,7 +224,7 @@ def year(mail: Correspondence) -> None:
     kernels, _ = daily_kernels(snapshots, by_day=True)
     runs = [tracked(1), tracked("auto"), *separate(EVERY)]
     follow(runs, kernels)
-    n_steps = BURN_IN + THIN * N_PARTICLES
+    n_steps = N_WARMUP + THIN * N_PARTICLES
     plain = np.median([plain_chain(kernel, n_steps, np.random.default_rng(0)) for kernel in kernels[::150]])
     print(f"{'':<24s}{'own ms/step':>12s}{'year, s':>12s}{'chain over it':>16s}{'exact over it':>16s}")
     times = {run.name: run.milliseconds for run in runs}

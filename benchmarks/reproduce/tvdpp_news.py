@@ -34,7 +34,7 @@ from pluri.datasets import Documents, DocumentStream, document_stream, load_news
 from pluri.processes.dpp import SeparateDPP, TimeVaryingDPP
 
 N_SLOTS, N_REPLACED, N_STEPS, N_PARTICLES, N_NEIGHBOURS = 33, 5, 1000, 100, 700
-BURN_IN, THIN, EVERY = 10_000, 80, 50
+N_WARMUP, THIN, EVERY = 10_000, 80, 50
 SEPARATE, CHAIN, MAIN = "separate, exact", "separate, chain", "marginal, moves auto"
 
 
@@ -72,8 +72,8 @@ def samplers(seed: int) -> list[Followed]:
         for weights in ("marginal", "slot")
         for moves in (0, 1, 5, 33, "auto")
     ]
-    made.append(Followed(SEPARATE, SeparateDPP("exact", n_samples=N_PARTICLES, random_state=seed)))
-    chain = SeparateDPP("mcmc", burn_in=BURN_IN, thin=THIN, n_samples=N_PARTICLES, random_state=seed)
+    made.append(Followed(SEPARATE, SeparateDPP("exact", n_draws=N_PARTICLES, random_state=seed)))
+    chain = SeparateDPP("mcmc", n_warmup=N_WARMUP, thin=THIN, n_draws=N_PARTICLES, random_state=seed)
     return [*made, Followed(CHAIN, chain, every=EVERY)]
 
 
@@ -91,7 +91,7 @@ def follow(
             run.step(number, moment, changed, documents, cosines)
         fresh.step(moment.kernel)
         if number in (1, 2, 3):
-            plain.append(plain_chain(moment.kernel, BURN_IN + THIN * N_PARTICLES, np.random.default_rng(number)))
+            plain.append(plain_chain(moment.kernel, N_WARMUP + THIN * N_PARTICLES, np.random.default_rng(number)))
     return runs, sizes, fresh, float(np.median(plain))
 
 
@@ -198,7 +198,7 @@ def verdicts(runs: dict[str, Followed], fresh: float, plain: float) -> None:
     ratio = chain.milliseconds / tracked.milliseconds
     say("times faster than separate sampling by our compiled chain", f"{ratio:.1f}", ">= 50", ratio >= 50)
     moves = np.mean([stamp.n_moves for stamp in tracked.stream.history_[1:]])
-    ratio = (BURN_IN + THIN * N_PARTICLES) / (N_PARTICLES * moves)
+    ratio = (N_WARMUP + THIN * N_PARTICLES) / (N_PARTICLES * moves)
     say("times fewer moves than the chain", f"{ratio:.0f}", ">= 50", ratio >= 50)
     ratio = exact.milliseconds / tracked.milliseconds
     say("times faster than 100 exact draws, samplers alone", f"{ratio:.2f}", ">= 3", ratio >= 3)

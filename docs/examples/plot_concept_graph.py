@@ -65,7 +65,7 @@ for (upper, lower), count, stability in zip(model.edges_, model.edge_count_, mod
 # from the graph itself show how many words that takes.
 
 for length in (5, 20, 80):
-    new, paths = model.sample(300, n_words_per_document=length, random_state=0)
+    new, paths = model.sample(300, length, random_state=0)
     last = paths[np.arange(300), (paths >= 0).sum(axis=1) - 1]
     print(f"documents of {length} words: last concept right in {np.mean(model.predict(new) == last):.0%}")
 

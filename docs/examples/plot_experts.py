@@ -35,7 +35,7 @@ y = mean_of(x) + spread_of(x) * rng.normal(size=200)
 # %%
 # Two regressions, two bands
 # --------------------------
-# Gibbs sampling of at most 20 experts. Their noise has a gamma prior: with ``noise_prior=(1, 1)`` no expert would
+# Gibbs sampling of at most 20 experts. Their noise has a gamma prior: with ``noise_prior=Gamma(1, 1)`` no expert would
 # believe in very little noise; the default lets it.
 
 experts = InfiniteMixtureOfExperts(n_warmup=700, random_state=0).fit(x[:, None], y)

@@ -151,7 +151,7 @@ moves = [0, 2, 10, 50, 250]
 followed = [
     overlap_and_error(TimeVaryingDPP(n_particles=300, kernel="linear", n_moves=n, random_state=1)) for n in moves
 ]
-fresh = overlap_and_error(SeparateDPP(n_samples=300, kernel="linear", random_state=1))
+fresh = overlap_and_error(SeparateDPP(n_draws=300, kernel="linear", random_state=1))
 
 figure, axes = plt.subplots(1, 2, figsize=(8.4, 3.2), layout="constrained")
 labels = ("overlap with the time step before", "error of inclusion probabilities")

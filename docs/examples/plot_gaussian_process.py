@@ -17,8 +17,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF
 
+from pluri.priors.hyperpriors import LogUniform, Uniform
 from pluri.processes import GaussianProcessClassifier, GaussianProcessRegressor
-from pluri.processes.hyperpriors import LogUniform, Uniform
 
 BLUE, ORANGE, GREEN = "#0072B2", "#E69F00", "#009E73"
 grid = np.linspace(-5, 5, 200)[:, None]
@@ -35,7 +35,7 @@ def bare(ax, **labels):
 
 
 points = np.array([[-4.0], [-3.0], [-1.0], [0.5], [2.0]])
-exact = GaussianProcessRegressor(RBF(1.0), noise_variance=0.0, hyper="fixed")
+exact = GaussianProcessRegressor(RBF(1.0), noise_variance=0.0, hyper_inference="fixed")
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), sharey=True, layout="constrained")
 band(axes[0], grid, np.zeros(200), np.ones(200), BLUE)
 axes[0].plot(grid, exact.sample_prior(grid, 3, random_state=4), lw=1, color="0.35")
@@ -57,7 +57,7 @@ values = np.array([-0.4, 0.9, -0.6, -1.1, 0.8, 1.2, -0.3])
 wide = np.linspace(-7, 7, 200)[:, None]
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), sharey=True, layout="constrained")
 for ax, length, noise in zip(axes, (1.0, 10.0), (0.2, 0.8)):
-    model = GaussianProcessRegressor(RBF(length), noise_variance=noise, hyper="fixed").fit(seven, values)
+    model = GaussianProcessRegressor(RBF(length), noise_variance=noise, hyper_inference="fixed").fit(seven, values)
     band(ax, wide, *model.predict(wide, return_std=True, include_noise=True), BLUE)
     ax.plot(seven, values, "o", color="black")
     title = f"length-scale {length:g}, noise {noise:g}: {model.effective_degrees_of_freedom_:.1f} degrees of freedom"
@@ -68,8 +68,9 @@ axes[0].set_ylabel("y")
 # %%
 # Hyper-parameters with error bars
 # --------------------------------
-# Twenty points of a function with length-scale 0.3, signal variance 1 and noise variance 0.01. ``hyper="nuts"`` runs
-# four chains over the three hyper-parameters; the function itself is integrated out. The lines are the true values.
+# Twenty points of a function with length-scale 0.3, signal variance 1 and noise variance 0.01.
+# ``hyper_inference="nuts"`` runs four chains over the three hyper-parameters; the function itself is integrated out.
+# The lines are the true values.
 
 rng = np.random.default_rng(1)
 X = np.sort(3 * rng.random(20))[:, None]
@@ -80,7 +81,7 @@ priors = {
     "signal_variance": LogUniform(np.exp(-10), np.exp(5)),
     "noise_variance": LogUniform(np.exp(-10), np.exp(5)),
 }
-sampled = GaussianProcessRegressor(hyper="nuts", priors=priors, random_state=0).fit(X, y)
+sampled = GaussianProcessRegressor(hyper_inference="nuts", priors=priors, random_state=0).fit(X, y)
 print(sampled.summary())
 
 truth = {"length_scale": 0.3, "signal_variance": 1.0, "noise_variance": 0.01}
@@ -102,7 +103,7 @@ for (histogram, trace), (name, value) in zip(axes.T, truth.items()):
 # The same data with the hyper-parameters at the maximum of the marginal likelihood, and averaged over their
 # posterior. Where there are no data the two differ most.
 
-best = GaussianProcessRegressor(hyper="ml2", n_restarts=5, random_state=0).fit(X, y)
+best = GaussianProcessRegressor(hyper_inference="ml2", n_init=6, random_state=0).fit(X, y)
 ahead = np.linspace(-0.4, 3.8, 250)[:, None]
 figure, (ax, lower) = plt.subplots(2, 1, figsize=(7, 5), sharex=True, layout="constrained", height_ratios=[2, 1])
 for model, color, label in ((sampled, BLUE, "averaged over the draws"), (best, ORANGE, "at the maximum")):

@@ -79,7 +79,7 @@ print("finest credible partition:  ", np.bincount(ball.finest))
 
 spread = np.diag(X.var(axis=0))
 for share in (0.05, 0.5):  # the default, above, is 20 %
-    other = DirichletProcessMixture(prior={"scale": share * spread}, n_burn_in=500, random_state=0).fit(X)
+    other = DirichletProcessMixture(component_prior={"scale": share * spread}, n_warmup=500, random_state=0).fit(X)
     means = other.n_clusters_trace_.mean()
     print(f"prior variance {share:.0%} of that of the data: {means:.1f} on average, estimate {other.n_clusters_}")
 for penalty in (2.0, 5.0, 15.0, 40.0):

@@ -68,7 +68,7 @@ settings = {"coupling": 0.5, "sigma": 1.5, "random_state": 0}
 exact = IsingDenoiser(inference="exact", **settings).fit(strip)
 figure, axes = plt.subplots(1, 2, figsize=(8, 3.9), sharex=True, sharey=True, layout="constrained")
 for ax, inference, name, color in zip(
-    axes, ("mean_field", "gibbs"), ("mean field", "Gibbs"), ("#E69F00", "#0072B2"), strict=True
+    axes, ("vb", "gibbs"), ("mean field", "Gibbs"), ("#E69F00", "#0072B2"), strict=True
 ):
     other = IsingDenoiser(inference=inference, **settings).fit(strip)
     ax.plot([0, 1], [0, 1], color="0.6", ls=":")

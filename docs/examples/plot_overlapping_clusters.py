@@ -12,7 +12,7 @@ second-order solver helps with the first, a prior that keeps the means apart wit
 # -------------------
 # Five components in five dimensions, whose means are closer to each other than the components are wide. All fits start
 # from the true means with the covariance of all data, so that they climb the same hill, and count passes over the data.
-# ``acceleration="squarem"`` extrapolates the steps of EM; ``solver="riemannian"`` lets EM lead for a while and then
+# ``acceleration="squarem"`` extrapolates the steps of EM; ``inference="riemannian"`` lets EM lead for a while and then
 # goes on with L-BFGS on the manifold of positive definite matrices.
 
 import matplotlib.pyplot as plt
@@ -32,7 +32,7 @@ start = {
 ways = {
     "EM": {},
     "EM with SQUAREM": {"acceleration": "squarem"},
-    "Riemannian L-BFGS": {"solver": "riemannian"},
+    "Riemannian L-BFGS": {"inference": "riemannian"},
 }
 fits = {
     name: GaussianMixture(5, tol=1e-7, max_iter=2000, **start, **options).fit(data.X) for name, options in ways.items()

@@ -24,8 +24,8 @@ from pluri.metrics import match_topics
 from pluri.topics import LatentDirichletAllocation, SupervisedLDA
 
 data = make_rated_documents(
-    n_documents=500, n_words_per_document=30, n_words=100, coef=(-1, 0, 0, 0, 0, 1), noise=0.1, doc_topic_prior=0.4,
-    random_state=0,
+    n_documents=500, n_words_per_document=30, n_words=100, coef=(-1, 0, 0, 0, 0, 1), noise_scale=0.1,
+    doc_topic_prior=0.4, random_state=0,
 )  # fmt: skip
 X, y, new, stars = data.X[:300], data.y[:300], data.X[300:], data.y[300:]
 settings = {"doc_topic_prior": 0.4, "n_warmup": 150, "n_draws": 10, "random_state": 0}
@@ -34,7 +34,8 @@ model = SupervisedLDA(6, **settings).fit(X, y)
 mean, deviation = model.predict(new, return_std=True)
 inside = np.abs(stars - mean) < 1.645 * deviation
 print(f"explained variance of new ratings: {r2_score(stars, mean):.2f}")
-print(f"noise {np.sqrt(model.noise_):.2f}, true {data.noise}; ratings inside their 90 % intervals: {inside.mean():.0%}")
+noise = f"noise {np.sqrt(model.noise_):.2f}, true {data.noise_scale}"
+print(f"{noise}; ratings inside their 90 % intervals: {inside.mean():.0%}")
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.2, 3.7), layout="constrained")
 partner = match_topics(data.topic_word, model.topic_word_).pairs[:, 1]

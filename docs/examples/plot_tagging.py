@@ -72,7 +72,7 @@ with warnings.catch_warnings():
     settings = {"n_components": 5, "n_init": 10, "n_iter": 200, "random_state": 0}
     plain = CategoricalHMM(**settings).fit(sentences)
     diverse = CategoricalHMM(diversity=10.0, **settings).fit(sentences)
-classes = SymbolClassHMM(5, n_init=5, random_state=0).fit(sentences)
+classes = SymbolClassHMM(5, n_chains=5, random_state=0).fit(sentences)
 predictions = {
     "HMM": plain.predict(sentences),
     "diversity 10": diverse.predict(sentences),

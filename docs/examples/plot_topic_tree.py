@@ -88,7 +88,9 @@ rivals = {
     f"hierarchical LDA, {crowded.n_topics_} nodes": crowded,
     f"tree with scales, {sum(tree.nodes_per_scale_)} nodes": tree,
     "Pachinko allocation, 10 nodes": HierarchicalPachinko(3, 6, n_warmup=200, n_draws=10, random_state=0).fit(data.X),
-    "LDA, 10 topics": LatentDirichletAllocation(10, inference="gibbs", learn_priors=True, random_state=0).fit(data.X),
+    "LDA, 10 topics": LatentDirichletAllocation(
+        10, inference="gibbs", doc_topic_prior="learn", topic_word_prior="learn", random_state=0
+    ).fit(data.X),
 }
 for name, model in rivals.items():
     print(f"{name:32s} {model.held_out(new, random_state=0).per_word:.2f}")

@@ -68,8 +68,9 @@ for row, (name, topics) in zip(axes, shown.items()):
 # How many topics?
 # ----------------
 # Documents drawn from twelve topics; 200 of them are held out. Half of the words of each of these is predicted from the
-# other half. Too few topics are punished at once; too many hardly, if the priors are learned (``learn_priors=True``):
-# topics that are not needed become small. The curve tells where it stops to pay, not where the truth is.
+# other half. Too few topics are punished at once; too many hardly, if the priors are learned
+# (``doc_topic_prior="learn"``, ``topic_word_prior="learn"``): topics that are not needed become small. The curve tells
+# where it stops to pay, not where the truth is.
 
 data = make_topic_documents(
     n_documents=800, n_words_per_document=80, n_words=400, n_topics=12, doc_topic_prior=0.1, random_state=3
@@ -79,7 +80,13 @@ numbers = [2, 4, 8, 12, 24]
 curve = []
 for number in numbers:
     model = LatentDirichletAllocation(
-        number, inference="gibbs", learn_priors=True, n_warmup=100, n_draws=5, random_state=1
+        number,
+        inference="gibbs",
+        doc_topic_prior="learn",
+        topic_word_prior="learn",
+        n_warmup=100,
+        n_draws=5,
+        random_state=1,
     ).fit(train)
     curve.append(model.held_out(test, random_state=0).perplexity)
 

@@ -116,7 +116,7 @@ def test_a_fitted_mixture_is_described_and_an_unfitted_one_said_to_be(folder, re
         ("CategoricalMixture", "marks", {"n_components": 2}),
         ("FactorAnalyzerMixture", "counts", {"n_components": 2}),
         ("ExponentialFamilyPCAMixture", "counts", {"n_components": 2, "max_iter": 20}),
-        ("DirichletProcessMixture", "counts", {"n_sweeps": 20, "n_burn_in": 10, "n_chains": 2}),
+        ("DirichletProcessMixture", "counts", {"n_draws": 4, "n_warmup": 10, "n_chains": 2}),
         ("BayesianBernoulliMixture", "marks", {"n_components": 3, "n_chains": 2}),
         ("NonparametricFactorAnalyzerMixture", "counts", {"max_iter": 20}),
     ],
@@ -195,6 +195,6 @@ def test_what_a_table_does_not_have_is_refused(folder, tmp_path):
 
 def test_a_model_of_another_family_can_be_looked_at(tmp_path):
     X = (np.random.default_rng(0).random((30, 5)) < 0.5).astype(float)
-    save(LogisticPCA(1, max_iter=50, penalty=1.0, random_state=0).fit(X), tmp_path / "model.skops")
+    save(LogisticPCA(1, max_iter=50, alpha=1.0, random_state=0).fit(X), tmp_path / "model.skops")
     assert "not fitted" not in run("inspect", tmp_path / "model.skops").stdout
     assert load(tmp_path / "model.skops").n_features_in_ == 5

@@ -46,8 +46,8 @@ def folder(tmp_path_factory):
     return folder
 
 
-def expected(n_select, rows=X, quality=None, **options):
-    return DPPSelector(n_select, **options).fit(rows, quality=quality).selected_indices_.tolist()
+def expected(size, rows=X, quality=None, **options):
+    return DPPSelector(size, **options).fit(rows, quality=quality).selected_indices_.tolist()
 
 
 def test_row_numbers_of_an_array_are_those_of_python(folder):
@@ -71,9 +71,9 @@ def test_names_and_qualities_come_from_columns(folder):
 
 
 def test_parameters_of_the_kernel_are_set(folder):
-    options = ["--k", 5, "--method", "map", "--kernel", "exponential-cosine", "--set", "alpha=3"]
+    options = ["--k", 5, "--method", "map", "--kernel", "exponential_cosine", "--set", "alpha=3"]
     result = run(folder / "points.npy", *options)
-    chosen = expected(5, kernel="exponential-cosine", kernel_params={"alpha": 3}, method="map")
+    chosen = expected(5, kernel="exponential_cosine", kernel_params={"alpha": 3}, method="map")
     assert [int(line) for line in result.stdout.split()] == chosen
     scaled = run(folder / "points.npy", "--k", 5, "--method", "map", "--set", "length_scale=0.3")
     assert [int(line) for line in scaled.stdout.split()] == expected(

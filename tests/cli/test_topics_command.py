@@ -330,7 +330,7 @@ def test_an_unknown_model_is_refused_before_anything_is_read(tmp_path):
     ("arguments", "message"),
     [
         (["--inference", "vbb"], "--inference must be one of gibbs, vb, svi, em for lda, got 'vbb'"),
-        (["--set", "inference=vbb"], "inference must be one of ['vb', 'svi', 'gibbs', 'em'], got 'vbb'"),
+        (["--set", "inference=vbb"], "inference must be one of 'vb', 'svi', 'gibbs', 'em', got 'vbb'"),
         (["--inference", "vb", "--set", "inference=em"], "--inference must not be given together with --set inference"),
         (["--set", "learning_decay=3"], "learning_decay must"),
         (["--model", "hdp", "--inference", "em"], "--inference must be one of gibbs, vb, svi for hdp, got 'em'"),
@@ -360,11 +360,12 @@ def test_the_number_of_passes_depends_on_the_way_of_learning():
 def test_gibbs_learns_the_priors_whether_it_is_asked_for_or_not():
     for given in ({}, {"inference": "gibbs"}, {"settings": ["inference=gibbs"]}):
         model = build_topic_model("lda", **given)
-        assert (model.inference, model.learn_priors) == ("gibbs", True)
-    assert not build_topic_model("lda", inference="gibbs", settings=["learn_priors=false"]).learn_priors
+        assert (model.inference, model.doc_topic_prior, model.topic_word_prior) == ("gibbs", "learn", "learn")
+    assert build_topic_model("lda", inference="gibbs", settings=["doc_topic_prior=0.3"]).doc_topic_prior == 0.3
+    assert build_topic_model("lda", settings=["seed_words=[[0], [1]]"]).topic_word_prior is None
     for given in ({"inference": "em"}, {"settings": ["inference=em"]}):
         model = build_topic_model("lda", **given)
-        assert (model.inference, model.learn_priors, model.max_iter) == ("em", False, 100)
+        assert (model.inference, model.doc_topic_prior, model.max_iter) == ("em", None, 100)
 
 
 def test_topics_without_tokens_are_left_out_and_small_ones_counted():
@@ -495,14 +496,21 @@ def test_flat_topics_are_found_by_the_model_of_the_library(folder, tmp_path):
     model = tmp_path / "model.skops"
     run(folder, "-k", 2, "--sweeps", 50, "-o", model, "--seed", 1)
     loaded = pluri.io.load(model)
-    assert (type(loaded).__name__, loaded.inference, loaded.learn_priors) == (
+    assert (type(loaded).__name__, loaded.inference, loaded.doc_topic_prior) == (
         "LatentDirichletAllocation",
         "gibbs",
-        True,
+        "learn",
     )
     assert {frozenset(words) for words in loaded.top_words(5)} == {frozenset(SPORT), frozenset(SPACE)}
     again = LatentDirichletAllocation(
-        2, inference="gibbs", learn_priors=True, n_warmup=40, n_draws=10, thin=1, random_state=1
+        2,
+        inference="gibbs",
+        doc_topic_prior="learn",
+        topic_word_prior="learn",
+        n_warmup=40,
+        n_draws=10,
+        thin=1,
+        random_state=1,
     )
     counts, _ = count_words(read_corpus(str(folder), Fields()).texts, WordChoice())
     np.testing.assert_array_equal(again.fit(counts).topic_word_, loaded.topic_word_)

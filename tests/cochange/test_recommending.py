@@ -25,6 +25,7 @@ from pluri.cochange.scoring import best_threshold, score_queries
 from pluri.datasets.commits import make_commits
 from pluri.io import save
 from pluri.mixtures.bernoulli_gibbs import BernoulliGibbs
+from pluri.priors import Beta
 
 PAIRS = [("a.c", "a.h"), ("b.c", "b.h"), ("c.c", "c.h", "c.md")]
 
@@ -321,7 +322,7 @@ def test_every_model_by_name_recommends_and_is_repeatable(name):
         kind = MODELS[name].load()
     except ImportError:
         pytest.skip(f"{name} is not there")
-    small = {"n_components": 5, "n_chains": 2, "n_sweeps": 10, "n_iter": 20, "max_iter": 20}
+    small = {"n_components": 5, "n_chains": 2, "n_warmup": 5, "n_draws": 5, "n_iter": 20, "max_iter": 20}
     settings = {key: value for key, value in small.items() if key in kind().get_params()}
     if name == "dp":
         settings.pop("n_components")
@@ -381,8 +382,8 @@ def test_ctrl_c_ends_a_recommender_whose_model_would_go_on(monkeypatch):
 
 
 def test_settings_that_suit_sparse_commits_do_not_hang_on_the_defaults_of_the_models():
-    assert build_model("rbm", None, 100, 0).query == "factorised"
+    assert build_model("rbm", None, 100, 0).inference == "factorised"
     for name in ("bayesian", "dp"):
         model = build_model(name, None, 100, 0)
-        assert (model.success_prior, model.failure_prior) == (0.005, 0.95)
-    assert build_model("logistic-pca", None, 100, 0).fold_in_penalty == 0.1
+        assert model.probabilities_prior == Beta(0.005, 0.95)
+    assert build_model("logistic_pca", None, 100, 0).fold_in_alpha == 0.1

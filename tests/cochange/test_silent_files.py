@@ -19,7 +19,7 @@ def history_with_a_log(n=300, stop=200):
 
 
 @pytest.mark.parametrize("model", ["neighbors", "cooccurrence", "pairwise", "bayesian", "popular"])
-@pytest.mark.filterwarnings("ignore:log p")  # the sweeps of the bayesian model may still rise
+@pytest.mark.filterwarnings("ignore:the chains have not settled")  # of the bayesian model
 def test_a_log_that_was_given_up_is_not_suggested(model):
     settings = {"n_components": 5, "n_chains": 2} if model == "bayesian" else None
     # Not calibrated: on the last commits, which have no log, a score for it proves to be worth nothing anyway.

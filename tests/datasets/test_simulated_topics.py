@@ -74,8 +74,8 @@ def test_ratings_follow_the_topics_of_the_words():
     assert residual.std() == pytest.approx(0.3, abs=5 * 0.3 / np.sqrt(10000))
     with pytest.raises(ValueError, match="at least 1 where documents are rated"):
         make_rated_documents(n_documents=2, n_words_per_document=[0, 3])
-    with pytest.raises(ValueError, match="noise"):
-        make_rated_documents(noise=-1)
+    with pytest.raises(ValueError, match="noise_scale must be a number of at least 0, got -1"):
+        make_rated_documents(noise_scale=-1)
     with pytest.raises(ValueError, match="coef"):
         make_rated_documents(coef=[])
 
@@ -126,13 +126,13 @@ def test_tree_has_its_words_at_one_level_each():
 @pytest.mark.parametrize(
     ("maker", "change", "message"),
     [
-        (make_topic_documents, {"n_documents": 0}, "n_documents must be a whole number"),
-        (make_topic_documents, {"n_topics": 1.5}, "n_topics must be a whole number"),
+        (make_topic_documents, {"n_documents": 0}, "n_documents must be an integer of at least 1, got"),
+        (make_topic_documents, {"n_topics": 1.5}, "n_topics must be an integer of at least 1, got"),
         (make_topic_documents, {"doc_topic_prior": -1}, "doc_topic_prior must be a positive number or 10"),
         (make_topic_documents, {"topic_word_prior": [1, 2]}, "topic_word_prior must be a positive number or 500"),
         (make_topic_documents, {"n_words_per_document": -1}, "n_words_per_document must not be negative"),
         (make_topic_documents, {"n_words_per_document": [1, 2]}, "a whole number or 1000 of them"),
-        (make_bars, {"size": 0}, "size must be a whole number"),
+        (make_bars, {"size": 0}, "size must be an integer of at least 1, got"),
         (make_bars, {"length": 1.5}, "length must be a whole number"),
         (make_concept_graph_documents, {"level_prior": (0, 1)}, "level_prior must be two positive numbers"),
         (make_tree_documents, {"level_prior": (1, 1)}, "level_prior must be a positive number or 3"),

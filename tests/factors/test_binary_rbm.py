@@ -13,7 +13,8 @@ from pluri import on_interrupt
 from pluri.factors import binary_rbm
 from pluri.factors.binary_completion import pattern
 from pluri.factors.binary_rbm import BinaryRBM
-from pluri.factors.rbm_energy import JointPath, Machine, clamped_means, contrastive_gradient
+from pluri.factors.rbm_chains import ClampedGibbs
+from pluri.factors.rbm_energy import JointPath, Machine, contrastive_gradient
 from pluri.io import load, save
 
 RNG = np.random.default_rng(0)
@@ -70,7 +71,7 @@ def test_log_odds_are_exact_conditionals(scale):
 
 
 def test_query_is_the_conditional_with_all_others_absent():
-    model = as_model(query="factorised")
+    model = as_model(inference="factorised")
     joint = logsumexp(log_joint(), axis=1)
     for present in ([], [2], [0, 5], [1, 2, 3]):
         answer = model.predict_missing(present)
@@ -89,13 +90,19 @@ def test_gibbs_query_equals_the_sum_over_completions():
     joint = np.exp(logsumexp(log_joint(), axis=1))
     fits = (VISIBLE[:, 1] == 1) & (VISIBLE[:, 4] == 0)
     exact = joint[fits] @ VISIBLE[fits] / joint[fits].sum()
-    one, zero = np.zeros((20, D)), np.zeros((20, D))
-    one[:, 1], zero[:, 4] = 1.0, 1.0
-    means = clamped_means(MACHINE, pattern(one), pattern(zero), 2000, 100, np.random.default_rng(1)).mean(axis=0)
-    free = [0, 2, 3, 5]
-    np.testing.assert_allclose(means[free], exact[free], atol=0.02)
-    model = as_model(query="gibbs", n_gibbs=3000)
+    means = as_model(n_chains=20, n_warmup=100, n_draws=2000).predict_missing([1], [4])
+    np.testing.assert_allclose(means, exact, atol=0.02)
+    model = as_model(inference="gibbs", n_warmup=600, n_draws=600)
     np.testing.assert_allclose(model.predict_missing([1], [4]), exact, atol=0.06)
+
+
+def test_chains_that_step_together_are_those_that_step_alone(monkeypatch):
+    settings = {"n_chains": 3, "n_warmup": 4, "n_draws": 30}
+    together = as_model(**settings)
+    assert (together.trace_.n_chains, together.trace_.n_draws) == (3, 30)
+    answer = together.predict_missing([1], [4])
+    monkeypatch.delattr(ClampedGibbs, "advance_together")
+    np.testing.assert_allclose(as_model(**settings).predict_missing([1], [4]), answer, atol=1e-12)
 
 
 def test_unknown_columns_are_not_taken_as_zero_by_default():
@@ -104,11 +111,11 @@ def test_unknown_columns_are_not_taken_as_zero_by_default():
     joint = np.exp(logsumexp(VISIBLE @ machine.weights @ HIDDEN[:, :1].T + (VISIBLE @ machine.visible)[:, None]
                              + HIDDEN[:, :1] @ machine.hidden, axis=1))  # fmt: skip
     exact = joint[VISIBLE[:, 0] == 1] @ VISIBLE[VISIBLE[:, 0] == 1] / joint[VISIBLE[:, 0] == 1].sum()
-    model = as_model(machine, n_gibbs=2000)
+    model = as_model(machine, n_warmup=400, n_draws=400)
     answer = model.predict_missing([0])
     np.testing.assert_allclose(answer, exact, atol=0.06)
     assert (answer == model.predict_missing([0])).all()
-    assert exact[1] - as_model(machine, query="factorised").predict_missing([0])[1] > 0.2
+    assert exact[1] - as_model(machine, inference="factorised").predict_missing([0])[1] > 0.2
 
 
 def test_many_steps_of_contrastive_divergence_give_the_exact_gradient():
@@ -173,7 +180,7 @@ def test_training_raises_the_exact_likelihood_and_completes_groups():
     answer = after.predict_missing([0, 1])
     assert answer[2] > 0.5 > 0.2 > answer[3:].max()  # .82 +- .04 over twelve seeds
     assert after.reconstruction_errors_[-1] < after.reconstruction_errors_[0]
-    drawn = after.sample(200, n_steps=100)
+    drawn = after.sample(200, n_warmup=100)
     assert (drawn[:, :3].any(axis=1) & drawn[:, 3:].any(axis=1)).mean() < 0.3
 
 
@@ -251,7 +258,7 @@ def test_ctrl_c_keeps_what_is_there(monkeypatch):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [({"n_components": 0}, "n_components"), ({"cd_end": 0}, "cd_end"), ({"cd_start": 5, "cd_end": 2}, "cd_end"),
-     ({"learning_rate": 0.0}, "learning_rate"), ({"momentum": 1.0}, "momentum"), ({"query": "exact"}, "query"),
+     ({"learning_rate": 0.0}, "learning_rate"), ({"momentum": 1.0}, "momentum"), ({"inference": "exact"}, "inference"),
      ({"sparsity_target": 0.0}, "sparsity_target"), ({"weight_decay": -1}, "weight_decay"),
      ({"batch_size": 2.5}, "batch_size")],
 )  # fmt: skip

@@ -131,7 +131,7 @@ def test_bounds_lie_below_the_expectation_and_exact_ones_on_it():
     np.testing.assert_allclose(LogNormalRate().value(np.full(3, 2.0), mean, variance), exact, rtol=1e-10)
 
 
-@pytest.mark.parametrize("inference", ["laplace", "variational"])
+@pytest.mark.parametrize("inference", ["laplace", "vb"])
 @pytest.mark.parametrize("scale", [1.0, 0.6])
 def test_gaussian_evidence_and_beliefs_are_exact_also_with_missing_entries(inference, scale):
     family = GaussianFamily(scale)
@@ -218,7 +218,7 @@ def test_two_equal_sets_of_loadings_with_shares_are_one():
     np.testing.assert_allclose(both.values[:, 1] - both.divergence, one.evidence, atol=1e-9)
 
 
-@pytest.mark.parametrize(("name", "inference"), [("bernoulli", "laplace"), ("bernoulli", "variational"),
+@pytest.mark.parametrize(("name", "inference"), [("bernoulli", "laplace"), ("bernoulli", "vb"),
                                                  ("poisson", "laplace"), ("gaussian", "laplace")])  # fmt: skip
 @pytest.mark.parametrize("missing", [False, True])
 def test_slopes_of_the_loadings_agree_with_differences(name, inference, missing):

@@ -14,9 +14,10 @@ from pluri.factors.factor_analysis_gibbs import FactorAnalysisGibbs
 from pluri.factors.factor_birth_death import birth_or_death
 from pluri.factors.low_rank_gaussian import LowRankGaussians, Patterns, canonical, factor_posterior, log_density
 from pluri.factors.spike_slab_regression import draw_coefficients, draw_support, log_evidence
+from pluri.priors import Gamma
 from pluri.testing import SamplerProblem, geweke_test, simulation_based_calibration
 
-PRIORS = {"noise_prior": (3.0, 2.0), "loading_prior": (3.0, 2.0), "mean_prior": (3.0, 2.0)}
+PRIORS = dict.fromkeys(("noise_prior", "loading_prior", "mean_precision_prior"), Gamma(3.0, 2.0))
 
 
 def a_law(rng, k=2, D=6, q=2):
@@ -81,7 +82,7 @@ def test_equal_noise_gives_the_closed_form_of_probabilistic_pca():
     noise = values[:6].mean()
     top = vectors[:, 6:]
     expected = top @ np.diag(values[6:] - noise) @ top.T + noise * np.eye(8)
-    model = BayesianFactorAnalysis(2, noise="isotropic").fit(X)
+    model = BayesianFactorAnalysis(2, noise_type="isotropic").fit(X)
     np.testing.assert_allclose(model.get_covariance(), expected, rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(model.get_precision(), np.linalg.inv(expected), rtol=1e-8, atol=1e-9)
 
@@ -125,8 +126,8 @@ def test_a_weight_of_two_is_a_row_twice(noise):
     rng = np.random.default_rng(7)
     X = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 5)) + 0.5 * rng.normal(size=(60, 5))
     weight = rng.integers(0, 3, size=60)
-    one = BayesianFactorAnalysis(2, noise=noise, random_state=0).fit(X, sample_weight=weight)
-    two = BayesianFactorAnalysis(2, noise=noise, random_state=0).fit(np.repeat(X, weight, axis=0))
+    one = BayesianFactorAnalysis(2, noise_type=noise, random_state=0).fit(X, sample_weight=weight)
+    two = BayesianFactorAnalysis(2, noise_type=noise, random_state=0).fit(np.repeat(X, weight, axis=0))
     np.testing.assert_allclose(one.get_covariance(), two.get_covariance(), rtol=1e-6, atol=1e-8)
 
 
@@ -225,12 +226,12 @@ def test_the_number_of_factors_is_found():
     X = low_rank_rows(np.random.default_rng(11))
     for noise in ("diag", "isotropic"):
         model = BayesianFactorAnalysis(
-            8, noise=noise, inference="gibbs", rank="inferred", n_samples=60, burn_in=60, random_state=0
+            8, noise_type=noise, inference="gibbs", rank="inferred", n_draws=60, n_warmup=60, random_state=0
         ).fit(X)
         assert model.rank_ == 3
         assert model.rank_probabilities_[3] > 0.9
         assert model.components_.shape == (3, 20)
-        reference = BayesianFactorAnalysis(3, noise=noise).fit(X).get_covariance()
+        reference = BayesianFactorAnalysis(3, noise_type=noise).fit(X).get_covariance()
         assert np.abs(model.get_covariance() - reference).max() < 0.15 * np.abs(reference).max()
 
 
@@ -238,7 +239,7 @@ def test_redundant_factors_die():
     """Four columns of loadings that span two dimensions, turned so that each is needed."""
     rng = np.random.default_rng(12)
     X = low_rank_rows(rng, 300, 10, 2) - 3.0
-    law = BayesianFactorAnalysis(2, noise="isotropic").fit(X)
+    law = BayesianFactorAnalysis(2, noise_type="isotropic").fit(X)
     mixed = np.linalg.qr(rng.normal(size=(4, 4)))[0][:, :2] @ law.components_
     theta = {"loadings": mixed, "support": np.ones(4)}
     theta = jumps(rng, theta, X - law.mean_, law.noise_variance_, n=40)
@@ -248,7 +249,7 @@ def test_redundant_factors_die():
 @pytest.mark.filterwarnings("ignore:the log density still drifts")
 def test_posterior_of_a_fixed_rank_is_near_the_maximum_of_likelihood():
     X = low_rank_rows(np.random.default_rng(13), 400, 6, 2, 0.3)
-    model = BayesianFactorAnalysis(2, inference="gibbs", n_samples=100, burn_in=50, random_state=0).fit(X)
+    model = BayesianFactorAnalysis(2, inference="gibbs", n_draws=100, n_warmup=50, random_state=0).fit(X)
     reference = BayesianFactorAnalysis(2).fit(X)
     assert reference.score(X) - model.score(X) < 0.05
     assert model.trace_["noise_precision"].shape == (1, 100, 6)
@@ -288,7 +289,7 @@ def test_the_sampler_is_calibrated():
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("settings", [{}, {"inference": "gibbs", "rank": "inferred", "n_samples": 5, "burn_in": 5}])
+@pytest.mark.parametrize("settings", [{}, {"inference": "gibbs", "rank": "inferred", "n_draws": 5, "n_warmup": 5}])
 def test_it_is_a_scikit_learn_estimator(settings):
     order = {"check_sample_weight_equivalence_on_dense_data": "draws depend on the order of the rows"}
     check_estimator(BayesianFactorAnalysis(**settings), expected_failed_checks=order if settings else None)
@@ -298,7 +299,7 @@ def test_it_is_a_scikit_learn_estimator(settings):
     ("settings", "message"),
     [
         ({"n_components": 9}, "n_components must be at most"),
-        ({"noise": "full"}, "noise must be one of"),
+        ({"noise_type": "full"}, "noise_type must be one of 'diag', 'isotropic', got 'full'"),
         ({"rank": "inferred"}, "use inference='gibbs'"),
         ({"noise_floor": 0}, "noise_floor must be a positive"),
         ({"loading_prior": (0, 1)}, "loading_prior must be"),
@@ -320,7 +321,7 @@ def test_odd_data_are_survived(inference):
         rng.normal(size=(4, 6)),
         1e8 + rng.normal(size=(9, 2)),
     ):
-        model = BayesianFactorAnalysis(2, inference=inference, n_samples=8, burn_in=0, random_state=0)
+        model = BayesianFactorAnalysis(2, inference=inference, n_draws=8, n_warmup=0, random_state=0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # too few draws, or constant columns
             model.fit(X.astype(np.float32) if len(X) == 20 else X)

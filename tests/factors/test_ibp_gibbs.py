@@ -12,8 +12,11 @@ from pluri.factors import IndianBuffetGibbs
 from pluri.factors._ibp_kernels import draw_new_features
 from pluri.factors.ibp_likelihood import collapsed_log_likelihood, feature_posterior
 from pluri.inference import mcmc
+from pluri.priors import Gamma
 from pluri.processes import IndianBuffetProcess
 from pluri.testing import geweke_test
+
+FIXED = {"noise_prior": None, "feature_prior": None}
 
 
 @pytest.mark.parametrize("bias", [None, 2.0])
@@ -62,8 +65,13 @@ def test_rank_one_changes_agree_with_the_inverse_from_scratch(bias, monkeypatch)
     rng = np.random.default_rng(2)
     Z = (rng.random((40, 5)) < 0.4).astype(np.int8)
     X = 3 * Z @ rng.normal(size=(5, 6)) + 0.5 * rng.normal(size=(40, 6))
-    kernel = IndianBuffetGibbs(X, noise_variance=0.25, feature_variance=9.0, learn=(), bias_variance=bias)
-    start = {"Z": Z, "alpha": np.array(2.0), "noise_variance": np.array(0.25), "feature_variance": np.array(9.0)}
+    kernel = IndianBuffetGibbs(X, 1.0, 0.25, 9.0, **FIXED, bias_variance=bias)
+    start = {
+        "Z": Z,
+        "concentration": np.array(2.0),
+        "noise_variance": np.array(0.25),
+        "feature_variance": np.array(9.0),
+    }
     ends = []
     for refresh in (1, 256):
         monkeypatch.setattr(ibp_gibbs, "REFRESH", refresh)
@@ -80,7 +88,7 @@ def test_arrays_that_are_full_grow_in_the_middle_of_a_row(monkeypatch):
     from pluri.factors import ibp_gibbs
 
     X = np.array([[30.0], [0.1]])
-    kernel = IndianBuffetGibbs(X, alpha=20.0, noise_variance=0.1, feature_variance=1.0, learn=())
+    kernel = IndianBuffetGibbs(X, 20.0, 0.1, 1.0, **FIXED)
     means = []
     for spare in (2, 100):
         monkeypatch.setattr(ibp_gibbs, "SPARE", spare)
@@ -115,7 +123,7 @@ def test_the_chain_has_the_enumerated_posterior(X):
     found = list(classes(n, 9 if n == 2 else 7))
     logs = [buffet.logpmf(Z) + collapsed_log_likelihood(X, Z, 0.25, 1.0) for _, Z in found]
     p = np.exp(logs - np.logaddexp.reduce(logs))
-    kernel = IndianBuffetGibbs(X, noise_variance=0.25, feature_variance=1.0, learn=())
+    kernel = IndianBuffetGibbs(X, 1.0, 0.25, 1.0, **FIXED)
     rng, powers = np.random.default_rng(5), 2 ** np.arange(n)[::-1]
     position, seen, widths = kernel.sample_prior(rng), [], []
     for _ in range(20_000):
@@ -138,13 +146,17 @@ def test_the_chain_has_the_enumerated_posterior(X):
 def test_prior_and_sampler_agree_on_the_joint_distribution_without_a_bias():
     """Geweke's test with everything learned, at a false-alarm rate of 1e-6; with a bias: the table of all samplers."""
     kernel = IndianBuffetGibbs(
-        np.zeros((4, 2)), alpha_prior=(4.0, 4.0), noise_prior=(6.0, 3.0), feature_prior=(6.0, 6.0), bias_variance=None
+        np.zeros((4, 2)),
+        concentration=Gamma(4.0, 4.0),
+        noise_prior=Gamma(6.0, 3.0),
+        feature_prior=Gamma(6.0, 6.0),
+        bias_variance=None,
     )
 
     def statistics(position, X):
         Z = position["Z"]
         return {
-            "alpha": float(position["alpha"]),
+            "concentration": float(position["concentration"]),
             "noise": float(np.log(position["noise_variance"])),
             "feature": float(np.log(position["feature_variance"])),
             "features": float(Z.shape[1]),
@@ -176,7 +188,7 @@ def test_the_state_remembers_the_best_position_and_the_chain_can_be_recorded():
         random_state=0,
         warn=False,
     )
-    assert set(trace) == {"alpha", "noise_variance", "feature_variance", "n_features", "n_ones"}
+    assert set(trace) == {"concentration", "noise_variance", "feature_variance", "n_features", "n_ones"}
     for chain, end in enumerate(trace.ends):
         assert end.state.best_log_density >= trace.stats["log_density"][chain].max() - 1e-9
         assert kernel.log_joint(end.state.best) == pytest.approx(end.state.best_log_density)
@@ -188,10 +200,13 @@ def test_the_state_remembers_the_best_position_and_the_chain_can_be_recorded():
         (lambda: IndianBuffetGibbs(np.zeros(3)), "data must be a finite matrix"),
         (lambda: IndianBuffetGibbs([[np.nan]]), "data must be a finite matrix"),
         (lambda: IndianBuffetGibbs([[1.0]], noise_variance=0), "noise_variance must be a positive number"),
-        (lambda: IndianBuffetGibbs([[1.0]], learn=("beta",)), "learn must name alpha"),
+        (
+            lambda: IndianBuffetGibbs([[1.0]], concentration="fixed"),
+            "concentration must be a positive number or 'learn'",
+        ),
         (lambda: IndianBuffetGibbs([[1.0]], bias_variance=-1), "bias_variance must be None or positive"),
         (lambda: IndianBuffetGibbs([[1.0]], bias_variance=np.inf), "at least two rows for a flat prior"),
-        (lambda: IndianBuffetGibbs([[1.0]], alpha_prior=(1.0, 0.0)), "alpha_prior must be a positive shape"),
+        (lambda: IndianBuffetGibbs([[1.0]], noise_prior=(1.0, 0.0)), "noise_prior must be a prior"),
     ],
 )
 def test_wrong_input_gets_one_sentence(call, message):
@@ -224,7 +239,7 @@ def test_data_with_hardly_any_noise_do_not_spoil_the_inverse(noise, monkeypatch)
     monkeypatch.setattr(ibp_gibbs, "REFRESH", 10)
     rng = np.random.default_rng(5)
     X = rng.integers(0, 2, size=(30, 3)) @ rng.normal(size=(3, 4)) + np.sqrt(noise) * rng.normal(size=(30, 4))
-    kernel = IndianBuffetGibbs(X, alpha=2.0, noise_variance=noise, feature_variance=1.0, learn=())
+    kernel = IndianBuffetGibbs(X, 2.0, noise, 1.0, **FIXED)
     position = kernel.sample_prior(rng)
     for _ in range(2):
         position = kernel.sweep(rng, position, X)
@@ -232,6 +247,6 @@ def test_data_with_hardly_any_noise_do_not_spoil_the_inverse(noise, monkeypatch)
 
 
 def test_noise_below_what_arithmetic_can_tell_is_refused():
-    kernel = IndianBuffetGibbs(np.ones((3, 2)), noise_variance=1e-12, feature_variance=1.0, learn=())
+    kernel = IndianBuffetGibbs(np.ones((3, 2)), 1.0, 1e-12, 1.0, **FIXED)
     with pytest.raises(ValueError, match="noise_variance must be at least 1e-09 of feature_variance"):
         kernel.sweep(np.random.default_rng(0), kernel.sample_prior(np.random.default_rng(0)), kernel.data)

@@ -18,6 +18,7 @@ from pluri.factors import IBPLinearGaussian, IndianBuffetGibbs
 from pluri.factors.ibp_mean_field import BuffetMeanField, assign_rows, bound_of_off, expected_log_prior
 from pluri.factors.ibp_prediction import FittedFeatures, assign, log_density, row_bounds
 from pluri.inference.variational import coordinate_ascent
+from pluri.priors import Gamma
 
 TINY = np.array([[1.0], [-0.5]])
 
@@ -39,7 +40,7 @@ def test_the_tiny_problem_has_its_known_evidence_and_bounds():
         logs.append(prior + stats.multivariate_normal(np.zeros(2), 0.25 * np.eye(2) + Z @ Z.T).logpdf(TINY[:, 0]))
     evidence = logsumexp(logs)
     assert evidence == pytest.approx(-2.9586210, abs=1e-7)
-    for inference, known in (("variational-finite", -4.1747), ("variational", -4.3119)):
+    for inference, known in (("vb_finite", -4.1747), ("vb", -4.3119)):
         model = IBPLinearGaussian(
             2, noise_variance=0.25, feature_variance=1.0, inference=inference, n_init=40, max_iter=5000, tol=1e-11,
             random_state=0,
@@ -49,7 +50,16 @@ def test_the_tiny_problem_has_its_known_evidence_and_bounds():
 
 
 @pytest.mark.parametrize("infinite", [False, True])
-@pytest.mark.parametrize("learned", [{}, {"noise_variance": 0.2}, {"alpha": None}, {"fit_bias": True}])
+@pytest.mark.parametrize(
+    "learned",
+    [
+        {},
+        {"noise_variance": 0.2},
+        {"concentration": None},
+        {"fit_bias": True},
+        {"concentration": None, "concentration_prior": Gamma(3.0, 2.0)},
+    ],
+)
 def test_the_bound_rises_after_every_block(infinite, learned):
     X = toy(n=30)[0] + (3.0 if "fit_bias" in learned else 0.0)
     model = BuffetMeanField(4, infinite, **learned)
@@ -63,14 +73,14 @@ def test_the_bound_rises_after_every_block(infinite, learned):
 def test_every_block_is_a_maximum(block, infinite):
     # Nudging what a block has just set never raises the bound.
     X = toy(n=20)[0]
-    model = BuffetMeanField(1, infinite, alpha=None, fit_bias=True)
+    model = BuffetMeanField(1, infinite, concentration=None, fit_bias=True)
     q = coordinate_ascent(model, X, rng=np.random.default_rng(2), max_iter=3, tol=-1.0).params
     q = model.blocks[block](q, X)
     fields = {
         "features": ["means", "variances"],
         "assignments": ["assignments"],
         "sticks": ["sticks"],
-        "settings": ["noise_variance", "feature_variance", "alpha"],
+        "settings": ["noise_variance", "feature_variance", "concentration"],
         "bias": ["bias"],
     }[block]
     from dataclasses import replace
@@ -100,11 +110,11 @@ def test_the_bound_of_off_is_below_the_mean_and_near_it():
     assert on == pytest.approx(np.log(np.cumprod(v, axis=1)).mean(axis=0), abs=0.02)
 
 
-@pytest.mark.parametrize("inference", ["variational-finite", "variational", "gibbs"])
+@pytest.mark.parametrize("inference", ["vb_finite", "vb", "gibbs"])
 def test_features_are_found_again(inference):
     X, Z, A = toy(seed=1)
     for start in range(12):  # three in ten chains stay where a feature is split in two: all of twelve do in 5e-7
-        model = IBPLinearGaussian(6, inference=inference, n_init=5, n_samples=60, burn_in=100, random_state=start)
+        model = IBPLinearGaussian(6, inference=inference, n_init=5, n_draws=60, n_warmup=100, random_state=start)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(X)
@@ -117,7 +127,7 @@ def test_features_are_found_again(inference):
         assert model.components_[best] == pytest.approx(A[k], abs=0.5)
     assert model.noise_variance_ == pytest.approx(0.09, rel=0.3)
     # With sticks the bound is known to keep small spurious features.
-    assert model.n_features_active_ == 3 or inference == "variational"
+    assert model.n_features_active_ == 3 or inference == "vb"
     again = model.transform(X)
     long = np.linalg.norm(model.components_, axis=1) > 1
     assert ((again > 0.5) != on)[:, long].mean() < 0.03
@@ -125,11 +135,11 @@ def test_features_are_found_again(inference):
     assert model.summary().count("\n") >= 4 + len(model.components_)
 
 
-def test_one_feature_with_a_large_alpha_is_a_rank_one_fit():
+def test_one_feature_with_a_large_concentration_is_a_rank_one_fit():
     rng = np.random.default_rng(5)
     row = rng.normal(size=6)
     X = row + 0.1 * rng.normal(size=(40, 6))
-    model = IBPLinearGaussian(1, alpha=1e4, random_state=0).fit(X)
+    model = IBPLinearGaussian(1, concentration=1e4, random_state=0).fit(X)
     assert model.assignments_ == pytest.approx(np.ones((40, 1)), abs=1e-6)
     shrunk = X.sum(axis=0) / (40 + model.noise_variance_ / model.feature_variance_)
     assert model.components_[0] == pytest.approx(shrunk, rel=1e-6)
@@ -138,9 +148,9 @@ def test_one_feature_with_a_large_alpha_is_a_rank_one_fit():
 def test_a_bias_takes_up_a_shift_of_all_rows():
     X = toy()[0]
     shift = 10 + np.arange(8.0)
-    for inference in ("variational-finite", "gibbs"):
+    for inference in ("vb_finite", "gibbs"):
         model = IBPLinearGaussian(
-            5, fit_bias=True, inference=inference, n_samples=60, burn_in=100, n_init=3, random_state=1
+            5, fit_bias=True, inference=inference, n_draws=60, n_warmup=100, n_init=3, n_chains=3, random_state=1
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -184,8 +194,8 @@ def test_many_features_give_a_bound_instead_of_a_sum():
 
 def test_restarts_and_seeds_give_the_same_model_again():
     X = toy(n=30)[0]
-    for inference in ("variational", "gibbs"):
-        model = IBPLinearGaussian(3, inference=inference, n_samples=20, burn_in=10, n_init=2, random_state=4)
+    for inference in ("vb", "gibbs"):
+        model = IBPLinearGaussian(3, inference=inference, n_draws=20, n_warmup=10, n_init=2, n_chains=2, random_state=4)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             first, second = (clone(model).fit(X) for _ in range(2))
@@ -197,7 +207,7 @@ def test_a_fit_that_is_cut_short_warns():
         IBPLinearGaussian(3, max_iter=2, n_init=1, random_state=0).fit(toy(n=20)[0])
 
 
-@pytest.mark.parametrize("inference", ["variational-finite", "gibbs"])
+@pytest.mark.parametrize("inference", ["vb_finite", "gibbs"])
 def test_after_ctrl_c_the_model_of_the_sweeps_so_far_is_kept(inference, monkeypatch):
     X = toy(n=20)[0]
     owner, name = (IndianBuffetGibbs, "sweep") if inference == "gibbs" else (BuffetMeanField, "update_assignments")
@@ -210,7 +220,7 @@ def test_after_ctrl_c_the_model_of_the_sweeps_so_far_is_kept(inference, monkeypa
         return original(*arguments)
 
     monkeypatch.setattr(owner, name, pressed)
-    model = IBPLinearGaussian(3, inference=inference, n_init=1, n_samples=500, burn_in=3, random_state=0)
+    model = IBPLinearGaussian(3, inference=inference, n_init=1, n_chains=1, n_draws=500, n_warmup=3, random_state=0)
     with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted"):
         model.fit(X)
     assert np.isfinite(model.score(X))
@@ -222,7 +232,7 @@ def test_after_ctrl_c_the_model_of_the_sweeps_so_far_is_kept(inference, monkeypa
     [
         ({"max_features": 0}, "max_features must be an integer of at least 1"),
         ({"inference": "guess"}, "inference must be one of"),
-        ({"alpha": -1.0}, "alpha must be a positive number or 'learn'"),
+        ({"concentration": -1.0}, "concentration must be a positive number or 'learn'"),
         ({"noise_variance": "auto"}, "noise_variance must be a positive number or 'learn'"),
         ({"n_init": True}, "n_init must be an integer"),
     ],
@@ -240,10 +250,12 @@ def test_wrong_data_get_one_sentence():
         model.inverse_transform(np.ones((1, 3)))
 
 
-@pytest.mark.parametrize("inference", ["variational-finite", "variational", "gibbs"])
+@pytest.mark.parametrize("inference", ["vb_finite", "vb", "gibbs"])
 @pytest.mark.parametrize("X", [np.zeros((5, 3)), np.ones((1, 2)), np.full((4, 1), 7.0), np.eye(3) * 1e-8])
 def test_degenerate_data_give_finite_models(inference, X):
-    model = IBPLinearGaussian(2, inference=inference, n_samples=5, burn_in=5, n_init=1, max_iter=2000, random_state=0)
+    model = IBPLinearGaussian(
+        2, inference=inference, n_draws=5, n_warmup=5, n_init=1, n_chains=1, max_iter=2000, random_state=0
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X)
@@ -253,8 +265,8 @@ def test_degenerate_data_give_finite_models(inference, X):
 
 ESTIMATORS = [
     IBPLinearGaussian(3, n_init=1),
-    IBPLinearGaussian(3, n_init=1, inference="variational", fit_bias=True),
-    IBPLinearGaussian(3, n_init=1, inference="gibbs", n_samples=20, burn_in=20),
+    IBPLinearGaussian(3, n_init=1, inference="vb", fit_bias=True),
+    IBPLinearGaussian(3, n_init=1, inference="gibbs", n_chains=1, n_draws=20, n_warmup=20),
 ]
 
 

@@ -81,7 +81,7 @@ def test_blocks_do_not_change_the_fit(monkeypatch):
 
 def test_fit_is_a_stationary_point():
     """Against a quasi-Newton search over scores, loadings and intercepts at a time, started where the fit ended."""
-    model = fitted(tol=1e-10, max_iter=3000, penalty=1.0)
+    model = fitted(tol=1e-10, max_iter=3000, alpha=1.0)
     scores = fold_in(as_rows(X), Loadings(model.components_, model.intercept_), 0.5)[0]
     (n, d), s = X.shape, logistic_pca_fit.INTERCEPT_PENALTY
 
@@ -101,7 +101,7 @@ def test_fit_is_a_stationary_point():
 
 
 def test_full_rank_without_penalty_reaches_the_saturated_likelihood():
-    model = fitted(X[:10, :6], 6, penalty=1e-6, max_iter=2000, tol=0.0, fit_intercept=False)
+    model = fitted(X[:10, :6], 6, alpha=1e-6, max_iter=2000, tol=0.0, fit_intercept=False)
     assert model.score(X[:10, :6]) > -1e-3
     assert (model.inverse_transform(model.transform(X[:10, :6])).round() == X[:10, :6]).all()
 
@@ -117,7 +117,7 @@ def test_balanced_factors_have_the_same_product_and_a_smaller_penalty():
 
 def test_scores_of_new_rows_equal_logistic_regression():
     """Loadings as inputs, a row as the outcome, ridge penalty: scikit-learn on the known entries."""
-    model = fitted(penalty=0.3)
+    model = fitted(alpha=0.3)
     loadings = Loadings(model.components_, np.zeros(12))
     scores, values = fold_in(as_rows(HOLES), loadings, 0.15)
     for row in range(5):
@@ -131,7 +131,7 @@ def test_scores_of_new_rows_equal_logistic_regression():
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_completed_rows_are_at_the_maximum_of_the_known_entries(fit_intercept):
-    model = fitted(fit_intercept=fit_intercept, fold_in_penalty=0.2)
+    model = fitted(fit_intercept=fit_intercept, fold_in_alpha=0.2)
     for present, absent in (([1, 5], None), ([0], [2, 3]), ([], [4]), ([], None), (range(12), None)):
         known = np.full(12, np.nan)
         known[list(present)] = 1.0
@@ -225,7 +225,8 @@ def test_too_few_sweeps_warn_and_ctrl_c_keeps_what_is_there(monkeypatch):
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [({"n_components": 0}, "n_components"), ({"penalty": 0.0}, "penalty"), ({"fold_in_penalty": 0}, "fold_in_penalty"),
+    [({"n_components": 0}, "n_components"), ({"alpha": 0.0}, "alpha must be a positive number, got 0.0"),
+     ({"fold_in_alpha": 0}, "fold_in_alpha"),
      ({"max_iter": 0}, "max_iter"), ({"tol": -1.0}, "tol"), ({"binarize": "x"}, "binarize")],
 )  # fmt: skip
 def test_wrong_settings_get_a_sentence(settings, message):
@@ -245,7 +246,7 @@ def test_completed_rows_are_no_surer_than_a_population_warrants():
         answer = model.predict_missing(present)[len(present) :].mean()
         assert abs(answer - exact) < 0.1
         if present:
-            assert fitted(data, 1, fold_in_penalty=0.1).predict_missing(present)[5] - exact > 0.2
+            assert fitted(data, 1, fold_in_alpha=0.1).predict_missing(present)[5] - exact > 0.2
 
 
 @pytest.mark.parametrize("k", [2, 15])

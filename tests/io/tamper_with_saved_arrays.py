@@ -95,14 +95,14 @@ OWN = {
     "ConditionalDPP": lambda make: (make().fit((X[:5], np.eye(5)), subsets()), [(X[:5], np.eye(5))]),
     "DPPKernelLearner": lambda make: (make().fit(subsets(), 5), [subsets()[:5]]),
     "FileRecommender": lambda make: (make().fit(history()), [["a"]]),
-    "GaussianProcessClassifier": lambda make: (make(inference="ess", hyper="fixed").fit(X, LABELS), [X]),
+    "GaussianProcessClassifier": lambda make: (make(inference="ess", hyper_inference="fixed").fit(X, LABELS), [X]),
     "HMMClassifier": lambda make: (make(estimators()["GaussianHMM"]()).fit(X, LABELS), [X, LABELS]),
     "HMMSearchCV": lambda make: (
         make(estimators()["GaussianHMM"](n_iter=3), n_components=[1, 2], cv=2).fit(X, lengths=[8] * 3),
         [X],
     ),
     "LatentInhibition": lambda make: (make(n_dimensions=2).fit(BINARY), [BINARY]),
-    "SeparateDPP": lambda make: (followed(make(n_samples=8)), []),
+    "SeparateDPP": lambda make: (followed(make(n_draws=8)), []),
     "SequentialDPPLearner": lambda make: (
         make().fit([[X[:4], X[4:8]]] * 2, [[[0, 1], [2]]] * 2),
         [[X[:4], X[4:8]]],

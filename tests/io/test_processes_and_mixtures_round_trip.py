@@ -15,6 +15,7 @@ from pluri.factors import IBPLinearGaussian
 from pluri.io import load, save
 from pluri.io.trusted import MODELS, type_name
 from pluri.mixtures import MetropolisGaussianMixture, NaiveBayes
+from pluri.priors.hyperpriors import LogNormal
 from pluri.priors.kernels import RBFKernel
 from pluri.processes import (
     BayesianLinearRegression,
@@ -24,7 +25,6 @@ from pluri.processes import (
     dpp,
 )
 from pluri.processes.dpp import learning
-from pluri.processes.hyperpriors import LogNormal
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 2))
@@ -37,19 +37,23 @@ CHAINS = {"n_draws": 15, "n_warmup": 15, "n_chains": 2, "random_state": 0}
     ("model", "data", "method"),
     [
         (BayesianLinearRegression(), (X, Y), "predict"),
-        (BayesianLinearRegression(learn_hyper=True), (X, Y), "predict"),
+        (BayesianLinearRegression("learn", "learn"), (X, Y), "predict"),
         (NaiveBayes(family="gaussian"), (X, LABELS), "predict_proba"),
         (NaiveBayes(family=["bernoulli", "categorical"]), ((X > 0).astype(int), LABELS), "predict_proba"),
-        (GaussianProcessRegressor(ConstantKernel() * RBF() + DotProduct(), hyper="fixed"), (X, Y), "predict"),
-        (GaussianProcessRegressor(Matern() + WhiteKernel(), hyper="fixed"), (X, Y), "predict"),
-        (GaussianProcessRegressor(hyper="nuts", priors={"length_scale": LogNormal(0, 1)}, **CHAINS), (X, Y), "predict"),
+        (GaussianProcessRegressor(ConstantKernel() * RBF() + DotProduct(), hyper_inference="fixed"), (X, Y), "predict"),
+        (GaussianProcessRegressor(Matern() + WhiteKernel(), hyper_inference="fixed"), (X, Y), "predict"),
+        (
+            GaussianProcessRegressor(hyper_inference="nuts", priors={"length_scale": LogNormal(0, 1)}, **CHAINS),
+            (X, Y),
+            "predict",
+        ),
         (GaussianProcessClassifier(), (X, LABELS), "predict_proba"),
-        (GaussianProcessClassifier(inference="ess", hyper="fixed", **CHAINS), (X, LABELS), "predict_proba"),
+        (GaussianProcessClassifier(inference="ess", hyper_inference="fixed", **CHAINS), (X, LABELS), "predict_proba"),
         (IsingDenoiser(), (X,), "transform"),
         (IsingDenoiser(inference="gibbs", random_state=0), (X[:4],), None),
         (IBPLinearGaussian(max_features=2, n_init=1, random_state=0), (X,), "transform"),
         (
-            IBPLinearGaussian(max_features=2, inference="gibbs", n_samples=9, burn_in=3, random_state=0),
+            IBPLinearGaussian(max_features=2, inference="gibbs", n_draws=9, n_warmup=3, random_state=0),
             (X,),
             "transform",
         ),
@@ -80,7 +84,7 @@ def test_every_public_estimator_can_be_saved(family):
 
 @pytest.mark.parametrize(
     "stream",
-    [dpp.TimeVaryingDPP(20, random_state=0), dpp.SeparateDPP("exact", n_samples=20, random_state=0)],
+    [dpp.TimeVaryingDPP(20, random_state=0), dpp.SeparateDPP("exact", n_draws=20, random_state=0)],
     ids=["followed", "separate"],
 )
 def test_a_loaded_stream_of_subsets_goes_on_as_the_saved_one(stream, tmp_path):

@@ -138,8 +138,8 @@ def search(**settings):
 OTHERS = {
     "HMMClassifier": lambda cls: cls(GaussianHMM(diversity=1.0), pseudo_count=0.5).fit(*labelled()),
     "HMMSearchCV": lambda cls: search(random_state=0),
-    "BayesianCategoricalHMM": lambda cls: cls(3, n_samples=5, burn_in=5, random_state=0).fit(words()),
-    "SymbolClassHMM": lambda cls: cls(3, n_sweeps=6, keep=3, random_state=0).fit(words()),
+    "BayesianCategoricalHMM": lambda cls: cls(3, n_draws=5, n_warmup=5, random_state=0).fit(words()),
+    "SymbolClassHMM": lambda cls: cls(3, n_warmup=3, n_draws=3, random_state=0).fit(words()),
     "VariationalCategoricalHMM": lambda cls: cls(3, n_iter=3, random_state=0, tol=np.inf).fit(words()),
     "VariationalGaussianHMM": lambda cls: cls(2, n_iter=3, random_state=0, tol=np.inf).fit(
         observations("GaussianHMM"), lengths=LENGTHS

@@ -50,7 +50,7 @@ def rows():
 
 
 def test_the_index_that_ended_the_interpreter_is_refused_by_name(rows, tmp_path):
-    model = BayesianBernoulliMixture(3, n_sweeps=5, n_chains=1, random_state=0).fit(rows)
+    model = BayesianBernoulliMixture(3, n_warmup=2, n_draws=3, n_chains=1, random_state=0).fit(rows)
     save(model, tmp_path / "good.skops")
     for value in (2**40, -(2**40), 5, -1):
         array = np.full_like(model.tables_.indices, value)

@@ -21,6 +21,7 @@ from pluri.mixtures.bayesian_bernoulli import BayesianBernoulliMixture
 from pluri.mixtures.bernoulli import BernoulliMixture
 from pluri.mixtures.bernoulli_gibbs import BernoulliGibbs, Counts, ListedRows, _Tables
 from pluri.mixtures.bernoulli_predictive import ClusterTables
+from pluri.priors.hyperpriors import Beta, Gamma, Hyperparameter
 from pluri.testing import (
     SamplerProblem,
     canonical_labels,
@@ -33,6 +34,7 @@ X = np.array([[1, 1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 1], [0, 1, 1, 0], [1, 1, 0, 
 HOLES = X.copy()
 HOLES[[0, 2, 3, 4], [1, 0, 3, 2]] = np.nan
 ALPHA, SUCCESS, FAILURE = 1.5, 0.4, 0.7
+LEARNED = Hyperparameter(ALPHA, Gamma(1.0, 1.0 / ALPHA))
 
 
 def as_rows(data):
@@ -42,7 +44,7 @@ def as_rows(data):
 
 
 def kernel_of(data, k, **settings):
-    given = {"weight_concentration": ALPHA, "success_prior": SUCCESS, "failure_prior": FAILURE} | settings
+    given = {"weight_concentration": Hyperparameter(ALPHA), "probabilities_prior": Beta(SUCCESS, FAILURE)} | settings
     return BernoulliGibbs(as_rows(data), k, **given)
 
 
@@ -151,7 +153,7 @@ def process_problem():
 
 def joint_problem(k, data=X):
     """Concentration, labels and data drawn in two ways."""
-    kernel = kernel_of(data, k, learn_concentration=True)
+    kernel = kernel_of(data, k, weight_concentration=LEARNED)
 
     def unpacked(values):
         return as_rows(np.where(values < 0, np.nan, values))  # NaN does not equal itself when inputs are compared
@@ -188,10 +190,10 @@ def problem_with_holes():
 @pytest.mark.thorough
 def test_chains_are_calibrated():
     """Two independent runs that both fail at 1e-3 are a false alarm in a million."""
-    kernel = kernel_of(X, 3, learn_concentration=True)
+    kernel = kernel_of(X, 3, weight_concentration=LEARNED)
 
     def sampler(rng, rows, n_draws):
-        own = BernoulliGibbs(rows, 3, ALPHA, SUCCESS, FAILURE, True)
+        own = BernoulliGibbs(rows, 3, LEARNED, Beta(SUCCESS, FAILURE))
         return mcmc.sample(
             own, own.start(), n_draws=n_draws, n_warmup=20, n_chains=1, random_state=rng, warn=False
         )  # fmt: skip
@@ -241,7 +243,7 @@ def test_wide_and_dense_rows_leave_the_range_of_doubles_and_stay_exact():
     rng = np.random.default_rng(0)
     base = rng.random(3000) < 0.5
     data = np.array([base ^ (rng.random(3000) < 0.1) ^ (n % 2 == 1) for n in range(12)], dtype=float)
-    kernel = BernoulliGibbs(as_rows(data), None, 1.0, 0.5, 0.5)
+    kernel = BernoulliGibbs(as_rows(data), None, Hyperparameter(1.0), Beta(0.5, 0.5))
     state = kernel.init(np.random.default_rng(1), kernel.start())
     for _ in range(3):
         state, _ = kernel.step(np.random.default_rng(2), state)
@@ -257,8 +259,8 @@ def test_wide_and_dense_rows_leave_the_range_of_doubles_and_stay_exact():
 
 def fitted(data=X, k=3, **settings):
     given = {
-        "weight_concentration": ALPHA, "success_prior": SUCCESS, "failure_prior": FAILURE, "n_chains": 4,
-        "n_sweeps": 10, "random_state": 0,
+        "weight_concentration": ALPHA, "probabilities_prior": Beta(SUCCESS, FAILURE), "n_chains": 4, "n_warmup": 5,
+        "n_draws": 5, "random_state": 0,
     } | settings  # fmt: skip
     return BayesianBernoulliMixture(k, **given).fit(data)
 
@@ -300,7 +302,8 @@ def test_predictions_equal_sums_over_all_completions(data, k):
 
 def test_probability_of_a_one_equals_integration():
     """E[theta | two of three members have it] under a beta prior, by quadrature."""
-    tables = ClusterTables.of(as_rows(np.array([[1.0], [1.0], [0.0]])), [np.zeros(3, dtype=int)], [1.0], 1, 0.4, 0.7)
+    rows, labels = as_rows(np.array([[1.0], [1.0], [0.0]])), np.zeros(3, dtype=int)
+    tables = ClusterTables.of(rows, [labels], [1.0], 1, Beta(0.4, 0.7))
 
     def density(theta):
         return theta ** (0.4 - 1 + 2) * (1 - theta) ** (0.7 - 1 + 1)
@@ -309,7 +312,6 @@ def test_probability_of_a_one_equals_integration():
     assert tables.probabilities(slice(0, 1))[0, 0] == pytest.approx(expected, abs=1e-7)
 
 
-@pytest.mark.filterwarnings("ignore:log p")  # ten sweeps
 def test_both_averages_are_the_same_for_one_chain_and_as_defined_for_more():
     one = fitted(n_chains=1)
     joint = one.predict_missing([1])
@@ -317,7 +319,7 @@ def test_both_averages_are_the_same_for_one_chain_and_as_defined_for_more():
     several = fitted(n_chains=5)
     parts = []
     for labels in several.sample_labels_:
-        tables = ClusterTables.of(as_rows(X), [labels], [ALPHA], 3, SUCCESS, FAILURE)
+        tables = ClusterTables.of(as_rows(X), [labels], [ALPHA], 3, Beta(SUCCESS, FAILURE))
         several_one = fitted(n_chains=1)
         several_one.tables_ = tables
         parts.append(several_one.predict_missing([1]))
@@ -335,7 +337,7 @@ def grouped(n=120, seed=0):
 
 def test_a_starter_of_one_group_raises_that_group():
     data, kinds = grouped()
-    model = fitted(data, 10, n_sweeps=30)
+    model = fitted(data, 10, n_warmup=15, n_draws=15)
     own = np.array([np.bincount(kinds[model.labels_ == j], minlength=3).argmax() for j in range(model.n_clusters_)])
     unknown = np.full((2, 8), np.nan)
     unknown[1, 0] = 1.0
@@ -374,7 +376,7 @@ def test_scikit_learn_accepts_it(k):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         check_estimator(
-            BayesianBernoulliMixture(k, n_chains=2, n_sweeps=5),
+            BayesianBernoulliMixture(k, n_chains=2, n_warmup=2, n_draws=3),
             expected_failed_checks={"check_estimator_sparse_array": reason, "check_estimator_sparse_matrix": reason},
         )
 
@@ -396,7 +398,7 @@ def test_kinds_of_input_give_the_same_fit():
 
 def test_jobs_do_not_change_the_results():
     data, _ = grouped(40)
-    one, two = (fitted(data, 4, n_sweeps=30, n_jobs=n_jobs).sample_labels_ for n_jobs in (None, 2))
+    one, two = (fitted(data, 4, n_warmup=15, n_draws=15, n_jobs=n_jobs).sample_labels_ for n_jobs in (None, 2))
     assert (one == two).all()
 
 
@@ -422,7 +424,6 @@ def test_attributes_describe_the_best_sample():
     assert "cluster" in model.summary()
 
 
-@pytest.mark.filterwarnings("ignore:log p")  # ten sweeps
 def test_sampled_rows_have_the_predictive_marginals():
     """Eight columns, 20,000 rows: a standard error is at most 0.0036; false-alarm rate below 1e-6."""
     data, _ = grouped()
@@ -447,8 +448,10 @@ def test_a_chain_that_still_rises_warns_and_ctrl_c_keeps_what_is_there(monkeypat
     from pluri.mixtures import bayesian_bernoulli
 
     monkeypatch.setattr(bayesian_bernoulli, "_still_rising", lambda trace: True)
-    with pytest.warns(ConvergenceWarning, match="raise n_sweeps"):
-        fitted()
+    apart = mcmc.Verdict(False, 1.5, "log_density", 1.1)
+    monkeypatch.setattr(mcmc.Trace, "verdict", lambda *names, **limit: apart)
+    with pytest.warns(ConvergenceWarning, match="raise n_warmup and n_draws.*still rises"):
+        assert not fitted().converged_
     monkeypatch.undo()
     step, calls = BernoulliGibbs.step, []
 
@@ -460,7 +463,7 @@ def test_a_chain_that_still_rises_warns_and_ctrl_c_keeps_what_is_there(monkeypat
 
     monkeypatch.setattr(BernoulliGibbs, "step", stops)
     with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted"):
-        model = fitted(n_sweeps=1000)
+        model = fitted(n_draws=995)
     assert 0 < model.n_iter_ < 1000
     assert model.predict_missing([0]).shape == (4,)
 
@@ -479,10 +482,11 @@ def test_rise_is_told_from_noise():
     [
         ({"n_components": 0}, "n_components"),
         ({"weight_concentration": 0.0}, "weight_concentration"),
-        ({"success_prior": -1.0}, "success_prior"),
-        ({"failure_prior": np.inf}, "failure_prior"),
+        ({"weight_concentration": (1.0, 1.0)}, "weight_concentration must be a positive number or 'learn' or a prior"),
+        ({"probabilities_prior": (0.5, 0.5)}, r"probabilities_prior must be a prior \(Beta\)"),
+        ({"probabilities_prior": Beta(1.0, 1e200)}, "probabilities_prior must have a and b between"),
         ({"n_chains": 0}, "n_chains"),
-        ({"n_sweeps": 2.5}, "n_sweeps"),
+        ({"n_draws": 2.5}, "n_draws"),
         ({"combine": "mean"}, "combine"),
         ({"binarize": "no"}, "binarize"),
     ],
@@ -548,8 +552,9 @@ def test_dense_rows_are_told_apart_by_default(seed, k):
     model = BayesianBernoulliMixture(k, n_chains=10, random_state=0).fit(data)
     assert model.n_clusters_trace_[:, -1].min() >= 2
     assert model.converged_
-    assert model.success_prior_ + model.failure_prior_ == pytest.approx(0.955)
-    assert model.success_prior_ / 0.955 == pytest.approx(data.mean(), abs=1e-3)
+    prior = model.probabilities_prior_
+    assert prior.a + prior.b == pytest.approx(0.955)
+    assert prior.mean == pytest.approx(data.mean(), abs=1e-3)
     peer = BernoulliMixture(2, random_state=0).fit(data)
     for present in ([0], [0, 1, 2], [20, 21]):
         weight = theta[:, present].prod(axis=1)
@@ -562,7 +567,7 @@ def test_dense_rows_are_told_apart_by_default(seed, k):
 def test_chains_that_disagree_badly_are_reported(monkeypatch):
     """Under a prior for sparse rows chains that begin in one cluster cannot leave it; others are far likelier."""
     data, _ = mirrored(5)
-    given = {"success_prior": 0.005, "failure_prior": 0.95, "n_chains": 12, "random_state": 0}
+    given = {"probabilities_prior": Beta(0.005, 0.95), "n_chains": 12, "random_state": 0}
     model = BayesianBernoulliMixture(5, **given).fit(data)
     assert model.converged_
     assert model.n_clusters_trace_[:, -1].min() == 2
@@ -573,7 +578,7 @@ def test_chains_that_disagree_badly_are_reported(monkeypatch):
         return position if next(number) % 4 == 0 else {**position, "labels": np.zeros(400, dtype=int)}
 
     monkeypatch.setattr(BernoulliGibbs, "likelier_start", seldom_well)
-    with pytest.warns(ConvergenceWarning, match=r"r_hat_ \d"):
+    with pytest.warns(ConvergenceWarning, match=r"R-hat of log_density is \d.*Several chains are far less likely"):
         model.fit(data)
     assert not model.converged_
     assert model.r_hat_ > 1.1
@@ -582,13 +587,14 @@ def test_chains_that_disagree_badly_are_reported(monkeypatch):
     assert single.max() < model.lower_bound_ - 500
 
 
-def test_only_what_is_not_given_of_the_prior_follows_the_data():
-    model = BayesianBernoulliMixture(3, failure_prior=0.4, n_chains=1, n_sweeps=3, random_state=0).fit(HOLES)
+def test_a_prior_that_is_not_given_follows_the_data():
+    model = BayesianBernoulliMixture(3, n_chains=1, n_warmup=0, n_draws=3, random_state=0).fit(HOLES)
     known = ~np.isnan(HOLES)
     share = (np.nansum(HOLES) + 0.5) / (known.sum() + 1)
-    assert (model.success_prior_, model.failure_prior_) == (pytest.approx(0.955 * share), 0.4)
-    constant = BayesianBernoulliMixture(3, n_chains=2, n_sweeps=3, random_state=0).fit(np.zeros((4, 3)))
-    assert 0 < constant.success_prior_ < 0.1
+    assert model.probabilities_prior_.a == pytest.approx(0.955 * share)
+    assert model.probabilities_prior_.b == pytest.approx(0.955 * (1 - share))
+    constant = BayesianBernoulliMixture(3, n_chains=2, n_draws=3, random_state=0).fit(np.zeros((4, 3)))
+    assert 0 < constant.probabilities_prior_.a < 0.1
 
 
 def test_a_start_is_at_least_as_likely_as_rows_seated_in_turn():
@@ -604,7 +610,7 @@ def test_a_start_is_at_least_as_likely_as_rows_seated_in_turn():
 
 def test_a_row_of_zeros_and_ones_is_not_taken_for_columns_and_names_are_understood():
     frame = pd.DataFrame(np.eye(3), columns=["a", "b", "c"])
-    model = BayesianBernoulliMixture(2, n_chains=2, n_sweeps=3, random_state=0).fit(frame)
+    model = BayesianBernoulliMixture(2, n_chains=2, n_draws=3, random_state=0).fit(frame)
     np.testing.assert_array_equal(model.predict_missing(["c"], ["a"]), model.predict_missing([2], [0]))
     with pytest.raises(ValueError, match=r"repeats.*predict_missing_rows"):
         model.predict_missing(np.array([1, 0, 0]))

@@ -209,9 +209,9 @@ def test_one_call_of_fit_and_many_of_partial_fit_agree():
     [
         ({"concentration": 0.0}, "concentration must be a positive number"),
         ({"noise_variance": None}, "noise_variance must be a positive number"),
-        ({"drift_variance": -1.0}, "drift_variance must be a non-negative number"),
+        ({"drift_variance": -1.0}, "drift_variance must be a number of at least 0"),
         ({"base_variance": np.inf}, "base_variance must be a positive number"),
-        ({"survival": 1.5}, "survival must be a probability"),
+        ({"survival": 1.5}, "survival must be a number of at least 0 and at most 1"),
         ({"base_mean": [1.0, 2.0, 3.0]}, "base_mean must be a finite number"),
         ({"n_draws": 0}, "n_draws must be"),
     ],

@@ -16,6 +16,7 @@ from pluri.mixtures.dirichlet_process import _kernels as kernels
 from pluri.mixtures.dirichlet_process.parameters import Parameters, log_density
 from pluri.mixtures.dirichlet_process.records import as_slots, cluster_sums, log_predictive
 from pluri.mixtures.dirichlet_process.seating import Prepared, Seating
+from pluri.priors import Gamma
 from pluri.processes import (
     BetaBernoulli,
     ChineseRestaurantProcess,
@@ -57,7 +58,7 @@ def partition_problem(family, sampler):
     """Labels and the concentration of five rows; the kernel's own prior, data and sweep."""
     likelihood, data = FAMILIES[family]
     kernel_class, settings = SAMPLERS[sampler]
-    kernel = kernel_class(likelihood, data, learn_concentration=True, concentration_prior=(2.0, 1.5), **settings)
+    kernel = kernel_class(likelihood, data, Gamma(2.0, 1.5), **settings)
 
     def statistics(position, X):
         labels = position["labels"]
@@ -185,7 +186,7 @@ def test_without_data_partitions_are_those_of_the_chinese_restaurant(kernel_clas
     """Rows without tokens say nothing. The false-alarm rate of the chi-square test is 1e-6."""
     from scipy.stats import chi2
 
-    kernel = kernel_class(DirichletMultinomial(2), np.zeros((10, 2)), alpha=2.0)
+    kernel = kernel_class(DirichletMultinomial(2), np.zeros((10, 2)), 2.0)
     trace = mcmc.sample(
         kernel, kernel.sample_prior, record=kernel.record, n_draws=1500, n_chains=1, n_warmup=10, thin=3,
         random_state=0, warn=False,
@@ -199,7 +200,7 @@ def test_without_data_partitions_are_those_of_the_chinese_restaurant(kernel_clas
 def test_a_small_concentration_gives_one_cluster_and_a_large_one_singletons():
     likelihood = NormalInverseWishart([0, 0], 0.1, 4, np.eye(2))
     for alpha, expected in ((1e-12, 1), (1e12, 5)):
-        kernel = CollapsedGibbs(likelihood, POINTS * 0.1, alpha=alpha)
+        kernel = CollapsedGibbs(likelihood, POINTS * 0.1, alpha)
         trace = mcmc.sample(
             kernel, kernel.sample_start, record=kernel.record, n_draws=20, n_warmup=10, n_chains=1, random_state=0,
             warn=False,
@@ -216,7 +217,7 @@ def test_samplers_are_calibrated(kernel_class):
     likelihood = NormalGamma(1, strength=0.2, shape=2.0, rate=1.0)
 
     def kernel(X):
-        return kernel_class(likelihood, X, learn_concentration=True, concentration_prior=(2.0, 1.0))
+        return kernel_class(likelihood, X, Gamma(2.0, 1.0))
 
     def sampler(rng, X, n_draws):
         posterior = kernel(X)

@@ -19,6 +19,7 @@ from pluri.mixtures.dirichlet_process.variational_search import (
     fewer_components,
     occupied_numbers,
 )
+from pluri.priors.hyperpriors import Gamma, Hyperparameter
 from pluri.processes import BetaBernoulli, DirichletMultinomial, GammaPoisson, NormalGamma, NormalInverseWishart
 
 RNG = np.random.default_rng(0)
@@ -53,7 +54,7 @@ def test_expected_density_less_divergence_is_the_marginal_density(name):
 @pytest.mark.parametrize("name", LIKELIHOODS)
 def test_the_bound_never_falls(name, learn):
     likelihood, X = LIKELIHOODS[name]
-    model = TruncatedMeanField(likelihood, 6, 1.0, learn, (2.0, 1.0))
+    model = TruncatedMeanField(likelihood, 6, Hyperparameter(1.0, Gamma(2.0, 1.0) if learn else None))
     rows = WeightedRows(X, np.ones(40))
     result = coordinate_ascent(model, rows, rng=np.random.default_rng(0), max_iter=300, tol=1e-9, strict=True)
     assert np.diff(result.trace).min() > -1e-9
@@ -82,7 +83,7 @@ def test_the_bound_lies_below_the_evidence_of_five_points():
 def test_weights_count_as_copies():
     likelihood, X = LIKELIHOODS["gaussian"]
     weights = np.random.default_rng(2).integers(0, 4, size=40).astype(float)
-    model = DirichletProcessMixture(likelihood, solver="variational", max_components=5, random_state=0)
+    model = DirichletProcessMixture(likelihood, inference="vb", max_components=5, random_state=0)
     weighted = model.fit(X, sample_weight=weights)
     bound, density = weighted.elbo_[-1], weighted.score_samples(X)
     repeated = model.fit(np.repeat(X, weights.astype(int), axis=0)[::-1])
@@ -92,7 +93,7 @@ def test_weights_count_as_copies():
 
 def test_five_clusters_are_found_as_by_scikit_learn():
     X, labels = five_clusters()
-    ours = DirichletProcessMixture(solver="variational", max_components=12, random_state=0).fit(X)
+    ours = DirichletProcessMixture(inference="vb", max_components=12, random_state=0).fit(X)
     theirs = BayesianGaussianMixture(
         n_components=12, weight_concentration_prior=1.0, max_iter=500, random_state=0, tol=1e-4
     ).fit(X)
@@ -108,17 +109,17 @@ def test_five_clusters_are_found_as_by_scikit_learn():
 
 def test_a_fit_that_was_too_short_says_so():
     with pytest.warns(UserWarning, match="max_iter=2"):
-        DirichletProcessMixture(solver="variational", max_iter=2, random_state=0).fit(five_clusters(200)[0])
+        DirichletProcessMixture(inference="vb", max_iter=2, random_state=0).fit(five_clusters(200)[0])
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_one_cloud_of_points_is_one_cluster(seed):
     """All starts with many clusters end in several of them, at bounds that are up to 100 lower."""
     X = np.random.default_rng(seed).normal(size=(200, 2))
-    model = DirichletProcessMixture(solver="variational", random_state=0).fit(X)
+    model = DirichletProcessMixture(inference="vb", random_state=0).fit(X)
     assert model.n_clusters_ == 1
     # A longer stick costs a little: its pieces and the concentration are independent in q only.
-    alone = DirichletProcessMixture(solver="variational", max_components=1).fit(X).lower_bound_
+    alone = DirichletProcessMixture(inference="vb", max_components=1).fit(X).lower_bound_
     assert alone - 5 < model.lower_bound_ <= alone
     assert (np.diff(model.elbo_) > -1e-6).all()
 
@@ -127,7 +128,7 @@ def test_two_clouds_are_two_clusters_and_iris_has_two_or_three():
     rng = np.random.default_rng(0)
     short = rng.multivariate_normal([2, 54], [[0.07, 0.4], [0.4, 34]], 97)
     long = rng.multivariate_normal([4.3, 80], [[0.17, 0.9], [0.9, 36]], 175)
-    model = DirichletProcessMixture(solver="variational", random_state=0)
+    model = DirichletProcessMixture(inference="vb", random_state=0)
     assert model.fit(np.concatenate([short, long])).n_clusters_ == 2
     assert model.fit(load_iris().data).n_clusters_ in (2, 3)
 
@@ -135,7 +136,7 @@ def test_two_clouds_are_two_clusters_and_iris_has_two_or_three():
 @pytest.mark.parametrize("name", LIKELIHOODS)
 def test_the_search_is_at_least_as_good_as_any_of_its_starts(name):
     likelihood, X = LIKELIHOODS[name]
-    model, rows = TruncatedMeanField(likelihood, 6, 1.0, True), WeightedRows(X, np.ones(40))
+    model, rows = TruncatedMeanField(likelihood, 6, Hyperparameter(1.0, Gamma(1.0, 1.0))), WeightedRows(X, np.ones(40))
     found = best_beliefs(model, rows, np.random.default_rng(0), n_init=2, max_iter=500, tol=1e-8)
     for number in occupied_numbers(6):
         start = model.start(rows, clustered_labels(rows, number, np.random.default_rng(number)))
@@ -170,6 +171,6 @@ def test_ctrl_c_keeps_the_best_start_so_far(monkeypatch):
 
     monkeypatch.setattr(TruncatedMeanField, "update", interrupted)
     with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted"):
-        model = DirichletProcessMixture(solver="variational", random_state=0).fit(X)
+        model = DirichletProcessMixture(inference="vb", random_state=0).fit(X)
     assert next(count) == 26
     assert np.isfinite(model.score(X))

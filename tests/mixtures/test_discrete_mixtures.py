@@ -18,7 +18,7 @@ from pluri.mixtures.categorical import CategoricalMixture
 from pluri.mixtures.mixture import DeadComponentWarning
 from pluri.mixtures.multinomial import MultinomialMixture
 from pluri.mixtures.poisson import PoissonMixture
-from pluri.priors import DeterminantalPrior, Dirichlet, Diversity
+from pluri.priors import Beta, DeterminantalPrior, Dirichlet, Diversity, Gamma
 from pluri.priors.kernels import CosineKernel, ProbabilityProductKernel
 
 K, D = 3, 6
@@ -164,14 +164,14 @@ def test_well_separated_components_are_found(model):
 
 def test_bernoulli_smoothing_is_the_stated_formula():
     X, _ = draw(BernoulliMixture)
-    before = fit(BernoulliMixture, X, max_iter=3, smoothing=0.7, prior=(1.5, 2.0))
+    before = fit(BernoulliMixture, X, max_iter=3, smoothing=0.7, probabilities_prior=Beta(1.5, 2.0))
     posterior = before.predict_proba(X)
     after = fit(
         BernoulliMixture,
         X,
         max_iter=1,
         smoothing=0.7,
-        prior=(1.5, 2.0),
+        probabilities_prior=Beta(1.5, 2.0),
         weights_init=before.weights_,
         probabilities_init=before.probabilities_,
     )
@@ -181,11 +181,11 @@ def test_bernoulli_smoothing_is_the_stated_formula():
 
 def test_the_poisson_prior_is_a_gamma_law():
     X, _ = draw(PoissonMixture)
-    fitted = PoissonMixture(1, prior=(3.0, 4.0), smoothing=0.0).fit(X)
+    fitted = PoissonMixture(1, rates_prior=Gamma(3.0, 4.0), smoothing=0.0).fit(X)
     assert np.allclose(fitted.rates_[0], (X.sum(axis=0) + 2.0) / (len(X) + 4.0))
     gamma = stats.gamma(3.0, scale=0.25).logpdf
     # The objective is the log-likelihood plus the log prior, up to a constant that does not depend on the rates.
-    at_one = PoissonMixture(1, prior=(3.0, 4.0), smoothing=0.0, rates_init=np.ones((1, D)), max_iter=1)
+    at_one = PoissonMixture(1, rates_prior=Gamma(3.0, 4.0), smoothing=0.0, rates_init=np.ones((1, D)), max_iter=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         at_one.fit(X)
@@ -649,6 +649,8 @@ def test_wrong_values_are_named(model, X, words):
     ids=str,
 )
 def test_wrong_settings_are_named(model, settings):
+    if "prior" in settings:
+        settings = {"rates_prior" if model is PoissonMixture else "probabilities_prior": settings["prior"]}
     with pytest.raises(ValueError, match=next(iter(settings))):
         model(**({"n_components": 2} | settings)).fit(draw(model, 20)[0])
 
@@ -688,8 +690,8 @@ def test_a_sparse_prior_and_a_determinantal_one_do_not_go_together():
     X, _ = draw(MultinomialMixture)
     prior = DeterminantalPrior(CosineKernel(), 1.0)
     with pytest.raises(ValueError, match="at least 1 beside a DeterminantalPrior"):
-        MultinomialMixture(2, prior=0.5, diversity=prior).fit(X)
-    assert MultinomialMixture(2, prior=Dirichlet(0.5), random_state=0).fit(X).converged_
+        MultinomialMixture(2, probabilities_prior=0.5, diversity=prior).fit(X)
+    assert MultinomialMixture(2, probabilities_prior=Dirichlet(0.5), random_state=0).fit(X).converged_
 
 
 def test_inputs_are_left_as_they_are():

@@ -22,12 +22,13 @@ from pluri.inference import mcmc
 from pluri.mixtures.experts import ExpertsGibbs, ExpertsPrior, InfiniteMixtureOfExperts, _kernels, probit_stick_weights
 from pluri.mixtures.experts.prediction import same_experts
 from pluri.mixtures.experts.sticks import draw_truncated, with_intercept
+from pluri.priors import Gamma
 from pluri.processes import BayesianLinearRegression
 from pluri.testing import SamplerProblem, enumerate_posterior
 
 X4 = np.array([[-1.0], [-0.3], [0.4], [1.2]])
 Y4 = np.array([0.8, -0.5, 0.3, 1.9])
-PRIOR = ExpertsPrior(np.array([0.8, 1.5]), np.array([1.0, 1.2]), 2.0, 1.5)
+PRIOR = ExpertsPrior(np.array([0.8, 1.5]), np.array([1.0, 1.2]), Gamma(2.0, 1.5))
 
 
 def log_evidence_of_expert(rows, y, prior):
@@ -42,7 +43,7 @@ def log_evidence_of_expert(rows, y, prior):
     covariances = spread + np.eye(len(y)) / taus[:, None, None]
     distances = np.einsum("i,tij,j->t", y, np.linalg.inv(covariances), y)
     logs = -0.5 * (np.linalg.slogdet(2 * np.pi * covariances)[1] + distances)
-    logs += stats.gamma(prior.noise_shape, scale=1 / prior.noise_rate).logpdf(taus) + np.log(taus)
+    logs += stats.gamma(prior.noise.shape, scale=1 / prior.noise.rate).logpdf(taus) + np.log(taus)
     return math.log(np.trapezoid(np.exp(logs), np.log(taus)))
 
 
@@ -132,7 +133,7 @@ def test_one_expert_is_bayesian_linear_regression():
     values = np.array(values)
     weights = np.exp(values[:, 0] - values[:, 0].max())
     expected = np.append(weights @ values[:, 1:], weights @ np.log(grid)) / weights.sum()
-    kernel = ExpertsGibbs(X, y, 1, ExpertsPrior(np.full(3, 5.0), np.full(3, 2.0), 2.0, 1.5))
+    kernel = ExpertsGibbs(X, y, 1, ExpertsPrior(np.full(3, 5.0), np.full(3, 2.0), Gamma(2.0, 1.5)))
     trace = mcmc.sample(
         kernel, kernel.start, record=kernel.record, n_draws=3000, n_warmup=100, n_chains=2, random_state=0, warn=False
     )
@@ -143,7 +144,7 @@ def test_one_expert_is_bayesian_linear_regression():
 
 def test_sticks_without_slopes_of_scale_one_are_a_dirichlet_process():
     # Phi of a standard normal is uniform, Beta(1, 1): partitions of four points under DP(1), 16000 sweeps.
-    prior = ExpertsPrior(np.array([1.0, 0.0]), np.array([2.0, 0.0]), 2.0, 1.0)
+    prior = ExpertsPrior(np.array([1.0, 0.0]), np.array([2.0, 0.0]), Gamma(2.0, 1.0))
     evidence = {
         rows: log_evidence_of_expert(X4[list(rows)], Y4[list(rows)], prior)
         for size in range(1, 5)
@@ -211,7 +212,7 @@ def crossing():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = InfiniteMixtureOfExperts(
-            noise_prior=(1.0, 0.05), n_draws=300, n_warmup=300, n_predictive=120, random_state=1
+            noise_prior=Gamma(1.0, 0.05), n_draws=300, n_warmup=300, n_predictive=120, random_state=1
         ).fit(X, y)
     return X, y, model
 
@@ -354,9 +355,9 @@ def test_few_rows_constant_columns_and_duplicates_are_no_problem(n):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"max_components": 0}, "max_components must be a whole number"),
-        ({"n_draws": 0}, "n_draws must be a whole number"),
-        ({"noise_prior": (1.0, 0.0)}, "noise_prior must be"),
+        ({"max_components": 0}, "max_components must be an integer of at least 1"),
+        ({"n_draws": 0}, "n_draws must be an integer of at least 1"),
+        ({"noise_prior": (1.0, 1.0)}, "noise_prior must be"),
         ({"noise_prior": 1.0}, "noise_prior must be"),
         ({"weight_scale": 0.0}, "weight_scale must be"),
         ({"coef_scale": (1.0, 2.0, 3.0)}, "coef_scale must be"),
@@ -408,7 +409,9 @@ def test_the_lidar_table_is_read(tmp_path):
 def test_three_experts_explain_lidar():
     X, y = load_lidar()
     assert (X.mean(), y.mean()) == pytest.approx((554.751, -0.29116), abs=1e-3)
-    model = InfiniteMixtureOfExperts(noise_prior=(1.0, 1.0), n_draws=1000, random_state=0).fit(X, y)  # as published
+    model = InfiniteMixtureOfExperts(noise_prior=Gamma(1.0, 1.0), n_draws=1000, random_state=0).fit(
+        X, y
+    )  # as published
     assert model.n_active_ == 3
     _, interval = model.predict(X, return_interval=0.95)
     width = np.diff(interval, axis=1)[:, 0] / y.std()

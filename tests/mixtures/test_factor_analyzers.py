@@ -32,7 +32,7 @@ def dense_log_joint(model, X):
 def test_queries_are_those_of_the_dense_mixture(noise):
     rng = np.random.default_rng(0)
     X, labels = two_planes(rng, apart=10.0)  # 49 between planes whose widths are about two
-    model = FactorAnalyzerMixture(2, 2, noise=noise, random_state=0).fit(X)
+    model = FactorAnalyzerMixture(2, 2, noise_type=noise, random_state=0).fit(X)
     joint = dense_log_joint(model, X)
     np.testing.assert_allclose(model.score_samples(X), logsumexp(joint, axis=1), rtol=1e-9)
     np.testing.assert_allclose(model.predict_proba(X), softmax(joint, axis=1), atol=1e-9)
@@ -53,7 +53,7 @@ def test_the_objective_never_falls(noise, missing):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = FactorAnalyzerMixture(3, 2, noise=noise, init_params="random", max_iter=60, tol=0, random_state=0)
+        model = FactorAnalyzerMixture(3, 2, noise_type=noise, init_params="random", max_iter=60, tol=0, random_state=0)
         model.fit(X)
     assert np.diff(model.lower_bounds_).min() > -1e-10
 
@@ -72,7 +72,7 @@ def test_from_a_random_start_equal_noise_reaches_the_closed_form():
     noise, top = values[:4].mean(), vectors[:, 4:]
     expected = top @ np.diag(values[4:] - noise) @ top.T + noise * np.eye(6)
     model = FactorAnalyzerMixture(
-        1, 2, noise="isotropic", init_params="random", tol=1e-13, max_iter=5000, random_state=0
+        1, 2, noise_type="isotropic", init_params="random", tol=1e-13, max_iter=5000, random_state=0
     ).fit(X)
     np.testing.assert_allclose(model.covariances()[0], expected, atol=1e-4)
     np.testing.assert_allclose(model.noise_variance_, noise, rtol=1e-5)
@@ -168,7 +168,7 @@ def test_recovery_from_measurements_is_the_conditional_mean_of_the_mixture():
 def test_planes_of_two_dimensions_are_preferred_by_the_bayesian_information_criterion():
     rng = np.random.default_rng(11)
     X, _ = two_planes(rng, 400, 8)
-    found = {q: FactorAnalyzerMixture(2, q, noise="isotropic", random_state=0).fit(X).bic(X) for q in (1, 2, 3)}
+    found = {q: FactorAnalyzerMixture(2, q, noise_type="isotropic", random_state=0).fit(X).bic(X) for q in (1, 2, 3)}
     assert min(found, key=found.get) == 2
 
 
@@ -204,7 +204,7 @@ def test_it_is_a_scikit_learn_estimator():
     [
         ({"n_factors": 4}, "n_factors must be at most"),
         ({"n_factors": -1}, "n_factors must be an integer"),
-        ({"noise": "full"}, "noise must be one of"),
+        ({"noise_type": "full"}, "noise_type must be one of"),
         ({"init_params": "best"}, "init_params must be one of"),
         ({"noise_floor": -1}, "noise_floor must be"),
         ({"n_components": 11}, "n_components"),
@@ -224,5 +224,5 @@ def test_odd_data_are_survived(start):
     unseen = np.where(np.arange(20)[:, None] % 4 == [0, 1, 2], np.nan, rng.normal(size=(20, 3)))
     for X in (duplicates, constant, np.ones((20, 3)), unseen, 1e6 + rng.normal(size=(20, 3))):
         for noise in ("diag", "isotropic", "shared"):
-            model = FactorAnalyzerMixture(2, 1, noise=noise, init_params=start, max_iter=30, random_state=0).fit(X)
+            model = FactorAnalyzerMixture(2, 1, noise_type=noise, init_params=start, max_iter=30, random_state=0).fit(X)
             assert np.isfinite(model.score_samples(X)).all()

@@ -340,7 +340,7 @@ def test_a_refit_that_fails_loses_nothing():
     [
         ({"n_components": 0}, "n_components must be"),
         ({"covariance_type": "round"}, "covariance_type must be one of"),
-        ({"solver": "magic"}, "solver must be one of"),
+        ({"inference": "magic"}, "inference must be one of"),
         ({"init_params": "magic"}, "init_params must be one of"),
         ({"reg_covar": -1.0}, "reg_covar must be"),
         ({"tol": -1.0}, "tol must be"),
@@ -353,8 +353,8 @@ def test_a_refit_that_fails_loses_nothing():
         ({"covariance_prior": 1.0, "degrees_of_freedom_prior": 0.5}, "degrees_of_freedom_prior must be above"),
         ({"means_init": np.zeros((2, 9)), "n_components": 2}, "'means' should have the shape"),
         ({"weight_prior": "x"}, "weight_prior must be"),
-        ({"solver": "riemannian", "covariance_type": "diag"}, "covariance_type must be 'full'"),
-        ({"solver": "riemannian", "diversity": 1.0}, "diversity must be None"),
+        ({"inference": "riemannian", "covariance_type": "diag"}, "covariance_type must be 'full'"),
+        ({"inference": "riemannian", "diversity": 1.0}, "diversity must be None"),
     ],
 )
 def test_bad_settings_get_a_sentence(options, message):
@@ -401,13 +401,13 @@ def test_a_component_that_explains_nothing_is_named():
         GaussianMixture(2, **given).fit(X)
 
 
-@pytest.mark.parametrize("solver", ["riemannian", "riemannian-cg", "cholesky"])
-def test_the_other_solvers_end_where_em_ends(solver):
+@pytest.mark.parametrize("inference", ["riemannian", "riemannian_cg", "cholesky"])
+def test_the_other_solvers_end_where_em_ends(inference):
     X, _ = clusters(n=300)
     weight = np.random.default_rng(0).integers(1, 4, len(X)).astype(float)
     options = {"tol": 1e-9, "max_iter": 3000, "reg_covar": 1e-9, **start_of(X, 3)}
     em = GaussianMixture(3, **options).fit(X, sample_weight=weight)
-    other = GaussianMixture(3, solver=solver, **options).fit(X, sample_weight=weight)
+    other = GaussianMixture(3, inference=inference, **options).fit(X, sample_weight=weight)
     assert other.converged_
     np.testing.assert_allclose(other.score(X, sample_weight=weight), em.score(X, sample_weight=weight), atol=1e-6)
     np.testing.assert_allclose(other.means_, em.means_, atol=1e-2)
@@ -422,19 +422,19 @@ def test_pseudo_rows_are_the_same_prior_for_both_solvers():
     prior = {"mean_prior": np.zeros(d), "covariance_prior": 2.0, "degrees_of_freedom_prior": 5.0, "weight_prior": 2.0}
     prior["mean_precision_prior"] = 5.0 + d + 2
     options = {"tol": 1e-10, "max_iter": 3000, **start_of(X, 2), **prior}
-    em, other = GaussianMixture(2, **options).fit(X), GaussianMixture(2, solver="riemannian", **options).fit(X)
+    em, other = GaussianMixture(2, **options).fit(X), GaussianMixture(2, inference="riemannian", **options).fit(X)
     np.testing.assert_allclose(other.means_, em.means_, atol=1e-4)
     np.testing.assert_allclose(other.covariances_, em.covariances_, atol=1e-3)
     np.testing.assert_allclose(other.weights_, em.weights_, atol=1e-4)
     with pytest.raises(ValueError, match="mean_precision_prior must equal"):
-        GaussianMixture(2, solver="riemannian", covariance_prior=1.0).fit(X)
+        GaussianMixture(2, inference="riemannian", covariance_prior=1.0).fit(X)
 
 
 def test_the_other_solvers_refuse_missing_values():
     X, _ = clusters(n=30)
     X[0, 0] = np.nan
-    with pytest.raises(ValueError, match="use solver='em'"):
-        GaussianMixture(2, solver="riemannian").fit(X)
+    with pytest.raises(ValueError, match="use inference='em'"):
+        GaussianMixture(2, inference="riemannian").fit(X)
 
 
 @pytest.mark.parametrize("kind", TYPES)

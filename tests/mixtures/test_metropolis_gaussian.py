@@ -107,8 +107,8 @@ def test_one_component_has_the_conjugate_posterior():
     rng = np.random.default_rng(2)
     X = rng.normal([1.0, -1.0], [1.0, 2.0], size=(25, 2))
     model = MetropolisGaussianMixture(
-        1, mean_prior=[0.0, 0.0], mean_precision=2.0, degrees_of_freedom=6.0, covariance_prior=np.eye(2), n_draws=200,
-        n_warmup=200, random_state=0,
+        1, mean_prior=[0.0, 0.0], mean_precision_prior=2.0, degrees_of_freedom_prior=6.0,
+        covariance_prior=np.eye(2), n_draws=200, n_warmup=200, random_state=0,
     ).fit(X)  # fmt: skip
     center, scatter = X.mean(axis=0), (X - X.mean(axis=0)).T @ (X - X.mean(axis=0))
     n, k0 = len(X), 2.0
@@ -150,14 +150,14 @@ def gibbs_for(x, prior):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 # The random walk is a second opinion: NUTS shows that the posterior is right, `test_every_sampler` that RandomWalk is.
-@pytest.mark.parametrize("sampler", ["nuts", pytest.param("metropolis", marks=pytest.mark.thorough)])
-def test_the_posterior_agrees_with_gibbs_sampling(sampler):
+@pytest.mark.parametrize("inference", ["nuts", pytest.param("metropolis", marks=pytest.mark.thorough)])
+def test_the_posterior_agrees_with_gibbs_sampling(inference):
     # Six joint standard errors for weights, means and variances of ordered components.
     rng = np.random.default_rng(3)
     x = np.concatenate([rng.normal(-2, 0.7, size=20), rng.normal(2, 1.0, size=30)])
-    n_draws, n_warmup = (300, 300) if sampler == "nuts" else (3000, 1000)
+    n_draws, n_warmup = (300, 300) if inference == "nuts" else (3000, 1000)
     model = MetropolisGaussianMixture(
-        2, sampler=sampler, weight_concentration=2.0, mean_precision=0.1, n_draws=n_draws, n_warmup=n_warmup,
+        2, inference=inference, weight_concentration=2.0, mean_precision_prior=0.1, n_draws=n_draws, n_warmup=n_warmup,
         random_state=0,
     )  # fmt: skip
     model.fit(x[:, None])
@@ -247,10 +247,10 @@ def test_names_by_order(fitted):
     [
         ({"n_components": 0}, "n_components must be"),
         ({"n_components": 30}, r"number of samples \(10\)"),
-        ({"sampler": "magic"}, "sampler must be one of"),
-        ({"mean_precision": 0.0}, "mean_precision must be positive"),
+        ({"inference": "magic"}, "inference must be one of"),
+        ({"mean_precision_prior": 0.0}, "mean_precision_prior must be a positive number"),
         ({"mean_prior": [0.0]}, "mean_prior must have 2 entries"),
-        ({"degrees_of_freedom": 1.0}, "degrees_of_freedom must be above"),
+        ({"degrees_of_freedom_prior": 1.0}, "degrees_of_freedom_prior must be above"),
         ({"covariance_prior": np.zeros((2, 2))}, "covariance_prior must be symmetric and positive definite"),
     ],
 )
@@ -271,8 +271,8 @@ def test_a_column_that_never_varies_is_no_problem():
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
     [
-        MetropolisGaussianMixture(n_draws=10, n_warmup=20, n_chains=1, sampler=sampler)
-        for sampler in ("nuts", "metropolis")
+        MetropolisGaussianMixture(n_draws=10, n_warmup=20, n_chains=1, inference=inference)
+        for inference in ("nuts", "metropolis")
     ]
 )
 def test_scikit_learn_accepts_it(estimator, check):

@@ -207,9 +207,9 @@ def test_the_default_location_of_the_prior_is_the_weighted_mean_of_what_is_obser
 
 
 def test_the_other_solvers_leave_nothing_behind() -> None:
-    model = GaussianMixture(2, solver="riemannian", random_state=0).fit(X)
+    model = GaussianMixture(2, inference="riemannian", random_state=0).fit(X)
     assert model.n_evaluations_ > 0
-    assert not hasattr(model.set_params(solver="em").fit(X), "n_evaluations_")
+    assert not hasattr(model.set_params(inference="em").fit(X), "n_evaluations_")
 
 
 def test_equal_rows_have_no_spread_whatever_rounding_says() -> None:
@@ -285,11 +285,11 @@ def test_advice_against_degenerate_densities_names_arguments_that_exist(cls: typ
     assert "prior" not in advice or any("prior" in name and name != "weight_prior" for name in model.get_params())
 
 
-@pytest.mark.parametrize("estimator", ["map", "mle", "bayes"])
+@pytest.mark.parametrize("inference", ["map", "ml", "bayes"])
 @pytest.mark.filterwarnings("error")
-def test_naive_bayes_refuses_numbers_whose_squares_overflow(estimator: str) -> None:
+def test_naive_bayes_refuses_numbers_whose_squares_overflow(inference: str) -> None:
     y = np.arange(160) >= 80
-    model = NaiveBayes("gaussian", estimator=estimator)
+    model = NaiveBayes("gaussian", inference=inference)
     for scale in (1e200, 1e300):
         with pytest.raises(ValueError, match=r"X must hold values below 1e\+140 in size, got"):
             model.fit(X * scale, y)
@@ -297,7 +297,7 @@ def test_naive_bayes_refuses_numbers_whose_squares_overflow(estimator: str) -> N
     model.fit(X, y)
     with pytest.raises(ValueError, match=r"X must hold values below 1e\+140 in size, got"):
         model.predict_proba(X * 1e300)
-    assert np.isfinite(NaiveBayes("gaussian", estimator=estimator).fit(X * 1e120, y).predict_proba(X * 1e120)).all()
+    assert np.isfinite(NaiveBayes("gaussian", inference=inference).fit(X * 1e120, y).predict_proba(X * 1e120)).all()
 
 
 def test_naive_bayes_refuses_codes_that_are_no_codes() -> None:

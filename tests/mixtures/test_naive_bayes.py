@@ -14,6 +14,7 @@ from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pluri.mixtures import NaiveBayes
+from pluri.priors import Beta
 
 X5 = np.array([[1, 0, 1], [1, 1, 0], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
 Y5 = np.array([0, 0, 0, 1, 1])
@@ -40,7 +41,7 @@ def mixed_data(seed=0, n_samples=60):
 
 
 def test_posterior_modes_of_five_rows():
-    model = NaiveBayes(beta=(2, 2)).fit(X5, Y5)
+    model = NaiveBayes(probabilities_prior=Beta(2.0, 2.0)).fit(X5, Y5)
     np.testing.assert_allclose(model.theta_, [[0.8, 0.4, 0.4], [0.25, 0.75, 0.5]])
     np.testing.assert_allclose(model.class_prior_, [0.6, 0.4])
     np.testing.assert_allclose(model.predict_joint_log_proba([[1, 1, 1]])[0], [-2.5665506, -3.2834144], atol=5e-8)
@@ -48,11 +49,11 @@ def test_posterior_modes_of_five_rows():
 
 
 def test_posterior_means_of_five_rows():
-    model = NaiveBayes(estimator="bayes", beta=(1, 1)).fit(X5, Y5)
+    model = NaiveBayes(inference="bayes", probabilities_prior=Beta(1.0, 1.0)).fit(X5, Y5)
     assert np.isclose(model.predict_proba([[1, 1, 1]])[0, 0], 0.6454460, atol=5e-8)
 
 
-@pytest.mark.parametrize("settings", [{"beta": (1, 1)}, {"estimator": "mle"}])
+@pytest.mark.parametrize("settings", [{"probabilities_prior": Beta(1.0, 1.0)}, {"inference": "ml"}])
 def test_impossible_features_are_exact_and_give_no_nan(settings):
     model = NaiveBayes(**settings).fit(X5, Y5)
     assert model.theta_[1, 0] == 0.0
@@ -63,13 +64,14 @@ def test_impossible_features_are_exact_and_give_no_nan(settings):
 
 def test_ones_and_zeros_of_the_prior_are_not_swapped():
     X = np.array([[1]] * 7 + [[0]] * 3)
-    assert NaiveBayes(beta=(1, 1)).fit(X, np.zeros(10)).theta_ == pytest.approx(0.7)
-    assert NaiveBayes(estimator="bayes", beta=(9, 1)).fit(X, np.zeros(10)).theta_ == pytest.approx(16 / 20)
+    assert NaiveBayes(probabilities_prior=Beta(1.0, 1.0)).fit(X, np.zeros(10)).theta_ == pytest.approx(0.7)
+    model = NaiveBayes(inference="bayes", probabilities_prior=Beta(9.0, 1.0)).fit(X, np.zeros(10))
+    assert model.theta_ == pytest.approx(16 / 20)
 
 
 def test_rows_impossible_under_every_class_get_the_prior():
     X = np.array([[1, 0], [1, 0], [0, 1]])
-    model = NaiveBayes(estimator="mle").fit(X, [0, 0, 1])
+    model = NaiveBayes(inference="ml").fit(X, [0, 0, 1])
     with pytest.warns(UserWarning, match="1 rows are impossible under every class"):
         np.testing.assert_allclose(model.predict_proba([[1, 1]]), [[2 / 3, 1 / 3]])
 
@@ -83,7 +85,7 @@ def test_it_equals_scikit_learn_family_by_family():
     X = rng.normal(size=(80, 4)) + y[:, None]
     pairs = [
         (NaiveBayes("bernoulli"), BernoulliNB(alpha=1.0), X),
-        (NaiveBayes("gaussian", "mle"), GaussianNB(), X),
+        (NaiveBayes("gaussian", "ml"), GaussianNB(), X),
         (NaiveBayes("categorical"), CategoricalNB(alpha=1.0), rng.integers(5, size=(80, 4)) // (1 + y[:, None])),
     ]
     weight = rng.integers(0, 4, size=80)
@@ -96,11 +98,13 @@ def test_it_equals_scikit_learn_family_by_family():
 
 def test_columns_of_several_families_multiply():
     X, y = mixed_data()
-    model = NaiveBayes(MIXED, eta=1.5).fit(X, y)
+    model = NaiveBayes(MIXED, category_prior=1.5).fit(X, y)
     parts = {
         "bernoulli": NaiveBayes("bernoulli").fit(X[:, [0, 4]], y).predict_joint_log_proba(X[:, [0, 4]]),
         "gaussian": NaiveBayes("gaussian").fit(X[:, [1, 3]], y).predict_joint_log_proba(X[:, [1, 3]]),
-        "categorical": NaiveBayes("categorical", eta=1.5).fit(X[:, [2]], y).predict_joint_log_proba(X[:, [2]]),
+        "categorical": NaiveBayes("categorical", category_prior=1.5)
+        .fit(X[:, [2]], y)
+        .predict_joint_log_proba(X[:, [2]]),
     }
     expected = sum(parts.values()) - 2 * np.log(model.class_prior_)
     np.testing.assert_allclose(model.predict_joint_log_proba(X), expected, atol=1e-10)
@@ -115,7 +119,7 @@ def test_the_evidence_is_the_product_of_the_predictives(seed):
     # p(x_1..n, y_1..n) = prod_i p(x_i, y_i | those before): every factor is the Bayesian model's own prediction.
     X, y = mixed_data(seed, n_samples=12)
     model = NaiveBayes(
-        MIXED, "bayes", n_categories=4, normal_prior=NORMAL_PRIOR, var_smoothing=0.0, alpha=[1.0, 2.0, 0.5]
+        MIXED, "bayes", n_categories=4, normal_prior=NORMAL_PRIOR, var_smoothing=0.0, weight_prior=[1.0, 2.0, 0.5]
     )
     total, last = 0.0, None
     for i in range(len(X)):
@@ -131,7 +135,9 @@ def test_the_evidence_is_the_product_of_the_predictives(seed):
 
 def test_modes_maximise_the_log_posterior():
     X, y = mixed_data()
-    model = NaiveBayes(MIXED, eta=1.7, alpha=2.0, normal_prior=NORMAL_PRIOR, var_smoothing=0.0).fit(X, y)
+    model = NaiveBayes(MIXED, category_prior=1.7, weight_prior=2.0, normal_prior=NORMAL_PRIOR, var_smoothing=0.0).fit(
+        X, y
+    )
     bernoulli, gaussian, categorical = (kind for kind, _ in model._layout)
     counted = model._statistics
 
@@ -161,7 +167,7 @@ def test_modes_maximise_the_log_posterior():
 
 def test_log_likelihood_and_prior_equal_scipy():
     X, y = mixed_data()
-    model = NaiveBayes(MIXED, eta=1.7, alpha=2.0, normal_prior=NORMAL_PRIOR).fit(X, y)
+    model = NaiveBayes(MIXED, category_prior=1.7, weight_prior=2.0, normal_prior=NORMAL_PRIOR).fit(X, y)
     joint = model.predict_joint_log_proba(X)
     assert np.isclose(model.log_likelihood_, joint[np.arange(len(y)), y].sum(), rtol=1e-10)
     m, strength, shape, rate = NORMAL_PRIOR
@@ -185,19 +191,19 @@ def test_the_predictive_of_a_gaussian_feature_is_student():
     np.testing.assert_allclose(model.predict_joint_log_proba(points)[:, 0], student.logpdf(points[:, 0]), rtol=1e-10)
 
 
-@pytest.mark.parametrize("estimator", ["map", "mle", "bayes"])
-def test_batches_weights_and_sparsity_do_not_matter(estimator):
+@pytest.mark.parametrize("inference", ["map", "ml", "bayes"])
+def test_batches_weights_and_sparsity_do_not_matter(inference):
     X, y = mixed_data()
     weight = np.random.default_rng(1).integers(0, 4, size=len(y))
-    model = NaiveBayes(MIXED, estimator, n_categories=4).fit(X, y, sample_weight=weight)
+    model = NaiveBayes(MIXED, inference, n_categories=4).fit(X, y, sample_weight=weight)
     expected = model.predict_joint_log_proba(X)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        parts = NaiveBayes(MIXED, estimator, n_categories=4)
+        parts = NaiveBayes(MIXED, inference, n_categories=4)
         for rows in np.array_split(np.arange(len(y)), 4):
             parts.partial_fit(X[rows], y[rows], classes=[0, 1, 2], sample_weight=weight[rows])
-    repeated = NaiveBayes(MIXED, estimator, n_categories=4).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
-    dotted = NaiveBayes(MIXED, estimator, n_categories=4).fit(sparse.csr_matrix(X), y, sample_weight=weight)
+    repeated = NaiveBayes(MIXED, inference, n_categories=4).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    dotted = NaiveBayes(MIXED, inference, n_categories=4).fit(sparse.csr_matrix(X), y, sample_weight=weight)
     for other in (parts, repeated, dotted):
         np.testing.assert_allclose(other.predict_joint_log_proba(X), expected, rtol=1e-9)
         assert np.isclose(other.log_likelihood_, model.log_likelihood_)
@@ -215,8 +221,8 @@ def test_more_sparse_rows_than_a_block_are_counted_alike():
 def test_a_large_offset_does_not_spoil_variances():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(1000, 2)), rng.integers(2, size=1000)
-    near = NaiveBayes("gaussian", "mle", var_smoothing=0.0).fit(X, y)
-    far = NaiveBayes("gaussian", "mle", var_smoothing=0.0)
+    near = NaiveBayes("gaussian", "ml", var_smoothing=0.0).fit(X, y)
+    far = NaiveBayes("gaussian", "ml", var_smoothing=0.0)
     for rows in np.array_split(np.arange(1000), 7):
         far.partial_fit(X[rows] + 1e7, y[rows], classes=[0, 1])
     np.testing.assert_allclose(far.var_, near.var_, rtol=1e-6)
@@ -224,8 +230,8 @@ def test_a_large_offset_does_not_spoil_variances():
 
 def test_doubling_the_data_leaves_maximum_likelihood_alone():
     X, y = mixed_data()
-    one = NaiveBayes(MIXED, "mle").fit(X, y)
-    two = NaiveBayes(MIXED, "mle").fit(np.tile(X, (2, 1)), np.tile(y, 2))
+    one = NaiveBayes(MIXED, "ml").fit(X, y)
+    two = NaiveBayes(MIXED, "ml").fit(np.tile(X, (2, 1)), np.tile(y, 2))
     np.testing.assert_allclose(one.predict_joint_log_proba(X), two.predict_joint_log_proba(X), rtol=1e-9)
     assert np.isclose(two.log_likelihood_, 2 * one.log_likelihood_)
 
@@ -247,8 +253,8 @@ def test_explanations_add_up_to_the_log_odds():
 def test_a_class_that_has_not_come_yet_is_never_predicted():
     X, y = mixed_data()
     seen = y < 2
-    for estimator in ("map", "mle"):
-        model = NaiveBayes(MIXED, estimator).partial_fit(X[seen], y[seen], classes=[0, 1, 2])
+    for inference in ("map", "ml"):
+        model = NaiveBayes(MIXED, inference).partial_fit(X[seen], y[seen], classes=[0, 1, 2])
         proba = model.predict_proba(X[seen])
         assert np.isfinite(proba).all()
         assert (proba[:, 2] == 0).all()
@@ -268,13 +274,13 @@ def test_it_survives_pickling_and_goes_on():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"beta": (0.5, 0.5)}, "beta below 1 leaves no posterior mode"),
-        ({"beta": (0.5,)}, "beta must be two positive numbers"),
+        ({"probabilities_prior": Beta(0.5, 0.5)}, "probabilities_prior below 1 leaves no posterior mode"),
+        ({"probabilities_prior": (0.5, 0.5)}, r"probabilities_prior must be a prior \(Beta\)"),
         ({"family": "poisson"}, "family must be one of"),
         ({"family": ["gaussian"]}, "a family for each of 3 columns, got 1"),
-        ({"estimator": "best"}, "estimator must be one of"),
-        ({"alpha": [1.0, 2.0, 3.0]}, "one for each of 2 classes"),
-        ({"eta": 0.0}, "eta must be finite and positive"),
+        ({"inference": "best"}, "inference must be one of"),
+        ({"weight_prior": [1.0, 2.0, 3.0]}, "one for each of 2 classes"),
+        ({"category_prior": 0.0}, "category_prior must be a positive number"),
         ({"family": "categorical", "n_categories": 1}, r"below n_categories \(1\)"),
         ({"normal_prior": (0.0, 1.0)}, "normal_prior must be"),
         ({"family": "gaussian", "normal_prior": (0.0, 1.0, 0.2, 1.0)}, "shape above 0.5"),

@@ -20,7 +20,7 @@ WEIGHT = RNG.integers(0, 4, size=60)
 SETTINGS: dict[str, dict[str, Any]] = {
     "BernoulliMixture": {"n_components": 2},
     "CategoricalMixture": {"n_components": 2},
-    "DirichletProcessMixture": {"solver": "variational"},
+    "DirichletProcessMixture": {"inference": "vb"},
     "ExponentialFamilyPCAMixture": {"n_components": 2, "n_latent": 1, "max_iter": 20},
     "ExponentialFamilyPCA": {"n_components": 1},
     "FactorAnalyzerMixture": {"n_components": 2},

@@ -69,7 +69,7 @@ def test_certain_directions_and_fixed_sizes_can_be_drawn():
     np.testing.assert_allclose(certain.axes_[0].collections[0].get_offsets()[:, 1], [1, 1 / 3])
     assert len(certain.axes_[0].collections[1].get_offsets()) == 1
     assert certain.expected_size_ == pytest.approx(1.75)
-    fixed = KernelSpectrumDisplay.from_process(KDPP(np.diag([3.0, 2.0, 1.0]), k=2))
+    fixed = KernelSpectrumDisplay.from_process(KDPP(np.diag([3.0, 2.0, 1.0]), size=2))
     assert len(fixed.axes_) == 1 or fixed.expected_size_ == pytest.approx(2)
 
 
@@ -134,13 +134,13 @@ def test_independent_draws_respect_the_condition(plane, process):
 
 def test_at_a_fixed_size_directions_are_used_as_enumeration_says():
     values = np.array([3.0, 2.0, 0.5, 0.1])
-    display = KernelSpectrumDisplay.from_process(KDPP(np.diag(values), k=2))
+    display = KernelSpectrumDisplay.from_process(KDPP(np.diag(values), size=2))
     products = {pair: values[list(pair)].prod() for pair in itertools.combinations(range(4), 2)}
     expected = [sum(v for pair, v in products.items() if i in pair) / sum(products.values()) for i in range(4)]
     np.testing.assert_allclose(display.use_, expected)
     np.testing.assert_allclose(display.axes_[0].collections[0].get_array(), expected)
     assert not display.axes_[0].lines  # the scale of the kernel means nothing
-    rest = KernelSpectrumDisplay.from_process(KDPP(np.diag(values), k=2).condition(include=[0]))
+    rest = KernelSpectrumDisplay.from_process(KDPP(np.diag(values), size=2).condition(include=[0]))
     assert rest.use_.sum() == pytest.approx(1.0)
     assert KernelSpectrumDisplay(np.logspace(200, -200, 50), size=10).use_.sum() == pytest.approx(10.0)
     assert KernelSpectrumDisplay.from_process(DPP(np.diag(values))).axes_[0].lines

@@ -53,7 +53,7 @@ def test_determinant_is_zero_for_one_subspace_and_largest_for_orthogonal_ones():
 
 def test_sum_cosine_kernel_is_the_exponential_of_all_pairs_of_columns():
     frames = random_frames(np.random.default_rng(3), 3, 5, 2)
-    kernel = SubspaceKernel(0.4, "sum-cosine")
+    kernel = SubspaceKernel(0.4, "sum_cosine")
     for i in range(3):
         for j in range(3):
             pairs = sum(np.sum((u - v) ** 2) for u in frames[i].T for v in frames[j].T)
@@ -66,12 +66,12 @@ def test_sum_cosine_of_turned_frames_has_the_known_values_and_calls_one_plane_di
     rho = 0.3
     angles = np.radians([0, 45, 90, 135, 180])
     frames = np.array([[[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]] for a in angles])
-    values = SubspaceKernel(rho, "sum-cosine")(frames)[0]
+    values = SubspaceKernel(rho, "sum_cosine")(frames)[0]
     known = np.exp(rho * np.array([2, np.sqrt(2), 0, -np.sqrt(2), -2]))
     np.testing.assert_allclose(values * np.exp(2 * rho), known, rtol=1e-12)
     np.testing.assert_allclose(SubspaceKernel(rho)(frames), 1.0, rtol=1e-12)
     two = np.stack([frames[0], frames[4]])
-    assert SubspaceKernel(rho, "sum-cosine").log_determinant(two) == pytest.approx(np.log(1 - np.exp(-8 * rho)))
+    assert SubspaceKernel(rho, "sum_cosine").log_determinant(two) == pytest.approx(np.log(1 - np.exp(-8 * rho)))
 
 
 def test_canonical_signs_take_the_choice_of_signs_away():
@@ -101,7 +101,7 @@ def test_columns_that_are_switched_off_do_not_count_in_the_weighted_kernel():
     np.testing.assert_allclose(SubspaceKernel(weighted=True)(turned), SubspaceKernel(weighted=True)(full), rtol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", [SubspaceKernel(), SubspaceKernel(0.3, "sum-cosine"), SubspaceKernel(weighted=True)])
+@pytest.mark.parametrize("kernel", [SubspaceKernel(), SubspaceKernel(0.3, "sum_cosine"), SubspaceKernel(weighted=True)])
 def test_matrices_of_random_sets_are_positive_semi_definite(kernel):
     rng = np.random.default_rng(7)
     for _ in range(100):
@@ -110,7 +110,7 @@ def test_matrices_of_random_sets_are_positive_semi_definite(kernel):
         assert np.linalg.eigvalsh(matrix)[0] > -1e-12
 
 
-@pytest.mark.parametrize("name", ["projection", "sum-cosine"])
+@pytest.mark.parametrize("name", ["projection", "sum_cosine"])
 def test_gradient_along_tangent_directions_equals_differences_on_the_manifold(name):
     rng = np.random.default_rng(8)
     frames = random_frames(rng, 3, 6, 2)
@@ -159,8 +159,8 @@ def test_bad_settings_are_refused_in_one_sentence():
         SubspaceKernel(0)
     with pytest.raises(ValueError, match=r"kernel must be one of .* got 'angle'"):
         SubspaceKernel(kernel="angle")
-    with pytest.raises(ValueError, match="weighted must be False for the sum-cosine kernel"):
-        SubspaceKernel(kernel="sum-cosine", weighted=True)
+    with pytest.raises(ValueError, match="weighted must be False for the sum_cosine kernel"):
+        SubspaceKernel(kernel="sum_cosine", weighted=True)
     with pytest.raises(ValueError, match="weighted must be True or False, got 'no'"):
         SubspaceKernel(weighted="no")
     with pytest.raises(ValueError, match="a column that is not zero in each part"):

@@ -19,6 +19,8 @@ from pluri.processes.weight_posterior import (
     weight_posterior,
 )
 
+LEARN = {"prior_variance": "learn", "noise_variance": "learn"}
+
 
 def data(seed=0, n=12, d=3):
     rng = np.random.default_rng(seed)
@@ -104,7 +106,7 @@ def test_a_flat_prior_gives_least_squares_and_a_round_one_ridge():
 @pytest.mark.parametrize("learn", [False, True])
 def test_batches_one_after_another_equal_all_at_once(d, learn):
     X, y = data(2, n=20, d=d)
-    settings = {"prior_variance": covariance(3, d), "noise_variance": 0.2, "learn_hyper": learn}
+    settings = LEARN if learn else {"prior_variance": covariance(3, d), "noise_variance": 0.2}
     whole = BayesianLinearRegression(**settings).fit(X, y)
     parts = BayesianLinearRegression(**settings)
     for rows in ([0], range(1, 9), range(9, 20)):
@@ -130,8 +132,10 @@ def test_weights_are_repetitions(n, d):
     X, y = data(5, n, d)
     weight = np.random.default_rng(0).integers(0, 4, size=n)
     for learn in (False, True) if n > d else (False,):
-        one = BayesianLinearRegression(learn_hyper=learn).fit(X, y, sample_weight=weight)
-        two = BayesianLinearRegression(learn_hyper=learn).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+        one = BayesianLinearRegression(**(LEARN if learn else {})).fit(X, y, sample_weight=weight)
+        two = BayesianLinearRegression(**(LEARN if learn else {})).fit(
+            np.repeat(X, weight, axis=0), np.repeat(y, weight)
+        )
         np.testing.assert_allclose(one.coef_, two.coef_, atol=1e-4 if learn else 1e-9)
         assert np.isclose(one.log_evidence_, two.log_evidence_, rtol=1e-6)
 
@@ -156,7 +160,7 @@ def test_the_gradient_of_the_evidence_equals_differences(n, d):
 
 def test_learned_variances_agree_with_scikit_learn():
     X, y = data(7, n=200, d=5)
-    ours = BayesianLinearRegression(learn_hyper=True, intercept_variance=1e8).fit(X, y)
+    ours = BayesianLinearRegression(**LEARN, intercept_variance=1e8).fit(X, y)
     theirs = BayesianRidge(alpha_1=0, alpha_2=0, lambda_1=0, lambda_2=0, tol=1e-12, max_iter=1000).fit(X, y)
     assert np.isclose(ours.noise_variance_, 1 / theirs.alpha_, rtol=2e-2)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-3)
@@ -207,13 +211,14 @@ def test_many_features_need_no_matrix_of_them():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"noise_variance": 0.0}, "noise_variance must be finite and positive, got 0.0"),
+        ({"noise_variance": 0.0}, "noise_variance must be a positive number or 'learn', got 0.0"),
         ({"prior_variance": -1.0}, "prior_variance must be positive, got -1.0"),
         ({"prior_variance": [1.0, 2.0]}, "3 numbers or a 3 x 3 matrix"),
         ({"prior_variance": np.ones((3, 3))}, "positive definite"),
         ({"prior_variance": np.triu(np.ones((3, 3)))}, "symmetric"),
         ({"intercept_variance": np.inf}, "intercept_variance"),
-        ({"max_iter": 0}, "max_iter"),
+        ({"max_iter": 0}, "max_iter must be an integer of at least 1, got 0"),
+        ({"noise_variance": "best"}, "noise_variance must be a positive number or 'learn', got 'best'"),
     ],
 )
 def test_bad_settings_are_refused(settings, message):
@@ -221,21 +226,36 @@ def test_bad_settings_are_refused(settings, message):
         BayesianLinearRegression(**settings).fit(*data())
 
 
+@pytest.mark.parametrize("learned", ["prior_variance", "noise_variance"])
+def test_one_variance_is_learned_with_the_other_held(learned):
+    X, y = data(8, n=60, d=4)
+    held = "noise_variance" if learned == "prior_variance" else "prior_variance"
+    model = BayesianLinearRegression(**{learned: "learn", held: 0.3}).fit(X, y)
+    assert getattr(model, f"{held}_") == pytest.approx(0.3, rel=1e-12)
+    best = getattr(model, f"{learned}_")
+    around = [
+        BayesianLinearRegression(**{learned: best * factor, held: 0.3}).fit(X, y).log_evidence_
+        for factor in (0.95, 1.0, 1.05)
+    ]
+    assert around[1] == pytest.approx(model.log_evidence_, rel=1e-9)
+    assert around[1] > max(around[0], around[2])
+
+
 def test_a_search_that_is_cut_short_says_so():
     with pytest.warns(ConvergenceWarning, match="evidence had not settled"):
-        BayesianLinearRegression(learn_hyper=True, max_iter=1).fit(*data())
+        BayesianLinearRegression(**LEARN, max_iter=1).fit(*data())
 
 
 def test_degenerate_data_do_not_break_the_search():
     X = np.ones((5, 2))
     for y in (np.zeros(5), np.full(5, 3.0), np.arange(5.0)):
-        model = BayesianLinearRegression(learn_hyper=True).fit(X, y)
+        model = BayesianLinearRegression(**LEARN).fit(X, y)
         assert np.isfinite(model.coef_).all()
         assert np.isfinite(model.log_evidence_)
     with pytest.raises(ValueError, match=r"positive sum|non-zero"):
         BayesianLinearRegression().fit(X, np.zeros(5), sample_weight=np.zeros(5))
 
 
-@parametrize_with_checks([BayesianLinearRegression(), BayesianLinearRegression(learn_hyper=True)])
+@parametrize_with_checks([BayesianLinearRegression(), BayesianLinearRegression(**LEARN)])
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)

@@ -113,7 +113,7 @@ def test_the_first_time_is_a_plain_process():
         (lambda: DependentDirichletProcess(1.0, stats.norm(), "long"), "survival must be a probability"),
         (lambda: DependentDirichletProcess(1.0, stats.norm(), innovation=-1.0), "innovation must be a positive number"),
         (lambda: DependentDirichletProcess(1.0, stats.norm(), transition=3), "transition must be a function"),
-        (lambda: DependentDirichletProcess(1.0, stats.norm()).sample(0), "n_steps must be an integer of at least 1"),
+        (lambda: DependentDirichletProcess(1.0, stats.norm()).sample(0), "n_samples must be an integer of at least 1"),
         (lambda: DependentDirichletProcess(1.0, stats.norm(), 0.0, innovation=0).sample(2), "no atom is left"),
         (
             lambda: DependentDirichletProcess(1.0, stats.norm(), 1.0, lambda rng, a: a[:1]).sample(3, random_state=0),

@@ -35,10 +35,10 @@ def test_learning_from_few_rows_uses_one_thread(hyper, monkeypatch):
 
         return function
 
-    for name in ("maximize", "sample_posterior"):
+    for name in ("learn_theta", "sample_posterior"):
         monkeypatch.setattr(module, name, spied(getattr(module, name)))
     X = np.linspace(0, 3, 8)[:, None]
-    model = GaussianProcessRegressor(hyper=hyper, n_draws=20, n_warmup=50, n_chains=2, random_state=0)
+    model = GaussianProcessRegressor(hyper_inference=hyper, n_draws=20, n_warmup=50, n_chains=2, random_state=0)
     model.fit(X, np.sin(X[:, 0]) + 0.1 * np.cos(9 * X[:, 0]))
     assert len(seen) == 1
     assert seen[0] <= {1}
@@ -47,10 +47,10 @@ def test_learning_from_few_rows_uses_one_thread(hyper, monkeypatch):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_sampled_classifier_does_not_print_an_evidence_that_it_has_not():
     X = np.linspace(-2, 2, 12)[:, None]
-    settings = {"hyper": "fixed", "n_draws": 400, "n_warmup": 50, "n_chains": 2, "random_state": 0}
-    model = GaussianProcessClassifier(inference="polya-gamma-gibbs", **settings).fit(X, X[:, 0] > 0)
+    settings = {"hyper_inference": "fixed", "n_draws": 400, "n_warmup": 50, "n_chains": 2, "random_state": 0}
+    model = GaussianProcessClassifier(inference="polya_gamma_gibbs", **settings).fit(X, X[:, 0] > 0)
     assert "nan" not in model.summary()
-    assert "log evidence" in GaussianProcessClassifier(hyper="fixed").fit(X, X[:, 0] > 0).summary()
+    assert "log evidence" in GaussianProcessClassifier(hyper_inference="fixed").fit(X, X[:, 0] > 0).summary()
 
 
 @pytest.mark.parametrize("top", [1, 255])

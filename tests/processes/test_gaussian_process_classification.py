@@ -13,6 +13,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.utils.estimator_checks import check_estimator
 
 from pluri.inference import mcmc
+from pluri.priors.hyperpriors import Gamma, LogUniform, Uniform
 from pluri.processes.gaussian_process_classification import GaussianProcessClassifier
 from pluri.processes.gp_inference._tilted_kernels import compiled_tilted_moments
 from pluri.processes.gp_inference.approximate import ApproximateEvidence
@@ -24,7 +25,6 @@ from pluri.processes.gp_inference.learning import Charts
 from pluri.processes.gp_inference.polya_gamma import mean_polya_gamma, polya_gamma
 from pluri.processes.gp_inference.polya_gamma_draws import draw_polya_gamma
 from pluri.processes.gp_inference.sites import expected_sigmoid, tilted_moments
-from pluri.processes.hyperpriors import Gamma, LogUniform, Uniform
 
 X3 = np.array([[-1.0], [0.0], [1.0]])
 Y3 = np.array([1, -1, 1])
@@ -67,11 +67,11 @@ def test_quadrature_itself_gives_the_known_answers():
     [
         ("laplace", -2.3055499, (0.2017957, 0.0364327, 0.2017957), 0.5202301),
         ("ep", -2.2842896, (0.2083407, 0.0433484, 0.2083407), 0.5216151),
-        ("polya-gamma", -2.2986641, (0.2043858, 0.0391530, 0.2043858), None),
+        ("polya_gamma", -2.2986641, (0.2043858, 0.0391530, 0.2043858), None),
     ],
 )
 def test_three_points_have_the_known_answers(inference, evidence, latent, chance):
-    model = GaussianProcessClassifier(RBF(1.0), inference=inference, hyper="fixed").fit(X3, Y3)
+    model = GaussianProcessClassifier(RBF(1.0), inference=inference, hyper_inference="fixed").fit(X3, Y3)
     assert model.log_marginal_likelihood_value_ == pytest.approx(evidence, abs=1e-7)
     np.testing.assert_allclose(model.latent_mean_, latent, atol=1e-7)
     if chance is not None:
@@ -92,15 +92,15 @@ def test_the_bound_lies_below_and_expectation_propagation_is_nearest(length):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("inference", ["ess", "polya-gamma-gibbs"])
+@pytest.mark.parametrize("inference", ["ess", "polya_gamma_gibbs"])
 def test_samplers_agree_with_quadrature(inference):
     # Five and a half Monte Carlo errors for each of three means: false alarm below 1e-6.
     _, mean, chance = exact_answers()
     model = GaussianProcessClassifier(
-        RBF(1.0), inference=inference, hyper="fixed", n_draws=2000, n_warmup=100, n_chains=2,
-        n_prediction_draws=4000, random_state=0,
+        RBF(1.0), inference=inference, hyper_inference="fixed", n_draws=2000, n_warmup=100, n_chains=2,
+        n_predictive=4000, random_state=0,
     ).fit(X3, Y3)  # fmt: skip
-    draws = model.traces_[0]["latent"]
+    draws = model.trace_["latent"]
     for index in range(3):
         assert abs(draws[..., index].mean() - mean[index]) < 5.5 * mcmc.mcse_mean(draws[..., index])
     assert model.predict_proba([[0.5]])[0, 1] == pytest.approx(chance, abs=0.015)
@@ -114,11 +114,16 @@ def test_hyperparameters_and_function_sampled_together_agree_with_quadrature():
     answers = [exact_answers(length, 20) for length in lengths]
     weight = np.exp([answer[0] for answer in answers])
     weight /= weight.sum()
-    settings = {"hyper": "nuts", "priors": {"length_scale": Uniform(0.0, 3.0)}, "n_chains": 2, "random_state": 0}
+    settings = {
+        "hyper_inference": "nuts",
+        "priors": {"length_scale": Uniform(0.0, 3.0)},
+        "n_chains": 2,
+        "random_state": 0,
+    }
     model = GaussianProcessClassifier(RBF(1.0), inference="ess", n_draws=600, n_warmup=300, **settings).fit(X3, Y3)
-    draws = model.traces_[0]["length_scale"]
+    draws = model.trace_["length_scale"]
     assert abs(draws.mean() - weight @ lengths) < 5.5 * mcmc.mcse_mean(draws)
-    latent = model.traces_[0]["latent"][..., 0]
+    latent = model.trace_["latent"][..., 0]
     expected = weight @ [answer[1][0] for answer in answers]
     assert abs(latent.mean() - expected) < 5.5 * mcmc.mcse_mean(latent)
     chance = weight @ [answer[2] for answer in answers]
@@ -133,10 +138,10 @@ def test_hyperparameters_sampled_under_an_approximation_agree_with_quadrature():
     evidence = [laplace(RBF(length)(X3), labels).log_evidence for length in lengths]
     weight = np.exp(np.array(evidence)) / np.exp(evidence).sum()
     model = GaussianProcessClassifier(
-        RBF(1.0), inference="laplace", hyper="nuts", priors={"length_scale": Uniform(0.0, 3.0)}, n_draws=400,
-        n_warmup=200, n_chains=2, n_prediction_draws=100, random_state=0,
+        RBF(1.0), inference="laplace", hyper_inference="nuts", priors={"length_scale": Uniform(0.0, 3.0)}, n_draws=400,
+        n_warmup=200, n_chains=2, n_predictive=100, random_state=0,
     ).fit(X3, Y3)  # fmt: skip
-    draws = model.traces_[0]["length_scale"]
+    draws = model.trace_["length_scale"]
     assert abs(draws.mean() - weight @ lengths) < 5.5 * mcmc.mcse_mean(draws)
     mean, std = model.decision_function([[0.5]], return_std=True)
     assert 0.0 < mean[0] < 0.2
@@ -167,7 +172,7 @@ def test_expected_sigmoid_at_the_ends():
     np.testing.assert_allclose(values, [0.5, 0.5, 1.0, 0.0, 1 / (1 + math.exp(-2))], atol=1e-8)
 
 
-@pytest.mark.parametrize("how", ["laplace", "ep", "polya-gamma"])
+@pytest.mark.parametrize("how", ["laplace", "ep", "polya_gamma"])
 @pytest.mark.parametrize("kernel", [ConstantKernel(4.0) * RBF([0.8, 2.0]), RBF(0.5)], ids=["ard", "rbf"])
 def test_gradient_of_the_evidence_equals_finite_differences(how, kernel):
     X, labels = some_data(25)
@@ -176,7 +181,7 @@ def test_gradient_of_the_evidence_equals_finite_differences(how, kernel):
     gradient = evidence(theta)[1]
     for index, step in enumerate(1e-4 * np.eye(len(theta))):
         slope = (evidence(theta + step)[0] - evidence(theta - step)[0]) / 2e-4
-        assert gradient[index] == pytest.approx(slope, abs=2e-4 if how == "polya-gamma" else 2e-6)
+        assert gradient[index] == pytest.approx(slope, abs=2e-4 if how == "polya_gamma" else 2e-6)
 
 
 def test_gradient_of_the_joint_density_equals_finite_differences():
@@ -224,11 +229,11 @@ def test_polya_gamma_draws_have_the_right_law():
         assert stats.ks_2samp(draw_polya_gamma(rng, np.full(20_000, tilt)), series).pvalue > 1e-7
 
 
-@pytest.mark.parametrize("inference", ["laplace", "ep", "polya-gamma"])
+@pytest.mark.parametrize("inference", ["laplace", "ep", "polya_gamma"])
 def test_flipping_the_labels_flips_the_probabilities(inference):
     X, labels = some_data(30)
     new = np.random.default_rng(9).normal(size=(8, 2))
-    settings = {"kernel": 3.0 * RBF(1.0), "inference": inference, "hyper": "fixed"}
+    settings = {"kernel": 3.0 * RBF(1.0), "inference": inference, "hyper_inference": "fixed"}
     there = GaussianProcessClassifier(**settings).fit(X, labels).predict_proba(new)
     back = GaussianProcessClassifier(**settings).fit(X, -labels).predict_proba(new)
     np.testing.assert_allclose(there, back[:, ::-1], atol=1e-9)
@@ -239,7 +244,7 @@ def test_laplace_agrees_with_scikit_learn():
     X, labels = some_data(60)
     kernel = ConstantKernel(2.0) * RBF(1.2)
     theirs = Reference(kernel, optimizer=None, max_iter_predict=1000).fit(X, labels)
-    ours = GaussianProcessClassifier(kernel, hyper="fixed").fit(X, labels)
+    ours = GaussianProcessClassifier(kernel, hyper_inference="fixed").fit(X, labels)
     assert ours.log_marginal_likelihood_value_ == pytest.approx(theirs.log_marginal_likelihood_value_, abs=1e-8)
     new = np.random.default_rng(9).normal(size=(8, 2))
     # scikit-learn replaces the sigmoid by five error functions.
@@ -249,14 +254,16 @@ def test_laplace_agrees_with_scikit_learn():
     assert learned.log_marginal_likelihood_value_ == pytest.approx(reference.log_marginal_likelihood_value_, abs=1e-4)
 
 
-@pytest.mark.parametrize("inference", ["laplace", "ep", "polya-gamma", "ess", "polya-gamma-gibbs"])
+@pytest.mark.parametrize("inference", ["laplace", "ep", "polya_gamma", "ess", "polya_gamma_gibbs"])
 def test_three_classes_with_names(inference):
     X, y = make_blobs(45, centers=[[-3, 0], [3, 0], [0, 4]], random_state=0)
     names = np.array(["left", "right", "up"])[y]
-    settings = {"n_draws": 100, "n_warmup": 20, "n_chains": 1, "n_prediction_draws": 50, "random_state": 0}
+    settings = {"n_draws": 100, "n_warmup": 20, "n_chains": 1, "n_predictive": 50, "random_state": 0}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = GaussianProcessClassifier(5.0 * RBF(2.0), inference=inference, hyper="fixed", **settings).fit(X, names)
+        model = GaussianProcessClassifier(5.0 * RBF(2.0), inference=inference, hyper_inference="fixed", **settings).fit(
+            X, names
+        )
     assert model.score(X, names) > 0.95
     assert model.latent_mean_.shape == (3, 45)
     assert model.decision_function(X).shape == (45, 3)
@@ -267,7 +274,7 @@ def test_three_classes_with_names(inference):
 def test_the_mode_of_the_hyperparameters_follows_its_prior():
     X, labels = some_data(40)
     near, far = (
-        GaussianProcessClassifier(RBF(1.0), hyper="map", priors={"length_scale": Gamma(400.0, 400.0 / mean)})
+        GaussianProcessClassifier(RBF(1.0), hyper_inference="map", priors={"length_scale": Gamma(400.0, 400.0 / mean)})
         .fit(X, labels)
         .kernel_.length_scale
         for mean in (0.5, 4.0)
@@ -284,8 +291,8 @@ def test_scikit_learn_contract():
 
 def test_duplicated_inputs_with_different_labels_are_fine():
     X = np.array([[0.0], [0.0], [0.0], [2.0]])
-    for inference in ("laplace", "ep", "polya-gamma"):
-        model = GaussianProcessClassifier(RBF(1.0), inference=inference, hyper="fixed").fit(X, [0, 1, 1, 0])
+    for inference in ("laplace", "ep", "polya_gamma"):
+        model = GaussianProcessClassifier(RBF(1.0), inference=inference, hyper_inference="fixed").fit(X, [0, 1, 1, 0])
         assert 0.5 < model.predict_proba([[0.0]])[0, 1] < 0.7
 
 
@@ -293,11 +300,11 @@ def test_duplicated_inputs_with_different_labels_are_fine():
     ("settings", "message"),
     [
         ({"inference": "exact"}, "inference must be one of 'laplace', 'ep'"),
-        ({"hyper": "slice"}, "hyper must be one of 'fixed', 'ml2', 'map', 'nuts', got 'slice'"),
-        ({"multi_class": "softmax"}, "multi_class must be one of 'one_vs_rest', got 'softmax'"),
-        ({"damping": 0.0}, "damping must be a number above 0 and at most 1"),
+        ({"hyper_inference": "slice"}, "hyper_inference must be one of 'fixed', 'ml2', 'map', 'nuts', got 'slice'"),
+        ({"multi_class": "softmax"}, "multi_class must be 'one_vs_rest', got 'softmax'"),
+        ({"damping": 0.0}, "damping must be a number above 0 and at most 1, got 0.0"),
         ({"max_exact_n": 2}, "at most max_exact_n=2 rows, got 3"),
-        ({"kernel": RBF(1.0, "fixed"), "hyper": "nuts", "inference": "ess"}, "no hyper-parameter to learn"),
+        ({"kernel": RBF(1.0, "fixed"), "hyper_inference": "nuts", "inference": "ess"}, "no hyper-parameter to learn"),
     ],
 )
 def test_bad_settings_are_refused_in_a_sentence(settings, message):
@@ -315,7 +322,9 @@ def test_one_class_and_missing_values_are_refused():
 def test_a_short_run_says_that_it_has_not_converged():
     X, labels = some_data(30)
     with pytest.warns(ConvergenceWarning, match="had not converged after max_iter=2"):
-        GaussianProcessClassifier(100.0 * RBF(1.0), inference="polya-gamma", hyper="fixed", max_iter=2).fit(X, labels)
+        GaussianProcessClassifier(100.0 * RBF(1.0), inference="polya_gamma", hyper_inference="fixed", max_iter=2).fit(
+            X, labels
+        )
 
 
 @pytest.mark.parametrize("label", [1.0, -1.0])

@@ -9,12 +9,12 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from pluri import on_interrupt
 from pluri.inference import mcmc
+from pluri.priors.hyperpriors import Gamma, HalfNormal, LogNormal, LogUniform, Uniform
 from pluri.processes.gaussian_process_regression import GaussianProcessRegressor
 from pluri.processes.gp_inference.covariance import covariance_at
 from pluri.processes.gp_inference.exact import MarginalLikelihood
 from pluri.processes.gp_inference.learning import Charts, Posterior, sample_posterior
 from pluri.processes.gp_inference.parameters import choose_priors, parameters_of
-from pluri.processes.hyperpriors import Gamma, HalfNormal, LogNormal, LogUniform, Uniform
 
 PRIORS = [
     Uniform(0.0, 10.0),
@@ -178,9 +178,9 @@ def test_sampled_hyperparameters_agree_with_quadrature(how, exact_means):
     # Within 6 Monte Carlo errors for each of three means, errors that are estimated themselves: false alarm below 1e-6
     # (the grid's own error is far less).
     X, y = made_data(seed=3)
-    model = GaussianProcessRegressor(hyper=how, priors=WIDE, n_draws=300, n_warmup=200, n_chains=3, random_state=1).fit(
-        X, y
-    )
+    model = GaussianProcessRegressor(
+        hyper_inference=how, priors=WIDE, n_draws=300, n_warmup=200, n_chains=3, random_state=1
+    ).fit(X, y)
     draws = {
         "length_scale": model.trace_["length_scale"],
         "log_signal": np.log(model.trace_["signal_variance"]),
@@ -195,7 +195,7 @@ def test_sampled_hyperparameters_agree_with_quadrature(how, exact_means):
 def sampled():
     X, y = made_data(seed=3)
     return GaussianProcessRegressor(
-        hyper="nuts", priors=WIDE, n_draws=150, n_warmup=150, n_chains=2, n_prediction_draws=20, random_state=0
+        hyper_inference="nuts", priors=WIDE, n_draws=150, n_warmup=150, n_chains=2, n_predictive=20, random_state=0
     ).fit(X, y)
 
 
@@ -209,7 +209,7 @@ def test_prediction_averages_over_the_draws(sampled):
             sampled.trace_.flat("length_scale")[index]
         )
         noise = sampled.trace_.flat("noise_variance")[index]
-        one = GaussianProcessRegressor(kernel, noise_variance=noise, hyper="fixed")
+        one = GaussianProcessRegressor(kernel, noise_variance=noise, hyper_inference="fixed")
         mean, covariance = one.fit(sampled.X_train_, sampled._residual).predict(new, return_cov=True)
         means.append(mean)
         covariances.append(covariance)
@@ -229,7 +229,7 @@ def test_the_fitted_kernel_is_the_best_draw_and_a_second_fit_forgets_the_trace(s
     best = np.argmax(sampled.trace_.stats["log_density"])
     assert sampled.noise_variance_ == pytest.approx(sampled.trace_.flat("noise_variance")[best])
     assert sampled.trace_["length_scale"].shape == (2, 150)
-    again = GaussianProcessRegressor(**{**sampled.get_params(), "hyper": "ml2"})
+    again = GaussianProcessRegressor(**{**sampled.get_params(), "hyper_inference": "ml2"})
     again.__dict__.update({name: value for name, value in vars(sampled).items() if name.endswith("_")})
     again.fit(sampled.X_train_, sampled._residual)
     assert not hasattr(again, "trace_")
@@ -239,7 +239,7 @@ def test_the_mode_is_the_maximum_over_a_grid():
     X, y = made_data(seed=3)
     priors = {"length_scale": Gamma(3.0, 4.0), "noise_variance": HalfNormal(0.05)}
     kernel = ConstantKernel(1.0, "fixed") * RBF(1.0)
-    model = GaussianProcessRegressor(kernel, hyper="map", priors=priors, n_restarts=2, random_state=0).fit(X, y)
+    model = GaussianProcessRegressor(kernel, hyper_inference="map", priors=priors, n_init=3, random_state=0).fit(X, y)
     lengths, noises = np.linspace(0.1, 0.8, 141), np.geomspace(1e-3, 0.1, 141)
     table = np.empty((141, 141))
     for row, length in zip(table, lengths):
@@ -254,8 +254,8 @@ def test_the_mode_is_the_maximum_over_a_grid():
 
 def test_uniform_priors_make_the_mode_the_maximum_of_the_likelihood():
     X, y = made_data(seed=3)
-    mode = GaussianProcessRegressor(hyper="map", priors=WIDE).fit(X, y)
-    maximum = GaussianProcessRegressor(hyper="ml2").fit(X, y)
+    mode = GaussianProcessRegressor(hyper_inference="map", priors=WIDE).fit(X, y)
+    maximum = GaussianProcessRegressor(hyper_inference="ml2").fit(X, y)
     np.testing.assert_allclose(mode.theta_, maximum.theta_, atol=2e-3)
 
 
@@ -271,7 +271,7 @@ def test_interrupting_the_optimiser_keeps_the_best_so_far(monkeypatch):
         return original(self, theta)
 
     monkeypatch.setattr(MarginalLikelihood, "__call__", counted)
-    start = GaussianProcessRegressor(hyper="fixed").fit(X, y).log_marginal_likelihood_value_
+    start = GaussianProcessRegressor(hyper_inference="fixed").fit(X, y).log_marginal_likelihood_value_
     with on_interrupt("keep"), pytest.warns(UserWarning, match="best hyper-parameters so far are kept"):
         model = GaussianProcessRegressor().fit(X, y)
     assert model.log_marginal_likelihood_value_ > start

@@ -121,7 +121,7 @@ def test_shared_clusters_are_found_again(sampler):
     rng = np.random.default_rng(5)
     truth = np.concatenate([rng.choice(3, p=p, size=30) for p in ([0.8, 0.1, 0.1], [0.1, 0.1, 0.8])])
     X = np.array([[-8.0, 0.0], [0.0, 8.0], [8.0, 0.0]])[truth] + rng.normal(size=(60, 2))
-    kernel = sampler(NormalGamma(2, 0.0, 0.02, 2.0, 2.0), X, np.repeat(["a", "b"], 30), learn_concentrations=True)
+    kernel = sampler(NormalGamma(2, 0.0, 0.02, 2.0, 2.0), X, np.repeat(["a", "b"], 30), "learn", "learn")
     trace = mcmc.sample(
         kernel, kernel.sample_prior, n_draws=40, n_warmup=40, n_chains=1, record=kernel.record, random_state=6,
         warn=False,
@@ -139,8 +139,10 @@ def test_wrong_input_gets_one_sentence():
         ChineseRestaurantFranchise(1.0, 0.0)
     with pytest.raises(ValueError, match="groups must have one label for each"):
         DirectAssignmentGibbs(BetaBernoulli(1), [[0], [1]], [0])
-    with pytest.raises(ValueError, match="alpha_prior must be a positive shape"):
-        FranchiseGibbs(BetaBernoulli(1), [[0], [1]], [0, 1], alpha_prior=(0.0, 1.0))
+    with pytest.raises(
+        ValueError, match=r"alpha must be a positive number or 'learn' or a prior \(Gamma\), got \(0.0, 1.0\)"
+    ):
+        FranchiseGibbs(BetaBernoulli(1), [[0], [1]], [0, 1], alpha=(0.0, 1.0))
     with pytest.raises(ValueError, match="X must hold zeros and ones"):
         DirectAssignmentGibbs(BetaBernoulli(1), [[0], [2]], [0, 1])
     with pytest.warns(UserWarning, match="only one group"):

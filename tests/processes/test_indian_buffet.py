@@ -128,7 +128,7 @@ def test_wrong_input_gets_one_sentence():
         left_ordered_form([[0, 2]])
     with pytest.raises(ValueError, match="Z must have shape"):
         IndianBuffetProcess(1.0).logpmf(np.zeros(3))
-    with pytest.raises(ValueError, match="n_rows must be an integer of at least 1"):
+    with pytest.raises(ValueError, match="n_samples must be an integer of at least 1"):
         IndianBuffetProcess(1.0).sample(0)
     with pytest.raises(ValueError, match="tail_mass must be a positive number"):
         IndianBuffetProcess(1.0).sample_sticks(2, tail_mass=0)

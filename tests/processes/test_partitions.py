@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import gammaln
 
+from pluri.priors import Gamma
 from pluri.processes import (
     ChineseRestaurantProcess,
     Dirichlet,
@@ -226,7 +227,7 @@ def test_concentrations_are_drawn_from_their_posterior():
     n, k, shape, rate = 30, 4, 2.0, 1.5
     rng, alpha, draws = np.random.default_rng(8), 1.0, []
     for _ in range(20_000):
-        alpha = draw_concentration(rng, alpha, n, k, (shape, rate))
+        alpha = draw_concentration(rng, alpha, n, k, Gamma(shape, rate))
         draws.append(alpha)
     grid = np.linspace(1e-4, 25, 50_000)
     log_density = (shape - 1 + k) * np.log(grid) - rate * grid + gammaln(grid) - gammaln(grid + n)
@@ -235,7 +236,7 @@ def test_concentrations_are_drawn_from_their_posterior():
 
 
 def test_the_concentration_of_groups_is_drawn_from_its_posterior():
-    sizes, tables, prior = np.array([10, 20, 5]), 9, (1.0, 0.5)
+    sizes, tables, prior = np.array([10, 20, 5]), 9, Gamma(1.0, 0.5)
     rng, alpha, draws = np.random.default_rng(9), 1.0, []
     for _ in range(20_000):
         alpha = draw_group_concentration(rng, alpha, sizes, tables, prior)

@@ -27,19 +27,14 @@ SMALL = {
     "random_state": 0,
     "n_components": 2,
     "n_clusters": 2,
-    "n_select": 2,
+    "size": 2,
     "n_chains": 2,
     "n_draws": 8,
-    "n_sweeps": 8,
-    "n_gibbs": 8,
     "n_warmup": 8,
-    "n_burn_in": 8,
-    "burn_in": 8,
     "thin": 1,
     "n_init": 1,
     "n_particles": 8,
     "n_predictive": 20,
-    "n_prediction_draws": 20,
     "max_topics": 4,
     "max_doc_topics": 3,
     "n_super": 2,
@@ -51,8 +46,6 @@ SMALL = {
     "n_layers": 2,
     "min_support": 2,
 }
-#: Of samplers only: elsewhere `n_samples` may be a size of the data, and few steps of an ascent do not converge.
-SMALL_FOR_SAMPLERS = {"n_samples": 8}
 
 RNG = np.random.default_rng(20)
 N_ROWS = 36
@@ -175,8 +168,6 @@ def small(kind: type) -> Any:
     """An estimator of a class with short fits; a model inside it is another public estimator."""
     names = inspect.signature(kind.__init__).parameters
     given = {name: value for name, value in SMALL.items() if name in names}
-    if {"burn_in", "n_draws", "n_warmup", "n_chains"} & set(names):
-        given |= {name: value for name, value in SMALL_FOR_SAMPLERS.items() if name in names}
     if "estimator" in names and names["estimator"].default is inspect.Parameter.empty:
         from pluri.sequences import GaussianHMM
 

@@ -5,6 +5,7 @@ an estimator cannot do must be an error; an answer must be the one that the mode
 """
 
 import inspect
+import re
 
 import numpy as np
 import pandas
@@ -18,6 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import get_tags
 
 import pluri
+from pluri.inference import mcmc
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 of = pytest.mark.of.with_args  # called with a function alone, a mark would take that for the test
@@ -231,6 +233,31 @@ def test_a_model_comes_back_from_its_file(case, tmp_path):
             rtol=1e-10,
             atol=1e-12,
         )
+
+
+def ways_of_sampling(kind):
+    """Settings by which a model may be learned by sampling: its own, then every choice that names a sampler."""
+    yield {}
+    samplers = "gibbs|slice|nuts|hmc|metropolis|random_walk|mcmc"
+    for names, choices in re.findall(r"^(\w+) : \{([^}]*)\}", inspect.getdoc(kind), re.MULTILINE):
+        if names in ("inference", "hyper_inference", "method"):
+            yield from ({names: choice} for choice in re.findall(rf'"((?:\w+_)?(?:{samplers}))"', choices))
+
+
+@of(lambda kind: "n_draws" in inspect.signature(kind.__init__).parameters)
+def test_what_is_sampled_is_in_a_trace_that_arviz_reads(case):
+    pytest.importorskip("arviz")
+    n_sampled = 0
+    for setting in ways_of_sampling(case.kind):
+        model = case.make(**setting).fit(*case.arguments)
+        if not setting and getattr(model, "trace_", None) is None:
+            continue  # it is not sampled unless that is asked for
+        n_sampled += 1
+        assert isinstance(model.trace_, mcmc.Trace), setting
+        assert (model.trace_.n_chains, model.trace_.n_draws) == (model.n_chains, model.n_draws), setting
+        sizes = model.to_arviz().posterior.sizes
+        assert (sizes["chain"], sizes["draw"]) == (model.n_chains, model.n_draws), setting
+    assert n_sampled, "no way of learning that samples"
 
 
 def assert_same_fit(found, expected):

@@ -43,8 +43,8 @@ MODELS = [
     CategoricalHMM(2, random_state=0, n_iter=5, tol=-np.inf),
     VariationalGaussianHMM(2, random_state=0, n_iter=5, tol=-np.inf),
     VariationalCategoricalHMM(2, random_state=0, n_iter=5, tol=-np.inf),
-    BayesianCategoricalHMM(2, random_state=0, n_samples=20, burn_in=20),
-    SymbolClassHMM(2, random_state=0, n_sweeps=20),
+    BayesianCategoricalHMM(2, random_state=0, n_draws=20, n_warmup=20),
+    SymbolClassHMM(2, random_state=0, n_warmup=0, n_draws=20),
 ]
 every_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 # Twenty sweeps of a sampler are no fit, and a chain of two coins has no states to find.

@@ -398,9 +398,9 @@ def test_grid_search_over_lists_of_sequences():
         ({}, [None] * 4, ValueError, "at least one known label"),
         ({}, ["a", 1, None, 2], ValueError, "all numbers or all strings"),
         ({"unknown": None}, ["a", "b", None, "a"], ValueError, "no None and no NaN"),
-        ({"anchor": -1.0}, [0, 1, 0, 1], ValueError, "anchor must be a non-negative number, got -1.0"),
-        ({"anchor": "much"}, [0, 1, 0, 1], ValueError, "anchor must be a non-negative number, got 'much'"),
-        ({"pseudo_count": np.nan}, [0, 1, 0, 1], ValueError, "pseudo_count must be a non-negative number"),
+        ({"anchor": -1.0}, [0, 1, 0, 1], ValueError, "anchor must be a number of at least 0, got -1.0"),
+        ({"anchor": "much"}, [0, 1, 0, 1], ValueError, "anchor must be a number of at least 0, got 'much'"),
+        ({"pseudo_count": np.nan}, [0, 1, 0, 1], ValueError, "pseudo_count must be a number of at least 0, got nan"),
         ({"hmm": StandardScaler()}, [0, 1, 0, 1], TypeError, "hmm must be a hidden Markov model"),
     ],
 )

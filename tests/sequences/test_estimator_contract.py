@@ -25,7 +25,7 @@ ESTIMATORS = [
     HMMClassifier(),
     HMMClassifier(GaussianHMM(algorithm="map", diversity=0.1), pseudo_count=1.0, anchor=10.0),
     HMMClassifier(BernoulliHMM(algorithm="map")),
-    BayesianCategoricalHMM(n_components=2, n_samples=20, burn_in=20),
+    BayesianCategoricalHMM(n_components=2, n_draws=20, n_warmup=20),
     VariationalGaussianHMM(n_components=2),
     VariationalCategoricalHMM(n_components=2),
 ]

@@ -7,18 +7,21 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 from scipy.stats import chisquare
+from sklearn.exceptions import ConvergenceWarning
 
 from pluri import on_interrupt
 from pluri.engine import ArraySource
+from pluri.inference import mcmc
 from pluri.metrics import many_to_one_accuracy
+from pluri.priors import Gamma, LogUniform
 from pluri.sequences import collapsed_gibbs as gibbs
 from pluri.sequences.bayesian_categorical import BayesianCategoricalHMM
-from pluri.sequences.collapsed_gibbs import Concentrations, SymbolSequences
-from pluri.sequences.gibbs_chains import Schedule, run_chain
+from pluri.sequences.collapsed_gibbs import ConcentrationPriors, Concentrations, SymbolSequences
+from pluri.sequences.hidden_states_gibbs import HiddenStatesGibbs, posterior_means
 
 # A short chain that has settled may still seem to drift: the halves of 100 sweeps with memory differ by chance. Only
 # the test of that warning asks.
-pytestmark = pytest.mark.filterwarnings("ignore:the log joint probability still drifts")
+pytestmark = pytest.mark.filterwarnings("ignore:the chains have not settled")
 
 WEIGHTS = Concentrations(start=0.7, transition=0.4, emission=0.6)
 
@@ -142,7 +145,7 @@ def _resample_third_only(data, states, counts, uniform):
 
 
 def _copy(counts):
-    return gibbs.Counts(*(np.array(getattr(counts, name)) for name in counts.__dataclass_fields__))
+    return gibbs.Counts(*(np.array(values) for values in counts))
 
 
 def random_problem(rng, n_columns=1, missing=0.1):
@@ -162,22 +165,27 @@ def test_counts_stay_those_of_the_states(n_columns):
     for _ in range(50):
         gibbs.sweep(data, states, counts, WEIGHTS, rng)
     fresh = gibbs.count(data, states, k)
-    for name in counts.__dataclass_fields__:
+    for name in counts._fields:
         np.testing.assert_array_equal(getattr(counts, name), getattr(fresh, name))
     assert counts.transition.sum() == len(data.codes)
     assert counts.emission.sum() == (data.codes >= 0).sum()
 
 
 def test_many_columns_do_not_underflow():
-    rng = np.random.default_rng(0)
     n_columns, k = 400, 2
     truth = np.repeat([0, 1], 10)
     codes = truth[:, None] + 2 * np.arange(n_columns)
     data = sequences_of(codes, [20], [2] * n_columns)
-    weights = Concentrations(1.0, 1.0, 1e-3)
-    schedule = Schedule(np.ones(20), 10, 1, False)
-    labels = run_chain(data, k, weights, schedule, rng).labels
+    labels = means_of_a_chain(data, k, Concentrations(1.0, 1.0, 1e-3), n_warmup=10, n_draws=10).labels
     assert many_to_one_accuracy(truth, labels) == 1.0
+
+
+def means_of_a_chain(data, k, weights, **settings):
+    kernel = HiddenStatesGibbs(data, k, weights, ConcentrationPriors(None, None))
+    trace = mcmc.sample(
+        kernel, kernel.sample_start, record=kernel.record, n_chains=1, random_state=0, warn=False, **settings
+    )
+    return posterior_means(kernel, {name: values[0] for name, values in trace.draws.items()})
 
 
 def draw_states(rng, lengths, weights, k):
@@ -220,15 +228,14 @@ def summaries(data, states, weights, k):
 
 # A second opinion: `test_every_sampler` tries the same sweeps by Geweke's test (BayesianCategoricalHMM).
 @pytest.mark.thorough
-def test_prior_and_sampler_agree_on_the_joint_distribution(monkeypatch):
+def test_prior_and_sampler_agree_on_the_joint_distribution():
     """Geweke's test: the chain (states given data, then data given states) leaves the joint distribution as it is.
 
     Seven statistics at six and a half standard errors, by 50 batches: 1e-6 in all.
 
     A narrower prior on the concentrations lets the chain mix faster.
     """
-    monkeypatch.setattr(gibbs, "SMALLEST", 0.05)
-    monkeypatch.setattr(gibbs, "LARGEST", 5.0)
+    priors = ConcentrationPriors(LogUniform(0.05, 5.0), LogUniform(0.05, 5.0))
     rng = np.random.default_rng(11)
     k, n_symbols, lengths = 3, 3, [4, 1, 3]
 
@@ -247,7 +254,7 @@ def test_prior_and_sampler_agree_on_the_joint_distribution(monkeypatch):
         data = draw_data(rng, states, lengths, n_symbols, weights, k)
         counts = gibbs.count(data, states, k)
         gibbs.sweep(data, states, counts, weights, rng)
-        weights = gibbs.sample_concentrations(data, counts, weights, rng)
+        weights = gibbs.sample_concentrations(data, counts, weights, rng, priors)
         chain.append(summaries(data, states, weights, k))
     chain, independent = np.array(chain), np.array(independent)
     batches = chain.reshape(50, -1, chain.shape[1]).mean(axis=1)
@@ -259,9 +266,8 @@ def test_prior_and_sampler_agree_on_the_joint_distribution(monkeypatch):
 def test_posterior_mean_is_the_mean_over_kept_samples():
     rng = np.random.default_rng(5)
     data, k = random_problem(rng), 3
-    schedule = Schedule(np.ones(30), 10, 5, False)
-    chain = run_chain(data, k, WEIGHTS, schedule, np.random.default_rng(1))
-    stream = np.random.default_rng(1)
+    means = means_of_a_chain(data, k, WEIGHTS, n_warmup=10, n_draws=4, thin=5)
+    stream = np.random.default_rng(0).spawn(1)[0]  # that of the first chain
     states = stream.integers(k, size=len(data.codes))
     starts, tables, votes = [], [], np.zeros((len(states), k))
     for number in range(30):
@@ -274,10 +280,10 @@ def test_posterior_mean_is_the_mean_over_kept_samples():
                 table[state, code] += code >= 0
             tables.append(table / table.sum(axis=1, keepdims=True))
             votes[np.arange(len(states)), states] += 1
-    np.testing.assert_allclose(chain.start, np.mean(starts, axis=0))
-    np.testing.assert_allclose(chain.emission.T, np.mean(tables, axis=0))
-    np.testing.assert_array_equal(chain.labels, votes.argmax(axis=1))
-    np.testing.assert_allclose(chain.occupancy, votes.sum(axis=0) / 4)
+    np.testing.assert_allclose(means.start, np.mean(starts, axis=0))
+    np.testing.assert_allclose(means.emission.T, np.mean(tables, axis=0))
+    np.testing.assert_array_equal(means.labels, votes.argmax(axis=1))
+    np.testing.assert_allclose(means.occupancy, votes.sum(axis=0) / 4)
 
 
 # The estimator ------------------------------------------------------------------------------------------------------
@@ -300,7 +306,7 @@ def text():
 
 
 def quick(n_components=3, **settings):
-    settings = {"n_samples": 100, "burn_in": 60, "random_state": 0} | settings
+    settings = {"n_draws": 100, "n_warmup": 60, "random_state": 0} | settings
     return BayesianCategoricalHMM(n_components, **settings)
 
 
@@ -336,27 +342,43 @@ def test_lists_lengths_integers_and_sources_give_the_same_fit(text):
 
 def test_the_seed_decides_and_threads_do_not(text):
     sentences, _ = text
-    one, two = (quick(n_chains=3, n_jobs=n, learn_concentrations=True).fit(sentences[:30]) for n in (1, 2))
-    np.testing.assert_array_equal(one.trace_.log_joint, two.trace_.log_joint)
+    learned = {"transition_concentration": "learn", "emission_concentration": "learn"}
+    one, two = (quick(n_chains=3, n_jobs=n, **learned).fit(sentences[:30]) for n in (1, 2))
+    assert one.trace_["states"].shape == (3, 100, sum(map(len, sentences[:30])))
+    for name in one.trace_:
+        np.testing.assert_array_equal(one.trace_[name], two.trace_[name])
     np.testing.assert_array_equal(one.transmat_, two.transmat_)
     other = quick(n_chains=3, random_state=1).fit(sentences[:30])
-    assert not np.array_equal(one.trace_.log_joint, other.trace_.log_joint)
+    assert not np.array_equal(one.trace_["states"], other.trace_["states"])
     # Chain i is the same however many chains there are.
-    alone = quick(n_chains=1, learn_concentrations=True).fit(sentences[:30])
-    np.testing.assert_array_equal(alone.trace_.log_joint[0], one.trace_.log_joint[0])
+    alone = quick(n_chains=1, **learned).fit(sentences[:30])
+    np.testing.assert_array_equal(alone.trace_.stats["log_density"][0], one.trace_.stats["log_density"][0])
 
 
 def test_the_trace_tells_the_best_chain_and_sample(text):
     model = quick(n_chains=3, thin=2).fit(text[0][:40])
-    trace = model.trace_
-    assert trace.log_joint.shape == (3, 60 + 2 * 100)
-    assert trace.best_chain == np.argmax(trace.log_joint[:, 61::2].mean(axis=1))
-    assert model.objective_ == trace.log_joint[trace.best_chain].max()
-    assert len(model.history_) == 3 * 260
+    density = model.trace_.stats["log_density"]
+    assert density.shape == (3, 100)
+    assert model.n_iter_ == 60 + 2 * 100
+    assert model.best_chain_ == np.argmax(density.mean(axis=1))
+    assert model.objective_ >= density[model.best_chain_].max()
     codes = np.concatenate([np.searchsorted(model.vocabulary_[0], sentence) for sentence in text[0][:40]])
     data = sequences_of(codes, [len(sentence) for sentence in text[0][:40]], [10])
-    again = urn_log_joint(data, model.best_labels_, 3, Concentrations(1.0, 0.1, 0.1))
-    assert model.objective_ == pytest.approx(again)
+    weights = Concentrations(1.0, 0.1, 0.1)
+    assert model.objective_ == pytest.approx(urn_log_joint(data, model.best_labels_, 3, weights))
+    for chain, draw in ((0, 0), (2, 99)):
+        again = urn_log_joint(data, model.trace_["states"][chain, draw], 3, weights)
+        assert density[chain, draw] == pytest.approx(again)
+
+
+def test_only_what_has_a_prior_is_learned(text):
+    prior = LogUniform(0.5, 2.0)
+    model = quick(emission_concentration=prior, n_chains=2).fit(text[0][:30])
+    assert (model.trace_["transition_concentration"] == 0.1).all()
+    draws = model.trace_["emission_concentration"]
+    assert len(np.unique(draws)) > 150
+    assert ((draws > 0.5) & (draws < 2.0)).all()
+    assert model.emission_concentration_ == pytest.approx(draws[model.best_chain_].mean())
 
 
 def test_missing_symbols_are_ignored_and_their_states_sampled(text):
@@ -382,27 +404,46 @@ def test_learned_concentrations_come_near_those_of_the_data():
     learned = Concentrations(1.0, 5.0, 5.0)
     draws = []
     for _ in range(300):
-        learned = gibbs.sample_concentrations(data, counts, learned, rng)
+        learned = gibbs.sample_concentrations(data, counts, learned, rng, ConcentrationPriors())
         draws.append((learned.transition, learned.emission))
     assert np.abs(np.log2(np.mean(draws[50:], axis=0) / (0.05, 0.02))).max() < 1
 
 
 def test_concentrations_stay_put_while_annealing(text):
-    model = quick(annealing=3.0, learn_concentrations=True).fit(text[0][:30])
-    trace = model.trace_
-    assert trace.temperature[0] == 3.0
-    assert (np.diff(trace.temperature) <= 0).all()
-    assert (trace.temperature[45:] == 1.0).all()
-    assert (trace.transition_concentration[0, :45] == 0.1).all()
-    assert len(np.unique(trace.transition_concentration[0, 45:])) == 115
-    given = quick(annealing=[4.0, 2.0]).fit(text[0][:30]).trace_.temperature
-    assert given[:3].tolist() == [4.0, 2.0, 1.0]
+    temperatures, concentrations = warm_up(60, quick(annealing=3.0)._temperatures())
+    assert temperatures[0] == 3.0
+    assert (np.diff(temperatures) <= 0).all()
+    assert (temperatures[45:] == 1.0).all()
+    assert (concentrations[:45] == 0.1).all()
+    assert len(np.unique(concentrations[45:])) == 16  # each sweep of the warm-up that is left, and one more
+    temperatures, concentrations = warm_up(8, quick(annealing=[4.0, 2.0])._temperatures())
+    assert temperatures.tolist() == [4.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+    assert (concentrations == 0.1).tolist() == [True] * 4 + [False] * 5  # half of the warm-up
+    learned = quick(annealing=3.0, transition_concentration="learn").fit(text[0][:30])
+    assert len(np.unique(learned.trace_["transition_concentration"])) == 100
 
 
-@pytest.mark.parametrize("burn_in", [0, 10**6])
-def test_ctrl_c_keeps_what_was_sampled(text, burn_in):
-    quick(n_samples=1, burn_in=0).fit(text[0])  # compile first
-    model = BayesianCategoricalHMM(3, n_samples=10**6, burn_in=burn_in, n_chains=2, n_jobs=2, random_state=0)
+def warm_up(n_warmup, annealing):
+    """Temperature and transition concentration of each sweep of a warm-up, and of the first one after it."""
+    rng = np.random.default_rng(0)
+    kernel = HiddenStatesGibbs(random_problem(rng), 3, Concentrations(1.0, 0.1, 0.1), annealing=annealing)
+    state, adaptation = kernel.init(rng, kernel.sample_start(rng)), kernel.adaptation(n_warmup)
+    kernel, seen = adaptation.start(rng, kernel, state), []
+    for number in range(n_warmup + 1):
+        temperature = kernel.temperature
+        state, info = kernel.step(rng, state)
+        seen.append((temperature, float(state.position["transition_concentration"])))
+        if number < n_warmup:
+            kernel = adaptation.update(rng, kernel, state, info)
+        if number == n_warmup - 1:
+            kernel = adaptation.finish(kernel)
+    return np.array(seen).T
+
+
+@pytest.mark.parametrize("n_warmup", [0, 10**6])
+def test_ctrl_c_keeps_what_was_sampled(text, n_warmup):
+    quick(n_draws=1, n_warmup=0).fit(text[0])  # compile first
+    model = BayesianCategoricalHMM(3, n_draws=10**6, n_warmup=n_warmup, n_chains=2, n_jobs=2, random_state=0)
     timer = threading.Timer(0.5, _thread.interrupt_main)
     timer.start()
     with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted"):
@@ -411,16 +452,17 @@ def test_ctrl_c_keeps_what_was_sampled(text, burn_in):
     assert 1 <= model.n_iter_ < 10**6
     np.testing.assert_allclose(model.transmat_.sum(axis=1), 1.0)
     assert len(model.predict(text[0][0])) == len(text[0][0])
-    done = np.isfinite(model.trace_.log_joint[model.trace_.best_chain]).sum()
-    assert done == model.n_iter_
+    assert model.trace_.n_draws == (1 if n_warmup else model.n_iter_)
+    np.testing.assert_array_equal(model.trace_.ends[1].position["states"], model.trace_["states"][1, -1])
 
 
 @pytest.mark.parametrize("n_chains", [1, 2])
-def test_callbacks_see_every_sweep_and_may_stop_a_chain(text, n_chains):
+def test_callbacks_see_every_sweep_and_may_stop_the_chains(text, n_chains):
+    """Chains go side by side: an iteration is a sweep of each."""
     pytest.importorskip("sklearn.callback", reason="callbacks came with scikit-learn 1.9")
 
     class Stopper:
-        """Counts the sweeps and asks to stop at the third of each chain."""
+        """Counts the sweeps and asks to stop at the third."""
 
         def __init__(self, stop_at):
             self.stop_at, self.n_sweeps = stop_at, 0
@@ -439,37 +481,42 @@ def test_callbacks_see_every_sweep_and_may_stop_a_chain(text, n_chains):
             return context.task_name == "iteration" and context.task_id == self.stop_at
 
     patient, hasty = Stopper(None), Stopper(2)
-    settings = {"n_samples": 200, "burn_in": 60, "n_chains": n_chains, "n_jobs": 2}
+    settings = {"n_draws": 200, "n_warmup": 60, "n_chains": n_chains, "n_jobs": 2}
     quick(**settings).set_callbacks(patient).fit(text[0][:10])
-    assert patient.n_sweeps == 260 * n_chains
+    assert patient.n_sweeps == 260
     model = quick(**settings).set_callbacks(hasty).fit(text[0][:10])
-    assert hasty.n_sweeps == 3 * n_chains
+    assert hasty.n_sweeps == 3
     assert model.n_iter_ == 3
+    assert model.trace_["states"].shape[:2] == (n_chains, 1)  # where the chains were
 
 
 def test_a_chain_that_still_drifts_is_reported():
     rng = np.random.default_rng(0)
     codes = np.repeat(np.arange(40), 25)[rng.permutation(1000)][:, None]
-    model = BayesianCategoricalHMM(10, emission_concentration=0.01, burn_in=0, n_samples=20, random_state=0)
-    with pytest.warns(UserWarning, match="still drifts"):
+    model = BayesianCategoricalHMM(10, emission_concentration=0.01, n_warmup=0, n_draws=20, random_state=0)
+    with pytest.warns(
+        ConvergenceWarning, match=r"the chains have not settled: R-hat of log_density is [0-9.]+, above 1\.[1-9]"
+    ) as given:
         model.fit(codes)
+    assert given[0].filename == __file__
     assert not model.converged_
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"n_samples": 0}, "n_samples"),
-        ({"burn_in": -1}, "burn_in"),
-        ({"thin": 1.5}, "thin"),
-        ({"n_chains": 0}, "n_chains"),
-        ({"transition_concentration": 0.0}, "transition_concentration"),
-        ({"emission_concentration": 50.0, "learn_concentrations": True}, "emission_concentration"),
-        ({"start_concentration": np.ones(3)}, "start_concentration"),
-        ({"annealing": -1.0}, "annealing"),
-        ({"annealing": np.ones(61)}, "annealing"),
-        ({"unseen": "guess"}, "unseen"),
-        ({"n_jobs": 0}, "n_jobs"),
+        ({"n_draws": 0}, "n_draws must be an integer of at least 1, got 0"),
+        ({"n_warmup": -1}, "n_warmup must be an integer of at least 0, got -1"),
+        ({"thin": 1.5}, "thin must be an integer of at least 1, got 1.5"),
+        ({"n_chains": 0}, "n_chains must be an integer of at least 1, got 0"),
+        ({"transition_concentration": 0.0}, "transition_concentration must be a positive number or 'learn' or a prior"),
+        ({"emission_concentration": Gamma(1.0, 1.0)}, r"emission_concentration must be .* a prior \(LogUniform\), got"),
+        ({"start_concentration": np.ones(3)}, "start_concentration must be a positive number"),
+        ({"start_concentration": "learn"}, "start_concentration must be a positive number, got 'learn'"),
+        ({"annealing": -1.0}, "annealing must be None, a positive temperature"),
+        ({"annealing": np.ones(61)}, r"annealing must be .* at most n_warmup \(60\) positive temperatures"),
+        ({"unseen": "guess"}, "unseen must be one of 'error', 'missing', got 'guess'"),
+        ({"n_jobs": 0}, "n_jobs must be a whole number other than 0, or None, got 0"),
     ],
 )
 def test_bad_settings_are_refused_by_name(text, settings, message):

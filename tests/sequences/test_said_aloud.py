@@ -260,8 +260,8 @@ def frozen(X):
     "model",
     [
         *(family(2, random_state=0, n_iter=3, tol=-np.inf) for family in FAMILIES),
-        BayesianCategoricalHMM(2, random_state=0, n_samples=10, burn_in=10),
-        SymbolClassHMM(2, random_state=0, n_sweeps=10),
+        BayesianCategoricalHMM(2, random_state=0, n_draws=10, n_warmup=10),
+        SymbolClassHMM(2, random_state=0, n_warmup=0, n_draws=10),
     ],
     ids=lambda model: type(model).__name__,
 )
@@ -284,7 +284,7 @@ def test_the_users_array_is_read_and_never_written(model, form):
 def test_unseen_symbols_do_not_change_the_users_array():
     pandas = pytest.importorskip("pandas")
     X = np.random.default_rng(0).integers(0, 3, size=(60, 1))
-    model = SymbolClassHMM(2, random_state=0, n_sweeps=10).fit(X)
+    model = SymbolClassHMM(2, random_state=0, n_warmup=0, n_draws=10).fit(X)
     model.symbol_classes_[1] = -1  # as if it had not been seen
     for given in (frozen(X.copy()), pandas.DataFrame(X), X.copy()):
         model.predict(given)

@@ -208,7 +208,7 @@ def test_without_refit_there_are_no_predictions():
         (HMMSearchCV(HMMClassifier(), n_components=[1]), ValueError, "it has a state for each class"),
         (HMMSearchCV(GaussianHMM(), n_components=[1], scoring="accuracy"), ValueError, "scoring must be"),
         (HMMSearchCV(StandardScaler(), {"with_mean": [True]}), TypeError, "estimator must be a hidden Markov model"),
-        (HMMSearchCV(GaussianHMM(), n_components=[1], block_length=0), ValueError, "block_length must be a positive"),
+        (HMMSearchCV(GaussianHMM(), n_components=[1], block_length=0), ValueError, "block_length must be an integer"),
     ],
 )
 def test_bad_searches_are_refused_in_a_sentence(search, error, message):

@@ -15,11 +15,13 @@ from pluri import on_interrupt
 from pluri.datasets import make_zipf_tagging
 from pluri.datasets.words import word_features
 from pluri.engine import ArraySource
+from pluri.inference import mcmc
 from pluri.metrics import one_to_one_accuracy
+from pluri.priors import LogUniform
 from pluri.sequences import symbol_class_sampler as sampler
-from pluri.sequences.symbol_class_chains import Schedule, majority, run_chain
 from pluri.sequences.symbol_class_emission import log_newcomer
-from pluri.sequences.symbol_class_sampler import BOUNDS, Concentrations, Corpus, Tables, assign, log_joint
+from pluri.sequences.symbol_class_gibbs import SymbolClassGibbs, majority
+from pluri.sequences.symbol_class_sampler import LEARNED, Concentrations, Corpus, Tables, assign, log_joint
 from pluri.sequences.symbol_classes import SymbolClassHMM
 
 SENTENCES = [
@@ -89,7 +91,7 @@ def test_the_conditional_of_a_symbol_is_the_ratio_of_log_joints(n_features):
     rng = np.random.default_rng(1)
     corpus = random_corpus(rng, n_features)
     concentrations = Concentrations(0.3, 0.7, 0.4, (0.2, 1.5)[:n_features])
-    tables = Tables(corpus, 4, concentrations)
+    tables = Tables.of(corpus, 4, concentrations)
     point = assign(corpus, np.array([0, 0, 0, 1, 1, 0]), 4)  # two classes are empty
     for step in range(30):
         v = step % 6
@@ -107,7 +109,7 @@ def test_counts_stay_those_of_the_classes():
     rng = np.random.default_rng(2)
     corpus = random_corpus(rng)
     point = assign(corpus, rng.integers(0, 5, 6), 5)
-    tables = Tables(corpus, 5, Concentrations(0.1, 1.0, 1.0, (0.1, 0.1)))
+    tables = Tables.of(corpus, 5, Concentrations(0.1, 1.0, 1.0, (0.1, 0.1)))
     moved = sum(sampler.sweep(corpus, point, tables, rng) for _ in range(50))
     assert moved > 10
     fresh = assign(corpus, point.classes, 5)
@@ -124,7 +126,7 @@ def test_visits_are_as_frequent_as_enumeration_says():
     every = np.array(list(product(range(3), repeat=4)))
     logs = np.array([log_joint(corpus, assign(corpus, classes, 3).counts, concentrations) for classes in every])
     posterior = np.exp(logs - logsumexp(logs))
-    point, tables = assign(corpus, np.zeros(4, dtype=np.int64), 3), Tables(corpus, 3, concentrations)
+    point, tables = assign(corpus, np.zeros(4, dtype=np.int64), 3), Tables.of(corpus, 3, concentrations)
     n_draws, visits = 5000, np.zeros(81)
     for _ in range(n_draws):
         for _ in range(8):
@@ -149,8 +151,8 @@ def test_sampled_concentrations_have_their_exact_posterior():
     corpus, rng = tiny(2), np.random.default_rng(4)
     every = np.array(list(product(range(2), repeat=4)))
     counts = [assign(corpus, classes, 2).counts for classes in every]
-    names = ["transition", "emission", "class", "feature", "feature"]
-    edges = [np.linspace(*np.log(BOUNDS[name]), 201) for name in names]
+    priors = [LEARNED.transition, LEARNED.emission, LEARNED.classes, LEARNED.features, LEARNED.features]
+    edges = [np.linspace(*np.log(prior.support), 201) for prior in priors]
     grids = [(edge[1:] + edge[:-1]) / 2 for edge in edges]  # midpoint rule
 
     def parts(c):
@@ -177,7 +179,7 @@ def test_sampled_concentrations_have_their_exact_posterior():
     rows = np.empty((9_000, len(exact)))
     for row in rows:
         concentrations = sampler.sample_concentrations(corpus, point.counts, concentrations, rng)
-        sampler.sweep(corpus, point, Tables(corpus, 2, concentrations), rng)
+        sampler.sweep(corpus, point, Tables.of(corpus, 2, concentrations), rng)
         together = (point.classes[:, None] == point.classes)[upper]
         row[:] = [*together, *(point.counts.types[0] == np.arange(3)), *np.log(concentrations.as_tuple())]
     batches = rows.reshape(30, 300, -1).mean(axis=1)
@@ -195,30 +197,37 @@ def test_names_of_classes_do_not_matter():
         assert log_joint(corpus, renamed.counts, concentrations) == pytest.approx(expected, abs=1e-10)
 
 
-def test_a_chain_votes_over_its_last_sweeps():
+def test_a_chain_makes_the_sweeps_that_are_made_by_hand():
     corpus = random_corpus(np.random.default_rng(6))
-    draws = []
-    chain = run_chain(corpus, 3, Concentrations(0.1, 1.0, 1.0, (0.1, 0.1)), Schedule(20, 7), np.random.default_rng(0))
-    rng = np.random.default_rng(0)  # the same stream, by hand
+    first = Concentrations(0.1, 1.0, 1.0, (0.1, 0.1))
+    kernel = SymbolClassGibbs(corpus, 3, first, n_held=6)
+    trace = mcmc.sample(
+        kernel, kernel.sample_start, record=kernel.record, n_warmup=4, n_draws=16, n_chains=1, random_state=0,
+        warn=False,
+    )  # fmt: skip
+    rng = np.random.default_rng(0).spawn(1)[0]  # the stream of the first chain
     point = assign(corpus, rng.integers(0, 3, 6), 3)
-    concentrations, values = Concentrations(0.1, 1.0, 1.0, (0.1, 0.1)), []
+    draws, weights, concentrations, values = [], [], first, []
     for number in range(20):
-        sampler.sweep(corpus, point, Tables(corpus, 3, concentrations), rng)
+        sampler.sweep(corpus, point, Tables.of(corpus, 3, concentrations), rng)
         if number in (6, 9, 12, 15, 18):
             concentrations = sampler.sample_concentrations(corpus, point.counts, concentrations, rng)
         draws.append(point.classes.copy())
+        weights.append(concentrations.as_tuple())
         values.append(log_joint(corpus, point.counts, concentrations))
-    np.testing.assert_allclose(chain.log_joint, values)
-    assert chain.level == pytest.approx(np.mean(values[-7:]))
-    np.testing.assert_array_equal(chain.concentrations[-1], concentrations.as_tuple())
-    np.testing.assert_array_equal(chain.concentrations[5], (0.1, 1.0, 1.0, 0.1, 0.1))
-    for v, c in enumerate(chain.classes):
+    np.testing.assert_allclose(trace.stats["log_density"][0], values[4:])
+    np.testing.assert_array_equal(trace["classes"][0], draws[4:])
+    names = ("transition_concentration", "emission_concentration", "class_concentration")
+    found = np.column_stack([*(trace[name][0] for name in names), trace["feature_concentration"][0]])
+    np.testing.assert_array_equal(found, weights[4:])
+    np.testing.assert_array_equal(found[1], first.as_tuple())
+    for v, c in enumerate(majority(trace["classes"][0, -7:], 3)):
         shares = [sum(draw[v] == other for draw in draws[-7:]) for other in range(3)]
         assert shares[c] == max(shares)
 
 
 def test_majority_takes_the_commonest_class():
-    np.testing.assert_array_equal(majority([np.array([0, 1]), np.array([2, 1]), np.array([2, 0])], 3), [2, 1])
+    np.testing.assert_array_equal(majority(np.array([[0, 1], [2, 1], [2, 0]]), 3), [2, 1])
 
 
 # The estimator ------------------------------------------------------------------------------------------------------
@@ -233,7 +242,7 @@ def text():
 
 @pytest.fixture(scope="module")
 def fitted(text):
-    return SymbolClassHMM(5, n_init=3, n_sweeps=60, random_state=0).fit(text[0], lengths=text[1])
+    return SymbolClassHMM(5, n_chains=3, n_warmup=30, random_state=0).fit(text[0], lengths=text[1])
 
 
 def test_word_classes_are_found_again(text, fitted):
@@ -244,10 +253,10 @@ def test_word_classes_are_found_again(text, fitted):
     assert found > one_to_one_accuracy(text[2], shuffled) + 0.3
 
 
-def test_the_start_with_the_highest_log_joint_is_kept(fitted):
-    levels = fitted.trace_.log_joint[:, -30:].mean(axis=1)
-    assert fitted.trace_.best_chain == levels.argmax()
-    assert fitted.log_joint_ == pytest.approx(levels.max())
+def test_the_chain_with_the_highest_log_joint_is_kept(fitted):
+    levels = fitted.trace_.stats["log_density"].mean(axis=1)
+    assert fitted.best_chain_ == levels.argmax()
+    assert fitted.objective_ == pytest.approx(levels.max())
 
 
 def test_a_feature_that_tells_the_class_helps():
@@ -264,7 +273,7 @@ def test_a_feature_that_tells_the_class_helps():
         hint = np.where(rng.random(400) < 0.9, owner, rng.integers(0, 5, 400))
         accuracies = []
         for X in (corpus.X, np.column_stack([corpus.X, hint[corpus.X]])):
-            model = SymbolClassHMM(5, n_init=2, n_sweeps=60, random_state=0).fit(X, lengths=corpus.lengths)
+            model = SymbolClassHMM(5, n_chains=2, n_warmup=30, random_state=0).fit(X, lengths=corpus.lengths)
             accuracies.append(one_to_one_accuracy(corpus.states, model.labels_))
         gains.append(accuracies[1] - accuracies[0])
     assert np.mean(gains) > 0.0
@@ -282,7 +291,7 @@ def test_every_token_of_a_symbol_has_its_class(text, fitted):
 
 def test_probabilities_are_posterior_means_given_the_classes():
     model = SymbolClassHMM(
-        2, learn_concentrations=False, transition_concentration=0.3, emission_concentration=0.7, random_state=0
+        2, transition_concentration=0.3, emission_concentration=0.7, class_concentration=1.0, random_state=0
     ).fit(SENTENCES)
     states = np.split(model.labels_, np.cumsum([len(s) for s in SENTENCES])[:-1])
     starts, moves = np.full(2, 0.3), np.full((2, 2), 0.3)
@@ -357,10 +366,12 @@ def test_unseen_symbols_are_decoded_by_their_neighbours_and_features(unseen):
 
 
 def test_unseen_symbols_may_be_an_error():
-    model = SymbolClassHMM(2, unseen="error", n_sweeps=5, random_state=0).fit(SENTENCES)
+    model = SymbolClassHMM(2, unseen="error", n_warmup=0, n_draws=5, random_state=0).fit(SENTENCES)
     with pytest.raises(ValueError, match="seen in column 0, got 'emu'"):
         model.predict(["the", "emu"])
-    numbers = SymbolClassHMM(2, unseen="error", n_sweeps=5, random_state=0).fit(np.array([[0], [3], [0], [3]]))
+    numbers = SymbolClassHMM(2, unseen="error", n_warmup=0, n_draws=5, random_state=0).fit(
+        np.array([[0], [3], [0], [3]])
+    )
     np.testing.assert_array_equal(numbers.symbol_classes_ == -1, [False, True, True, False])
     for strange in (1, 4):
         with pytest.raises(ValueError, match=f"seen in column 0, got {strange}"):
@@ -370,7 +381,7 @@ def test_unseen_symbols_may_be_an_error():
 def test_numbers_that_do_not_occur_change_nothing(text):
     X, lengths, _ = text
     codes = np.unique(X[:, 0], return_inverse=True)[1].reshape(-1, 1)
-    settings = {"n_components": 4, "n_sweeps": 10, "random_state": 0}
+    settings = {"n_components": 4, "n_warmup": 0, "n_draws": 10, "random_state": 0}
     dense = SymbolClassHMM(**settings).fit(codes, lengths=lengths)
     sparse = SymbolClassHMM(**settings).fit(3 * codes + 1, lengths=lengths)
     np.testing.assert_array_equal(dense.labels_, sparse.labels_)
@@ -381,7 +392,7 @@ def test_numbers_that_do_not_occur_change_nothing(text):
 
 def test_lists_lengths_words_and_sources_give_the_same_fit(text):
     X, lengths, _ = text
-    settings = {"n_components": 4, "n_sweeps": 10, "random_state": 0}
+    settings = {"n_components": 4, "n_warmup": 0, "n_draws": 10, "random_state": 0}
     reference = SymbolClassHMM(**settings).fit(X, lengths=lengths)
     listed = np.split(X[:, 0], np.cumsum(lengths)[:-1])
     codes = np.unique(X[:, 0], return_inverse=True)[1].reshape(-1, 1)
@@ -396,33 +407,51 @@ def test_lists_lengths_words_and_sources_give_the_same_fit(text):
 
 def test_the_seed_decides_and_threads_do_not(text):
     X, lengths, _ = text
-    settings = {"n_components": 5, "n_sweeps": 15}
-    one = SymbolClassHMM(**settings, n_init=3, random_state=1).fit(X, lengths=lengths)
-    two = SymbolClassHMM(**settings, n_init=3, random_state=1, n_jobs=2).fit(X, lengths=lengths)
+    settings = {"n_components": 5, "n_warmup": 5, "n_draws": 10}
+    one = SymbolClassHMM(**settings, n_chains=3, random_state=1).fit(X, lengths=lengths)
+    two = SymbolClassHMM(**settings, n_chains=3, random_state=1, n_jobs=2).fit(X, lengths=lengths)
     alone = SymbolClassHMM(**settings, random_state=1).fit(X, lengths=lengths)
-    other = SymbolClassHMM(**settings, n_init=3, random_state=2).fit(X, lengths=lengths)
+    other = SymbolClassHMM(**settings, n_chains=3, random_state=2).fit(X, lengths=lengths)
     np.testing.assert_array_equal(one.labels_, two.labels_)
-    np.testing.assert_array_equal(one.trace_.log_joint, two.trace_.log_joint)
-    np.testing.assert_array_equal(one.trace_.log_joint[0], alone.trace_.log_joint[0])
-    assert not np.array_equal(one.trace_.log_joint, other.trace_.log_joint)
+    for name in one.trace_:
+        np.testing.assert_array_equal(one.trace_[name], two.trace_[name])
+        np.testing.assert_array_equal(one.trace_[name][0], alone.trace_[name][0])
+    assert not np.array_equal(one.trace_["classes"], other.trace_["classes"])
 
 
-def test_the_trace_and_history_tell_the_same_story(fitted):
-    assert fitted.trace_.log_joint.shape == fitted.trace_.moved.shape == (3, 60)
-    assert fitted.trace_.feature_concentration.shape == (3, 60, 0)
-    np.testing.assert_array_equal(fitted.history_.objective.reshape(3, 60), fitted.trace_.log_joint)
-    assert (fitted.trace_.transition_concentration[:, :20] == 0.1).all()  # a third of the sweeps
-    assert (fitted.trace_.transition_concentration[:, -1] != 0.1).all()  # first proposals may be refused
-    kept = fitted.trace_.transition_concentration[fitted.trace_.best_chain, -30:]
-    assert fitted.transition_concentration_ == pytest.approx(kept.mean())
-    assert fitted.n_sweeps_ == fitted.n_iter_ == 60
+def test_the_trace_holds_what_the_model_is_made_of(fitted):
+    trace = fitted.trace_
+    assert trace.stats["log_density"].shape == trace.stats["moved"].shape == (3, 30)
+    assert trace["classes"].shape == (3, 30, len(fitted.symbol_classes_))
+    assert trace["feature_concentration"].shape == (3, 30, 0)
+    for name in ("transition", "emission", "class"):
+        draws = trace[f"{name}_concentration"][fitted.best_chain_]
+        assert len(np.unique(draws)) > 1  # it moves on every third sweep, if the proposals are not refused
+        assert getattr(fitted, f"{name}_concentration_") == pytest.approx(draws.mean())
+    np.testing.assert_array_equal(majority(trace["classes"][fitted.best_chain_], 5), fitted.symbol_classes_)
+    assert fitted.n_iter_ == 60
     assert "SymbolClassHMM: 5 states" in fitted.summary()
+
+
+@pytest.mark.parametrize("name", ["transition", "emission", "class", "feature"])
+def test_a_concentration_is_a_number_or_has_a_prior(name):
+    features = {"the": "x", "a": "x", "dog": "y", "cat": "y", "sees": "z", "sleeps": "z"}
+    sentences = [[[word, features[word]] for word in sentence] for sentence in SENTENCES]
+    name = f"{name}_concentration"
+    settings = {"n_components": 2, "n_warmup": 10, "random_state": 0}
+    fixed = SymbolClassHMM(**settings, **{name: 0.3}).fit(sentences).trace_
+    assert (fixed[name] == 0.3).all()
+    others = {other for other in fixed if other.endswith("_concentration")} - {name}
+    assert all(len(np.unique(fixed[other])) > 1 for other in others)
+    learned = SymbolClassHMM(**settings, **{name: LogUniform(2.0, 3.0)}).fit(sentences).trace_[name]
+    assert len(np.unique(learned)) > 1
+    assert ((learned > 2.0) & (learned < 3.0)).all()
 
 
 def test_samples_have_the_features_of_their_symbols():
     features = {"the": "x", "a": "x", "dog": "y", "cat": "y", "sees": "z", "sleeps": "z"}
     sentences = [[[word, features[word]] for word in sentence] for sentence in SENTENCES]
-    model = SymbolClassHMM(5, n_sweeps=20, random_state=0).fit(sentences)  # more states than are used
+    model = SymbolClassHMM(5, n_warmup=10, n_draws=10, random_state=0).fit(sentences)  # more states than are used
     X, states = model.sample(500, random_state=1)
     assert all(features[word] == feature for word, feature in X)
     empty = np.bincount(model.symbol_classes_, minlength=5) == 0
@@ -434,37 +463,39 @@ def test_samples_have_the_features_of_their_symbols():
     assert model.n_free_parameters() == 4 + 20 + (6 - (~empty).sum()) + 5 * 2
 
 
-def test_ctrl_c_keeps_what_was_sampled(text):
-    model = SymbolClassHMM(5, n_sweeps=10**6, n_init=2, n_jobs=2, random_state=0)
+@pytest.mark.parametrize("n_warmup", [0, 10**6])
+def test_ctrl_c_keeps_what_was_sampled(text, n_warmup):
+    model = SymbolClassHMM(5, n_draws=10**6, n_warmup=n_warmup, n_chains=2, n_jobs=2, random_state=0)
     timer = threading.Timer(0.5, _thread.interrupt_main)
     timer.start()
     with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted"):
         model.fit(text[0], lengths=text[1])
     timer.join()
-    assert 1 <= model.n_sweeps_ < 10**6
-    assert np.isfinite(model.trace_.log_joint[model.trace_.best_chain]).sum() == model.n_sweeps_
+    assert 1 <= model.n_iter_ < 10**6
+    assert model.trace_.n_draws == (1 if n_warmup else model.n_iter_)
     np.testing.assert_array_equal(model.predict(text[0], text[1]), model.labels_)
 
 
 def test_empty_and_one_word_sequences_are_welcome():
-    model = SymbolClassHMM(2, n_sweeps=5, random_state=0)
+    model = SymbolClassHMM(2, n_warmup=0, n_draws=5, random_state=0)
     model.fit(np.array([["a"], ["b"], ["a"]]), lengths=[0, 1, 0, 2])
     assert model.labels_.shape == (3,)
-    assert SymbolClassHMM(1, n_sweeps=2).fit(["a"]).predict(["a"]).tolist() == [0]
+    assert SymbolClassHMM(1, n_warmup=0, n_draws=2).fit(["a"]).predict(["a"]).tolist() == [0]
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"n_components": 0}, "n_components must be an integer of at least 1, got 0"),
-        ({"n_sweeps": 2.5}, "n_sweeps must be an integer of at least 1, got 2.5"),
-        ({"keep": 0}, "keep must be an integer of at least 1"),
-        ({"n_init": True}, "n_init must be an integer of at least 1"),
-        ({"n_jobs": 0}, "n_jobs must be None or an integer other than 0"),
-        ({"unseen": "guess"}, "unseen must be one of"),
-        ({"transition_concentration": 0.0}, "transition_concentration must be a number between 1e-05 and 10.0, got 0"),
-        ({"class_concentration": -1, "learn_concentrations": False}, "class_concentration must be a number between 0"),
-        ({"feature_concentration": np.nan}, "feature_concentration must be a number"),
+        ({"n_warmup": 2.5}, "n_warmup must be an integer of at least 0, got 2.5"),
+        ({"n_draws": 0}, "n_draws must be an integer of at least 1, got 0"),
+        ({"n_chains": True}, "n_chains must be an integer of at least 1, got True"),
+        ({"n_jobs": 0}, "n_jobs must be a whole number other than 0, or None, got 0"),
+        ({"unseen": "guess"}, "unseen must be one of 'new', 'missing', 'error', got 'guess'"),
+        ({"algorithm": "guess"}, "algorithm must be one of 'viterbi', 'map', got 'guess'"),
+        ({"transition_concentration": 0.0}, "transition_concentration must be a positive number or 'learn' or a prior"),
+        ({"class_concentration": -1}, r"class_concentration must be .* or a prior \(LogUniform\), got -1"),
+        ({"feature_concentration": np.nan}, "feature_concentration must be a positive number"),
     ],
 )
 def test_bad_settings_are_refused_by_name(settings, message):
@@ -473,7 +504,7 @@ def test_bad_settings_are_refused_by_name(settings, message):
 
 
 def test_bad_data_are_refused_in_one_sentence():
-    model = SymbolClassHMM(2, n_sweeps=2)
+    model = SymbolClassHMM(2, n_warmup=0, n_draws=2)
     with pytest.raises(ValueError, match="in column 1 wherever symbol a stands, got x and y"):
         model.fit(np.array([["a", "x"], ["b", "x"], ["a", "y"]]))
     with pytest.raises(ValueError, match="no missing values in fit"):

@@ -130,8 +130,8 @@ def test_ctrl_c_keeps_the_replications_made():
     ("settings", "message"),
     [
         ({"mode": "magic"}, "mode must be"),
-        ({"n_steps": 0}, "n_steps must be a whole number of at least 1, got 0"),
-        ({"n_successive": 3}, "n_successive must be a whole number of at least 20"),
+        ({"n_steps": 0}, "n_steps must be an integer of at least 1, got 0"),
+        ({"n_successive": 3}, "n_successive must be an integer of at least 20"),
     ],
 )
 def test_bad_settings_are_refused(settings, message):

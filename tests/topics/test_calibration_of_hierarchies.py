@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pluri.priors import Beta, Gamma
 from pluri.topics.concept_graph.gibbs import ConceptGraphGibbs
 from pluri.topics.concept_graph.starts import arranged_start
 from pluri.topics.hierarchical.document_tree import compact
@@ -81,7 +82,7 @@ def pachinko():
 
 def concept_graph(**settings):
     forward = neighbour("test_concept_graph_sampler")
-    base = ConceptGraphGibbs(BLANK.words, OFFSETS, N_WORDS, alpha=1.5, **settings)
+    base = ConceptGraphGibbs(BLANK.words, OFFSETS, N_WORDS, stick_alpha=1.5, **settings)
 
     def draw(rng):
         position = forward.draw_forward(rng, base)
@@ -100,7 +101,7 @@ def concept_graph(**settings):
             found["tau"] = position["tau"].mean()
         return found | {
             f"log {name}": np.log(position[name])
-            for name in ("beta", "topic_word_prior")
+            for name in ("stick_beta", "topic_word_prior")
             if getattr(base, name) == "learn"
         }
 
@@ -109,7 +110,7 @@ def concept_graph(**settings):
 
 def tree(max_nodes, inference="truncated", **settings):
     forward = neighbour("test_tree_topics_sampler")
-    settings = TreeSettings(max_nodes, concentration_prior=(2.0, 3.0), topic_word_prior=0.5, **settings)
+    settings = TreeSettings(max_nodes, concentration=Gamma(2.0, 3.0), topic_word_prior=0.5, **settings)
 
     def draw(rng):
         position = forward.draw_prior(rng, settings, inference != "truncated", LENGTHS, N_WORDS)
@@ -133,14 +134,14 @@ def tree(max_nodes, inference="truncated", **settings):
 
 SAMPLERS = {
     "nested CRP": partial(
-        nested_crp, LevelSticks.dirichlet(np.array([0.7, 1.0, 1.6])), concentration_prior=(2.0, 3.0),
-        word_prior_rate=1.5,
+        nested_crp, LevelSticks.dirichlet(np.array([0.7, 1.0, 1.6])), concentration_prior=Gamma(2.0, 3.0),
+        prior_of_word_prior=Gamma(1.0, 1.5),
     ),
     "nested CRP, gem": partial(nested_crp, LevelSticks.gem(0.4, 3.0, 3)),
     "Pachinko": pachinko,
-    "concept graph": partial(concept_graph, n_levels=3, max_nodes=2, tau_prior=(2.0, 2.0)),
+    "concept graph": partial(concept_graph, n_levels=3, max_nodes=2, tau_prior=Beta(2.0, 2.0)),
     "concept graph, dirichlet": partial(
-        concept_graph, n_levels=3, max_nodes=2, level_prior="dirichlet", tau_prior=(1.0, 0.5)
+        concept_graph, n_levels=3, max_nodes=2, level_prior="dirichlet", tau_prior=Beta(1.0, 0.5)
     ),
     # With three scales and four words, of which none may be without one, words change scale too seldom to be tested.
     "tree": partial(tree, (1, 3)),

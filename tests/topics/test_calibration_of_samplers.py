@@ -5,7 +5,7 @@ topics of tokens and words of a tiny corpus are drawn from the model, a chain is
 truth is ranked among the draws. All numbers that are ranked stay the same when topics or the tokens of a document are
 renumbered; the log joint is one of them, without which a sampler that does not hear the data would pass.
 
-What has no posterior is left out: priors put at their likeliest values (LDA's ``learn_priors="optimize"``), and
+What has no posterior is left out: priors put at their likeliest values (LDA's ``PriorLearning("optimize")``), and
 coefficients of classes at their mode, in whose place they are known. Two threads change the totals of topics a little
 late; that with thirteen tokens, where it matters most, is less than 200 simulations can see is what is tested of them.
 
@@ -22,11 +22,13 @@ import numpy as np
 import pytest
 
 from pluri.inference import mcmc
+from pluri.priors.hyperpriors import Gamma, Hyperparameter
 from pluri.testing import simulation_based_calibration
 from pluri.topics.documents import Tokens
 from pluri.topics.hdp.gibbs import TopicGibbs
 from pluri.topics.hdp.starts import draw_start
 from pluri.topics.lda.gibbs import CollapsedGibbs
+from pluri.topics.lda.priors_learning import PriorLearning
 from pluri.topics.supervised.gibbs import ClassesGibbs, RatingsGibbs
 
 LENGTHS, N_WORDS = (5, 4, 4), 4
@@ -117,17 +119,17 @@ def lda(method, **options):
         return (
             pairs(position["topics"], kernel.tokens.words)
             | {"log joint": log_joint}
-            | (learned if base.learn_priors else {})
+            | (learned if base.learning else {})
         )
 
-    if base.learn_priors:
+    if base.learning:
         return Whole(draw, numbers, n_simulations=150, n_draws=7)
     return Whole(draw, numbers)
 
 
 def hdp(n_proposals):
     base = TopicGibbs(
-        BLANK, 1.0, 1.0, 0.5, learn_alpha=True, learn_gamma=True, learn_eta=True, prior=(2.0, 1.5),
+        BLANK, *(Hyperparameter(value, Gamma(2.0, 1.5)) for value in (1.0, 1.0, 0.5)),
         n_proposals=n_proposals,
     )  # fmt: skip
 
@@ -171,7 +173,7 @@ def supervised(base, start=lambda kernel: kernel.start, **given):
 
 def ratings():
     said = np.array([0.0, 0.0, np.nan])
-    return supervised(RatingsGibbs(BLANK, said, np.full(2, 0.8), 0.4, 2.0, (2.0, 1.0)))
+    return supervised(RatingsGibbs(BLANK, said, np.full(2, 0.8), 0.4, 2.0, Gamma(2.0, 1.0)))
 
 
 def classes(learning):
@@ -186,7 +188,9 @@ SAMPLERS = {
     "LDA, dense": partial(lda, "dense"),
     "LDA, sparse": partial(lda, "sparse"),
     "LDA, two threads": partial(lda, "dense", n_threads=2),
-    "LDA, priors learned": partial(lda, "dense", learn_priors="sample", learn_every=2, gamma_prior=(2.0, 2.0)),
+    "LDA, priors learned": partial(
+        lda, "dense", learning=PriorLearning("sample", Gamma(2.0, 2.0), Gamma(2.0, 2.0), every=2)
+    ),
     "HDP": partial(hdp, 0),
     "HDP, splits and merges": partial(hdp, 3),
     "ratings": ratings,

@@ -45,7 +45,7 @@ HARMLESS = {
     **dict.fromkeys(
         ["components_", "topic_weight_", "doc_topic_prior_", "n_documents_", "topic_word_prior_", "sub_prior_",
          "super_prior_", "way_counts_", "word_count_draws_", "noise_draws_", "topic_word", "usage", "end_probability_",
-         "count", "end", "name", "node_name", "beta", "0", "1", "base", "_step", "step"],
+         "count", "end", "name", "node_name", "stick_beta", "0", "1", "base", "_step", "step"],
         ("huge",),
     ),
     **dict.fromkeys(["coef_", "coef_draws_"], ("negative", "huge")),
@@ -62,7 +62,7 @@ PLACES = {
         "topic_word_", "node_depth_", "_step", "end_probability_", "edges_", "paths_", "_words_seen", "_offsets",
         "_document_labels", "draws_.0.word", "draws_.0.offset", "draws_.0.count", "draws_.0.step", "draws_.0.end",
         "draws_.0.name", "_best_draw.word", "position_.order", "position_.path", "position_.level",
-        "position_.node_depth", "position_.node_name", "position_.n_nodes", "position_.tau", "position_.beta",
+        "position_.node_depth", "position_.node_name", "position_.n_nodes", "position_.tau", "position_.stick_beta",
     ],
     "tree": [
         "topic_word_", "word_scale_", "transitions_.0", "tree_.counts.0", "tree_.base", "trees_.0.counts.1",

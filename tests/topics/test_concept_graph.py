@@ -19,6 +19,7 @@ import pluri.io
 import pluri.topics.concept_graph.draws as draws_module
 from pluri import on_interrupt
 from pluri.datasets import make_concept_graph_documents
+from pluri.priors import Beta
 from pluri.topics.concept_graph import ConceptGraph, graph_recovery, level_distribution, read_graph
 from pluri.topics.concept_graph.draws import counts_of
 from pluri.topics.concept_graph.given_graph import read_labels
@@ -108,7 +109,7 @@ def test_attributes_are_consistent(simulated, learned):
 
 def test_one_level_is_the_unigram_model():
     X = np.array([[3, 1, 0], [2, 2, 1]])
-    model = ConceptGraph(1, topic_word_prior=0.5, beta=1.0, n_warmup=2, n_draws=2, random_state=0).fit(X)
+    model = ConceptGraph(1, topic_word_prior=0.5, stick_beta=1.0, n_warmup=2, n_draws=2, random_state=0).fit(X)
     np.testing.assert_allclose(model.topic_word_, [(X.sum(axis=0) + 0.5) / (9 + 1.5)])
     expected = gammaln(1.5) - gammaln(1.5 + 9) + (gammaln(0.5 + X.sum(axis=0)) - gammaln(0.5)).sum()
     taken = model.best_log_joint_ - expected
@@ -264,11 +265,11 @@ def test_graphs_that_cannot_be_used_are_refused(graph, settings, message):
     ("settings", "message"),
     [
         ({"n_levels": 0}, "n_levels"),
-        ({"alpha": 0.0}, "alpha"),
-        ({"beta": "lern"}, "beta"),
+        ({"stick_alpha": 0.0}, "stick_alpha"),
+        ({"stick_beta": "lern"}, "stick_beta"),
         ({"topic_word_prior": -1.0}, "topic_word_prior"),
-        ({"tau_prior": (1.0, 0.0)}, "tau_prior"),
-        ({"tau_prior": 1.0}, "tau_prior"),
+        ({"tau_prior": (1.0, 1.0)}, "tau_prior"),
+        ({"tau_prior": 1.0}, r"tau_prior must be a prior \(Beta\) or None, got 1.0"),
         ({"level_prior": "poisson"}, "level_prior"),
         ({"feasible": "any"}, "feasible"),
         ({"max_nodes_per_level": 0}, "max_nodes_per_level"),
@@ -302,7 +303,7 @@ def exact_log_likelihood(model, words, draws=None):
     topics = np.vstack(
         [counts / counts.sum(axis=1, keepdims=True), np.full((model.n_levels - 1, n_words), 1 / n_words)]
     )
-    total, a_b = [], model.tau_prior
+    total, prior = [], model._tau_prior
 
     def visit(path, probability):
         length = len(path)
@@ -315,7 +316,7 @@ def exact_log_likelihood(model, words, draws=None):
                 for word, level in zip(words, levels):
                     p *= share[level] * topics[path[length - 1 - level], word]
                 value += p
-            return value * beta_distribution(*a_b).pdf(tau)
+            return value * beta_distribution(prior.a, prior.b).pdf(tau)
 
         total.append(probability * end[path[-1]] * quad(integrand, 0, 1)[0])
         for y in np.flatnonzero(step[path[-1]]):
@@ -332,8 +333,8 @@ def test_likelihoods_of_short_documents_agree_with_enumeration():
         [rng.multinomial(12, p) for p in ([0.7, 0.1, 0.1, 0.1], [0.3, 0.5, 0.1, 0.1], [0.3, 0.1, 0.1, 0.5])] * 4
     )
     model = ConceptGraph(
-        3, max_nodes_per_level=3, topic_word_prior=0.2, beta=1.0, tau_prior=(2.0, 1.0), n_warmup=10, n_draws=2,
-        random_state=1,
+        3, max_nodes_per_level=3, topic_word_prior=0.2, stick_beta=1.0, tau_prior=Beta(2.0, 1.0), n_warmup=10,
+        n_draws=2, random_state=1,
     ).fit(X)  # fmt: skip
     assert len(model.draws_) == 2
     assert (model.nodes_by_level_[:, 0] < model.nodes_by_level_[:, 1]).any()
@@ -416,7 +417,7 @@ def test_draws_that_are_kept_are_evenly_apart(monkeypatch):
 def test_words_of_drawn_documents_follow_the_mixture(labelled):
     """Mean share of each of twenty words within 5.5 standard errors: 1e-6."""
     model, _, _, _ = labelled
-    X, paths = model.sample(4000, n_words_per_document=5, random_state=0)
+    X, paths = model.sample(4000, length=5, random_state=0)
     assert X.shape == (4000, 20)
     assert paths.shape == (4000, 3)
     expected = model.transform(np.zeros((1, 20)))[0] @ model.topic_word_
@@ -507,7 +508,7 @@ def test_the_usual_number_of_nodes_leaves_room_beside_a_given_graph():
 
 def test_no_limit_grows_and_warns_of_nodes_for_every_other_document():
     X = np.eye(60, dtype=int) * 30
-    settings = {"beta": 100.0, "topic_word_prior": 1e-3, "n_warmup": 20, "n_draws": 2, "random_state": 0}
+    settings = {"stick_beta": 100.0, "topic_word_prior": 1e-3, "n_warmup": 20, "n_draws": 2, "random_state": 0}
     with pytest.warns(UserWarning, match="nodes for 60 documents; give max_nodes_per_level"):
         model = ConceptGraph(2, max_nodes_per_level=None, **settings).fit(X)
     assert model.n_topics_ > 30

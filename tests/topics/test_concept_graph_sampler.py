@@ -9,6 +9,7 @@ from scipy import stats
 from scipy.integrate import quad
 from scipy.special import betaln, gammaln, logsumexp
 
+from pluri.priors import Beta
 from pluri.testing import SamplerProblem
 from pluri.topics.concept_graph._graph_kernels import log_swap, take_out
 from pluri.topics.concept_graph._level_kernels import draw_tau
@@ -28,14 +29,14 @@ COUNTS = np.array([5, 3, 8, 2, 0, 4])
 def draw_forward(rng, kernel):
     """Everything but the words, with explicit sticks and labelled nodes; then blank nodes are forgotten."""
     n_levels, n_nodes = kernel.n_levels, kernel.max_nodes
-    beta = float(rng.exponential()) if kernel.beta == "learn" else kernel.beta
+    beta = float(rng.exponential()) if kernel.stick_beta == "learn" else kernel.stick_beta
     eta = float(rng.exponential()) if kernel.topic_word_prior == "learn" else kernel.topic_word_prior
     depth = np.concatenate([[1], np.repeat(np.arange(2, n_levels + 1), n_nodes)])
     orders, weights = [], []
     for k in depth:
         below = np.flatnonzero(depth > k) if kernel.deeper else np.flatnonzero(depth == k + 1)
         order = rng.permutation(np.append(below, END))
-        stick = np.append(rng.beta(kernel.alpha, beta, size=len(order) - 1), 1.0)
+        stick = np.append(rng.beta(kernel.stick_alpha, beta, size=len(order) - 1), 1.0)
         orders.append(order)
         weights.append(stick * np.concatenate([[1.0], np.cumprod(1.0 - stick)[:-1]]))
     path = np.full((kernel.n_documents, n_levels), -1)
@@ -46,7 +47,7 @@ def draw_forward(rng, kernel):
             if x == END:
                 break
             row[i] = x
-    tau = np.clip(rng.beta(*kernel.tau_prior, size=len(path)), 1e-12, 1 - 1e-12)
+    tau = np.clip(rng.beta(kernel.tau_prior.a, kernel.tau_prior.b, size=len(path)), 1e-12, 1 - 1e-12)
     level = kernel.draw_levels(rng, path, tau)
     used = np.unique(path[path >= 0])
     number = np.full(len(depth), -1)
@@ -58,7 +59,7 @@ def draw_forward(rng, kernel):
     return {
         "node_depth": depth[used], "node_protected": used == 0, "node_name": np.arange(len(used)), "order": order,
         "n_nodes": np.array([0, 1] + [n_nodes] * (n_levels - 1)), "path": np.where(path >= 0, number[path], -1),
-        "level": level, "tau": tau, "beta": np.asarray(beta), "topic_word_prior": np.asarray(eta),
+        "level": level, "tau": tau, "stick_beta": np.asarray(beta), "topic_word_prior": np.asarray(eta),
     }  # fmt: skip
 
 
@@ -91,13 +92,13 @@ def sweep_with(rng, kernel, position, words):
 def tiny_kernel(kind):
     lengths = [4, 3, 4]
     settings = {
-        "geometric": {"tau_prior": (2.0, 2.0), "n_levels": 3, "max_nodes": 2},
-        "learned": {"n_levels": 2, "max_nodes": 3, "beta": "learn", "topic_word_prior": "learn"},
-        "dirichlet": {"level_prior": "dirichlet", "tau_prior": (1.0, 0.5), "n_levels": 3, "max_nodes": 2},
-        "deeper": {"feasible": "deeper", "n_levels": 3, "max_nodes": 2, "tau_prior": (1.0, 2.0)},
+        "geometric": {"tau_prior": Beta(2.0, 2.0), "n_levels": 3, "max_nodes": 2},
+        "learned": {"n_levels": 2, "max_nodes": 3, "stick_beta": "learn", "topic_word_prior": "learn"},
+        "dirichlet": {"level_prior": "dirichlet", "tau_prior": Beta(1.0, 0.5), "n_levels": 3, "max_nodes": 2},
+        "deeper": {"feasible": "deeper", "n_levels": 3, "max_nodes": 2, "tau_prior": Beta(1.0, 2.0)},
     }[kind]  # fmt: skip
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    base = {"alpha": 1.5, "beta": 1.0, "topic_word_prior": 0.5}
+    base = {"stick_alpha": 1.5, "stick_beta": 1.0, "topic_word_prior": 0.5}
     return ConceptGraphGibbs(np.zeros(offsets[-1], dtype=np.int32), offsets, 5, **(base | settings))
 
 
@@ -109,7 +110,7 @@ def statistics(theta, y):
         "lengths": length.astype(float), "tau": theta["tau"], "level": float(theta["level"].mean()),
         "n_nodes": float(len(theta["node_depth"])), "end of root": float(end[0]), "mean end": float(np.mean(end)),
         "same last": float(len(np.unique([row[n - 1] for row, n in zip(path, length)]))),
-        "beta": float(theta["beta"]), "eta": float(theta["topic_word_prior"]),
+        "beta": float(theta["stick_beta"]), "eta": float(theta["topic_word_prior"]),
         "lengths x level": float((length.mean() - 1) * theta["level"].mean()),
     }  # fmt: skip
     if y is not None:
@@ -188,7 +189,7 @@ def some_state(kind, seed, n_documents=6):
 def test_compiled_steps_and_swaps_are_those_of_the_formulas(kind):
     _, kernel, state = some_state(kind, 0)
     graph, capacity = state.graph, len(state.graph.depth)
-    sticks, (alpha, beta) = kernel.sticks(state.beta), (kernel.alpha, state.beta)
+    sticks, (alpha, beta) = kernel.sticks(state.stick_beta), (kernel.stick_alpha, state.stick_beta)
     for x in np.flatnonzero(graph.depth):
         n = graph.n_atoms[graph.depth[x]]
         atoms = graph.order[x, :n]
@@ -271,8 +272,8 @@ def test_slice_samples_of_tau_follow_the_posterior_and_the_prior():
 
 def slow_log_joint(kernel, position):
     """Log joint probability by loops over nodes, documents and labelled orders."""
-    a, b = kernel.tau_prior
-    eta, beta, total = float(position["topic_word_prior"]), float(position["beta"]), 0.0
+    a, b = kernel.tau_prior.a, kernel.tau_prior.b
+    eta, beta, total = float(position["topic_word_prior"]), float(position["stick_beta"]), 0.0
     path, depth = position["path"], position["node_depth"]
     n, (length, n_words) = len(depth), ((path >= 0).sum(axis=1), kernel.n_words)
     counts, steps = np.zeros((n, n_words)), np.zeros((n, n + 1))
@@ -296,14 +297,19 @@ def slow_log_joint(kernel, position):
         total += (gammaln(eta + counts[x]) - gammaln(eta)).sum()
         atoms = [y for y in position["order"][x] if y != NOTHING]
         total += log_marginal(
-            [steps[x, n if y == END else y] if y >= END else 0 for y in atoms], kernel.alpha, beta, last_takes_rest=True
+            [steps[x, n if y == END else y] if y >= END else 0 for y in atoms],
+            kernel.stick_alpha,
+            beta,
+            last_takes_rest=True,
         )
         # Orders of all atoms are equally likely; those that differ in blank atoms of a depth are one.
         total -= gammaln(len(atoms) + 1) - sum(gammaln(atoms.count(y) + 1) for y in set(atoms))
     for k in range(2, kernel.n_levels + 1):
         nodes, used = position["n_nodes"][k], (depth == k).sum()
         total += gammaln(nodes + 1) - gammaln(nodes - used + 1)
-    return total - (beta if kernel.beta == "learn" else 0.0) - (eta if kernel.topic_word_prior == "learn" else 0.0)
+    return (
+        total - (beta if kernel.stick_beta == "learn" else 0.0) - (eta if kernel.topic_word_prior == "learn" else 0.0)
+    )
 
 
 @pytest.mark.parametrize("kind", ["geometric", "learned", "dirichlet", "deeper"])
@@ -326,7 +332,7 @@ def exact_shapes(kernel):
 
     Two levels, two nodes below the root: orders of three atoms, paths, levels; tau by quadrature.
     """
-    a, b = kernel.tau_prior
+    a, b = kernel.tau_prior.a, kernel.tau_prior.b
     eta, n_words = kernel.topic_word_prior, kernel.n_words
     documents = [kernel.words[kernel.offsets[d] : kernel.offsets[d + 1]] for d in range(kernel.n_documents)]
 
@@ -340,7 +346,9 @@ def exact_shapes(kernel):
     weights = {}
     for order in permutations(["x", "y", "end"]):
         for ends in product(["x", "y", "end"], repeat=len(documents)):
-            prior = log_marginal([ends.count(atom) for atom in order], kernel.alpha, kernel.beta, last_takes_rest=True)
+            prior = log_marginal(
+                [ends.count(atom) for atom in order], kernel.stick_alpha, kernel.stick_beta, last_takes_rest=True
+            )
             key = tuple(
                 0 if end == "end" else 1 + [e for e in dict.fromkeys(ends) if e != "end"].index(end) for end in ends
             )
@@ -365,7 +373,7 @@ def exact_shapes(kernel):
 def test_chain_visits_shapes_of_a_tiny_corpus_as_often_as_enumeration_says(n_joint, path_sampler):
     """Frequencies within seven standard errors by 40 batch means: false-alarm rate about 1e-6."""
     kernel = ConceptGraphGibbs(
-        np.array([0, 0, 1, 0, 1, 2, 2], dtype=np.int32), np.array([0, 3, 4, 7]), 3, 2, 2, 1.0, 1.5, 0.3, (1.0, 2.0),
+        np.array([0, 0, 1, 0, 1, 2, 2], dtype=np.int32), np.array([0, 3, 4, 7]), 3, 2, 2, 1.0, 1.5, 0.3, Beta(1.0, 2.0),
         n_joint=n_joint, path_sampler=path_sampler, collecting=False,
     )  # fmt: skip
     exact = exact_shapes(kernel)
@@ -390,7 +398,7 @@ def share_at_root(length_factor, n_sweeps, n_joint=0):
     """Share of documents that end at the root, the words being drawn anew before each sweep; and the prior's."""
     offsets = np.array([0, 6, 12, 18])
     kernel = ConceptGraphGibbs(
-        np.zeros(18, dtype=np.int32), offsets, 4, 2, 2, 1.0, 1.0, 0.5, (2.0, 2.0), given_depth=np.array([1, 2, 2]),
+        np.zeros(18, dtype=np.int32), offsets, 4, 2, 2, 1.0, 1.0, 0.5, Beta(2.0, 2.0), given_depth=np.array([1, 2, 2]),
         length_factor=length_factor, reorder=False, n_joint=n_joint, collecting=False,
     )  # fmt: skip
     rng = np.random.default_rng(5)

@@ -81,7 +81,7 @@ def test_learned_priors_are_near_the_truth_and_change_little():
     truth = completion(MADE.topic_word, 0.2, scored, 0, observed=observed).perplexity
     # The mean-field posterior of a document's shares is too sure of itself, and alpha too small.
     for engine, lowest, highest in (("gibbs", 0.14, 0.32), ("vb", 0.07, 0.26), ("svi", 0.07, 0.26)):
-        model = fitted(engine, doc_topic_prior=0.5, learn_priors=True)
+        model = fitted(engine, doc_topic_prior="learn")
         alpha = np.asarray(model.doc_topic_prior_)
         assert lowest < alpha.mean() < highest, engine
         found = completion(model.topic_word_, alpha, scored, 0, observed=observed).perplexity

@@ -22,13 +22,13 @@ def corpora(seed):
 
 
 @pytest.mark.parametrize("how", ["vb", "svi"])
-@pytest.mark.parametrize("learn_priors", [False, True])
-def test_a_few_more_documents_do_not_bury_what_a_fit_has_learned(how, learn_priors):
+@pytest.mark.parametrize("doc_topic_prior", [None, "learn"])
+def test_a_few_more_documents_do_not_bury_what_a_fit_has_learned(how, doc_topic_prior):
     # Over 15 seeds the ratio of perplexities is between 0.999 and 1.000; a minibatch that stands for 1e6 documents
     # gives 1.16 to 1.26.
     first, further, others = corpora(0)
     model = LatentDirichletAllocation(
-        5, inference=how, learn_priors=learn_priors, batch_size=20, max_iter=20, random_state=0
+        5, inference=how, doc_topic_prior=doc_topic_prior, batch_size=20, max_iter=20, random_state=0
     ).fit(first)
     before = model.perplexity(others)
     model.partial_fit(further)
@@ -59,10 +59,10 @@ def test_a_stream_from_its_beginning_is_of_a_million_documents_as_in_scikit_lear
     assert (asked.n_documents_seen_, asked.total_samples_) == (300, 1e6)
 
 
-@pytest.mark.parametrize("learn_priors", [False, True])
-def test_further_documents_of_weight_two_count_as_two(learn_priors):
+@pytest.mark.parametrize("doc_topic_prior", [None, "learn"])
+def test_further_documents_of_weight_two_count_as_two(doc_topic_prior):
     first, further, _ = corpora(0)
-    settings = {"inference": "svi", "learn_priors": learn_priors, "random_state": 0, "mean_change_tol": 1e-10}
+    settings = {"inference": "svi", "doc_topic_prior": doc_topic_prior, "random_state": 0, "mean_change_tol": 1e-10}
     one, two = (LatentDirichletAllocation(3, **settings).fit(first) for _ in range(2))
     one.partial_fit(further, sample_weight=np.full(20, 2.0))
     two.partial_fit(further[np.repeat(np.arange(20), 2)])
@@ -75,7 +75,7 @@ def test_further_documents_of_weight_two_count_as_two(learn_priors):
 def test_learned_shares_of_topics_do_not_depend_on_the_unit_of_weights(as_source):
     # Weights of two on all documents are the same documents twice: alpha is that of the documents themselves.
     first = corpora(0)[0]
-    settings = {"inference": "svi", "learn_priors": True, "batch_size": 50, "random_state": 0, "max_iter": 5}
+    settings = {"inference": "svi", "doc_topic_prior": "learn", "batch_size": 50, "random_state": 0, "max_iter": 5}
     weight = np.full(300, 2.0)
     model = LatentDirichletAllocation(3, **settings)
     if as_source:

@@ -6,6 +6,7 @@ from scipy import sparse, stats
 from scipy.special import gammaln
 
 from pluri.inference import mcmc
+from pluri.priors.hyperpriors import Gamma, Hyperparameter
 from pluri.processes import ChineseRestaurantFranchise, DirectAssignmentGibbs, DirichletMultinomial, draw_table_counts
 from pluri.processes.hierarchical_dirichlet import Seating
 from pluri.testing import SamplerProblem, canonical_labels, check_sampler, enumerate_posterior, set_partitions
@@ -94,7 +95,7 @@ def joint_problem(n_proposals=2):
     documents = np.repeat(np.arange(4), np.diff(offsets)).astype(np.int32)
     tokens = Tokens(np.zeros(9, dtype=np.int32), documents, offsets, 4)
     kernel = TopicGibbs(
-        tokens, learn_alpha=True, learn_gamma=True, learn_eta=True, prior=(2.0, 1.5), n_proposals=n_proposals,
+        tokens, *(Hyperparameter(value, Gamma(2.0, 1.5)) for value in (1.0, 1.0, 0.01)), n_proposals=n_proposals,
         table_share=0.5,
     )  # fmt: skip
 
@@ -224,7 +225,7 @@ def test_log_joint_is_that_of_the_sibling_and_the_density_of_the_sticks():
 
 def test_log_joint_after_a_sweep_is_the_one_from_scratch():
     kernel, rng = (
-        kernel_of(np.random.default_rng(0).integers(0, 5, size=(20, 8)), learn_eta=True),
+        kernel_of(np.random.default_rng(0).integers(0, 5, size=(20, 8)), eta=Hyperparameter(0.01, Gamma(1.0, 1.0))),
         np.random.default_rng(2),
     )
     state = kernel.init(rng, kernel.start())

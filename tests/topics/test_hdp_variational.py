@@ -10,10 +10,14 @@ from scipy.special import digamma, gammaln
 
 from pluri.engine import Batch
 from pluri.inference.variational import coordinate_ascent, natural_step
-from pluri.topics.hdp.batch_ascent import BatchAscent, learn_eta
+from pluri.priors import Gamma
+from pluri.topics.hdp.batch_ascent import BatchAscent, best_eta
 from pluri.topics.hdp.corpus_sticks import Concentration, fit_sticks
 from pluri.topics.hdp.merging import merge_topics, merged, similar_pairs
 from pluri.topics.hdp.variational import HDPVariational, topic_bound
+
+#: Prior of what is learned.
+FLAT = Gamma(1.0, 1.0)
 
 
 def corpus(n_documents=30, n_words=8, seed=0, mean=1.5):
@@ -70,7 +74,7 @@ def test_one_topic_has_the_exact_evidence():
 @pytest.mark.parametrize("learned", [False, True])
 def test_bound_is_the_sum_of_its_terms(learned):
     X = corpus()
-    model = HDPVariational(8, 5, 3, None if learned else 0.6, None if learned else 1.4, 0.2, (2.0, 0.7))
+    model = HDPVariational(8, 5, 3, *(([Gamma(2.0, 0.7)] * 2) if learned else (0.6, 1.4)), 0.2)
     ascent = BatchAscent(model)
     beliefs = ascent.initialize(X, np.random.default_rng(0))
     for _ in range(4):
@@ -84,13 +88,13 @@ def test_bound_is_the_sum_of_its_terms(learned):
     assert beliefs.sticks.weight.sum() == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("learn_eta", [False, True])
+@pytest.mark.parametrize("eta_prior", [None, FLAT])
 @pytest.mark.parametrize("init", ["documents", "random"])
-def test_bound_never_falls(init, learn_eta):
+def test_bound_never_falls(init, eta_prior):
     X = corpus(60, seed=3)
-    model = HDPVariational(8, 6, 4, None, None, 0.2, init=init)
+    model = HDPVariational(8, 6, 4, FLAT, FLAT, 0.2, init=init)
     for seed in range(2):
-        result = coordinate_ascent(BatchAscent(model, learn_eta), X, rng=np.random.default_rng(seed), max_iter=40,
+        result = coordinate_ascent(BatchAscent(model, eta_prior), X, rng=np.random.default_rng(seed), max_iter=40,
                                    tol=-1.0, strict=True)  # fmt: skip
         assert np.diff(result.trace).min() > -1e-7 * abs(result.elbo)
         assert result.elbo > result.trace[0]
@@ -98,7 +102,7 @@ def test_bound_never_falls(init, learn_eta):
 
 def test_one_step_on_all_documents_is_a_batch_iteration():
     X = corpus()
-    model = HDPVariational(8, 5, 3, None, None, 0.2)
+    model = HDPVariational(8, 5, 3, FLAT, FLAT, 0.2)
     start = model.start(X, np.random.default_rng(0))
     ascent = BatchAscent(model)
     batch = ascent.update(ascent.begin(start, X), X).params
@@ -120,7 +124,7 @@ def test_single_documents_give_the_batch_on_average():
 
 def test_threads_give_the_same_sums():
     X = corpus(40)
-    model = HDPVariational(8, 5, 3, None, None, 0.2)
+    model = HDPVariational(8, 5, 3, FLAT, FLAT, 0.2)
     start = model.start(X, np.random.default_rng(0))
     one = model.documents(X, start, model.sticks(start))
     two = replace(model, n_jobs=3).documents(X, start, model.sticks(start))
@@ -139,21 +143,21 @@ def test_order_of_sticks_is_the_best_of_all_permutations(gamma, seed):
         return sum(gammaln(1 + s[k]) + gammaln(gamma + tail[k]) - gammaln(1 + gamma + s[k] + tail[k]) for k in range(4))
 
     best = max(evidence(order) for order in permutations(range(5)))
-    assert evidence(fit_sticks(usage, gamma, (1.0, 1.0)).order) == pytest.approx(best, rel=1e-12)
+    assert evidence(fit_sticks(usage, gamma).order) == pytest.approx(best, rel=1e-12)
 
 
 def test_law_of_a_learned_concentration_is_a_maximum_of_the_bound():
     """Any other mean of gamma, with the sticks kept, has a lower bound; and q(gamma) is the optimal gamma law."""
-    usage, prior = np.array([9.0, 4.0, 1.0, 0.2, 0.0]), (1.5, 0.8)
-    sticks = fit_sticks(usage, None, prior)
+    usage, prior = np.array([9.0, 4.0, 1.0, 0.2, 0.0]), Gamma(1.5, 0.8)
+    sticks = fit_sticks(usage, prior)
     s = usage[sticks.order]
     a, b = 1 + s[:-1], sticks.concentration.mean + (s.sum() - np.cumsum(s))[:-1]
     log_out = (digamma(b) - digamma(a + b)).sum()
-    shape, rate = prior[0] + 4, prior[1] - log_out
+    shape, rate = prior.shape + 4, prior.rate - log_out
     assert sticks.concentration.mean == pytest.approx(shape / rate, rel=1e-8)
     density = stats.gamma(shape, scale=1 / rate)
     divergence = integrate.quad(
-        lambda g: density.pdf(g) * (density.logpdf(g) - stats.gamma(prior[0], scale=1 / prior[1]).logpdf(g)), 0, 60
+        lambda g: density.pdf(g) * (density.logpdf(g) - stats.gamma(prior.shape, scale=1 / prior.rate).logpdf(g)), 0, 60
     )[0]
     assert -Concentration.gamma(shape, rate, prior).bound == pytest.approx(divergence, abs=1e-6)
 
@@ -168,7 +172,7 @@ def test_topic_bound_is_minus_a_divergence():
 
 def test_learned_prior_of_words_has_no_slope():
     lam = np.random.default_rng(0).gamma(0.5, 3.0, size=(4, 9)) + 0.05
-    eta, step = learn_eta(lam, (1.0, 1.0), 0.3), 1e-4
+    eta, step = best_eta(lam, FLAT, 0.3), 1e-4
 
     def value(e):
         return topic_bound(lam, e) - e
@@ -182,7 +186,7 @@ def test_merging_lifts_the_bound_and_leaves_all_tokens():
     rng = np.random.default_rng(0)
     laws = np.kron(np.eye(3), np.full(4, 0.25))
     X = sparse.csr_matrix([rng.multinomial(40, rng.dirichlet([0.3] * 3) @ laws) for _ in range(150)], dtype=float)
-    model = HDPVariational(12, 10, 4, None, None, 0.1)
+    model = HDPVariational(12, 10, 4, FLAT, FLAT, 0.1)
     ascent = BatchAscent(model)
     result = coordinate_ascent(ascent, X, rng=np.random.default_rng(1), max_iter=50)
     beliefs = result.params
@@ -204,7 +208,7 @@ def test_more_room_changes_the_bound_little():
 
     X = corpus(80, seed=5, mean=4.0)
     bounds = [
-        max(fit_batch(HDPVariational(8, n, 4, None, None, 0.3), X, np.random.default_rng(seed), learn_eta=False,
+        max(fit_batch(HDPVariational(8, n, 4, FLAT, FLAT, 0.3), X, np.random.default_rng(seed),
                       max_iter=200, tol=1e-6, n_init=2).elbo[-1] for seed in range(2))
         for n in (8, 16)
     ]  # fmt: skip

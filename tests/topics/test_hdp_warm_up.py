@@ -1,17 +1,18 @@
 """Warm-up of the HDP sampler, chains that disagree, and the start of the variational ascent."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from pluri.inference.mcmc import r_hat as plain_r_hat
+from pluri.inference import mcmc
 from pluri.topics.documents import tokens_of
 from pluri.topics.hdp import HDPTopicModel, TopicGibbs, _dissolve_kernels
-from pluri.topics.hdp.agreement import apart, r_hat, warn_of_disagreement
 from pluri.topics.hdp.chain_start import topics_of_chain
+from pluri.topics.hdp.gibbs_fit import GibbsFit
 from pluri.topics.hdp.slots import Slots
 from pluri.topics.hdp.starts import chain_inits
 
@@ -144,44 +145,36 @@ def test_chains_of_both_starts_agree_on_themes():
         if not caught:
             break
     assert not caught
-    assert set(model.r_hat_) == {"n_topics", "n_large_topics", "log_joint"}
-    assert model.r_hat_["n_large_topics"] == pytest.approx(1.0, abs=0.1)
+    assert set(model.r_hat_) == {"n_topics", "n_large_topics", "log_density"}
+    assert not model.r_hat_["n_large_topics"] > 1.1  # NaN if it never moved
+    assert model.converged_
     draws = model.trace_["n_topics"]
     assert model.n_topics_interval_ == tuple(np.quantile(draws, (0.025, 0.975), method="inverted_cdf"))
     assert chain_inits("auto", 3) == ["sequential", "documents", "sequential"]
     assert chain_inits("random", 2) == ["random", "random"]
 
 
-def test_r_hat_of_chains_that_stand_still():
-    rng = np.random.default_rng(0)
-    draws = rng.normal(size=(3, 50))
-    assert r_hat(draws) == plain_r_hat(draws)
-    assert r_hat(np.full((2, 50), 7.0)) == 1.0
-    assert r_hat(np.repeat([[3.0], [5.0]], 50, axis=1)) == np.inf
-    assert np.isnan(r_hat(draws[:1]))
-    assert np.isnan(r_hat(draws[:, :3]))
-
-
 def test_disagreement_is_told_with_what_to_do():
-    rng, inits = np.random.default_rng(0), ["sequential", "documents"]
+    rng = np.random.default_rng(0)
     draws = {
         "n_topics": np.repeat([[30.0], [90.0]], 20, axis=1),
         "n_large_topics": rng.integers(9, 12, size=(2, 20)).astype(float),
-        "log_joint": -1e4 + rng.normal(size=(2, 20)) + [[0.0], [8.0]],
     }
-    values = {name: r_hat(chains) for name, chains in draws.items()}
-    assert values["log_joint"] > 1.5
-    assert set(apart(draws, values)) == {"n_topics"}  # 8 in 10,000 is a trifle
-    with pytest.warns(ConvergenceWarning, match="30 to 30 from init='sequential'; 90 to 90 from init='documents'"):
-        warn_of_disagreement(draws, values, inits)
-    with pytest.warns(ConvergenceWarning, match="raise n_warmup and n_draws, or quote n_large_topics_interval_"):
-        warn_of_disagreement(draws, values, inits)
-    draws["n_topics"] = np.repeat([[3.2], [3.9]], 20, axis=1)
-    warn_of_disagreement(draws, values, inits)
+    log_joint = -1e4 + rng.normal(size=(2, 20)) + [[0.0], [8.0]]  # 8 in 10,000 is a trifle
+    trace = mcmc.Trace(draws, {"log_density": log_joint})
+    fit = GibbsFit(trace, ["sequential", "documents"], None, None, None, 0.0)
+    assert trace.verdict("log_density").r_hat > 1.5
+    assert (fit.verdict().settled, fit.verdict().name) == (False, "n_topics")
+    assert "30 to 30 from init='sequential'; 90 to 90 from init='documents'" in fit.seen()
+    assert "n_large_topics_interval_ is one on which they agree" in fit.seen()
+    close = {**draws, "n_topics": np.repeat([[3.2], [3.9]], 20, axis=1)}
+    assert replace(fit, trace=replace(trace, draws=close)).verdict()
+    apart = replace(trace, stats={"log_density": 5 * log_joint * [[1.0], [1.01]]}, draws=close)
+    assert replace(fit, trace=apart).verdict().name == "log_density"
 
 
 def test_hurried_chains_are_warned_of():
-    with pytest.warns(ConvergenceWarning, match="the chains disagree"):
+    with pytest.warns(ConvergenceWarning, match="the chains have not settled"):
         HDPTopicModel(n_warmup=0, n_draws=12, n_chains=2, random_state=0).fit(themes()[0])
 
 

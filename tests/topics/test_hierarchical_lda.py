@@ -12,6 +12,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import pluri.io
 from pluri import on_interrupt
 from pluri.inference import mcmc
+from pluri.priors import Gamma
 from pluri.testing import (
     SamplerProblem,
     canonical_labels,
@@ -118,7 +119,7 @@ def enumeration_problem(kind="dirichlet"):
 def joint_problem(learn=True):
     """Parameters, paths, levels and words drawn in two ways."""
     counts = sparse.csr_matrix(np.array([[3, 0, 0, 1], [1, 2, 0, 0], [0, 0, 2, 1], [2, 0, 0, 0]], dtype=float))
-    learned = {"concentration_prior": (2.0, 3.0), "word_prior_rate": 1.5} if learn else {}
+    learned = {"concentration_prior": Gamma(2.0, 3.0), "prior_of_word_prior": Gamma(1.0, 1.5)} if learn else {}
     kernel = kernel_of(counts, **learned)
 
     def statistics(position, words):
@@ -158,7 +159,9 @@ def test_joint_test_finds_a_sampler_that_weighs_new_branches_wrongly(monkeypatch
     assert not check_sampler(joint_problem(False), alpha=1e-3, n_replications=300, random_state=0).passed
 
 
-@pytest.mark.parametrize("settings", [{}, {"concentration_prior": (1.0, 1.0), "word_prior_rate": 1.0}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"concentration_prior": Gamma(1.0, 1.0), "prior_of_word_prior": Gamma(1.0, 1.0)}]
+)
 def test_log_joint_of_the_chain_equals_plain_urns(settings):
     kernel = kernel_of(LONGER, **settings)
     rng = np.random.default_rng(0)
@@ -521,7 +524,7 @@ def test_odd_corpora(data):
     ({"level_prior": "flat"}, "level_prior"), ({"level_prior": "gem", "level_mean": 1.5}, "level_mean"),
     ({"level_prior": "gem", "level_precision": 0}, "level_precision"), ({"topic_word_prior": 0}, "topic_word_prior"),
     ({"topic_word_prior": "x"}, "topic_word_prior"), ({"n_draws": 0}, "n_draws"),
-    ({"concentration": "learn", "concentration_prior": (1,)}, "concentration_prior"),
+    ({"concentration": (1.0, 1.0)}, "concentration must be a positive number or 'learn' or a prior"),
 ])  # fmt: skip
 def test_errors_name_the_argument(settings, sentence):
     with pytest.raises(ValueError, match=sentence):
@@ -534,7 +537,7 @@ def test_errors_of_scoring_and_sampling():
         model.held_out(GROUPS, "guess")
     with pytest.raises(ValueError, match="n_particles"):
         model.held_out(GROUPS, "left_to_right", n_particles=0)
-    with pytest.raises(ValueError, match="n_documents"):
+    with pytest.raises(ValueError, match="n_samples"):
         model.sample(0)
     with pytest.raises(ValueError, match="whole counts"):
         model.fit(GROUPS / 2 + 0.1)

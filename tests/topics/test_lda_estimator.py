@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
@@ -12,10 +13,14 @@ from pluri import io, on_interrupt
 from pluri.datasets import make_bars, make_topic_documents
 from pluri.engine import SparseSource
 from pluri.metrics import match_topics, topic_overlap
+from pluri.priors import Gamma
 from pluri.topics import LatentDirichletAllocation
 
 #: Fits end early here, to be quick; that this is told is tested beside the chains.
-pytestmark = pytest.mark.filterwarnings("ignore:.*the bound still rises:sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*the bound still rises:sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:the chains have not settled:sklearn.exceptions.ConvergenceWarning"),
+]
 ENGINES = ("vb", "svi", "gibbs", "em")
 #: Enough for small corpora.
 QUICK = {"max_iter": 40, "n_warmup": 40, "n_draws": 5, "thin": 2, "batch_size": 20, "random_state": 0}
@@ -76,7 +81,8 @@ def test_an_uneven_prior_is_learned(how):
         n_documents=600, n_words_per_document=80, n_words=60, n_topics=3, doc_topic_prior=prior, topic_word_prior=0.05,
         random_state=np.random.default_rng(0),  # always this corpus: that of a small prior is hardly known from another
     )  # fmt: skip
-    fitted = model(how, learn_priors=True, doc_topic_prior=0.3, topic_word_prior=0.05, max_iter=60, n_warmup=400)
+    eta = "learn" if how == "gibbs" else 0.05
+    fitted = model(how, doc_topic_prior="learn", topic_word_prior=eta, max_iter=60, n_warmup=400)
     fitted.fit(made.counts)
     pairs = match_topics(made.topic_word, fitted.topic_word_).pairs
     learned = np.empty(3)
@@ -243,7 +249,12 @@ def test_weights_that_are_no_counts_are_noticed():
         ({"doc_topic_prior": [0.1, 0.2]}, "doc_topic_prior"),
         ({"topic_word_prior": np.ones(7)}, "topic_word_prior"),
         ({"diversity": 1.0, "inference": "gibbs"}, "diversity needs inference"),
-        ({"learn_priors": True, "inference": "em"}, "learn_priors"),
+        ({"doc_topic_prior": "learn", "inference": "em"}, "doc_topic_prior='learn' needs inference 'vb' or"),
+        ({"doc_topic_prior": "guess"}, "doc_topic_prior must be 'learn' or a prior"),
+        ({"doc_topic_prior": Gamma(2.0, 1.0)}, "doc_topic_prior=Gamma.* needs inference 'gibbs', got 'vb'"),
+        ({"doc_topic_prior": Gamma(0.5, 1.0), "inference": "gibbs"}, "of shape 1 or more"),
+        ({"topic_word_prior": "learn"}, "topic_word_prior='learn' needs inference 'gibbs', got 'vb'"),
+        ({"topic_word_prior": "learn", "inference": "gibbs", "seed_words": [[0]]}, "if there are seed_words"),
         ({"seed_words": [["word"]]}, "words of the columns are not known"),
         ({"vocabulary": ["a"]}, "one word for each of 40 columns"),
         ({"learning_decay": 1.5}, "learning_decay"),
@@ -253,6 +264,35 @@ def test_weights_that_are_no_counts_are_noticed():
 def test_wrong_settings_are_named(changes, sentence, corpus):
     with pytest.raises(ValueError, match=sentence):
         LatentDirichletAllocation(**({"n_components": 3} | changes)).fit(corpus.counts)
+
+
+def test_chains_leave_a_trace_and_the_best_of_them_the_topics(corpus, tmp_path):
+    prior = Gamma(2.0, 4.0)
+    settings = {"doc_topic_prior": prior, "topic_word_prior": "learn", "n_warmup": 20, "n_draws": 8, "thin": 2}
+    fitted = clone(model("gibbs", n_chains=3, **settings)).fit(corpus.counts)
+    trace = fitted.trace_
+    assert (trace.n_chains, trace.n_draws, trace["doc_topic_prior"].shape) == (3, 8, (3, 8, 3))
+    assert np.ptp(trace["topic_word_prior"]) > 0
+    log_joint = trace.stats["log_density"]
+    np.testing.assert_array_equal(fitted.log_joint_, log_joint[log_joint.mean(axis=1).argmax()])
+    assert fitted.to_arviz().posterior["doc_topic_prior"].shape == (3, 8, 3)
+    io.save(fitted, tmp_path / "model.skops")
+    back = io.load(tmp_path / "model.skops")
+    assert back.doc_topic_prior == prior
+    np.testing.assert_array_equal(back.trace_["doc_topic_prior"], trace["doc_topic_prior"])
+    fitted.partial_fit(corpus.counts[:5])
+    assert not hasattr(fitted, "trace_")
+    with pytest.raises(AttributeError, match="has no draws"):
+        model("vb").fit(corpus.counts).to_arviz()
+
+
+def test_a_strong_prior_of_alpha_is_heeded(corpus):
+    near = [
+        model("gibbs", doc_topic_prior=learned, n_warmup=30).fit(corpus.counts).doc_topic_prior_
+        for learned in ("learn", Gamma(1e6, 1e6))
+    ]
+    assert np.abs(near[0] - 1.0).max() > 0.1
+    np.testing.assert_allclose(near[1], 1.0, rtol=0.05)
 
 
 def test_a_fit_that_fails_loses_nothing(corpus):

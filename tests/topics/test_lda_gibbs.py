@@ -10,6 +10,7 @@ from scipy.special import digamma, gammaln, logsumexp
 
 from pluri.datasets import make_bars
 from pluri.inference import mcmc
+from pluri.priors import Gamma
 from pluri.testing import SamplerProblem, enumerate_posterior
 from pluri.topics.dirichlet_counts import CountTable, fixed_point
 from pluri.topics.documents import Tokens, tokens_of
@@ -17,7 +18,7 @@ from pluri.topics.lda import gibbs, partitioned_sweeps
 from pluri.topics.lda.fold_in import fold_in
 from pluri.topics.lda.gibbs import CollapsedGibbs
 from pluri.topics.lda.partitioned_sweeps import partition
-from pluri.topics.lda.priors_learning import slice_priors
+from pluri.topics.lda.priors_learning import PriorLearning, slice_priors
 from pluri.topics.lda.topic_assignments import GibbsState, check_counts
 from pluri.topics.lda.variational_prior import best_doc_topic_prior
 
@@ -120,7 +121,8 @@ def joint_problem(method, learned=False, n_topics=3):
     tokens = Tokens(
         np.zeros(9, dtype=np.int32), np.repeat(np.arange(3, dtype=np.int32), 3), np.arange(0, 10, 3, dtype=np.int64), 4
     )
-    options = {"learn_priors": "sample", "gamma_prior": (2.0, 2.0)} if learned else {}
+    learning = PriorLearning("sample", Gamma(2.0, 2.0), Gamma(2.0, 2.0))
+    options = {"learning": learning} if learned else {}
     kernel = CollapsedGibbs(tokens, n_topics, [0.5, 1.0, 2.0][:n_topics], 0.7, method=method, **options)
 
     def statistics(position, words):
@@ -319,8 +321,8 @@ def test_learning_finds_an_asymmetric_prior():
     seen = fixed_point(np.ones(5), table_of(shares), max_iter=1000, tol=1e-6)
     np.testing.assert_allclose(seen, alpha, rtol=0.15)
     tokens = tokens_of(X)
-    for learn_priors in ("optimize", "sample"):
-        kernel = CollapsedGibbs(tokens, 5, 0.5, 0.1, learn_priors=learn_priors, learn_every=5)
+    for by in ("optimize", "sample"):
+        kernel = CollapsedGibbs(tokens, 5, 0.5, 0.1, learning=PriorLearning(by, every=5))
         state = kernel.init(rng, {"topics": tokens.words // 20})
         for _ in range(50):
             kernel.step(rng, state)
@@ -337,11 +339,10 @@ def table_of(rows, **options):
     return CountTable.of(rows.nonzero()[1], rows[rows > 0], rows.sum(axis=1), rows.shape[1], **options)
 
 
-@pytest.mark.parametrize("gamma_prior", [None, (3.0, 10.0)])
-def test_fixed_point_is_a_maximum_and_never_falls(gamma_prior):
+@pytest.mark.parametrize(("shape", "rate"), [(1.0, 0.0), (3.0, 10.0)])
+def test_fixed_point_is_a_maximum_and_never_falls(shape, rate):
     rows = dirichlet_rows([0.3, 1.0, 2.5], n=300)
     table = table_of(rows)
-    shape, rate = (1.0, 0.0) if gamma_prior is None else gamma_prior
 
     def objective(prior):
         return table.log_likelihood(prior) + ((shape - 1) * np.log(prior) - rate * prior).sum()
@@ -349,9 +350,9 @@ def test_fixed_point_is_a_maximum_and_never_falls(gamma_prior):
     prior, values = np.ones(3), []
     for _ in range(30):
         values.append(objective(prior))
-        prior = fixed_point(prior, table, gamma_prior=gamma_prior, max_iter=1)
+        prior = fixed_point(prior, table, shape=shape, rate=rate, max_iter=1)
     assert (np.diff(values) >= -1e-9).all()
-    best = fixed_point(np.ones(3), table, gamma_prior=gamma_prior, max_iter=5000, tol=1e-10)
+    best = fixed_point(np.ones(3), table, shape=shape, rate=rate, max_iter=5000, tol=1e-10)
     for k in range(3):
         step = 1e-4 * np.eye(3)[k]
         slope = (objective(best + step) - objective(best - step)) / 2e-4
@@ -402,7 +403,7 @@ def test_slices_have_the_posterior_of_a_symmetric_prior():
     weights = np.exp(log_density - np.max(log_density))
     rng, prior, draws = np.random.default_rng(0), np.ones(2), []
     for _ in range(3000):
-        prior = slice_priors(rng, prior, table, symmetric=True, gamma_prior=(2.0, 2.0))
+        prior = slice_priors(rng, prior, table, symmetric=True, gamma_prior=Gamma(2.0, 2.0))
         draws.append(np.log(prior[0]))
     assert abs(np.mean(draws) - weights @ grid / weights.sum()) < 0.066
 
@@ -455,7 +456,7 @@ def test_empty_documents_get_the_prior_mean_and_impossible_words_do_no_harm():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"n_components": 0}, "n_components must be a whole number of at least 1, got 0"),
+        ({"n_components": 0}, "n_components must be an integer of at least 1, got 0"),
         ({"n_components": 2.5}, "n_components"),
         ({"doc_topic_prior": 0.0}, "doc_topic_prior must lie between"),
         ({"doc_topic_prior": np.nan}, "doc_topic_prior must lie between"),
@@ -465,13 +466,17 @@ def test_empty_documents_get_the_prior_mean_and_impossible_words_do_no_harm():
         ({"method": "fast"}, "method must be one of"),
         ({"method": "sparse", "topic_word_prior": np.ones((2, 3))}, "use 'dense'"),
         ({"n_threads": 0}, "n_threads"),
-        ({"learn_priors": "sample", "topic_word_prior": np.ones(3)}, "learn='doc_topic'"),
-        ({"learn_priors": "yes"}, "learn_priors must be one of"),
+        ({"learning": PriorLearning("sample"), "topic_word_prior": np.ones(3)}, "topic_word_prior must be a number"),
     ],
 )
 def test_wrong_settings_are_named(options, sentence):
     with pytest.raises(ValueError, match=sentence):
         CollapsedGibbs(TINY, **({"n_components": 2} | options))
+
+
+def test_a_wrong_way_of_learning_priors_is_named():
+    with pytest.raises(ValueError, match="by must be one of 'optimize', 'sample', got 'yes'"):
+        PriorLearning("yes")
 
 
 def test_wrong_positions_are_named():

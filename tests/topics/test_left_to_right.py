@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 from scipy.special import gammaln, roots_jacobi
 
+from pluri.priors import Beta
 from pluri.topics import held_out
 from pluri.topics.concept_graph.evaluation import held_out as graph_held_out
 from pluri.topics.concept_graph.fitted import FittedGraph
@@ -114,7 +115,7 @@ def tree(topics, spread=1.0):
 def fitted_graph(topics, level_prior):
     step = np.zeros((5, 5))
     step[0, [1, 2]], step[1, [3, 4]], step[2, 4] = [0.3, 0.4], [0.2, 0.5], 0.6
-    return FittedGraph.of(topics, step, 1 - step.sum(axis=1), 3, level_prior, (1.5, 0.8))
+    return FittedGraph.of(topics, step, 1 - step.sum(axis=1), 3, level_prior, Beta(1.5, 0.8))
 
 
 def graph(topics, level_prior="geometric"):
@@ -178,7 +179,7 @@ def test_what_particles_have_read_is_not_forgotten(model):
 
 def by_all_levels(fitted, words):
     """Probability of a document: all paths, all levels, and tau by a Gauss-Jacobi rule of forty points."""
-    a, b = fitted.tau_prior
+    a, b = fitted.tau_prior.a, fitted.tau_prior.b
     place, weight = roots_jacobi(40, b - 1, a - 1)
     rest, weight = 0.5 * (1 - place), weight / weight.sum()
     total = 0.0

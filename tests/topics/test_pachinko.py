@@ -168,12 +168,12 @@ def test_learned_priors_are_the_maximum():
     uses = Uses(table, unused)
     prior, value = np.full(3, 1.0), -np.inf
     for _ in range(20):
-        prior, below = uses.learn(prior, np.full((2, 2), 0.3), 5)
-        np.testing.assert_array_equal(below, 0.3)
+        prior = uses.learn("root_prior", prior, 5)
+        np.testing.assert_array_equal(uses.learn("sub_prior", np.full((2, 2), 0.3), 5), 0.3)
         new = dirichlet_log_likelihood(counts, prior)
         assert new > value - 1e-6
         value = new
-    prior, _ = uses.learn(prior, np.full((2, 2), 0.3), 500)
+    prior = uses.learn("root_prior", prior, 500)
     length = counts.sum(axis=1)
     gradient = (digamma(counts + prior) - digamma(prior)).sum(axis=0) + (
         digamma(prior.sum()) - digamma(prior.sum() + length)
@@ -185,7 +185,7 @@ def test_learned_priors_are_the_maximum():
 def test_warm_up_learns_the_priors_and_draws_keep_them():
     """Documents that use one super-topic each: the prior of the ways becomes small."""
     counts = sparse.csr_matrix(np.repeat([[0, 9, 9, 0, 0], [0, 0, 0, 9, 9]], 15, axis=0).astype(float))
-    kernel = PachinkoGibbs(tokens_of(counts), np.full(3, 1.0), np.full((2, 3), 1.0), 0.1, learn=True)
+    kernel = PachinkoGibbs(tokens_of(counts), np.full(3, 1.0), np.full((2, 3), 1.0), 0.1, ("root_prior", "sub_prior"))
     trace = mcmc.sample(
         kernel, kernel.start(), record=kernel.record, n_draws=30, n_warmup=100, n_chains=1, random_state=0, warn=False
     )  # fmt: skip
@@ -247,7 +247,7 @@ def test_empirical_likelihood_equals_enumeration(words):
 @pytest.mark.parametrize("words", [[], [1], [2, 0, 2], [0, 1, 2, 2]])
 def test_shares_of_a_document_equal_enumeration(words):
     """20,000 sweeps: errors of 0.02 are more than five standard errors."""
-    shares = TOPICS.place(counts_of(np.array(words, dtype=int)), 7, n_burn=50, n_keep=20_000)
+    shares = TOPICS.place(counts_of(np.array(words, dtype=int)), 7, n_warmup=50, n_draws=20_000)
     np.testing.assert_allclose(shares[0], exact_document(words)[1], atol=0.02)
 
 
@@ -302,7 +302,9 @@ def test_scores_prefer_the_words_that_belong_together():
         assert model.held_out(GROUPS[::10], method).per_word > model.held_out(strange, method).per_word + 0.2
 
 
-@pytest.mark.parametrize("settings", [{"learn_priors": False}, {"n_chains": 2, "n_jobs": 2, "thin": 2}, {"n_sub": 1}])
+@pytest.mark.parametrize(
+    "settings", [{"super_prior": 0.1, "sub_prior": 0.1}, {"n_chains": 2, "n_jobs": 2, "thin": 2}, {"n_sub": 1}]
+)
 def test_settings_run_and_repeat_themselves(settings):
     first, second = quick(**settings).fit(GROUPS), quick(**settings).fit(sparse.coo_matrix(GROUPS))
     np.testing.assert_array_equal(first.topic_word_, second.topic_word_)
@@ -340,7 +342,8 @@ def test_odd_corpora(data):
 
 
 @pytest.mark.parametrize("settings", [
-    {"n_super": 0}, {"n_sub": 1.5}, {"super_prior": -1.0}, {"sub_prior": 0}, {"topic_word_prior": "x"}, {"n_draws": 0},
+    {"n_super": 0}, {"n_sub": 1.5}, {"super_prior": -1.0}, {"sub_prior": 0}, {"sub_prior": "lern"},
+    {"topic_word_prior": "x"}, {"n_draws": 0},
 ])  # fmt: skip
 def test_errors_name_the_argument(settings):
     with pytest.raises(ValueError, match=next(iter(settings))):
@@ -374,3 +377,9 @@ def test_ctrl_c_keeps_the_sweeps_so_far(monkeypatch):
 @pytest.mark.filterwarnings("ignore:.*no words")
 def test_scikit_learn_accepts_it():
     check_estimator(quick(n_warmup=5, n_draws=5), on_skip=None)
+
+
+def test_a_prior_that_is_a_number_stays_while_the_other_is_learned():
+    model = quick(super_prior=0.3).fit(GROUPS)
+    np.testing.assert_array_equal(model.super_prior_, 0.3)
+    assert np.ptp(model.sub_prior_) > 0

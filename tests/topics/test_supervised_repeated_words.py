@@ -66,7 +66,7 @@ def bound_of_tokens(kind, model, q, phi, tokens, response):
         value += phi[i] @ (log_theta[row] + log_topic[:, word] - np.log(phi[i]))
     value -= 0.5 * (q.coefficients**2).sum() / VARIANCE + 0.5 * q.coefficients.size * np.log(2 * np.pi * VARIANCE)
     if kind == "ratings":
-        shape, rate = model.noise_prior
+        shape, rate = model.noise_prior.shape, model.noise_prior.rate
         value += shape * np.log(rate * q.precision) - gammaln(shape) - rate * q.precision
     for row in range(tokens.n_documents):
         mine = slice(tokens.offsets[row], tokens.offsets[row + 1])

@@ -75,7 +75,7 @@ def test_a_refit_that_fails_keeps_words_and_examples():
 
 
 def test_going_on_keeps_the_learned_prior_of_topics():
-    model = lda(learn_priors=True).fit(X)
+    model = lda(doc_topic_prior="learn", topic_word_prior="learn").fit(X)
     eta, tokens = model.topic_word_prior_, model.components_.sum() - 3 * 12 * model.topic_word_prior_
     assert eta != 1 / 3
     model.partial_fit(X[:5])
@@ -86,14 +86,14 @@ def test_going_on_keeps_the_learned_prior_of_topics():
 
 
 def test_going_on_online_from_a_small_corpus_does_not_upset_the_shares():
-    model = lda(inference="svi", learn_priors=True).fit(X)
+    model = lda(inference="svi", doc_topic_prior="learn").fit(X)
     before = np.array(model.doc_topic_prior_)
     model.partial_fit(X)
     np.testing.assert_allclose(model.doc_topic_prior_, before, rtol=0.5)
 
 
 def test_learning_priors_may_begin_with_a_later_batch(tmp_path):
-    model = lda(inference="svi").fit(X).set_params(learn_priors=True)
+    model = lda(inference="svi").fit(X).set_params(doc_topic_prior="learn")
     io.save(model, tmp_path / "model.skops")
     again = io.load(tmp_path / "model.skops").partial_fit(X)
     np.testing.assert_array_equal(again.components_, model.partial_fit(X).components_)
@@ -130,6 +130,7 @@ def test_ctrl_c_in_a_batch_keeps_what_was_counted(monkeypatch):
 # Fits -----------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:the chains have not settled:sklearn.exceptions.ConvergenceWarning")
 def test_topics_are_averaged_over_draws_without_a_warm_up():
     one, many = (lda(n_warmup=0, n_draws=n_draws, thin=1).fit(X) for n_draws in (1, 8))
     assert (np.abs(one.components_ - 1 / 3 - np.round(one.components_ - 1 / 3)) < 1e-9).all()  # whole counts

@@ -8,6 +8,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from pluri import io, on_interrupt
 from pluri.datasets import make_tree_documents
+from pluri.priors import Gamma
 from pluri.topics.documents import tokens_of
 from pluri.topics.held_out import split_documents
 from pluri.topics.tree import TreeGibbs, TreeSettings, TreeTopicModel
@@ -46,7 +47,7 @@ def recount(state, words):
 @pytest.mark.parametrize("dependent", [True, False])
 def test_every_sweep_keeps_what_must_hold(counts, inference, dependent):
     tokens = tokens_of(counts[:40])
-    settings = TreeSettings((1, 4, 6), scale_dependent=dependent, concentration_prior=(1.0, 1.0))
+    settings = TreeSettings((1, 4, 6), scale_dependent=dependent, concentration=Gamma(1.0, 1.0))
     kernel = TreeGibbs(tokens, settings, inference=inference)
     rng = np.random.default_rng(0)
     state = kernel.init(rng, kernel.start(rng))
@@ -88,7 +89,7 @@ def per_token(tokens, state, settings):
 def test_two_starts_agree(data, counts):
     """Words by frequency and words at their true scales end alike, near the truth: levels need not be found again."""
     tokens = tokens_of(counts)
-    settings = TreeSettings((1, 6, 12), concentration_prior=(1.0, 1.0))
+    settings = TreeSettings((1, 6, 12), concentration=Gamma(1.0, 1.0))
     kernel = TreeGibbs(tokens, settings)
     found = []
     for true in (False, True):
@@ -183,7 +184,7 @@ def test_proportions_of_a_document_equal_enumeration():
     rng = np.random.default_rng(4)
     tree, words = small_tree(rng), [1, 1, 4]
     X = sparse.csr_matrix(np.bincount(words, minlength=5)[None])
-    columns, _ = document_columns(tree, X, 5, n_warmup=50, n_sweeps=20_000)
+    columns, _ = document_columns(tree, X, 5, n_warmup=50, n_draws=20_000)
     before = exact_log_probability(tree, words)
     exact = [np.exp(exact_log_probability(tree, [*words, v]) - before) for v in range(5)]
     np.testing.assert_allclose(columns @ tree.table().T, [exact], atol=4e-3)
@@ -286,7 +287,7 @@ def test_sampled_documents_look_like_the_model(fitted):
 )
 @pytest.mark.filterwarnings("ignore:.*of the draws have max_depth")
 def test_all_ways_of_fitting_give_a_tree(counts, options):
-    model = TreeTopicModel(**{**SHORT, "concentration_prior": (1.0, 1.0), "n_warmup": 5, **options})
+    model = TreeTopicModel(**{**SHORT, "concentration": Gamma(1.0, 1.0), "n_warmup": 5, **options})
     model.fit(counts[:40])
     weights = model.transform(counts[:5])
     np.testing.assert_allclose(weights.sum(axis=1), 1.0)
@@ -374,7 +375,7 @@ def test_a_scale_of_words_without_tokens_is_kept():
         ({"max_nodes": ()}, "max_nodes must have at least one"),
         ({"max_nodes": (1, 0, 3)}, "max_nodes must be an integer of at least 1"),
         ({"topic_word_prior": 0.0}, "topic_word_prior must be a positive number"),
-        ({"concentration_prior": (1.0, -1.0)}, "concentration_prior"),
+        ({"concentration": (1.0, 1.0)}, "concentration must be a positive number or 'learn' or a prior"),
         ({"doc_concentration": -1.0}, "doc_concentration must be a positive number"),
         ({"inference": "vb"}, "inference must be one of"),
         ({"width": "wide"}, "width must be one of"),
@@ -398,7 +399,7 @@ def test_data_that_make_no_sense_are_refused(fitted):
         fitted.held_out(np.ones((1, 60)), "bound")
     with pytest.raises(ValueError, match="features"):
         fitted.transform(np.ones((1, 4)))
-    with pytest.raises(ValueError, match="n_documents"):
+    with pytest.raises(ValueError, match="n_samples"):
         fitted.sample(0)
     with pytest.raises(ValueError, match="length"):
         fitted.sample(1, length=2.5)
@@ -442,7 +443,7 @@ def test_a_callback_can_end_the_run(counts):
 
 
 def test_the_limit_of_the_depth_is_told(counts):
-    model = TreeTopicModel(**SHORT, inference="slice", scale_dependent=False, concentration_prior=(1.0, 1.0))
+    model = TreeTopicModel(**SHORT, inference="slice", scale_dependent=False, concentration=Gamma(1.0, 1.0))
     with pytest.warns(UserWarning, match="max_depth=3"):
         model.fit(counts[:40])
 

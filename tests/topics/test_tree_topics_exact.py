@@ -13,6 +13,7 @@ import pytest
 from scipy.special import gammaln, logsumexp
 from scipy.stats import chi2
 
+from pluri.priors import Gamma
 from pluri.topics.documents import Tokens
 from pluri.topics.tree._growth_kernels import GrowingTree
 from pluri.topics.tree._path_kernels import move_node, move_scale
@@ -184,10 +185,10 @@ def test_sticks_have_the_means_of_their_posterior():
 
 def test_concentration_follows_its_posterior_given_the_sticks():
     """p(concentration | counts), pieces integrated out by quadrature: mean of draws within 6.5 errors of 60 batches."""
-    rng, counts, prior = np.random.default_rng(3), np.array([[4, 0, 2, 1, 0, 0], [1, 0, 0, 0, 0, 0]]), (2.0, 1.5)
+    rng, counts, prior = np.random.default_rng(3), np.array([[4, 0, 2, 1, 0, 0], [1, 0, 0, 0, 0, 0]]), Gamma(2.0, 1.5)
     grid = np.linspace(1e-4, 30, 20_000)
     from_here = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1]
-    log_p = (prior[0] - 1) * np.log(grid) - prior[1] * grid
+    log_p = (prior.shape - 1) * np.log(grid) - prior.rate * grid
     for n, m in zip(counts[:, :-1].ravel(), (from_here - counts)[:, :-1].ravel()):
         log_p += np.log(grid) + gammaln(1 + n) + gammaln(grid + m) - gammaln(1 + n + grid + m)
     p = np.exp(log_p - log_p.max())
@@ -213,9 +214,8 @@ def test_token_update_equals_enumeration_of_scales_and_paths(root):
     phi = rng.dirichlet(np.ones(3), size=int(state.rooms.sum())).T.copy()
     counts = PathCounts.none(state)
     draw_tokens(
-        stream(rng), kernel.tokens.words, kernel.tokens.offsets, settings.top, 3, state.widths, state.offsets,
-        state.node_scale(), state.word_scale, state.theta, state.usage, state.transition, phi, state.scale, state.node,
-        state.node_word, state.node_total, *counts.arrays, state.paths,
+        stream(rng), kernel.tokens.words, kernel.tokens.offsets, state.nodes(settings.top), state.theta, state.usage,
+        phi, state.placed, counts,
     )  # fmt: skip
     probability = {}
     for c in range(3):
@@ -243,9 +243,9 @@ def test_reach_sums_to_one():
     np.testing.assert_allclose(np.add.reduceat(reach, state.offsets[:-1]), 1.0)
 
 
-def posterior_of_scales(words, lengths, n_words, prior, concentration_prior):
+def posterior_of_scales(words, lengths, n_words, prior, concentration):
     """p(scales | words) for two scales of one node: two unigrams with weights of their own in each document."""
-    a, b = concentration_prior
+    a, b = concentration.shape, concentration.rate
     rho = np.exp(np.linspace(-12, 6, 4001))
     exact = {}
     for scale in product((0, 1), repeat=len(words)):
@@ -258,9 +258,9 @@ def posterior_of_scales(words, lengths, n_words, prior, concentration_prior):
     return {scale: np.exp(value - norm) for scale, value in exact.items()}
 
 
-def posterior_of_nodes(words, lengths, n_words, prior, concentration_prior, eta):
+def posterior_of_nodes(words, lengths, n_words, prior, concentration, eta):
     """p(nodes | words) of a hierarchical Dirichlet process of two nodes: alpha = (x, 1 - x), x ~ Beta(1, lambda)."""
-    a, b = concentration_prior
+    a, b = concentration.shape, concentration.rate
     logit = np.linspace(-30, 30, 6001)
     x, rest = 1 / (1 + np.exp(-logit)), 1 / (1 + np.exp(logit))
     log_base = -(a + 1) * np.log(b - np.log(rest)) - np.log(rest) + np.log(x * rest)
@@ -283,7 +283,7 @@ def posterior_of_nodes(words, lengths, n_words, prior, concentration_prior, eta)
 )
 @pytest.mark.parametrize("kind", ["one scale is a hierarchical Dirichlet process", "one node is a mixture of unigrams"])
 def test_special_cases_have_their_known_posteriors(kind, inference):
-    words, lengths, prior, hyper, eta = [0, 0, 1, 0], (2, 2), 0.5, (2.0, 1.0), 1.5
+    words, lengths, prior, hyper, eta = [0, 0, 1, 0], (2, 2), 0.5, Gamma(2.0, 1.0), 1.5
     if kind.startswith("one scale"):
         exact, key = posterior_of_nodes(words, lengths, 3, prior, hyper, eta), "node"
         settings = TreeSettings((2,), None, False, False, prior, hyper, eta)

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from pluri.priors import Gamma
 from pluri.testing import SamplerProblem, geweke_test, kernel_transition
 from pluri.topics.documents import Tokens
 from pluri.topics.tree.gibbs import TreeGibbs
@@ -15,7 +16,7 @@ from pluri.topics.tree.settings import TreeSettings
 
 LENGTHS = (3, 2)
 N_WORDS = 4
-PRIOR = (2.0, 1.0)
+PRIOR = Gamma(2.0, 1.0)
 
 
 def tokens_like(words, lengths=LENGTHS, n_words=N_WORDS):
@@ -52,7 +53,8 @@ class Stick:
 def draw_prior(rng, settings, grows, lengths=LENGTHS, n_words=N_WORDS):
     """A position drawn from the prior: a program of its own, with the same arrays as the library's states."""
     top, caps, depth = settings.top, settings.caps, settings.most_depth
-    gamma = lambda: rng.gamma(settings.concentration_prior[0]) / settings.concentration_prior[1]  # noqa: E731
+    fixed = not isinstance(settings.concentration, Gamma)
+    gamma = lambda: settings.concentration if fixed else settings.concentration.sample(rng)  # noqa: E731
     lam, rho, zeta = gamma(), gamma(), [gamma() for _ in range(min(depth, 50))]
     eta = gamma() if settings.doc_concentration is None else settings.doc_concentration
     psi, ell, log_stop = 1.0, np.empty(0, dtype=np.int32), np.zeros(depth)
@@ -155,29 +157,34 @@ def summaries(settings, position, y):
         named |= {"words at the top": position["sizes"][0], "log psi": np.log(position["concentrations"][3]),
                   "first stop": np.exp(position["log_stop"][0]), "log zeta": np.log(position["zeta"][depth - 1])
                   if depth > settings.top + 1 else 0.0}  # fmt: skip
+    if not isinstance(settings.concentration, Gamma):  # then they stay what they are
+        logs = [named.pop(name) for name in ("log concentrations", "log eta", "log psi", "log zeta") if name in named]
+        assert all(np.isin(value, [0.0, np.log(settings.concentration)]).all() for value in logs)
     return {name: np.asarray(value, dtype=float) for name, value in named.items()}
 
 
 CASES = {
-    "nsd": (TreeSettings((2, 3), scale_dependent=False, root=False, concentration_prior=PRIOR), "truncated", {}),
+    "nsd": (TreeSettings((2, 3), scale_dependent=False, root=False, concentration=PRIOR), "truncated", {}),
     "nsd at once": (
-        TreeSettings((1, 2, 3), scale_dependent=False, concentration_prior=PRIOR), "truncated", {"collapsed": False}
+        TreeSettings((1, 2, 3), scale_dependent=False, concentration=PRIOR), "truncated", {"collapsed": False}
     ),
-    "sd": (TreeSettings((1, 2, 2), concentration_prior=PRIOR), "truncated", {}),
+    "sd": (TreeSettings((1, 2, 2), concentration=PRIOR), "truncated", {}),
     "sd at once": (
-        TreeSettings((2, 2), root=False, concentration_prior=PRIOR, topic_word_prior=0.5), "truncated",
+        TreeSettings((2, 2), root=False, concentration=PRIOR, topic_word_prior=0.5), "truncated",
         {"collapsed": False},
     ),
     "retrospective nsd": (
-        TreeSettings(None, scale_dependent=False, root=False, concentration_prior=PRIOR), "retrospective", {}
+        TreeSettings(None, scale_dependent=False, root=False, concentration=PRIOR), "retrospective", {}
     ),
-    "slice nsd": (TreeSettings(None, scale_dependent=False, root=True, concentration_prior=PRIOR), "slice", {}),
-    "retrospective sd": (TreeSettings((1, 2, 3), concentration_prior=PRIOR), "retrospective", {}),
-    "slice sd": (TreeSettings((2, 2, 2), root=False, concentration_prior=PRIOR), "slice", {}),
+    "slice nsd": (TreeSettings(None, scale_dependent=False, root=True, concentration=PRIOR), "slice", {}),
+    "retrospective sd": (TreeSettings((1, 2, 3), concentration=PRIOR), "retrospective", {}),
+    "slice sd": (TreeSettings((2, 2, 2), root=False, concentration=PRIOR), "slice", {}),
     "capped nsd": (
-        TreeSettings((2, 3), scale_dependent=False, root=False, concentration_prior=PRIOR, doc_concentration=1.5),
+        TreeSettings((2, 3), scale_dependent=False, root=False, concentration=PRIOR, doc_concentration=1.5),
         "retrospective", {},
     ),
+    "fixed sd": (TreeSettings((2, 2, 2), root=False, concentration=1.5), "retrospective", {}),
+    "fixed nsd": (TreeSettings((2, 2, 2), scale_dependent=False, root=False, concentration=0.7), "slice", {}),
 }  # fmt: skip
 
 

@@ -61,7 +61,7 @@ def train(
     with reporting():
         from pluri.cochange.git import find_repository
 
-        shared.check_model(model)
+        model = shared.check_model(model)
         parameters, level = shared.model_settings(settings or []), _threshold(threshold)
         if not 0 < false_alarms < 1:
             raise UsageError(f"--false-alarms must lie between 0 and 1, got {false_alarms:g}")

@@ -28,7 +28,7 @@ FEWEST_QUESTIONS = 30
 #: The least threshold that is trusted then.
 LEAST_LEVEL = 0.5
 MODELS = (
-    *("neighbors", "pairwise", "cooccurrence", "counter", "bayesian", "dp", "mixture", "rbm", "logistic-pca"),
+    *("neighbors", "pairwise", "cooccurrence", "counter", "bayesian", "dp", "mixture", "rbm", "logistic_pca"),
     *("itemsets", "popular"),
 )
 DEFAULT_MODEL = "neighbors"
@@ -108,7 +108,8 @@ def check_threshold(threshold: float | None) -> None:
 
 
 def check_model(name: str) -> str:
-    """The name of a model, or an error."""
+    """The name of a model, or an error; on a command line words may be joined by hyphens too."""
+    name = name.replace("-", "_")
     if name not in MODELS:
         raise UsageError(f"--model must be one of {', '.join(MODELS)}, got {name!r}")
     return name

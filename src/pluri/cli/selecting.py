@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +15,7 @@ from pluri.cli.outputs import check_output
 from pluri.cli.registry import UsageError, parse_value
 
 METHODS = ("exact", "map", "mcmc")
-KERNELS = ("rbf", "cosine", "linear", "exponential-cosine")
+KERNELS = ("rbf", "cosine", "linear", "exponential_cosine")
 
 
 def select(
@@ -82,7 +83,7 @@ def select(
         try:
             found = selector.select(rows, ids=items.ids, quality=items.quality)
         except ValueError as error:
-            raise ValueError(str(error).replace("n_select", "--k")) from error
+            raise ValueError(re.sub(r"^(give )?size\b", r"\1--k", str(error))) from error
         report = {
             "selected": found,
             "indices": selector.selected_indices_,
@@ -108,14 +109,14 @@ def _number(k: str) -> int | float | None:
 
 
 def _selector(
-    n_select: int | float | None, method: str, kernel: str, settings: list[str], seed: int | None, text: bool
+    size: int | float | None, method: str, kernel: str, settings: list[str], seed: int | None, text: bool
 ) -> Any:
     if method not in METHODS:
         raise UsageError(f"--method must be one of {', '.join(METHODS)}, got {method!r}")
     if kernel not in KERNELS:
         raise UsageError(f"--kernel must be one of {', '.join(KERNELS)}, got {kernel!r}")
     if text and kernel == "rbf":
-        raise UsageError("--kernel must be cosine, linear or exponential-cosine for --text, got 'rbf'")
+        raise UsageError("--kernel must be cosine, linear or exponential_cosine for --text, got 'rbf'")
     parameters = {}
     for setting in settings:
         name, equals, value = (part.strip() for part in setting.partition("="))
@@ -129,7 +130,7 @@ def _selector(
         as_similarity(kernel, **parameters)
     except ValueError as error:
         raise UsageError(f"--set: {error}") from error
-    return DPPSelector(n_select, kernel=kernel, method=method, kernel_params=parameters, random_state=seed)
+    return DPPSelector(size, kernel=kernel, method=method, kernel_params=parameters, random_state=seed)
 
 
 def _words(texts: list[str]) -> Any:

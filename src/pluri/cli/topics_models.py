@@ -23,8 +23,8 @@ INFERENCES = {
 }
 #: Passes of lda over the documents where it does not sample.
 PASSES = {"vb": 100, "em": 100, "svi": 20}
-#: Numbers of a sampler, and the least that they may be.
-LEAST = {"n_warmup": 0, "n_draws": 1, "thin": 1, "n_chains": 1}
+#: Numbers of a sampler.
+SAMPLING = ("n_warmup", "n_draws", "thin", "n_chains")
 #: Share of the sweeps whose draws are kept.
 KEPT = 5
 
@@ -71,7 +71,9 @@ def build_topic_model(
     way = own.get("inference", chosen.get("inference"))
     if name == "lda" and way == "gibbs":
         # Documents differ in how many topics they have, and topics in how common they are.
-        chosen["learn_priors"] = True
+        chosen["doc_topic_prior"] = "learn"
+        if own.get("seed_words") is None:
+            chosen["topic_word_prior"] = "learn"
     elif name == "lda" and way in PASSES:
         chosen["max_iter"] = PASSES[way]
     if n_sweeps is not None:
@@ -102,15 +104,13 @@ def _own_settings(kind: type, known: dict[str, Any], settings: list[str], option
 
 def _check(model: Any) -> None:
     """Refuse values that the model would refuse, before the documents are read."""
-    from pluri.processes.concentration import check_count
+    from pluri.validation import check_parameters
 
     try:
-        for name, least in LEAST.items():
-            if hasattr(model, name):
-                check_count(getattr(model, name), name, least)
+        check_parameters(model, *SAMPLING)
         model.check_settings()
     except (TypeError, ValueError) as error:
-        raise UsageError(str(error).replace("[None, ", "[")) from error
+        raise UsageError(str(error).replace(", None, got", ", got")) from error
 
 
 def _sweeps(n_sweeps: int, known: dict[str, Any], inference: str | None) -> dict[str, Any]:

@@ -41,7 +41,7 @@ class FileRecommender(Estimator):
         "neighbors" (commits with some of the given files vote, the small and late ones more), "pairwise"
         (co-occurrence with one given file after the other, averaged), "cooccurrence" (commits with all given files),
         "counter" (numbers of commits with one given file after the other), "bayesian" (Bayesian Bernoulli mixture),
-        "dp" (the same with as many components as needed), "mixture", "rbm", "logistic-pca", "itemsets", "popular",
+        "dp" (the same with as many components as needed), "mixture", "rbm", "logistic_pca", "itemsets", "popular",
         or an estimator with ``fit`` and ``predict_missing``.
     model_params : dict, optional
         Parameters of the model.

@@ -10,6 +10,8 @@ from typing import Any
 
 from sklearn.base import BaseEstimator, clone
 
+from pluri.priors import Beta
+
 Settings = Mapping[str, Any]
 
 
@@ -29,7 +31,7 @@ class ModelEntry:
 
 
 #: Of a file in a cluster of commits, as Hu et al. (2010) had it.
-SPARSE_PRIOR = {"success_prior": 0.005, "failure_prior": 0.95}
+SPARSE_PRIOR = {"probabilities_prior": Beta(0.005, 0.95)}
 
 MODELS: dict[str, ModelEntry] = {
     "neighbors": ModelEntry(
@@ -61,15 +63,15 @@ MODELS: dict[str, ModelEntry] = {
         "pluri.factors.binary_rbm",
         "BinaryRBM",
         # As Hu et al. ask it: files that are not named count as untouched, which also is far faster than sampling.
-        {"n_components": 50, "query": "factorised"},
+        {"n_components": 50, "inference": "factorised"},
         {"n_components": (25, 50, 100)},
     ),
-    "logistic-pca": ModelEntry(
+    "logistic_pca": ModelEntry(
         "pluri.factors.logistic_pca",
         "LogisticPCA",
         # Rare files are separable: with the model's own small penalty the loadings of these grow without end.
-        {"n_components": 20, "penalty": 3.0, "fold_in_penalty": 0.1, "max_iter": 60},
-        {"n_components": (10, 20), "penalty": (1.0, 3.0, 10.0)},
+        {"n_components": 20, "alpha": 3.0, "fold_in_alpha": 0.1, "max_iter": 60},
+        {"n_components": (10, 20), "alpha": (1.0, 3.0, 10.0)},
     ),
     "cooccurrence": ModelEntry(
         "pluri.cochange.baselines",

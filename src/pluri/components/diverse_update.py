@@ -15,10 +15,12 @@ from __future__ import annotations
 import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.optimize.fixed_point import iterate
 from pluri.priors import DiversityWarning
 
 Array = NDArray[np.float64]
@@ -65,42 +67,46 @@ def ascend(
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DiversityWarning)  # where parts coincide: a wall, not a mistake
-        point, value, gradient = _best(value_and_gradient, starts)
-        unit = np.ones_like(point) if curvature is None else 1.0 / np.maximum(curvature, 1e-12)
+        first = _best(value_and_gradient, starts)
+        unit = np.ones_like(first.point) if curvature is None else 1.0 / np.maximum(curvature, 1e-12)
         steps: deque[tuple[Array, Array, float]] = deque(maxlen=MEMORY)
-        for _ in range(max_iter):
-            direction = _two_loops(gradient, steps, unit)
-            slope = float(direction @ gradient)
+
+        def climb(here: _Place) -> tuple[_Place, float]:
+            direction = _two_loops(here.gradient, steps, unit)
+            slope = float(direction @ here.gradient)
             if not slope > 0:
                 steps.clear()
-                direction = unit * gradient
-                slope = float(direction @ gradient)
+                direction = unit * here.gradient
+                slope = float(direction @ here.gradient)
                 if not slope > 0:
-                    break
+                    return here, -1.0
             # Without a unit the first step knows nothing of the scale: it is at most one long.
             length = 1.0 if steps or curvature is not None else min(1.0, 1.0 / float(np.abs(direction).max()))
-            moved = _backtrack(value_and_gradient, point, value, direction, slope, length)
-            if moved is None:
-                break
-            new_point, new_value, new_gradient = moved
-            step, bend = new_point - point, gradient - new_gradient
+            there = _backtrack(value_and_gradient, here, direction, slope, length)
+            if there is None:
+                return here, -1.0
+            step, bend = there.point - here.point, here.gradient - there.gradient
             product = float(step @ bend)
             if product > 1e-12 * float(np.sqrt((step @ step) * (bend @ bend))):
                 steps.append((step, bend, product))
-            gained = new_value - value
-            point, value, gradient = new_point, new_value, new_gradient
-            if gained <= tol * (1.0 + abs(value)):
-                break
-    return point
+            return there, (there.value - here.value) - tol * (1.0 + abs(there.value))
+
+        return iterate(climb, first, max_iter=max_iter).state.point
 
 
-def _best(value_and_gradient: Evaluator, starts: Sequence[Array]) -> tuple[Array, float, Array]:
+class _Place(NamedTuple):
+    point: Array
+    value: float
+    gradient: Array
+
+
+def _best(value_and_gradient: Evaluator, starts: Sequence[Array]) -> _Place:
     """The best start, or the first that noise makes finite."""
-    best: tuple[Array, float, Array] | None = None
+    best: _Place | None = None
     for start in starts:
         value, gradient = _finite(value_and_gradient, start)
-        if value > -np.inf and (best is None or value > best[1]):
-            best = start, value, gradient
+        if value > -np.inf and (best is None or value > best.value):
+            best = _Place(start, value, gradient)
     if best is not None:
         return best
     rng = np.random.default_rng(0)
@@ -110,7 +116,7 @@ def _best(value_and_gradient: Evaluator, starts: Sequence[Array]) -> tuple[Array
         point = base + size * rng.normal(size=base.shape)
         value, gradient = _finite(value_and_gradient, point)
         if value > -np.inf:
-            return point, value, gradient
+            return _Place(point, value, gradient)
     raise ValueError(
         "diversity must leave room for all components: their kernel matrix stays singular; use fewer components or "
         "another kernel"
@@ -141,13 +147,13 @@ def _two_loops(gradient: Array, steps: deque[tuple[Array, Array, float]], unit: 
 
 
 def _backtrack(
-    value_and_gradient: Evaluator, point: Array, value: float, direction: Array, slope: float, length: float
-) -> tuple[Array, float, Array] | None:
+    value_and_gradient: Evaluator, here: _Place, direction: Array, slope: float, length: float
+) -> _Place | None:
     """The first of halved steps that gains what the slope promises, or None."""
     for _ in range(MOST_HALVINGS):
-        trial = point + length * direction
-        trial_value, gradient = _finite(value_and_gradient, trial)
-        if trial_value >= value + ARMIJO * length * slope:
-            return trial, trial_value, gradient
+        trial = here.point + length * direction
+        value, gradient = _finite(value_and_gradient, trial)
+        if value >= here.value + ARMIJO * length * slope:
+            return _Place(trial, value, gradient)
         length *= 0.5
     return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.validation import RandomState, as_generator
+from pluri.validation import Number, RandomState, as_generator, check_count, check_value
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -57,7 +57,7 @@ def make_moving_clusters(
     box: float = 10.0,
     min_distance: float = 0.0,
     drift: float = 0.1,
-    noise: float = 0.3,
+    noise_scale: float = 0.3,
     birth_rate: float = 0.0,
     death_rate: float = 0.0,
     random_state: RandomState = None,
@@ -78,7 +78,7 @@ def make_moving_clusters(
         New centres keep this distance from those that are there (if that can be had in 1000 trials).
     drift : float, default=0.1
         Standard deviation of the step of a centre from one batch to the next.
-    noise : float, default=0.3
+    noise_scale : float, default=0.3
         Standard deviation of points around their centre.
     birth_rate : float, default=0.0
         Mean number of clusters (Poisson) that appear in each batch after the first.
@@ -100,15 +100,13 @@ def make_moving_clusters(
         ("n_batches", n_batches), ("n_clusters", n_clusters), ("points_per_cluster", points_per_cluster),
         ("n_features", n_features),
     ):  # fmt: skip
-        if not isinstance(count, int | np.integer) or count < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1, got {count!r}")
+        check_count(count, name)
     for name, value in (
-        ("box", box), ("min_distance", min_distance), ("drift", drift), ("noise", noise), ("birth_rate", birth_rate),
+        ("box", box), ("min_distance", min_distance), ("drift", drift), ("noise_scale", noise_scale),
+        ("birth_rate", birth_rate),
     ):  # fmt: skip
-        if not 0 <= value < np.inf:
-            raise ValueError(f"{name} must be a number of at least 0, got {value!r}")
-    if not 0 <= death_rate <= 1:
-        raise ValueError(f"death_rate must be a probability, got {death_rate!r}")
+        check_value(value, name, Number(least=0))
+    check_value(death_rate, "death_rate", Number(least=0, most=1))
     rng = as_generator(random_state)
     centers, names = np.empty((0, n_features)), np.empty(0, dtype=np.int64)
     next_name = 0
@@ -121,7 +119,7 @@ def make_moving_clusters(
             names = np.append(names, next_name)
             next_name += 1
         owners = rng.permutation(np.repeat(np.arange(len(names)), points_per_cluster))
-        result.batches.append(centers[owners] + noise * rng.standard_normal((len(owners), n_features)))
+        result.batches.append(centers[owners] + noise_scale * rng.standard_normal((len(owners), n_features)))
         result.labels.append(names[owners])
         result.centers.append(centers)
         result.alive.append(names)

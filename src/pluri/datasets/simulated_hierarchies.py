@@ -18,12 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from pluri.datasets.simulated_topics import (
     SimulatedDocuments,
-    at_least_one,
     concentration,
     lengths,
     words_of_topics,
 )
-from pluri.validation import RandomState, as_generator
+from pluri.validation import RandomState, as_generator, check_count
 
 #: Depth of the ten concepts, from the root.
 CONCEPT_DEPTH = (0, 1, 1, 1, 2, 2, 2, 2, 3, 3)
@@ -156,8 +155,8 @@ def make_concept_graph_documents(
     ((600, 200), (600, 4), (14, 2))
     """
     rng = as_generator(random_state)
-    at_least_one("n_documents", n_documents)
-    at_least_one("n_words", n_words)
+    check_count(n_documents, "n_documents")
+    check_count(n_words, "n_words")
     if len(level_prior) != 2 or not min(level_prior) > 0:
         raise ValueError(f"level_prior must be two positive numbers, got {level_prior!r}")
     sizes = lengths(n_words_per_document, n_documents)
@@ -237,7 +236,7 @@ def make_tree_documents(
     ((150, 60), (10, 60), [0, 1, 1, 1, 2, 2, 2, 2, 2, 2])
     """
     rng = as_generator(random_state)
-    at_least_one("n_documents", n_documents)
+    check_count(n_documents, "n_documents")
     sizes = lengths(n_words_per_document, n_documents)
     transition = np.array(TREE_CHILDREN)
     topic_word, depth, word_depth = _tree_topics()

@@ -21,7 +21,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from pluri.datasets.records import _describe
-from pluri.validation import RandomState, as_generator
+from pluri.validation import Number, RandomState, as_generator, check_count, check_value
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -105,13 +105,13 @@ class RatedDocuments(TopicDocuments):
         Ratings: ``coef @ topic_counts / length`` plus Gaussian noise.
     coef : ndarray of shape (n_topics,)
         What each topic adds to the rating.
-    noise : float
+    noise_scale : float
         Standard deviation of the noise.
     """
 
     y: NDArray[np.float64]
     coef: NDArray[np.float64]
-    noise: float
+    noise_scale: float
 
 
 def make_topic_documents(
@@ -152,7 +152,7 @@ def make_topic_documents(
     """
     rng = as_generator(random_state)
     for name, value in (("n_documents", n_documents), ("n_words", n_words), ("n_topics", n_topics)):
-        at_least_one(name, value)
+        check_count(value, name)
     topic_word = rng.dirichlet(concentration("topic_word_prior", topic_word_prior, n_words), size=n_topics)
     doc_topic = rng.dirichlet(concentration("doc_topic_prior", doc_topic_prior, n_topics), size=n_documents)
     return mixtures(rng, doc_topic, topic_word, lengths(n_words_per_document, n_documents))
@@ -193,8 +193,8 @@ def make_bars(
            [0.  , 0.33, 0.  ]])
     """
     rng = as_generator(random_state)
-    at_least_one("size", size)
-    at_least_one("n_documents", n_documents)
+    check_count(size, "size")
+    check_count(n_documents, "n_documents")
     rows = np.repeat(np.eye(size), size, axis=1) / size
     columns = np.tile(np.eye(size), size) / size
     doc_topic = rng.dirichlet(concentration("doc_topic_prior", doc_topic_prior, 2 * size), size=n_documents)
@@ -206,7 +206,7 @@ def make_rated_documents(
     n_words_per_document: int | ArrayLike = 40,
     n_words: int = 60,
     coef: ArrayLike = (-2.0, -0.7, 0.7, 2.0),
-    noise: float = 0.3,
+    noise_scale: float = 0.3,
     doc_topic_prior: float | ArrayLike = 0.3,
     topic_word_prior: float | ArrayLike = 0.1,
     random_state: RandomState = None,
@@ -222,7 +222,7 @@ def make_rated_documents(
         Size of the vocabulary.
     coef : array-like of shape (n_topics,), default=(-2, -0.7, 0.7, 2)
         Rating of each topic; also says how many topics there are.
-    noise : float, default=0.3
+    noise_scale : float, default=0.3
         Standard deviation of the ratings.
     doc_topic_prior, topic_word_prior : float or array-like, default=0.3 and 0.1
         As in :func:`make_topic_documents`.
@@ -243,8 +243,7 @@ def make_rated_documents(
     weights = np.asarray(coef, dtype=np.float64)
     if weights.ndim != 1 or not weights.size or not np.isfinite(weights).all():
         raise ValueError(f"coef must be a finite number for each topic, got {coef!r}")
-    if not noise >= 0:
-        raise ValueError(f"noise must not be negative, got {noise}")
+    check_value(noise_scale, "noise_scale", Number(least=0))
     rng = as_generator(random_state)
     drawn = make_topic_documents(
         n_documents, n_words_per_document, n_words, weights.size, doc_topic_prior, topic_word_prior, rng
@@ -252,8 +251,10 @@ def make_rated_documents(
     sizes = drawn.topic_counts.sum(axis=1)
     if not sizes.all():
         raise ValueError("n_words_per_document must be at least 1 where documents are rated, got 0")
-    y = drawn.topic_counts @ weights / sizes + noise * rng.standard_normal(n_documents)
-    return RatedDocuments(drawn.counts, drawn.topic_word, drawn.topic_counts, drawn.doc_topic, y, weights, float(noise))
+    y = drawn.topic_counts @ weights / sizes + noise_scale * rng.standard_normal(n_documents)
+    return RatedDocuments(
+        drawn.counts, drawn.topic_word, drawn.topic_counts, drawn.doc_topic, y, weights, float(noise_scale)
+    )
 
 
 def mixtures(
@@ -299,9 +300,3 @@ def lengths(value: int | ArrayLike, n_documents: int, name: str = "n_words_per_d
     if (given < 0).any():
         raise ValueError(f"{name} must not be negative, got {given.min()}")
     return np.broadcast_to(given.astype(np.int64), (n_documents,))
-
-
-def at_least_one(name: str, value: int) -> None:
-    """Refuse sizes below one."""
-    if not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")

@@ -15,8 +15,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,26 +25,52 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from pluri.factors.binary_completion import BinaryCompletionMixin, check_binary
-from pluri.factors.rbm_energy import MOST_UNITS, JointPath, Machine, clamped_means, contrastive_gradient
+from pluri.factors.rbm_chains import ClampedGibbs, share_of_ones
+from pluri.factors.rbm_energy import MOST_UNITS, JointPath, Machine, contrastive_gradient
+from pluri.inference import mcmc
+from pluri.optimize.fixed_point import iterate
 from pluri.progress import Step, open_progress
-from pluri.validation import RandomState, Stored, as_generator, restored_on_failure
+from pluri.validation import (
+    Allowed,
+    Number,
+    Only,
+    RandomState,
+    Stored,
+    Whole,
+    as_generator,
+    check_count,
+    check_parameters,
+    check_value,
+    restored_on_failure,
+)
 from pluri.validation.estimator import Estimator
-from pluri.validation.interruption import hold
+from pluri.validation.interruption import Interrupted, holding
 
 Array = NDArray[np.float64]
 
-QUERIES = ("gibbs", "factorised")
 #: The reconstruction error may rise this many iterations in a row before the learning rate is halved.
 PATIENCE = 5
 #: Iterations with the low momentum at the beginning, when gradients still change direction.
 SLOW_START, LOW_MOMENTUM = 5, 0.5
-#: Chains that complete a row.
-N_CHAINS = 5
 #: Rows whose log-odds are computed at a time.
 STEP = 256
 
 
-class BinaryRBM(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+class Training(NamedTuple):
+    """Where training is after a pass.
+
+    `risen` counts passes in a row in which the error rose, `errors` are those of the passes that count.
+    """
+
+    number: int
+    machine: Machine
+    velocity: Machine
+    rate: float
+    risen: int
+    errors: tuple[float, ...]
+
+
+class BinaryRBM(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, mcmc.Sampled, Estimator):
     """Restricted Boltzmann machine with binary units.
 
     Parameters
@@ -66,13 +91,12 @@ class BinaryRBM(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transfor
         Mean activity that hidden units are drawn to.
     sparsity_cost : float, default=0.1
         How strongly.
-    query : {"gibbs", "factorised"}, default="gibbs"
+    inference : {"gibbs", "factorised"}, default="gibbs"
         How rows are completed: by Gibbs sampling of all unknown columns with the known ones held fast, so that
         nothing is assumed of them; or with all columns that are not known to be one taken as zero, each asked by
         itself, which is exact and fast, and right where few columns are ones.
-    n_gibbs : int, default=500
-        Steps of that sampling for each row, shared by five chains that begin apart; each throws away as many steps
-        as it keeps.
+    n_chains, n_warmup, n_draws : int, default=5, 100 and 100
+        Chains of that sampling for each row, which begin apart; their steps that are thrown away, and those that count.
     binarize : float or None, default=0.0
         Values above this are ones; None if X already holds zeros and ones.
     random_state : int, Generator, RandomState or None, default=None
@@ -90,6 +114,9 @@ class BinaryRBM(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transfor
         The last one.
     column_means_ : array of shape (n_features,)
         Share of ones in each column.
+    trace_ : `pluri.inference.mcmc.Trace`
+        Chains of the trained machine with no column known, if it completes rows by sampling. Where these do not agree,
+        ``trace_.settled("log_density", limit=1.1)``, completions depend on where their chains begin.
     n_iter_ : int
     n_features_in_ : int
 
@@ -104,6 +131,15 @@ class BinaryRBM(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transfor
     True
     """
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        **dict.fromkeys(("n_components", "n_iter", "cd_start", "cd_end", "batch_size"), Whole(1)),
+        "learning_rate": Number(above=0),
+        "momentum": Number(least=0, below=1),
+        "weight_decay": Number(least=0),
+        "sparsity_target": Number(above=0, below=1) | Only(None),
+        "sparsity_cost": Number(least=0),
+        "inference": Only("gibbs", "factorised"),
+    }
     _fitted_layout: ClassVar[Mapping[str, Stored]] = {
         "components_": Stored("n_hidden", "n_features_in_"),
         "intercept_visible_": Stored("n_features_in_"),
@@ -124,8 +160,10 @@ class BinaryRBM(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transfor
         weight_decay: float = 1e-4,
         sparsity_target: float | None = None,
         sparsity_cost: float = 0.1,
-        query: str = "gibbs",
-        n_gibbs: int = 500,
+        inference: str = "gibbs",
+        n_chains: int = 5,
+        n_warmup: int = 100,
+        n_draws: int = 100,
         binarize: float | None = 0.0,
         random_state: RandomState = None,
         verbose: int = 0,
@@ -140,8 +178,10 @@ class BinaryRBM(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transfor
         self.weight_decay = weight_decay
         self.sparsity_target = sparsity_target
         self.sparsity_cost = sparsity_cost
-        self.query = query
-        self.n_gibbs = n_gibbs
+        self.inference = inference
+        self.n_chains = n_chains
+        self.n_warmup = n_warmup
+        self.n_draws = n_draws
         self.binarize = binarize
         self.random_state = random_state
         self.verbose = verbose
@@ -150,27 +190,6 @@ class BinaryRBM(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transfor
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    def _check_settings(self) -> None:
-        for name in ("n_components", "n_iter", "cd_start", "cd_end", "batch_size", "n_gibbs"):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
-        if self.cd_end < self.cd_start:
-            raise ValueError(f"cd_end must be at least cd_start ({self.cd_start}), got {self.cd_end}")
-        ranges = {
-            "learning_rate": (1e-300, np.inf), "momentum": (0.0, 1.0), "weight_decay": (0.0, np.inf),
-            "sparsity_cost": (0.0, np.inf), "sparsity_target": (1e-300, 1.0),
-        }  # fmt: skip
-        for name, (low, high) in ranges.items():
-            value = getattr(self, name)
-            if name == "sparsity_target" and value is None:
-                continue
-            if not isinstance(value, Real) or not low <= float(value) < high:
-                rule = "positive" if low > 0 else "at least 0"
-                raise ValueError(f"{name} must be {rule} and below {high:g}, got {value!r}")
-        if self.query not in QUERIES:
-            raise ValueError(f"query must be one of {QUERIES}, got {self.query!r}")
 
     def _rows(self, X: Any, *, reset: bool) -> Any:
         rows = check_binary(self, X, binarize=self.binarize, reset=reset)
@@ -193,7 +212,8 @@ class BinaryRBM(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transfor
         -------
         self : object
         """
-        self._check_settings()
+        check_parameters(self)
+        check_value(self.cd_end, "cd_end", Whole(self.cd_start))
         # A batch is small: threads of the linear algebra would mostly wait for each other.
         with restored_on_failure(self), threadpool_limits(limits=1, user_api="blas"):
             self._train(self._rows(X, reset=True))
@@ -209,31 +229,43 @@ class BinaryRBM(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transfor
             np.log(share) - np.log1p(-share),
             np.full(int(self.n_components), -1.0),
         )
-        rate, errors, risen = float(self.learning_rate), list[float](), 0
         velocity = Machine(*(np.zeros_like(part) for part in machine))
-        with open_progress(int(self.verbose)) as report:
-            for number in range(int(self.n_iter)):
-                n_steps = self.cd_start + (self.cd_end - self.cd_start) * number // max(1, self.n_iter - 1)
-                momentum = min(LOW_MOMENTUM, self.momentum) if number < SLOW_START else float(self.momentum)
-                try:
-                    after, speed, error = self._pass(machine, velocity, rows, int(n_steps), rate, momentum, rng)
-                except KeyboardInterrupt as stop:
-                    if not errors:
-                        raise
-                    hold(stop, f"fit interrupted after {len(errors)} passes; they are kept")
-                    break
-                risen = risen + 1 if errors and error > errors[-1] else 0
-                sound = all(np.isfinite(part).all() for part in after)
-                if sound:
-                    machine, velocity = after, speed
-                    errors.append(error)
-                if not sound or risen >= PATIENCE:
-                    rate, risen = rate / 2, 0
-                    velocity = Machine(*(np.zeros_like(part) for part in machine))
-                report(Step(number + 1, int(self.n_iter), -error))
-        self.components_ = np.ascontiguousarray(machine.weights.T)
-        self.intercept_visible_, self.intercept_hidden_ = machine.visible, machine.hidden
-        self.reconstruction_errors_, self.learning_rate_, self.n_iter_ = errors, rate, len(errors)
+        last = Training(0, machine, velocity, float(self.learning_rate), 0, ())
+
+        def one_pass(state: Training) -> tuple[Training, float]:
+            nonlocal last
+            last = self._after_pass(state, rows, rng)
+            report(Step(last.number, int(self.n_iter), -last.errors[-1] if last.errors else np.nan))
+            return last, np.inf  # the number of passes is fixed
+
+        with (
+            open_progress(int(self.verbose)) as report,
+            holding(lambda: f"fit interrupted after {len(last.errors)} passes; they are kept") as block,
+        ):
+            iterate(one_pass, last, max_iter=int(self.n_iter))
+        if block.interrupted and not last.errors:
+            raise Interrupted
+        self.components_ = np.ascontiguousarray(last.machine.weights.T)
+        self.intercept_visible_, self.intercept_hidden_ = last.machine.visible, last.machine.hidden
+        self.reconstruction_errors_, self.learning_rate_, self.n_iter_ = list(last.errors), last.rate, len(last.errors)
+        self.__dict__.pop("trace_", None)
+        if self.inference == "gibbs" and not block.interrupted:
+            nothing = np.zeros((1, width), dtype=bool)
+            self.trace_ = self._chains(nothing, nothing, as_generator(self.random_state)).detached()
+
+    def _after_pass(self, state: Training, rows: Any, rng: np.random.Generator) -> Training:
+        number, machine, velocity, rate, risen, errors = state
+        n_steps = self.cd_start + (self.cd_end - self.cd_start) * number // max(1, self.n_iter - 1)
+        momentum = min(LOW_MOMENTUM, self.momentum) if number < SLOW_START else float(self.momentum)
+        after, speed, error = self._pass(machine, velocity, rows, int(n_steps), rate, momentum, rng)
+        risen = risen + 1 if errors and error > errors[-1] else 0
+        sound = all(np.isfinite(part).all() for part in after)
+        if sound:
+            machine, velocity, errors = after, speed, (*errors, error)
+        if not sound or risen >= PATIENCE:
+            rate, risen = rate / 2, 0
+            velocity = Machine(*(np.zeros_like(part) for part in machine))
+        return Training(number + 1, machine, velocity, rate, risen, errors)
 
     def _pass(
         self, machine: Machine, velocity: Machine, rows: Any, n_steps: int, rate: float, momentum: float,
@@ -330,35 +362,40 @@ class BinaryRBM(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transfor
         ).run()  # fmt: skip
         return float(samples.log_z), float(samples.log_z_se)
 
+    def _chains(self, known: NDArray[np.bool_], ones: NDArray[np.bool_], rng: np.random.Generator) -> mcmc.Trace:
+        """Chains of rows (n, D) with the known columns held fast, `ones` of them at one."""
+        kernel = ClampedGibbs(self._machine(), known)
+        return mcmc.sample(
+            kernel, lambda stream: kernel.start(stream, ones), n_draws=int(self.n_draws),
+            n_warmup=int(self.n_warmup), n_chains=int(self.n_chains), record=share_of_ones, random_state=rng,
+            warn=False, draw_if_interrupted=True,
+        )  # fmt: skip
+
     def _complete(self, ones: Any, zeros: Any) -> Array:
         machine = self._machine()
-        answer = np.empty(ones.shape)
-        if self.query == "gibbs":
-            rng, n_steps = as_generator(self.random_state), -(-int(self.n_gibbs) // N_CHAINS)
-            for first in range(0, len(answer), STEP):
-                chains = np.repeat(np.arange(first, min(first + STEP, len(answer))), N_CHAINS)
-                means = clamped_means(machine, ones[chains], zeros[chains], n_steps, n_steps, rng)
-                answer[first : first + STEP] = means.reshape(-1, N_CHAINS, answer.shape[1]).mean(axis=1)
-            return answer
+        answer, rng = np.empty(ones.shape), as_generator(self.random_state)
         for first in range(0, len(answer), STEP):
-            part = ones[first : first + STEP]
-            answer[first : first + STEP] = expit(
-                machine.log_odds(machine.field(part), np.zeros(part.shape, dtype=bool))
-            )
+            part = slice(first, first + STEP)
+            if self.inference == "gibbs":
+                present = ones[part].toarray().astype(bool)
+                trace = self._chains(present | zeros[part].toarray().astype(bool), present, rng)
+                answer[part] = sum(end.state.total / end.state.n_steps for end in trace.ends) / trace.n_chains
+            else:
+                absent = np.zeros(ones[part].shape, dtype=bool)
+                answer[part] = expit(machine.log_odds(machine.field(ones[part]), absent))
         return answer
 
-    def sample(self, n_samples: int = 1, *, n_steps: int = 1000) -> NDArray[np.int64]:
-        """Draw rows (n_samples, n_features) by `n_steps` Gibbs steps from independent columns."""
+    def sample(self, n_samples: int = 1, *, n_warmup: int = 1000) -> NDArray[np.int64]:
+        """Draw rows (n_samples, n_features): each by a chain of its own, after `n_warmup` Gibbs steps."""
         machine = self._machine()
-        for name, value in (("n_samples", n_samples), ("n_steps", n_steps)):
-            if not isinstance(value, Integral) or value < 1:
-                raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
-        rng = as_generator(self.random_state)
-        path = JointPath(machine, machine.visible)
-        states = path.sample_start(rng, int(n_samples))
-        for _ in range(int(n_steps)):
-            states = path.move(rng, states, 1.0)
-        return states[:, : len(machine.visible)].astype(np.int64)
+        shape = check_count(n_samples, "n_samples"), len(machine.visible)
+        check_count(n_warmup, "n_warmup", 0)
+        kernel, nothing = ClampedGibbs(machine, np.zeros(shape, dtype=bool)), np.zeros(shape, dtype=bool)
+        trace = mcmc.sample(
+            kernel, lambda rng: kernel.start(rng, nothing, expit(machine.visible)), n_draws=1, n_warmup=n_warmup,
+            n_chains=1, record=share_of_ones, random_state=as_generator(self.random_state), warn=False,
+        )  # fmt: skip
+        return np.asarray(trace.ends[0].position["visible"]).astype(np.int64)
 
     def summary(self, n_units: int = 10, n_columns: int = 4) -> str:
         """The hidden units with the largest weights and their columns, on one page of plain text."""

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -36,23 +35,39 @@ from pluri.factors.low_rank_gaussian import (
     principal_factors,
 )
 from pluri.inference import expectation_maximization, mcmc
-from pluri.inference.chains import split_r_hat
-from pluri.processes.concentration import GammaPrior, check_gamma_prior
-from pluri.validation import Stored, as_generator, restored_on_failure, weighted_mean
+from pluri.priors.hyperpriors import BetaProcess, Gamma
+from pluri.validation import (
+    Allowed,
+    Made,
+    Number,
+    Only,
+    Stored,
+    Whole,
+    as_generator,
+    check_count,
+    check_parameters,
+    restored_on_failure,
+    weighted_mean,
+)
 from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
 
-CHOICES = {"noise": ("diag", "isotropic"), "inference": ("em", "gibbs"), "rank": ("fixed", "inferred")}
-#: The log density counts as settled when its split R-hat is below this.
-SETTLED = 1.1
+GAMMA = Made(Gamma, "a prior, Gamma(shape, rate)") | Only(None)
+#: What None stands for: scikit-learn wants plain values as defaults.
+PRIORS: dict[str, Any] = {
+    "support_prior": BetaProcess(1.0, 1.0),
+    "noise_prior": Gamma(1.0, 1e-3),
+    "loading_prior": Gamma(1.0, 1.0),
+    "mean_precision_prior": Gamma(1.0, 1.0),
+}
 #: Noise that sampling starts from, as a share of the variance of the data, at least.
 LEAST_NOISE = 1e-6
 #: Larger data could not be squared and summed.
 LARGEST = 1e100
 
 
-class BayesianFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+class BayesianFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, mcmc.Sampled, Estimator):
     """Factor analysis by EM or Gibbs sampling, which can infer the number of factors.
 
     Priors are for data that are centred and divided by one number, so that their mean variance is one.
@@ -61,7 +76,7 @@ class BayesianFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     ----------
     n_components : int or None, default=None
         Number of factors, or the largest number if the rank is inferred; None is the number of features.
-    noise : {"diag", "isotropic"}, default="diag"
+    noise_type : {"diag", "isotropic"}, default="diag"
         A variance for each feature, or one for all (probabilistic PCA).
     inference : {"em", "gibbs"}, default="em"
         Maximum likelihood, which takes missing values (NaN) and weights; or draws from the posterior.
@@ -73,13 +88,14 @@ class BayesianFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         Largest number of iterations of EM.
     noise_floor : float, default=1e-6
         Smallest variance of the noise in EM, as a share of the variance of the feature.
-    support_prior : (float, float), default=(1.0, 1.0)
-        Numbers a and b: the expected number of factors is about a / b if it is inferred.
-    noise_prior : (float, float), default=(1.0, 1e-3)
-        Shape and rate of the gamma prior of one over the variance of the noise, for Gibbs sampling.
-    loading_prior, mean_prior : (float, float), default=(1.0, 1.0)
-        The same for loadings (of each factor if the rank is fixed) and mean.
-    n_samples, burn_in : int, default=500
+    support_prior : BetaProcess prior or None, default=None
+        Of which factors are in use if the rank is inferred: ``BetaProcess(a, b)`` expects about a / b of them. None is
+        ``BetaProcess(1.0, 1.0)``.
+    noise_prior : Gamma prior or None, default=None
+        Of one over the variance of the noise, for Gibbs sampling; None is ``Gamma(1.0, 1e-3)``.
+    loading_prior, mean_precision_prior : Gamma prior or None, default=None
+        The same for loadings (of each factor if the rank is fixed) and mean; None is ``Gamma(1.0, 1.0)``.
+    n_draws, n_warmup : int, default=500
         Sweeps of a chain that are kept, and before.
     n_chains : int, default=1
     acceleration : {None, "squarem", "anderson"}, default=None
@@ -122,6 +138,17 @@ class BayesianFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     (300, 2)
     """
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        "n_components": Whole(0) | Only(None),
+        "noise_type": Only("diag", "isotropic"),
+        "inference": Only("em", "gibbs"),
+        "rank": Only("fixed", "inferred"),
+        "noise_floor": Number(above=0),
+        "support_prior": Made(BetaProcess, "a prior, BetaProcess(a, b)") | Only(None),
+        "noise_prior": GAMMA,
+        "loading_prior": GAMMA,
+        "mean_precision_prior": GAMMA,
+    }
     _fitted_layout: ClassVar[Mapping[str, Stored]] = {
         "mean_": Stored("n_features_in_"),
         "noise_variance_": Stored("n_features_in_", least=0),
@@ -132,18 +159,18 @@ class BayesianFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self,
         n_components: int | None = None,
         *,
-        noise: str = "diag",
+        noise_type: str = "diag",
         inference: str = "em",
         rank: str = "fixed",
         tol: float = 1e-6,
         max_iter: int = 1000,
         noise_floor: float = 1e-6,
-        support_prior: tuple[float, float] = (1.0, 1.0),
-        noise_prior: GammaPrior = (1.0, 1e-3),
-        loading_prior: GammaPrior = (1.0, 1.0),
-        mean_prior: GammaPrior = (1.0, 1.0),
-        n_samples: int = 500,
-        burn_in: int = 500,
+        support_prior: BetaProcess | None = None,
+        noise_prior: Gamma | None = None,
+        loading_prior: Gamma | None = None,
+        mean_precision_prior: Gamma | None = None,
+        n_draws: int = 500,
+        n_warmup: int = 500,
         n_chains: int = 1,
         acceleration: str | None = None,
         n_jobs: int | None = None,
@@ -151,7 +178,7 @@ class BayesianFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
-        self.noise = noise
+        self.noise_type = noise_type
         self.inference = inference
         self.rank = rank
         self.tol = tol
@@ -160,9 +187,9 @@ class BayesianFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.support_prior = support_prior
         self.noise_prior = noise_prior
         self.loading_prior = loading_prior
-        self.mean_prior = mean_prior
-        self.n_samples = n_samples
-        self.burn_in = burn_in
+        self.mean_precision_prior = mean_precision_prior
+        self.n_draws = n_draws
+        self.n_warmup = n_warmup
         self.n_chains = n_chains
         self.acceleration = acceleration
         self.n_jobs = n_jobs
@@ -174,25 +201,12 @@ class BayesianFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         tags.input_tags.allow_nan = self.inference == "em"
         return tags
 
-    def _check_settings(self) -> dict[str, Any]:
-        least = {"max_iter": 1, "n_samples": 1, "burn_in": 0, "n_chains": 1} | (
-            {} if self.n_components is None else {"n_components": 0 if self.inference == "em" else 1}
-        )
-        for name, lowest in least.items():
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < lowest:
-                raise ValueError(f"{name} must be an integer of at least {lowest}, got {value!r}")
-        for name, allowed in CHOICES.items():
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
+    def _check_settings(self) -> None:
+        check_parameters(self)
+        if self.inference == "gibbs" and self.n_components is not None:
+            check_count(self.n_components, "n_components")
         if self.rank == "inferred" and self.inference == "em":
             raise ValueError("rank must be 'fixed' for inference='em', got 'inferred': use inference='gibbs'")
-        if not isinstance(self.tol, Real) or not self.tol >= 0:
-            raise ValueError(f"tol must be a non-negative number, got {self.tol!r}")
-        if not isinstance(self.noise_floor, Real) or not 0 < float(self.noise_floor) < math.inf:
-            raise ValueError(f"noise_floor must be a positive number, got {self.noise_floor!r}")
-        names = [f"{name}_prior" for name in ("support", "noise", "loading", "mean")]
-        return {name: check_gamma_prior(getattr(self, name), name) for name in names}
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Find the factors.
@@ -211,7 +225,7 @@ class BayesianFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         -------
         self : object
         """
-        priors = self._check_settings()
+        self._check_settings()
         with restored_on_failure(self):
             missing: Any = "allow-nan" if self.inference == "em" else True
             data = validate_data(self, X, dtype=np.float64, ensure_all_finite=missing)
@@ -225,7 +239,7 @@ class BayesianFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             if self.inference == "em":
                 self._fit_em(data, q, sample_weight)
             else:
-                self._fit_gibbs(_repeated(data, sample_weight), q, priors)
+                self._fit_gibbs(_repeated(data, sample_weight), q)
         return self
 
     def _fit_em(self, X: Array, q: int, sample_weight: ArrayLike | None) -> None:
@@ -235,8 +249,8 @@ class BayesianFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         source = ArraySource(X, sample_weight=weight)
         center, floor = center_and_floor(source, float(self.noise_floor))
         # With equal noise the starting values are the answer, unless something is missing.
-        jitter = 0.0 if self.noise == "isotropic" else 0.01
-        family = FactorAnalyzerFamily(q, self.noise, center, floor, bool(np.isnan(X).any()), jitter=jitter)
+        jitter = 0.0 if self.noise_type == "isotropic" else 0.01
+        family = FactorAnalyzerFamily(q, self.noise_type, center, floor, bool(np.isnan(X).any()), jitter=jitter)
         total = len(X) if weight is None else float(weight.sum())
         result = expectation_maximization(
             FactorAnalysisProblem(family), source, rng=as_generator(self.random_state), max_iter=int(self.max_iter),
@@ -253,11 +267,12 @@ class BayesianFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
                 stacklevel=3,
             )
 
-    def _fit_gibbs(self, X: Array, q: int, priors: dict[str, Any]) -> None:
+    def _fit_gibbs(self, X: Array, q: int) -> None:
         center = X.mean(axis=0)
         variance = float(((X - center) ** 2).mean())
         scale = math.sqrt(variance) if variance > 0 else 1.0
-        kernel = FactorAnalysisGibbs((X - center) / scale, q, self.noise, self.rank, **priors)
+        priors = {name: getattr(self, name) or prior for name, prior in PRIORS.items()}
+        kernel = FactorAnalysisGibbs((X - center) / scale, q, self.noise_type, self.rank, **priors)
 
         def start(rng: np.random.Generator) -> Position:
             # On principal axes factors that are not needed are near nothing, and are switched off at once.
@@ -273,7 +288,7 @@ class BayesianFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             }
 
         trace = mcmc.sample(
-            kernel, start, record=kernel.record, n_draws=int(self.n_samples), n_warmup=int(self.burn_in),
+            kernel, start, record=kernel.record, n_draws=int(self.n_draws), n_warmup=int(self.n_warmup),
             n_chains=int(self.n_chains), random_state=as_generator(self.random_state), n_jobs=self.n_jobs,
             backend="threads", verbose=int(self.verbose), warn=False,
         )  # fmt: skip
@@ -282,18 +297,13 @@ class BayesianFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.rank_probabilities_ = ranks / ranks.sum()
         seen = [end.state.best[int(ranks.argmax())] for end in trace.ends]
         _, best = max((found for found in seen if found is not None), key=lambda found: found[0])
-        r_hat = max(split_r_hat(values) for values in trace.stats["log_density"])
-        self.converged_, self.n_iter_ = not r_hat > SETTLED, int(self.burn_in) + trace.n_draws
+        verdict = trace.verdict("log_density", limit=mcmc.LATENT_R_HAT_LIMIT)
+        self.converged_, self.n_iter_ = verdict.settled, int(self.n_warmup) + trace.n_draws
         law = as_law(best)
         on = best["support"] > 0
         self._store(LowRankGaussians(law.means * scale + center, law.loadings[:, :, on] * scale, law.noise * scale**2))
-        if not self.converged_ and not trace.interrupted:
-            warnings.warn(
-                f"the log density still drifts after burn_in={self.burn_in} sweeps (split R-hat {r_hat:.2f}): "
-                "raise burn_in or n_samples",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        if not trace.interrupted:
+            verdict.warn(stacklevel=4)
 
     def _store(self, law: LowRankGaussians) -> None:
         law = canonical(law)
@@ -351,8 +361,7 @@ class BayesianFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def sample(self, n_samples: int = 1) -> Array:
         """Draw rows from the fitted model: (n_samples, n_features)."""
         law = self._law()
-        if not isinstance(n_samples, Integral) or isinstance(n_samples, bool) or n_samples < 1:
-            raise ValueError(f"n_samples must be an integer of at least 1, got {n_samples!r}")
+        check_count(n_samples, "n_samples")
         return draw(law, np.zeros(int(n_samples), dtype=np.int64), as_generator(self.random_state))
 
     def summary(self) -> str:
@@ -362,7 +371,7 @@ class BayesianFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         power = (law.loadings[0] ** 2).sum(axis=0)
         total = power.sum() + self.noise_variance_.sum()
         lines = [
-            f"{type(self).__name__}: {self.rank_} factors of {self.n_features_in_} features, noise {self.noise}",
+            f"{type(self).__name__}: {self.rank_} factors of {self.n_features_in_} features, noise {self.noise_type}",
             f"{self.inference}: {state} after {self.n_iter_} iterations",
             "",
             "factor  share of the variance",

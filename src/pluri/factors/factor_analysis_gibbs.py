@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,11 +31,13 @@ from pluri.factors.spike_slab_regression import (
     draw_support,
     log_gamma_density,
 )
-from pluri.processes.concentration import GammaPrior, check_count, check_gamma_prior
+from pluri.priors.hyperpriors import BetaProcess, Gamma
+from pluri.validation import Allowed, Made, Only, Whole, check_parameters
 
 Array = NDArray[np.float64]
 Position = Mapping[str, NDArray[Any]]
 
+ONE_EXPECTED, WIDE = BetaProcess(1.0, 1.0), Gamma(1.0, 1.0)
 #: Births and deaths that are proposed in a sweep.
 N_JUMPS = 2
 
@@ -61,13 +63,13 @@ class FactorAnalysisGibbs:
     data : array-like of shape (n_samples, n_features)
     n_factors : int, default=5
         Number of factors K, or the largest number.
-    noise : {"diag", "isotropic"}, default="diag"
+    noise_type : {"diag", "isotropic"}, default="diag"
         A variance for each feature, or one for all.
     rank : {"fixed", "inferred"}, default="fixed"
-    support_prior : (float, float), default=(1.0, 1.0)
+    support_prior : BetaProcess, default=BetaProcess(1.0, 1.0)
         The numbers a and b; not used by a fixed rank.
-    noise_prior, loading_prior, mean_prior : (float, float), default=(1.0, 1.0)
-        Shapes and rates of the gamma priors of the precisions.
+    noise_prior, loading_prior, mean_precision_prior : Gamma, default=Gamma(1.0, 1.0)
+        Priors of the precisions.
 
     Examples
     --------
@@ -83,22 +85,27 @@ class FactorAnalysisGibbs:
     (1, 100)
     """
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        "n_factors": Whole(1),
+        "noise_type": Only("diag", "isotropic"),
+        "rank": Only("fixed", "inferred"),
+        "support_prior": Made(BetaProcess, "a prior, BetaProcess(a, b)"),
+        **dict.fromkeys(
+            ("noise_prior", "loading_prior", "mean_precision_prior"), Made(Gamma, "a prior, Gamma(shape, rate)")
+        ),
+    }
+
     data: Any
     n_factors: int = 5
-    noise: str = "diag"
+    noise_type: str = "diag"
     rank: str = "fixed"
-    support_prior: tuple[float, float] = (1.0, 1.0)
-    noise_prior: GammaPrior = (1.0, 1.0)
-    loading_prior: GammaPrior = (1.0, 1.0)
-    mean_prior: GammaPrior = (1.0, 1.0)
+    support_prior: BetaProcess = ONE_EXPECTED
+    noise_prior: Gamma = WIDE
+    loading_prior: Gamma = WIDE
+    mean_precision_prior: Gamma = WIDE
 
     def __post_init__(self) -> None:
-        check_count(self.n_factors, "n_factors")
-        for name in ("support", "noise", "loading", "mean"):
-            check_gamma_prior(getattr(self, f"{name}_prior"), f"{name}_prior")
-        for name, allowed in (("noise", ("diag", "isotropic")), ("rank", ("fixed", "inferred"))):
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
+        check_parameters(self)
         X = np.ascontiguousarray(self.data, dtype=np.float64)
         if X.ndim != 2 or not X.size or not np.isfinite(X).all():
             raise ValueError(f"data must be a finite matrix with rows and columns, got shape {X.shape}")
@@ -107,7 +114,7 @@ class FactorAnalysisGibbs:
     @property
     def log_odds(self) -> float:
         """Prior log odds that a factor is on; K = 1 counts as 2, where they would be infinite."""
-        return math.log(self.support_prior[0]) - math.log(self.support_prior[1] * max(int(self.n_factors) - 1, 1))
+        return math.log(self.support_prior.a) - math.log(self.support_prior.b * max(int(self.n_factors) - 1, 1))
 
     def adaptation(self, n_warmup: int) -> None:
         """Nothing is tuned."""
@@ -139,9 +146,9 @@ class FactorAnalysisGibbs:
         D, K = self.data.shape[1], int(self.n_factors)
         fixed = self.rank == "fixed"
         support = np.ones(K) if fixed else (rng.random(K) < 1 / (1 + math.exp(-self.log_odds))).astype(np.float64)
-        loading = rng.gamma(self.loading_prior[0], size=K if fixed else 1) / self.loading_prior[1]
-        noise = rng.gamma(self.noise_prior[0], size=D if self.noise == "diag" else 1) / self.noise_prior[1]
-        mean = rng.gamma(self.mean_prior[0]) / self.mean_prior[1]
+        loading = draw_gamma(rng, self.loading_prior, np.zeros(K if fixed else 1), 0.0)
+        noise = draw_gamma(rng, self.noise_prior, np.zeros(D if self.noise_type == "diag" else 1), 0.0)
+        mean = draw_gamma(rng, self.mean_precision_prior, 0.0, 0.0)
         return {
             "mean": rng.standard_normal(D) / math.sqrt(mean),
             "loadings": rng.standard_normal((K, D)) * (support / np.sqrt(loading))[:, None],
@@ -181,7 +188,7 @@ class FactorAnalysisGibbs:
         C = draw_coefficients(rng, gram, cross, noise[None], prior, on)[0]
         A, mean = C[:K], C[K]
         misfit = ((Y - t @ C) ** 2).sum(axis=0)
-        if self.noise == "isotropic":
+        if self.noise_type == "isotropic":
             noise = np.atleast_1d(draw_gamma(rng, self.noise_prior, n * D / 2, misfit.sum() / 2))
         else:
             noise = draw_gamma(rng, self.noise_prior, np.full(D, n / 2), misfit / 2)
@@ -196,7 +203,7 @@ class FactorAnalysisGibbs:
             "support": on[0, :K].astype(np.int8),
             "noise_precision": noise,
             "loading_precision": loading,
-            "mean_precision": np.asarray(draw_gamma(rng, self.mean_prior, D / 2, float(mean @ mean) / 2)),
+            "mean_precision": np.asarray(draw_gamma(rng, self.mean_precision_prior, D / 2, float(mean @ mean) / 2)),
         }
 
     def log_posterior(self, position: Position) -> float:
@@ -212,8 +219,9 @@ class FactorAnalysisGibbs:
             total += (~on).sum() * -math.log1p(math.exp(self.log_odds))
         g, m = float(position["mean_precision"]), position["mean"]
         total += 0.5 * (D * (math.log(g) - LOG_2_PI) - g * float(m @ m))
-        for name in ("noise", "loading", "mean"):
-            total += log_gamma_density(position[f"{name}_precision"], getattr(self, f"{name}_prior"))
+        total += log_gamma_density(position["noise_precision"], self.noise_prior)
+        total += log_gamma_density(position["loading_precision"], self.loading_prior)
+        total += log_gamma_density(position["mean_precision"], self.mean_precision_prior)
         return total
 
 

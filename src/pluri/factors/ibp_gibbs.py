@@ -1,9 +1,9 @@
 """Posterior of the number of features and of who has which, by collapsed Gibbs sampling.
 
-``Z ~ IBP(alpha)``, ``X = Z A + noise`` with A integrated out. Given the other rows, an entry of row n whose feature has
+``Z ~ IBP(c)``, ``X = Z A + noise`` with A integrated out. Given the other rows, an entry of row n whose feature has
 m other owners is on with odds ``m / (N - m)`` times the ratio of the densities of x_n; the number of features that only
-row n has is Poisson(alpha / N) a priori and drawn from its exact conditional distribution. Rows are updated in
-O(K^2 + K D) by rank-one changes (`pluri.factors._ibp_kernels`). Then ``alpha ~ Gamma(a + K, b + H_N)``, and the
+row n has is Poisson(c / N) a priori and drawn from its exact conditional distribution. Rows are updated in
+O(K^2 + K D) by rank-one changes (`pluri.factors._ibp_kernels`). Then ``c ~ Gamma(a + K, b + H_N)``, and the
 variances given a draw of A, which is thrown away again. The three pure functions that a test of correctness needs are
 `sample_prior`, `sample_data` and `sweep`.
 
@@ -17,20 +17,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pluri.factors.ibp_likelihood import collapsed_log_likelihood, feature_posterior, with_bias
-from pluri.processes.concentration import GammaPrior, check_gamma_prior, check_positive
+from pluri.priors.hyperpriors import Gamma, Hyperparameter, as_hyperparameter
+from pluri.processes.concentration import CONCENTRATION_PRIOR
 from pluri.processes.indian_buffet import IndianBuffetProcess, as_binary, harmonic
+from pluri.validation import Allowed, Made, Number, Only, check_parameters
 
 Array = NDArray[np.float64]
 Binary = NDArray[np.int8]
 Position = Mapping[str, NDArray[Any]]
 
+PRECISION_PRIOR = Gamma(1.0, 1.0)
+VALUES = ("concentration", "noise_variance", "feature_variance")
 #: Rows between two computations of the inverse from scratch: what rounding does to it stays far below noise.
 REFRESH = 1024
 #: Share of the variance of a feature that the noise must have.
@@ -53,20 +57,18 @@ class BuffetState:
 class IndianBuffetGibbs:
     """Collapsed Gibbs sampler of the linear-Gaussian model: a kernel for `pluri.inference.mcmc.sample`.
 
-    Positions are dicts: ``Z`` (n_samples, n_features) of zeros and ones, ``alpha``, ``noise_variance`` and
-    ``feature_variance``.
+    Positions are dicts: ``Z`` (n_samples, n_features) of zeros and ones, ``concentration``,
+    ``noise_variance`` and ``feature_variance``.
 
     Parameters
     ----------
     data : array-like of shape (n_samples, n_dims)
-    alpha, noise_variance, feature_variance : float, default=1.0
-        Where sampling begins for those that are learned.
-    learn : tuple of str, default=("alpha", "noise_variance", "feature_variance")
-        Which of the three are drawn.
-    alpha_prior : (float, float), default=(1.0, 1.0)
-        Shape and rate of the gamma prior of alpha.
-    noise_prior, feature_prior : (float, float), default=(1.0, 1.0)
-        Shapes and rates of the gamma priors of one over each variance.
+    concentration : float, Gamma or "learn", default="learn"
+        Expected number of features of a row: fixed, or learned under a prior, ``Gamma(1, 1)`` for "learn".
+    noise_variance, feature_variance : float, default=1.0
+        Used where there is no prior.
+    noise_prior, feature_prior : Gamma or None, default=Gamma(1.0, 1.0)
+        Priors of one over each variance, under which it is learned; None: it is fixed.
     bias_variance : float, optional
         Prior variance of a row that is added to all samples; infinite is a flat prior, None is no such row.
 
@@ -78,31 +80,34 @@ class IndianBuffetGibbs:
     >>> rng = np.random.default_rng(0)
     >>> Z = rng.integers(0, 2, size=(60, 2))
     >>> X = Z @ np.array([[3.0, 0, 3, 0], [0, 3, 0, 3]]) + 0.3 * rng.normal(size=(60, 4))
-    >>> kernel = IndianBuffetGibbs(X, noise_variance=0.1, feature_variance=4.0, learn=())
+    >>> kernel = IndianBuffetGibbs(X, 1.0, 0.1, 4.0, noise_prior=None, feature_prior=None)
     >>> trace = mcmc.sample(kernel, kernel.sample_prior, record=kernel.record, n_draws=100, n_warmup=200,
     ...                     n_chains=1, random_state=0, warn=False)
     >>> trace["n_features"].shape
     (1, 100)
     """
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        "noise_variance": Number(above=0),
+        "feature_variance": Number(above=0),
+        "noise_prior": Made(Gamma, "a prior, Gamma(shape, rate)") | Only(None),
+        "feature_prior": Made(Gamma, "a prior, Gamma(shape, rate)") | Only(None),
+    }
+
     data: Any
-    alpha: float = 1.0
+    concentration: float | Gamma | Literal["learn"] = "learn"
     noise_variance: float = 1.0
     feature_variance: float = 1.0
-    learn: tuple[str, ...] = ("alpha", "noise_variance", "feature_variance")
-    alpha_prior: GammaPrior = (1.0, 1.0)
-    noise_prior: GammaPrior = (1.0, 1.0)
-    feature_prior: GammaPrior = (1.0, 1.0)
+    noise_prior: Gamma | None = PRECISION_PRIOR
+    feature_prior: Gamma | None = PRECISION_PRIOR
     bias_variance: float | None = None
+    _concentration: Hyperparameter = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("alpha", "noise_variance", "feature_variance"):
-            check_positive(getattr(self, name), name)
-        for name in ("alpha_prior", "noise_prior", "feature_prior"):
-            check_gamma_prior(getattr(self, name), name)
-        unknown = set(self.learn) - {"alpha", "noise_variance", "feature_variance"}
-        if unknown:
-            raise ValueError(f"learn must name alpha, noise_variance or feature_variance, got {sorted(unknown)}")
+        check_parameters(self)
+        object.__setattr__(
+            self, "_concentration", as_hyperparameter(self.concentration, "concentration", CONCENTRATION_PRIOR)
+        )
         if self.bias_variance is not None and not self.bias_variance > 0:
             raise ValueError(f"bias_variance must be None or positive, got {self.bias_variance!r}")
         X = np.ascontiguousarray(self.data, dtype=np.float64)
@@ -134,25 +139,28 @@ class IndianBuffetGibbs:
 
     def record(self, position: Position) -> dict[str, Any]:
         """What to keep of a position, of the same shape whatever the number of features."""
-        kept = {name: position[name] for name in ("alpha", "noise_variance", "feature_variance")}
+        kept = {name: position[name] for name in VALUES}
         return {**kept, "n_features": np.asarray(position["Z"].shape[1]), "n_ones": np.asarray(position["Z"].sum())}
 
     def log_joint(self, position: Position) -> float:
-        """Log density of data and Z (its left-ordered form), given alpha and the variances."""
+        """Log density of data and Z (its left-ordered form), given concentration and variances."""
         Z = position["Z"]
         noise, feature = float(position["noise_variance"]), float(position["feature_variance"])
-        prior = IndianBuffetProcess(float(position["alpha"])).logpmf(Z)
+        prior = IndianBuffetProcess(float(position["concentration"])).logpmf(Z)
         return prior + collapsed_log_likelihood(self.data, Z, noise, feature, self.bias_variance)
 
     def sample_prior(self, rng: np.random.Generator) -> Position:
         """Draw a position from the prior."""
-        values = {name: getattr(self, name) for name in ("alpha", "noise_variance", "feature_variance")}
-        if "alpha" in self.learn:
-            values["alpha"] = rng.gamma(self.alpha_prior[0]) / self.alpha_prior[1]
-        for name, (shape, rate) in (("noise_variance", self.noise_prior), ("feature_variance", self.feature_prior)):
-            if name in self.learn:
-                values[name] = rate / rng.gamma(shape)
-        Z = IndianBuffetProcess(values["alpha"]).sample(len(self.data), rng)
+        own = self._concentration
+        values = {
+            "concentration": rng.gamma(own.prior.shape) / own.prior.rate if own.learned else own.value,
+            "noise_variance": self.noise_variance,
+            "feature_variance": self.feature_variance,
+        }
+        for name, prior in (("noise_variance", self.noise_prior), ("feature_variance", self.feature_prior)):
+            if prior is not None:
+                values[name] = prior.rate / rng.gamma(prior.shape)
+        Z = IndianBuffetProcess(values["concentration"]).sample(len(self.data), rng)
         return {"Z": Z} | {name: np.asarray(value) for name, value in values.items()}
 
     def sample_data(self, rng: np.random.Generator, position: Position) -> Array:
@@ -167,19 +175,18 @@ class IndianBuffetGibbs:
         return X
 
     def sweep(self, rng: np.random.Generator, position: Position, data: ArrayLike) -> Position:
-        """Every row once, then alpha and the variances."""
+        """Every row once, then concentration and variances."""
         X = np.ascontiguousarray(data, dtype=np.float64)
-        alpha, noise, feature = (float(position[name]) for name in ("alpha", "noise_variance", "feature_variance"))
-        Z = self._sweep_rows(rng, X, position["Z"], alpha, noise, feature)
-        if "alpha" in self.learn:
-            shape, rate = self.alpha_prior
-            alpha = rng.gamma(shape + Z.shape[1]) / (rate + harmonic(len(Z)))
-        noise, feature = self._draw_variances(rng, X, Z, noise, feature)
-        values = {"alpha": alpha, "noise_variance": noise, "feature_variance": feature}
-        return {"Z": Z} | {name: np.asarray(value) for name, value in values.items()}
+        concentration, noise, feature = (float(position[name]) for name in VALUES)
+        Z = self._sweep_rows(rng, X, position["Z"], concentration, noise, feature)
+        prior = self._concentration.prior
+        if prior is not None:
+            concentration = rng.gamma(prior.shape + Z.shape[1]) / (prior.rate + harmonic(len(Z)))
+        values = (concentration, *self._draw_variances(rng, X, Z, noise, feature))
+        return {"Z": Z} | {name: np.asarray(value) for name, value in zip(VALUES, values)}
 
     def _sweep_rows(
-        self, rng: np.random.Generator, X: Array, Z: Binary, alpha: float, noise: float, feature: float
+        self, rng: np.random.Generator, X: Array, Z: Binary, concentration: float, noise: float, feature: float
     ) -> Binary:
         from pluri.factors._ibp_kernels import LEAVE_OUT, NOTHING, sweep_rows
 
@@ -200,7 +207,7 @@ class IndianBuffetGibbs:
                 work.fill(posterior.spread, posterior.mean, work.Z[kept])
             row, k, pending = sweep_rows(
                 X, work.Z, work.owners, work.P, work.W, k, first, row, min(n, row + REFRESH), pending, noise, feature,
-                alpha / n, uniforms, work.z, work.g, work.r,
+                concentration / n, uniforms, work.z, work.g, work.r,
             )  # fmt: skip
             if pending >= 0 or k + SPARE // 2 > work.capacity:
                 work = work.grown(X, k + max(pending, 0) + SPARE)
@@ -210,20 +217,19 @@ class IndianBuffetGibbs:
     def _draw_variances(
         self, rng: np.random.Generator, X: Array, Z: Binary, noise: float, feature: float
     ) -> tuple[float, float]:
-        if not {"noise_variance", "feature_variance"} & set(self.learn):
+        if self.noise_prior is None and self.feature_prior is None:
             return noise, feature
         posterior = feature_posterior(X, Z, noise, feature, self.bias_variance)
         A = posterior.mean
         if len(A):
             A = A + math.sqrt(noise) * np.linalg.cholesky(posterior.spread) @ rng.standard_normal(A.shape)
         features = A if self.bias_variance is None else A[1:]
-        if "noise_variance" in self.learn:
-            shape, rate = self.noise_prior
+        if self.noise_prior is not None:
             misfit = float(((X - with_bias(Z, self.bias_variance) @ A) ** 2).sum())
-            noise = (rate + misfit / 2) / rng.gamma(shape + X.size / 2)
-        if "feature_variance" in self.learn:
-            shape, rate = self.feature_prior
-            feature = (rate + float((features**2).sum()) / 2) / rng.gamma(shape + features.size / 2)
+            noise = (self.noise_prior.rate + misfit / 2) / rng.gamma(self.noise_prior.shape + X.size / 2)
+        if self.feature_prior is not None:
+            prior, squares = self.feature_prior, float((features**2).sum())
+            feature = (prior.rate + squares / 2) / rng.gamma(prior.shape + features.size / 2)
         return noise, feature
 
 

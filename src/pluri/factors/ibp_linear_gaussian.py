@@ -1,7 +1,8 @@
 """How many overlapping parts make up the data: binary features with an Indian buffet prior, Gaussian noise.
 
-``X = Z A + noise``: row n is the sum of the features that it has. ``Z ~ IBP(alpha)``, ``A ~ N(0, feature_variance)``,
-noise ``N(0, noise_variance)``. Features add up from zero, so data are not centred; `fit_bias` adds a row to all.
+``X = Z A + noise``: row n is the sum of the features that it has. ``Z ~ IBP(c)``, c the concentration,
+``A ~ N(0, feature_variance)``, noise ``N(0, noise_variance)``. Features add up from zero, so data are not centred;
+`fit_bias` adds a row to all.
 
 References
 ----------
@@ -14,8 +15,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,48 +28,49 @@ from pluri.factors.ibp_likelihood import feature_posterior
 from pluri.factors.ibp_mean_field import BuffetMeanField, FeatureBeliefs
 from pluri.factors.ibp_prediction import FittedFeatures, assign, log_density
 from pluri.inference import mcmc
-from pluri.inference.chains import split_r_hat
 from pluri.inference.variational import coordinate_ascent
-from pluri.validation import Stored, as_generator
+from pluri.priors.hyperpriors import Gamma
+from pluri.processes.concentration import CONCENTRATION_PRIOR
+from pluri.validation import Allowed, Flag, Made, Number, Only, Stored, Whole, as_generator, check_parameters
 from pluri.validation.estimator import Estimator
 from pluri.validation.interruption import Interrupted
 
 Array = NDArray[np.float64]
 
-INFERENCES = ("variational-finite", "variational", "gibbs")
-LEARNABLE = ("alpha", "noise_variance", "feature_variance")
+LEARNABLE = ("concentration", "noise_variance", "feature_variance")
 #: A feature counts as active if at least this share of the rows has it.
 ACTIVE_SHARE = 0.05
-#: The log joint density counts as settled when its split R-hat is below this.
-SETTLED = 1.1
 #: Larger data could not be squared and summed.
 LARGEST = 1e100
 
 
-class IBPLinearGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+class IBPLinearGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, mcmc.Sampled, Estimator):
     """Latent binary features with an Indian buffet prior.
 
     Parameters
     ----------
     max_features : int, default=6
         Largest number of features; for Gibbs sampling, which has no limit, the number to begin with.
-    alpha : float or "learn", default=1.0
-        Expected number of features of a row.
+    concentration : float, Gamma prior or "learn", default=1.0
+        Expected number of features of a row: fixed, or learned under a prior. "learn" stands for ``Gamma(1, 1)`` if
+        it is sampled, and for no prior at all if a bound is maximised.
     noise_variance, feature_variance : float or "learn", default="learn"
         Variances of the noise and of the entries of the features.
-    inference : {"variational-finite", "variational", "gibbs"}, default="variational-finite"
-        Mean field with independent probabilities Beta(alpha / K, 1); mean field with sticks; or collapsed Gibbs
-        sampling, which is exact in the long run and finds the number of features by itself.
+    inference : {"vb_finite", "vb", "gibbs"}, default="vb_finite"
+        Mean field with independent probabilities Beta(concentration / K, 1); mean field with sticks; or collapsed
+        Gibbs sampling, which is exact in the long run and finds the number of features by itself.
     fit_bias : bool, default=False
         Whether a row is added to all samples.
     n_init : int, default=5
-        Number of starts; chains for Gibbs sampling. The best is kept.
+        Starts of a variational run, of which the best is kept.
     max_iter : int, default=500
         Largest number of sweeps of a variational run.
     tol : float, default=1e-7
         A variational run ends when the bound rises by less than this share of itself.
-    n_samples, burn_in : int, default=500
+    n_draws, n_warmup : int, default=500
         Sweeps of a chain that are kept, and before.
+    n_chains : int, default=5
+        Chains of Gibbs sampling; the best draw of all of them gives the features.
     n_jobs : int or None, default=None
         Chains run at a time, in threads.
     random_state : int, Generator, RandomState or None, default=None
@@ -90,14 +91,15 @@ class IBPLinearGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estim
         Posterior variances of the entries of each feature.
     bias_ : array of shape (n_features_in_,)
         Zero without `fit_bias`.
-    alpha_, noise_variance_, feature_variance_ : float
+    concentration_, noise_variance_, feature_variance_ : float
     elbo_ : list of float
         Lower bound by sweep, of the best start; variational inference only.
     trace_ : `pluri.inference.mcmc.Trace`
-        Number of features, alpha and variances by chain and draw; Gibbs sampling only.
+        Number of features, concentration and variances by chain and draw; Gibbs sampling only.
     log_joint_ : float
         Log density of data and assignments of the draw that is kept; Gibbs sampling only.
     converged_ : bool
+        Whether the bound had stopped rising, or the chains agreed on the log density.
     n_iter_ : int
     n_features_in_ : int
 
@@ -115,6 +117,14 @@ class IBPLinearGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estim
     True
     """
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        "max_features": Whole(1),
+        "concentration": Number(above=0) | Only("learn") | Made(Gamma, "a prior (Gamma)"),
+        "noise_variance": Number(above=0) | Only("learn"),
+        "feature_variance": Number(above=0) | Only("learn"),
+        "inference": Only("vb_finite", "vb", "gibbs"),
+        "fit_bias": Flag(),
+    }
     _fitted_layout: ClassVar[Mapping[str, Stored]] = {
         "components_": Stored("n_parts", "n_features_in_"),
         "component_variances_": Stored("n_parts"),
@@ -127,22 +137,23 @@ class IBPLinearGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estim
         self,
         max_features: int = 6,
         *,
-        alpha: float | str = 1.0,
+        concentration: float | Gamma | Literal["learn"] = 1.0,
         noise_variance: float | str = "learn",
         feature_variance: float | str = "learn",
-        inference: str = "variational-finite",
+        inference: str = "vb_finite",
         fit_bias: bool = False,
         n_init: int = 5,
         max_iter: int = 500,
         tol: float = 1e-7,
-        n_samples: int = 500,
-        burn_in: int = 500,
+        n_draws: int = 500,
+        n_warmup: int = 500,
+        n_chains: int = 5,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self.max_features = max_features
-        self.alpha = alpha
+        self.concentration = concentration
         self.noise_variance = noise_variance
         self.feature_variance = feature_variance
         self.inference = inference
@@ -150,28 +161,12 @@ class IBPLinearGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estim
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
-        self.n_samples = n_samples
-        self.burn_in = burn_in
+        self.n_draws = n_draws
+        self.n_warmup = n_warmup
+        self.n_chains = n_chains
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-
-    def _check_settings(self) -> dict[str, float | None]:
-        least = {"max_features": 1, "n_init": 1, "max_iter": 1, "n_samples": 1, "burn_in": 0}
-        for name, lowest in least.items():
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < lowest:
-                raise ValueError(f"{name} must be an integer of at least {lowest}, got {value!r}")
-        if self.inference not in INFERENCES:
-            raise ValueError(f"inference must be one of {INFERENCES}, got {self.inference!r}")
-        settings: dict[str, float | None] = {}
-        for name in LEARNABLE:
-            value = getattr(self, name)
-            known = isinstance(value, Real) and 0 < float(value) < math.inf
-            if value != "learn" and not known:
-                raise ValueError(f"{name} must be a positive number or 'learn', got {value!r}")
-            settings[name] = float(value) if known else None
-        return settings
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the features.
@@ -187,12 +182,14 @@ class IBPLinearGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estim
         -------
         self : object
         """
-        settings = self._check_settings()
+        check_parameters(self)
         data = validate_data(self, X, dtype=np.float64, ensure_min_samples=2 if self.fit_bias else 1)
         if float(np.abs(data).max()) > LARGEST:
             raise ValueError(f"X must not exceed {LARGEST:g} in size, got {np.abs(data).max():.3g}; rescale it")
         run = self._fit_gibbs if self.inference == "gibbs" else self._fit_variational
-        fitted, assignments, usage, variances = run(data, settings)
+        for name in {"trace_", "log_joint_", "elbo_"} & set(vars(self)):
+            delattr(self, name)
+        fitted, assignments, usage, variances = run(data)
         order = np.argsort(-usage, kind="stable")
         self.components_ = fitted.means[order]
         self.component_variances_ = fitted.variances[order]
@@ -203,22 +200,28 @@ class IBPLinearGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estim
         self.noise_variance_, self.feature_variance_ = (float(value) for value in variances)
         return self
 
-    def _mean_field(self, settings: dict[str, float | None], infinite: bool) -> BuffetMeanField:
-        values = (settings["alpha"], settings["noise_variance"], settings["feature_variance"])
-        return BuffetMeanField(int(self.max_features), infinite, *values, bool(self.fit_bias))
+    def _known(self, name: str) -> float | None:
+        """The number that a parameter is fixed at; None if it is learned."""
+        value = getattr(self, name)
+        return None if isinstance(value, str | Gamma) else float(value)
 
-    def _fit_variational(
-        self, X: Array, settings: dict[str, float | None]
-    ) -> tuple[FittedFeatures, Array, Array, tuple[float, float]]:
-        infinite = self.inference == "variational"
-        model = self._mean_field(settings, infinite)
+    def _mean_field(self, infinite: bool) -> BuffetMeanField:
+        prior = self.concentration if isinstance(self.concentration, Gamma) else None
+        return BuffetMeanField(
+            int(self.max_features), infinite, self._known("concentration"), self._known("noise_variance"),
+            self._known("feature_variance"), bool(self.fit_bias), prior,
+        )  # fmt: skip
+
+    def _fit_variational(self, X: Array) -> tuple[FittedFeatures, Array, Array, tuple[float, float]]:
+        infinite = self.inference == "vb"
+        model = self._mean_field(infinite)
         result = coordinate_ascent(
             model, X, rng=as_generator(self.random_state), max_iter=self.max_iter, tol=self.tol, n_init=self.n_init,
             verbose=int(self.verbose),
         )  # fmt: skip
         q: FeatureBeliefs = result.params
         self.elbo_ = result.trace.tolist()
-        self.alpha_, self.n_iter_, self.converged_ = float(q.alpha), result.n_iter, result.converged
+        self.concentration_, self.n_iter_, self.converged_ = float(q.concentration), result.n_iter, result.converged
         if not result.converged and not result.interrupted:
             warnings.warn(
                 f"the bound still rises after max_iter={self.max_iter} sweeps; raise max_iter or tol",
@@ -229,24 +232,21 @@ class IBPLinearGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estim
         fitted = FittedFeatures(q.means, q.variances, np.cumprod(mean) if infinite else mean, q.bias, q.noise_variance)
         return fitted, q.assignments, q.assignments.mean(axis=0), (q.noise_variance, q.feature_variance)
 
-    def _fit_gibbs(
-        self, X: Array, settings: dict[str, float | None]
-    ) -> tuple[FittedFeatures, Array, Array, tuple[float, float]]:
+    def _fit_gibbs(self, X: Array) -> tuple[FittedFeatures, Array, Array, tuple[float, float]]:
         n, n_dims = X.shape
         bias = math.inf if self.fit_bias else None
         size = max(float(((X - (X.mean(axis=0) if self.fit_bias else 0.0)) ** 2).mean()), 1e-10)
         kernel = IndianBuffetGibbs(
             X,
-            alpha=settings["alpha"] or 1.0,
-            noise_variance=settings["noise_variance"] or size / 2,
-            feature_variance=settings["feature_variance"] or size,
-            learn=tuple(name for name in LEARNABLE if settings[name] is None),
-            noise_prior=(1.0, 0.1 * size),
-            feature_prior=(1.0, size),
+            concentration=CONCENTRATION_PRIOR if self.concentration == "learn" else self.concentration,
+            noise_variance=self._known("noise_variance") or size / 2,
+            feature_variance=self._known("feature_variance") or size,
+            noise_prior=Gamma(1.0, 0.1 * size) if self.noise_variance == "learn" else None,
+            feature_prior=Gamma(1.0, size) if self.feature_variance == "learn" else None,
             bias_variance=bias,
         )
 
-        rough = self._mean_field(settings, infinite=False)
+        rough = self._mean_field(infinite=False)
 
         def start(rng: np.random.Generator) -> dict[str, Any]:
             # From random assignments a chain needs long to put features together; a rough fit is a better place.
@@ -256,12 +256,12 @@ class IBPLinearGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estim
             q = result.params
             Z = (q.assignments > 0.5).astype(np.int8)
             values = {name: float(getattr(q, name)) for name in LEARNABLE}
-            if settings["noise_variance"] is None:  # a fit may be perfect, but a chain cannot begin without noise
+            if self.noise_variance == "learn":  # a fit may be perfect, but a chain cannot begin without noise
                 values["noise_variance"] = max(values["noise_variance"], 1e-6 * values["feature_variance"])
             return {"Z": Z} | {name: np.asarray(value) for name, value in values.items()}
 
         trace = mcmc.sample(
-            kernel, start, record=kernel.record, n_draws=self.n_samples, n_warmup=self.burn_in, n_chains=self.n_init,
+            kernel, start, record=kernel.record, n_draws=self.n_draws, n_warmup=self.n_warmup, n_chains=self.n_chains,
             random_state=as_generator(self.random_state), n_jobs=self.n_jobs, backend="threads",
             verbose=int(self.verbose), warn=False,
         )  # fmt: skip
@@ -269,18 +269,13 @@ class IBPLinearGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estim
         chain = int(np.argmax([end.state.best_log_density for end in trace.ends]))
         state = trace.ends[chain].state
         self.log_joint_ = float(state.best_log_density)
-        r_hat = split_r_hat(trace.stats["log_density"][chain])
-        self.converged_, self.n_iter_ = not r_hat > SETTLED, self.burn_in + trace.n_draws
-        if not self.converged_ and not trace.interrupted:
-            warnings.warn(
-                f"the log joint density still drifts after burn_in={self.burn_in} sweeps (split R-hat {r_hat:.2f}): "
-                "raise burn_in or n_samples",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        verdict = trace.verdict("log_density", limit=mcmc.LATENT_R_HAT_LIMIT)
+        self.converged_, self.n_iter_ = verdict.settled, self.n_warmup + trace.n_draws
+        if not trace.interrupted:
+            verdict.warn(stacklevel=4)
         best = state.best
         Z, noise, feature = best["Z"], float(best["noise_variance"]), float(best["feature_variance"])
-        self.alpha_ = float(best["alpha"])
+        self.concentration_ = float(best["concentration"])
         posterior = feature_posterior(X, Z, noise, feature, bias)
         first = 0 if bias is None else 1
         fitted = FittedFeatures(
@@ -334,7 +329,7 @@ class IBPLinearGaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estim
             f"{type(self).__name__}: {self.n_features_active_} active of {len(self.components_)} features, "
             f"{self.n_features_in_} columns",
             f"{self.inference}: {state} after {self.n_iter_} sweeps; {value}",
-            f"alpha {self.alpha_:.3g}, noise variance {self.noise_variance_:.4g}, "
+            f"concentration {self.concentration_:.3g}, noise variance {self.noise_variance_:.4g}, "
             f"feature variance {self.feature_variance_:.4g}",
             "",
             "feature  share of rows  length",

@@ -1,7 +1,7 @@
 """Mean-field approximation of the linear-Gaussian feature model, with at most K features.
 
 ``q(z_nk) = Bernoulli(nu_nk)``, ``q(A_k) = N(phi_k, s_k I)`` and Beta(tau_k) for the probabilities of the features:
-*finite*, ``pi_k ~ Beta(alpha / K, 1)``; *infinite*, ``pi_k = prod_{l<=k} v_l`` with ``v_k ~ Beta(alpha, 1)``, where
+*finite*, ``pi_k ~ Beta(c / K, 1)``; *infinite*, ``pi_k = prod_{l<=k} v_l`` with ``v_k ~ Beta(c, 1)``, where
 ``E log(1 - pi_k)`` has no closed form and is bounded below by
 ``B_k = log sum_{m<=k} exp(psi(tau_m2) + sum_{j<m} psi(tau_j1) - sum_{j<=m} psi(tau_j1 + tau_j2))``.
 Every block is replaced by its optimum, so the bound rises after each.
@@ -21,6 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, digamma, entr, expit
 
+from pluri.priors.hyperpriors import Gamma
+
 Array = NDArray[np.float64]
 
 #: Log odds are kept within this: beyond it an entry is on or off to the last bit, and could not come back.
@@ -38,7 +40,7 @@ class FeatureBeliefs:
     variances : (n_features,): s
     sticks : (n_features, 2): tau
     bias : (n_dims,)
-    alpha, noise_variance, feature_variance : float
+    concentration, noise_variance, feature_variance : float
     """
 
     assignments: Array
@@ -46,7 +48,7 @@ class FeatureBeliefs:
     variances: Array
     sticks: Array
     bias: Array
-    alpha: float
+    concentration: float
     noise_variance: float
     feature_variance: float
 
@@ -82,18 +84,21 @@ class BuffetMeanField:
         Largest number of features, K.
     infinite : bool
         Sticks, or the finite prior.
-    alpha, noise_variance, feature_variance : float or None
+    concentration, noise_variance, feature_variance : float or None
         None: learned, by maximising the bound.
     fit_bias : bool
         Add a row to all samples, also by maximising the bound.
+    concentration_prior : Gamma, optional
+        Of a concentration that is learned; its log density belongs to the bound.
     """
 
     n_features: int
     infinite: bool = False
-    alpha: float | None = 1.0
+    concentration: float | None = 1.0
     noise_variance: float | None = None
     feature_variance: float | None = None
     fit_bias: bool = False
+    concentration_prior: Gamma | None = None
 
     @property
     def blocks(self) -> Mapping[str, Callable[[FeatureBeliefs, Array], FeatureBeliefs]]:
@@ -101,7 +106,7 @@ class BuffetMeanField:
         found = {"features": self.update_features, "assignments": self.update_assignments, "sticks": self.update_sticks}
         if self.fit_bias:
             found["bias"] = self.update_bias
-        if None in (self.alpha, self.noise_variance, self.feature_variance):
+        if None in (self.concentration, self.noise_variance, self.feature_variance):
             found["settings"] = self.update_settings
         return found
 
@@ -115,9 +120,9 @@ class BuffetMeanField:
         rows = (X - bias)[rng.integers(n, size=k)]
         nu = rng.uniform(0.2, 0.8, size=(n, k))
         means = rows * rng.uniform(0.5, 1.0, size=(k, 1)) + 0.1 * math.sqrt(size) * rng.standard_normal((k, d))
-        alpha = self.alpha or 1.0
+        c = self.concentration or 1.0
         start = FeatureBeliefs(
-            nu, means, np.full(k, feature), np.tile([alpha if self.infinite else alpha / k, 1.0], (k, 1)), bias, alpha,
+            nu, means, np.full(k, feature), np.tile([c if self.infinite else c / k, 1.0], (k, 1)), bias, c,
             noise, feature,
         )  # fmt: skip
         return self.update_sticks(start, X)
@@ -142,12 +147,12 @@ class BuffetMeanField:
         """Probabilities of the features: tau."""
         n, counts = len(X), q.assignments.sum(axis=0)
         if not self.infinite:
-            return replace(q, sticks=np.column_stack([q.alpha / self.n_features + counts, 1 + n - counts]))
+            return replace(q, sticks=np.column_stack([q.concentration / self.n_features + counts, 1 + n - counts]))
         _, share = bound_of_off(q.sticks)
         off = (n - counts)[:, None] * share  # [m, i]: weight of "m is off because stick i broke it off"
         # Feature m <= i-1 is passed by every stick before the one that broke it off.
         beyond = off.sum(axis=1, keepdims=True) - np.cumsum(off, axis=1)
-        first = q.alpha + np.cumsum(counts[::-1])[::-1] + beyond.sum(axis=0)
+        first = q.concentration + np.cumsum(counts[::-1])[::-1] + beyond.sum(axis=0)
         return replace(q, sticks=np.column_stack([first, 1 + off.sum(axis=0)]))
 
     def update_bias(self, q: FeatureBeliefs, X: Array) -> FeatureBeliefs:
@@ -155,18 +160,21 @@ class BuffetMeanField:
         return replace(q, bias=(X - q.assignments @ q.means).mean(axis=0))
 
     def update_settings(self, q: FeatureBeliefs, X: Array) -> FeatureBeliefs:
-        """Variances and alpha where they are learned."""
+        """Variances and concentration where they are learned."""
         n, d = X.shape
         floor = 1e-10 * max(float(X.var()), 1e-10)  # a perfect fit would send the bound to infinity
-        noise, feature, alpha = q.noise_variance, q.feature_variance, q.alpha
+        noise, feature, c = q.noise_variance, q.feature_variance, q.concentration
         if self.noise_variance is None:
             noise = max(expected_misfit(X, q) / (n * d), floor)
         if self.feature_variance is None:
             feature = max(float((d * q.variances + (q.means**2).sum(axis=1)).sum()) / (self.n_features * d), floor)
-        if self.alpha is None:
+        if self.concentration is None:
             scale = 1.0 if self.infinite else float(self.n_features)
-            alpha = max(-scale * self.n_features / float(expected_log_sticks(q.sticks)[0].sum()), 1e-6)
-        return replace(q, noise_variance=noise, feature_variance=feature, alpha=alpha)
+            shape, rate = float(self.n_features), -float(expected_log_sticks(q.sticks)[0].sum())
+            if self.concentration_prior is not None:
+                shape, rate = shape + self.concentration_prior.shape - 1, rate + scale * self.concentration_prior.rate
+            c = max(scale * shape / rate, 1e-6)
+        return replace(q, noise_variance=noise, feature_variance=feature, concentration=c)
 
     def elbo(self, q: FeatureBeliefs, X: Array) -> float:
         """Evidence lower bound."""
@@ -174,7 +182,7 @@ class BuffetMeanField:
         counts, tau = q.assignments.sum(axis=0), q.sticks
         on, off = expected_log_prior(tau, self.infinite)
         log_stick, log_rest = expected_log_sticks(tau)
-        a = q.alpha if self.infinite else q.alpha / k
+        a = q.concentration if self.infinite else q.concentration / k
         entropy = entr(q.assignments).sum() + entr(1 - q.assignments).sum()
         entropy += (betaln(*tau.T) - (tau[:, 0] - 1) * log_stick - (tau[:, 1] - 1) * log_rest).sum()
         entropy += d / 2 * np.log(2 * math.pi * math.e * q.variances).sum()
@@ -182,6 +190,8 @@ class BuffetMeanField:
         size = float((d * q.variances + (q.means**2).sum(axis=1)).sum())
         prior -= k * d / 2 * math.log(2 * math.pi * q.feature_variance) + size / (2 * q.feature_variance)
         fit = n * d / 2 * math.log(2 * math.pi * q.noise_variance) + expected_misfit(X, q) / (2 * q.noise_variance)
+        if self.concentration is None and self.concentration_prior is not None:
+            prior += self.concentration_prior.log_density(q.concentration)
         return float(entropy + prior - fit)
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import entr, logsumexp, xlog1py, xlogy
 
 from pluri.factors.ibp_mean_field import FeatureBeliefs, assign_rows
+from pluri.optimize.fixed_point import iterate
 
 Array = NDArray[np.float64]
 
@@ -60,14 +61,14 @@ def assign(X: Array, fitted: FittedFeatures, *, max_iter: int = 200, tol: float 
     results = []
     for start in (p, np.full(len(p), 0.5)):
         nu = np.tile(start, (len(X), 1))
-        moving = np.arange(len(X))
-        for _ in range(max_iter):
-            if not len(moving):
-                break
+
+        def sweep(moving: NDArray[np.int64], nu: Array = nu) -> tuple[NDArray[np.int64], float]:
             new = assign_rows(X[moving], beliefs, odds, nu[moving])
             change = np.abs(new - nu[moving]).max(axis=1, initial=0.0)
             nu[moving] = new
-            moving = moving[change > tol]
+            return moving[change > tol], float(change.max(initial=0.0))
+
+        iterate(sweep, np.arange(len(X)), max_iter=max_iter, tol=tol)
         results.append(nu)
     first, second = (row_bounds(X, fitted, nu) for nu in results)
     return np.where((second > first + 1e-9)[:, None], results[1], results[0])

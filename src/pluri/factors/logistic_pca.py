@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -29,10 +28,21 @@ from threadpoolctl import threadpool_limits
 
 from pluri.factors.binary_completion import BinaryCompletionMixin, BinaryRows, check_binary
 from pluri.factors.logistic_pca_fit import BLOCK, Loadings, alternate, balanced, fold_in, fold_in_listed, start
+from pluri.optimize.fixed_point import iterate
 from pluri.progress import Step, open_progress
-from pluri.validation import RandomState, Stored, as_generator, restored_on_failure
+from pluri.validation import (
+    Allowed,
+    Number,
+    Only,
+    RandomState,
+    Stored,
+    Whole,
+    as_generator,
+    check_parameters,
+    restored_on_failure,
+)
 from pluri.validation.estimator import Estimator
-from pluri.validation.interruption import hold
+from pluri.validation.interruption import Interrupted, holding
 
 Array = NDArray[np.float64]
 
@@ -47,10 +57,10 @@ class LogisticPCA(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transf
     Parameters
     ----------
     n_components : int, default=2
-    penalty : float, default=1.0
+    alpha : float, default=1.0
         r in the objective, log-likelihood - (r/4) (sum of squares of scores and loadings). Positive: a column that is
         separable would otherwise have infinite loadings. A small one overfits.
-    fold_in_penalty : float, optional
+    fold_in_alpha : float, optional
         l in the objective of a row of which some entries are known, log-likelihood of those - (l/2) (sum of squares
         of its scores); positive, since ones alone would be explained best by infinite scores. By default that of each
         component is one over the mean square of its scores in the fit: new rows are then taken to be like those, and
@@ -93,6 +103,11 @@ class LogisticPCA(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transf
     True
     """
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        "n_components": Whole(1),
+        "alpha": Number(above=0),
+        "fold_in_alpha": Number(above=0) | Only(None),
+    }
     _fitted_layout: ClassVar[Mapping[str, Stored]] = {
         "components_": Stored("n_directions", "n_features_in_"),
         "intercept_": Stored("n_features_in_"),
@@ -103,8 +118,8 @@ class LogisticPCA(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transf
         self,
         n_components: int = 2,
         *,
-        penalty: float = 1.0,
-        fold_in_penalty: float | None = None,
+        alpha: float = 1.0,
+        fold_in_alpha: float | None = None,
         fit_intercept: bool = True,
         max_iter: int = 200,
         tol: float = 1e-3,
@@ -113,8 +128,8 @@ class LogisticPCA(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transf
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
-        self.penalty = penalty
-        self.fold_in_penalty = fold_in_penalty
+        self.alpha = alpha
+        self.fold_in_alpha = fold_in_alpha
         self.fit_intercept = fit_intercept
         self.max_iter = max_iter
         self.tol = tol
@@ -127,20 +142,6 @@ class LogisticPCA(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transf
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
         return tags
-
-    def _check_settings(self) -> None:
-        for name in ("n_components", "max_iter"):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
-        for name in ("penalty", "fold_in_penalty"):
-            value = getattr(self, name)
-            if name == "fold_in_penalty" and value is None:
-                continue
-            if not isinstance(value, Real) or not 0 < float(value) < np.inf:
-                raise ValueError(f"{name} must be a positive number, got {value!r}")
-        if not isinstance(self.tol, Real) or not float(self.tol) >= 0:
-            raise ValueError(f"tol must be a number of at least 0, got {self.tol!r}")
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find loadings, intercepts and, on the way, scores of the rows.
@@ -157,7 +158,7 @@ class LogisticPCA(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transf
         -------
         self : object
         """
-        self._check_settings()
+        check_parameters(self)
         # On blocks that fit the cache, threads of the linear algebra mostly wait for each other.
         with restored_on_failure(self), threadpool_limits(limits=1, user_api="blas"):
             self._alternate(check_binary(self, X, binarize=self.binarize, reset=True))
@@ -167,30 +168,36 @@ class LogisticPCA(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transf
         scores, loadings = start(
             rows, int(self.n_components), bool(self.fit_intercept), as_generator(self.random_state)
         )
-        before, trace = loadings, list[float]()
-        converged = interrupted = False
-        try:
-            with open_progress(int(self.verbose)) as report:
-                while len(trace) < self.max_iter and not converged:
-                    new = alternate(rows, scores, loadings, float(self.penalty), bool(self.fit_intercept))
-                    before = loadings
-                    scores, loadings = new[0], new[1]
-                    trace.append(new[2])
-                    gain = trace[-1] - trace[-2] if len(trace) > 1 else np.inf
-                    converged = gain <= self.tol * abs(trace[0])
-                    report(Step(len(trace), int(self.max_iter), trace[-1], gain, "converged" if converged else None))
-        except KeyboardInterrupt as stop:
-            if not trace:
-                raise
-            hold(stop, f"fit interrupted after {len(trace)} sweeps; they are kept")
-            interrupted = True
+        trace: list[float] = []
+        last = scores, loadings, loadings  # and the loadings before
+
+        def sweep(state: tuple[Array, Loadings, Loadings]) -> tuple[tuple[Array, Loadings, Loadings], float]:
+            nonlocal last
+            scores, loadings, _ = state
+            found = alternate(rows, scores, loadings, float(self.alpha), bool(self.fit_intercept))
+            last = found[0], found[1], loadings
+            trace.append(found[2])
+            gain = trace[-1] - trace[-2] if len(trace) > 1 else np.inf
+            short = gain - self.tol * abs(trace[0])
+            report(Step(len(trace), int(self.max_iter), trace[-1], gain, "converged" if short <= 0 else None))
+            return last, short
+
+        converged = False
+        with (
+            open_progress(int(self.verbose)) as report,
+            holding(lambda: f"fit interrupted after {len(trace)} sweeps; they are kept") as block,
+        ):
+            converged = iterate(sweep, last, max_iter=int(self.max_iter)).converged
+        if not trace:
+            raise Interrupted
+        scores, _, before = last
         # The objective is that of the loadings with which the last scores were found.
         scores, loadings = balanced(scores, before)
         self.score_precision_ = 1.0 / np.maximum((scores**2).mean(axis=0), SMALLEST_VARIANCE)
         self.components_, self.intercept_ = loadings.components, loadings.intercept
         self.objective_trace_ = [float(value) for value in trace]
         self.objective_, self.n_iter_, self.converged_ = self.objective_trace_[-1], len(trace), converged
-        if not (converged or interrupted):
+        if not (converged or block.interrupted):
             warnings.warn(
                 f"the objective still rises after max_iter={self.max_iter} sweeps; raise max_iter or tol",
                 ConvergenceWarning,
@@ -210,7 +217,7 @@ class LogisticPCA(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transf
         rows = check_binary(self, X, binarize=self.binarize, reset=False)
         with threadpool_limits(limits=1, user_api="blas"):
             # A fourth of the sum of squares there is half of half the penalty here.
-            return fold_in(rows, loadings, 0.5 * float(self.penalty))
+            return fold_in(rows, loadings, 0.5 * float(self.alpha))
 
     def transform(self, X: Any) -> Array:
         """Scores (n_samples, n_components) of rows, under the penalty of the fit; missing entries are left out."""
@@ -234,7 +241,7 @@ class LogisticPCA(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
     def _complete(self, ones: Any, zeros: Any) -> Array:
         loadings = self._loadings()
-        penalty = self.score_precision_ if self.fold_in_penalty is None else float(self.fold_in_penalty)
+        penalty = self.score_precision_ if self.fold_in_alpha is None else float(self.fold_in_alpha)
         n, width = ones.shape
         known = int((np.diff(ones.indptr) + np.diff(zeros.indptr)).max(initial=0))
         answer = np.empty((n, width))

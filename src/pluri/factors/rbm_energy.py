@@ -120,23 +120,6 @@ def contrastive_gradient(
     return gradient, active.mean(axis=0), error
 
 
-def clamped_means(
-    machine: Machine, ones: Any, zeros: Any, n_steps: int, n_burn: int, rng: np.random.Generator
-) -> Array:
-    """Means (n, D) of the visible units by Gibbs sampling with known ones and zeros held fast, the others random."""
-    fixed = ones.toarray().astype(bool)
-    free = ~(fixed | zeros.toarray().astype(bool))
-    visible = np.where(free, rng.random(free.shape) < 0.5, fixed).astype(np.float64)
-    total = np.zeros(fixed.shape)
-    for step in range(n_burn + n_steps):
-        hidden = rng.random((len(fixed), len(machine.hidden))) < expit(machine.field(visible))
-        mean = expit(hidden @ machine.weights.T + machine.visible)
-        visible = np.where(free, rng.random(mean.shape) < mean, fixed).astype(np.float64)
-        if step >= n_burn:
-            total += mean
-    return total / n_steps
-
-
 @dataclass(frozen=True, eq=False)
 class JointPath:
     """Densities and moves of annealed importance sampling, on rows that hold x and y side by side.

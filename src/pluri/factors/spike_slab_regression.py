@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from pluri.priors import Gamma
+
 Array = NDArray[np.float64]
 
 
@@ -92,13 +94,13 @@ def draw_coefficients(
     return np.asarray(found * on[:, :, None])
 
 
-def draw_gamma(rng: np.random.Generator, prior: tuple[float, float], shape: Any, rate: Any) -> Any:
+def draw_gamma(rng: np.random.Generator, prior: Gamma, shape: Any, rate: Any) -> Any:
     """Draw from the gamma posterior: prior plus what the data add."""
-    return rng.gamma(prior[0] + shape) / (prior[1] + rate)
+    return rng.gamma(prior.shape + shape) / (prior.rate + rate)
 
 
-def log_gamma_density(value: Any, prior: tuple[float, float]) -> float:
+def log_gamma_density(value: Any, prior: Gamma) -> float:
     """Sum of the log densities of gamma variables."""
-    shape, rate = prior
+    shape, rate = prior.shape, prior.rate
     constant = shape * math.log(rate) - float(gammaln(shape))
     return float((constant + (shape - 1) * np.log(value) - rate * value).sum())

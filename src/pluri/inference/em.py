@@ -16,7 +16,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from numbers import Integral, Real
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from pluri.inference.restarts import Fit, resume, save
 from pluri.inference.result import EMResult, IterationState
 from pluri.inference.run import NUMERICAL_ERRORS, AscentWarning, Reason, begin, step, verdict
 from pluri.progress import open_progress
-from pluri.validation import check_writable
+from pluri.validation import check_count, check_writable
 from pluri.validation.interruption import hold, interruptible
 
 __all__ = ["AscentWarning", "EMResult", "IterationState", "Learnable", "Packable", "expectation_maximization"]
@@ -138,8 +138,7 @@ def expectation_maximization(
     (0.75, True)
     """
     for name, value in {"max_iter": max_iter, "n_init": n_init, "checkpoint_every": checkpoint_every}.items():
-        if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+        check_count(value, name)
     if not isinstance(tol, Real) or tol != tol:
         raise ValueError(f"tol must be a number, got {tol!r}")
     accelerator = _accelerator(acceleration, problem)

@@ -47,6 +47,26 @@ class IterationState(Generic[Params]):
     reason: Reason | None
 
 
+def sweep_state(
+    *, chain: int, n_chains: int, sweep: int, n_sweeps: int, log_joint: float, log_likelihood: float, gain: float,
+    seconds: float,
+) -> IterationState[None]:  # fmt: skip
+    """A step of one of several chains as an iteration: what watches a fit sees it so; `sweep` counts from 1."""
+    return IterationState(
+        params=None,
+        restart=chain,
+        n_init=n_chains,
+        iteration=sweep,
+        max_iter=n_sweeps,
+        objective=log_joint,
+        log_likelihood=log_likelihood,
+        gain=gain,
+        seconds=seconds,
+        accepted=True,
+        reason="max_iter" if sweep == n_sweeps else None,
+    )
+
+
 @dataclass(frozen=True)
 class EMResult(Generic[Params]):
     """What a fit gives back.

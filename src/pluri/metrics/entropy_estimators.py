@@ -1,6 +1,6 @@
 """Entropy from samples: of labels by counting, of points by a Gaussian, a kernel density or nearest neighbours.
 
-Counting (`plug-in`) is too low by about ``(m - 1) / 2n`` for m labels seen among n: Miller and Madow add that, the
+Counting (`plug_in`) is too low by about ``(m - 1) / 2n`` for m labels seen among n: Miller and Madow add that, the
 jackknife takes it out by leaving one sample out, and `dirichlet` is the posterior mean under a Dirichlet prior.
 Kozachenko and Leonenko use the distance ``e_i`` from each point to its k-th neighbour:
 ``H = psi(n) - psi(k) + log V_d + (d / n) sum_i log e_i``, with ``V_d`` the volume of the unit ball.
@@ -27,10 +27,10 @@ from pluri.validation import RandomState, as_generator
 
 Array = NDArray[np.float64]
 
-COUNTING = ("plug-in", "miller-madow", "dirichlet", "jackknife")
+COUNTING = ("plug_in", "miller_madow", "dirichlet", "jackknife")
 #: With fewer distinct points than this share of them, an estimate by nearest neighbours means nothing.
 MANY_TIES = 0.75
-CONTINUOUS = ("nearest-neighbours", "gaussian", "kde", "kde-leave-one-out", "histogram")
+CONTINUOUS = ("nearest_neighbours", "gaussian", "kde", "kde_leave_one_out", "histogram")
 
 
 def as_points(X: ArrayLike, name: str, *, least: int = 2) -> Array:
@@ -38,7 +38,7 @@ def as_points(X: ArrayLike, name: str, *, least: int = 2) -> Array:
     try:
         points = np.asarray(X, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must hold numbers ({error}); for labels there is method='plug-in'") from None
+        raise ValueError(f"{name} must hold numbers ({error}); for labels there is method='plug_in'") from None
     points = points[:, None] if points.ndim == 1 else points
     if points.ndim != 2 or points.shape[1] == 0:
         raise ValueError(f"{name} must have shape (n_samples,) or (n_samples, n_features), got {np.shape(X)}")
@@ -61,7 +61,7 @@ def label_codes(X: ArrayLike, name: str) -> tuple[NDArray[np.intp], NDArray[np.i
     return codes.reshape(-1), counts
 
 
-def warn_of_ties(points: Array, name: str, instead: str = "method='plug-in'") -> None:
+def warn_of_ties(points: Array, name: str, instead: str = "method='plug_in'") -> None:
     """Say so if many points are equal: labels rather than points, or drawn twice by a bootstrap."""
     if len(np.unique(points, axis=0)) < MANY_TIES * len(points):
         warnings.warn(  # the same text for the same argument, so that a bootstrap warns once
@@ -152,7 +152,7 @@ def _histogram(points: Array, bins: int | str) -> float:
 
 def entropy_from_samples(
     X: ArrayLike,
-    method: str = "nearest-neighbours",
+    method: str = "nearest_neighbours",
     *,
     k: int = 3,
     base: float = math.e,
@@ -167,9 +167,9 @@ def entropy_from_samples(
     ----------
     X : array-like of shape (n_samples,) or (n_samples, n_features)
         Labels (a row of several is one label) or points.
-    method : str, default="nearest-neighbours"
-        For labels "plug-in", "miller-madow", "dirichlet" or "jackknife"; for points "nearest-neighbours"
-        (Kozachenko-Leonenko), "gaussian", "kde", "kde-leave-one-out" or "histogram" (one column).
+    method : str, default="nearest_neighbours"
+        For labels "plug_in", "miller_madow", "dirichlet" or "jackknife"; for points "nearest_neighbours"
+        (Kozachenko-Leonenko), "gaussian", "kde", "kde_leave_one_out" or "histogram" (one column).
     k : int, default=3
         Number of neighbours.
     base : float, default=e
@@ -190,7 +190,7 @@ def entropy_from_samples(
     --------
     >>> import numpy as np
     >>> from pluri.metrics import entropy_from_samples
-    >>> entropy_from_samples(["a", "b", "a", "b"], "plug-in", base=2)
+    >>> entropy_from_samples(["a", "b", "a", "b"], "plug_in", base=2)
     1.0
     >>> points = np.random.default_rng(0).normal(size=5000)
     >>> bool(abs(entropy_from_samples(points) - 1.4189) < 0.05)
@@ -209,15 +209,15 @@ def entropy_from_samples(
             counts = np.pad(counts, (0, (n_outcomes or len(counts)) - len(counts)))
             return _dirichlet(counts, concentration) / unit
         rule: dict[str, Callable[[Array], float]] = {
-            "plug-in": _plug_in,
-            "miller-madow": _miller_madow,
+            "plug_in": _plug_in,
+            "miller_madow": _miller_madow,
             "jackknife": _jackknife,
         }
         return rule[method](counts) / unit
     if method not in CONTINUOUS:
         raise ValueError(f"method must be one of {COUNTING + CONTINUOUS}, got {method!r}")
     points = as_points(X, "X")
-    if method == "nearest-neighbours":
+    if method == "nearest_neighbours":
         k = check_neighbours(k, len(points), "X")
         warn_of_ties(points, "X")
         return _nearest_neighbours(untied(points, as_generator(random_state)), k) / unit
@@ -225,4 +225,4 @@ def entropy_from_samples(
         return gaussian_entropy(np.cov(points, rowvar=False), base=base)
     if method == "histogram":
         return _histogram(points, bins) / unit
-    return _kde(points, leave_one_out=method == "kde-leave-one-out") / unit
+    return _kde(points, leave_one_out=method == "kde_leave_one_out") / unit

@@ -32,7 +32,7 @@ from pluri.validation import RandomState, as_generator
 
 Array = NDArray[np.float64]
 
-METHODS = ("nearest-neighbours", "mixed", "gaussian-copula", "plug-in")
+METHODS = ("nearest_neighbours", "mixed", "gaussian_copula", "plug_in")
 
 
 def _count_nearer(points: Array, radius: Array) -> NDArray[np.intp]:
@@ -83,7 +83,7 @@ def _gaussian_scores(points: Array) -> Array:
 def mi_from_samples(
     X: ArrayLike,
     Y: ArrayLike,
-    method: str = "nearest-neighbours",
+    method: str = "nearest_neighbours",
     *,
     k: int = 3,
     base: float = math.e,
@@ -94,10 +94,10 @@ def mi_from_samples(
     Parameters
     ----------
     X, Y : array-like of shape (n_samples,) or (n_samples, n_features)
-        Points; labels in both for "plug-in", labels in X for "mixed".
-    method : str, default="nearest-neighbours"
-        "nearest-neighbours" (Kraskov et al.), "mixed" (Ross), "gaussian-copula" (exact if some monotone maps of the
-        columns make them jointly Gaussian) or "plug-in".
+        Points; labels in both for "plug_in", labels in X for "mixed".
+    method : str, default="nearest_neighbours"
+        "nearest_neighbours" (Kraskov et al.), "mixed" (Ross), "gaussian_copula" (exact if some monotone maps of the
+        columns make them jointly Gaussian) or "plug_in".
     k : int, default=3
         Number of neighbours.
     base : float, default=e
@@ -123,13 +123,13 @@ def mi_from_samples(
         raise ValueError(f"method must be one of {METHODS}, got {method!r}")
     if len(np.atleast_1d(X)) != len(np.atleast_1d(Y)):
         raise ValueError(f"X and Y must have equal lengths, got {len(np.atleast_1d(X))} and {len(np.atleast_1d(Y))}")
-    if method == "plug-in":
+    if method == "plug_in":
         (x, n_x), (y, n_y) = label_codes(X, "X"), label_codes(Y, "Y")
         table = np.bincount(x * len(n_y) + y, minlength=len(n_x) * len(n_y)).reshape(len(n_x), len(n_y))
         return mutual_information(table / len(x), base=base)
     points_y = as_points(Y, "Y")
     rng = as_generator(random_state)
-    if method == "gaussian-copula":
+    if method == "gaussian_copula":
         points_x = as_points(X, "X")
         scores = np.hstack([_gaussian_scores(points_x), _gaussian_scores(points_y)])
         return gaussian_mutual_information(np.corrcoef(scores, rowvar=False), points_x.shape[1], base=base)
@@ -236,7 +236,7 @@ def bootstrap_interval(
     >>> import numpy as np
     >>> from pluri.metrics import bootstrap_interval, entropy_from_samples
     >>> tosses = np.random.default_rng(0).random(200) < 0.3
-    >>> found = bootstrap_interval(lambda s: entropy_from_samples(s, "miller-madow"), tosses, random_state=0)
+    >>> found = bootstrap_interval(lambda s: entropy_from_samples(s, "miller_madow"), tosses, random_state=0)
     >>> bool(found.low < 0.6109 < found.high)
     True
     """

@@ -15,12 +15,14 @@ Csiszar (1975), I-divergence geometry of probability distributions and minimizat
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import rel_entr
 
 from pluri.metrics.entropies import as_probabilities
+from pluri.optimize.fixed_point import iterate
 
 Array = NDArray[np.float64]
 
@@ -54,13 +56,26 @@ def _features(features: ArrayLike, n_outcomes: int) -> Array:
     return table
 
 
-def _tilt(log_p: Array, table: Array, multipliers: Array) -> tuple[Array, float]:
-    """Tilted distribution and its log normaliser."""
-    logs = log_p + table @ multipliers
+class _Tilted(NamedTuple):
+    """Distribution q tilted by multipliers, its log normaliser, and the means of the centred features."""
+
+    multipliers: Array
+    q: Array
+    dual: float
+    error: Array
+
+    @property
+    def distance(self) -> float:
+        return float(np.abs(self.error).max(initial=0.0))
+
+
+def _tilt(log_p: Array, centred: Array, multipliers: Array) -> _Tilted:
+    logs = log_p + centred @ multipliers
     largest = logs.max()
     weights = np.exp(logs - largest)
     total = weights.sum()
-    return weights / total, float(largest + np.log(total))
+    q = weights / total
+    return _Tilted(multipliers, q, float(largest + np.log(total)), q @ centred)
 
 
 def i_projection(
@@ -113,30 +128,34 @@ def i_projection(
     log_p = np.log(start[support])
     # KL(q || p) is at most -log min p on a finite set; a dual below that certifies that there is no such q.
     least = float(log_p.min()) - 1e-6
-    multipliers = np.zeros(table.shape[1])
-    q, dual = _tilt(log_p, centred, multipliers)
-    for n_iter in range(max_iter + 1):
-        error = q @ centred
-        if np.abs(error).max(initial=0.0) <= tol:
-            break
-        spread_now = (centred - error).T @ (q[:, None] * (centred - error))
-        direction = -np.linalg.lstsq(spread_now, error, rcond=1e-13)[0]
-        slope = float(error @ direction)
-        if n_iter == max_iter or dual < least or not slope < 0:
-            raise ValueError(
-                f"targets must be means of the features under some distribution on the outcomes that p allows, got "
-                f"{wanted.tolist()}; the nearest means have an error of {np.abs(error * scale).max():.3g}"
-            )
+
+    def newton(here: _Tilted) -> tuple[_Tilted, float]:
+        if here.dual < least:
+            return here, -1.0
+        around = centred - here.error
+        direction = -np.linalg.lstsq(around.T @ (here.q[:, None] * around), here.error, rcond=1e-13)[0]
+        slope = float(here.error @ direction)
+        if not slope < 0:
+            return here, -1.0
         step = 1.0
         while step > 1e-12:
-            proposal, value = _tilt(log_p, centred, multipliers + step * direction)
-            if value <= dual + 1e-4 * step * slope + 1e-15 * (1 - least):  # rounding of the dual
+            there = _tilt(log_p, centred, here.multipliers + step * direction)
+            if there.dual <= here.dual + 1e-4 * step * slope + 1e-15 * (1 - least):  # rounding of the dual
                 break
             step /= 2
-        multipliers, q, dual = multipliers + step * direction, proposal, value
+        return there, there.distance
+
+    first = _tilt(log_p, centred, np.zeros(table.shape[1]))
+    found = iterate(newton, first, max_iter=max_iter if first.distance > tol else 0, tol=tol)
+    last = found.state
+    if last.distance > tol:
+        raise ValueError(
+            f"targets must be means of the features under some distribution on the outcomes that p allows, got "
+            f"{wanted.tolist()}; the nearest means have an error of {np.abs(last.error * scale).max():.3g}"
+        )
     full = np.zeros_like(start)
-    full[support] = q
-    return Projection(full, multipliers / scale, float(max(rel_entr(full, start).sum(), 0.0)), n_iter)
+    full[support] = last.q
+    return Projection(full, last.multipliers / scale, float(max(rel_entr(full, start).sum(), 0.0)), found.n_iter)
 
 
 def m_projection(p: ArrayLike, features: ArrayLike, *, reference: ArrayLike | None = None) -> Projection:

@@ -25,8 +25,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.validation import RandomState, as_generator
-from pluri.validation.interruption import hold, interruptible
+from pluri.optimize.fixed_point import iterate
+from pluri.validation import Number, Only, RandomState, Whole, as_generator, check_value
+from pluri.validation.interruption import holding, interruptible
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -36,6 +37,7 @@ LOSSES = ("vi", "binder")
 LARGEST_TREE = 2000
 #: Largest number of clusters that a tree is cut into.
 MOST_CUTS = 64
+MOST_SWEEPS = 100
 
 
 @dataclass(frozen=True)
@@ -145,16 +147,22 @@ def co_clustering_matrix(draws: ArrayLike) -> NDArray[np.float32]:
     n_draws, n = labels.shape
     total = np.zeros((n, n), dtype=np.float32)
     sizes = labels.max(axis=1) + 1
-    begin = 0
-    while begin < n_draws:  # as many indicators side by side as make a matrix product worth while
-        end = begin + max(1, int(np.searchsorted(np.cumsum(sizes[begin:]), 512)))
-        offsets = np.cumsum(sizes[begin:end]) - sizes[begin:end]
-        member = np.zeros((n, int(sizes[begin:end].sum())), dtype=np.float32)
-        for offset, draw in zip(offsets, labels[begin:end]):
+    for block in _blocks(sizes):
+        offsets = np.cumsum(sizes[block]) - sizes[block]
+        member = np.zeros((n, int(sizes[block].sum())), dtype=np.float32)
+        for offset, draw in zip(offsets, labels[block]):
             member[np.arange(n), offset + draw] = 1.0
         total += member @ member.T
-        begin = end
     return total / np.float32(n_draws)
+
+
+def _blocks(sizes: Integers) -> Iterator[slice]:
+    """Draws side by side, as many as have enough clusters for a matrix product to be worth while."""
+    begin = 0
+    while begin < len(sizes):
+        end = begin + max(1, int(np.searchsorted(np.cumsum(sizes[begin:]), 512)))
+        yield slice(begin, end)
+        begin = end
 
 
 def expected_variation_of_information(labels: ArrayLike, draws: ArrayLike) -> float:
@@ -223,12 +231,9 @@ def minimize_expected_loss(
     random_state: RandomState = None,
 ) -> PointPartition:
     """Find a partition of small expected loss: `loss` is "vi" or "binder"; see `minimize_expected_vi`."""
-    if loss not in LOSSES:
-        raise ValueError(f"loss must be one of {LOSSES}, got {loss!r}")
-    for name, value in (("n_starts", n_starts), ("max_clusters", max_clusters)):
-        optional = name == "max_clusters" and value is None
-        if not optional and (not isinstance(value, int | np.integer) or value < 1):
-            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+    check_value(loss, "loss", Only(*LOSSES))
+    check_value(n_starts, "n_starts", Whole(1))
+    check_value(max_clusters, "max_clusters", Whole(1) | Only(None))
     values = _as_draws(draws)
     # Equal draws count once, with their number.
     unique, counts = np.unique(values, axis=0, return_counts=True)
@@ -240,20 +245,16 @@ def minimize_expected_loss(
     )
     chosen = dict(starts)
     best = PointPartition(chosen[scored[0][1]], scored[0][0], 0)
-    interrupted = False
-    try:
+    with holding("interrupted; the best partition so far is kept") as block:
         for before, index in scored[:n_starts]:
             labels, gained, n_sweeps = _descend(chosen[index], unique, counts / counts.sum(), most, loss, rng)
             if before - gained < best.expected_loss - 1e-12:
                 best = PointPartition(labels, before - gained, n_sweeps)
-    except KeyboardInterrupt as stop:
-        hold(stop, "interrupted; the best partition so far is kept")
-        interrupted = True
     order = np.argsort(-np.bincount(best.labels), kind="stable")
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
     exact = float(np.average(_distances(best.labels, unique, loss), weights=counts))
-    return PointPartition(rank[best.labels], exact, best.n_sweeps, interrupted)
+    return PointPartition(rank[best.labels], exact, best.n_sweeps, block.interrupted)
 
 
 def _candidates(draws: Integers, most: int, rng: np.random.Generator) -> list[tuple[int, Integers]]:
@@ -300,9 +301,9 @@ def _descend(
     for places in where:
         np.add.at(meets, (places, labels), 1)
     columns = np.ascontiguousarray(where.T)
-    gained, n_sweeps = 0.0, 0
-    for n_sweeps in range(1, 101):  # noqa: B007
-        moved = False
+
+    def sweep(gained: float) -> tuple[float, int]:
+        n_moved = 0
         for i in rng.permutation(n):
             own, at = labels[i], columns[i]
             counts = meets[at]
@@ -319,10 +320,11 @@ def _descend(
                 sizes[own] -= 1
                 sizes[target] += 1
                 labels[i] = target
-                moved = True
-        if not moved:
-            break
-    return np.unique(labels, return_inverse=True)[1].astype(np.int64), gained, n_sweeps
+                n_moved += 1
+        return gained, n_moved
+
+    found = iterate(sweep, 0.0, max_iter=MOST_SWEEPS)
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64), found.state, found.n_iter
 
 
 def credible_ball(labels: ArrayLike, draws: ArrayLike, *, mass: float = 0.95, loss: str = "vi") -> CredibleBall:
@@ -348,10 +350,8 @@ def credible_ball(labels: ArrayLike, draws: ArrayLike, *, mass: float = 0.95, lo
     >>> ball.radius, credible_ball([0, 0, 1, 1], [[0, 0, 1, 1], [0, 0, 0, 0]]).coarsest
     (0.0, array([0, 0, 0, 0]))
     """
-    if loss not in LOSSES:
-        raise ValueError(f"loss must be one of {LOSSES}, got {loss!r}")
-    if not 0 < mass <= 1:
-        raise ValueError(f"mass must be above 0 and at most 1, got {mass!r}")
+    check_value(loss, "loss", Only(*LOSSES))
+    check_value(mass, "mass", Number(above=0, most=1))
     values = _as_draws(draws)
     distances = _distances(_as_partition(labels, values.shape[1]), values, loss)
     radius = float(np.sort(distances)[int(np.ceil(mass * len(distances))) - 1])

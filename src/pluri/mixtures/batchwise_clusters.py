@@ -22,7 +22,7 @@ from pluri.mixtures.cluster_tracks import (
 )
 from pluri.validation import Stored, restored_on_failure
 from pluri.validation.estimator import Estimator
-from pluri.validation.interruption import Interrupted, held, hold
+from pluri.validation.interruption import Interrupted, held, holding
 
 
 class BatchwiseClusters(ClusterMixin, Estimator):
@@ -73,15 +73,13 @@ class BatchwiseClusters(ClusterMixin, Estimator):
         with restored_on_failure(self):
             self._begin()
             labels: list[Integers] = []
-            try:
+            with holding(lambda: f"interrupted after {len(labels)} batches; these are kept"):
                 for batch in batches:
                     labels.append(self._advance(check_batch(self, batch, first=not labels, may_be_empty=True)))
                     if held():
                         raise Interrupted
-            except KeyboardInterrupt as stop:
-                if not labels:
-                    raise
-                hold(stop, f"interrupted after {len(labels)} batches; these are kept")
+            if not labels:
+                raise Interrupted
             self.labels_ = labels if is_list_of_batches(X) else np.concatenate(labels)
         return self
 

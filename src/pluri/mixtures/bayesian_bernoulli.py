@@ -12,64 +12,75 @@ References
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
-from numbers import Integral
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import DensityMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.factors.binary_completion import BLOCK, BinaryCompletionMixin, BinaryRows, check_binary
 from pluri.inference import mcmc
 from pluri.mixtures.bernoulli_gibbs import BernoulliGibbs
 from pluri.mixtures.bernoulli_predictive import ClusterTables
-from pluri.validation import RandomState, Stored, as_generator, restored_on_failure
+from pluri.priors.hyperpriors import Beta, Gamma, as_hyperparameter
+from pluri.validation import (
+    Allowed,
+    Made,
+    Only,
+    RandomState,
+    Stored,
+    Whole,
+    as_generator,
+    check_count,
+    check_parameters,
+    restored_on_failure,
+)
 from pluri.validation.estimator import Estimator
 from pluri.validation.interruption import kept
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-COMBINATIONS = ("joint", "average")
-#: A chain has settled if the last quarter of the sweeps brought less than this part of the whole rise.
-SETTLED = 0.05
-#: R-hat below which chains agree, and the share of them that may be far worse than the best where it is not.
-AGREEING, MOST_LOST = 1.1, 0.05
+#: Chains still rise if the last quarter of the sweeps brought more than this part of the whole rise.
+RISING = 0.05
+#: The share of chains that may be far worse than the best.
+MOST_LOST = 0.05
 #: Chains that differ by less than this in log p(labels, X) are not far from each other, however few rows there are.
 LEAST_LOSS = 10.0
 #: Rows that the default prior is worth: 0.005 + 0.95.
 PRIOR_STRENGTH = 0.955
+#: What `weight_concentration` is learned under unless something else is said.
+CONCENTRATION_PRIOR = Gamma(1.0, 0.02)
 #: Above this number of rows a matrix of all pairs is not made.
 MOST_PAIRS = 20_000
 
 
-class BayesianBernoulliMixture(BinaryCompletionMixin, DensityMixin, Estimator):
+class BayesianBernoulliMixture(mcmc.Sampled, BinaryCompletionMixin, DensityMixin, Estimator):
     """Mixture of Bernoulli vectors by collapsed Gibbs sampling.
 
     Parameters
     ----------
     n_components : int or None, default=200
         Number of clusters; None for a Dirichlet process, which finds it.
-    weight_concentration : float, default=50.0
+    weight_concentration : float, `pluri.priors.Gamma` prior or "learn", default=50.0
         Concentration of the Dirichlet prior of the weights, ``weight_concentration / n_components`` for each; that of
-        the Dirichlet process if `n_components` is None.
-    success_prior, failure_prior : float, optional
-        Parameters of the beta prior of every probability: ones and zeros that a cluster has seen before any row. By
-        default they sum to 0.955, as the published 0.005 and 0.95, and their mean is the share of ones in the data.
+        the Dirichlet process if `n_components` is None. A number is fixed; a prior is what it is drawn under, from its
+        mean on; "learn" is Gamma(1, 0.02), whose mean is 50.
+    probabilities_prior : `pluri.priors.Beta` prior or None, default=None
+        Prior of every probability: ones (a) and zeros (b) that a cluster has seen before any row. By default they sum
+        to 0.955, as the published 0.005 and 0.95, and their mean is the share of ones in the data.
     n_chains : int, default=30
-        Number of chains; the last state of each is a sample.
-    n_sweeps : int, default=30
-        Length of each chain. It begins with rows put in clusters one after another, each given those before it, or
-        with the most similar of a few rows, whichever is likelier.
+        Number of chains; the last draw of each is a sample.
+    n_warmup, n_draws : int, default=15
+        Sweeps of each chain, before its draws and of its draws, by which it is judged. It begins with rows put in
+        clusters one after another, each given those before it, or with the most similar of a few rows, whichever is
+        likelier.
     combine : {"joint", "average"}, default="joint"
         How completed rows are averaged over the samples: by how well each explains the known entries, as Bayes' rule
         has it, or each alike.
-    learn_concentration : bool, default=False
-        Draw the concentration too, under an exponential prior with mean `weight_concentration`.
     binarize : float or None, default=0.0
         Values above this are ones; None if X already holds zeros and ones.
     n_jobs : int or None, default=None
@@ -92,24 +103,25 @@ class BayesianBernoulliMixture(BinaryCompletionMixin, DensityMixin, Estimator):
         Labels of all samples. Numbers of different samples have nothing to do with each other.
     best_chain_ : int
         Which of them is the one above.
-    log_joint_trace_ : array of shape (n_chains, n_sweeps)
-        log p(labels, X) after each sweep.
-    n_clusters_trace_ : array of shape (n_chains, n_sweeps)
+    log_joint_trace_ : array of shape (n_chains, n_warmup + n_draws)
+        log p(labels, X) after each sweep, from the first.
+    n_clusters_trace_ : array of shape (n_chains, n_warmup + n_draws)
     concentrations_ : array of shape (n_chains,)
         Concentration of each sample.
-    success_prior_, failure_prior_ : float
+    probabilities_prior_ : Beta
         The prior that was used.
     r_hat_ : float
-        Split R-hat of log p(labels, X) over the second halves of the chains. Chains of many clusters rarely agree
-        (well above 1.1); averaging over many of them is what makes up for it.
+        Of log p(labels, X) over the draws. Chains of many clusters rarely agree (well above 1.1); averaging over many
+        of them is what makes up for it.
     converged_ : bool
-        Whether log p(labels, X) has stopped rising and chains found clusters about as good as each other's: R-hat is
-        below 1.1, or at most one in twenty lacks more than half of what the best gained over a single cluster.
+        Whether R-hat is at most 1.1, or else log p(labels, X) has stopped rising and the chains found clusters about as
+        good as each other's: at most one in twenty lacks more than half of what the best gained over a single cluster.
     lower_bound_ : float
         log p(labels, X) of the best sample.
     n_iter_ : int
         Sweeps of each chain.
     trace_ : `pluri.inference.mcmc.Trace`
+        Draws of ``n_clusters`` and ``concentration``.
     n_features_in_ : int
 
     Examples
@@ -132,17 +144,22 @@ class BayesianBernoulliMixture(BinaryCompletionMixin, DensityMixin, Estimator):
         "probabilities_": Stored("n_listed", "n_features_in_", least=0),
     }
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        "n_components": Whole(1) | Only(None),
+        "probabilities_prior": Made(Beta, "a prior (Beta)") | Only(None),
+        "combine": Only("joint", "average"),
+    }
+
     def __init__(
         self,
         n_components: int | None = 200,
         *,
-        weight_concentration: float = 50.0,
-        success_prior: float | None = None,
-        failure_prior: float | None = None,
+        weight_concentration: float | Gamma | str = 50.0,
+        probabilities_prior: Beta | None = None,
         n_chains: int = 30,
-        n_sweeps: int = 30,
+        n_warmup: int = 15,
+        n_draws: int = 15,
         combine: str = "joint",
-        learn_concentration: bool = False,
         binarize: float | None = 0.0,
         n_jobs: int | None = None,
         random_state: RandomState = None,
@@ -150,12 +167,11 @@ class BayesianBernoulliMixture(BinaryCompletionMixin, DensityMixin, Estimator):
     ) -> None:
         self.n_components = n_components
         self.weight_concentration = weight_concentration
-        self.success_prior = success_prior
-        self.failure_prior = failure_prior
+        self.probabilities_prior = probabilities_prior
         self.n_chains = n_chains
-        self.n_sweeps = n_sweeps
+        self.n_warmup = n_warmup
+        self.n_draws = n_draws
         self.combine = combine
-        self.learn_concentration = learn_concentration
         self.binarize = binarize
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -166,14 +182,6 @@ class BayesianBernoulliMixture(BinaryCompletionMixin, DensityMixin, Estimator):
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
         return tags
-
-    def _check_settings(self) -> None:
-        for name in ("n_chains", "n_sweeps"):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
-        if self.combine not in COMBINATIONS:
-            raise ValueError(f"combine must be one of {COMBINATIONS}, got {self.combine!r}")
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Sample the clusters of the rows.
@@ -190,44 +198,45 @@ class BayesianBernoulliMixture(BinaryCompletionMixin, DensityMixin, Estimator):
         -------
         self : object
         """
-        self._check_settings()
+        check_parameters(self)
         with restored_on_failure(self):
             self._sample(check_binary(self, X, binarize=self.binarize, reset=True))
         return self
 
     def _sample(self, rows: BinaryRows) -> None:
-        success, failure = _beta_prior(rows, self.success_prior, self.failure_prior)
-        kernel = BernoulliGibbs(
-            rows, self.n_components, self.weight_concentration, success, failure, bool(self.learn_concentration)
-        )
-        self.success_prior_, self.failure_prior_ = float(success), float(failure)
+        concentration = as_hyperparameter(self.weight_concentration, "weight_concentration", CONCENTRATION_PRIOR)
+        prior = _following(rows) if self.probabilities_prior is None else self.probabilities_prior
+        kernel = BernoulliGibbs(rows, self.n_components, concentration, prior)
+        self.probabilities_prior_ = prior
+        # The rise of the first sweeps says whether that of the last matters, so that the warm-up is recorded too.
         trace = mcmc.sample(
-            kernel, kernel.likelier_start, record=kernel.record, n_draws=int(self.n_sweeps), n_warmup=0,
+            kernel, kernel.likelier_start, record=kernel.record, n_draws=self.n_warmup + self.n_draws, n_warmup=0,
             n_chains=int(self.n_chains), random_state=as_generator(self.random_state), n_jobs=self.n_jobs,
             backend="threads", verbose=int(self.verbose), warn=False,
         )  # fmt: skip
         self._store(rows, trace)
         if trace.interrupted:
             kept("fit interrupted; the sweeps so far are kept")
-        elif self._far_apart(kernel, trace):
+            return
+        # R-hat alone finds fault with all fits of many clusters, whose chains each keep to clusters of their own.
+        verdict = self.trace_.verdict("log_density", limit=mcmc.LATENT_R_HAT_LIMIT)
+        if verdict.settled:
+            return
+        if self._far_apart(kernel, trace):
             self.converged_ = False
-            warnings.warn(
-                f"the chains disagree (r_hat_ {self.r_hat_:.2f}): several are far less likely than the best; "
-                "raise n_sweeps, or give success_prior and failure_prior that suit the share of ones in X",
-                ConvergenceWarning,
-                stacklevel=3,
+            verdict.warn(
+                "Several chains are far less likely than the best: a probabilities_prior that suits the share of ones "
+                "in X may help",
+                stacklevel=4,
             )
-        elif not self.converged_:
-            warnings.warn(
-                f"log p(labels, X) still rises after n_sweeps={self.n_sweeps} sweeps; raise n_sweeps",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        elif _still_rising(self.log_joint_trace_):
+            self.converged_ = False
+            verdict.warn("log p(labels, X) still rises", stacklevel=4)
 
     def _store(self, rows: BinaryRows, trace: mcmc.Trace) -> None:
         ends = [end.state for end in trace.ends]
         samples = [_by_size(end.position["labels"]) for end in ends]
-        self.trace_ = trace.detached()
+        self.trace_ = _last(trace.detached(), self.n_draws)
         self.sample_labels_ = np.array(samples)
         self.concentrations_ = np.array([float(end.position["concentration"]) for end in ends])
         self.log_joint_trace_ = np.asarray(trace.stats["log_density"])
@@ -238,23 +247,19 @@ class BayesianBernoulliMixture(BinaryCompletionMixin, DensityMixin, Estimator):
         self.n_clusters_ = int(self.labels_.max()) + 1
         self.n_iter_ = trace.n_draws
         self.tables_ = ClusterTables.of(
-            rows, samples, self.concentrations_.tolist(), self.n_components, self.success_prior_, self.failure_prior_
+            rows, samples, self.concentrations_.tolist(), self.n_components, self.probabilities_prior_
         )
         best = self._best()
         self.weights_ = np.exp(self.tables_.log_weight[best][:-1])
         self.probabilities_ = self.tables_.probabilities(slice(best.start, best.stop - 1))
-        second = self.log_joint_trace_[:, self.n_iter_ // 2 :]
-        flat = second.shape[1] < 4 or float(np.ptp(second)) == 0.0
-        self.r_hat_ = float("nan") if flat else float(mcmc.r_hat(second))
-        self.converged_ = not _still_rising(self.log_joint_trace_)
+        self.r_hat_ = self.trace_.verdict("log_density").r_hat
+        self.converged_ = True
 
     def _far_apart(self, kernel: BernoulliGibbs, trace: mcmc.Trace) -> bool:
-        """Whether chains lose much of what clusters explain; R-hat alone finds fault with all fits of many clusters."""
-        if not self.r_hat_ > AGREEING:
-            return False
+        """Whether chains lose much of what clusters explain."""
         best = trace.ends[self.best_chain_].state.position
         single = kernel.log_joint({**best, "labels": np.zeros_like(best["labels"])})
-        second = self.log_joint_trace_[:, self.n_iter_ // 2 :]
+        second = self.trace_.stats["log_density"]
         means, noise = second.mean(axis=1), float(second.std(axis=1).mean())
         lost = means.max() - means > max(0.5 * (means.max() - single), LEAST_LOSS, 4.0 * noise)
         return bool(lost.mean() > MOST_LOST)
@@ -352,8 +357,7 @@ class BayesianBernoulliMixture(BinaryCompletionMixin, DensityMixin, Estimator):
             Row of `tables_`: which cluster of which sample.
         """
         check_is_fitted(self)
-        if not isinstance(n_samples, Integral) or n_samples < 1:
-            raise ValueError(f"n_samples must be an integer of at least 1, got {n_samples!r}")
+        check_count(n_samples, "n_samples")
         rng = as_generator(self.random_state)
         weights = np.exp(self.tables_.log_weight)
         labels = rng.choice(len(weights), size=int(n_samples), p=weights / weights.sum())
@@ -388,14 +392,17 @@ class BayesianBernoulliMixture(BinaryCompletionMixin, DensityMixin, Estimator):
             raise ValueError(f"tables_ must have {self.n_features_in_} columns, got {self.tables_.n_features}")
 
 
-def _beta_prior(rows: BinaryRows, success: float | None, failure: float | None) -> tuple[float, float]:
-    """Both prior counts; what is not given follows the share of ones in the data, half a one and a zero added."""
+def _following(rows: BinaryRows) -> Beta:
+    """The prior whose mean is the share of ones in the data, half a one and a zero added."""
     known = rows.shape[0] * rows.shape[1] - (0 if rows.missing is None else rows.missing.nnz)
     share = (rows.ones.nnz + 0.5) / (known + 1.0)
-    return (
-        PRIOR_STRENGTH * share if success is None else success,
-        PRIOR_STRENGTH * (1.0 - share) if failure is None else failure,
-    )
+    return Beta(PRIOR_STRENGTH * share, PRIOR_STRENGTH * (1.0 - share))
+
+
+def _last(trace: mcmc.Trace, n_draws: int) -> mcmc.Trace:
+    """The last draws of each chain; what came before them was its warm-up."""
+    draws, stats = ({name: v[:, -n_draws:] for name, v in part.items()} for part in (trace.draws, trace.stats))
+    return replace(trace, draws=draws, stats=stats, n_warmup=max(0, trace.n_draws - n_draws))
 
 
 def _by_size(labels: Integers) -> Integers:
@@ -416,4 +423,4 @@ def _still_rising(log_joint: Array) -> bool:
     whole = float((last - log_joint[:, 0]).mean())
     error = float(gain.std(ddof=1)) / np.sqrt(len(gain)) if len(gain) > 1 else float(log_joint[:, -quarter:].std())
     rise = float(gain.mean())
-    return rise > 1.0 and rise > 3.0 * error and rise > SETTLED * whole
+    return rise > 1.0 and rise > 3.0 * error and rise > RISING * whole

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,8 +28,9 @@ from pluri.mixtures.discrete_mixture import DiscreteMixture
 from pluri.mixtures.learning import BLOCK
 from pluri.mixtures.mixture import Prior
 from pluri.mixtures.prepared_source import PreparedSource
+from pluri.priors import Beta
 from pluri.priors.kernels import ProbabilityProductKernel
-from pluri.validation import Stored, check_broadcast
+from pluri.validation import Allowed, Made, Number, Only, Stored
 
 Array = NDArray[np.float64]
 
@@ -42,8 +42,8 @@ class BernoulliMixture(DiscreteMixture):
     ----------
     n_components : int, default=1
         Number of components.
-    prior : float or pair of floats, default=1.0
-        Parameters of the beta prior on the probabilities, (of ones, of zeros), at least 1; 1 is no prior.
+    probabilities_prior : float or `pluri.priors.Beta` prior, default=1.0
+        Prior of the probability of a one, with parameters of at least 1; a number stands for both, and 1 is no prior.
     smoothing : float, default=1e-3
         Each component is given so many rows more, that look like the average of all rows.
     weight_prior : float, array or prior object, default=1.0
@@ -119,11 +119,17 @@ class BernoulliMixture(DiscreteMixture):
         "_average": Stored("n_features_in_"),
     }
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        **DiscreteMixture._parameters,
+        "probabilities_prior": Number(least=1) | Made(Beta, "a prior (Beta)"),
+        "binarize": Number() | Only(None),
+    }
+
     def __init__(
         self,
         n_components: int = 1,
         *,
-        prior: float | tuple[float, float] = 1.0,
+        probabilities_prior: float | Beta = 1.0,
         smoothing: float = 1e-3,
         weight_prior: Prior = 1.0,
         binarize: float | None = 0.0,
@@ -144,7 +150,7 @@ class BernoulliMixture(DiscreteMixture):
         n_jobs: int | None = None,
     ) -> None:
         self.n_components = n_components
-        self.prior = prior
+        self.probabilities_prior = probabilities_prior
         self.smoothing = smoothing
         self.weight_prior = weight_prior
         self.binarize = binarize
@@ -166,8 +172,9 @@ class BernoulliMixture(DiscreteMixture):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        if self.binarize is not None and (isinstance(self.binarize, bool) or not isinstance(self.binarize, Real)):
-            raise ValueError(f"binarize must be a number or None, got {self.binarize!r}")
+        prior = self.probabilities_prior
+        if isinstance(prior, Beta) and min(prior.a, prior.b) < 1:
+            raise ValueError(f"probabilities_prior must have a and b of at least 1, got {prior!r}")
 
     # Rows are made binary once, at the door: the family reads zeros and ones.
 
@@ -179,8 +186,9 @@ class BernoulliMixture(DiscreteMixture):
 
     def _family(self, source: Source | None) -> BernoulliFamily:
         n_features = int(self.n_features_in_)
-        pair = check_broadcast("prior", self.prior, (2,), least=1.0) - 1.0
-        ones, zeros = np.full(n_features, pair[0]), np.full(n_features, pair[1])
+        prior = self.probabilities_prior
+        a, b = (prior.a, prior.b) if isinstance(prior, Beta) else (float(prior), float(prior))
+        ones, zeros = np.full(n_features, a - 1.0), np.full(n_features, b - 1.0)
         family = BernoulliFamily(binarize=None, init_params=self.init_params)
         pseudo_row = self._pseudo_row(source, family.prepare)
         if pseudo_row is not None:

@@ -31,7 +31,8 @@ from scipy import sparse
 from scipy.special import gammaln
 
 from pluri.factors.binary_completion import BinaryRows
-from pluri.processes.concentration import check_count, check_positive
+from pluri.priors.hyperpriors import Beta, Hyperparameter
+from pluri.validation import check_count, check_positive
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -122,10 +123,10 @@ class BernoulliGibbs:
     data : BinaryRows
     n_components : int or None
         Number of clusters; None for a Dirichlet process.
-    weight_concentration, success_prior, failure_prior : float
-        a, b and g of the module.
-    learn_concentration : bool, default=False
-        Draw the concentration too, under an exponential prior whose mean is `weight_concentration`.
+    weight_concentration : Hyperparameter, default=Hyperparameter(50.0)
+        a of the module: fixed, or drawn too under a gamma prior.
+    probabilities_prior : Beta, default=Beta(0.005, 0.95)
+        b and g of the module.
 
     Examples
     --------
@@ -133,8 +134,9 @@ class BernoulliGibbs:
     >>> from pluri.factors.binary_completion import BinaryRows, pattern
     >>> from pluri.inference import mcmc
     >>> from pluri.mixtures.bernoulli_gibbs import BernoulliGibbs
+    >>> from pluri.priors.hyperpriors import Hyperparameter
     >>> X = np.repeat([[1, 1, 0, 0], [0, 0, 1, 1]], 10, axis=0)
-    >>> kernel = BernoulliGibbs(BinaryRows(pattern(X)), None, weight_concentration=1.0)
+    >>> kernel = BernoulliGibbs(BinaryRows(pattern(X)), None, Hyperparameter(1.0))
     >>> trace = mcmc.sample(kernel, kernel.start(), record=kernel.record, n_draws=50, n_warmup=50, n_chains=2,
     ...                     random_state=0, warn=False)
     >>> int(np.median(trace["n_clusters"]))
@@ -143,23 +145,22 @@ class BernoulliGibbs:
 
     data: BinaryRows
     n_components: int | None
-    weight_concentration: float = 50.0
-    success_prior: float = 0.005
-    failure_prior: float = 0.95
-    learn_concentration: bool = False
+    weight_concentration: Hyperparameter = Hyperparameter(50.0)
+    probabilities_prior: Beta = Beta(0.005, 0.95)
     _rows: ListedRows = field(init=False, repr=False)
     _tables: _Tables = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.n_components is not None:
             check_count(self.n_components, "n_components")
-        check_positive(self.weight_concentration, "weight_concentration")
-        for name in ("success_prior", "failure_prior"):
-            value = check_positive(getattr(self, name), name)
-            if not EXTREME <= value <= 1 / EXTREME:
-                raise ValueError(f"{name} must lie between {EXTREME:g} and {1 / EXTREME:g}, got {value!r}")
+        check_positive(self.weight_concentration.value, "weight_concentration")
+        prior = self.probabilities_prior
+        if not (EXTREME <= prior.a <= 1 / EXTREME and EXTREME <= prior.b <= 1 / EXTREME):
+            raise ValueError(
+                f"probabilities_prior must have a and b between {EXTREME:g} and {1 / EXTREME:g}, got {prior!r}"
+            )
         object.__setattr__(self, "_rows", ListedRows.of(self.data))
-        object.__setattr__(self, "_tables", _Tables(self.data.shape[0], self.success_prior, self.failure_prior))
+        object.__setattr__(self, "_tables", _Tables(self.data.shape[0], prior.a, prior.b))
 
     def adaptation(self, n_warmup: int) -> None:
         """Nothing is tuned."""
@@ -168,7 +169,7 @@ class BernoulliGibbs:
     def start(self) -> Position:
         """Position in which no row has a cluster yet."""
         labels = np.full(self.data.shape[0], -1, dtype=np.int64)
-        return {"labels": labels, "concentration": np.asarray(float(self.weight_concentration))}
+        return {"labels": labels, "concentration": np.asarray(self.weight_concentration.value)}
 
     def likelier_start(self, rng: np.random.Generator) -> Position:
         """The likeliest of some positions: rows seated in turn, or each with the most similar of 2, 4, ... rows.
@@ -230,9 +231,9 @@ class BernoulliGibbs:
 
     def sample_prior(self, rng: np.random.Generator) -> Position:
         """Draw a concentration, if it is learned, and labels by an urn."""
-        alpha = float(self.weight_concentration)
-        if self.learn_concentration:
-            alpha = float(rng.exponential(alpha))
+        alpha, prior = self.weight_concentration
+        if prior is not None:
+            alpha = float(rng.gamma(prior.shape) / prior.rate)
         labels = np.empty(self.data.shape[0], dtype=np.int64)
         sizes = np.zeros(len(labels) + 1 if self.n_components is None else self.n_components)
         for n in range(len(labels)):
@@ -249,7 +250,7 @@ class BernoulliGibbs:
         from pluri.factors.binary_completion import pattern
 
         found, labels = np.unique(position["labels"], return_inverse=True)
-        theta = rng.beta(self.success_prior, self.failure_prior, size=(len(found), self.data.shape[1]))
+        theta = rng.beta(self.probabilities_prior.a, self.probabilities_prior.b, size=(len(found), self.data.shape[1]))
         drawn = (rng.random(self.data.shape) < theta[labels]).astype(np.float64)
         if self.data.missing is not None:
             drawn[self.data.missing.nonzero()] = 0.0
@@ -280,7 +281,7 @@ class BernoulliGibbs:
         alpha = float(position["concentration"])
         order = rng.permutation(len(position["labels"]))
         labels, counts = self._pass(rng, position["labels"].astype(np.int64), alpha, rows, order)
-        if self.learn_concentration:
+        if self.weight_concentration.learned:
             alpha = self._draw_concentration(rng, alpha, counts.sizes)
         return self._state(labels, alpha, counts, rows)
 
@@ -290,7 +291,7 @@ class BernoulliGibbs:
         """Draw the labels of some rows in turn, in copies."""
         from pluri.mixtures._bernoulli_gibbs_kernels import sweep
 
-        labels, infinite = labels.copy(), self.n_components is None
+        labels, infinite, prior = labels.copy(), self.n_components is None, self.probabilities_prior
         uniforms = rng.random(len(order))
         log_prior = self._tables.log_prior(alpha, self.n_components)
         capacity, start = self._room(labels), 0
@@ -300,8 +301,8 @@ class BernoulliGibbs:
             work = np.zeros((6, capacity))
             start, fresh = sweep(
                 rows.indptr, rows.indices, rows.known, rows.listed, infinite, order, uniforms, start, rows.n_features,
-                self.success_prior, self.failure_prior, self._tables.step, log_prior, *self._tables.logs, labels,
-                *counts.arrays, fresh, *work, np.zeros(capacity, dtype=np.int8),
+                prior.a, prior.b, self._tables.step, log_prior, *self._tables.logs, labels, *counts.arrays, fresh,
+                *work, np.zeros(capacity, dtype=np.int8),
             )  # fmt: skip
             if start == len(order):
                 return labels, counts
@@ -310,11 +311,11 @@ class BernoulliGibbs:
     def _draw_concentration(self, rng: np.random.Generator, alpha: float, sizes: Integers) -> float:
         from pluri.inference.mcmc.slice_sampling import Slice
 
-        rate = 1.0 / self.weight_concentration
+        prior = self.weight_concentration.prior
 
         def log_density(x: Array) -> float:
             value = math.exp(x[0])
-            return self.log_prior(sizes, value) - rate * value + float(x[0])
+            return self.log_prior(sizes, value) - prior.rate * value + prior.shape * float(x[0])
 
         kernel = Slice(log_density, width=1.0)
         state, _ = kernel.step(rng, kernel.init(rng, np.array([math.log(alpha)])))

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pluri.factors.binary_completion import BinaryRows
+from pluri.priors import Beta
 from pluri.validation import Stored, check_compressed
 
 Array = NDArray[np.float64]
@@ -63,23 +64,22 @@ class ClusterTables:
 
     @classmethod
     def of(
-        cls, rows: BinaryRows, samples: list[Integers], alphas: list[float], n_components: int | None, success: float,
-        failure: float,
+        cls, rows: BinaryRows, samples: list[Integers], alphas: list[float], n_components: int | None, prior: Beta
     ) -> ClusterTables:  # fmt: skip
         """Tables of samples of labels, which must be numbered from 0 by decreasing size."""
-        n, width = rows.shape
+        (n, width), success, failure = rows.shape, prior.a, prior.b
         parts = []
         for t, (labels, alpha) in enumerate(zip(samples, alphas)):
             k = int(labels.max(initial=-1)) + 1
             members = sparse.csr_array((np.ones(n), labels, np.arange(n + 1)), shape=(n, k + 1)).T
             sizes = np.append(np.bincount(labels, minlength=k), 0)
             if n_components is None:
-                prior = np.append(sizes[:k], alpha)
+                weight = np.append(sizes[:k], alpha)
             else:
-                prior = sizes + alpha / n_components
-                prior[k] = (n_components - k) * alpha / n_components
+                weight = sizes + alpha / n_components
+                weight[k] = (n_components - k) * alpha / n_components
             with np.errstate(divide="ignore"):  # no cluster may be empty
-                log_weight = np.log(prior / (n + alpha))
+                log_weight = np.log(weight / (n + alpha))
             ones = sparse.csr_array(members @ rows.ones)
             unknown = None if rows.missing is None else sparse.csr_array(members @ rows.missing)
             parts.append((np.full(k + 1, t), sizes, log_weight, ones, unknown))

@@ -9,8 +9,8 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,7 +25,7 @@ from pluri.mixtures.discrete_mixture import DiscreteMixture, check_repelling_pri
 from pluri.mixtures.mixture import Prior
 from pluri.mixtures.prepared_source import PreparedSource
 from pluri.priors import RowPrior, as_row_prior
-from pluri.validation import check_distributions
+from pluri.validation import Allowed, Only, check_distributions
 
 Array = NDArray[np.float64]
 
@@ -46,7 +46,7 @@ class CategoricalMixture(DiscreteMixture):
         The probabilities of the categories are not lowered for it, which would cost a row about ``1 / n`` nats for
         each column. `partial_fit` refuses values that the first batch has not shown, unless they are "missing": name
         them in `categories`.
-    prior : float, prior object, or list of these for each column, default=1.0
+    probabilities_prior : float, prior object, or list of these for each column, default=1.0
         Dirichlet concentration of the probabilities; above 1 smooths, below 1 asks for sparse classes.
     smoothing : float, default=1e-3
         Each class is given so many rows more, that look like the average of all rows (and one of each category).
@@ -83,6 +83,8 @@ class CategoricalMixture(DiscreteMixture):
     [['blue', 'red'], [1, 2, 3]]
     """
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {**DiscreteMixture._parameters, "unseen": Only(*UNSEEN)}
+
     _takes_sparse = False
 
     def __init__(
@@ -91,7 +93,7 @@ class CategoricalMixture(DiscreteMixture):
         *,
         categories: Sequence[ArrayLike] | None = None,
         unseen: str = "new",
-        prior: Any = 1.0,
+        probabilities_prior: Any = 1.0,
         smoothing: float = 1e-3,
         weight_prior: Prior = 1.0,
         tol: float = 1e-4,
@@ -113,7 +115,7 @@ class CategoricalMixture(DiscreteMixture):
         self.n_components = n_components
         self.categories = categories
         self.unseen = unseen
-        self.prior = prior
+        self.probabilities_prior = probabilities_prior
         self.smoothing = smoothing
         self.weight_prior = weight_prior
         self.tol = tol
@@ -137,11 +139,6 @@ class CategoricalMixture(DiscreteMixture):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
-
-    def _check_settings(self) -> None:
-        super()._check_settings()
-        if self.unseen not in UNSEEN:
-            raise ValueError(f"unseen must be one of {UNSEEN}, got {self.unseen!r}")
 
     # Rows become one-hot once, at the door -----------------------------------------------------------------------
 
@@ -221,10 +218,15 @@ class CategoricalMixture(DiscreteMixture):
         return counts
 
     def _column_priors(self, sizes: tuple[int, ...]) -> list[RowPrior]:
-        values = self.prior if isinstance(self.prior, list | tuple) else [self.prior] * len(sizes)
+        given = self.probabilities_prior
+        values = given if isinstance(given, list | tuple) else [given] * len(sizes)
         if len(values) != len(sizes):
-            raise ValueError(f"prior must be one prior, or one for each of {len(sizes)} columns, got {len(values)}")
-        return [as_row_prior("prior", value, (self.n_components, size)) for value, size in zip(values, sizes)]
+            raise ValueError(
+                f"probabilities_prior must be one prior, or one for each of {len(sizes)} columns, got {len(values)}"
+            )
+        return [
+            as_row_prior("probabilities_prior", value, (self.n_components, size)) for value, size in zip(values, sizes)
+        ]
 
     def _tables(self, name: str, sizes: tuple[int, ...]) -> Array:
         """The columns' tables side by side, checked."""

@@ -13,7 +13,8 @@ References
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +24,7 @@ from pluri.inference import mcmc
 from pluri.metrics import co_clustering_matrix
 from pluri.mixtures.batchwise_clusters import BatchwiseClusters
 from pluri.mixtures.dependent_gibbs import ClusterMemory, ClusterPrior, DependentClusterGibbs
-from pluri.validation import RandomState, as_generator
+from pluri.validation import Allowed, Number, Only, RandomState, as_generator, check_parameters
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -31,7 +32,7 @@ Integers = NDArray[np.int64]
 FORGOTTEN = 1e-6
 
 
-class DependentDirichletMixture(BatchwiseClusters):
+class DependentDirichletMixture(mcmc.Sampled, BatchwiseClusters):
     """Dependent Dirichlet process mixture of round Gaussians, by Gibbs sampling of one batch after the other.
 
     Parameters
@@ -87,6 +88,14 @@ class DependentDirichletMixture(BatchwiseClusters):
     (3, 5)
     """
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        "concentration": Number(above=0),
+        "survival": Number(least=0, most=1),
+        "noise_variance": Number(above=0),
+        "drift_variance": Number(least=0),
+        "base_variance": Number(above=0) | Only(None),
+    }
+
     def __init__(
         self,
         concentration: float = 1.0,
@@ -122,18 +131,7 @@ class DependentDirichletMixture(BatchwiseClusters):
         return co_clustering_matrix(self.trace_.flat("labels"))
 
     def _begin(self) -> None:
-        for name in ("concentration", "noise_variance", "base_variance", "drift_variance"):
-            value = getattr(self, name)
-            may_be_none, may_be_zero = name == "base_variance", name == "drift_variance"
-            if value is None and may_be_none:
-                continue
-            number = not isinstance(value, str) and value is not None and np.ndim(value) == 0 and np.isfinite(value)
-            if not (number and (value > 0 or (may_be_zero and value == 0))):
-                raise ValueError(
-                    f"{name} must be a {'non-negative' if may_be_zero else 'positive'} number, got {value!r}"
-                )
-        if isinstance(self.survival, str) or not (np.ndim(self.survival) == 0 and 0 <= self.survival <= 1):
-            raise ValueError(f"survival must be a probability, got {self.survival!r}")
+        check_parameters(self)
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
         self._history: list[dict[str, NDArray[Any]]] = []

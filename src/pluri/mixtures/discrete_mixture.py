@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from numbers import Real
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,15 +11,22 @@ from numpy.typing import ArrayLike, NDArray
 from pluri.components.starting_shares import INIT_PARAMS
 from pluri.components.weighted_sums import WeightedSums, averages, pooled_sums
 from pluri.engine import Source
-from pluri.mixtures.mixture import MixtureModel
+from pluri.mixtures.mixture import DIVERSITY, MixtureModel
 from pluri.priors import DeterminantalPrior, Dirichlet, PseudoCountPrior, RowPrior
-from pluri.validation import check_distributions
+from pluri.validation import Allowed, Number, Only, check_distributions
 
 Array = NDArray[np.float64]
 
 
 class DiscreteMixture(MixtureModel):
     """Base of the mixtures of Bernoulli, Poisson, multinomial and categorical distributions, not used by itself."""
+
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        **MixtureModel._parameters,
+        "init_params": Only(*INIT_PARAMS),
+        "smoothing": Number(least=0),
+        "diversity": DIVERSITY,
+    }
 
     _takes_sparse = True
 
@@ -29,13 +35,6 @@ class DiscreteMixture(MixtureModel):
     weights_init: ArrayLike | None
     diversity: Any
     _average: Array | None
-
-    def _check_settings(self) -> None:
-        super()._check_settings()
-        if self.init_params not in INIT_PARAMS:
-            raise ValueError(f"init_params must be one of {INIT_PARAMS}, got {self.init_params!r}")
-        if not _is_number(self.smoothing):
-            raise ValueError(f"smoothing must be a finite, non-negative number, got {self.smoothing!r}")
 
     def _starting_weights(self) -> Array | None:
         if self.weights_init is None:
@@ -66,8 +65,6 @@ class DiscreteMixture(MixtureModel):
             return None
         if isinstance(value, DeterminantalPrior):
             return value if value.weight > 0 else None
-        if not _is_number(value):
-            raise ValueError(f"diversity must be None, a non-negative number or a DeterminantalPrior, got {value!r}")
         return DeterminantalPrior(kernel, float(value)) if value > 0 else None
 
     def _check_room(self, repulsion: Any, log_rank: float) -> None:
@@ -112,8 +109,6 @@ def smoothed_prior(base: RowPrior, shape: tuple[int, int], pseudo_row: Array | N
 def check_repelling_prior(prior: RowPrior, shape: tuple[int, int]) -> None:
     """Refuse a sparse prior, whose density has no maximum inside the simplex, beside a determinantal one."""
     if not isinstance(prior, PseudoCountPrior) or (prior.pseudo_counts(shape) < 0).any():
-        raise ValueError("prior must have concentrations of at least 1 beside a DeterminantalPrior (diversity)")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and 0.0 <= float(value) < np.inf
+        raise ValueError(
+            "probabilities_prior must have concentrations of at least 1 beside a DeterminantalPrior (diversity)"
+        )

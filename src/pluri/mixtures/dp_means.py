@@ -25,11 +25,22 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pluri.mixtures.dirichlet_process.weighted_rows import check_row_weights, merged, refuse_missing
-from pluri.processes.concentration import check_count
+from pluri.optimize.fixed_point import iterate
 from pluri.progress import Step, open_progress
-from pluri.validation import RandomState, Stored, as_generator, restored_on_failure
+from pluri.validation import (
+    Allowed,
+    Number,
+    Only,
+    RandomState,
+    Stored,
+    Whole,
+    as_generator,
+    check_count,
+    check_parameters,
+    restored_on_failure,
+)
 from pluri.validation.estimator import Estimator
-from pluri.validation.interruption import hold
+from pluri.validation.interruption import Interrupted, holding
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -91,10 +102,9 @@ def cluster(
     from pluri.mixtures._dp_means_kernels import add_up, move_closer, next_dear
 
     order = rng.permutation(len(X))
-    centers = np.average(X, axis=0, weights=weights)[None]
-    labels = np.full(len(X), -1)
-    costs: list[float] = []
-    for _ in range(max_iter):
+
+    def one_pass(now: Clustering) -> tuple[Clustering, float]:
+        centers = now.centers
         distance, nearest = np.full(len(X), np.inf), np.zeros(len(X), dtype=np.int64)
         move_closer(X, centers, 0, distance, nearest)
         n_centers, place = len(centers), 0
@@ -110,14 +120,15 @@ def cluster(
         add_up(X, weights, new_labels, total, size)
         centers = total / size[:, None]
         gaps = X - centers[new_labels]
-        costs.append(float(weights @ np.einsum("ij,ij->i", gaps, gaps)) + penalty * n_clusters)
-        settled = bool((new_labels == labels).all())
-        labels = new_labels
+        cost = float(weights @ np.einsum("ij,ij->i", gaps, gaps)) + penalty * n_clusters
+        settled = bool((new_labels == now.labels).all())
+        found = Clustering(centers, new_labels, [*now.costs, cost], settled)
         if on_pass is not None:
-            on_pass(Clustering(centers, labels, costs, settled))
-        if settled:
-            break
-    return Clustering(centers, labels, costs, settled)
+            on_pass(found)
+        return found, float(not settled)
+
+    start = Clustering(np.average(X, axis=0, weights=weights)[None], np.full(len(X), -1), [], False)
+    return iterate(one_pass, start, max_iter=max_iter).state
 
 
 class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Estimator):
@@ -168,6 +179,11 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, E
         "labels_": Stored("n_rows", whole=True, least=0, below="n_clusters_"),
     }
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        "n_clusters": Whole(1),
+        "penalty": Number(least=0) | Only(None),
+    }
+
     def __init__(
         self,
         penalty: float | None = None,
@@ -201,10 +217,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, E
         -------
         self : object
         """
-        for name in ("n_clusters", "n_init", "max_iter"):
-            check_count(getattr(self, name), name)
-        if self.penalty is not None and not (np.ndim(self.penalty) == 0 and 0 <= self.penalty < np.inf):
-            raise ValueError(f"penalty must be a finite number of at least 0, got {self.penalty!r}")
+        check_parameters(self)
         with restored_on_failure(self):
             data = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
             refuse_missing(data)
@@ -227,20 +240,18 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, E
     def _best(self, rows: Array, weights: Array) -> Clustering:
         found: list[Clustering] = []
         latest: list[Clustering] = []
-        interrupted = False
-        try:
-            with open_progress(int(self.verbose)) as report:
-                for run, rng in enumerate(as_generator(self.random_state).spawn(int(self.n_init))):
-                    found.append(cluster(rows, weights, self.penalty_, rng, int(self.max_iter), latest.append))
-                    latest.clear()
-                    report(Step(run + 1, int(self.n_init), -found[-1].costs[-1]))
-        except KeyboardInterrupt as stop:
-            if not found + latest:
-                raise
-            hold(stop, "interrupted; the best clustering so far is kept")
-            interrupted = True
+        with (
+            holding("interrupted; the best clustering so far is kept") as block,
+            open_progress(int(self.verbose)) as report,
+        ):
+            for run, rng in enumerate(as_generator(self.random_state).spawn(int(self.n_init))):
+                found.append(cluster(rows, weights, self.penalty_, rng, int(self.max_iter), latest.append))
+                latest.clear()
+                report(Step(run + 1, int(self.n_init), -found[-1].costs[-1]))
+        if not found + latest:
+            raise Interrupted
         best = min(found + latest[-1:], key=lambda run: run.costs[-1])
-        if not best.converged and not interrupted:
+        if not best.converged and not block.interrupted:
             warnings.warn(
                 f"labels still change after max_iter={self.max_iter} passes; raise max_iter",
                 ConvergenceWarning,

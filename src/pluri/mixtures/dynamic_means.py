@@ -18,8 +18,9 @@ References
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +34,9 @@ from pluri.mixtures.cluster_tracks import (
     check_batch,
     is_list_of_batches,
 )
-from pluri.validation import RandomState, as_generator
-from pluri.validation.interruption import hold
+from pluri.optimize.fixed_point import iterate
+from pluri.validation import Allowed, Number, Only, RandomState, as_generator, check_parameters
+from pluri.validation.interruption import Interrupted, holding
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -105,8 +107,8 @@ def cluster_batch(
     pull, revival = 1.0 / (1.0 / stored.weights + stored.ages * drift), aging * stored.ages
     labels, counts = np.full(len(X), -1), np.zeros(places, dtype=np.int64)
     centers = np.zeros((places, X.shape[1]))
-    costs: list[float] = []
-    for _ in range(max_iter):
+
+    def one_pass(costs: list[float]) -> tuple[list[float], float]:
         before = labels.copy()
         _dynamic_kernels.dynamic_means_pass(
             X, rng.permutation(len(X)), stored.centers, pull, revival, penalty, labels, centers, counts
@@ -119,15 +121,18 @@ def cluster_batch(
         weights = counts.astype(np.float64)
         weights[:n_old] += held
         centers[active] = sums[active] / weights[active, None]
-        costs.append(
+        cost = (
             penalty * float(active[n_old:].sum())
             + float(revival @ active[:n_old])
             + float(held @ ((centers[:n_old] - stored.centers) ** 2).sum(axis=1))
             + float(((X - centers[labels]) ** 2).sum())
         )
-        if (labels == before).all() or (len(costs) > 1 and costs[-2] - costs[-1] <= 1e-12 * abs(costs[-2])):
-            return BatchClustering(labels, centers, counts, costs, True)
-    return BatchClustering(labels, centers, counts, costs, False)
+        settled = bool((labels == before).all()) or (bool(costs) and costs[-1] - cost <= 1e-12 * abs(costs[-1]))
+        return [*costs, cost], float(not settled)
+
+    start: list[float] = []
+    end = iterate(one_pass, start, max_iter=max_iter)
+    return BatchClustering(labels, centers, counts, end.state, end.converged)
 
 
 def next_memory(
@@ -202,6 +207,12 @@ class DynamicMeans(BatchwiseClusters):
     (10, 2)
     """
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        "penalty": Number(least=0),
+        "survival": Number(above=0) | Only(float("inf")),
+        "drift": Number(least=0),
+    }
+
     def __init__(
         self,
         penalty: float = 1.0,
@@ -245,16 +256,7 @@ class DynamicMeans(BatchwiseClusters):
         return np.asarray(self.cluster_identities_[nearest])
 
     def _begin(self) -> None:
-        for name in ("penalty", "survival", "drift"):
-            value = getattr(self, name)
-            number = not isinstance(value, str) and np.ndim(value) == 0
-            if name == "survival" and not (number and value > 0):
-                raise ValueError(f"survival must be positive (infinity is for ever), got {value!r}")
-            if name != "survival" and not (number and 0 <= value < np.inf):
-                raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
-        for name in ("n_init", "max_iter"):
-            if not isinstance(getattr(self, name), int | np.integer) or getattr(self, name) < 1:
-                raise ValueError(f"{name} must be a whole number of at least 1, got {getattr(self, name)!r}")
+        check_parameters(self)
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
         self._history: list[dict[str, NDArray[Any]]] = []
@@ -279,17 +281,17 @@ class DynamicMeans(BatchwiseClusters):
         rng = as_generator(self.random_state)
         if isinstance(self.random_state, int | np.integer):
             rng = np.random.default_rng([int(self.random_state), self.n_batches_seen_])
-        best: BatchClustering | None = None
-        try:
-            for _ in range(self.n_init if len(X) else 1):
-                found = cluster_batch(X, stored, float(self.penalty), aging, float(self.drift), rng, self.max_iter)
-                if best is None or found.costs[-1] < best.costs[-1]:
-                    best = found
-        except KeyboardInterrupt as stop:
-            if best is None:
-                raise
-            hold(stop, "interrupted: the best of the orders tried so far is kept")
-        assert best is not None
+        runs = (
+            cluster_batch(X, stored, float(self.penalty), aging, float(self.drift), rng, self.max_iter)
+            for _ in range(self.n_init if len(X) else 1)
+        )
+        found: list[BatchClustering] = []
+        with holding("interrupted: the best of the orders tried so far is kept"):
+            for run in runs:
+                found.append(run)
+        if not found:
+            raise Interrupted
+        best = min(found, key=lambda run: run.costs[-1])
         if not best.converged:
             warnings.warn(
                 f"the cost still fell after max_iter={self.max_iter} passes; raise max_iter",

@@ -20,9 +20,10 @@ from scipy import sparse
 from scipy.special import betaln, gammaln, xlog1py, xlogy
 
 from pluri.components.gaussian import check_magnitude
+from pluri.priors import Beta
 
 Array = NDArray[np.float64]
-Estimator = Literal["mle", "map", "bayes"]
+Inference = Literal["ml", "map", "bayes"]
 LOG_2PI = float(np.log(2.0 * np.pi))
 #: Rows that are made dense at a time.
 ROWS = 4096
@@ -35,13 +36,13 @@ def product(left: Any, right: Array) -> Array:
     return np.asarray(left @ right)
 
 
-def modes(counts: Array, prior: Array, name: str, estimator: Estimator) -> Array:
+def modes(counts: Array, prior: Array, name: str, inference: Inference) -> Array:
     """Probabilities along the last axis from counts (..., K) and Dirichlet concentrations that broadcast to them."""
-    pseudo = {"mle": np.zeros(1), "map": prior - 1.0, "bayes": prior}[estimator]
+    pseudo = {"ml": np.zeros(1), "map": prior - 1.0, "bayes": prior}[inference]
     mass = counts + pseudo
     if (mass < 0).any():
         raise ValueError(
-            f"{name} below 1 leaves no posterior mode where nothing was counted; use estimator='bayes', got {name} "
+            f"{name} below 1 leaves no posterior mode where nothing was counted; use inference='bayes', got {name} "
             f"{float(np.min(prior))}"
         )
     total = mass.sum(axis=-1, keepdims=True)
@@ -80,9 +81,9 @@ class BernoulliStatistics:
 
 @dataclass(frozen=True)
 class BernoulliFeatures:
-    """Columns of zeros and ones: `prior` is (b1, b0), `threshold` what a one is above (None: values are 0 and 1)."""
+    """Columns of zeros and ones: `prior` is Beta(b1, b0); a one is above `threshold` (None: values are 0 and 1)."""
 
-    prior: tuple[float, float] = (2.0, 2.0)
+    prior: Beta = Beta(2.0, 2.0)
     threshold: float | None = 0.0
 
     def prepare(self, X: Any) -> Any:
@@ -105,9 +106,10 @@ class BernoulliFeatures:
     def count(self, X: Any, membership: Array) -> BernoulliStatistics:
         return BernoulliStatistics(product(X.T, membership).T, membership.sum(axis=0))
 
-    def estimate(self, stats: BernoulliStatistics, estimator: Estimator) -> Array:
+    def estimate(self, stats: BernoulliStatistics, inference: Inference) -> Array:
         """P(x = 1 | class), (C, d)."""
-        return modes(self._pairs(stats), np.array(self.prior), "beta", estimator)[..., 0]
+        prior = np.array([self.prior.a, self.prior.b])
+        return modes(self._pairs(stats), prior, "probabilities_prior", inference)[..., 0]
 
     def log_likelihood(self, theta: Array, X: Any) -> Array:
         """Log p(x | class) of all columns together, (n, C)."""
@@ -132,10 +134,10 @@ class BernoulliFeatures:
         return float((xlogy(stats.ones, theta) + xlog1py(stats.total[:, None] - stats.ones, -theta)).sum())
 
     def log_prior(self, theta: Array, stats: BernoulliStatistics) -> float:
-        return log_dirichlet(np.stack([theta, 1.0 - theta], axis=-1), np.array(self.prior))
+        return log_dirichlet(np.stack([theta, 1.0 - theta], axis=-1), np.array([self.prior.a, self.prior.b]))
 
     def log_evidence(self, stats: BernoulliStatistics) -> float:
-        b1, b0 = self.prior
+        b1, b0 = self.prior.a, self.prior.b
         zeros = stats.total[:, None] - stats.ones
         return float((betaln(stats.ones + b1, zeros + b0) - betaln(b1, b0)).sum())
 
@@ -193,9 +195,11 @@ class CategoricalFeatures:
             counts.append(np.array(rows, dtype=np.float64))
         return CategoricalStatistics(tuple(counts))
 
-    def estimate(self, stats: CategoricalStatistics, estimator: Estimator) -> list[Array]:
+    def estimate(self, stats: CategoricalStatistics, inference: Inference) -> list[Array]:
         """P(value | class) of each column, (C, K_j)."""
-        return [modes(counts, np.full(counts.shape[1], self.prior), "eta", estimator) for counts in stats.counts]
+        return [
+            modes(counts, np.full(counts.shape[1], self.prior), "category_prior", inference) for counts in stats.counts
+        ]
 
     def log_likelihood(self, tables: list[Array], X: Array) -> Array:
         return self.contributions(tables, X).sum(axis=2)
@@ -281,15 +285,15 @@ class GaussianFeatures:
         squares = np.stack([membership[:, c] @ (X - mean[c]) ** 2 for c in range(len(total))])
         return GaussianStatistics(total, mean, squares)
 
-    def estimate(self, stats: GaussianStatistics, estimator: Estimator) -> GaussianEstimate:
+    def estimate(self, stats: GaussianStatistics, inference: Inference) -> GaussianEstimate:
         extra = self._extra(stats)
-        if estimator == "mle":
+        if inference == "ml":
             total = stats.total[:, None]
             column_variance = stats.pooled()[1]
             variance = np.where(total > 0, stats.squares / np.where(total > 0, total, 1.0), column_variance)
             return GaussianEstimate(stats.mean, variance + extra)
         mean, strength, shape, rate = self._posterior(stats)
-        if estimator == "map":
+        if inference == "map":
             return GaussianEstimate(mean, rate / (shape - 0.5) + extra)
         return GaussianEstimate(mean, rate * (strength + 1.0) / (shape * strength) + extra, 2.0 * shape)
 

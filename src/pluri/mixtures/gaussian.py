@@ -22,14 +22,12 @@ from pluri.engine import Source
 from pluri.inference import EMResult
 from pluri.mixtures.gaussian_family import GaussianFamily, RepulsiveMeans, reference_whitening
 from pluri.mixtures.learning import MixtureParameters, MixtureProblem
-from pluri.mixtures.mixture import MixtureModel, Prior
+from pluri.mixtures.mixture import DIVERSITY, MixtureModel, Prior
 from pluri.priors import DeterminantalPrior
 from pluri.priors.kernels import RBFKernel
-from pluri.validation import Stored
+from pluri.validation import Allowed, Number, Only, Stored
 
 Array = NDArray[np.float64]
-
-SOLVERS = ("em", "riemannian", "riemannian-cg", "cholesky")
 
 
 class GaussianMixture(MixtureModel):
@@ -67,7 +65,7 @@ class GaussianMixture(MixtureModel):
         1 shows a progress bar.
     verbose_interval : int, default=10
         For scikit-learn's signature; the progress bar chooses its own pace.
-    solver : {"em", "riemannian", "riemannian-cg", "cholesky"}, default="em"
+    inference : {"em", "riemannian", "riemannian_cg", "cholesky"}, default="em"
         Expectation-maximisation; L-BFGS or conjugate gradients on the manifold of positive definite matrices with the
         likelihood reformulated so that one component is a convex problem (full covariances, no missing values): fewer
         passes when components overlap; or L-BFGS on Cholesky factors, the baseline.
@@ -131,6 +129,16 @@ class GaussianMixture(MixtureModel):
         "means_": Stored("n_components", "n_features_in_"),
     }
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        **MixtureModel._parameters,
+        "covariance_type": Only(*COVARIANCE_TYPES),
+        "init_params": Only(*INIT_PARAMS),
+        "inference": Only("em", "riemannian", "riemannian_cg", "cholesky"),
+        "reg_covar": Number(least=0),
+        "diversity": DIVERSITY,
+        "mean_precision_prior": Number(least=0) | Only(None),
+    }
+
     _least_samples = 2
     n_evaluations_: int
 
@@ -151,7 +159,7 @@ class GaussianMixture(MixtureModel):
         warm_start: bool = False,
         verbose: int = 0,
         verbose_interval: int = 10,
-        solver: str = "em",
+        inference: str = "em",
         weight_prior: Prior = 1.0,
         mean_prior: ArrayLike | None = None,
         mean_precision_prior: float | None = None,
@@ -178,7 +186,7 @@ class GaussianMixture(MixtureModel):
         self.warm_start = warm_start
         self.verbose = verbose
         self.verbose_interval = verbose_interval
-        self.solver = solver
+        self.inference = inference
         self.weight_prior = weight_prior
         self.mean_prior = mean_prior
         self.mean_precision_prior = mean_precision_prior
@@ -195,24 +203,15 @@ class GaussianMixture(MixtureModel):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        if self.covariance_type not in COVARIANCE_TYPES:
-            raise ValueError(f"covariance_type must be one of {COVARIANCE_TYPES}, got {self.covariance_type!r}")
-        if self.init_params not in INIT_PARAMS:
-            raise ValueError(f"init_params must be one of {INIT_PARAMS}, got {self.init_params!r}")
-        if self.solver not in SOLVERS:
-            raise ValueError(f"solver must be one of {SOLVERS}, got {self.solver!r}")
-        _check_number("reg_covar", self.reg_covar)
-        if self.mean_precision_prior is not None:
-            _check_number("mean_precision_prior", self.mean_precision_prior)
-        if self.solver != "em":
-            self._check_manifold_settings()
-
-    def _check_manifold_settings(self) -> None:
+        if self.inference == "em":
+            return
         if self.covariance_type != "full":
-            raise ValueError(f"covariance_type must be 'full' for solver={self.solver!r}, got {self.covariance_type!r}")
+            raise ValueError(
+                f"covariance_type must be 'full' for inference={self.inference!r}, got {self.covariance_type!r}"
+            )
         for name, neutral in (("diversity", (None, 0)), ("acceleration", (None,)), ("checkpoint", (None,))):
             if getattr(self, name) not in neutral:
-                raise ValueError(f"{name} must be None for solver={self.solver!r}: only EM takes it")
+                raise ValueError(f"{name} must be None for inference={self.inference!r}: only EM takes it")
 
     def _family(self, source: Source | None) -> GaussianFamily:
         n_features = int(self.n_features_in_) if hasattr(self, "n_features_in_") else np.shape(self.means_)[1]
@@ -265,8 +264,6 @@ class GaussianMixture(MixtureModel):
             return None
         if isinstance(value, DeterminantalPrior):
             return RepulsiveMeans(value) if value.weight > 0 else None
-        if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(float(value)) or value < 0:
-            raise ValueError(f"diversity must be None, a non-negative number or a DeterminantalPrior, got {value!r}")
         if value == 0:
             return None
         if source is not None:
@@ -390,7 +387,7 @@ class GaussianMixture(MixtureModel):
         data = problem.family.prepare(self._check_rows(X, fitting=False))
         return components.conditional_means(params.components, data, self.predict_proba(X))
 
-    # The other solvers ------------------------------------------------------------------------------------------
+    # The other ways of learning -------------------------------------------------------------------------------
 
     def _run(
         self,
@@ -402,7 +399,7 @@ class GaussianMixture(MixtureModel):
     ) -> EMResult[MixtureParameters[Any]]:
         if hasattr(self, "n_evaluations_"):
             del self.n_evaluations_
-        if self.solver == "em":
+        if self.inference == "em":
             try:
                 return super()._run(problem, source, total, start, on_iteration)
             except (FloatingPointError, CollapsedComponentError) as error:
@@ -422,11 +419,6 @@ class GaussianMixture(MixtureModel):
                 shape = _covariance_shape(self.covariance_type, self.n_components, self.means_.shape[1])
                 if np.shape(getattr(self, name)) != shape:
                     raise ValueError(f"{name} must have shape {shape}, got {np.shape(getattr(self, name))}")
-
-
-def _check_number(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, Real) or not (np.isfinite(float(value)) and float(value) >= 0):
-        raise ValueError(f"{name} must be a non-negative number, got {value!r}")
 
 
 def _covariance_shape(covariance_type: str, k: int, n_features: int) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""The Gaussian mixture's other solvers: from the estimator's settings to the descent on the manifold, and back."""
+"""The Gaussian mixture without EM: from the estimator's settings to the descent on the manifold, and back."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-#: Solver, the method and the parametrization that it stands for.
+#: Way of learning, and the method and the parametrization that it stands for.
 METHODS: dict[str, tuple[Method, Parametrization]] = {
     "riemannian": ("lbfgs", "augmented"),
-    "riemannian-cg": ("cg", "augmented"),
+    "riemannian_cg": ("cg", "augmented"),
     "cholesky": ("lbfgs", "cholesky"),
 }
 REASONS = {"gradient": "converged", "step": "converged", "line_search": "max_iter", "collapsed": "max_iter"}
@@ -41,10 +41,10 @@ def fit_on_manifold(
     start: MixtureParameters[GaussianParameters] | None,
     on_iteration: Callable[[Any], bool] | None,
 ) -> EMResult[MixtureParameters[GaussianParameters]]:
-    """Run the solver from the starting values that EM would have, `n_init` times; the best run wins."""
+    """Descend from the starting values that EM would have, `n_init` times; the best run wins."""
     assert isinstance(problem.family, GaussianFamily)
     X, weight = _rows(source)
-    method, parametrization = METHODS[estimator.solver]
+    method, parametrization = METHODS[estimator.inference]
     prior = _pseudo_rows(problem)
     history, best = History(), None
     n_init = 1 if start is not None else int(estimator.n_init)
@@ -133,7 +133,7 @@ def _rows(source: Source) -> tuple[Array, Array | None]:
     batches = [lazy.load() for lazy in source.batches()]
     X = np.concatenate([np.asarray(batch.X, dtype=np.float64) for batch in batches])
     if np.isnan(X).any():
-        raise ValueError("X must have no missing values for this solver: use solver='em', which integrates them out")
+        raise ValueError("X must have no missing values by descent: use inference='em', which integrates them out")
     if all(batch.weight is None for batch in batches):
         return X, None
     return X, np.concatenate([np.ones(b.n_samples) if b.weight is None else b.weight for b in batches])
@@ -146,7 +146,7 @@ def _pseudo_rows(problem: MixtureProblem[GaussianParameters]) -> dict[str, Any]:
     given: dict[str, Any] = {}
     concentration = np.asarray(prior.concentration if isinstance(prior, Dirichlet) else np.nan, dtype=np.float64)
     if concentration.ndim or not concentration >= 1:
-        raise ValueError("weight_prior must be a number of at least 1 for this solver: use solver='em'")
+        raise ValueError("weight_prior must be a number of at least 1 by descent: use inference='em'")
     if concentration > 1:
         given["weight_concentration"] = float(concentration) - 1.0
     if family.covariance_scale is None and family.mean_precision == 0:
@@ -155,8 +155,8 @@ def _pseudo_rows(problem: MixtureProblem[GaussianParameters]) -> dict[str, Any]:
     wanted = family.degrees + n_features + 2.0
     if family.covariance_scale is None or not np.isclose(family.mean_precision, wanted):
         raise ValueError(
-            "mean_precision_prior must equal degrees_of_freedom_prior + n_features + 2 for this solver (the prior is "
-            f"then worth so many rows), got {family.mean_precision:g}: set both, or use solver='em'"
+            "mean_precision_prior must equal degrees_of_freedom_prior + n_features + 2 by descent (the prior is "
+            f"then worth so many rows), got {family.mean_precision:g}: set both, or use inference='em'"
         )
     return given | {
         "covariance_prior": family.covariance_scale,

@@ -10,6 +10,7 @@ References
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -17,33 +18,33 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import DensityMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pluri.inference.mcmc import NUTS, Trace, sample
-from pluri.inference.mcmc.random_walk import RandomWalk
+from pluri.inference.mcmc import NUTS, RandomWalk, Sampled, Trace, sample
 from pluri.mixtures.gaussian_density import GaussianMixtureDensity
 from pluri.mixtures.mixture_posterior import MixturePosterior, MixturePrior, relabelled
-from pluri.validation import RandomState, Stored, as_generator
+from pluri.validation import Allowed, Number, Only, RandomState, Stored, Whole, as_generator, check_parameters
 from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
 
 
-class MetropolisGaussianMixture(DensityMixin, Estimator):
+class MetropolisGaussianMixture(Sampled, DensityMixin, Estimator):
     """Bayesian Gaussian mixture, sampled on unconstrained coordinates.
 
     Parameters
     ----------
     n_components : int, default=2
-    sampler : {"nuts", "metropolis"}, default="nuts"
+    inference : {"nuts", "metropolis"}, default="nuts"
         NUTS uses the gradient; random-walk Metropolis is for comparison.
     weight_concentration : float, default=1.0
         Of the Dirichlet prior of the weights.
     mean_prior : array-like of shape (n_features,), optional
         The mean of the data by default.
-    mean_precision : float, default=0.01
+    mean_precision_prior : float, default=0.01
         How many observations the prior mean is worth.
-    degrees_of_freedom : float, optional
+    degrees_of_freedom_prior : float, optional
         Of the inverse-Wishart prior of the covariances; ``n_features + 2`` by default, for which its mean is
         `covariance_prior`.
     covariance_prior : array-like of shape (n_features, n_features), optional
@@ -66,6 +67,8 @@ class MetropolisGaussianMixture(DensityMixin, Estimator):
     weights_, means_, covariances_ : arrays
         Posterior means.
     prior_ : MixturePrior
+    converged_ : bool
+        Whether the chains agree on all of them: R-hat is at most 1.01.
     n_features_in_ : int
 
     Examples
@@ -87,15 +90,24 @@ class MetropolisGaussianMixture(DensityMixin, Estimator):
         "covariances_": Stored("n_components", "n_features_in_", "n_features_in_"),
     }
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        "n_components": Whole(1),
+        "inference": Only("nuts", "metropolis"),
+        "relabel": Only("hungarian", "order"),
+        "weight_concentration": Number(above=0),
+        "mean_precision_prior": Number(above=0),
+        "degrees_of_freedom_prior": Number() | Only(None),
+    }
+
     def __init__(
         self,
         n_components: int = 2,
         *,
-        sampler: str = "nuts",
+        inference: str = "nuts",
         weight_concentration: float = 1.0,
         mean_prior: ArrayLike | None = None,
-        mean_precision: float = 0.01,
-        degrees_of_freedom: float | None = None,
+        mean_precision_prior: float = 0.01,
+        degrees_of_freedom_prior: float | None = None,
         covariance_prior: ArrayLike | None = None,
         relabel: str = "hungarian",
         n_draws: int = 500,
@@ -107,11 +119,11 @@ class MetropolisGaussianMixture(DensityMixin, Estimator):
         verbose: int = 0,
     ):
         self.n_components = n_components
-        self.sampler = sampler
+        self.inference = inference
         self.weight_concentration = weight_concentration
         self.mean_prior = mean_prior
-        self.mean_precision = mean_precision
-        self.degrees_of_freedom = degrees_of_freedom
+        self.mean_precision_prior = mean_precision_prior
+        self.degrees_of_freedom_prior = degrees_of_freedom_prior
         self.covariance_prior = covariance_prior
         self.relabel = relabel
         self.n_draws = n_draws
@@ -145,7 +157,7 @@ class MetropolisGaussianMixture(DensityMixin, Estimator):
         posterior = MixturePosterior(scaled, units, self.n_components)
         space = posterior.space
         target = space.value_and_grad(posterior)
-        kernel = NUTS(target) if self.sampler == "nuts" else RandomWalk(_ValueOf(target))
+        kernel = NUTS(target) if self.inference == "nuts" else RandomWalk(_ValueOf(target))
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # of steps that are refused
             raw = sample(
                 kernel, lambda stream: space.unconstrain(_start(stream, scaled, units, self.n_components)),
@@ -156,30 +168,25 @@ class MetropolisGaussianMixture(DensityMixin, Estimator):
         self.trace_ = self._named(raw, shift, spread)
         for name in ("weights", "means", "covariances"):
             setattr(self, f"{name}_", self.trace_[name].mean(axis=(0, 1)))
+        self.converged_ = self.trace_.settled()
         self._warn()
         return self
 
     def _check_settings(self, n_samples: int) -> None:
-        if not isinstance(self.n_components, int | np.integer) or not 1 <= self.n_components <= n_samples:
+        check_parameters(self)
+        if self.n_components > n_samples:
             raise ValueError(
-                f"n_components must be a whole number from 1 to the number of samples ({n_samples}), got "
-                f"{self.n_components!r}"
+                f"n_components must be at most the number of samples ({n_samples}), got {self.n_components!r}"
             )
-        for name, allowed in (("sampler", ("nuts", "metropolis")), ("relabel", ("hungarian", "order"))):
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {getattr(self, name)!r}")
-        for name in ("weight_concentration", "mean_precision", "n_predictive"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)!r}")
 
     def _prior(self, X: Array) -> MixturePrior:
         n_features = X.shape[1]
         mean = X.mean(axis=0) if self.mean_prior is None else np.asarray(self.mean_prior, dtype=np.float64)
         if mean.shape != (n_features,):
             raise ValueError(f"mean_prior must have {n_features} entries, got shape {mean.shape}")
-        degrees = n_features + 2.0 if self.degrees_of_freedom is None else float(self.degrees_of_freedom)
+        degrees = n_features + 2.0 if self.degrees_of_freedom_prior is None else float(self.degrees_of_freedom_prior)
         if not degrees > n_features - 1:
-            raise ValueError(f"degrees_of_freedom must be above n_features - 1 = {n_features - 1}, got {degrees}")
+            raise ValueError(f"degrees_of_freedom_prior must be above n_features - 1 = {n_features - 1}, got {degrees}")
         if self.covariance_prior is None:
             variances = X.var(axis=0)
             # A column that never varies gets the smallest spread that still leaves a density.
@@ -191,7 +198,7 @@ class MetropolisGaussianMixture(DensityMixin, Estimator):
                 raise ValueError(f"covariance_prior must have shape {(n_features, n_features)}, got {scale.shape}")
             if not (np.allclose(scale, scale.T) and np.linalg.eigvalsh(scale).min() > 0):
                 raise ValueError("covariance_prior must be symmetric and positive definite: a prior of no width fits")
-        return MixturePrior(float(self.weight_concentration), mean, float(self.mean_precision), degrees, scale)
+        return MixturePrior(float(self.weight_concentration), mean, float(self.mean_precision_prior), degrees, scale)
 
     def _named(self, raw: Trace, shift: Array, spread: Array) -> Trace:
         """Draws in the units of the data, the components of all in the same order, covariances for factors."""
@@ -219,10 +226,6 @@ class MetropolisGaussianMixture(DensityMixin, Estimator):
     def _warn(self) -> None:
         if self.trace_.interrupted:
             return
-        import warnings
-
-        from sklearn.exceptions import ConvergenceWarning
-
         moving = {name: values for name, values in self.trace_.draws.items() if np.ptp(values) > 0}
         for sentence in Trace(moving, self.trace_.stats).diagnose():
             warnings.warn(sentence, ConvergenceWarning, stacklevel=3)

@@ -10,7 +10,7 @@ import dataclasses
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -27,12 +27,19 @@ from pluri.inference import EMResult, History, expectation_maximization
 from pluri.mixtures.learning import BLOCK, MixtureParameters, MixtureProblem
 from pluri.mixtures.split_merge import improve
 from pluri.mixtures.streaming import StreamedStatistics
-from pluri.priors import RowPrior, as_row_prior
+from pluri.priors import DeterminantalPrior, RowPrior, as_row_prior
 from pluri.progress.callbacks import CallbackSupport, fit_callbacks, with_callbacks
 from pluri.validation import (
+    Allowed,
+    Flag,
+    Made,
+    Number,
+    Only,
     RandomState,
     Stored,
+    Whole,
     as_generator,
+    check_parameters,
     check_row_weight,
     is_source,
     restored_on_failure,
@@ -46,6 +53,8 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Prior = ArrayLike | RowPrior
 
+#: What `diversity` may be: none, the weight of a determinantal prior, or one of one's own.
+DIVERSITY = Number(least=0) | Only(None) | Made(DeterminantalPrior, "a DeterminantalPrior")
 #: Components, and features of each, that `summary` shows.
 SUMMARY_ROWS, SUMMARY_FEATURES = 20, 6
 
@@ -60,6 +69,13 @@ class MixtureModel(CallbackSupport, DensityMixin, Estimator):
     _fitted_layout: ClassVar[Mapping[str, Stored]] = {
         "weights_": Stored("n_components", simplex=True),
         "occupancy_": Stored("n_components", finite=False),
+    }
+
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        "n_components": Whole(1),
+        "max_iter": Whole(0),
+        "split_merge": Whole(0),
+        "verbose": Whole(0) | Flag(),
     }
 
     #: Whether `fit` and the queries take sparse matrices.
@@ -151,14 +167,7 @@ class MixtureModel(CallbackSupport, DensityMixin, Estimator):
         raise ValueError("X must hold at least one batch, got an empty source")
 
     def _check_settings(self) -> None:
-        for name, least in (("n_components", 1), ("max_iter", 0), ("n_init", 1), ("split_merge", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
-        if not isinstance(self.tol, Real) or isinstance(self.tol, bool) or not self.tol >= 0:
-            raise ValueError(f"tol must be a non-negative number, got {self.tol!r}")
-        if not isinstance(self.verbose, Integral | bool) or self.verbose < 0:
-            raise ValueError(f"verbose must be a non-negative integer, got {self.verbose!r}")
+        check_parameters(self)
 
     # Parameters -------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,10 +13,10 @@ from pluri.components.multinomial import MultinomialFamily, MultinomialParameter
 from pluri.components.weighted_sums import WeightedSums, averages, pooled_sums
 from pluri.engine import Source
 from pluri.mixtures.discrete_mixture import DiscreteMixture, check_repelling_prior, smoothed_prior
-from pluri.mixtures.mixture import Prior
+from pluri.mixtures.mixture import DIVERSITY, Prior
 from pluri.mixtures.poisson import count_rows
 from pluri.priors import DeterminantalPrior, Diversity, as_diversity, as_row_prior
-from pluri.validation import Stored, check_distributions
+from pluri.validation import Allowed, Made, Only, Stored, Whole, check_distributions
 
 Array = NDArray[np.float64]
 
@@ -33,7 +32,7 @@ class MultinomialMixture(DiscreteMixture):
         Number of components.
     n_trials : int or None, default=None
         Counts of a row that `sample` draws; that of the rows of `fit` if it was the same in all.
-    prior : float, array or prior object, default=1.0
+    probabilities_prior : float, array or prior object, default=1.0
         Dirichlet concentration of the probabilities; above 1 smooths, below 1 asks for sparse components.
     smoothing : float, default=1e-3
         Each component is given so many counts more, divided like those of all rows together (and one of each symbol).
@@ -73,12 +72,18 @@ class MultinomialMixture(DiscreteMixture):
         "_average": Stored("n_features_in_"),
     }
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        **DiscreteMixture._parameters,
+        "n_trials": Whole(0) | Only(None),
+        "diversity": DIVERSITY | Made(Diversity, "a Diversity"),
+    }
+
     def __init__(
         self,
         n_components: int = 1,
         *,
         n_trials: int | None = None,
-        prior: Prior = 1.0,
+        probabilities_prior: Prior = 1.0,
         smoothing: float = 1e-3,
         weight_prior: Prior = 1.0,
         tol: float = 1e-4,
@@ -99,7 +104,7 @@ class MultinomialMixture(DiscreteMixture):
     ) -> None:
         self.n_components = n_components
         self.n_trials = n_trials
-        self.prior = prior
+        self.probabilities_prior = probabilities_prior
         self.smoothing = smoothing
         self.weight_prior = weight_prior
         self.tol = tol
@@ -123,12 +128,6 @@ class MultinomialMixture(DiscreteMixture):
         tags.input_tags.positive_only = True
         return tags
 
-    def _check_settings(self) -> None:
-        super()._check_settings()
-        n_trials = self.n_trials
-        if n_trials is not None and (not isinstance(n_trials, Integral) or isinstance(n_trials, bool) or n_trials < 0):
-            raise ValueError(f"n_trials must be None or a non-negative integer, got {n_trials!r}")
-
     def _check_rows(self, X: Any, *, fitting: bool) -> Any:
         rows = count_rows(self._validated(X, fitting))
         if fitting:
@@ -148,7 +147,7 @@ class MultinomialMixture(DiscreteMixture):
         if source is not None:
             sums = pooled_sums(source, MultinomialFamily().prepare)
             self._mean_trials = float(averages(sums)[0].sum())
-        prior = smoothed_prior(as_row_prior("prior", self.prior, shape), shape, pseudo_row)
+        prior = smoothed_prior(as_row_prior("probabilities_prior", self.probabilities_prior, shape), shape, pseudo_row)
         repulsion: Diversity | DeterminantalPrior | None = (
             self._repulsion(None) if isinstance(self.diversity, DeterminantalPrior) else as_diversity(self.diversity)
         )

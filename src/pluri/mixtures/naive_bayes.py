@@ -15,7 +15,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -30,19 +29,19 @@ from pluri.mixtures.feature_families import (
     ROWS,
     BernoulliFeatures,
     CategoricalFeatures,
-    Estimator,
     GaussianFeatures,
+    Inference,
     log_dirichlet,
     log_dirichlet_evidence,
     modes,
 )
-from pluri.validation import Stored
-from pluri.validation import estimator as base
+from pluri.priors import Beta
+from pluri.validation import Allowed, Made, Number, Only, Stored, Whole, check_parameters
+from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
 
 FAMILIES = ("bernoulli", "gaussian", "categorical")
-ESTIMATORS = ("map", "mle", "bayes")
 
 
 @dataclass(frozen=True)
@@ -67,22 +66,22 @@ class LogOdds:
         return self.prior + self.contributions.sum(axis=1)
 
 
-class NaiveBayes(ClassifierMixin, base.Estimator):
+class NaiveBayes(ClassifierMixin, Estimator):
     """Naive Bayes classifier for binary, categorical and real features, in any mixture.
 
     Parameters
     ----------
     family : {"bernoulli", "gaussian", "categorical"} or list of these, default="bernoulli"
         The distribution of every feature, or of each column.
-    estimator : {"map", "mle", "bayes"}, default="map"
+    inference : {"map", "ml", "bayes"}, default="map"
         Posterior modes, maximum likelihood, or posterior means with the exact predictive of a new row (Student-t for
         Gaussian features).
-    alpha : float or array of shape (n_classes,), default=1.0
+    weight_prior : float or array of shape (n_classes,), default=1.0
         Dirichlet prior of the class probabilities.
-    beta : (float, float), default=(2.0, 2.0)
-        Beta prior of a Bernoulli feature: pseudo-counts of ones and of zeros. (2, 2) with "map" adds one to each, as
-        ``sklearn.naive_bayes.BernoulliNB(alpha=1)`` does; (1, 1) with "map" is maximum likelihood.
-    eta : float, default=2.0
+    probabilities_prior : `pluri.priors.Beta` prior or None, default=None
+        Prior of the probability of a one in a Bernoulli feature; None is Beta(2, 2), which with "map" adds a one and a
+        zero, as ``sklearn.naive_bayes.BernoulliNB(alpha=1)`` does; Beta(1, 1) with "map" is maximum likelihood.
+    category_prior : float, default=2.0
         Dirichlet prior of each value of a categorical feature.
     normal_prior : (mean, strength, shape, rate), optional
         Normal-Gamma prior of a Gaussian feature, numbers or one per Gaussian column. By default each column's own mean
@@ -108,7 +107,7 @@ class NaiveBayes(ClassifierMixin, base.Estimator):
     log_likelihood_ : float
         Log p(X, y) at the estimates.
     log_posterior_ : float
-        The same plus the log prior density of the estimates ("mle" has no prior).
+        The same plus the log prior density of the estimates ("ml" has no prior).
     log_evidence_ : float
         Log p(X, y) with all parameters integrated out; for "map" and "bayes".
 
@@ -131,23 +130,31 @@ class NaiveBayes(ClassifierMixin, base.Estimator):
         "_log_class_prior": Stored("n_classes", finite=False),
     }
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        "inference": Only("map", "ml", "bayes"),
+        "probabilities_prior": Made(Beta, "a prior (Beta)") | Only(None),
+        "category_prior": Number(above=0),
+        "n_categories": Whole(1) | Only(None),
+        "var_smoothing": Number(least=0),
+    }
+
     def __init__(
         self,
         family: str | list[str] = "bernoulli",
-        estimator: str = "map",
-        alpha: ArrayLike = 1.0,
-        beta: tuple[float, float] = (2.0, 2.0),
-        eta: float = 2.0,
+        inference: str = "map",
+        weight_prior: ArrayLike = 1.0,
+        probabilities_prior: Beta | None = None,
+        category_prior: float = 2.0,
         normal_prior: tuple[Any, Any, Any, Any] | None = None,
         binarize: float | None = 0.0,
         n_categories: int | None = None,
         var_smoothing: float = 1e-9,
     ) -> None:
         self.family = family
-        self.estimator = estimator
-        self.alpha = alpha
-        self.beta = beta
-        self.eta = eta
+        self.inference = inference
+        self.weight_prior = weight_prior
+        self.probabilities_prior = probabilities_prior
+        self.category_prior = category_prior
         self.normal_prior = normal_prior
         self.binarize = binarize
         self.n_categories = n_categories
@@ -222,9 +229,9 @@ class NaiveBayes(ClassifierMixin, base.Estimator):
         return total
 
     def _estimate(self, classes: Any, families: Any, counted: list[Any], class_count: Array) -> None:
-        how: Estimator = self.estimator  # type: ignore[assignment]
+        how: Inference = self.inference  # type: ignore[assignment]
         alpha = self._class_prior(len(classes))
-        class_prior = modes(class_count, alpha, "alpha", how)
+        class_prior = modes(class_count, alpha, "weight_prior", how)
         estimates = [kind.estimate(stats, how) for (kind, _), stats in zip(families, counted)]
         # Nothing is set before everything has been computed: a failed fit leaves the model as it was.
         self.classes_, self.class_count_, self.class_prior_ = classes, class_count, class_prior
@@ -242,7 +249,7 @@ class NaiveBayes(ClassifierMixin, base.Estimator):
         triples = [(kind, stats, value) for (kind, _), stats, value in zip(families, counted, estimates)]
         self.log_likelihood_ = float(counts.sum()) + sum(k.log_score(s, value) for k, s, value in triples)
         self.log_posterior_ = self.log_likelihood_
-        if how != "mle":
+        if how != "ml":
             prior = log_dirichlet(class_prior, alpha) + sum(k.log_prior(value, s) for k, s, value in triples)
             self.log_posterior_ += prior
             evidence = log_dirichlet_evidence(class_count, alpha)
@@ -345,30 +352,23 @@ class NaiveBayes(ClassifierMixin, base.Estimator):
         if strangers:
             raise ValueError(f"family must be one of {FAMILIES}, or a list of these, got {strangers[0]!r}")
         kinds: dict[str, Any] = {
-            "bernoulli": BernoulliFeatures((float(self.beta[0]), float(self.beta[1])), self.binarize),
+            "bernoulli": BernoulliFeatures(self.probabilities_prior or Beta(2.0, 2.0), self.binarize),
             "gaussian": GaussianFeatures(self.normal_prior, float(self.var_smoothing)),
-            "categorical": CategoricalFeatures(float(self.eta), self.n_categories),
+            "categorical": CategoricalFeatures(float(self.category_prior), self.n_categories),
         }
         places = {name: np.flatnonzero(np.array(names) == name) for name in FAMILIES}
         return [(kinds[name], columns) for name, columns in places.items() if len(columns)]
 
     def _class_prior(self, n_classes: int) -> Array:
-        alpha = np.asarray(self.alpha, dtype=np.float64)
+        alpha = np.asarray(self.weight_prior, dtype=np.float64)
         if alpha.shape not in ((), (n_classes,)) or not (alpha > 0).all() or not np.isfinite(alpha).all():
-            raise ValueError(f"alpha must be a positive number, or one for each of {n_classes} classes, got {alpha}")
+            raise ValueError(
+                f"weight_prior must be a positive number, or one for each of {n_classes} classes, got {alpha}"
+            )
         return np.broadcast_to(alpha, (n_classes,))
 
     def _check_settings(self) -> None:
-        if self.estimator not in ESTIMATORS:
-            raise ValueError(f"estimator must be one of {ESTIMATORS}, got {self.estimator!r}")
-        if np.shape(self.beta) != (2,) or not (np.asarray(self.beta, dtype=np.float64) > 0).all():
-            raise ValueError(f"beta must be two positive numbers (of ones, of zeros), got {self.beta!r}")
-        if not isinstance(self.eta, Real) or not 0 < self.eta < np.inf:
-            raise ValueError(f"eta must be finite and positive, got {self.eta!r}")
-        if not isinstance(self.var_smoothing, Real) or not 0 <= self.var_smoothing < np.inf:
-            raise ValueError(f"var_smoothing must be finite and not negative, got {self.var_smoothing!r}")
-        if self.n_categories is not None and not (isinstance(self.n_categories, Integral) and self.n_categories >= 1):
-            raise ValueError(f"n_categories must be None or an integer of at least 1, got {self.n_categories!r}")
+        check_parameters(self)
         if self.normal_prior is not None:
             if len(self.normal_prior) != 4:
                 raise ValueError(f"normal_prior must be (mean, strength, shape, rate), got {self.normal_prior!r}")

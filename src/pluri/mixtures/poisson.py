@@ -15,8 +15,9 @@ from pluri.components.sparse_rows import canonical_rows
 from pluri.engine import Source
 from pluri.mixtures.discrete_mixture import DiscreteMixture
 from pluri.mixtures.mixture import Prior
+from pluri.priors import Gamma
 from pluri.priors.kernels import ProbabilityProductKernel
-from pluri.validation import Stored, check_broadcast
+from pluri.validation import Allowed, Made, Only, Stored
 
 Array = NDArray[np.float64]
 
@@ -28,8 +29,8 @@ class PoissonMixture(DiscreteMixture):
     ----------
     n_components : int, default=1
         Number of components.
-    prior : pair of floats, default=(1.0, 0.0)
-        Shape (at least 1) and rate of the gamma prior on the rates; (1, 0) is no prior.
+    rates_prior : `pluri.priors.Gamma` prior or None, default=None
+        Prior of the rates, of a shape of at least 1.
     smoothing : float, default=1e-3
         Each component is given so many rows more, that look like the average of all rows.
     weight_prior, tol, max_iter, n_init, init_params, weights_init
@@ -66,11 +67,16 @@ class PoissonMixture(DiscreteMixture):
         "_average": Stored("n_features_in_"),
     }
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        **DiscreteMixture._parameters,
+        "rates_prior": Made(Gamma, "a prior (Gamma)") | Only(None),
+    }
+
     def __init__(
         self,
         n_components: int = 1,
         *,
-        prior: tuple[float, float] = (1.0, 0.0),
+        rates_prior: Gamma | None = None,
         smoothing: float = 1e-3,
         weight_prior: Prior = 1.0,
         tol: float = 1e-4,
@@ -90,7 +96,7 @@ class PoissonMixture(DiscreteMixture):
         n_jobs: int | None = None,
     ) -> None:
         self.n_components = n_components
-        self.prior = prior
+        self.rates_prior = rates_prior
         self.smoothing = smoothing
         self.weight_prior = weight_prior
         self.tol = tol
@@ -114,15 +120,17 @@ class PoissonMixture(DiscreteMixture):
         tags.input_tags.positive_only = True
         return tags
 
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if self.rates_prior is not None and self.rates_prior.shape < 1:
+            raise ValueError(f"rates_prior must have a shape of at least 1, got {self.rates_prior!r}")
+
     def _check_rows(self, X: Any, *, fitting: bool) -> Any:
         return count_rows(self._validated(X, fitting))
 
     def _family(self, source: Source | None) -> PoissonFamily:
         n_features = int(self.n_features_in_)
-        if np.shape(self.prior) != (2,):
-            raise ValueError(f"prior must be two numbers, the shape and rate of a gamma law, got {self.prior!r}")
-        shape = float(check_broadcast("prior (its shape)", self.prior[0], (), least=1.0))
-        rate = float(check_broadcast("prior (its rate)", self.prior[1], (), least=0.0))
+        shape, rate = (1.0, 0.0) if self.rates_prior is None else (self.rates_prior.shape, self.rates_prior.rate)
         events, exposure = np.full(n_features, shape - 1.0), rate
         pseudo_row = self._pseudo_row(source, PoissonFamily().prepare)
         if pseudo_row is not None:

@@ -38,9 +38,10 @@ from pluri.mixtures.riemannian_inputs import (
 from pluri.mixtures.riemannian_record import INTERRUPTED, RiemannianFit, Watch
 from pluri.mixtures.riemannian_stochastic import stochastic_descent
 from pluri.optimize.riemannian.conjugate_gradient import ConjugateGradient
-from pluri.optimize.riemannian.descent import Descent, Directions, check_count, descend
+from pluri.optimize.riemannian.descent import Descent, Directions, descend
 from pluri.optimize.riemannian.lbfgs import QuasiNewton
-from pluri.validation.interruption import hold, interruptible
+from pluri.validation import check_count
+from pluri.validation.interruption import holding, interruptible
 
 __all__ = ["RiemannianFit", "fit_riemannian"]
 
@@ -149,9 +150,9 @@ def fit_riemannian(
     X, sample_weight = checked_data(X, sample_weight)
     start = checked_start(weights, means, covariances, X)
     check_settings(method, parametrization, tol, covariance_prior_weight, weight_concentration)
-    check_count("max_iter", max_iter)
-    check_count("memory", memory)
-    check_count("branches", branches)
+    check_count(max_iter, "max_iter")
+    check_count(memory, "memory")
+    check_count(branches, "branches")
     total = float(len(X)) if sample_weight is None else float(sample_weight.sum())
     frame, penalty = standardized_prior(
         X, sample_weight, total, covariance_prior, covariance_prior_mean, covariance_prior_weight, weight_concentration
@@ -190,35 +191,35 @@ def _descend_augmented(
 ) -> None:
     """EM while it is fast, then the descent method, then EM's word on whether this is the end; the best branch wins."""
     best: MixturePoint | None = None
-    try:
-        mixture.evaluate()
-        watch.journal.add(mixture.point.value, _norm(mixture), mixture.n_evaluations)
-        directions = make_directions()
-        watch.reason = _em_lead(mixture, directions, watch, tol, lead)
-        for branch in range(branches):
-            trunk, begin = mixture.point, watch.n_iter
-            watch.journal.branch = branch
-            if watch.reason == "max_iter":
-                watch.reason = _descend_branch(mixture, directions, watch, tol, c1, c2)
-            if best is None or mixture.point.value < best.value:
-                best = mixture.point
-            quick = watch.n_iter - begin < QUICK
-            if watch.reason != "converged" or quick or branch == branches - 1 or watch.left <= 0:
-                break
-            # Where a descent takes long there are many optima: let EM go on from where it was left, and leave later.
-            mixture.point = trunk
+    with holding(INTERRUPTED) as block:
+        try:
+            mixture.evaluate()
+            watch.journal.add(mixture.point.value, _norm(mixture), mixture.n_evaluations)
             directions = make_directions()
-            watch.reason = _em_lead(mixture, directions, watch, tol, LATER)
-    except KeyboardInterrupt as stop:
-        hold(stop, INTERRUPTED)
+            watch.reason = _em_lead(mixture, directions, watch, tol, lead)
+            for branch in range(branches):
+                trunk, begin = mixture.point, watch.n_iter
+                watch.journal.branch = branch
+                if watch.reason == "max_iter":
+                    watch.reason = _descend_branch(mixture, directions, watch, tol, c1, c2)
+                if best is None or mixture.point.value < best.value:
+                    best = mixture.point
+                quick = watch.n_iter - begin < QUICK
+                if watch.reason != "converged" or quick or branch == branches - 1 or watch.left <= 0:
+                    break
+                # A long descent: there are many optima. Let EM go on from where it was left, and leave later.
+                mixture.point = trunk
+                directions = make_directions()
+                watch.reason = _em_lead(mixture, directions, watch, tol, LATER)
+        except CollapseError as error:
+            if best is None:
+                watch.reason, watch.collapsed = "collapsed", error.component
+            else:
+                watch.reason = "converged"
+        except StopIteration:
+            watch.reason = "stopped"
+    if block.interrupted:
         watch.reason = "interrupted"
-    except CollapseError as error:
-        if best is None:
-            watch.reason, watch.collapsed = "collapsed", error.component
-        else:
-            watch.reason = "converged"
-    except StopIteration:
-        watch.reason = "stopped"
     if best is not None and not mixture.point.value <= best.value:
         mixture.point = best
 
@@ -330,4 +331,4 @@ def _descend_baseline(
 
 
 def _directions(method: str, memory: int, dimension: int) -> Directions:
-    return QuasiNewton(memory) if method == "lbfgs" else ConjugateGradient("hestenes-stiefel", dimension)
+    return QuasiNewton(memory) if method == "lbfgs" else ConjugateGradient("hestenes_stiefel", dimension)

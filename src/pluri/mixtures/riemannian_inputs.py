@@ -18,7 +18,7 @@ def checked_data(X: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Array, 
     if data.ndim != 2 or 0 in data.shape:
         raise ValueError(f"X must be a matrix with at least one row and column, got shape {data.shape}")
     if not np.isfinite(data).all():
-        raise ValueError("X must be finite, got NaN or infinity: the manifold solver takes no missing values")
+        raise ValueError("X must be finite, got NaN or infinity: descent on the manifold takes no missing values")
     if sample_weight is None:
         return data, None
     weight = np.asarray(sample_weight, dtype=np.float64)

@@ -23,9 +23,8 @@ from pluri.mixtures.riemannian_coordinates import Penalty, augment
 from pluri.mixtures.riemannian_data_pass import DataPass
 from pluri.mixtures.riemannian_inputs import checked_data
 from pluri.mixtures.riemannian_record import INTERRUPTED, Watch
-from pluri.optimize.riemannian.descent import check_count
-from pluri.validation import as_generator
-from pluri.validation.interruption import hold
+from pluri.validation import as_generator, check_count
+from pluri.validation.interruption import holding
 
 Array = NDArray[np.float64]
 
@@ -150,43 +149,43 @@ def stochastic_descent(
 
     The objective is measured after each pass over the batches, which takes a pass of its own; the best point is kept.
     """
-    check_count("batch_size", batch_size)
+    check_count(batch_size, "batch_size")
     rng = as_generator(random_state)
     n_samples = len(mixture.data.rows)
     best = mixture.point
-    try:
-        mixture.evaluate()
-        best = mixture.point
-        norm = float(np.linalg.norm(mixture.slopes(best)))
-        watch.journal.add(best.value, norm, mixture.n_evaluations)
-        current, n_updates = best, 0
-        decay = max(20.0, n_samples / batch_size)
-        while watch.left > 0:
-            order = rng.permutation(n_samples)
-            for begin in range(0, n_samples, batch_size):
-                chosen = order[begin : begin + batch_size]
-                weight = mixture.data.weights[chosen]
-                batch = DataPass(mixture.data.rows[chosen], weight / weight.sum(), len(current.logits))
-                rate = 0.5 * (1.0 + n_updates / decay) ** -0.75
-                _, current = _stochastic_step(batch, mixture.penalty, current, rate)
-                n_updates += 1
-            mixture.n_evaluations += 1
-            current = mixture.visit(current)
-            norm = float(np.linalg.norm(mixture.slopes(current)))
-            watch.journal.add(current.value, norm, mixture.n_evaluations, step=rate, strong=False)
-            gain = best.value - current.value
-            if gain > 0:
-                best = mixture.point = current
-            if watch.stepped(current):
-                watch.reason = "stopped"
-                return
-            if gain < tol:
-                watch.reason = "converged"
-                return
-    except KeyboardInterrupt as stop:
-        hold(stop, INTERRUPTED)
+    with holding(INTERRUPTED) as block:
+        try:
+            mixture.evaluate()
+            best = mixture.point
+            norm = float(np.linalg.norm(mixture.slopes(best)))
+            watch.journal.add(best.value, norm, mixture.n_evaluations)
+            current, n_updates = best, 0
+            decay = max(20.0, n_samples / batch_size)
+            while watch.left > 0:
+                order = rng.permutation(n_samples)
+                for begin in range(0, n_samples, batch_size):
+                    chosen = order[begin : begin + batch_size]
+                    weight = mixture.data.weights[chosen]
+                    batch = DataPass(mixture.data.rows[chosen], weight / weight.sum(), len(current.logits))
+                    rate = 0.5 * (1.0 + n_updates / decay) ** -0.75
+                    _, current = _stochastic_step(batch, mixture.penalty, current, rate)
+                    n_updates += 1
+                mixture.n_evaluations += 1
+                current = mixture.visit(current)
+                norm = float(np.linalg.norm(mixture.slopes(current)))
+                watch.journal.add(current.value, norm, mixture.n_evaluations, step=rate, strong=False)
+                gain = best.value - current.value
+                if gain > 0:
+                    best = mixture.point = current
+                if watch.stepped(current):
+                    watch.reason = "stopped"
+                    return
+                if gain < tol:
+                    watch.reason = "converged"
+                    return
+        except CollapseError as error:
+            watch.reason, watch.collapsed = "collapsed", error.component
+        finally:
+            mixture.point = best
+    if block.interrupted:
         watch.reason = "interrupted"
-    except CollapseError as error:
-        watch.reason, watch.collapsed = "collapsed", error.component
-    finally:
-        mixture.point = best

@@ -112,7 +112,7 @@ class KernelSpectrumDisplay:
         """
         pmf = process.size_pmf() if hasattr(process, "size_pmf") else None
         sizes = None if subsets is None or pmf is None else [len(subset) for subset in subsets]
-        size = getattr(process, "k", None)
+        size = getattr(process, "size", None)
         if size is not None:  # of the free items, which the spectrum is about
             size -= len(getattr(process, "fixed_items", ()))
         return cls(process.spectrum.odds, pmf, sizes=sizes, size=size).plot(ax=ax, **options)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg.blas import idamax
 
+from pluri.optimize.fixed_point import iterate
 from pluri.priors._kernels import ascent_direction, logit_gradient
 from pluri.priors.dual_rows import dual_rows
 from pluri.priors.protocol import FloatArray
@@ -114,61 +115,84 @@ class CurvaturePairs:
 
 
 def ascend_logits(problem: RowProblem, start: FloatArray, max_iter: int, tol: float) -> FloatArray:
-    """Maximise F from the rows ``start``, whose supported entries lie above the floor.
+    """Maximise F from the rows ``start``, whose supported entries lie above the floor."""
+    ascent = LogitAscent(problem, start, tol)
+    if ascent.value == -math.inf:
+        return start
+    iterate(LogitAscent.climb, ascent, max_iter=max_iter)
+    ascent.objective.value(ascent.logits)
+    return ascent.objective.rows
+
+
+class LogitAscent:
+    """Where an ascent is, with work space of its own.
 
     The line search brackets a weak Wolfe point by halving and doubling; a step that leads to minus infinity is simply
-    too long.
+    too long. The ascent ends after three iterations in a row that gain less than ``tol``, relatively.
     """
-    objective = LogitObjective(problem)
-    table = np.full(start.shape, -np.inf)
-    np.log(start - problem.floor, out=table, where=problem.support)
-    logits = table.ravel()
-    step, trial, gradient, new_gradient, curvature = np.empty((5, logits.size))
-    value = objective.value(logits)
-    if value == -math.inf:
-        return start
-    objective.gradient(gradient, curvature)
-    pairs = CurvaturePairs(logits.size)
-    flat = iteration = 0
-    while iteration < max_iter and flat < 3:
-        direction = pairs.direction(gradient, curvature)
-        rise = float(gradient.dot(direction))
-        if not rise > 1e-15 * (abs(value) + 1.0):  # below what F can resolve, or not an ascent direction
-            if pairs.count == 0 or rise >= 0.0:
-                break
-            pairs.count = 0
-            continue
+
+    def __init__(self, problem: RowProblem, start: FloatArray, tol: float) -> None:
+        self.objective = LogitObjective(problem)
+        self.shape, self.tol = start.shape, tol
+        table = np.full(start.shape, -np.inf)
+        np.log(start - problem.floor, out=table, where=problem.support)
+        self.logits = table.ravel()
+        self.step, self.trial, self.gradient, self.new_gradient, self.curvature = np.empty((5, self.logits.size))
+        self.pairs = CurvaturePairs(self.logits.size)
+        self.flat = self.n_iter = 0
+        self.value = self.objective.value(self.logits)
+        if self.value > -math.inf:
+            self.objective.gradient(self.gradient, self.curvature)
+
+    def climb(self) -> tuple[LogitAscent, float]:
+        """One iteration, in place; with it how many idle ones are left, none or fewer at the top."""
+        direction, rise = self._uphill()
+        if direction is None:
+            return self, -1.0
+        new_value = self._search(direction, rise)
+        self.n_iter += 1
+        if not new_value > self.value:
+            if self.pairs.count == 0:
+                return self, -1.0
+            self.pairs.count = 0  # the curvature pairs mislead: begin again from the diagonal
+            self.objective.value(self.logits)
+            self.objective.gradient(self.gradient, self.curvature)
+            return self, 3.0 - self.flat
+        self.pairs.add(self.step, self.gradient - self.new_gradient)
+        self.logits, self.trial = self.trial, self.logits
+        self.gradient, self.new_gradient = self.new_gradient, self.gradient
+        self.flat = self.flat + 1 if new_value - self.value <= self.tol * (abs(self.value) + 1.0) else 0
+        self.value = new_value
+        if self.n_iter % RECENTRE == 0:
+            table = self.logits.reshape(self.shape)
+            table -= table.max(axis=1, keepdims=True)
+        return self, 3.0 - self.flat
+
+    def _uphill(self) -> tuple[FloatArray | None, float]:
+        """A direction of ascent and the slope along it; None at the top, as far as F can resolve."""
+        while True:
+            direction = self.pairs.direction(self.gradient, self.curvature)
+            rise = float(self.gradient.dot(direction))
+            if rise > 1e-15 * (abs(self.value) + 1.0):
+                return direction, rise
+            if self.pairs.count == 0 or rise >= 0.0:
+                return None, rise
+            self.pairs.count = 0
+
+    def _search(self, direction: FloatArray, rise: float) -> float:
+        """Value at `trial`, which is `step` away; minus infinity if no step will do."""
         reach = abs(float(direction[idamax(direction)]))
         t, low, high = min(1.0, LONGEST / reach), 0.0, math.inf
         for _ in range(40):
-            np.multiply(direction, t, out=step)
-            np.add(logits, step, out=trial)
-            new_value = objective.value(trial)
-            if not new_value >= value + 1e-4 * t * rise:
+            np.multiply(direction, t, out=self.step)
+            np.add(self.logits, self.step, out=self.trial)
+            new_value = self.objective.value(self.trial)
+            if not new_value >= self.value + 1e-4 * t * rise:
                 high = t
             else:
-                objective.gradient(new_gradient, curvature)
-                if float(new_gradient.dot(direction)) <= 0.9 * rise or 2.0 * t * reach > LONGEST:
-                    break
+                self.objective.gradient(self.new_gradient, self.curvature)
+                if float(self.new_gradient.dot(direction)) <= 0.9 * rise or 2.0 * t * reach > LONGEST:
+                    return new_value
                 low = t
             t = 0.5 * (low + high) if high < math.inf else 2.0 * t
-        else:
-            new_value = -math.inf
-        iteration += 1
-        if not new_value > value:
-            if pairs.count == 0:
-                break
-            pairs.count = 0  # the curvature pairs mislead: begin again from the diagonal
-            objective.value(logits)
-            objective.gradient(gradient, curvature)
-            continue
-        pairs.add(step, gradient - new_gradient)
-        logits, trial = trial, logits
-        gradient, new_gradient = new_gradient, gradient
-        flat = flat + 1 if new_value - value <= tol * (abs(value) + 1.0) else 0
-        value = new_value
-        if iteration % RECENTRE == 0:
-            table = logits.reshape(start.shape)
-            table -= table.max(axis=1, keepdims=True)
-    objective.value(logits)
-    return objective.rows
+        return -math.inf

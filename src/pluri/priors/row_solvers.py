@@ -21,13 +21,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
+from pluri.optimize.fixed_point import iterate
 from pluri.optimize.simplex import project_to_simplex
 from pluri.priors.protocol import BoolArray, FloatArray
-
-Evaluator = Callable[[FloatArray], tuple[float, FloatArray]]
 
 
 @dataclass(frozen=True)
@@ -94,57 +94,57 @@ def solve_fixed_point(problem: RowProblem, start: FloatArray, max_iter: int, tol
 
     The direction ascends for any positive ``d_i``: its slope is the sum of ``(T - A)^2 d_i / A``.
     """
-    evaluate = problem.evaluate
-    rows = start
-    value, slope = evaluate(rows)
-    if value == -np.inf:
+    first = _Place(start, *problem.evaluate(start))
+    if first.value == -np.inf:
         return start
     pull = np.abs(problem.evidence).sum(axis=1, keepdims=True) + 2.0 * problem.strength * problem.rho
-    for _ in range(max_iter):
+
+    def climb(here: _Place) -> tuple[_Place, float]:
+        rows, _, slope = here
         scale = pull + 2.0 * problem.anchor_weight * rows.max(axis=1, keepdims=True)
         towards = (slope - rows * slope.sum(axis=1, keepdims=True)) / np.where(scale > 0, scale, 1.0)
         room = np.divide(rows - problem.floor, -towards, out=np.full(rows.shape, np.inf), where=towards < 0)
         step = min(1.0, 0.99 * float(room.min()))
         path = partial(_straight, rows, towards)
-        moved = _first_ascent(evaluate, path, step, value, _gradient(problem, rows, slope), rows)
-        if moved is None:
-            break
-        rows, new_value, slope = moved
-        gained, value = new_value - value, new_value
-        if gained <= tol * (abs(value) + 1.0):
-            break
-    return rows
+        return _first_ascent(problem, path, step, here, _gradient(problem, here), tol)
+
+    return iterate(climb, first, max_iter=max_iter).state.rows
 
 
 def solve_projected_gradient(problem: RowProblem, start: FloatArray, max_iter: int, tol: float) -> FloatArray:
     """Climb by projected gradient with Barzilai-Borwein steps and Armijo halving."""
-    evaluate = problem.evaluate
-    rows = start
-    value, slope = evaluate(rows)
-    if value == -np.inf:
+    first = _Place(start, *problem.evaluate(start))
+    if first.value == -np.inf:
         return start
-    gradient = _gradient(problem, rows, slope)
+    gradient = _gradient(problem, first)
     step = 1.0 / max(float(np.abs(gradient).max()), 1e-300)
-    for _ in range(max_iter):
-        path = partial(_projected, problem, rows, gradient)
-        moved = _first_ascent(evaluate, path, step, value, gradient, rows)
-        if moved is None:
-            break
-        new_rows, new_value, slope = moved
-        new_gradient = _gradient(problem, new_rows, slope)
-        shift, bend = new_rows - rows, gradient - new_gradient
+
+    def climb(state: tuple[_Place, FloatArray, float]) -> tuple[tuple[_Place, FloatArray, float], float]:
+        here, gradient, step = state
+        path = partial(_projected, problem, here.rows, gradient)
+        there, gained = _first_ascent(problem, path, step, here, gradient, tol)
+        if there is here:
+            return state, gained
+        new_gradient = _gradient(problem, there)
+        shift, bend = there.rows - here.rows, gradient - new_gradient
         curvature = float(np.sum(shift * bend))
         step = float(np.sum(shift * shift)) / curvature if curvature > 0 else 10.0 * step
-        step = min(max(step, 1e-20), 1e6)
-        gained, rows, value, gradient = new_value - value, new_rows, new_value, new_gradient
-        if gained <= tol * (abs(value) + 1.0):
-            break
-    return rows
+        return (there, new_gradient, min(max(step, 1e-20), 1e6)), gained
+
+    return iterate(climb, (first, gradient, step), max_iter=max_iter).state[0].rows
 
 
-def _gradient(problem: RowProblem, rows: FloatArray, slope: FloatArray) -> FloatArray:
+class _Place(NamedTuple):
+    """Rows, F there, and ``rows * dF/drows``."""
+
+    rows: FloatArray
+    value: float
+    slope: FloatArray
+
+
+def _gradient(problem: RowProblem, here: _Place) -> FloatArray:
     """``slope / rows`` on the support, without its row means, which are invisible to rows that sum to 1."""
-    gradient = np.divide(slope, rows, out=np.zeros_like(rows), where=problem.support)
+    gradient = np.divide(here.slope, here.rows, out=np.zeros_like(here.rows), where=problem.support)
     mean = gradient.sum(axis=1, keepdims=True) / problem.support.sum(axis=1, keepdims=True)
     return np.where(problem.support, gradient - mean, 0.0)
 
@@ -162,21 +162,24 @@ def _projected(problem: RowProblem, rows: FloatArray, direction: FloatArray, ste
 
 
 def _first_ascent(
-    evaluate: Evaluator,
+    problem: RowProblem,
     path: Callable[[float], FloatArray],
     step: float,
-    value: float,
+    here: _Place,
     gradient: FloatArray,
-    rows: FloatArray,
-) -> tuple[FloatArray, float, FloatArray] | None:
-    """Halve ``step`` until the objective rises enough along ``path`` (Armijo); None when it never does."""
+    tol: float,
+) -> tuple[_Place, float]:
+    """Halve ``step`` until the objective rises enough along ``path`` (Armijo): where to, and the gain beyond ``tol``.
+
+    It is ``here``, with a negative gain, when the objective never does.
+    """
     for _ in range(60):
         moved = path(step)
-        new_value, slope = evaluate(moved)
-        if new_value > value and new_value >= value + 1e-4 * float(np.sum(gradient * (moved - rows))):
-            return moved, new_value, slope
+        value, slope = problem.evaluate(moved)
+        if value > here.value and value >= here.value + 1e-4 * float(np.sum(gradient * (moved - here.rows))):
+            return _Place(moved, value, slope), (value - here.value) - tol * (abs(value) + 1.0)
         step *= 0.5
-    return None
+    return here, -1.0
 
 
 SOLVERS: dict[str, Solver] = {
@@ -193,9 +196,9 @@ def solve_anchored(evidence: FloatArray, anchor: FloatArray, weight: float, supp
     positive root of :math:`2 w A^2 + (\lambda - 2 w A^0) A - E = 0`; the row sum is convex and falls with
     :math:`\lambda`, so Newton's method from :math:`\lambda = 0`, where the sum is at least 1, rises to the solution.
     """
-    multiplier = np.zeros((evidence.shape[0], 1))
-    rows = anchor
-    for _ in range(500):
+
+    def newton(state: tuple[FloatArray, FloatArray]) -> tuple[tuple[FloatArray, FloatArray], float]:
+        multiplier, _ = state
         middle = 2.0 * weight * anchor - multiplier
         root = np.sqrt(middle * middle + 8.0 * weight * evidence)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -204,6 +207,7 @@ def solve_anchored(evidence: FloatArray, anchor: FloatArray, weight: float, supp
         fall = np.divide(rows, root, out=np.zeros_like(rows), where=root > 0).sum(axis=1, keepdims=True)
         step = (rows.sum(axis=1, keepdims=True) - 1.0) / fall
         multiplier = multiplier + np.maximum(step, 0.0)
-        if (step <= 1e-15 * np.maximum(multiplier, weight)).all():
-            break
+        return (multiplier, rows), float((step - 1e-15 * np.maximum(multiplier, weight)).max())
+
+    _, rows = iterate(newton, (np.zeros((evidence.shape[0], 1)), anchor), max_iter=500).state
     return rows / rows.sum(axis=1, keepdims=True)

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,10 +30,13 @@ from pluri.processes.weight_posterior import (
     scaled_prior,
     weight_posterior,
 )
-from pluri.validation import RandomState, Stored, as_generator
+from pluri.validation import Allowed, Number, Only, RandomState, Stored, as_generator, check_count, check_parameters
 from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
+
+#: Where variances that are learned begin.
+START = 1.0
 
 
 class BayesianLinearRegression(RegressorMixin, Estimator):
@@ -42,19 +44,17 @@ class BayesianLinearRegression(RegressorMixin, Estimator):
 
     Parameters
     ----------
-    prior_variance : float, array of shape (n_features,) or (n_features, n_features), default=1.0
-        Prior variance of every weight, of each, or their covariance matrix.
-    noise_variance : float, default=1.0
-        Variance of the observations around the line.
+    prior_variance : float, array of shape (n_features,) or (n_features, n_features), or "learn", default=1.0
+        Prior variance of every weight, of each, or their covariance matrix. "learn": one variance of all weights,
+        that of the largest evidence.
+    noise_variance : float or "learn", default=1.0
+        Variance of the observations around the line. Either of the two can be learned, or both together.
     fit_intercept : bool, default=True
         Whether there is an intercept. It has a prior like the weights; nothing is centred.
     intercept_variance : float, default=1e4
         Prior variance of the intercept.
-    learn_hyper : bool, default=False
-        Choose a factor of the prior covariance, and the noise variance, by the largest evidence. The intercept's prior
-        stays.
     max_iter, tol : int and float, default=200 and 1e-10
-        Of that search.
+        Of the search for the variances that are learned.
     random_state : int, numpy Generator, RandomState or None, default=None
         Of `sample_coef`.
 
@@ -70,13 +70,16 @@ class BayesianLinearRegression(RegressorMixin, Estimator):
         Log density of y with weights and intercept integrated out.
     n_iter_ : int
         Iterations of the search for variances; 1 without one.
-    noise_variance_, prior_scale_ : float
-        Noise variance, and the factor of `prior_variance`, in use: learned if `learn_hyper`.
+    noise_variance_ : float
+        The one in use, given or learned.
+    prior_variance_ : float or array
+        The one in use, given or learned.
 
     Notes
     -----
     With more features than observations the work is done on n x n matrices. A `sample_weight` of 2 is the same as the
-    row twice.
+    row twice. The intercept's prior is never learned. Weights whose variances are known up to a factor have equal ones
+    after their features are multiplied by the standard deviations.
 
     Examples
     --------
@@ -91,15 +94,19 @@ class BayesianLinearRegression(RegressorMixin, Estimator):
     (array([-2.19779]), array([0.37351]))
     """
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        "noise_variance": Number(above=0) | Only("learn"),
+        "intercept_variance": Number(above=0),
+        "tol": Number(above=0),
+    }
     _fitted_layout: ClassVar[Mapping[str, Stored]] = {"coef_": Stored("n_features_in_")}
 
     def __init__(
         self,
-        prior_variance: ArrayLike = 1.0,
-        noise_variance: float = 1.0,
+        prior_variance: ArrayLike | Literal["learn"] = 1.0,
+        noise_variance: float | Literal["learn"] = 1.0,
         fit_intercept: bool = True,
         intercept_variance: float = 1e4,
-        learn_hyper: bool = False,
         max_iter: int = 200,
         tol: float = 1e-10,
         random_state: RandomState = None,
@@ -108,7 +115,6 @@ class BayesianLinearRegression(RegressorMixin, Estimator):
         self.noise_variance = noise_variance
         self.fit_intercept = fit_intercept
         self.intercept_variance = intercept_variance
-        self.learn_hyper = learn_hyper
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
@@ -165,8 +171,7 @@ class BayesianLinearRegression(RegressorMixin, Estimator):
         intercept : array of shape (n_samples,)
         """
         check_is_fitted(self)
-        if not isinstance(n_samples, Integral) or n_samples < 1:
-            raise ValueError(f"n_samples must be an integer of at least 1, got {n_samples!r}")
+        check_count(n_samples, "n_samples")
         rng = as_generator(self.random_state if random_state is None else random_state)
         weights = self._posterior.sample(int(n_samples), rng)
         d = self.n_features_in_
@@ -182,7 +187,7 @@ class BayesianLinearRegression(RegressorMixin, Estimator):
     # --------------------------------------------------------------------------------------------------------------
 
     def _gathered(self, X: Array, y: Array, sample_weight: ArrayLike | None) -> RegressionData:
-        self._check_settings()
+        check_parameters(self)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         return RegressionData.of(self._with_ones(X), np.asarray(y, dtype=np.float64), weight)
 
@@ -190,12 +195,18 @@ class BayesianLinearRegression(RegressorMixin, Estimator):
         if not data.n_total > 0:
             raise ValueError("sample_weight must have a positive sum, got 0")
         d = self.n_features_in_
-        prior, noise_variance, scale = self._prior(d), float(self.noise_variance), 1.0
+        learn = self._learns_prior(), self._learns_noise()
+        prior, noise_variance = self._prior(d), START if learn[1] else float(self.noise_variance)
+        prior_variance = self.prior_variance
         self.n_iter_ = 1
-        if self.learn_hyper:
-            learned = maximize_evidence(data, prior, d, noise_variance, max_iter=self.max_iter, tol=self.tol)
-            noise_variance, scale = learned.noise_variance, learned.prior_scale
-            prior = scaled_prior(prior, np.arange(len(prior.root)) < d, scale)
+        if any(learn):
+            learned = maximize_evidence(
+                data, prior, d, noise_variance, learn=learn, max_iter=self.max_iter, tol=self.tol
+            )
+            noise_variance = learned.noise_variance
+            if learn[0]:
+                prior_variance = learned.prior_scale * START
+                prior = scaled_prior(prior, np.arange(len(prior.root)) < d, learned.prior_scale)
             self.n_iter_ = max(learned.n_iter, 1)
             if not learned.converged:
                 warnings.warn(
@@ -208,14 +219,20 @@ class BayesianLinearRegression(RegressorMixin, Estimator):
         self.coef_ = posterior.mean[:d]
         self.intercept_ = float(posterior.mean[d]) if self.fit_intercept else 0.0
         self.log_evidence_ = posterior.log_evidence
-        self.noise_variance_, self.prior_scale_ = noise_variance, scale
+        self.noise_variance_, self.prior_variance_ = noise_variance, prior_variance
         return self
 
     def _with_ones(self, X: Array) -> Array:
         return np.column_stack([X, np.ones(len(X))]) if self.fit_intercept else X
 
+    def _learns_prior(self) -> bool:
+        return isinstance(self.prior_variance, str) and self.prior_variance == "learn"
+
+    def _learns_noise(self) -> bool:
+        return self.noise_variance == "learn"
+
     def _prior(self, d: int) -> PriorRoot:
-        variance = np.asarray(self.prior_variance, dtype=np.float64)
+        variance = np.asarray(START if self._learns_prior() else self.prior_variance, dtype=np.float64)
         if variance.shape not in ((), (d,), (d, d)) or not np.isfinite(variance).all():
             raise ValueError(
                 f"prior_variance must be a number, {d} numbers or a {d} x {d} matrix, all finite, got shape "
@@ -236,11 +253,3 @@ class BayesianLinearRegression(RegressorMixin, Estimator):
             return PriorRoot.of(variance)
         except np.linalg.LinAlgError:
             raise ValueError("prior_variance must be positive definite, got a matrix that is not") from None
-
-    def _check_settings(self) -> None:
-        for name in ("noise_variance", "intercept_variance", "tol"):
-            value = getattr(self, name)
-            if not isinstance(value, Real) or not 0 < float(value) < np.inf:
-                raise ValueError(f"{name} must be finite and positive, got {value!r}")
-        if not isinstance(self.max_iter, Integral) or self.max_iter < 1:
-            raise ValueError(f"max_iter must be an integer of at least 1, got {self.max_iter!r}")

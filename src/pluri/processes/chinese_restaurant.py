@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, polygamma, psi
 
 from pluri.processes.base_measure import base_log_density, draw_from_base
-from pluri.processes.concentration import check_count, check_positive, log_stirling
-from pluri.validation import RandomState, as_generator
+from pluri.processes.concentration import log_stirling
+from pluri.validation import RandomState, as_generator, check_count, check_positive
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -171,11 +171,11 @@ class PolyaUrn:
         """Distribution of which balls share a colour."""
         return ChineseRestaurantProcess(self.alpha)
 
-    def sample(self, n: int, random_state: RandomState = None) -> Array:
-        """Draw n balls: their colours, shape (n,) or (n, n_features)."""
+    def sample(self, n_samples: int, random_state: RandomState = None) -> Array:
+        """Draw balls: their colours, shape (n_samples,) or (n_samples, n_features)."""
         rng = as_generator(random_state)
-        labels = self.partition.sample_partition(n, rng)
-        colours = draw_from_base(self.base, rng, int(labels.max()) + 1 if n else 0)
+        labels = self.partition.sample_partition(n_samples, rng)
+        colours = draw_from_base(self.base, rng, int(labels.max()) + 1 if n_samples else 0)
         return colours[labels]
 
     def logpmf(self, balls: ArrayLike) -> float:

@@ -17,30 +17,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pluri.priors.hyperpriors import Gamma
+from pluri.validation import check_count
+
 Array = NDArray[np.float64]
-#: Shape and rate of a gamma distribution.
-GammaPrior = tuple[float, float]
-
-
-def check_positive(value: float, name: str) -> float:
-    """Check a positive finite number."""
-    if isinstance(value, str) or not (np.ndim(value) == 0 and np.isfinite(value) and value > 0):
-        raise ValueError(f"{name} must be a positive number, got {value!r}")
-    return float(value)
-
-
-def check_count(value: int, name: str, least: int = 1) -> int:
-    """Check a whole number of at least `least`."""
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
-    return int(value)
-
-
-def check_gamma_prior(prior: GammaPrior, name: str) -> GammaPrior:
-    """Check the shape and rate of a gamma prior."""
-    if np.shape(prior) != (2,) or not all(np.isfinite(value) and value > 0 for value in prior):
-        raise ValueError(f"{name} must be a positive shape and a positive rate, got {prior!r}")
-    return float(prior[0]), float(prior[1])
+#: What a concentration is learned under unless something else is said.
+CONCENTRATION_PRIOR = Gamma(1.0, 1.0)
 
 
 def log_stirling(n: int, discount: float = 0.0) -> Array:
@@ -83,7 +65,7 @@ def log_stirling(n: int, discount: float = 0.0) -> Array:
 
 
 def draw_concentration(
-    rng: np.random.Generator, alpha: float, n_customers: int, n_tables: int, prior: GammaPrior = (1.0, 1.0)
+    rng: np.random.Generator, alpha: float, n_customers: int, n_tables: int, prior: Gamma = CONCENTRATION_PRIOR
 ) -> float:
     """One Gibbs step for the concentration of a Dirichlet process (Escobar and West).
 
@@ -94,8 +76,7 @@ def draw_concentration(
         Present concentration.
     n_customers, n_tables : int
         Number of draws and of distinct values among them.
-    prior : (float, float), default=(1.0, 1.0)
-        Shape and rate of the gamma prior.
+    prior : Gamma, default=Gamma(1.0, 1.0)
 
     Returns
     -------
@@ -108,7 +89,7 @@ def draw_concentration(
     >>> draw_concentration(np.random.default_rng(0), 1.0, n_customers=100, n_tables=5) > 0
     True
     """
-    shape, rate = prior
+    shape, rate = prior.shape, prior.rate
     if n_customers < 1:
         return float(rng.gamma(shape) / rate)
     eta = rng.beta(alpha + 1, n_customers)
@@ -123,7 +104,7 @@ def draw_group_concentration(
     alpha: float,
     group_sizes: ArrayLike,
     n_tables: int,
-    prior: GammaPrior = (1.0, 1.0),
+    prior: Gamma = CONCENTRATION_PRIOR,
 ) -> float:
     """One Gibbs step for the concentration that the groups of a hierarchical Dirichlet process share.
 
@@ -136,8 +117,7 @@ def draw_group_concentration(
         Number of customers of each group.
     n_tables : int
         Number of tables in all groups together.
-    prior : (float, float), default=(1.0, 1.0)
-        Shape and rate of the gamma prior.
+    prior : Gamma, default=Gamma(1.0, 1.0)
 
     Returns
     -------
@@ -152,7 +132,7 @@ def draw_group_concentration(
     """
     sizes = np.asarray(group_sizes, dtype=np.float64)
     sizes = sizes[sizes > 0]
-    shape, rate = prior
+    shape, rate = prior.shape, prior.rate
     log_weights = np.log(rng.beta(alpha + 1, sizes))
     successes = rng.random(len(sizes)) * (sizes + alpha) < sizes
     return float(rng.gamma(shape + n_tables - successes.sum()) / (rate - log_weights.sum()))

@@ -21,9 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-from pluri.processes.concentration import check_positive
 from pluri.processes.conjugate import AdditiveStatistics, check_columns
-from pluri.validation import Stored
+from pluri.validation import Stored, check_positive
 
 Array = NDArray[np.float64]
 

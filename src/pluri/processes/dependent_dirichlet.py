@@ -22,10 +22,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pluri.processes.base_measure import draw_from_base
-from pluri.processes.concentration import check_count, check_positive
 from pluri.processes.dirichlet_process import DiscreteMeasure
 from pluri.processes.stick_breaking import StickBreaking, check_tail_mass
-from pluri.validation import RandomState, as_generator
+from pluri.validation import RandomState, as_generator, check_count, check_positive
 
 Array = NDArray[np.float64]
 
@@ -39,7 +38,7 @@ class MeasurePath:
     measures : tuple of DiscreteMeasure
     identities : tuple of int arrays (n_atoms,)
         Numbers of the atoms: the same number at different times is the same atom.
-    masses : array of shape (n_steps,)
+    masses : array of shape (n_times,)
         Total mass of the gamma process at each time.
     """
 
@@ -138,12 +137,13 @@ class DependentDirichletProcess:
     def _added(self) -> float:
         return float(self.concentration if self.innovation is None else self.innovation)
 
-    def sample(self, n_steps: int, *, tail_mass: float = 1e-6, random_state: RandomState = None) -> MeasurePath:
+    def sample(self, n_samples: int, *, tail_mass: float = 1e-6, random_state: RandomState = None) -> MeasurePath:
         """Draw the distributions at successive times.
 
         Parameters
         ----------
-        n_steps : int
+        n_samples : int
+            Number of times.
         tail_mass : float, default=1e-6
             Of each process that is added, atoms are broken off until less than this share is left, which then goes to
             one more atom.
@@ -153,13 +153,13 @@ class DependentDirichletProcess:
         -------
         MeasurePath
         """
-        check_count(n_steps, "n_steps")
+        check_count(n_samples, "n_samples")
         check_tail_mass(tail_mass)
         rng = as_generator(random_state)
         atoms, sizes = self._new(rng, self.concentration, tail_mass)
         names, next_name = np.arange(len(sizes)), len(sizes)
         measures, identities, masses = [], [], []
-        for step in range(n_steps):
+        for step in range(n_samples):
             if step:
                 alive = rng.random(len(sizes)) < self._survival(atoms)
                 atoms, sizes, names = self._moved(rng, atoms[alive]), sizes[alive], names[alive]

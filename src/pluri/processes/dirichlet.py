@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import digamma, gammaln, polygamma
 
+from pluri.optimize.fixed_point import iterate
 from pluri.validation import RandomState, as_generator
 
 Array = NDArray[np.float64]
@@ -165,21 +166,20 @@ class Dirichlet:
         def objective(a: Array) -> float:
             return float(gammaln(a.sum()) - gammaln(a).sum() + (a - 1) @ mean_log)
 
-        value = objective(a)
-        for _ in range(max_iter):
+        def step(a: Array) -> tuple[Array, float]:
             slope = digamma(a.sum()) - digamma(a) + mean_log
-            if np.abs(a * slope).max() < tol:
-                break
+            size = float(np.abs(a * slope).max())
+            if size <= tol:
+                return a, size
             # The Hessian is diagonal plus a constant; it inverts in closed form (Minka).
             q, z = -polygamma(1, a), polygamma(1, a.sum())
             shift = (slope / q).sum() / (1 / z + (1 / q).sum())
             newton = a - (slope - shift) / q
-            if (newton > 0).all() and objective(newton) >= value:
-                a = newton
-            else:  # a fixed-point step always ascends
-                a = _inverse_digamma(digamma(a.sum()) + mean_log)
-            value = objective(a)
-        return cls(a)
+            if (newton > 0).all() and objective(newton) >= objective(a):
+                return newton, size
+            return _inverse_digamma(digamma(a.sum()) + mean_log), size  # a fixed-point step always ascends
+
+        return cls(iterate(step, a, max_iter=max_iter, tol=tol).state)
 
 
 def _inverse_digamma(y: Array) -> Array:

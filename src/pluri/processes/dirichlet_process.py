@@ -20,10 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from pluri.processes.base_measure import base_cdf, draw_from_base
 from pluri.processes.chinese_restaurant import ChineseRestaurantProcess
-from pluri.processes.concentration import check_count, check_positive
 from pluri.processes.dirichlet import Dirichlet
 from pluri.processes.stick_breaking import StickBreaking, check_tail_mass
-from pluri.validation import RandomState, as_generator
+from pluri.validation import RandomState, as_generator, check_count, check_positive
 
 Array = NDArray[np.float64]
 

@@ -23,30 +23,30 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from pluri.inference.mcmc import Sampled
+from pluri.priors.hyperpriors import HyperPrior
 from pluri.processes.gp_inference.approximate import ApproximateEvidence, Component, approximate, mixture_of
 from pluri.processes.gp_inference.covariance import covariance_at
 from pluri.processes.gp_inference.exact import check_jitter, cholesky
-from pluri.processes.gp_inference.latent_draws import JointPosterior, draw_jointly, draw_latent
+from pluri.processes.gp_inference.latent_draws import JointPosterior, by_class, draw_jointly, draw_latent
 from pluri.processes.gp_inference.learning import (
     Charts,
-    PenalisedEvidence,
-    maximize,
+    learn_theta,
     one_thread_if_small,
     sample_posterior,
     spread_draws,
     thetas_of,
 )
-from pluri.processes.gp_inference.parameters import choose_priors, log_bounds, measure_inputs, parameters_of
-from pluri.processes.gp_inference.settings import check_choice, check_settings
+from pluri.processes.gp_inference.parameters import choose_priors, measure_inputs, parameters_of
+from pluri.processes.gp_inference.settings import SETTINGS
 from pluri.processes.gp_inference.sites import solve, warn_unconverged
-from pluri.processes.hyperpriors import HyperPrior
-from pluri.validation import Stored, as_generator
+from pluri.validation import Allowed, Number, Only, Stored, as_generator, check_parameters
 from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
 
-APPROXIMATIONS = ("laplace", "ep", "polya-gamma")
-SAMPLERS = ("ess", "polya-gamma-gibbs")
+APPROXIMATIONS = ("laplace", "ep", "polya_gamma")
+SAMPLERS = ("ess", "polya_gamma_gibbs")
 
 
 @dataclass(frozen=True)
@@ -61,19 +61,19 @@ class BinaryFit:
     trace: Any
 
 
-class GaussianProcessClassifier(ClassifierMixin, Estimator):
+class GaussianProcessClassifier(ClassifierMixin, Sampled, Estimator):
     """Gaussian-process classification with a logistic likelihood.
 
     Parameters
     ----------
     kernel : kernel of `sklearn.gaussian_process.kernels`, optional
         Covariance of the latent function. ``ConstantKernel(1.0) * RBF(1.0)`` if None.
-    inference : {"laplace", "ep", "polya-gamma", "ess", "polya-gamma-gibbs"}, default="laplace"
+    inference : {"laplace", "ep", "polya_gamma", "ess", "polya_gamma_gibbs"}, default="laplace"
         How the posterior of the latent function is found: a Gaussian at its mode; expectation propagation, the most
         accurate of the approximations; a variational bound; elliptical slice sampling; Gibbs sampling.
     multi_class : {"one_vs_rest"}, default="one_vs_rest"
         With more than two classes, one latent function for each, against the rest; probabilities are normalised.
-    hyper : {"fixed", "ml2", "map", "nuts"}, default="ml2"
+    hyper_inference : {"fixed", "ml2", "map", "nuts"}, default="ml2"
         How to learn the hyper-parameters that the kernel does not fix: not at all; at the maximum of the approximate
         evidence, or of that times the priors; by sampling. If the latent function is sampled, "ml2" and "map" take
         Laplace's evidence, and "nuts" samples both together, without approximation, instead of `inference`.
@@ -84,14 +84,14 @@ class GaussianProcessClassifier(ClassifierMixin, Estimator):
         Largest number of iterations of an approximation.
     damping : float, default=0.8
         How far sites move in a sweep of expectation propagation, in (0, 1].
-    n_restarts : int, default=0
-        Further random starts of "ml2" and "map".
+    n_init : int, default=1
+        Starts of "ml2" and "map", of which the best is kept; those after the first are random.
     jitter : float or "auto", default="auto"
         What to add to the diagonal of covariance matrices that are factored.
     n_draws, n_warmup : int, default=1000
         Draws of each chain, and steps before them.
     n_chains : int, default=4
-    n_prediction_draws : int, default=400
+    n_predictive : int, default=400
         Predictions average over so many of the draws, evenly spread.
     n_jobs : int, optional
         Chains run at a time, in processes.
@@ -114,14 +114,15 @@ class GaussianProcessClassifier(ClassifierMixin, Estimator):
         Posterior mean of the latent function (its mode for "laplace") at the training inputs; positive where the
         second class (its own class) is likelier.
     log_marginal_likelihood_value_ : float
-        Approximate log evidence: a lower bound for "polya-gamma", NaN for samplers; the mean over classes if there
+        Approximate log evidence: a lower bound for "polya_gamma", NaN for samplers; the mean over classes if there
         are more than two.
     history_ : list of lists of float
-        Objective of the approximation after each iteration (for "polya-gamma" a bound, which never falls).
+        Objective of the approximation after each iteration (for "polya_gamma" a bound, which never falls).
     n_iter_ : int
         Iterations of the longest.
-    traces_ : list of `pluri.inference.mcmc.Trace`
-        Draws of "latent" and of the hyper-parameters, of whatever was sampled.
+    trace_ : `pluri.inference.mcmc.Trace`
+        Draws of "latent" and of the hyper-parameters, of whatever was sampled; with more than two classes draws have
+        one axis more, for the class.
     n_features_in_ : int
 
     Examples
@@ -137,24 +138,31 @@ class GaussianProcessClassifier(ClassifierMixin, Estimator):
     True
     """
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        **SETTINGS,
+        "inference": Only(*APPROXIMATIONS, *SAMPLERS),
+        "multi_class": Only("one_vs_rest"),
+        "hyper_inference": Only("fixed", "ml2", "map", "nuts"),
+        "damping": Number(above=0, most=1),
+    }
     _fitted_layout: ClassVar[Mapping[str, Stored]] = {"X_train_": Stored("n_train", "n_features_in_")}
 
     def __init__(
         self,
         kernel: Any = None,
         *,
-        inference: Literal["laplace", "ep", "polya-gamma", "ess", "polya-gamma-gibbs"] = "laplace",
+        inference: Literal["laplace", "ep", "polya_gamma", "ess", "polya_gamma_gibbs"] = "laplace",
         multi_class: Literal["one_vs_rest"] = "one_vs_rest",
-        hyper: Literal["fixed", "ml2", "map", "nuts"] = "ml2",
+        hyper_inference: Literal["fixed", "ml2", "map", "nuts"] = "ml2",
         priors: Mapping[str, HyperPrior] | None = None,
         max_iter: int = 500,
         damping: float = 0.8,
-        n_restarts: int = 0,
+        n_init: int = 1,
         jitter: float | Literal["auto"] = "auto",
         n_draws: int = 1000,
         n_warmup: int = 1000,
         n_chains: int = 4,
-        n_prediction_draws: int = 400,
+        n_predictive: int = 400,
         n_jobs: int | None = None,
         max_exact_n: int = 5000,
         random_state: Any = None,
@@ -163,16 +171,16 @@ class GaussianProcessClassifier(ClassifierMixin, Estimator):
         self.kernel = kernel
         self.inference = inference
         self.multi_class = multi_class
-        self.hyper = hyper
+        self.hyper_inference = hyper_inference
         self.priors = priors
         self.max_iter = max_iter
         self.damping = damping
-        self.n_restarts = n_restarts
+        self.n_init = n_init
         self.jitter = jitter
         self.n_draws = n_draws
         self.n_warmup = n_warmup
         self.n_chains = n_chains
-        self.n_prediction_draws = n_prediction_draws
+        self.n_predictive = n_predictive
         self.n_jobs = n_jobs
         self.max_exact_n = max_exact_n
         self.random_state = random_state
@@ -193,12 +201,7 @@ class GaussianProcessClassifier(ClassifierMixin, Estimator):
         """
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
-        check_settings(self, ("fixed", "ml2", "map", "nuts"))
-        check_choice("inference", self.inference, (*APPROXIMATIONS, *SAMPLERS))
-        check_choice("multi_class", self.multi_class, ("one_vs_rest",))
-        check_jitter(self.jitter)
-        if not (isinstance(self.damping, int | float) and 0 < self.damping <= 1):
-            raise ValueError(f"damping must be a number above 0 and at most 1, got {self.damping!r}")
+        check_parameters(self)
         if len(X) > self.max_exact_n:
             raise ValueError(f"X must have at most max_exact_n={self.max_exact_n} rows, got {len(X)}: fit a subset")
         classes = np.unique(y)
@@ -217,7 +220,9 @@ class GaussianProcessClassifier(ClassifierMixin, Estimator):
         self.log_marginal_likelihood_value_ = float(np.mean([fit.log_evidence for fit in fits]))
         self.history_ = [list(fit.history) for fit in fits]
         self.n_iter_ = max([1, *(len(fit.history) for fit in fits)])
-        self.traces_ = [fit.trace for fit in fits if fit.trace is not None]
+        self.__dict__.pop("trace_", None)
+        if fits[0].trace is not None:
+            self.trace_ = by_class([fit.trace for fit in fits])
         return self
 
     def _fit_binary(self, X: Array, labels: Array, rng: np.random.Generator) -> BinaryFit:
@@ -231,20 +236,12 @@ class GaussianProcessClassifier(ClassifierMixin, Estimator):
             "n_draws": self.n_draws, "n_warmup": self.n_warmup, "n_chains": self.n_chains, "n_jobs": self.n_jobs,
             "verbose": self.verbose,
         }  # fmt: skip
-        if self.hyper in ("map", "nuts"):
+        priors: Any = None
+        if self.hyper_inference in ("map", "nuts"):
             priors = choose_priors(parameters, self.priors, measure_inputs(X), 1.0)
-        if self.hyper in ("ml2", "map") and len(theta):
-            objective: Any = replace(evidence, memory={})
-            bounds, draw = log_bounds(parameters), None
-            if self.hyper == "map":
-                objective, charts = PenalisedEvidence(objective, priors), Charts(priors)
-                bounds = objective.bounds()
-
-                def draw(stream: np.random.Generator) -> Array:
-                    return charts.theta(charts.sample(stream))
-
-            theta = maximize(objective, theta, bounds, rng, self.n_restarts, draw).theta
-        elif self.hyper == "nuts":
+        if self.hyper_inference in ("ml2", "map") and len(theta):
+            theta = learn_theta(replace(evidence, memory={}), parameters, theta, rng, self.n_init, priors)
+        elif self.hyper_inference == "nuts":
             if self.inference in SAMPLERS:
                 return self._sample_jointly(kernel, covariance, X, labels, parameters, priors, rng, chains)
             trace = sample_posterior(evidence, parameters, priors, "nuts", rng, **chains)
@@ -255,7 +252,7 @@ class GaussianProcessClassifier(ClassifierMixin, Estimator):
             factor = cholesky(matrix, check_jitter(self.jitter))
             trace = draw_latent(factor @ factor.T, factor, labels, self.inference, rng, **chains)  # type: ignore[arg-type]
             latents = trace.flat("latent")
-            kept = latents[spread_draws(len(latents), self.n_prediction_draws)]
+            kept = latents[spread_draws(len(latents), self.n_predictive)]
             component = Component(chosen, solve(factor, kept.T).T, None)
             return BinaryFit(chosen, (component,), latents.mean(axis=0), float("nan"), (), trace.detached())
         sites = approximate(how, matrix, labels, self.max_iter, float(self.damping))
@@ -269,7 +266,7 @@ class GaussianProcessClassifier(ClassifierMixin, Estimator):
     ) -> BinaryFit:
         """One approximation for each of some draws of the hyper-parameters."""
         components, means = [], []
-        for theta in thetas[spread_draws(len(thetas), self.n_prediction_draws)]:
+        for theta in thetas[spread_draws(len(thetas), self.n_predictive)]:
             one = kernel.clone_with_theta(theta)
             sites = approximate(how, one(X), labels, self.max_iter, float(self.damping))
             components.append(Component(one, sites.weights[None], sites.precision))
@@ -286,12 +283,12 @@ class GaussianProcessClassifier(ClassifierMixin, Estimator):
     ) -> BinaryFit:  # fmt: skip
         """Hyper-parameters and latent function together."""
         if not parameters:
-            raise ValueError("there is no hyper-parameter to learn: all are fixed; use hyper='fixed'")
+            raise ValueError("there is no hyper-parameter to learn: all are fixed; use hyper_inference='fixed'")
         posterior = JointPosterior(covariance, labels, Charts(priors), check_jitter(self.jitter))
         trace = draw_jointly(posterior, parameters, rng, **chains)
         thetas, latents = thetas_of(trace, parameters), trace.flat("latent")
         components = []
-        for index in spread_draws(len(thetas), self.n_prediction_draws):
+        for index in spread_draws(len(thetas), self.n_predictive):
             factor = posterior.factor(thetas[index])[0]
             if factor is not None:
                 weights = solve(factor, latents[index])[None]
@@ -360,7 +357,7 @@ class GaussianProcessClassifier(ClassifierMixin, Estimator):
         check_is_fitted(self, "classes_")
         lines = [
             f"Gaussian process classification, {len(self.X_train_)} rows, {len(self.classes_)} classes, "
-            f"inference={self.inference!r}, hyper={self.hyper!r}",
+            f"inference={self.inference!r}, hyper_inference={self.hyper_inference!r}",
         ]
         if np.isfinite(self.log_marginal_likelihood_value_):  # samplers of the latent function have none
             lines.append(f"approximate log evidence {self.log_marginal_likelihood_value_:.4f}")

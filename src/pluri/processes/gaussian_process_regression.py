@@ -12,7 +12,6 @@ References
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, Self
 
@@ -22,12 +21,12 @@ from sklearn.base import RegressorMixin, clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from pluri.inference.mcmc import Sampled, Trace
+from pluri.priors.hyperpriors import HyperPrior
 from pluri.processes.gp_inference.covariance import covariance_at
 from pluri.processes.gp_inference.exact import ExactPosterior, MarginalLikelihood, check_jitter, cholesky
 from pluri.processes.gp_inference.learning import (
-    Charts,
-    PenalisedEvidence,
-    maximize,
+    learn_theta,
     one_thread_if_small,
     sample_posterior,
     spread_draws,
@@ -35,33 +34,37 @@ from pluri.processes.gp_inference.learning import (
 )
 from pluri.processes.gp_inference.parameters import (
     NOISE,
+    Parameter,
     by_name,
     choose_priors,
-    log_bounds,
     measure_inputs,
     parameters_of,
 )
-from pluri.processes.gp_inference.settings import check_settings
-from pluri.processes.hyperpriors import HyperPrior
-from pluri.validation import Stored, as_generator
+from pluri.processes.gp_inference.settings import SETTINGS
+from pluri.validation import Allowed, Number, Only, Stored, as_generator, check_count, check_parameters
 from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
 
 
-class GaussianProcessRegressor(RegressorMixin, Estimator):
+#: Where learning the variance of the noise begins.
+START_NOISE = 0.1
+
+
+class GaussianProcessRegressor(RegressorMixin, Sampled, Estimator):
     """Gaussian-process regression with hyper-parameters fixed, optimised or sampled.
 
     Parameters
     ----------
     kernel : kernel of `sklearn.gaussian_process.kernels`, optional
         Covariance of f. ``ConstantKernel(1.0) * RBF(1.0)`` if None.
-    noise_variance : float, default=0.1
-        Variance of an observation around f, of each row independently (equal inputs have independent noise). Where
-        learning starts; 0 means noise-free, and stays.
+    noise_variance : float or "learn", default="learn"
+        Variance of an observation around f, of each row independently (equal inputs have independent noise). A number
+        is fixed, 0 is noise-free. "learn": with the hyper-parameters of the kernel, from 0.1 on, where it stays if
+        they are fixed.
     mean : "zero" or callable, default="zero"
         Prior mean: ``mean(X) -> (n_samples,)``.
-    hyper : {"fixed", "ml2", "map", "nuts", "slice"}, default="ml2"
+    hyper_inference : {"fixed", "ml2", "map", "nuts", "slice"}, default="ml2"
         How to learn the hyper-parameters that the kernel does not fix, and the noise: not at all; at the maximum of
         the marginal likelihood; at the mode of their posterior (each in the coordinate in which its prior is
         stated); by sampling their posterior with gradients, or one coordinate at a time.
@@ -69,10 +72,8 @@ class GaussianProcessRegressor(RegressorMixin, Estimator):
         Priors of the hyper-parameters by name, for "map", "nuts" and "slice": ``{"length_scale": Uniform(0, 10)}``.
         Names are "noise_variance", "signal_variance" (a constant kernel) and those of the kernel. Others have a
         default on the scale of the data.
-    learn_noise : bool, default=True
-        Whether `noise_variance` is learned with the rest.
-    n_restarts : int, default=0
-        Further random starts of "ml2" and "map".
+    n_init : int, default=1
+        Starts of "ml2" and "map", of which the best is kept; those after the first are random.
     normalize_y : bool, default=False
         Standardise y first; kernel, noise and priors then refer to the standardised y.
     jitter : float or "auto", default="auto"
@@ -81,7 +82,7 @@ class GaussianProcessRegressor(RegressorMixin, Estimator):
     n_draws, n_warmup : int, default=1000
         Draws of each chain, and steps before them.
     n_chains : int, default=4
-    n_prediction_draws : int, default=400
+    n_predictive : int, default=400
         Predictions average over so many of the draws, evenly spread.
     n_jobs : int, optional
         Chains run at a time, in processes.
@@ -121,6 +122,11 @@ class GaussianProcessRegressor(RegressorMixin, Estimator):
     True
     """
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        **SETTINGS,
+        "noise_variance": Number(least=0) | Only("learn"),
+        "hyper_inference": Only("fixed", "ml2", "map", "nuts", "slice"),
+    }
     _fitted_layout: ClassVar[Mapping[str, Stored]] = {
         "X_train_": Stored("n_train", "n_features_in_"),
         "L_": Stored("n_train", "n_train"),
@@ -132,18 +138,17 @@ class GaussianProcessRegressor(RegressorMixin, Estimator):
         self,
         kernel: Any = None,
         *,
-        noise_variance: float = 0.1,
+        noise_variance: float | Literal["learn"] = "learn",
         mean: Literal["zero"] | Callable[[Array], ArrayLike] = "zero",
-        hyper: Literal["fixed", "ml2", "map", "nuts", "slice"] = "ml2",
+        hyper_inference: Literal["fixed", "ml2", "map", "nuts", "slice"] = "ml2",
         priors: Mapping[str, HyperPrior] | None = None,
-        learn_noise: bool = True,
-        n_restarts: int = 0,
+        n_init: int = 1,
         normalize_y: bool = False,
         jitter: float | Literal["auto"] = "auto",
         n_draws: int = 1000,
         n_warmup: int = 1000,
         n_chains: int = 4,
-        n_prediction_draws: int = 400,
+        n_predictive: int = 400,
         n_jobs: int | None = None,
         max_exact_n: int = 10000,
         random_state: Any = None,
@@ -152,16 +157,15 @@ class GaussianProcessRegressor(RegressorMixin, Estimator):
         self.kernel = kernel
         self.noise_variance = noise_variance
         self.mean = mean
-        self.hyper = hyper
+        self.hyper_inference = hyper_inference
         self.priors = priors
-        self.learn_noise = learn_noise
-        self.n_restarts = n_restarts
+        self.n_init = n_init
         self.normalize_y = normalize_y
         self.jitter = jitter
         self.n_draws = n_draws
         self.n_warmup = n_warmup
         self.n_chains = n_chains
-        self.n_prediction_draws = n_prediction_draws
+        self.n_predictive = n_predictive
         self.n_jobs = n_jobs
         self.max_exact_n = max_exact_n
         self.random_state = random_state
@@ -181,8 +185,7 @@ class GaussianProcessRegressor(RegressorMixin, Estimator):
         """
         X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
         y = np.asarray(y, dtype=np.float64)
-        check_settings(self, ("fixed", "ml2", "map", "nuts", "slice"))
-        noise = _check_noise(self.noise_variance)
+        check_parameters(self)
         if len(X) > self.max_exact_n:
             raise ValueError(
                 f"X must have at most max_exact_n={self.max_exact_n} rows for exact inference, got {len(X)}: fit a "
@@ -194,32 +197,18 @@ class GaussianProcessRegressor(RegressorMixin, Estimator):
         residual = (y - offset) / scale - self._mean_at(X)
         spread = float(np.mean(residual**2)) or 1.0
 
-        learned = bool(self.learn_noise) and noise > 0
+        learned = self.noise_variance == "learn"
+        noise = START_NOISE if learned else float(self.noise_variance)
         parameters = parameters_of(kernel, (1e-8 * spread, 1e3 * spread) if learned else None)
         evidence = MarginalLikelihood(
             covariance_at(kernel, X), residual, None if learned else noise, check_jitter(self.jitter)
         )
         theta = np.concatenate([kernel.theta, [math.log(noise)]]) if learned else np.asarray(kernel.theta)
-        trace = None
-        if self.hyper in ("ml2", "map") and len(theta):
-            objective: Any = evidence
-            bounds, draw = log_bounds(parameters), None
-            if self.hyper == "map":
-                priors = choose_priors(parameters, self.priors, measure_inputs(X), spread)
-                objective, charts = PenalisedEvidence(evidence, priors), Charts(priors)
-                bounds = objective.bounds()
-                draw = _prior_theta(charts)
-            with one_thread_if_small(len(X)):
-                theta = maximize(objective, theta, bounds, rng, self.n_restarts, draw).theta
-        elif self.hyper in ("nuts", "slice"):
+        priors = None
+        if self.hyper_inference in ("map", "nuts", "slice"):
             priors = choose_priors(parameters, self.priors, measure_inputs(X), spread)
-            with one_thread_if_small(len(X)):
-                trace = sample_posterior(
-                    evidence, parameters, priors, self.hyper, rng, n_draws=self.n_draws,
-                    n_warmup=self.n_warmup, n_chains=self.n_chains, n_jobs=self.n_jobs, verbose=self.verbose,
-                )  # fmt: skip
-            draws = thetas_of(trace, parameters)
-            theta = draws[int(np.argmax(np.ravel(trace.stats["log_density"])))]
+        with one_thread_if_small(len(X)):
+            theta, trace = self._learn(evidence, parameters, priors, theta, rng)
 
         count = len(kernel.theta)
         chosen = kernel.clone_with_theta(theta[:count])
@@ -227,7 +216,7 @@ class GaussianProcessRegressor(RegressorMixin, Estimator):
         posterior = ExactPosterior.of(chosen(X), residual, chosen_noise, check_jitter(self.jitter))
 
         self.X_train_, self._residual, self._offset, self._scale = X, residual, offset, scale
-        self._evidence, self._parameters = evidence, parameters
+        self._evidence, self._learned = evidence, parameters
         self.kernel_, self.noise_variance_, self.theta_ = chosen, chosen_noise, theta
         self.parameter_names_ = [one.name for one in parameters for _ in range(one.size)]
         self.L_, self.alpha_ = posterior.factor, posterior.weights
@@ -236,8 +225,24 @@ class GaussianProcessRegressor(RegressorMixin, Estimator):
             self.__dict__.pop(name, None)
         if trace is not None:
             self.trace_ = trace.detached()
-            self._thetas = draws[spread_draws(len(draws), self.n_prediction_draws)]
+            draws = thetas_of(trace, parameters)
+            self._thetas = draws[spread_draws(len(draws), self.n_predictive)]
         return self
+
+    def _learn(
+        self, evidence: MarginalLikelihood, parameters: tuple[Parameter, ...], priors: Any, theta: Array,
+        rng: np.random.Generator,
+    ) -> tuple[Array, Trace | None]:  # fmt: skip
+        """Log hyper-parameters, and the draws that they were chosen from if they were sampled."""
+        if self.hyper_inference in ("nuts", "slice"):
+            trace: Trace = sample_posterior(
+                evidence, parameters, priors, self.hyper_inference, rng, n_draws=self.n_draws,
+                n_warmup=self.n_warmup, n_chains=self.n_chains, n_jobs=self.n_jobs, verbose=self.verbose,
+            )  # fmt: skip
+            return thetas_of(trace, parameters)[int(np.argmax(np.ravel(trace.stats["log_density"])))], trace
+        if self.hyper_inference == "fixed" or not len(theta):
+            return theta, None
+        return learn_theta(evidence, parameters, theta, rng, self.n_init, priors), None
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False, include_noise: bool = False) -> Any:
         """Posterior mean of f at new inputs, and how sure it is.
@@ -300,7 +305,7 @@ class GaussianProcessRegressor(RegressorMixin, Estimator):
         """
         check_is_fitted(self, "L_")
         X = validate_data(self, X, reset=False, dtype=np.float64)
-        _check_count(n_samples)
+        check_count(n_samples, "n_samples")
         rng = as_generator(random_state)
         n_components = len(self._thetas) if hasattr(self, "_thetas") else 1
         counts = np.bincount(rng.integers(n_components, size=n_samples), minlength=n_components)
@@ -331,7 +336,7 @@ class GaussianProcessRegressor(RegressorMixin, Estimator):
         """
         fitted = hasattr(self, "L_")
         X = validate_data(self, X, reset=not fitted, dtype=np.float64)
-        _check_count(n_samples)
+        check_count(n_samples, "n_samples")
         kernel = self.kernel_ if fitted else self._kernel()
         factor = cholesky(kernel(X), check_jitter(self.jitter))
         values = factor @ as_generator(random_state).standard_normal((len(X), n_samples)) + self._mean_at(X)[:, None]
@@ -374,13 +379,13 @@ class GaussianProcessRegressor(RegressorMixin, Estimator):
         """The fitted model in a few lines."""
         check_is_fitted(self, "L_")
         lines = [
-            f"Gaussian process regression, {len(self.X_train_)} rows, hyper={self.hyper!r}",
+            f"Gaussian process regression, {len(self.X_train_)} rows, hyper_inference={self.hyper_inference!r}",
             f"log marginal likelihood {self.log_marginal_likelihood_value_:.4f}, "
             f"effective degrees of freedom {self.effective_degrees_of_freedom_:.2f}",
         ]
         if hasattr(self, "trace_"):
             return "\n".join([*lines, str(self.trace_.summary())])
-        values = by_name(self._parameters, self.theta_)
+        values = by_name(self._learned, self.theta_)
         lines += [f"{name:<20s} {np.array2string(np.asarray(value), precision=4)}" for name, value in values.items()]
         if NOISE not in values:
             lines.append(f"{NOISE:<20s} {self.noise_variance_:.4g} (fixed)")
@@ -413,18 +418,3 @@ class GaussianProcessRegressor(RegressorMixin, Estimator):
         if values.shape != (len(X),) or not np.isfinite(values).all():
             raise ValueError(f"mean(X) must be {len(X)} finite numbers, got an array of shape {values.shape}")
         return values
-
-
-def _prior_theta(charts: Charts) -> Callable[[np.random.Generator], Array]:
-    return lambda rng: charts.theta(charts.sample(rng))
-
-
-def _check_noise(value: Any) -> float:
-    if not (isinstance(value, numbers.Real) and 0 <= float(value) < math.inf):
-        raise ValueError(f"noise_variance must be a finite number of at least 0, got {value!r}")
-    return float(value)
-
-
-def _check_count(n_samples: Any) -> None:
-    if not isinstance(n_samples, int | np.integer) or n_samples < 1:
-        raise ValueError(f"n_samples must be a whole number of at least 1, got {n_samples!r}")

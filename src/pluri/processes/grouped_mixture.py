@@ -10,19 +10,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.processes.concentration import (
-    GammaPrior,
-    check_gamma_prior,
-    check_positive,
-    draw_concentration,
-    draw_group_concentration,
-)
+from pluri.priors.hyperpriors import Gamma, Hyperparameter, as_hyperparameter
+from pluri.processes.concentration import CONCENTRATION_PRIOR, draw_concentration, draw_group_concentration
 from pluri.processes.hierarchical_dirichlet import ChineseRestaurantFranchise, Seating
 
 Array = NDArray[np.float64]
@@ -60,26 +55,23 @@ class GroupedMixture:
     data : array-like of shape (n_samples, n_features)
     groups : array-like of shape (n_samples,)
         Group of each row, any labels.
-    alpha, gamma : float, default=1.0
-        Concentrations of the groups and of the common level; where sampling begins if they are learned.
-    learn_concentrations : bool, default=False
-    alpha_prior, gamma_prior : (float, float), default=(1.0, 1.0)
-        Shapes and rates of gamma priors, used if `learn_concentrations`.
+    alpha, gamma : float, Gamma or "learn", default=1.0
+        Concentrations of the groups and of the common level: fixed, learned under a prior, or learned under
+        ``Gamma(1, 1)``.
     """
 
     likelihood: Any
     data: Any
     groups: Any
-    alpha: float = 1.0
-    gamma: float = 1.0
-    learn_concentrations: bool = False
-    alpha_prior: GammaPrior = (1.0, 1.0)
-    gamma_prior: GammaPrior = (1.0, 1.0)
+    alpha: float | Gamma | Literal["learn"] = 1.0
+    gamma: float | Gamma | Literal["learn"] = 1.0
+    _concentrations: tuple[Hyperparameter, Hyperparameter] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("alpha", "gamma"):
-            check_positive(getattr(self, name), name)
-            check_gamma_prior(getattr(self, f"{name}_prior"), f"{name}_prior")
+        concentrations = tuple(
+            as_hyperparameter(getattr(self, name), name, CONCENTRATION_PRIOR) for name in ("alpha", "gamma")
+        )
+        object.__setattr__(self, "_concentrations", concentrations)
         data = self.likelihood.check(self.data)
         groups = np.asarray(self.groups)
         if groups.shape != (len(data),) or not len(data):
@@ -135,10 +127,10 @@ class GroupedMixture:
         return np.asarray(total)
 
     def _prior_concentrations(self, rng: np.random.Generator) -> tuple[float, float]:
-        if not self.learn_concentrations:
-            return self.alpha, self.gamma
-        (a, b), (c, d) = self.alpha_prior, self.gamma_prior
-        return rng.gamma(a) / b, rng.gamma(c) / d
+        alpha, gamma = (
+            rng.gamma(one.prior.shape) / one.prior.rate if one.learned else one.value for one in self._concentrations
+        )
+        return alpha, gamma
 
     def _prior_seating(self, rng: np.random.Generator) -> tuple[Seating, float, float]:
         alpha, gamma = self._prior_concentrations(rng)
@@ -152,7 +144,9 @@ class GroupedMixture:
     def _draw_concentrations(
         self, rng: np.random.Generator, alpha: float, gamma: float, n_tables: int, n_clusters: int
     ) -> tuple[float, float]:
-        if not self.learn_concentrations:
-            return alpha, gamma
-        new_alpha = draw_group_concentration(rng, alpha, self.group_sizes, n_tables, self.alpha_prior)
-        return new_alpha, draw_concentration(rng, gamma, n_tables, n_clusters, self.gamma_prior)
+        groups, top = self._concentrations
+        if groups.learned:
+            alpha = draw_group_concentration(rng, alpha, self.group_sizes, n_tables, groups.prior)
+        if top.learned:
+            gamma = draw_concentration(rng, gamma, n_tables, n_clusters, top.prior)
+        return alpha, gamma

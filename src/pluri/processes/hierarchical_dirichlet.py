@@ -20,10 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pluri.processes.chinese_restaurant import ChineseRestaurantProcess
-from pluri.processes.concentration import check_count, check_positive
 from pluri.processes.dirichlet import draw_log_dirichlet
 from pluri.processes.stick_breaking import StickBreaking
-from pluri.validation import RandomState, as_generator
+from pluri.validation import RandomState, as_generator, check_count, check_positive
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-from pluri.processes.concentration import check_count, check_positive
-from pluri.validation import RandomState, as_generator
+from pluri.validation import RandomState, as_generator, check_count, check_positive
 
 Array = NDArray[np.float64]
 Binary = NDArray[np.int8]
@@ -88,15 +87,15 @@ class IndianBuffetProcess:
         """Mean, and also variance, of the number of columns: it is Poisson."""
         return self.alpha * harmonic(check_count(n_rows, "n_rows"))
 
-    def sample(self, n_rows: int, random_state: RandomState = None) -> Binary:
-        """Draw a matrix of `n_rows` rows, columns in the order of the buffet."""
-        check_count(n_rows, "n_rows")
+    def sample(self, n_samples: int, random_state: RandomState = None) -> Binary:
+        """Draw a matrix of `n_samples` rows, columns in the order of the buffet."""
+        check_count(n_samples, "n_samples")
         rng = as_generator(random_state)
-        new = rng.poisson(self.alpha / np.arange(1, n_rows + 1))
+        new = rng.poisson(self.alpha / np.arange(1, n_samples + 1))
         ends = np.cumsum(new)
-        Z = np.zeros((n_rows, int(ends[-1])), dtype=np.int8)
+        Z = np.zeros((n_samples, int(ends[-1])), dtype=np.int8)
         tasted = np.zeros(Z.shape[1])
-        for i in range(n_rows):
+        for i in range(n_samples):
             old = ends[i - 1] if i else 0
             Z[i, :old] = rng.random(old) * (i + 1) < tasted[:old]
             Z[i, old : ends[i]] = 1
@@ -104,39 +103,39 @@ class IndianBuffetProcess:
         return Z
 
     def sample_sticks(
-        self, n_rows: int, *, tail_mass: float = 1e-6, random_state: RandomState = None
+        self, n_samples: int, *, tail_mass: float = 1e-6, random_state: RandomState = None
     ) -> tuple[Binary, Array]:
         """Draw a matrix by sticks: column k has ones with probability ``mu_k = prod_{l<=k} v_l``, v_l ~ Beta(alpha, 1).
 
-        Sticks are drawn until the ones expected in all the columns left out, ``n_rows alpha mu_k``, fall below
+        Sticks are drawn until the ones expected in all the columns left out, ``n_samples alpha mu_k``, fall below
         `tail_mass`.
 
         Parameters
         ----------
-        n_rows : int
+        n_samples : int
         tail_mass : float, default=1e-6
         random_state : int, Generator or None
 
         Returns
         -------
-        Z : array of shape (n_rows, n_columns)
+        Z : array of shape (n_samples, n_columns)
             Columns without ones included.
         probabilities : array of shape (n_columns,)
             Decreasing.
         """
-        check_count(n_rows, "n_rows")
+        check_count(n_samples, "n_samples")
         if not (np.ndim(tail_mass) == 0 and tail_mass > 0):
             raise ValueError(f"tail_mass must be a positive number, got {tail_mass!r}")
         rng = as_generator(random_state)
         # Given mu_k, the columns beyond it hold alpha mu_k ones per row on average.
-        limit = math.log(tail_mass / (n_rows * self.alpha))
+        limit = math.log(tail_mass / (n_samples * self.alpha))
         logs: list[float] = []
         log_mu = 0.0
         while log_mu >= limit:
             log_mu += math.log1p(-rng.random()) / self.alpha
             logs.append(log_mu)
         probabilities = np.exp(logs)
-        return (rng.random((n_rows, len(logs))) < probabilities).astype(np.int8), probabilities
+        return (rng.random((n_samples, len(logs))) < probabilities).astype(np.int8), probabilities
 
     def logpmf(self, Z: ArrayLike, *, ordered: bool = False) -> float:
         """Log probability of a matrix.

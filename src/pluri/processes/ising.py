@@ -16,16 +16,15 @@ Onsager (1944) for the critical coupling.
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from pluri.inference import History
+from pluri.inference import History, mcmc
 from pluri.inference.variational import coordinate_ascent
 from pluri.processes.ising_exact import exact_marginals
 from pluri.processes.ising_gibbs import LabelGibbs, LabelState
@@ -39,38 +38,33 @@ from pluri.processes.ising_grid import (
     gaussian_noise,
     n_edges,
 )
-from pluri.validation import RandomState, as_generator
+from pluri.validation import Allowed, Number, Only, RandomState, Whole, as_generator, check_parameters, check_value
 from pluri.validation.estimator import Estimator
-from pluri.validation.interruption import Interrupted
 
 Array = NDArray[np.float64]
 
-INFERENCES = ("mean_field", "gibbs", "exact")
-SCHEDULES = ("checkerboard", "parallel")
-#: R-hat of the log density above which the chains are said to disagree.
-SETTLED = 1.1
 
-
-class IsingDenoiser(Estimator):
+class IsingDenoiser(mcmc.Sampled, Estimator):
     """Posterior of the labels of a noisy image under an Ising or Potts prior.
 
     Parameters
     ----------
     coupling : float, default=1.0
         J: how much neighbours like to be equal; negative if they like to differ.
-    noise : {"gaussian", "flip"} or callable, default="gaussian"
+    noise_model : {"gaussian", "flip"} or callable, default="gaussian"
         Normal noise around each label's level; levels replaced at random by others; or a function that gives
         log p(y | label), an array of the shape of y with an axis of `n_labels` added.
     sigma : float, default=2.0
         Standard deviation of normal noise.
     flip_prob : float, optional
-        Probability that a level is replaced, for ``noise="flip"``.
+        Probability that a level is replaced, for ``noise_model="flip"``.
     n_labels : int, default=2
         Number of labels.
     levels : array of shape (n_labels,), optional
         What each label looks like without noise; by default -1 and 1 for two labels, else 0, 1, 2, ...
-    inference : {"mean_field", "gibbs", "exact"}, default="mean_field"
-        How marginals are found. "exact" takes grids of at most 16 pixels across (two labels).
+    inference : {"vb", "gibbs", "exact"}, default="vb"
+        How marginals are found: by mean field, by sampling, or by sums. "exact" takes grids of at most 16 pixels
+        across (two labels).
     damping : float, default=0.5
         Share of the new value in a mean-field update, in (0, 1].
     schedule : {"checkerboard", "parallel"}, default="checkerboard"
@@ -79,7 +73,7 @@ class IsingDenoiser(Estimator):
         Largest number of mean-field sweeps.
     tol : float, default=1e-4
         Relative change of the bound at which mean field stops.
-    n_samples, burn_in, n_chains : int, default=500, 100 and 2
+    n_draws, n_warmup, n_chains : int, default=500, 100 and 2
         Gibbs: sweeps that count in each chain, sweeps before them, chains.
     neighbors : {2, 4, 6}, default=4
         4: pixels of a plane; an array of three axes is a stack of separate images. 6: voxels; four axes are a stack.
@@ -125,21 +119,30 @@ class IsingDenoiser(Estimator):
     (0.151, 0.0)
     """
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        "coupling": Number(),
+        "n_labels": Whole(2),
+        "inference": Only("vb", "gibbs", "exact"),
+        "damping": Number(above=0, most=1),
+        "schedule": Only("checkerboard", "parallel"),
+        "tol": Number(),
+    }
+
     def __init__(
         self,
         coupling: float = 1.0,
-        noise: Any = "gaussian",
+        noise_model: Any = "gaussian",
         sigma: float = 2.0,
         flip_prob: float | None = None,
         n_labels: int = 2,
         levels: ArrayLike | None = None,
-        inference: str = "mean_field",
+        inference: str = "vb",
         damping: float = 0.5,
         schedule: str = "checkerboard",
         max_iter: int = 50,
         tol: float = 1e-4,
-        n_samples: int = 500,
-        burn_in: int = 100,
+        n_draws: int = 500,
+        n_warmup: int = 100,
         n_chains: int = 2,
         neighbors: int = 4,
         random_state: RandomState = None,
@@ -147,7 +150,7 @@ class IsingDenoiser(Estimator):
         verbose: int = 0,
     ) -> None:
         self.coupling = coupling
-        self.noise = noise
+        self.noise_model = noise_model
         self.sigma = sigma
         self.flip_prob = flip_prob
         self.n_labels = n_labels
@@ -157,8 +160,8 @@ class IsingDenoiser(Estimator):
         self.schedule = schedule
         self.max_iter = max_iter
         self.tol = tol
-        self.n_samples = n_samples
-        self.burn_in = burn_in
+        self.n_draws = n_draws
+        self.n_warmup = n_warmup
         self.n_chains = n_chains
         self.neighbors = neighbors
         self.random_state = random_state
@@ -176,12 +179,12 @@ class IsingDenoiser(Estimator):
         """
         self._check_settings()
         self.levels_ = self._checked_levels()
-        if self.levels is None and self.n_labels == 2 and self.noise == "gaussian":
+        if self.levels is None and self.n_labels == 2 and self.noise_model == "gaussian":
             _warn_of_other_levels(Y)
         field, shape = self._field(Y)
         for name in ("elbo_", "history_", "trace_"):
             self.__dict__.pop(name, None)
-        proba = {"mean_field": self._mean_field, "gibbs": self._gibbs, "exact": self._exact}[self.inference](field)
+        proba = {"vb": self._mean_field, "gibbs": self._gibbs, "exact": self._exact}[self.inference](field)
         self.proba_ = proba.reshape(*shape, self.n_labels)
         self.mean_ = self.proba_ @ self.levels_
         self.labels_ = self.levels_[self.proba_.argmax(axis=-1)]
@@ -228,10 +231,6 @@ class IsingDenoiser(Estimator):
         return result.params
 
     def _gibbs(self, field: LabelField) -> Array:
-        from pluri.inference import mcmc
-
-        kernel = LabelGibbs(field)
-        rng = as_generator(self.random_state)
         labels = np.arange(self.n_labels)
 
         def shares(position: Any) -> dict[str, Array]:
@@ -242,34 +241,20 @@ class IsingDenoiser(Estimator):
             noise = -np.log(-np.log(stream.random(field.log_likelihood.shape)))
             return {"labels": (field.log_likelihood + noise).argmax(axis=-1)}
 
-        options: dict[str, Any] = {"record": shares, "n_jobs": self.n_jobs, "backend": "threads", "warn": False}
-        warm = mcmc.sample(
-            kernel,
-            start,
-            n_draws=1,
-            n_warmup=int(self.burn_in),
-            n_chains=int(self.n_chains),
-            random_state=rng,
-            **options,
-        )
-        ends = tuple(replace(end, state=end.state.restarted()) for end in warm.ends)
-        trace = mcmc.resume(mcmc.Trace({}, {}, ends), int(self.n_samples), verbose=self.verbose, **options)
+        trace = mcmc.sample(
+            LabelGibbs(field), start, n_draws=int(self.n_draws), n_warmup=int(self.n_warmup),
+            n_chains=int(self.n_chains), record=shares, random_state=as_generator(self.random_state),
+            n_jobs=self.n_jobs, backend="threads", verbose=self.verbose, warn=False,
+        )  # fmt: skip
         states: list[LabelState] = [end.state for end in trace.ends]
-        if not all(state.n_sweeps for state in states):
-            raise Interrupted  # before there was anything to keep
-        total = np.sum([state.conditional for state in states], axis=0)
-        proba: Array = total / sum(state.n_sweeps for state in states)
-        self.trace_ = trace.detached()
-        self.n_iter_ = int(self.burn_in) + 1 + states[0].n_sweeps
-        disagreement = mcmc.r_hat(trace.stats["log_density"])
-        self.converged_ = not disagreement > SETTLED
+        proba: Array = np.sum([state.conditional for state in states], axis=0)
+        proba /= sum(state.n_sweeps for state in states)
+        verdict = trace.verdict("log_density", limit=mcmc.LATENT_R_HAT_LIMIT)
+        self.trace_, self.converged_ = trace.detached(), verdict.settled
+        self.n_iter_ = int(self.n_warmup) + trace.n_draws
         self.entropy_ = [float(entropies(proba).mean())]
-        if not self.converged_ and not trace.interrupted:
-            warnings.warn(
-                f"the chains disagree (R-hat {disagreement:.2f} of the log density); raise burn_in and n_samples",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        if not trace.interrupted:
+            verdict.warn(stacklevel=4)
         return proba
 
     def _exact(self, field: LabelField) -> Array:
@@ -286,22 +271,22 @@ class IsingDenoiser(Estimator):
         log_likelihood = np.array(self._noise_model()(grids), dtype=np.float64)
         if log_likelihood.shape != (*grids.shape, self.n_labels):
             raise ValueError(
-                f"noise must give {self.n_labels} log-likelihoods for each pixel, shape "
+                f"noise_model must give {self.n_labels} log-likelihoods for each pixel, shape "
                 f"{(*grids.shape, self.n_labels)}, got {log_likelihood.shape}"
             )
         log_likelihood[np.isnan(grids)] = 0.0
         if np.isnan(log_likelihood).any() or not np.isfinite(log_likelihood.max(axis=-1)).all():
-            raise ValueError("noise must leave each pixel a possible label, got NaN, +inf or only -inf")
+            raise ValueError("noise_model must leave each pixel a possible label, got NaN, +inf or only -inf")
         coupling = float(self.coupling)
         if self.n_labels > 2:
             return LabelField(log_likelihood, coupling), shape
         return LabelField(log_likelihood, 2.0 * coupling, -coupling * n_edges(grids.shape)), shape
 
     def _noise_model(self) -> LogLikelihood:
-        if callable(self.noise):
-            model: LogLikelihood = self.noise
+        if callable(self.noise_model):
+            model: LogLikelihood = self.noise_model
             return model
-        if self.noise == "gaussian":
+        if self.noise_model == "gaussian":
             return gaussian_noise(self.levels_, float(self.sigma))
         return flip_noise(self.levels_, float(self.flip_prob))  # type: ignore[arg-type]
 
@@ -314,23 +299,13 @@ class IsingDenoiser(Estimator):
         return levels
 
     def _check_settings(self) -> None:
-        for name, least in {"n_labels": 2, "max_iter": 1, "n_samples": 1, "burn_in": 0, "n_chains": 1}.items():
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
-        for name, allowed in {"inference": INFERENCES, "schedule": SCHEDULES}.items():
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
-        if not isinstance(self.coupling, Real) or not np.isfinite(self.coupling):
-            raise ValueError(f"coupling must be a finite number, got {self.coupling!r}")
-        if not isinstance(self.damping, Real) or not 0 < self.damping <= 1:
-            raise ValueError(f"damping must lie in (0, 1], got {self.damping!r}")
-        if not callable(self.noise) and self.noise not in ("gaussian", "flip"):
-            raise ValueError(f"noise must be 'gaussian', 'flip' or a function, got {self.noise!r}")
-        if self.noise == "gaussian" and not (isinstance(self.sigma, Real) and 0 < self.sigma < np.inf):
-            raise ValueError(f"sigma must be finite and positive, got {self.sigma!r}")
-        if self.noise == "flip" and not (isinstance(self.flip_prob, Real) and 0 < self.flip_prob < 1):
-            raise ValueError(f"flip_prob must lie in (0, 1) with noise='flip', got {self.flip_prob!r}")
+        check_parameters(self)
+        if not callable(self.noise_model) and self.noise_model not in ("gaussian", "flip"):
+            raise ValueError(f"noise_model must be 'gaussian', 'flip' or a function, got {self.noise_model!r}")
+        if self.noise_model == "gaussian":
+            check_value(self.sigma, "sigma", Number(above=0))
+        if self.noise_model == "flip":
+            check_value(self.flip_prob, "flip_prob", Number(above=0, below=1))
 
     def _check_fitted_state(self) -> None:
         if hasattr(self, "proba_"):

@@ -60,7 +60,7 @@ def _one_grid(log_likelihood: Array, agreement: float) -> tuple[Array, float]:
     if c * np.log(k) > np.log(LARGEST_SLICE) + 1e-9 or n_slices * k**c > LARGEST_MESSAGES:
         raise ValueError(
             f"inference='exact' takes grids of at most {int(np.log(LARGEST_SLICE) / np.log(k))} pixels across their "
-            f"longest axis with {k} labels, got {c} ({n_slices} slices); use 'gibbs' or 'mean_field'"
+            f"longest axis with {k} labels, got {c} ({n_slices} slices); use 'gibbs' or 'vb'"
         )
     rows = slices.reshape(n_slices, c, k)
     inside = _inside(tuple(across), k, agreement)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.inference.mcmc.kernel import CountAfterWarmup
 from pluri.processes.ising_grid import LabelField
 
 Array = NDArray[np.float64]
@@ -35,10 +36,6 @@ class LabelState:
         """The labels by name."""
         return {"labels": self.labels}
 
-    def restarted(self) -> LabelState:
-        """The same labels, with nothing seen: what was seen in the warm-up should not count."""
-        return replace(self, conditional=np.zeros_like(self.conditional), n_sweeps=0)
-
 
 @dataclass(frozen=True)
 class LabelGibbs:
@@ -48,6 +45,8 @@ class LabelGibbs:
     ----------
     field : LabelField
         The posterior to sample.
+    counting : bool, default=True
+        Whether the state sums up what is seen; not during a warm-up.
 
     Examples
     --------
@@ -63,6 +62,7 @@ class LabelGibbs:
     """
 
     field: LabelField
+    counting: bool = True
 
     def init(self, rng: np.random.Generator, position: Mapping[str, Any]) -> LabelState:
         """State at the labels ``position["labels"]``."""
@@ -83,7 +83,7 @@ class LabelGibbs:
         """One sweep; `changed` is the share of labels that changed."""
         from pluri.processes._ising_kernels import sweep_labels
 
-        labels, conditional = state.labels.copy(), state.conditional.copy()
+        labels, conditional = state.labels.copy(), state.conditional.copy()  # the sweep changes both
         uniforms = rng.random(labels.shape)
         changed, gain = sweep_labels(
             self.field.log_likelihood,
@@ -93,9 +93,13 @@ class LabelGibbs:
             conditional,
             np.empty(self.field.n_labels),
         )
-        moved = LabelState(labels, state.log_density + gain, conditional, state.n_sweeps + 1)
-        return moved, {"accepted": 1.0, "acceptance": 1.0, "changed": changed / labels.size}
+        seen = (conditional, state.n_sweeps + 1) if self.counting else (state.conditional, 0)
+        return LabelState(labels, state.log_density + gain, *seen), {
+            "accepted": 1.0,
+            "acceptance": 1.0,
+            "changed": changed / labels.size,
+        }
 
-    def adaptation(self, n_warmup: int) -> None:
-        """Nothing to learn."""
-        return None
+    def adaptation(self, n_warmup: int) -> CountAfterWarmup:
+        """What is seen in the warm-up does not count."""
+        return CountAfterWarmup()

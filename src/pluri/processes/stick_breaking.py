@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.processes.concentration import check_count, check_positive
-from pluri.validation import RandomState, as_generator
+from pluri.validation import RandomState, as_generator, check_count, check_positive
 
 Array = NDArray[np.float64]
 
@@ -120,7 +119,7 @@ class StickBreaking:
 
     def sample(
         self,
-        n_draws: int = 1,
+        n_samples: int = 1,
         *,
         n_sticks: int | None = None,
         tail_mass: float = 1e-6,
@@ -130,7 +129,7 @@ class StickBreaking:
 
         Parameters
         ----------
-        n_draws : int, default=1
+        n_samples : int, default=1
         n_sticks : int, optional
             Number of pieces; if not given, as many as leave `tail_mass` on average.
         tail_mass : float, default=1e-6
@@ -138,11 +137,11 @@ class StickBreaking:
 
         Returns
         -------
-        array of shape (n_draws, n_sticks)
+        array of shape (n_samples, n_sticks)
         """
         rng = as_generator(random_state)
         size = self.n_sticks(tail_mass) if n_sticks is None else check_count(n_sticks, "n_sticks")
-        sticks = self._breaks(rng, (check_count(n_draws, "n_draws", 0), size))
+        sticks = self._breaks(rng, (check_count(n_samples, "n_samples", 0), size))
         sticks[:, -1] = 1.0
         return sticks_to_weights(sticks)
 

@@ -206,9 +206,12 @@ class LearnedVariances:
 
 
 def maximize_evidence(
-    data: RegressionData, prior: PriorRoot, n_free: int, noise_variance: float, *, max_iter: int, tol: float
-) -> LearnedVariances:
+    data: RegressionData, prior: PriorRoot, n_free: int, noise_variance: float, *, max_iter: int, tol: float,
+    learn: tuple[bool, bool] = (True, True),
+) -> LearnedVariances:  # fmt: skip
     """Type-II maximum likelihood of a factor of the first `n_free` prior variances and of the noise variance.
+
+    `learn` says which of the two; the other stays as given.
 
     The gradient follows from Fisher's identity, d log p(y) / d t = E[d log p(y, w) / d t | y]:
     1/2 (E|u|^2 - d) in log scale, and 1/2 (E|y - X w|^2 / v - n) in log v.
@@ -228,9 +231,12 @@ def maximize_evidence(
         return -posterior.log_evidence, -gradient
 
     middle = np.log(size)
-    start = np.array([0.0, np.clip(np.log(noise_variance), middle - 20.0, middle + 2.0)])
+    start = np.array([0.0, np.log(noise_variance)])
     # Data that a line fits exactly have no best noise variance above 0: stop at a billionth of the mean square.
-    bounds = [(-30.0, 30.0), (middle - 20.0, middle + 5.0)]
+    bounds = np.array([(-30.0, 30.0), (middle - 20.0, middle + 5.0)])
+    if learn[1]:
+        start[1] = np.clip(start[1], middle - 20.0, middle + 2.0)
+    bounds[~np.array(learn)] = start[~np.array(learn), None]
     options: dict[str, Any] = {"maxiter": max_iter, "ftol": tol, "gtol": 1e-8}
     found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     scale, v = np.exp(found.x)

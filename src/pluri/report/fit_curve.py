@@ -29,6 +29,9 @@ def fit_curve(model: Any) -> FitCurve | None:
         # Some keep all sweeps, others only those whose draws they keep.
         kept = len(curves[0]) == getattr(model, "n_draws", None)
         return FitCurve("log joint probability", "draw" if kept else "sweep", curves)
+    curves = _curves(getattr(getattr(model, "trace_", None), "stats", {}).get("log_density"))
+    if curves:
+        return FitCurve("log density", "draw", curves)
     history: Any = getattr(model, "history_", None)
     if hasattr(history, "restart") and hasattr(history, "objective"):
         runs = [history.objective[history.restart == run] for run in np.unique(history.restart)]

@@ -16,31 +16,24 @@ from pluri.engine.compiled import compiled
 
 
 @compiled(reorder=True)
-def resample_states(
-    codes,
-    offsets,
-    sizes,
-    concentration,
-    inverse_temperature,
-    uniforms,
-    states,
-    transition,
-    transposed,
-    departures,
-    emission,
-    emitted,
-    work,
-):
-    """Resample every state in place, and keep the counts in step.
+def resample_states(data, states, counts, concentration, inverse_temperature, uniforms, work):
+    """Change `states` (n_samples,) and `counts` in place: a new state for every step.
 
-    `codes` (n_samples, n_columns) are rows of `emission` (V_total, k), -1 where missing; `sizes` (n_columns,) the
-    number of symbols of each column; `concentration` is (c, a, b); `uniforms` (n_samples,); `work` (n_columns + 2, k).
-    The other counts are `transition` (k + 1, k), whose last row has the starts, its transpose, `departures` (k,) and
-    `emitted` (n_columns, k). Counts are whole numbers held as doubles, so that nothing drifts.
+    `data` and `counts` are `SymbolSequences` and `Counts` of `pluri.sequences.collapsed_gibbs`; `concentration` is
+    (c, a, b); `uniforms` (n_samples,); `work` (n_columns + 2, k) is scratch. Counts are whole numbers held as doubles,
+    so that nothing drifts.
 
     The changes of the counts are written out twice: a compiled function that takes all these arrays, called twice a
     step, took most of the time of a sweep.
     """
+    codes = data.codes
+    offsets = data.offsets
+    columns = data.columns
+    transition = counts.transition
+    transposed = counts.transposed
+    departures = counts.departures
+    emission = counts.emission
+    emitted = counts.emitted
     k = departures.shape[0]
     n_columns = codes.shape[1]
     transition_weight = concentration[1]
@@ -51,7 +44,7 @@ def resample_states(
     for s in range(k):
         inverse_departures[s] = 1.0 / (departures[s] + k * transition_weight)
         for f in range(n_columns):
-            inverse_emitted[f, s] = 1.0 / (emitted[f, s] + sizes[f] * emission_weight)
+            inverse_emitted[f, s] = 1.0 / (emitted[f, s] + (columns[f + 1] - columns[f]) * emission_weight)
     for n in range(offsets.shape[0] - 1):
         begin = offsets[n]
         end = offsets[n + 1]
@@ -72,7 +65,8 @@ def resample_states(
                 if code >= 0:
                     emission[code, state] -= 1.0
                     emitted[f, state] -= 1.0
-                    inverse_emitted[f, state] = 1.0 / (emitted[f, state] + sizes[f] * emission_weight)
+                    prior = (columns[f + 1] - columns[f]) * emission_weight
+                    inverse_emitted[f, state] = 1.0 / (emitted[f, state] + prior)
 
             arrival_weight = transition_weight if t > begin else concentration[0]
             for s in range(k):
@@ -123,4 +117,5 @@ def resample_states(
                 if code >= 0:
                     emission[code, state] += 1.0
                     emitted[f, state] += 1.0
-                    inverse_emitted[f, state] = 1.0 / (emitted[f, state] + sizes[f] * emission_weight)
+                    prior = (columns[f + 1] - columns[f]) * emission_weight
+                    inverse_emitted[f, state] = 1.0 / (emitted[f, state] + prior)

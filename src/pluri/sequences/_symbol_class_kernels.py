@@ -21,15 +21,15 @@ from pluri.engine.compiled import compiled
 
 
 @compiled()
-def _renew(c, tokens, types, concentration, sizes, log_gamma_rows, base, single):
-    """Renew what the weight of class c is made of, whatever the symbol: `base`, less `single` for a symbol seen once.
+def _renew(c, counts, concentration, sizes, log_gamma_rows, base, single):
+    """Change `base` and `single` in place at class c: what its weight is made of, whatever the symbol.
 
-    These change only for the class that a symbol leaves and the one it enters, so that a rare symbol costs next to no
-    logarithms.
+    `single` is what a symbol seen once takes off. These change only for the class that a symbol leaves and the one it
+    enters, so that a rare symbol costs next to no logarithms.
     """
     b = concentration[0]
-    m = types[c]
-    total = tokens[c]
+    m = counts.types[c]
+    total = counts.tokens[c]
     value = log(m + concentration[1]) + lgamma((m + 1) * b) + log_gamma_rows[total]
     if m > 0:
         value += lgamma(m * b + total) - lgamma(m * b)
@@ -40,45 +40,38 @@ def _renew(c, tokens, types, concentration, sizes, log_gamma_rows, base, single)
 
 
 @compiled()
-def resample_classes(
-    order,
-    uniforms,
-    symbols,
-    places,
-    firsts,
-    frequencies,
-    features,
-    sizes,
-    concentration,
-    log_gamma_cells,
-    log_gamma_rows,
-    log_features,
-    classes,
-    states,
-    transition,
-    tokens,
-    types,
-    feature_counts,
-    neighbours,
-    work,
-):
-    """Move each symbol of `order` once; `classes`, `states` and the counts are changed in place.
+def resample_classes(order, uniforms, corpus, tables, point):
+    """Change `point` in place: a new class for each symbol of `order`; returns how many moved.
 
-    `symbols` (L,) and `states` (L,) have the boundary (-1 and k) before, between and after the sequences; symbol v
-    stands at ``places[firsts[v]:firsts[v + 1]]``. `features` (V, F) are rows of `feature_counts` (F_total, k).
-    `concentration` is (b, g, e_1 .. e_F). Tables: `log_gamma_cells[n]` = log G(n + a), `log_gamma_rows[n]` =
-    log G(n + K a), `log_features[f, n]` = log(n + e_f). Scratch: `neighbours` (2, k + 1) integers, `work` (3, k).
-    After a call with a single symbol, `work[0]` has its unnormalised conditional. Returns how many symbols moved.
+    `corpus`, `tables` and `point` are `Corpus`, `Tables` and `Assignment` of `pluri.sequences.symbol_class_sampler`.
+    After a call with a single symbol, ``tables.work[0]`` has its unnormalised conditional.
     """
+    symbols = corpus.symbols
+    places = corpus.places
+    firsts = corpus.firsts
+    frequencies = corpus.frequencies
+    features = corpus.features
+    sizes = corpus.sizes
+    concentration = tables.concentration
+    log_gamma_cells = tables.cells
+    log_gamma_rows = tables.rows
+    log_features = tables.features
+    classes = point.classes
+    states = point.states
+    counts = point.counts
+    transition = counts.transition
+    tokens = counts.tokens
+    types = counts.types
+    feature_counts = counts.features
     k = tokens.shape[0]
     b = concentration[0]
-    before = neighbours[0]
-    after = neighbours[1]
-    weights = work[0]
-    base = work[1]
-    single = work[2]
+    before = tables.neighbours[0]
+    after = tables.neighbours[1]
+    weights = tables.work[0]
+    base = tables.work[1]
+    single = tables.work[2]
     for c in range(k):
-        _renew(c, tokens, types, concentration, sizes, log_gamma_rows, base, single)
+        _renew(c, counts, concentration, sizes, log_gamma_rows, base, single)
     moved = 0
     for rank in range(order.shape[0]):
         v = order[rank]
@@ -104,7 +97,7 @@ def resample_classes(
         types[old] -= 1
         for f in range(sizes.shape[0]):
             feature_counts[features[v, f], old] -= 1
-        _renew(old, tokens, types, concentration, sizes, log_gamma_rows, base, single)
+        _renew(old, counts, concentration, sizes, log_gamma_rows, base, single)
         for c in range(k):
             if n == 1:
                 weights[c] = base[c] - single[c]
@@ -154,5 +147,5 @@ def resample_classes(
         types[new] += 1
         for f in range(sizes.shape[0]):
             feature_counts[features[v, f], new] += 1
-        _renew(new, tokens, types, concentration, sizes, log_gamma_rows, base, single)
+        _renew(new, counts, concentration, sizes, log_gamma_rows, base, single)
     return moved

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pluri.components.bernoulli import MARGIN, BernoulliFamily, BernoulliParameters
 from pluri.sequences.hmm import HiddenMarkovModel, Prior
-from pluri.validation import check_broadcast
+from pluri.validation import Number, Only, check_broadcast, check_value
 
 Array = NDArray[np.float64]
 
@@ -110,8 +109,7 @@ class BernoulliHMM(HiddenMarkovModel):
         self.n_jobs = n_jobs
 
     def _check_data(self, X: Any, *, fitting: bool) -> NDArray[Any]:
-        if self.binarize is not None and not isinstance(self.binarize, Real):
-            raise ValueError(f"binarize must be a number or None, got {self.binarize!r}")
+        check_value(self.binarize, "binarize", Number(finite=False) | Only(None))
         data = self._validated(X, fitting)
         if self.binarize is None and not np.isin(data[~np.isnan(data)], (0.0, 1.0)).all():
             raise ValueError("X must hold only zeros and ones (and NaN) when binarize is None")

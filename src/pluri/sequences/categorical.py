@@ -23,7 +23,7 @@ from pluri.priors import Dirichlet, RowPrior, as_row_prior
 from pluri.sequences import _count_kernels as kernels
 from pluri.sequences.hmm import HiddenMarkovModel, Prior
 from pluri.sequences.symbols import Symbols, are_words, check_symbols, decoded, is_text, learn_vocabulary
-from pluri.validation import check_distributions, is_source
+from pluri.validation import Only, check_distributions, check_value, is_source
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -295,8 +295,7 @@ class CategoricalHMM(HiddenMarkovModel):
 
     def _source(self, X: Any, lengths: Any, sample_weight: Any, labels: Integers | None = None) -> Any:
         source, n_samples = super()._source(X, lengths, sample_weight, labels)
-        if self.unseen not in ("error", "missing"):
-            raise ValueError(f"unseen must be 'error' or 'missing', got {self.unseen!r}")
+        check_value(self.unseen, "unseen", Only("error", "missing"))
         if is_source(X) and self.n_features is None:
             raise ValueError("n_features must be given when X is a source of batches, got None")
         self._learn_symbols(None if is_source(X) else source)

@@ -19,7 +19,6 @@ import copy
 import dataclasses
 import warnings
 from collections.abc import Mapping
-from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -46,7 +45,7 @@ from pluri.sequences.inputs import is_sequence_list, may_be_rows, weight_by_eith
 from pluri.sequences.labels import Integers, encode_labels, find_unknown, join_labels
 from pluri.sequences.learning import ChainPrior, HMMParameters
 from pluri.sequences.queries import BOUNDARIES
-from pluri.validation import Stored, as_generator, is_source
+from pluri.validation import Allowed, Number, Stored, as_generator, check_parameters, is_source
 from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
@@ -104,6 +103,8 @@ class HMMClassifier(ClassifierMixin, Estimator):
     __metadata_request__predict_proba: ClassVar[dict[str, bool]] = BOUNDARIES
     __metadata_request__score: ClassVar[dict[str, bool]] = BOUNDARIES
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {"anchor": Number(least=0), "pseudo_count": Number(least=0)}
+
     def __init__(
         self,
         hmm: HiddenMarkovModel | None = None,
@@ -160,10 +161,7 @@ class HMMClassifier(ClassifierMixin, Estimator):
         self : object
         """
         sequence_weight = weight_by_either_name(sequence_weight, aliases)
-        for name in ("anchor", "pseudo_count"):
-            value = getattr(self, name)
-            if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
-                raise ValueError(f"{name} must be a non-negative number, got {value!r}")
+        check_parameters(self)
         template = self._template()
         hmm = clone(template).set_params(n_components=1, n_init=1)
         lengths = sequence_lengths(X, lengths, groups)

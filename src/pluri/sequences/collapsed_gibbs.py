@@ -7,7 +7,7 @@ state, the states z and symbols w have the joint probability
     D(n; a) = Gamma(V a) / Gamma(N + V a) prod_v Gamma(n_v + a) / Gamma(a),    N = sum_v n_v over V entries,
 
 in the counts n of transitions and m of symbols. A sweep resamples each state given all others; the concentrations a
-and b may be slice-sampled (Neal 2003) under a log-uniform prior between `SMALLEST` and `LARGEST`.
+and b may be slice-sampled (Neal 2003) under log-uniform priors.
 
 References
 ----------
@@ -18,24 +18,25 @@ Neal (2003), Slice sampling, Annals of Statistics 31.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from pluri.priors import LogUniform
 from pluri.sequences import _gibbs_kernels as kernels
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: Bounds of the log-uniform prior on the concentrations.
-SMALLEST, LARGEST = 1e-4, 10.0
+#: Prior under which a concentration is learned unless another is given.
+LEARNED = LogUniform(1e-4, 10.0)
 
 
-@dataclass(frozen=True)
-class SymbolSequences:
+class SymbolSequences(NamedTuple):
     """Sequences of coded symbols, end to end.
 
     Attributes
@@ -50,8 +51,7 @@ class SymbolSequences:
     columns: Integers
 
 
-@dataclass(frozen=True)
-class Concentrations:
+class Concentrations(NamedTuple):
     """Dirichlet concentrations: c, a and b of the module docstring."""
 
     start: float
@@ -59,8 +59,14 @@ class Concentrations:
     emission: float
 
 
-@dataclass(frozen=True)
-class Counts:
+class ConcentrationPriors(NamedTuple):
+    """Priors of the concentrations a and b; None for one that is not learned."""
+
+    transition: LogUniform | None = LEARNED
+    emission: LogUniform | None = LEARNED
+
+
+class Counts(NamedTuple):
     """Sufficient statistics of the states: whole numbers held as doubles, which a sweep updates in place.
 
     Attributes
@@ -91,7 +97,7 @@ def count(data: SymbolSequences, states: Integers, n_components: int) -> Counts:
     emission = np.zeros((int(data.columns[-1]), k))
     for column in data.codes.T:
         seen = column >= 0
-        np.add.at(emission, (column[seen], states[seen]), 1.0)
+        emission += np.bincount(column[seen] * k + states[seen], minlength=emission.size).reshape(-1, k)
     emitted = np.array([emission[a:b].sum(axis=0) for a, b in pairwise(data.columns)])
     return Counts(transition, np.ascontiguousarray(transition.T), transition[:k].sum(axis=1), emission, emitted)
 
@@ -106,20 +112,9 @@ def sweep(
     temperature: float = 1.0,
 ) -> None:
     """Resample each state once, in order, from its conditional distribution to the power 1 / temperature, in place."""
+    work = np.empty((data.codes.shape[1] + 2, len(counts.departures)))
     kernels.resample_states(
-        data.codes,
-        data.offsets,
-        np.diff(data.columns).astype(np.float64),
-        np.array([concentrations.start, concentrations.transition, concentrations.emission]),
-        1.0 / temperature,
-        rng.random(len(states)),
-        states,
-        counts.transition,
-        counts.transposed,
-        counts.departures,
-        counts.emission,
-        counts.emitted,
-        np.empty((data.codes.shape[1] + 2, len(counts.departures))),
+        data, states, counts, np.array(concentrations), 1.0 / temperature, rng.random(len(states)), work
     )
 
 
@@ -177,9 +172,13 @@ def log_joint(data: SymbolSequences, counts: Counts, concentrations: Concentrati
 
 
 def sample_concentrations(
-    data: SymbolSequences, counts: Counts, concentrations: Concentrations, rng: np.random.Generator
+    data: SymbolSequences,
+    counts: Counts,
+    concentrations: Concentrations,
+    rng: np.random.Generator,
+    priors: ConcentrationPriors,
 ) -> Concentrations:
-    """Draw the transition and emission concentrations given the states, one slice-sampling step each."""
+    """Draw the concentrations that have a prior given the states, one slice-sampling step each."""
     transitions, emissions = transition_tally(counts), emission_tallies(counts, data.columns)
 
     def of_transition(log_a: float) -> float:
@@ -188,16 +187,24 @@ def sample_concentrations(
     def of_emission(log_b: float) -> float:
         return sum(tally.log_evidence(np.exp(log_b)) for tally in emissions)
 
-    a = slice_sample(of_transition, np.log(concentrations.transition), rng)
-    b = slice_sample(of_emission, np.log(concentrations.emission), rng)
-    return replace(concentrations, transition=float(np.exp(a)), emission=float(np.exp(b)))
+    _, a, b = concentrations
+    if priors.transition is not None:
+        a = float(np.exp(slice_sample(of_transition, np.log(a), rng, support=priors.transition.support)))
+    if priors.emission is not None:
+        b = float(np.exp(slice_sample(of_emission, np.log(b), rng, support=priors.emission.support)))
+    return concentrations._replace(transition=a, emission=b)
 
 
 def slice_sample(
-    log_density: Callable[[float], float], x: float, rng: np.random.Generator, *, width: float = 0.5
+    log_density: Callable[[float], float],
+    x: float,
+    rng: np.random.Generator,
+    *,
+    support: tuple[float, float],
+    width: float = 0.5,
 ) -> float:
-    """One step of slice sampling on [log SMALLEST, log LARGEST]: step out by `width`, then shrink."""
-    lower, upper = np.log(SMALLEST), np.log(LARGEST)
+    """One step of slice sampling of a logarithm, between those of `support`: step out by `width`, then shrink."""
+    lower, upper = np.log(support)
     level = log_density(x) - rng.exponential()
     left = x - width * rng.random()
     right = left + width

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import BaseCrossValidator
 
 from pluri.sequences.inputs import check_sequence_lengths, is_sequence_list
-from pluri.validation import as_generator
+from pluri.validation import as_generator, check_count
 
 Integers = NDArray[np.int64]
 
@@ -39,8 +39,7 @@ def sequence_ids(lengths: ArrayLike) -> Integers:
 
 def block_lengths(lengths: Integers, block_length: int) -> Integers:
     """Lengths of the blocks of at most `block_length` samples that sequences are cut into."""
-    if not isinstance(block_length, int | np.integer) or block_length < 1:
-        raise ValueError(f"block_length must be a positive integer, got {block_length!r}")
+    check_count(block_length, "block_length")
     ends = [[*range(block_length, length, block_length), length] for length in lengths.tolist()]
     return np.concatenate([np.diff(end, prepend=0) for end in ends]).astype(np.int64)
 
@@ -97,8 +96,7 @@ class SequenceKFold(BaseCrossValidator):
         train, test : arrays of int
             Rows of an array, items of a list.
         """
-        if not isinstance(self.n_splits, int | np.integer) or self.n_splits < 2:
-            raise ValueError(f"n_splits must be an integer of at least 2, got {self.n_splits!r}")
+        check_count(self.n_splits, "n_splits", 2)
         sequence = _sequence_of_each_index(X, groups, lengths)
         n_sequences = int(sequence.max()) + 1 if len(sequence) else 0
         if n_sequences < self.n_splits:

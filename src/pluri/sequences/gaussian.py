@@ -15,7 +15,7 @@ from pluri.components.gaussian import GaussianParameters, GaussianPrior, Gaussia
 from pluri.components.starting_values import centers_and_covariance
 from pluri.sequences.data_scale import SHARE, InUnitsOfTheData, is_auto
 from pluri.sequences.hmm import HiddenMarkovModel, Prior
-from pluri.validation import check_broadcast, check_width
+from pluri.validation import Only, check_broadcast, check_value, check_width
 
 Array = NDArray[np.float64]
 
@@ -308,8 +308,7 @@ class GaussianHMM(InUnitsOfTheData, HiddenMarkovModel):
         self._covars_ = array
 
     def _emission(self, given: dict[str, Array]) -> GaussianEmission:
-        if self.covariance_type not in COVARIANCE_TYPES:
-            raise ValueError(f"covariance_type must be one of {COVARIANCE_TYPES}, got {self.covariance_type!r}")
+        check_value(self.covariance_type, "covariance_type", Only(*COVARIANCE_TYPES))
         return GaussianEmission(
             covariance_type=self.covariance_type,
             min_covar=self._starting_addition(),

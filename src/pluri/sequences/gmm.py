@@ -19,7 +19,7 @@ from pluri.engine import Statistics
 from pluri.priors import Dirichlet
 from pluri.sequences.data_scale import InUnitsOfTheData
 from pluri.sequences.hmm import HiddenMarkovModel, Prior
-from pluri.validation import check_broadcast, check_distributions, check_width
+from pluri.validation import Only, Whole, check_broadcast, check_distributions, check_value, check_width
 
 Array = NDArray[np.float64]
 
@@ -391,10 +391,8 @@ class GMMHMM(InUnitsOfTheData, HiddenMarkovModel):
         self.n_jobs = n_jobs
 
     def _emission(self, given: dict[str, Any]) -> MixtureEmission:
-        if self.covariance_type not in COVARIANCE_TYPES:
-            raise ValueError(f"covariance_type must be one of {COVARIANCE_TYPES}, got {self.covariance_type!r}")
-        if not isinstance(self.n_mix, int | np.integer) or isinstance(self.n_mix, bool) or self.n_mix < 1:
-            raise ValueError(f"n_mix must be an integer of at least 1, got {self.n_mix!r}")
+        check_value(self.covariance_type, "covariance_type", Only(*COVARIANCE_TYPES))
+        check_value(self.n_mix, "n_mix", Whole(1))
         starting = {name: np.asarray(value, dtype=np.float64) for name, value in given.items()}
         check_broadcast("weights_prior", self.weights_prior, (self.n_components, self.n_mix))
         return MixtureEmission(

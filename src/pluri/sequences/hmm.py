@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Mapping
-from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,9 +17,9 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from pluri.components.em_estimator import EMEstimator
 from pluri.components.family import ComponentFamily
-from pluri.components.first_rows import digest
-from pluri.engine import ArraySource, Source
+from pluri.engine import ArraySource, Batch, Source
 from pluri.inference import EMResult, History, IterationState, expectation_maximization
 from pluri.priors import RowPrior, as_diversity, as_row_prior, log_determinant, warn_if_permutation
 from pluri.progress.callbacks import CallbackSupport, fit_callbacks, with_callbacks
@@ -40,15 +39,20 @@ from pluri.sequences.monitor import ConvergenceMonitor
 from pluri.sequences.queries import ALGORITHMS, BOUNDARIES, ChainQueries
 from pluri.sequences.summary import summarize
 from pluri.validation import (
+    Allowed,
+    Flag,
+    Number,
+    Only,
     Stored,
+    Whole,
     as_generator,
     check_distributions,
+    check_parameters,
     check_width,
     is_source,
     restored_on_failure,
     unmasked,
 )
-from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -63,9 +67,17 @@ class TooManyParametersWarning(UserWarning):
     """The model has more free parameters than the data have numbers."""
 
 
-class HiddenMarkovModel(ChainQueries, CallbackSupport, Estimator):
+class HiddenMarkovModel(ChainQueries, CallbackSupport, EMEstimator):
     """Base of the EM-fitted hidden Markov models; not to be used by itself."""
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        "n_components": Whole(1),
+        "n_iter": Whole(0),
+        "tol": Number(finite=False),
+        "algorithm": Only(*ALGORITHMS),
+        "verbose": Whole(0) | Flag(),
+    }
+    _free_of_checkpoint = EMEstimator._free_of_checkpoint | {"n_iter", "algorithm"}
     _fitted_layout: ClassVar[Mapping[str, Stored]] = {"state_occupancy_": Stored("n_components", finite=False)}
     __metadata_request__fit: ClassVar[dict[str, bool]] = BOUNDARIES
 
@@ -84,7 +96,6 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, Estimator):
     n_init: int
     warm_start: bool
     acceleration: str | None
-    checkpoint: Any
     engine: Any
     n_jobs: int | None
 
@@ -201,15 +212,6 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, Estimator):
         unknown = np.full(self.n_components, np.nan)
         return emission, HMMParameters(start, transition, self._emission_parameters(emission), unknown)
 
-    def _attributes(self, parameters: HMMParameters[Any]) -> Mapping[str, Any]:
-        """Fitted attributes of an estimator that stopped at these parameters (for callbacks)."""
-        scratch = type(self)(**self.get_params(deep=False))
-        before = set(vars(scratch))
-        for name in vars(self).keys() - before - {"_skl_callbacks", "_callback_fit_ctx", "_skl_callbacks_to_teardown"}:
-            setattr(scratch, name, getattr(self, name))
-        scratch._store(parameters)
-        return {name: value for name, value in vars(scratch).items() if name not in before}
-
     def _store(self, parameters: HMMParameters[Any]) -> None:
         self.startprob_ = parameters.start
         self.transmat_ = parameters.transition
@@ -294,15 +296,10 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, Estimator):
             )
         return ArraySource(data, counts, sample_weight=weight, labels=labels), len(data)
 
-    def _checked_source(self, source: Source) -> Source:
-        """Look at the first batch: the others have its form, or fail when they are read."""
-        for lazy in source.batches():
-            batch = lazy.load()
-            if batch.lengths is None:
-                raise ValueError("X, a source of batches, must give the lengths of its sequences")
-            self._check_data(batch.X, fitting=True)
-            return source
-        raise ValueError("X must hold at least one batch, got an empty source")
+    def _check_batch(self, batch: Batch) -> None:
+        if batch.lengths is None:
+            raise ValueError("X, a source of batches, must give the lengths of its sequences")
+        self._check_data(batch.X, fitting=True)
 
     def _chain_prior(self) -> ChainPrior:
         return ChainPrior(
@@ -317,16 +314,7 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, Estimator):
             value = getattr(self, name)
             if not isinstance(value, str) or not set(value) <= set(letters):
                 raise ValueError(f"{name} must be made of the letters {letters!r}, got {value!r}")
-        for name, least in (("n_components", 1), ("n_iter", 0), ("n_init", 1)):
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
-        if self.algorithm not in ALGORITHMS:
-            raise ValueError(f"algorithm must be one of {ALGORITHMS}, got {self.algorithm!r}")
-        if not isinstance(self.tol, Real) or np.isnan(float(self.tol)):
-            raise ValueError(f"tol must be a number, got {self.tol!r}")
-        if not isinstance(self.verbose, int | np.integer) or self.verbose < 0:
-            raise ValueError(f"verbose must be a non-negative integer, got {self.verbose!r}")
+        check_parameters(self)
 
     def _parameter_names(self) -> dict[str, str]:
         """Letters of `params`, and the attributes they stand for."""
@@ -443,14 +431,6 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, Estimator):
         self.state_occupancy_ = result.params.occupancy
         self._warn(result)
         warn_if_permutation(self.transmat_, prior.diversity)
-
-    def _fingerprint(self, source: Source, n_samples: int | None) -> str:
-        """What must be the same for a checkpoint to be of this fit: the data, but not how long it runs, or where."""
-        if not self.checkpoint:
-            return ""
-        free = {"n_iter", "tol", "verbose", "algorithm", "warm_start", "checkpoint", "engine", "n_jobs"}
-        settings = {name: value for name, value in self.get_params(deep=False).items() if name not in free}
-        return f"{type(self).__name__} {settings} {n_samples} {digest(source)}"
 
     def _open_monitor(self) -> tuple[ConvergenceMonitor, bool]:
         """The monitor, and whether it is one of the user's own that decides when to stop."""

@@ -18,7 +18,7 @@ from pluri.sequences.forward_backward import Chain, LogEmission
 from pluri.sequences.inputs import check_sequence_weight, lengths_in_second_place, offsets_of, weight_by_either_name
 from pluri.sequences.learning import HMMParameters, log_emission
 from pluri.sequences.online import OnlineFilter
-from pluri.validation import RandomState, as_generator
+from pluri.validation import Only, RandomState, as_generator, check_count, check_value
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -205,8 +205,7 @@ class ChainQueries:
         states : array of shape (n_samples,)
         """
         chosen = self.algorithm if algorithm is None else algorithm
-        if chosen not in ALGORITHMS:
-            raise ValueError(f"algorithm must be one of {ALGORITHMS}, got {chosen!r}")
+        check_value(chosen, "algorithm", Only(*ALGORITHMS))
         if chosen == "map":
             posteriors = self.predict_proba(X, lengths, groups=groups)
             return float(posteriors.max(axis=1).sum()), posteriors.argmax(axis=1).astype(np.int64)
@@ -247,7 +246,7 @@ class ChainQueries:
             Log joint probability of each path and the observations; fewer than `n_paths` if no more are possible.
         paths : array of shape (n_found, n_samples)
         """
-        _check_n_paths(n_paths)
+        check_count(n_paths, "n_paths")
         chain, densities, offsets = self._open(X, None)
         if len(offsets) != 2:
             raise ValueError(f"X must be one sequence, got a list of {len(offsets) - 1}")
@@ -278,7 +277,7 @@ class ChainQueries:
         -------
         paths : array of shape (n_paths, n_samples)
         """
-        _check_n_paths(n_paths)
+        check_count(n_paths, "n_paths")
         chain, densities, offsets = self._open(X, lengths, groups)
         rng = as_generator(self.random_state if random_state is None else random_state)
         return inference.sample_posterior_paths(chain, densities, offsets, n_paths, rng)
@@ -328,8 +327,7 @@ class ChainQueries:
         states : array of shape (n_samples,)
         """
         emission, parameters = self._model()
-        if not isinstance(n_samples, int | np.integer) or n_samples < 1:
-            raise ValueError(f"n_samples must be an integer of at least 1, got {n_samples!r}")
+        check_count(n_samples, "n_samples")
         rng = as_generator(self.random_state if random_state is None else random_state)
         if currstate is not None and not 0 <= currstate < len(parameters.start):
             raise ValueError(f"currstate must be between 0 and {len(parameters.start) - 1}, got {currstate}")
@@ -403,8 +401,3 @@ class ChainQueries:
 def _checked_row(model: ChainQueries, x: Any) -> NDArray[Any]:
     """One observation as a row."""
     return model._observations(np.asarray(x).reshape(1, -1), None)[0]
-
-
-def _check_n_paths(n_paths: int) -> None:
-    if not isinstance(n_paths, int | np.integer) or n_paths < 1:
-        raise ValueError(f"n_paths must be an integer of at least 1, got {n_paths!r}")

@@ -48,7 +48,7 @@ def _plural(n: int, word: str) -> str:
 
 
 def _fit_lines(model: Any) -> list[str]:
-    if not hasattr(model, "history_"):
+    if not hasattr(model, "converged_"):
         return ["parameters set by hand, not fitted", ""]
     state = "converged" if model.converged_ else "not converged"
     lines = [f"{state} after {model.n_iter_} iterations; objective {model.objective_:.4f}"]

@@ -15,8 +15,8 @@ f_v of tokens of a symbol and r_fcx of symbols with a feature value, the log joi
   + lG(k g) - lG(V + k g) + sum_c [ lG(m_c + g) - lG(g) ]                                        symbols
   + sum_f sum_c [ lG(S_f e_f) - lG(m_c + S_f e_f) + sum_x lG(r_fcx + e_f) - lG(e_f) ]            features
 
-(lG: log gamma function). Gibbs sampling moves one symbol with all its tokens at a time. The logarithms of a, b, g and
-e_f have flat priors between bounds and move by Metropolis steps; each has one of the four sums to itself.
+(lG: log gamma function). Gibbs sampling moves one symbol with all its tokens at a time. Those of a, b, g and e_f that
+are learned have log-uniform priors and move by Metropolis steps; each has one of the four sums to itself.
 
 References
 ----------
@@ -27,26 +27,25 @@ fully Bayesian approach to unsupervised part-of-speech tagging, ACL.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from pluri.priors import LogUniform
 from pluri.sequences import _symbol_class_kernels as kernels
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: Bounds between which the logarithms of a, b, g and each e_f have flat priors, and Metropolis's steps of them.
-BOUNDS = {"transition": (1e-5, 10.0), "emission": (1e-4, 10.0), "class": (1e-3, 100.0), "feature": (1e-5, 10.0)}
-STEPS = {"transition": 0.3, "emission": 0.2, "class": 0.5, "feature": 0.3}
+#: Steps of the logarithms of a, b, g and each e_f, and how many of them a sweep makes.
+STEPS = {"transition": 0.3, "emission": 0.2, "classes": 0.5, "features": 0.3}
 METROPOLIS_STEPS = 3
 
 
-@dataclass(frozen=True)
-class Corpus:
+class Corpus(NamedTuple):
     """Sequences as the sampler reads them.
 
     Attributes
@@ -56,7 +55,7 @@ class Corpus:
     frequencies : (V,): tokens of each symbol
     features : (V, F): feature values of each symbol, as rows of one table over the values of all features
     sizes : (F,): number of values of each feature
-    frequency_spectrum : distinct frequencies, and how many symbols have each
+    distinct, times : the frequencies that occur, and how many symbols have each
     """
 
     symbols: Integers
@@ -65,7 +64,8 @@ class Corpus:
     frequencies: Integers
     features: Integers
     sizes: Integers
-    frequency_spectrum: tuple[Integers, Integers]
+    distinct: Integers
+    times: Integers
 
     @classmethod
     def from_codes(cls, codes: Integers, lengths: Integers, features: Integers, sizes: Integers) -> Corpus:
@@ -79,6 +79,7 @@ class Corpus:
         symbols[places] = codes
         frequencies = np.bincount(codes, minlength=len(features)).astype(np.int64)
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        distinct, times = np.unique(frequencies, return_counts=True)
         return cls(
             symbols=symbols,
             places=places[np.argsort(codes, kind="stable")].astype(np.int64),
@@ -86,12 +87,12 @@ class Corpus:
             frequencies=frequencies,
             features=np.ascontiguousarray(features + offsets[:-1], dtype=np.int64),
             sizes=np.asarray(sizes, dtype=np.int64),
-            frequency_spectrum=np.unique(frequencies, return_counts=True),
+            distinct=distinct,
+            times=times,
         )
 
 
-@dataclass(frozen=True)
-class Concentrations:
+class Concentrations(NamedTuple):
     """Dirichlet concentrations: a of transitions, b of emissions, g of classes, e_f of each feature."""
 
     transition: float
@@ -104,8 +105,20 @@ class Concentrations:
         return (self.transition, self.emission, self.classes, *self.features)
 
 
-@dataclass(frozen=True)
-class Counts:
+class ConcentrationPriors(NamedTuple):
+    """Priors of the concentrations, one for those of all features; None for one that is not learned."""
+
+    transition: LogUniform | None = LogUniform(1e-5, 10.0)
+    emission: LogUniform | None = LogUniform(1e-4, 10.0)
+    classes: LogUniform | None = LogUniform(1e-3, 100.0)
+    features: LogUniform | None = LogUniform(1e-5, 10.0)
+
+
+#: Priors of those that are only said to be learned.
+LEARNED = ConcentrationPriors()
+
+
+class Counts(NamedTuple):
     """What the log joint needs to know of the classes; a sweep changes the arrays in place.
 
     Attributes
@@ -121,13 +134,17 @@ class Counts:
     features: Integers
 
 
-@dataclass(frozen=True)
-class Assignment:
+class Assignment(NamedTuple):
     """A point of the sampler: class of each symbol (V,), state of each place (L,), and their counts."""
 
     classes: Integers
     states: Integers
     counts: Counts
+
+    def copy(self) -> Assignment:
+        """The same point in arrays of its own."""
+        counts = Counts(*(array.copy() for array in self.counts))
+        return Assignment(self.classes.copy(), self.states.copy(), counts)
 
 
 def assign(corpus: Corpus, classes: Integers, n_components: int) -> Assignment:
@@ -161,8 +178,7 @@ def log_tokens(corpus: Corpus, counts: Counts, concentration: float) -> float:
     """Tokens' part of the log joint: which symbol of its class each token is."""
     used = counts.types > 0
     prior = counts.types[used] * concentration
-    frequencies, times = corpus.frequency_spectrum
-    cells = times @ (gammaln(frequencies + concentration) - gammaln(concentration))
+    cells = corpus.times @ (gammaln(corpus.distinct + concentration) - gammaln(concentration))
     return float(cells + (gammaln(prior) - gammaln(prior + counts.tokens[used])).sum())
 
 
@@ -189,18 +205,37 @@ def log_joint(corpus: Corpus, counts: Counts, concentrations: Concentrations) ->
     return sum(parts)
 
 
-class Tables:
-    """Log gamma functions at the counts' possible values, for given concentrations, and scratch for the sweep."""
+class Tables(NamedTuple):
+    """Log gamma functions at the counts' possible values, for given concentrations, and scratch for the sweep.
 
-    def __init__(self, corpus: Corpus, n_components: int, concentrations: Concentrations) -> None:
-        self.neighbours = np.zeros((2, n_components + 1), dtype=np.int64)
-        self.work = np.zeros((3, n_components))
+    Attributes
+    ----------
+    concentration : (2 + F,): b, g, e_1 .. e_F
+    cells, rows : (L + 1,): log G(n + a) and log G(n + K a)
+    features : (F, V + 1): log(n + e_f)
+    neighbours, work : (2, k + 1), (3, k): scratch
+    """
+
+    concentration: Array
+    cells: Array
+    rows: Array
+    features: Array
+    neighbours: Integers
+    work: Array
+
+    @classmethod
+    def of(cls, corpus: Corpus, n_components: int, concentrations: Concentrations) -> Tables:
+        """Tables for given concentrations."""
         numbers = np.arange(len(corpus.symbols) + 1, dtype=np.float64)
-        self.cells = gammaln(numbers + concentrations.transition)
-        self.rows = gammaln(numbers + (n_components + 1) * concentrations.transition)
         types = np.arange(len(corpus.frequencies) + 1, dtype=np.float64)
-        self.features = np.log(types + np.array(concentrations.features).reshape(-1, 1))
-        self.concentration = np.array(concentrations.as_tuple()[1:])
+        return cls(
+            concentration=np.array(concentrations.as_tuple()[1:]),
+            cells=gammaln(numbers + concentrations.transition),
+            rows=gammaln(numbers + (n_components + 1) * concentrations.transition),
+            features=np.log(types + np.array(concentrations.features).reshape(-1, 1)),
+            neighbours=np.zeros((2, n_components + 1), dtype=np.int64),
+            work=np.zeros((3, n_components)),
+        )
 
 
 def sweep(
@@ -208,39 +243,20 @@ def sweep(
 ) -> int:
     """Draw a new class for each symbol (of `order`; all, in random order, if None) in place; how many moved."""
     order = rng.permutation(len(corpus.frequencies)) if order is None else order
-    counts = point.counts
-    moved = kernels.resample_classes(
-        order,
-        rng.random(len(order)),
-        corpus.symbols,
-        corpus.places,
-        corpus.firsts,
-        corpus.frequencies,
-        corpus.features,
-        corpus.sizes,
-        tables.concentration,
-        tables.cells,
-        tables.rows,
-        tables.features,
-        point.classes,
-        point.states,
-        counts.transition,
-        counts.tokens,
-        counts.types,
-        counts.features,
-        tables.neighbours,
-        tables.work,
-    )
-    return int(moved)
+    return int(kernels.resample_classes(order, rng.random(len(order)), corpus, tables, point))
 
 
-def metropolis(name: str, value: float, log_density: Callable[[float], float], rng: np.random.Generator) -> float:
-    """A few Metropolis steps of the concentration called `name` in `BOUNDS`."""
-    low, high = BOUNDS[name]
+def metropolis(
+    value: float, log_density: Callable[[float], float], rng: np.random.Generator, prior: LogUniform | None, step: float
+) -> float:
+    """A few Metropolis steps of a concentration that has a prior."""
+    if prior is None:
+        return value
+    low, high = prior.support
     current = log_density(value)
     for _ in range(METROPOLIS_STEPS):
         # A symmetric step of the logarithm under a prior flat in the logarithm: no Jacobian is left.
-        proposal = value * float(np.exp(STEPS[name] * rng.standard_normal()))
+        proposal = value * float(np.exp(step * rng.standard_normal()))
         if low < proposal < high:
             proposed = log_density(proposal)
             if np.log(rng.random()) < proposed - current:
@@ -249,14 +265,18 @@ def metropolis(name: str, value: float, log_density: Callable[[float], float], r
 
 
 def sample_concentrations(
-    corpus: Corpus, counts: Counts, old: Concentrations, rng: np.random.Generator
+    corpus: Corpus, counts: Counts, old: Concentrations, rng: np.random.Generator, priors: ConcentrationPriors = LEARNED
 ) -> Concentrations:
-    """Move each concentration under its own part of the log joint."""
-    transition = metropolis("transition", old.transition, partial(log_transitions, counts), rng)
-    emission = metropolis("emission", old.emission, partial(log_tokens, corpus, counts), rng)
-    classes = metropolis("class", old.classes, partial(log_types, counts), rng)
-    features = tuple(
-        metropolis("feature", value, partial(log_feature, corpus, counts, f), rng)
-        for f, value in enumerate(old.features)
+    """Move each concentration that has a prior under its own part of the log joint."""
+
+    def move(name: str, value: float, log_density: Callable[[float], float]) -> float:
+        return metropolis(value, log_density, rng, getattr(priors, name), STEPS[name])
+
+    return Concentrations(
+        transition=move("transition", old.transition, partial(log_transitions, counts)),
+        emission=move("emission", old.emission, partial(log_tokens, corpus, counts)),
+        classes=move("classes", old.classes, partial(log_types, counts)),
+        features=tuple(
+            move("features", value, partial(log_feature, corpus, counts, f)) for f, value in enumerate(old.features)
+        ),
     )
-    return Concentrations(transition, emission, classes, features)

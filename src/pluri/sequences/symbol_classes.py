@@ -11,68 +11,43 @@ Lee, Haghighi and Barzilay (2010), Simple type-level unsupervised POS tagging, E
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pluri.engine import ArraySource
-from pluri.engine.executors import count_jobs
-from pluri.inference import History, HistoryRow
-from pluri.priors import log_determinant
-from pluri.progress import open_progress
+from pluri.inference import mcmc
+from pluri.priors import LogUniform, log_determinant
+from pluri.priors.hyperpriors import as_hyperparameter
 from pluri.progress.callbacks import fit_callbacks, with_callbacks
 from pluri.sequences.categorical import CategoricalHMM
-from pluri.sequences.symbol_class_chains import Schedule, SymbolClassChain, run_chains
+from pluri.sequences.queries import ALGORITHMS
 from pluri.sequences.symbol_class_emission import UNSEEN, SymbolClassEmission, log_newcomer
-from pluri.sequences.symbol_class_sampler import BOUNDS, Concentrations, Corpus, assign
+from pluri.sequences.symbol_class_gibbs import SymbolClassGibbs, majority
+from pluri.sequences.symbol_class_sampler import LEARNED, ConcentrationPriors, Concentrations, Corpus, assign
 from pluri.sequences.symbols import Symbols
-from pluri.validation import Stored, as_generator, is_source
+from pluri.validation import (
+    Allowed,
+    Flag,
+    Only,
+    Stored,
+    Whole,
+    as_generator,
+    check_parameters,
+    check_value,
+    is_source,
+    restored_on_failure,
+)
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: The log joint probability counts as settled when its split R-hat is below this.
-SETTLED = 1.1
+#: Where concentrations begin that are only said to be learned.
+FIRST = Concentrations(transition=0.1, emission=1.0, classes=1.0, features=(0.1,))
 
 
-@dataclass(frozen=True)
-class SymbolClassTrace:
-    """What the chains went through; a chain that was cut short has NaN for the sweeps it did not do.
-
-    Attributes
-    ----------
-    log_joint : (n_init, n_sweeps): log probability of data and classes together, after each sweep
-    moved : (n_init, n_sweeps): share of the symbols that changed class
-    transition_concentration, emission_concentration, class_concentration : (n_init, n_sweeps)
-    feature_concentration : (n_init, n_sweeps, n_columns - 1)
-    best_chain : index of the chain with the highest mean log joint probability of its last sweeps
-    """
-
-    log_joint: Array
-    moved: Array
-    transition_concentration: Array
-    emission_concentration: Array
-    class_concentration: Array
-    feature_concentration: Array
-    best_chain: int
-
-    @classmethod
-    def of(cls, chains: list[SymbolClassChain], n_sweeps: int, best_chain: int) -> SymbolClassTrace:
-        """Gather the traces of the chains."""
-        log_joint = np.full((len(chains), n_sweeps), np.nan)
-        moved = log_joint.copy()
-        concentrations = np.full((len(chains), n_sweeps, chains[0].concentrations.shape[1]), np.nan)
-        for c, chain in enumerate(chains):
-            log_joint[c, : chain.n_sweeps] = chain.log_joint
-            moved[c, : chain.n_sweeps] = chain.moved / len(chain.classes)
-            concentrations[c, : chain.n_sweeps] = chain.concentrations
-        transition, emission, classes = (concentrations[:, :, column].copy() for column in range(3))
-        return cls(log_joint, moved, transition, emission, classes, concentrations[:, :, 3:].copy(), best_chain)
-
-
-class SymbolClassHMM(CategoricalHMM):
+class SymbolClassHMM(mcmc.Sampled, CategoricalHMM):
     """Hidden Markov model in which each symbol belongs to one state, by collapsed Gibbs sampling.
 
     `fit` groups the symbols into classes by what stands before and after them, and by features of the symbols if there
@@ -83,23 +58,25 @@ class SymbolClassHMM(CategoricalHMM):
     ----------
     n_components : int, default=1
         Number of states.
-    n_sweeps : int, default=200
-        Number of sweeps of a chain: each moves every symbol once.
-    n_init : int, default=1
-        Number of chains from random classes; the one with the highest mean log joint of its last sweeps is kept.
-    keep : int, default=30
-        Number of last sweeps that vote on the class of each symbol.
-    learn_concentrations : bool, default=True
-        Sample the concentrations too, from a third of the sweeps on, under log-uniform priors between bounds.
-    transition_concentration : float, default=0.1
-        Dirichlet concentration of the transition rows (the end of a sequence is one of the possible next states);
-        where sampling starts if `learn_concentrations`, as below.
-    emission_concentration : float, default=1.0
-        Dirichlet concentration of the probabilities of a state's own symbols.
-    class_concentration : float, default=1.0
-        Dirichlet concentration of the shares of the symbols that the states have.
-    feature_concentration : float, default=0.1
-        Dirichlet concentration of each feature's values in a state.
+    n_warmup : int, default=170
+        Sweeps of each chain before the first draw, thrown away: each moves every symbol once.
+    n_draws : int, default=30
+        Draws of each chain, a sweep each, which vote on the class of each symbol.
+    n_chains : int, default=1
+        Number of chains from random classes; the one with the highest mean log joint of its draws is kept.
+    transition_concentration : float, LogUniform or "learn", default="learn"
+        Dirichlet concentration of the transition rows (the end of a sequence is one of the possible next states):
+        fixed, or sampled under a prior, from a third of the sweeps on. "learn" begins at 0.1 under
+        ``LogUniform(1e-5, 10)``.
+    emission_concentration : float, LogUniform or "learn", default="learn"
+        Dirichlet concentration of the probabilities of a state's own symbols. "learn" begins at 1 under
+        ``LogUniform(1e-4, 10)``.
+    class_concentration : float, LogUniform or "learn", default="learn"
+        Dirichlet concentration of the shares of the symbols that the states have. "learn" begins at 1 under
+        ``LogUniform(1e-3, 100)``.
+    feature_concentration : float, LogUniform or "learn", default="learn"
+        Dirichlet concentration of each feature's values in a state. "learn" begins at 0.1 under
+        ``LogUniform(1e-5, 10)``, for each feature by itself.
     unseen : {"new", "missing", "error"}, default="new"
         What a symbol is that `fit` did not see: one more symbol, which states with many rare symbols are likely to
         have; a missing value; or a mistake. Its features count in the first two cases.
@@ -129,19 +106,21 @@ class SymbolClassHMM(CategoricalHMM):
         a symbol that has another.
     featureprob_ : list of arrays of shape (n_components, n_values)
         Probability of each value of each further column among a state's symbols.
-    log_joint_ : float
-        Mean log probability of data and classes together over the last sweeps of the best chain; also `objective_`.
+    objective_ : float
+        Mean log probability of data and classes together over the draws of the best chain.
     transition_concentration_, emission_concentration_, class_concentration_ : float
-        Means over these sweeps.
+        Means over these draws.
     feature_concentration_ : array of shape (n_columns - 1,)
-    n_sweeps_ : int
-        Number of sweeps of the best chain; also `n_iter_`.
-    trace_ : `SymbolClassTrace`
-        Log joint probability and concentrations, by chain and sweep.
-    history_ : `pluri.inference.History`
-        The same by rows: the objective is log p(classes, data), the log-likelihood log p(data | classes).
+    n_iter_ : int
+        Number of sweeps of a chain.
+    trace_ : `pluri.inference.mcmc.Trace`
+        Draws of ``classes`` (of the symbols that occur, in their order) and of the concentrations; among its
+        statistics are ``log_density``, log p(classes, data), ``log_likelihood``, log p(data | classes), and ``moved``,
+        the share of the symbols that changed class.
+    best_chain_ : int
+        The chain with the highest mean log density of its draws.
     converged_ : bool
-        Whether the log joint probability of the best chain had stopped drifting (split R-hat below 1.1). A chain need
+        Whether the log density of the best chain had stopped drifting, by `pluri.inference.mcmc.judge`. A chain need
         not converge to find good classes.
     state_occupancy_ : array of shape (n_components,)
         Number of samples in each state.
@@ -156,7 +135,7 @@ class SymbolClassHMM(CategoricalHMM):
     --------
     >>> from pluri.sequences.symbol_classes import SymbolClassHMM
     >>> sentences = [["the", "dog", "runs"], ["the", "cat", "sleeps"], ["a", "dog", "sleeps"], ["a", "cat", "runs"]]
-    >>> model = SymbolClassHMM(n_components=3, n_init=5, random_state=0).fit(sentences)
+    >>> model = SymbolClassHMM(n_components=3, n_chains=5, random_state=0).fit(sentences)
     >>> groups = model.labels_.reshape(4, 3)
     >>> bool((groups == groups[0]).all())
     True
@@ -164,6 +143,12 @@ class SymbolClassHMM(CategoricalHMM):
     True
     """
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        "n_components": Whole(1),
+        "unseen": Only(*UNSEEN),
+        "algorithm": Only(*ALGORITHMS),
+        "verbose": Whole(0) | Flag(),
+    }
     _fitted_layout: ClassVar[Mapping[str, Stored]] = {
         "labels_": Stored("n_samples_", whole=True, least=-1, below="n_components"),
         "emissionprob_": Stored("n_components", "n_words_"),
@@ -176,14 +161,13 @@ class SymbolClassHMM(CategoricalHMM):
         self,
         n_components: int = 1,
         *,
-        n_sweeps: int = 200,
-        n_init: int = 1,
-        keep: int = 30,
-        learn_concentrations: bool = True,
-        transition_concentration: float = 0.1,
-        emission_concentration: float = 1.0,
-        class_concentration: float = 1.0,
-        feature_concentration: float = 0.1,
+        n_warmup: int = 170,
+        n_draws: int = 30,
+        n_chains: int = 1,
+        transition_concentration: float | LogUniform | str = "learn",
+        emission_concentration: float | LogUniform | str = "learn",
+        class_concentration: float | LogUniform | str = "learn",
+        feature_concentration: float | LogUniform | str = "learn",
         unseen: str = "new",
         algorithm: str = "map",
         implementation: str = "scaling",
@@ -192,10 +176,9 @@ class SymbolClassHMM(CategoricalHMM):
         n_jobs: int | None = None,
     ) -> None:
         self.n_components = n_components
-        self.n_sweeps = n_sweeps
-        self.n_init = n_init
-        self.keep = keep
-        self.learn_concentrations = learn_concentrations
+        self.n_warmup = n_warmup
+        self.n_draws = n_draws
+        self.n_chains = n_chains
         self.transition_concentration = transition_concentration
         self.emission_concentration = emission_concentration
         self.class_concentration = class_concentration
@@ -207,25 +190,17 @@ class SymbolClassHMM(CategoricalHMM):
         self.verbose = verbose
         self.n_jobs = n_jobs
 
-    def _schedule(self) -> Schedule:
-        for name in ("n_components", "n_sweeps", "n_init", "keep"):
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
-        if self.unseen not in UNSEEN:
-            raise ValueError(f"unseen must be one of {UNSEEN}, got {self.unseen!r}")
-        return Schedule(int(self.n_sweeps), int(self.keep), bool(self.learn_concentrations))
-
-    def _concentrations(self, n_features: int) -> Concentrations:
-        values = {}
-        for name, bounds in BOUNDS.items():
-            value = getattr(self, f"{name}_concentration")
-            low, high = bounds if self.learn_concentrations else (0.0, np.inf)
-            if not (np.ndim(value) == 0 and low < value < high):
-                raise ValueError(f"{name}_concentration must be a number between {low} and {high}, got {value!r}")
-            values[name] = float(value)
-        features = (values["feature"],) * n_features
-        return Concentrations(values["transition"], values["emission"], values["class"], features)
+    def _concentrations(self, n_features: int) -> tuple[Concentrations, ConcentrationPriors]:
+        """Where the concentrations begin, and the priors of those that are learned."""
+        given = []
+        names = ("transition", "emission", "class", "feature")
+        for name, first, prior in zip(names, FIRST.as_tuple(), LEARNED):
+            value, full = getattr(self, f"{name}_concentration"), f"{name}_concentration"
+            start = first if isinstance(value, str) else None
+            assert prior is not None
+            given.append(as_hyperparameter(value, full, prior, kinds=LogUniform, start=start))
+        a, b, g, e = (each.value for each in given)
+        return Concentrations(a, b, g, (e,) * n_features), ConcentrationPriors(*(each.prior for each in given))
 
     @with_callbacks
     def fit(  # type: ignore[override]
@@ -233,7 +208,7 @@ class SymbolClassHMM(CategoricalHMM):
     ) -> Self:
         """Sample the classes of the symbols of X.
 
-        After Ctrl-C the model is that of the sweeps so far, with a warning.
+        After Ctrl-C the model is that of the draws so far, or of the last sweep if there are none.
 
         Parameters
         ----------
@@ -252,35 +227,25 @@ class SymbolClassHMM(CategoricalHMM):
         -------
         self : object
         """
-        schedule = self._schedule()
+        check_parameters(self)
         self._concentrations(0)
-        n_threads = count_jobs(1 if self.n_jobs is None else self.n_jobs)
-        codes, counts = self._coded(X, self._boundaries(X, y, lengths, groups))
-        seen, types, features = distinct_symbols(codes, self._symbols())
-        corpus = Corpus.from_codes(types, counts, features, np.array(self.n_symbols_[1:], dtype=np.int64))
-        with (
-            fit_callbacks(self, max_iter=schedule.n_sweeps, n_init=self.n_init, X=X) as hook,
-            open_progress(int(self.verbose)) as report,
-        ):
-
-            def watch(state: Any) -> bool:
-                report(state)
-                return bool(hook(state)) if hook is not None else False
-
-            chains, _ = run_chains(
-                corpus,
-                self.n_components,
-                self._concentrations(features.shape[1]),
-                schedule,
-                as_generator(self.random_state),
-                n_chains=self.n_init,
-                n_threads=n_threads if hook is None else 1,  # callbacks expect one run after the other
-                watch=watch if hook is not None or self.verbose else None,
-            )
-            best = int(np.argmax([chain.level for chain in chains]))
-            self._store_trace(chains, best)
-            self._store_classes(corpus, seen, features, chains[best])
-            self.labels_ = self.symbol_classes_[codes[:, 0]]
+        with restored_on_failure(self):
+            codes, counts = self._coded(X, self._boundaries(X, y, lengths, groups))
+            seen, types, features = distinct_symbols(codes, self._symbols())
+            corpus = Corpus.from_codes(types, counts, features, np.array(self.n_symbols_[1:], dtype=np.int64))
+            n_sweeps = self.n_warmup + self.n_draws
+            n_held = min(self.n_warmup, n_sweeps // 3)
+            kernel = SymbolClassGibbs(corpus, self.n_components, *self._concentrations(features.shape[1]), n_held)
+            with fit_callbacks(self, max_iter=n_sweeps, X=X) as on_step:
+                trace = mcmc.sample(
+                    kernel, kernel.sample_start, record=kernel.record, n_draws=self.n_draws, n_warmup=self.n_warmup,
+                    n_chains=self.n_chains, random_state=as_generator(self.random_state), n_jobs=self.n_jobs,
+                    backend="threads", verbose=int(self.verbose), warn=False, draw_if_interrupted=True,
+                    on_step=on_step,
+                )  # fmt: skip
+                self._store_draws(trace)
+                self._store_classes(corpus, seen, features)
+                self.labels_ = self.symbol_classes_[codes[:, 0]]
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -301,47 +266,41 @@ class SymbolClassHMM(CategoricalHMM):
             raise ValueError("X must have no missing values in fit, got NaN or None")
         return codes, counts
 
-    def _store_trace(self, chains: list[SymbolClassChain], best: int) -> None:
-        chain = chains[best]
-        self.trace_ = SymbolClassTrace.of(chains, self.n_sweeps, best)
-        self.history_ = History(
-            HistoryRow(c, i + 1, float(objective), float(log_likelihood), float(seconds))
-            for c, one in enumerate(chains)
-            for i, (objective, log_likelihood, seconds) in enumerate(
-                zip(one.log_joint, one.log_likelihood, one.seconds)
-            )
-        )
-        self.n_iter_ = self.n_sweeps_ = chain.n_sweeps
-        self.converged_ = not chain.r_hat > SETTLED
-        self.objective_ = self.log_joint_ = chain.level
-        means = chain.mean_concentrations
-        self.transition_concentration_ = means.transition
-        self.emission_concentration_ = means.emission
-        self.class_concentration_ = means.classes
-        self.feature_concentration_ = np.array(means.features)
+    def _store_draws(self, trace: mcmc.Trace) -> None:
+        density = trace.stats["log_density"]
+        best = self.best_chain_ = int(density.mean(axis=1).argmax())
+        self.trace_ = trace.detached()
+        self.n_iter_ = trace.ends[best].state.n_sweeps
+        # The other chains are starts that were given up: what is judged is what the averages are over.
+        self.converged_ = mcmc.judge({"log_density": density[[best]]}, mcmc.LATENT_R_HAT_LIMIT).settled
+        self.objective_ = float(density[best].mean())
+        self.transition_concentration_ = float(trace["transition_concentration"][best].mean())
+        self.emission_concentration_ = float(trace["emission_concentration"][best].mean())
+        self.class_concentration_ = float(trace["class_concentration"][best].mean())
+        self.feature_concentration_ = trace["feature_concentration"][best].mean(axis=0)
 
-    def _store_classes(self, corpus: Corpus, seen: Integers, features: Integers, chain: SymbolClassChain) -> None:
+    def _store_classes(self, corpus: Corpus, seen: Integers, features: Integers) -> None:
         """Set the posterior means given the classes; `seen` (V,) are the symbols that occur."""
-        k, prior = self.n_components, chain.mean_concentrations
-        counts = assign(corpus, chain.classes, k).counts
+        k, classes = self.n_components, majority(self.trace_["classes"][self.best_chain_], self.n_components)
+        counts = assign(corpus, classes, k).counts
         self.symbol_classes_ = np.full(self.n_symbols_[0], -1, dtype=np.int64)
-        self.symbol_classes_[seen] = chain.classes
+        self.symbol_classes_[seen] = classes
         self.symbol_features_ = np.full((self.n_symbols_[0], features.shape[1]), -1, dtype=np.int64)
         self.symbol_features_[seen] = features
         # A part of a Dirichlet vector, divided by its sum, is Dirichlet too: the boundary's column drops out.
-        rows = (counts.transition[:, :k] + prior.transition).astype(np.float64)
+        rows = (counts.transition[:, :k] + self.transition_concentration_).astype(np.float64)
         rows /= rows.sum(axis=1, keepdims=True)
         self.startprob_, self.transmat_ = rows[k], rows[:k]
-        own: Array = (corpus.frequencies + prior.emission) / (counts.tokens + counts.types * prior.emission)[
-            chain.classes
-        ]
+        b = self.emission_concentration_
+        own: Array = (corpus.frequencies + b) / (counts.tokens + counts.types * b)[classes]
         table = np.zeros((k, self.n_symbols_[0]))
-        table[chain.classes, seen] = own
+        table[classes, seen] = own
         table[np.ix_(counts.types == 0, seen)] = 1.0 / len(seen)
         self.emissionprob_ = table
         values = np.split(counts.features, np.cumsum(corpus.sizes)[:-1])  # a part for each feature, if there are any
         self.featureprob_ = [
-            ((part + e) / (counts.types + len(part) * e)).T.copy() for part, e in zip(values, prior.features)
+            ((part + e) / (counts.types + len(part) * e)).T.copy()
+            for part, e in zip(values, self.feature_concentration_)
         ]
         self.state_occupancy_ = counts.tokens.astype(np.float64)
         self.log_det_ = log_determinant(self.transmat_)
@@ -355,8 +314,7 @@ class SymbolClassHMM(CategoricalHMM):
         return Symbols(tuple(self.n_symbols_), None if words is None else tuple(words), "missing")
 
     def _emission(self, given: dict[str, Any]) -> SymbolClassEmission:
-        if self.unseen not in UNSEEN:
-            raise ValueError(f"unseen must be one of {UNSEEN}, got {self.unseen!r}")
+        check_value(self.unseen, "unseen", self._parameters["unseen"])
         types = np.bincount(self.symbol_classes_[self.symbol_classes_ >= 0], minlength=self.n_components)
         return SymbolClassEmission(
             self._symbols(),

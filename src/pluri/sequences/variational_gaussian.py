@@ -7,8 +7,9 @@ for the rest.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,7 +25,7 @@ from pluri.sequences.data_scale import SHARE
 from pluri.sequences.gaussian import GaussianEmission, GaussianHMM
 from pluri.sequences.normal_wishart import NormalWishart
 from pluri.sequences.variational import VariationalHMM, as_positive
-from pluri.validation import check_width
+from pluri.validation import Allowed, Only, check_width
 
 Array = NDArray[np.float64]
 
@@ -160,6 +161,11 @@ class VariationalGaussianHMM(VariationalHMM, GaussianHMM):
 
     _emission_attributes = {"m": "means_posterior_", "c": "scale_posterior_"}  # noqa: RUF012
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        **VariationalHMM._parameters,
+        "covariance_type": Only(*COVARIANCE_TYPES),
+    }
+
     def __init__(
         self,
         n_components: int = 1,
@@ -208,11 +214,6 @@ class VariationalGaussianHMM(VariationalHMM, GaussianHMM):
         self.checkpoint = checkpoint
         self.engine = engine
         self.n_jobs = n_jobs
-
-    def _check_settings(self) -> None:
-        super()._check_settings()
-        if self.covariance_type not in COVARIANCE_TYPES:
-            raise ValueError(f"covariance_type must be one of {COVARIANCE_TYPES}, got {self.covariance_type!r}")
 
     def _record(self, suffix: str, means: Any, beta: Any, dof: Any, scale: Any) -> NormalWishart:
         """Checked hyper-parameters, as a record; `suffix` is of the names in messages."""

@@ -30,7 +30,7 @@ from pluri.testing.long_chains import thinning
 from pluri.testing.quantities import Statistics, stack, summarising
 from pluri.testing.replications import LEAST_REPLICATIONS, replicate
 from pluri.testing.uniformity import envelope
-from pluri.validation import RandomState, as_generator
+from pluri.validation import Only, RandomState, Whole, as_generator, check_count, check_value
 from pluri.validation.interruption import interruptible
 
 #: ``sampler(rng, y, n_draws)``: draws from the posterior of y.
@@ -134,10 +134,8 @@ def simulation_based_calibration(
     (True, (200,))
     """
     for name, value, least in (("n_simulations", n_simulations, LEAST_REPLICATIONS), ("n_draws", n_draws, 1)):
-        if not isinstance(value, int | np.integer) or value < least:
-            raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    if thin != "ess" and not (isinstance(thin, int | np.integer) and thin >= 1):
-        raise ValueError(f"thin must be 'ess' or a whole number of at least 1, got {thin!r}")
+        check_count(value, name, least)
+    check_value(thin, "thin", Only("ess") | Whole(1))
     rng = as_generator(random_state)
     summarise = summarising(quantities, log_likelihood, with_data=False)
 

@@ -37,7 +37,7 @@ from pluri.testing.long_chains import compare_with_chains
 from pluri.testing.quantities import Statistics, stack, summarising
 from pluri.testing.replications import LEAST_REPLICATIONS, Evidence, compare_in_stages, replicate
 from pluri.testing.uniformity import rank_chi_square, rank_envelope
-from pluri.validation import RandomState, as_generator
+from pluri.validation import RandomState, as_generator, check_count
 from pluri.validation.interruption import interruptible
 
 Prior = Callable[[np.random.Generator], Any]
@@ -143,8 +143,7 @@ def geweke_test(
         ("n_marginal", n_marginal, LEAST_REPLICATIONS), ("n_successive", n_successive, LEAST_REPLICATIONS),
         ("n_steps", n_steps, 1), ("n_chains", n_chains, 1), ("thin", thin, 1),
     ):  # fmt: skip
-        if not isinstance(value, int | np.integer) or value < least:
-            raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+        check_count(value, name, least)
     if mode not in ("replicated", "ranks", "chain"):
         raise ValueError(f"mode must be 'replicated', 'ranks' or 'chain', got {mode!r}")
     if mode == "ranks" and reverse is None:

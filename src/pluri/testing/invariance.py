@@ -17,7 +17,7 @@ from pluri.testing.comparison import Outcome, overall_p_value
 from pluri.testing.false_alarms import Decision, Stage
 from pluri.testing.quantities import named_scalars
 from pluri.testing.replications import LEAST_REPLICATIONS, as_run, compare_in_stages, compare_runs, replicate
-from pluri.validation import RandomState, as_generator
+from pluri.validation import RandomState, as_generator, check_count
 from pluri.validation.interruption import interruptible
 
 #: One position to numbers by name.
@@ -84,8 +84,7 @@ def invariance_test(
     >>> invariance_test(too_narrow, lambda rng: rng.normal(size=2), random_state=0).passed
     False
     """
-    if not isinstance(n_steps, int | np.integer) or n_steps < 1:
-        raise ValueError(f"n_steps must be a whole number of at least 1, got {n_steps!r}")
+    check_count(n_steps, "n_steps")
     steps = as_run(kernel)
     rng = as_generator(random_state)
 

@@ -12,7 +12,7 @@ from pluri.testing.agreement import compare_exchangeable, compare_paired, compar
 from pluri.testing.comparison import Comparison, overall_p_value
 from pluri.testing.false_alarms import Decision, decide
 from pluri.testing.quantities import stack
-from pluri.validation.interruption import hold
+from pluri.validation.interruption import holding
 
 Row = TypeVar("Row")
 #: Fewer replications than this are not worth a p-value.
@@ -32,15 +32,11 @@ def replicate(
     What was made before Ctrl-C is kept if it is enough for a test; otherwise KeyboardInterrupt goes on.
     """
     rows: list[Row] = []
-    try:
+    message = lambda: f"interrupted after {len(rows)} of {n} replications; these are tested"  # noqa: E731
+    with holding(message, having=lambda: len(rows) >= LEAST_REPLICATIONS) as block:
         for _ in range(n):
             rows.append(experiment(rng))
-    except KeyboardInterrupt as stop:
-        if len(rows) < LEAST_REPLICATIONS:
-            raise
-        hold(stop, f"interrupted after {len(rows)} of {n} replications; these are tested")
-        return rows, True
-    return rows, False
+    return rows, block.interrupted
 
 
 def compare_in_stages(

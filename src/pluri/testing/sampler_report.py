@@ -17,7 +17,7 @@ from pluri.testing.comparison import SamplerError, aligned
 from pluri.testing.problem import SamplerProblem
 from pluri.testing.sampler_checks import CHECKS, RANDOM_CHECKS, CheckLine, Setting, applicable
 from pluri.validation import RandomState, as_generator
-from pluri.validation.interruption import Interrupted, held, hold, interruptible
+from pluri.validation.interruption import Interrupted, held, holding, interruptible
 
 
 @dataclass(frozen=True)
@@ -141,17 +141,12 @@ def check_sampler(
     n_random = sum(name in RANDOM_CHECKS for name in every)
     setting = Setting(problem, alpha / max(n_random, 1), n_replications, n_simulations, max_stages)
     lines: list[CheckLine] = []
-    interrupted = False
     # Each check has a stream of its own, so that leaving one out changes no other.
     streams = dict(zip(CHECKS, rng.spawn(len(CHECKS))))
-    try:
+    message = lambda: f"interrupted after {len(lines)} of {len(every)} checks, which are kept"  # noqa: E731
+    with holding(message, having=lines) as block:
         for name, check in every.items():
             lines.append(check(name, setting, streams[name]))
             if held():
                 raise Interrupted
-    except KeyboardInterrupt as stop:
-        if not lines:
-            raise
-        hold(stop, f"interrupted after {len(lines)} of {len(every)} checks, which are kept")
-        interrupted = True
-    return SamplerReport(problem.name, tuple(lines), alpha, interrupted)
+    return SamplerReport(problem.name, tuple(lines), alpha, block.interrupted)

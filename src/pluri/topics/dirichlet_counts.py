@@ -16,13 +16,15 @@ References
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
+
+from pluri.optimize.fixed_point import iterate
+from pluri.validation import Number, check_value
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -110,7 +112,8 @@ def fixed_point(
     table: CountTable,
     *,
     symmetric: bool = False,
-    gamma_prior: tuple[float, float] | None = None,
+    shape: float = 1.0,
+    rate: float = 0.0,
     max_iter: int = 100,
     tol: float = 1e-4,
     smallest: float = SMALLEST,
@@ -124,9 +127,9 @@ def fixed_point(
     table : CountTable
     symmetric : bool, default=False
         Keep all parameters equal.
-    gamma_prior : (shape, rate), optional
-        Gamma distribution of each parameter (of the common one if symmetric), shape at least 1: the maximum of the
-        posterior density.
+    shape, rate : float, default=1.0 and 0.0
+        Of the gamma distribution of each parameter (of the common one if symmetric), at least 1 and 0: the maximum of
+        the posterior density. Flat by default.
     max_iter : int, default=100
     tol : float, default=1e-4
         Stop when no parameter changes by a larger part of itself.
@@ -148,11 +151,13 @@ def fixed_point(
     >>> fixed_point(np.ones(2), table).round(1)
     array([0.5, 2. ])
     """
-    shape, rate = checked_gamma(gamma_prior)
+    check_value(shape, "shape", Number(least=1))
+    check_value(rate, "rate", Number(least=0))
     prior = np.array(prior, dtype=np.float64)
     if table.totals.size == 0:
         return prior
-    for _ in range(max_iter):
+
+    def step(prior: Array) -> tuple[Array, float]:
         own, total = prior[table.columns], table.prior_totals(prior)[table.groups]
         terms = table.times * (digamma(table.counts + own) - digamma(own))
         grown = prior * np.bincount(table.columns, terms, minlength=table.n_columns)
@@ -164,18 +169,6 @@ def fixed_point(
             with np.errstate(divide="ignore", invalid="ignore"):  # groups without rows stay as they are
                 new = np.where(shrunk > 0, (shape - 1.0 + grown) / (rate + shrunk), prior)
         new = np.maximum(new, smallest)
-        change = float(np.abs(new / prior - 1.0).max())
-        prior = new
-        if change < tol:
-            break
-    return prior
+        return new, float(np.abs(new / prior - 1.0).max())
 
-
-def checked_gamma(gamma_prior: tuple[float, float] | None) -> tuple[float, float]:
-    """Shape and rate of a gamma prior; without one those of a flat prior."""
-    if gamma_prior is None:
-        return 1.0, 0.0
-    shape, rate = gamma_prior
-    if not (shape >= 1.0 and rate >= 0.0 and math.isfinite(shape) and math.isfinite(rate)):
-        raise ValueError(f"gamma_prior must be (shape of at least 1, rate of at least 0), got {gamma_prior!r}")
-    return float(shape), float(rate)
+    return iterate(step, prior, max_iter=max_iter, tol=tol).state

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from pluri.processes.concentration import check_count
 from pluri.topics import checked_state
 from pluri.topics.documents import check_documents
 from pluri.topics.topic_model import TopicModel
+from pluri.validation import check_count
 
 if TYPE_CHECKING:
     from pluri.topics.held_out import HeldOut

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from pluri.processes.concentration import check_count
+from pluri.inference import mcmc
 from pluri.topics import checked_state
 from pluri.topics.documents import check_documents, words_of_columns
 from pluri.topics.topic_graph import Example, Hierarchy, TopicEdge, TopicGraph, TopicNode
-from pluri.validation import RandomState, as_generator
+from pluri.validation import RandomState, as_generator, check_count
 from pluri.validation.estimator import Estimator
 from pluri.validation.interruption import kept
 
@@ -27,6 +27,8 @@ Array = NDArray[np.float64]
 EXCERPT = 400
 #: Words whose count and prior together are at most so many times that of a word that never occurs are not shown.
 ABOVE_PRIOR = 1.5
+#: Share of the log density by which chains, or halves of one, may differ: about half a percent of the perplexity.
+NEGLIGIBLE = 1e-3
 
 
 class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
@@ -323,6 +325,25 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
                 return np.array([f"word {column}" for column in range(n_words)])
             feature_names = known
         return words_of_columns(feature_names, n_words)
+
+
+def n_sweeps(trace: mcmc.Trace) -> int:
+    """Sweeps of each chain, by the count of its state: Ctrl-C during the warm-up leaves fewer than were asked for."""
+    return min(int(end.state.n_sweeps) for end in trace.ends)
+
+
+def verdict_of_topics(trace: mcmc.Trace, **numbers: float) -> mcmc.Verdict:
+    """Whether chains agree on the log density, and on numbers that were drawn; a tenth of a percent does not matter.
+
+    Parameters
+    ----------
+    trace : Trace
+    **numbers : float
+        Further draws to judge by, and differences of their means that do not matter.
+    """
+    trifle = NEGLIGIBLE * abs(float(np.mean(trace.stats["log_density"])))
+    negligible = {**numbers, "log_density": trifle}
+    return trace.verdict(*negligible, limit=mcmc.LATENT_R_HAT_LIMIT, negligible=negligible)
 
 
 def warn_if_interrupted(interrupted: bool, name: str, n_done: int) -> None:

@@ -3,20 +3,44 @@
 from pluri.validation.files import check_target, check_writable, replacing
 from pluri.validation.fitted_state import Stored, check_compressed, check_layout
 from pluri.validation.inputs import check_broadcast, check_distributions, check_width, is_source, unmasked
+from pluri.validation.parameters import (
+    Allowed,
+    Either,
+    Flag,
+    Made,
+    Number,
+    Only,
+    Whole,
+    check_count,
+    check_parameters,
+    check_positive,
+    check_value,
+)
 from pluri.validation.random import RandomState, as_generator
 from pluri.validation.refits import restored_on_failure
 from pluri.validation.weights import check_row_weight, weighted_mean, weighted_total
 
 __all__ = [
+    "Allowed",
+    "Either",
+    "Flag",
+    "Made",
+    "Number",
+    "Only",
     "RandomState",
     "Stored",
+    "Whole",
     "as_generator",
     "check_broadcast",
     "check_compressed",
+    "check_count",
     "check_distributions",
     "check_layout",
+    "check_parameters",
+    "check_positive",
     "check_row_weight",
     "check_target",
+    "check_value",
     "check_width",
     "check_writable",
     "is_source",

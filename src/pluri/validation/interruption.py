@@ -167,6 +167,54 @@ def hold(stop: KeyboardInterrupt | None = None, message: str = "") -> None:
     work.message = message or str(stop or "") or f"{work.name} was interrupted; what it had so far is kept"
 
 
+class holding:
+    """A block that keeps what it has made when Ctrl-C comes: `hold` as a ``with`` statement.
+
+    Parameters
+    ----------
+    message : str or callable, optional
+        As in `hold`; a function is called when Ctrl-C has come, and says how far the block had got.
+    having : object, optional
+        What the block fills with things to keep, or a function that tells whether there are any: while it is empty
+        (false), Ctrl-C goes through.
+
+    Attributes
+    ----------
+    interrupted : bool
+        Whether Ctrl-C ended the block early.
+
+    Examples
+    --------
+    >>> from pluri.validation.interruption import holding, interruptible
+    >>> @interruptible
+    ... def squares(numbers):
+    ...     found = []
+    ...     with holding(lambda: f"interrupted after {len(found)} numbers, which are kept"):
+    ...         for number in numbers:
+    ...             found.append(number**2)
+    ...     return found
+    >>> squares([1, 2])
+    [1, 4]
+    """
+
+    def __init__(self, message: str | Callable[[], str] = "", having: Any = True) -> None:
+        self.message = message
+        self.having = having
+        self.interrupted = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
+        if not isinstance(error, KeyboardInterrupt):
+            return False
+        if not (self.having() if callable(self.having) else self.having):
+            return False
+        hold(error, self.message() if callable(self.message) else self.message)
+        self.interrupted = True
+        return True
+
+
 def kept(message: str) -> None:
     """Say more exactly what is kept of the work whose interrupt is held; the last word is the one that is heard."""
     work = _under_way.get()

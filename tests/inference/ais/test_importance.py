@@ -174,7 +174,7 @@ def test_a_poor_proposal_is_warned_of_in_words():
         ({"log_proposal": lambda x: np.where(x[:, 0] > 0, 0.0, -np.inf)}, "log_proposal must be finite at the draws"),
         ({"sample_proposal": lambda rng, n: rng.normal(size=n)}, r"shape \(50, d\), got shape \(50,\); for one"),
         ({"sample_proposal": lambda rng, n: np.full((n, 1), np.nan)}, "sample_proposal must give finite numbers"),
-        ({"n": 0}, "n must be a whole number of at least 1, got 0"),
+        ({"n": 0}, "n must be an integer of at least 1, got 0"),
         ({"batch_size": 0}, "batch_size must be"),
     ],
 )
@@ -210,7 +210,7 @@ def test_wrong_weights_are_refused(x, log_weights, message):
 def test_a_function_of_the_wrong_length_is_refused():
     with pytest.raises(ValueError, match="a value for each of 50 points"):
         run(50, 0).expect(lambda x: 1.0)
-    with pytest.raises(ValueError, match="ci must lie between 0 and 1"):
+    with pytest.raises(ValueError, match="ci must be a number above 0 and below 1"):
         run(50, 0).expect(ci=1.0)
 
 

@@ -94,3 +94,35 @@ def test_autocorrelation_equals_its_definition():
     centred = draws - draws.mean(axis=1, keepdims=True)
     direct = np.array([[row[: 50 - lag] @ row[lag:] / (row @ row) for lag in range(10)] for row in centred])
     assert_allclose(mcmc.autocorrelation(draws, max_lag=9), direct, atol=1e-12)
+
+
+def test_diagnose_says_what_the_verdict_says():
+    from pluri.inference import mcmc
+
+    rng = np.random.default_rng(0)
+    apart = rng.normal(size=(2, 200, 3)) + np.array([[[0.0, 0.0, 0.0]], [[0.0, 5.0, 9.0]]])
+    trace = mcmc.Trace({"x": apart, "still": np.zeros((2, 200))})
+    verdict = trace.verdict()
+    assert (verdict.n_apart, verdict.name, verdict.settled) == (2, "x[2]", False)
+    assert trace.diagnose()[0].startswith(
+        f"The chains disagree about 2 numbers: R-hat of x[2] is {verdict.r_hat:.3f}, above 1.01."
+    )
+
+
+def test_few_independent_draws_are_seldom_said_to_disagree():
+    # 1 % by their centre and 1 % by their spread, for each shape: of 1000, more than 45 with a chance below 1e-6.
+    rng = np.random.default_rng(0)
+    for shape in ((1, 10), (2, 10), (4, 20)):
+        assert sum(not mcmc.judge({"x": rng.normal(size=shape)}, limit=1.01) for _ in range(1000)) <= 45
+    for shape in ((1, 10), (2, 10)):
+        rising = np.arange(shape[1]) + 0.1 * rng.normal(size=shape)
+        assert not mcmc.judge({"x": rising}, limit=1.1)
+
+
+def test_differences_that_do_not_matter_are_not_told():
+    rng = np.random.default_rng(0)
+    draws = {name: rng.normal([[0.0], [shift]], size=(2, 50)) for name, shift in (("x", 5.0), ("y", 2.0))}
+    assert (mcmc.judge(draws).name, mcmc.judge(draws).settled) == ("x", False)
+    assert mcmc.judge(draws, negligible={"x": 6.0}).name == "y"
+    assert mcmc.judge(draws, negligible={"x": 6.0, "y": 3.0})
+    assert not mcmc.judge(draws, negligible={"x": 4.0, "y": 3.0})

@@ -432,3 +432,21 @@ def test_an_interrupted_warmup_can_leave_one_draw():
     assert trace["x"].shape == (2, 1, 1)
     assert trace.stats["log_density"].shape == (2, 1)
     assert trace["x"].max() == 5
+
+
+@pytest.mark.parametrize("stop_at", [4, 33, 1000])
+def test_on_step_sees_every_step_of_the_chains_and_may_end_them(stop_at):
+    """Chains of 30 steps of warm-up and 40 draws: a stop in the warm-up leaves where the chains are then."""
+    seen = []
+
+    def on_step(state):
+        seen.append((state.iteration, state.max_iter, state.reason))
+        return state.iteration == stop_at
+
+    trace = run(Counter(), np.zeros(1), n_chains=2, on_step=on_step)
+    n_steps = min(stop_at, 70)
+    assert seen[-1] == (n_steps, 70, "max_iter" if n_steps == 70 else None)
+    assert [iteration for iteration, _, _ in seen] == list(range(1, n_steps + 1))
+    assert_array_equal(trace["x"][:, -1, 0], [n_steps, n_steps])
+    assert trace.n_draws == max(n_steps - 30, 1)
+    assert not trace.interrupted

@@ -32,7 +32,7 @@ def make(targets=None, kernel=None, **settings):
     return SMCSampler(targets, kernel or random_walk_kernel(), draw, **settings)
 
 
-@pytest.mark.parametrize("order", ["resample-move", "move-resample"])
+@pytest.mark.parametrize("order", ["resample_move", "move_resample"])
 @pytest.mark.parametrize("resampling", ["systematic", "multinomial"])
 def test_tempering_reaches_the_closed_form(order, resampling):
     settings = {"order": order, "resampling": resampling, "n_particles": 500}
@@ -156,10 +156,10 @@ def test_ctrl_c_keeps_the_steps_made_so_far():
     [
         ({"n_particles": 0}, "n_particles must be an integer of at least 1, got 0"),
         ({"n_moves": -1}, "n_moves must be an integer of at least 0, got -1"),
-        ({"ess_threshold": 2.0}, "ess_threshold must be between 0 and 1, got 2.0"),
-        ({"order": "first"}, "order must be one of resample-move, move-resample, got 'first'"),
+        ({"ess_threshold": 2.0}, "ess_threshold must be a number of at least 0 and at most 1, got 2.0"),
+        ({"order": "first"}, "order must be one of 'resample_move', 'move_resample', got 'first'"),
         ({"resampling": "fair"}, "resampling must be one of"),
-        ({"on_collapse": "cry"}, "on_collapse must be one of raise, restart, got 'cry'"),
+        ({"on_collapse": "cry"}, "on_collapse must be one of 'raise', 'restart', got 'cry'"),
         ({"on_collapse": "restart"}, "needs log_initial"),
     ],
 )

@@ -162,8 +162,8 @@ def test_particles_that_hardly_move_are_warned_of():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"n_particles": 1}, "n_particles must be a whole number of at least 2, got 1"),
-        ({"ess_target": 1.0}, "ess_target must lie between 0 and 1, got 1.0"),
+        ({"n_particles": 1}, "n_particles must be an integer of at least 2, got 1"),
+        ({"ess_target": 1.0}, "ess_target must be a number above 0 and below 1, got 1.0"),
         ({"n_steps": 0}, "n_steps must be"),
         ({"resampling": "best"}, "resampling must be one of"),
         ({"waste_free": True, "n_steps": 7}, r"waste_free needs n_steps .* divides n_particles \(400\), got 7"),

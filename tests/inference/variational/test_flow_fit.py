@@ -230,7 +230,7 @@ def test_bad_targets_are_refused(density, message):
         ({"n_layers": -1}, "n_layers must be an integer of at least 0, got -1"),
         ({"batch_size": 1}, "batch_size must be an integer of at least 2"),
         ({"max_iter": 0}, "max_iter"),
-        ({"anneal": 1.5}, "anneal must be a share between 0 and 1, got 1.5"),
+        ({"anneal": 1.5}, "anneal must be a number of at least 0 and at most 1, got 1.5"),
         ({"learning_rate": 0.0}, "learning_rate must be a positive number"),
         ({"optimizer": "newton"}, "optimizer must be one of"),
         ({"backend": "torch"}, "backend must be"),

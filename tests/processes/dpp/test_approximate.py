@@ -58,13 +58,13 @@ def chi_square(draws, probabilities):
     return chisquare(observed, expected * observed.sum() / expected.sum()).pvalue
 
 
-@pytest.mark.parametrize("method", ["uniform", "greedy", "leverage"])
-def test_nystrom_is_exact_when_the_landmarks_span_the_kernel(method):
+@pytest.mark.parametrize("selection", ["uniform", "greedy", "leverage"])
+def test_nystrom_is_exact_when_the_landmarks_span_the_kernel(selection):
     features = low_rank(40, 4)
     kernel = features @ features.T
-    found = nystrom_features(kernel, n_landmarks=6, method=method, random_state=0)
+    found = nystrom_features(kernel, n_landmarks=6, selection=selection, random_state=0)
     np.testing.assert_allclose(found @ found.T, kernel, atol=1e-10)
-    error = approximation_error(kernel, NystromDPP(kernel, 6, method=method, random_state=0))
+    error = approximation_error(kernel, NystromDPP(kernel, 6, selection=selection, random_state=0))
     assert max(error) < 1e-9
 
 
@@ -165,7 +165,7 @@ def test_each_em_iteration_lowers_the_objective():
     kernel = gaussian(X, X) + 0.1 * np.eye(30)
     objectives = []
     for max_iter in range(2, 12):
-        with pytest.warns(ConvergenceWarning, match="method='eigen'"):
+        with pytest.warns(ConvergenceWarning, match="inference='eigen'"):
             objectives.append(ridge_by_em(kernel, 4, max_iter=max_iter, tol=0.0, random_state=0).objective)
     assert (np.diff(objectives) < 0).all()
 
@@ -177,10 +177,10 @@ def test_products_do_not_depend_on_the_form_of_the_kernel():
         np.testing.assert_allclose(product(form, right), expected)
 
 
-@pytest.mark.parametrize("method", ["eigen", "em"])
-def test_the_ridge_process_equals_enumeration(method):
+@pytest.mark.parametrize("inference", ["eigen", "em"])
+def test_the_ridge_process_equals_enumeration(inference):
     kernel = np.exp(-np.abs(np.subtract.outer(np.arange(6), np.arange(6))) / 2.0) * 1.5
-    process = RidgeDPP(kernel, 2, method=method, random_state=0)
+    process = RidgeDPP(kernel, 2, inference=inference, random_state=0)
     exact = DPP(process.approximation.matrix())
     assert process.log_normalizer == pytest.approx(exact.log_normalizer)
     np.testing.assert_allclose(process.inclusion_probabilities(), exact.inclusion_probabilities())
@@ -248,16 +248,16 @@ def test_ctrl_c_keeps_the_approximation_so_far():
     ("call", "sentence"),
     [
         (lambda: nystrom_features(np.eye(4)), "exactly one of landmarks and n_landmarks"),
-        (lambda: nystrom_features(np.eye(4), n_landmarks=5), "n_landmarks must be a whole number from 1 to 4, got 5"),
-        (lambda: nystrom_features(np.eye(4), n_landmarks=2, method="best"), "method must be one of uniform"),
+        (lambda: nystrom_features(np.eye(4), n_landmarks=5), "n_landmarks must be from 1 to 4, got 5"),
+        (lambda: nystrom_features(np.eye(4), n_landmarks=2, selection="best"), "selection must be one of 'uniform'"),
         (lambda: nystrom_features(np.eye(4), [0, 4]), "landmarks must hold items from 0 to 3, got 4"),
         (lambda: nystrom_features(np.eye(4), []), "landmarks must name at least one item"),
         (lambda: nystrom_features(-np.eye(3), [0]), "L must be positive semi-definite"),
         (lambda: RidgeDPP(np.eye(4), 4), "n_components must be a whole number from 1 to 3"),
-        (lambda: RidgeDPP(np.eye(4), 2, method="svd"), "method must be 'eigen' or 'em'"),
-        (lambda: RidgeDPP(np.eye(4), 2).sample(-1), "n must be a non-negative whole number"),
+        (lambda: RidgeDPP(np.eye(4), 2, inference="svd"), "inference must be 'eigen' or 'em'"),
+        (lambda: RidgeDPP(np.eye(4), 2).sample(-1), "n_samples must be an integer of at least 0 or None"),
         (lambda: RidgeDPP(np.eye(4), 2).log_prob([7]), "Y must hold items from 0 to 3"),
-        (lambda: ridge_by_em(np.eye(4), 2, max_iter=0), "max_iter must be at least 1"),
+        (lambda: ridge_by_em(np.eye(4), 2, max_iter=0), "max_iter must be an integer of at least 1"),
         (lambda: approximation_error(np.eye(3), RidgeDPP(np.eye(4), 2)), "approximation must be over 3 items"),
     ],
 )  # fmt: skip

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from pluri import on_interrupt
 from pluri.inference import mcmc
 from pluri.processes.dpp.kernel_forms import FeatureKernel
-from pluri.processes.dpp.samplers import chain as chain_module
+from pluri.processes.dpp.samplers import chain_draws, chain_gap
 from pluri.processes.dpp.samplers.chain import DPPMarkovChain, draw_by_chain
 
 
@@ -25,7 +25,7 @@ def frequencies(draws, n_items):
     return counts / len(draws)
 
 
-@pytest.mark.parametrize("move", ["heat-bath", "metropolis", "mixed"])
+@pytest.mark.parametrize("move", ["heat_bath", "metropolis", "mixed"])
 def test_inclusion_probabilities_match_the_marginal_kernel(move):
     """Six standard errors of draws worth at least half their number: false alarms below 1e-6."""
     kernel = random_kernel(10)
@@ -60,16 +60,16 @@ def test_the_gap_is_where_the_autocorrelation_falls_below_the_threshold():
         assert correlations[0] == pytest.approx(1.0)
         assert len(correlations) == len(chain.lags_)
         if name != "det":
-            crossings.append(chain.lags_[np.argmax(correlations < chain_module.THRESHOLD)])
+            crossings.append(chain.lags_[np.argmax(correlations < chain_gap.THRESHOLD)])
     assert chain.thin_ == max(crossings)
-    assert chain.burn_in_ >= 100 * chain.thin_
+    assert chain.n_warmup_ >= 100 * chain.thin_
     assert chain.autocorrelation_time_["log_det"] < chain.thin_
 
 
 def test_independent_coins_have_the_autocorrelation_of_the_theory():
     """With L = I the heat bath redraws an item at a step: r(k) = (1 - 1/n)^k. False alarms below 1e-6."""
     chain = DPPMarkovChain(np.eye(5))
-    chain.sample(60_000, burn_in=100, thin=1, random_state=0)
+    chain.sample(60_000, n_warmup=100, thin=1, random_state=0)
     assert "log_det" not in chain.acf_  # always zero
     assert np.allclose(chain.acf_["size"][:6], 0.8 ** np.arange(6), atol=0.08)
     assert chain.acceptance_rate_ == pytest.approx(0.5, abs=0.02)
@@ -88,16 +88,16 @@ def test_draws_are_the_same_for_the_same_random_state():
     assert not all(np.array_equal(a, b) for a, b in zip(first, third, strict=True))
 
 
-def test_few_effective_draws_are_warned_about():
-    with pytest.warns(ConvergenceWarning, match="worth only"):
-        DPPMarkovChain(np.eye(400)).sample(500, burn_in=100, thin=1, random_state=0)
+def test_draws_that_are_worth_few_are_warned_about():
+    with pytest.warns(ConvergenceWarning, match="have not settled: R-hat of"):
+        DPPMarkovChain(np.eye(400)).sample(500, n_warmup=100, thin=1, random_state=0)
 
 
 def test_a_chain_that_is_stuck_is_warned_about(monkeypatch):
     """Of two excellent items that are nearly the same one is in, and must leave before the other can come."""
-    monkeypatch.setattr(chain_module, "MOST_STEPS", 10_000)
+    monkeypatch.setattr(chain_gap, "MOST_STEPS", 10_000)
     kernel = 1e6 * (np.ones((2, 2)) + 1e-12 * np.eye(2))  # it leaves once in 300,000 steps
-    for move in ("heat-bath", "metropolis"):
+    for move in ("heat_bath", "metropolis"):
         with pytest.warns(ConvergenceWarning, match="forgets its state slowly"):
             DPPMarkovChain(kernel, move).sample(30, random_state=0)
     draws = DPPMarkovChain(kernel, "mixed").sample(500, random_state=0)  # a swap is all it takes
@@ -122,26 +122,30 @@ def test_one_item_is_a_coin():
 
 def test_the_chain_starts_where_it_is_told():
     chain = DPPMarkovChain(np.diag([1e-9, 1.0, 1.0]), "exchange", start=[0, 1])
-    draws = chain.sample(20, burn_in=0, thin=1, random_state=0)
+    draws = chain.sample(20, n_warmup=0, thin=1, random_state=0)
     assert all(len(draw) == 2 for draw in draws)
 
 
 def test_ctrl_c_keeps_the_draws_made_so_far(monkeypatch):
-    calls, run = [], chain_module.run_walk
+    calls, run = [], chain_draws.run_walk
 
     def interrupted(*arguments):
         calls.append(arguments)
-        if len(calls) == 4:  # burn-in of both chains, draws of the first, then stop
+        if len(calls) == 6:  # warm-up of both chains, one draw of each, more of the first, then stop
             raise KeyboardInterrupt
         run(*arguments)
 
-    monkeypatch.setattr(chain_module, "run_walk", interrupted)
+    monkeypatch.setattr(chain_draws, "run_walk", interrupted)
     chain = DPPMarkovChain(random_kernel(6))
-    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted"):
-        draws = chain.sample(200, burn_in=10, thin=50, n_chains=2, random_state=0)
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted after"):
+        draws = chain.sample(200, n_warmup=10, thin=50, n_chains=2, random_state=0)
     assert chain.interrupted_
-    assert len(draws) == 200
-    assert chain.sizes_.shape == (1, 200)
+    n_draws = len(draws) // 2  # the second chain has caught up with the first
+    assert 1 < n_draws < 200
+    assert chain.sizes_.shape == chain.trace_["items"].shape == (2, n_draws)
+    assert chain.trace_["size"].ravel().tolist() == [len(draw) for draw in draws]
+    whole = DPPMarkovChain(random_kernel(6)).sample(n_draws, n_warmup=10, thin=50, n_chains=2, random_state=0)
+    assert all(np.array_equal(a, b) for a, b in zip(draws, whole, strict=True))
 
 
 def test_ctrl_c_within_a_chain_keeps_whole_records(monkeypatch):
@@ -157,15 +161,15 @@ def test_ctrl_c_within_a_chain_keeps_whole_records(monkeypatch):
 
     monkeypatch.setattr(chain_walk, "advance", interrupted)
     monkeypatch.setattr(chain_walk, "BLOCK_STEPS", 64)
-    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted after 51 draws"):
-        draws = DPPMarkovChain(random_kernel(6)).sample(200, burn_in=64, thin=5, random_state=0)
-    assert len(draws) == 51  # 4 blocks of 64 steps, of which every fifth is a draw
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted after 29 draws"):
+        draws = DPPMarkovChain(random_kernel(6)).sample(200, n_warmup=64, thin=5, random_state=0)
+    assert len(draws) == 29  # rounds of one draw and of 16, then a block of 64 steps, of which every fifth is a draw
 
 
 def test_draw_by_chain_draws_subsets():
     rng = np.random.default_rng(0)
     assert {len(draw) for draw in draw_by_chain(random_kernel(9), 5, rng, size=4)} == {4}
-    draws = draw_by_chain(np.eye(4), 2000, rng, burn_in=50, thin=20)
+    draws = draw_by_chain(np.eye(4), 2000, rng, n_warmup=50, thin=20)
     assert np.mean([len(draw) for draw in draws]) == pytest.approx(2.0, abs=0.15)  # six standard errors
     assert mcmc.ess_mean([[float(len(draw)) for draw in draws]]) > 1000
 
@@ -174,22 +178,22 @@ def test_draw_by_chain_draws_subsets():
     ("settings", "arguments", "words"),
     [
         ({"move": "jump"}, {}, "move must be"),
-        ({"move": "heat-bath", "size": 2}, {}, "move must be 'exchange'"),
+        ({"move": "heat_bath", "size": 2}, {}, "move must be 'exchange'"),
         ({"move": "exchange"}, {}, "size must be given"),
         ({"size": 5}, {}, "size must be at most"),
         ({"size": -1}, {}, "size must be a whole number"),
         ({"start": [0, 0]}, {}, "twice"),
         ({"size": 2, "start": [0]}, {}, "start must have size=2"),
-        ({}, {"n": 0}, "n must be"),
+        ({}, {"n_samples": 0}, "n_samples must be"),
         ({}, {"thin": 0}, "thin must be"),
-        ({}, {"burn_in": -1}, "burn_in must be"),
-        ({}, {"burn_in": "long"}, "burn_in must be"),
+        ({}, {"n_warmup": -1}, "n_warmup must be"),
+        ({}, {"n_warmup": "long"}, "n_warmup must be"),
         ({}, {"n_chains": 0}, "n_chains must be"),
     ],
 )
 def test_bad_settings_are_refused(settings, arguments, words):
     with pytest.raises(ValueError, match=words):
-        DPPMarkovChain(np.eye(3), **settings).sample(**({"n": 2} | arguments))
+        DPPMarkovChain(np.eye(3), **settings).sample(**({"n_samples": 2} | arguments))
 
 
 def test_a_size_above_the_rank_is_refused():

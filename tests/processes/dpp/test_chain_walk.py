@@ -73,7 +73,7 @@ def test_acceptance_is_the_ratio_of_determinants():
     cases = [("flip", 0.0, 1, (0, 1, 2, 3)), ("flip", 0.0, 2, (0, 3)), ("swap", 0.5, 4, (0, 3, 4))]
     for moves, choice, item, end in cases:
         ratio = np.linalg.det(kernel[np.ix_(end, end)]) / before
-        for rule, expected in (("metropolis", min(1.0, ratio)), ("heat-bath", ratio / (1 + ratio))):
+        for rule, expected in (("metropolis", min(1.0, ratio)), ("heat_bath", ratio / (1 + ratio))):
             walk = start_walk(target, start)
             advance(target, walk, Steps(moves, rule), np.array([[(item + 0.5) / 5, 0.0, choice]]))
             assert walk.subset.tolist() == list(end)
@@ -190,7 +190,7 @@ def test_metropolis_near_the_identity_never_forgets_parity():
         return records.sizes % 2
 
     assert (parities(Steps("flip", "metropolis")) == np.arange(1, 401) % 2).all()
-    for steps in (Steps("flip", "heat-bath"), Steps("flip", "metropolis", lazy=True)):
+    for steps in (Steps("flip", "heat_bath"), Steps("flip", "metropolis", lazy=True)):
         agreement = (parities(steps) == np.arange(1, 401) % 2).mean()
         assert 0.35 < agreement < 0.65  # false alarms: below 1e-8
 

@@ -225,7 +225,7 @@ def test_gibbs_runs_in_the_driver_and_in_the_process():
     settings = {"n_draws": 300, "n_warmup": 10, "n_chains": 2, "n_jobs": 1, "warn": False}
     trace = mcmc.sample(kernel, lambda rng: kernel.draw_start(rng, 4), random_state=0, **settings)
     assert trace["points"].shape == (2, 300, 4, 1)
-    draws = process.sample(300, size=4, n_sweeps=2, random_state=1)
+    draws = process.sample(300, size=4, n_warmup=2, random_state=1)
     # Nearest points of both are further apart than those of independent points, and alike: false-alarm rate 1e-6.
     spacing = [np.diff(np.sort(d[:, 0])).min() for d in draws]
     chain = np.diff(np.sort(trace["points"][:, ::3, :, 0].reshape(-1, 4), axis=1), axis=1).min(axis=1)
@@ -246,8 +246,8 @@ def test_ctrl_c_keeps_the_sets_so_far(monkeypatch):
         return original(self, rng, state)
 
     monkeypatch.setattr(PointGibbs, "step", step)
-    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted after 3 of 10 sets"):
-        assert len(process.sample(10, size=2, n_sweeps=2, random_state=0)) == 3
+    with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted after 3 draws"):
+        assert len(process.sample(10, size=2, n_warmup=2, random_state=0)) == 3
 
 
 def test_more_points_than_the_rank_leave_no_room():
@@ -341,11 +341,11 @@ GIBBS = PointGibbs(lambda a, b: np.exp(-((a - b.T) ** 2)), BOX, bound=1.0)
         (lambda: ContinuousDPP(BOX, lambda a, b: np.ones(3)), "kernel must give all pairs"),
         (lambda: ContinuousDPP(BOX, "laplace"), "kernel must be 'gaussian' or a callable"),
         (lambda: ContinuousDPP(BOX, length_scale=0.0), "length_scale must be positive"),
-        (lambda: ContinuousDPP(BOX, method="best"), "method must be one of auto"),
+        (lambda: ContinuousDPP(BOX, method="best"), "method must be one of 'auto'"),
         (lambda: ContinuousDPP(BOX, quality=lambda X: X[:, 0], method="exact"), "method 'exact' needs the Gaussian"),
         (lambda: ContinuousDPP(BOX, lambda a, b: a @ b.T, method="fourier"), "method 'fourier' needs the Gaussian"),
         (lambda: ContinuousDPP("box"), "domain must be a Box or a NormalBase"),
-        (lambda: ContinuousDPP(BOX, n_features=0), "n_features must be a positive whole number"),
+        (lambda: ContinuousDPP(BOX, n_features=0), "n_features must be an integer of at least 1 or None"),
         (lambda: ContinuousDPP(BOX, quality=-1.0), "quality must be positive and finite"),
         (lambda: ContinuousDPP(BOX, quality=lambda X: np.zeros(len(X))), "quality must be positive somewhere"),
         (lambda: ContinuousDPP(BOX, quality=lambda X: -np.ones(len(X))), "quality must give one finite, non-negative"),
@@ -355,8 +355,14 @@ GIBBS = PointGibbs(lambda a, b: np.exp(-((a - b.T) ** 2)), BOX, bound=1.0)
             lambda: ContinuousDPP(NormalBase(0.0, 1.0), quality=lambda X: np.exp(0.25 * X[:, 0] ** 2)),
             "infinite trace",
         ),
-        (lambda: ContinuousDPP(BOX, method="gibbs").sample(), "size must be a positive whole number with method"),
-        (lambda: ContinuousDPP(BOX, method="gibbs").sample(size=2, n_sweeps=0), "n_sweeps must be a positive"),
+        (
+            lambda: ContinuousDPP(BOX, method="gibbs").sample(),
+            "size with method 'gibbs' must be an integer of at least 1, got None",
+        ),
+        (
+            lambda: ContinuousDPP(BOX, method="gibbs").sample(size=2, n_warmup=0),
+            "n_warmup must be an integer of at least 1, got 0",
+        ),
         (lambda: ContinuousDPP(BOX, method="gibbs").expected_size, "method 'gibbs' knows no eigenvalues"),
         (lambda: ContinuousDPP(BOX, method="gibbs").log_odds, "method 'gibbs' knows no eigenvalues"),
         (lambda: GIBBS.init(np.random.default_rng(0), np.zeros((2, 1))), "must be a dict with 'points'"),

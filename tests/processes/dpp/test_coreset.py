@@ -65,7 +65,7 @@ def test_weights_of_many_rows_are_inverse_probabilities_of_the_approximate_law()
     rows = groups(1200)
     few = coreset(rows, 6, kernel_params={"length_scale": 3.0}, random_state=0)
     # 200 landmarks are enough for this smooth kernel, so its law is that of the kernel itself.
-    law = KDPP(features=nystrom_features(FunctionKernel(RBFKernel(3.0), rows), n_landmarks=200), k=6)
+    law = KDPP(features=nystrom_features(FunctionKernel(RBFKernel(3.0), rows), n_landmarks=200), size=6)
     np.testing.assert_allclose(few.weights, 1 / law.inclusion_probabilities()[few.indices], rtol=1e-3)
     assert law.inclusion_probabilities().sum() == pytest.approx(6)
 
@@ -137,7 +137,7 @@ def test_clusters_of_the_coreset_are_those_of_the_data():
 def test_sparse_rows_are_weighted_like_dense_ones():
     dense = np.abs(RNG.normal(size=(40, 6)))
     few = coreset(sparse.csr_array(dense), 4, kernel="cosine", random_state=0)
-    law = KDPP(features=dense / np.linalg.norm(dense, axis=1, keepdims=True), k=4)
+    law = KDPP(features=dense / np.linalg.norm(dense, axis=1, keepdims=True), size=4)
     np.testing.assert_allclose(few.weights, 1 / law.inclusion_probabilities()[few.indices])
 
 
@@ -151,12 +151,12 @@ def test_rows_without_weight_are_never_drawn():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n": 31}, r"n must be at most the number of rows \(n_samples = 30\), got 31"),
-        ({"n": None}, "n must be a whole number or a share, got None"),
-        ({"n": 3, "method": "mcmc"}, "method must be 'exact' or 'map', got 'mcmc'"),
-        ({"n": 3, "kernel": "linear"}, "n must be at most 2, the number of the 30 rows"),
-        ({"n": 3, "sample_weight": np.ones(29)}, "sample_weight must be 30 finite, non-negative numbers"),
-        ({"n": 3, "sample_weight": np.zeros(30)}, "not all zero"),
+        ({"size": 31}, r"size must be at most the number of rows \(n_samples = 30\), got 31"),
+        ({"size": None}, "size must be a whole number or a share, got None"),
+        ({"size": 3, "method": "mcmc"}, "method must be 'exact' or 'map', got 'mcmc'"),
+        ({"size": 3, "kernel": "linear"}, "size must be at most 2, the number of the 30 rows"),
+        ({"size": 3, "sample_weight": np.ones(29)}, "sample_weight must be 30 finite, non-negative numbers"),
+        ({"size": 3, "sample_weight": np.zeros(30)}, "not all zero"),
     ],
 )
 def test_mistakes_are_refused_in_a_sentence(arguments, message):

@@ -184,7 +184,7 @@ def processes() -> dict[str, DPP | KDPP]:
         "K": DPP(K=some_marginal()),
         "features": DPP(features=F),
         "k of L": KDPP(random_kernel(), 3),
-        "k of features": KDPP(features=F, k=3),
+        "k of features": KDPP(features=F, size=3),
     }
 
 
@@ -333,7 +333,7 @@ def test_twelve_items_follow_the_enumeration_of_all_4096_subsets(method: str) ->
 def test_five_of_twelve_and_a_condition_follow_the_enumeration(method: str) -> None:
     F = some_features(12, 7, random_state=6)
     law = law_of_kernel(F @ F.T, 5)
-    process = KDPP(features=F, k=5)
+    process = KDPP(features=F, size=5)
     assert abs(sum(np.exp(process.log_prob(subset)) for subset in law) - 1.0) < 1e-10
     n_draws = N_DRAWS // 4 if method == "intermediate" else N_DRAWS  # its draws take long
     assert_follows(process.sample(n_draws, random_state=3, method=method), law)

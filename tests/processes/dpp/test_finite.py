@@ -188,7 +188,7 @@ def test_a_fixed_size_gives_the_k_dpp_and_the_mixture_over_sizes_gives_the_proce
 @pytest.mark.parametrize("form", ["matrix", "features"])
 def test_the_k_dpp_equals_enumeration(k, form):
     L = FEATURES @ FEATURES.T if form == "features" else FULL
-    process = KDPP(features=FEATURES, k=k) if form == "features" else KDPP(FULL, k)
+    process = KDPP(features=FEATURES, size=k) if form == "features" else KDPP(FULL, k)
     law = {s: p for s, p in law_of_kernel(L).items() if len(s) == k}
     total = sum(law.values())
     law = {s: p / total for s, p in law.items()}
@@ -213,7 +213,7 @@ def test_relabelling_the_items_relabels_the_law():
 
 def test_twins_are_never_drawn_together():
     twins = FEATURES[[0, 1, 2, 0]]
-    for process in (DPP(features=twins), DPP(twins @ twins.T), KDPP(features=twins, k=2)):
+    for process in (DPP(features=twins), DPP(twins @ twins.T), KDPP(features=twins, size=2)):
         assert process.log_prob([0, 3]) == -np.inf
         assert process.marginal([0, 3]) < 1e-12
         assert all(not {0, 3} <= set(draw) for draw in process.sample(300, random_state=1))
@@ -256,9 +256,9 @@ def test_masks_sets_and_ids_name_the_same_subset():
         (lambda: DPP(features=[[1.0, np.inf]]), "features must be finite"),
         (lambda: DPP(features=np.empty((0, 3))), "features must be a matrix with a row for each item"),
         (lambda: DPP(FULL, quality=[-1.0] * 6), "quality must be 6 finite, non-negative numbers"),
-        (lambda: KDPP(FULL), "k must be a whole number from 0 to 6, got None"),
-        (lambda: KDPP(FULL, 7), "k must be a whole number from 0 to 6, got 7"),
-        (lambda: KDPP(features=FEATURES, k=5).sample(), r"k must be at most the rank of the kernel \(4\), got 5"),
+        (lambda: KDPP(FULL), "size must be a whole number from 0 to 6, got None"),
+        (lambda: KDPP(FULL, 7), "size must be a whole number from 0 to 6, got 7"),
+        (lambda: KDPP(features=FEATURES, size=5).sample(), r"size must be at most the rank of the kernel \(4\), got 5"),
         (lambda: DPP(FULL).log_prob([0, 0]), "Y must not name an item twice, got 0 more than once"),
         (lambda: DPP(FULL).log_prob([6]), "Y must hold items from 0 to 5, got 6"),
         (lambda: DPP(FULL).log_prob([0.5]), "Y must hold whole numbers"),
@@ -266,11 +266,11 @@ def test_masks_sets_and_ids_name_the_same_subset():
         (lambda: DPP(FULL).condition(include=[1], exclude=[1]), "must not share items"),
         (lambda: DPP(FULL).condition(include=[1]).condition(exclude=[1]), "excluded or included already"),
         (lambda: DPP(features=FEATURES[[0, 0, 1]]).condition(include=[0, 1]), "include must have a positive prob"),
-        (lambda: KDPP(FULL, 2).condition(include=[0, 1, 2]), "include must name at most k = 2 items"),
-        (lambda: KDPP(FULL, 2).condition(exclude=[0, 1, 2, 3, 4]), "exclude must leave at least k = 2 items"),
+        (lambda: KDPP(FULL, 2).condition(include=[0, 1, 2]), "include must name at most size = 2 items"),
+        (lambda: KDPP(FULL, 2).condition(exclude=[0, 1, 2, 3, 4]), "exclude must leave at least size = 2 items"),
         (lambda: DPP(FULL).with_expected_size(6), r"below the rank of the kernel \(6\), got 6"),
         (lambda: DPP(K=np.eye(2)).L, "no kernel L"),
-        (lambda: DPP(FULL).sample(-1), "n must be a non-negative whole number or None, got -1"),
+        (lambda: DPP(FULL).sample(-1), "n_samples must be an integer of at least 0 or None, got -1"),
         (lambda: DPP(FULL).sample(method="magic"), "method must be one of"),
         (lambda: KDPP(FULL, 2).sample(method="sequential"), "for a fixed size"),
     ],

@@ -55,7 +55,7 @@ def test_qualities_of_any_span_keep_their_digits(span, rank):
         process = DPP(**given, quality=quality)
         assert process.log_normalizer == pytest.approx(total, rel=1e-12)
         np.testing.assert_allclose(process.inclusion_probabilities(), inclusion, rtol=1e-9, atol=1e-290)
-        assert KDPP(**given, k=3, quality=quality).log_normalizer == pytest.approx(np.logaddexp.reduce(of_size))
+        assert KDPP(**given, size=3, quality=quality).log_normalizer == pytest.approx(np.logaddexp.reduce(of_size))
 
 
 def test_short_items_that_are_rounding_do_not_make_a_kernel_indefinite():
@@ -202,9 +202,9 @@ def test_items_may_be_excluded_from_a_kernel_too_large_to_write_out():
 def test_a_target_size_that_fails_leaves_the_features_as_they_were():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(6, 4))
-    model = TimeVaryingDPP(20, target_size=3, random_state=0)
+    model = TimeVaryingDPP(20, expected_size=3, random_state=0)
     model.update(list("abcdef"), rows)
-    with pytest.raises(ValueError, match="target_size"):
+    with pytest.raises(ValueError, match="expected_size"):
         model.update(list("abcde"), np.ones((5, 4)))
     new = rng.normal(size=4)
     model.update(["f"], new[None])
@@ -312,8 +312,8 @@ def test_tables_of_baskets_are_taken(form):
         (lambda: DPP(sparse.csr_array(np.eye(3))), "L must be a dense matrix, got a sparse one"),
         (lambda: DPP("kernel"), "L must hold numbers only"),
         (lambda: DPP(features=[["a", "b"]]), "features must hold numbers only"),
-        (lambda: KDPP(np.eye(4), k="two"), "k must be a whole number from 0 to 4, got 'two'"),
-        (lambda: DPP(np.eye(3)).sample("three"), "n must be a non-negative whole number or None, got 'three'"),
+        (lambda: KDPP(np.eye(4), size="two"), "size must be a whole number from 0 to 4, got 'two'"),
+        (lambda: DPP(np.eye(3)).sample("three"), "n_samples must be an integer of at least 0 or None, got 'three'"),
         (lambda: DPP(np.eye(3) + 0j), "L must be real, got complex numbers"),
         (lambda: DPP(np.eye(3)).log_prob([[0], [0, 1]]), "Y must be one list of items or one mask"),
         (lambda: DPP(np.eye(3)).with_expected_size("2"), "expected_size must be above 0 and below the rank"),

@@ -8,8 +8,8 @@ from scipy.stats import chi2
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
+from pluri.inference.ascent import climb
 from pluri.processes.dpp.learning import ConditionalDPP, subset_log_probabilities
-from pluri.processes.dpp.learning.ascent import climb
 from pluri.processes.dpp.learning.log_linear import Candidates, LogLinearObjective, log_partition, observe
 
 N = 5

@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV
 
 from pluri import on_interrupt
 from pluri.inference import AscentWarning
-from pluri.processes.dpp.learning import DPPKernelLearner, kernel_learner, subset_log_probabilities
+from pluri.processes.dpp.learning import DPPKernelLearner, subset_log_probabilities
 
 N = 6
 EVERY = [list(one) for size in range(N + 1) for one in itertools.combinations(range(N), size)]
@@ -21,15 +21,14 @@ METHODS = {
     "picard-long": {"step_size": 4.0},
     "picard-squarem": {"acceleration": "squarem"},
     "em": {},
-    "low-rank": {"rank": N},
-    "low-rank-penalty": {"rank": N, "alpha": 2.0},
-    "low-rank-batches": {"rank": N, "batch_size": 8},
+    "low_rank": {"rank": N},
+    "low_rank-penalty": {"rank": N, "alpha": 2.0},
+    "low_rank-batches": {"rank": N, "batch_size": 8},
 }
 
 
 def learner(name, **settings):
-    method = "low-rank" if name.startswith("low-rank") else name.split("-")[0]
-    return DPPKernelLearner(method, random_state=0, **METHODS[name], **settings)
+    return DPPKernelLearner(name.split("-")[0], random_state=0, **METHODS[name], **settings)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +62,7 @@ def test_the_objective_never_falls(name):
             warnings.simplefilter("error", AscentWarning)
             warnings.simplefilter("ignore", ConvergenceWarning)
             model = learner(name, max_iter=12).set_params(random_state=case)
-            if name.startswith("low-rank"):
+            if name.startswith("low_rank"):
                 model.set_params(rank=n_items)
             model.fit(masks, sample_weight=rng.random(len(masks)))
         objective = model.history_.objective
@@ -73,19 +72,19 @@ def test_the_objective_never_falls(name):
         assert np.isfinite(model.log_likelihood_)
 
 
-@pytest.mark.parametrize("name", ["gradient", "picard-squarem", "em", "low-rank"])
+@pytest.mark.parametrize("name", ["gradient", "picard-squarem", "em", "low_rank"])
 def test_the_law_itself_as_weights_is_learned_to_the_last_subset(name, truth, law):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = learner(name, max_iter=400, tol=1e-8, n_init=2).fit(EVERY, n_items=N, sample_weight=law)
     assert distance(model, law) < 0.005
     assert model.log_likelihood_ == pytest.approx(float(law @ np.log(law)), abs=2e-4)
-    kernel = model.factors_ @ model.factors_.T if name == "low-rank" else model.L_
+    kernel = model.factors_ @ model.factors_.T if name == "low_rank" else model.L_
     # Only signs of rows and columns are free.
     np.testing.assert_allclose(np.abs(kernel), truth, atol=0.1)
 
 
-@pytest.mark.parametrize("name", ["gradient", "picard-squarem", "em", "low-rank"])
+@pytest.mark.parametrize("name", ["gradient", "picard-squarem", "em", "low_rank"])
 def test_five_thousand_draws_are_enough_for_the_probabilities(name, truth, law, draws):
     """The error of the maximum-likelihood estimate itself is 0.02 on average, give or take 0.004."""
     train, held_out = draws[:5000], draws[5000:]
@@ -105,7 +104,7 @@ def test_a_low_rank_law_is_recovered_with_its_own_rank(law):
     rng = np.random.default_rng(5)
     V = rng.standard_normal((N, 3))
     law = np.exp(subset_log_probabilities(V, EVERY, factor=True))
-    model = DPPKernelLearner("low-rank", rank=3, n_init=8, tol=1e-10, random_state=0)
+    model = DPPKernelLearner("low_rank", rank=3, n_init=8, tol=1e-10, random_state=0)
     model.fit(EVERY, n_items=N, sample_weight=np.where(law > 1e-14, law, 0.0))
     assert distance(model, law) < 1e-3
     assert model.factors_.shape == (N, 3)
@@ -113,8 +112,8 @@ def test_a_low_rank_law_is_recovered_with_its_own_rank(law):
 
 
 def test_mini_batches_come_close_to_all_data_at_once(draws):
-    whole = DPPKernelLearner("low-rank", rank=N, random_state=0).fit(draws)
-    model = DPPKernelLearner("low-rank", rank=N, batch_size=16, tol=1e-5, random_state=0).fit(draws)
+    whole = DPPKernelLearner("low_rank", rank=N, random_state=0).fit(draws)
+    model = DPPKernelLearner("low_rank", rank=N, batch_size=16, tol=1e-5, random_state=0).fit(draws)
     assert model.log_likelihood_ > whole.log_likelihood_ - 0.01
 
 
@@ -128,12 +127,12 @@ def test_quality_alone_gives_the_frequencies():
     np.testing.assert_allclose(model.log_prob(subsets), independent)
 
 
-@pytest.mark.parametrize("name", ["gradient", "picard", "em", "low-rank"])
+@pytest.mark.parametrize("name", ["gradient", "picard", "em", "low_rank"])
 def test_weights_are_the_same_as_repetitions(name):
     once = [[0], [1, 2], [2], [], [0, 2]]
     weight = [3, 1, 2, 1, 2]
     repeated = [one for one, times in zip(once, weight) for _ in range(times)]
-    settings = {"rank": 3, "alpha": 1.0} if name == "low-rank" else {}
+    settings = {"rank": 3, "alpha": 1.0} if name == "low_rank" else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         one = DPPKernelLearner(name, random_state=0, max_iter=20, **settings).fit(once, sample_weight=weight)
@@ -155,11 +154,11 @@ def test_items_that_never_occur_have_zero_rows():
     model = DPPKernelLearner(random_state=0).fit([[0], [2], [0, 2], []], n_items=5)
     assert not model.L_[[1, 3, 4]].any()
     assert model.log_prob([[1]])[0] == -np.inf
-    low = DPPKernelLearner("low-rank", random_state=0).fit([[0], [2], [0, 2], []], n_items=5)
+    low = DPPKernelLearner("low_rank", random_state=0).fit([[0], [2], [0, 2], []], n_items=5)
     assert not low.factors_[[1, 3, 4]].any()
     nothing = DPPKernelLearner().fit([[], []], n_items=2)
     assert nothing.log_likelihood_ == 0.0
-    assert DPPKernelLearner("low-rank").fit([[]], n_items=2).score([[]]) == 0.0
+    assert DPPKernelLearner("low_rank").fit([[]], n_items=2).score([[]]) == 0.0
 
 
 def test_twenty_thousand_items_need_no_square_matrix():
@@ -168,14 +167,14 @@ def test_twenty_thousand_items_need_no_square_matrix():
     subsets = [rng.choice(20000, size=rng.integers(1, 5), replace=False) for _ in range(3000)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = DPPKernelLearner("low-rank", rank=6, max_iter=5, alpha=1.0, random_state=0).fit(subsets, n_items=20000)
+        model = DPPKernelLearner("low_rank", rank=6, max_iter=5, alpha=1.0, random_state=0).fit(subsets, n_items=20000)
     assert model.factors_.shape == (20000, 6)
     assert np.isfinite(model.score(subsets))
     assert (np.diff(model.history_.objective) > 0).all()
 
 
 def test_the_process_learned_has_the_same_law(draws):
-    for name in ("gradient", "low-rank"):
+    for name in ("gradient", "low_rank"):
         model = learner(name).fit(draws[:500], n_items=N)
         process = model.dpp_
         for subset in ([], [0], [1, 4], [0, 2, 5]):
@@ -183,7 +182,7 @@ def test_the_process_learned_has_the_same_law(draws):
 
 
 def test_a_warm_start_goes_on(draws):
-    for name in ("gradient", "picard", "em", "low-rank", "low-rank-batches"):
+    for name in ("gradient", "picard", "em", "low_rank", "low_rank-batches"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model = learner(name, max_iter=3, warm_start=True).fit(draws[:300], n_items=N)
@@ -237,24 +236,24 @@ def test_scikit_learn_conventions(draws):
         model.score([[0]])
     with pytest.raises(NotFittedError):
         _ = model.dpp_
-    search = GridSearchCV(DPPKernelLearner(random_state=0), {"method": ["quality", "gradient"]}, cv=2)
+    search = GridSearchCV(DPPKernelLearner(random_state=0), {"inference": ["quality", "gradient"]}, cv=2)
     search.fit(draws[:600], n_items=N)
-    assert search.best_params_ == {"method": "gradient"}
+    assert search.best_params_ == {"inference": "gradient"}
 
 
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"method": "adam"}, "method must be one of"),
-        ({"method": "low-rank", "rank": 2}, "rank must be at least the size of the largest subset \\(3\\), got 2"),
+        ({"inference": "adam"}, "inference must be one of"),
+        ({"inference": "low_rank", "rank": 2}, "rank must be at least the size of the largest subset \\(3\\), got 2"),
         ({"rank": 0}, "rank must be an integer of at least 1 or None"),
         ({"max_iter": 0}, "max_iter must be an integer"),
         ({"n_init": 1.5}, "n_init must be an integer"),
         ({"alpha": -1}, "alpha must be a number of at least 0"),
         ({"tol": np.nan}, "tol must be a number"),
         ({"step_size": 0.5}, "step_size must be a number of at least 1"),
-        ({"learning_rate": 0}, "learning_rate must be a number above 0"),
-        ({"acceleration": "squarem"}, "acceleration must be None unless method is 'picard'"),
+        ({"learning_rate": 0}, "learning_rate must be a positive number"),
+        ({"acceleration": "squarem"}, "acceleration must be None unless inference is 'picard'"),
     ],
 )
 def test_bad_settings_get_a_sentence(settings, sentence):
@@ -271,10 +270,11 @@ def test_a_failed_refit_loses_nothing(draws):
 
 
 def test_larger_subsets_than_the_rank_score_minus_infinity(draws):
-    model = DPPKernelLearner("low-rank", rank=2, random_state=0).fit([[0, 1], [2], [0, 2], []])
+    model = DPPKernelLearner("low_rank", rank=2, random_state=0).fit([[0, 1], [2], [0, 2], []])
     with pytest.warns(RuntimeWarning, match="has probability zero"):
         assert model.score([[0, 1, 2]]) == -np.inf
 
 
 def test_every_method_is_tried_here():
-    assert {name.split("-")[0] for name in METHODS} | {"low-rank", "quality"} >= set(kernel_learner.METHODS)
+    allowed = DPPKernelLearner._parameters["inference"].values
+    assert {name.split("-")[0] for name in METHODS} | {"quality"} >= set(allowed)

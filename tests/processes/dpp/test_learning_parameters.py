@@ -88,12 +88,12 @@ def test_several_starts_are_at_least_as_good_as_one(draws):
 
 
 @pytest.mark.filterwarnings("ignore:The chains disagree")  # a random walk is slow: R-hat is 1.011 now and then
-@pytest.mark.parametrize("method", ["slice", "random-walk"])
-def test_posterior_equals_numerical_integration(method):
+@pytest.mark.parametrize("inference", ["slice", "random_walk"])
+def test_posterior_equals_numerical_integration(inference):
     # Two independent items of odds theta; seen 7 times out of 20. The prior is normal on log theta.
     subsets = [[0], [1], [0, 1], [0], [1], [], [], [], [], [0]]
     trace = sample_kernel_parameters(
-        diagonal, [1.0], subsets, prior_scale=1.0, method=method, n_draws=600, n_warmup=200, random_state=0
+        diagonal, [1.0], subsets, prior_scale=1.0, inference=inference, n_draws=600, n_warmup=200, random_state=0
     )
     grid = np.linspace(-6, 4, 4001)
     log = 7 * grid - 20 * np.log1p(np.exp(grid)) - grid**2 / 2
@@ -138,8 +138,8 @@ def test_bad_input_gets_a_sentence(draws):
         fit_kernel_parameters(lambda theta: theta, [1.0, 2.0], draws)
     with pytest.raises(ValueError, match="kernel_function must be a function"):
         fit_kernel_parameters(np.eye(3), [1.0], draws)
-    with pytest.raises(ValueError, match="method must be"):
-        sample_kernel_parameters(diagonal, [1.0], [[0]], method="nuts")
+    with pytest.raises(ValueError, match="inference must be"):
+        sample_kernel_parameters(diagonal, [1.0], [[0]], inference="nuts")
     with pytest.raises(ValueError, match="prior_scale must be positive"):
         sample_kernel_parameters(diagonal, [1.0], [[0]], prior_scale=0.0)
     with pytest.warns(ConvergenceWarning, match="max_iter"):

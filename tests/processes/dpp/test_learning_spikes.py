@@ -100,7 +100,7 @@ def test_conventions_and_first_mistakes(rng):
     ):
         with pytest.raises(ValueError, match=sentence):
             model.fit(X, **settings)
-    with pytest.raises(ValueError, match="place_scale must be a number above 0"):
+    with pytest.raises(ValueError, match="place_scale must be a positive number"):
         LatentInhibition(place_scale=0).fit([[0, 1]])
     model.fit(np.array([[0, 1], [1, 0], [0, 0], [1, 1]]))
     with pytest.raises(ValueError, match="X must have 2 columns, got 3"):

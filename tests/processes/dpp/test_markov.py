@@ -142,7 +142,7 @@ def test_ctrl_c_keeps_the_sets_so_far(kernel, monkeypatch):
     [
         (lambda: MarkovDPP(np.eye(3)), "L must have all eigenvalues below 1 .* got 1: scale it by less than 1"),
         (lambda: MarkovDPP(-np.eye(3)), "L must be positive semi-definite"),
-        (lambda: MarkovDPP(0.1 * np.eye(3)).sample(-1), "n_steps must be a non-negative whole number, got -1"),
+        (lambda: MarkovDPP(0.1 * np.eye(3)).sample(-1), "n_samples must be an integer of at least 0, got -1"),
         (lambda: MarkovDPP(0.1 * np.eye(3)).transition([5]), "previous must hold items from 0 to 2"),
         (lambda: MarkovDPP(0.1 * np.ones((2, 2))).transition([0, 1]), "previous must have a positive probability"),
         (lambda: MarkovDPP(0.1 * np.eye(3)).sample(2, kernels=[np.eye(3) / 2]), "kernels must hold one for each of 2"),

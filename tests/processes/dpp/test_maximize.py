@@ -62,7 +62,7 @@ def test_bad_searches_are_refused():
         DPP(kernel()).map(method="best")
     with pytest.raises(ValueError, match="size must be a whole number from 0 to 9, got 10"):
         DPP(kernel()).map(10)
-    with pytest.raises(ValueError, match="size must be k = 3 or None, got 4"):
+    with pytest.raises(ValueError, match="size must be 3 or None, got 4"):
         KDPP(kernel(), 3).map(4)
 
 

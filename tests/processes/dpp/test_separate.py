@@ -18,10 +18,10 @@ def topic_stream(n_stamps, random_state=0, n_items=20):
         yield rng.choice(n_items, 3, replace=False).tolist(), rng.gamma(0.3, size=(3, 30))
 
 
-@pytest.mark.parametrize("move", ["heat-bath", "metropolis"])
+@pytest.mark.parametrize("move", ["heat_bath", "metropolis"])
 def test_exact_and_chain_draws_have_the_exact_inclusion_probabilities(move):
-    exact = SeparateDPP("exact", n_samples=3000, kernel="exponential-cosine", random_state=0)
-    chain = SeparateDPP("mcmc", n_samples=3000, kernel="exponential-cosine", random_state=0, move=move)
+    exact = SeparateDPP("exact", n_draws=3000, kernel="exponential_cosine", random_state=0)
+    chain = SeparateDPP("mcmc", n_draws=3000, kernel="exponential_cosine", random_state=0, move=move)
     for changed, features in topic_stream(3):
         for model in (exact, chain):
             model.update(changed, features)
@@ -39,7 +39,7 @@ def test_exact_and_chain_draws_have_the_exact_inclusion_probabilities(move):
 def test_one_long_chain_has_the_enumerated_law():
     features = np.random.default_rng(1).normal(size=(4, 4))
     kernel = 0.5 * features @ features.T
-    subsets, _ = draw_by_moves(kernel, 20_000, np.random.default_rng(0), burn_in=1000, thin=40)
+    subsets, _ = draw_by_moves(kernel, 20_000, np.random.default_rng(0), n_warmup=1000, thin=40)
     masks = np.array([sum(1 << int(i) for i in subset) for subset in subsets])
     counts = np.bincount(masks, minlength=16)
     weights = np.array(
@@ -52,7 +52,7 @@ def test_one_long_chain_has_the_enumerated_law():
 
 def test_subsets_follow_the_items_that_come_and_go():
     rng = np.random.default_rng(2)
-    model = SeparateDPP(n_samples=50, random_state=0)
+    model = SeparateDPP(n_draws=50, random_state=0)
     model.update(list("abcd"), rng.normal(size=(4, 3)))
     for t in range(12):
         cloud = model.update([t], rng.normal(size=(1, 3)), leaving=["a"] if t == 3 else ())
@@ -66,7 +66,7 @@ def test_subsets_follow_the_items_that_come_and_go():
 
 
 def test_an_interrupted_stamp_leaves_everything_as_it_was(monkeypatch):
-    model = SeparateDPP(n_samples=20, random_state=0).partial_fit(np.eye(4))
+    model = SeparateDPP(n_draws=20, random_state=0).partial_fit(np.eye(4))
     before, kernel = model.particles_, model._follower.kernel.copy()
 
     def interrupt(*args):
@@ -82,8 +82,8 @@ def test_an_interrupted_stamp_leaves_everything_as_it_was(monkeypatch):
 
 def test_following_is_as_good_as_fresh_draws():
     models = [
-        TimeVaryingDPP(100, kernel="exponential-cosine", random_state=0),
-        SeparateDPP(n_samples=100, kernel="exponential-cosine", random_state=0),
+        TimeVaryingDPP(100, kernel="exponential_cosine", random_state=0),
+        SeparateDPP(n_draws=100, kernel="exponential_cosine", random_state=0),
     ]
     result = compare_streams(models, topic_stream(150))
     gap = result.log_probability[0] - result.log_probability[1]
@@ -99,7 +99,7 @@ def test_following_is_as_good_as_fresh_draws():
 def test_overlap_and_similarity_by_hand():
     assert jaccard_overlap([], []) == 1.0
     assert jaccard_overlap([1], [2]) == 0.0
-    model = SeparateDPP(n_samples=5, random_state=0).partial_fit([[4.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    model = SeparateDPP(n_draws=5, random_state=0).partial_fit([[4.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     assert inner_similarity(model, [0, 1]) == pytest.approx(0.5)
     assert inner_similarity(model, [0, 1, 2]) == pytest.approx(0.5 / 3)
     assert np.isnan(inner_similarity(model, [0]))
@@ -108,11 +108,11 @@ def test_overlap_and_similarity_by_hand():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"sampler": "magic"}, "sampler must be one of exact, mcmc, got 'magic'"),
-        ({"move": "swap"}, "move must be one of heat-bath, metropolis, got 'swap'"),
-        ({"burn_in": -1}, "burn_in must be an integer of at least 0, got -1"),
+        ({"method": "magic"}, "method must be one of 'exact', 'mcmc', got 'magic'"),
+        ({"move": "swap"}, "move must be one of 'heat_bath', 'metropolis', got 'swap'"),
+        ({"n_warmup": -1}, "n_warmup must be an integer of at least 0, got -1"),
         ({"thin": 0}, "thin must be an integer of at least 1, got 0"),
-        ({"n_samples": 0}, "n_samples must be an integer of at least 1, got 0"),
+        ({"n_draws": 0}, "n_draws must be an integer of at least 1, got 0"),
     ],
 )
 def test_wrong_settings_are_named(settings, message):
@@ -120,3 +120,20 @@ def test_wrong_settings_are_named(settings, message):
         SeparateDPP(random_state=0, **settings).partial_fit(np.eye(3))
     with pytest.raises(ValueError, match="stream must have at least one time step"):
         compare_streams([SeparateDPP()], [])
+
+
+def test_chains_leave_a_trace_and_exact_draws_none():
+    features = np.random.default_rng(0).normal(size=(6, 4))
+    model = SeparateDPP("mcmc", n_warmup=50, thin=5, n_draws=12, n_chains=2, random_state=0)
+    model.update(range(6), features)
+    assert {name: values.shape for name, values in model.trace_.draws.items()} == dict.fromkeys(
+        ("log_det", "size", "items"), (2, 12)
+    )
+    assert model.trace_["size"].ravel().tolist() == [len(subset) for subset in model.particles_]
+    assert len(model.weights_) == 24
+    assert model.converged_
+    exact = SeparateDPP(random_state=0)
+    exact.update(range(6), features)
+    assert not hasattr(exact, "trace_")
+    with pytest.raises(AttributeError, match="has no draws"):
+        exact.to_arviz()

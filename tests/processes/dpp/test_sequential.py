@@ -162,10 +162,10 @@ ROWS = np.eye(3)
         (lambda: SequentialDPP([ROWS * np.nan]), r"segments\[0\] must be finite"),
         (lambda: SequentialDPP([np.empty((0, 3))]), r"segments\[0\] must be a matrix with a row for each item"),
         (lambda: SequentialDPP([ROWS], quality=[]), "quality must be given for each of 1 segments"),
-        (lambda: SequentialDPP([ROWS], ridge=-1), "ridge must be a non-negative number"),
+        (lambda: SequentialDPP([ROWS], ridge=-1), "ridge must be a number of at least 0"),
         (lambda: SequentialDPP([ROWS], "nearest"), "kernel must be one of"),
-        (lambda: SequentialDPP([ROWS]).sample(2), "n_steps must be a whole number from 0 to 1"),
-        (lambda: SequentialDPP([ROWS]).map(beam_width=0), "beam_width must be a positive whole number"),
+        (lambda: SequentialDPP([ROWS]).sample(2), "n_samples must be from 0 to 1 or None"),
+        (lambda: SequentialDPP([ROWS]).map(beam_width=0), "beam_width must be an integer of at least 1"),
         (lambda: SequentialDPP([ROWS]).transition(1), "t must lie between 0 and 0"),
         (lambda: SequentialDPP([ROWS]).transition(0, [1]), "previous must be empty for the first segment"),
         (lambda: SequentialDPP([ROWS] * 2).log_likelihood([[0], [9]]), r"sequence\[1\] must hold items from 0 to 2"),
@@ -173,8 +173,11 @@ ROWS = np.eye(3)
         (lambda: SequentialDPP([ROWS], lambda a, b: -a @ b.T).sample(), "kernel of segment 0 must be positive semi"),
         (lambda: SequentialDPPLearner().fit([], []), "X and y must hold the same number of streams"),
         (lambda: SequentialDPPLearner().fit([[ROWS]], [[]]), "y must have a choice for each of the 1 segments"),
-        (lambda: SequentialDPPLearner(0).fit([[ROWS]], [[[0]]]), "n_components must be a positive whole number"),
-        (lambda: SequentialDPPLearner(ridge=0).fit([[ROWS]], [[[0]]]), "ridge must be positive"),
+        (
+            lambda: SequentialDPPLearner(0).fit([[ROWS]], [[[0]]]),
+            "n_components must be an integer of at least 1 or None",
+        ),
+        (lambda: SequentialDPPLearner(ridge=0).fit([[ROWS]], [[[0]]]), "ridge must be a positive number"),
     ],
 )
 def test_bad_input_is_told_in_a_sentence(call, sentence):

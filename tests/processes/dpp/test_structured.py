@@ -68,7 +68,7 @@ def test_messages_give_the_sum_over_all_structures(problem):
 
 
 def test_marginals_count_the_structures_with_each_state(problem):
-    for size, exact in ((None, DPP(features=problem.rows)), (2, KDPP(features=problem.rows, k=2))):
+    for size, exact in ((None, DPP(features=problem.rows)), (2, KDPP(features=problem.rows, size=2))):
         inclusion = exact.inclusion_probabilities()
         for node, found in enumerate(problem.process.marginals(size=size)):
             expected = np.bincount(problem.structures[:, node], weights=inclusion, minlength=problem.sizes[node])
@@ -76,7 +76,7 @@ def test_marginals_count_the_structures_with_each_state(problem):
 
 
 def test_probabilities_are_those_of_the_finite_process(problem):
-    free, fixed = DPP(features=problem.rows), KDPP(features=problem.rows, k=2)
+    free, fixed = DPP(features=problem.rows), KDPP(features=problem.rows, size=2)
     for size in range(4):
         for subset in list(combinations(range(len(problem.structures)), size))[:30]:
             structures = problem.structures[list(subset)]
@@ -91,7 +91,7 @@ def test_draws_have_the_law_of_the_finite_process(shape, with_edges, size):
     """False-alarm rate 1e-6 for each."""
     problem = Problem(shape, with_edges=with_edges)
     draws = problem.process.sample(20000, size=size, random_state=0)
-    law = DPP(features=problem.rows) if size is None else KDPP(features=problem.rows, k=2)
+    law = DPP(features=problem.rows) if size is None else KDPP(features=problem.rows, size=2)
     every = [s for k in range(4) for s in combinations(range(len(problem.structures)), k)]
     probabilities = np.exp([law.log_prob(s) for s in every])
     assert probabilities.sum() == pytest.approx(1.0)
@@ -186,7 +186,7 @@ FEATURES = np.ones((3, 2, 2))
         (lambda: StructuredDPP(FEATURES, edge_quality=[np.ones((2, 2))]), "one for each of 2 edges, got 1"),
         (lambda: StructuredDPP(FEATURES, n_projections=0), "n_projections must be a positive whole number"),
         (lambda: StructuredDPP(FEATURES).sample(size=9), "size must be a whole number from 0 to the rank .1., got 9"),
-        (lambda: StructuredDPP(FEATURES).sample(-1), "n must be a non-negative whole number"),
+        (lambda: StructuredDPP(FEATURES).sample(-1), "n_samples must be an integer of at least 0 or None"),
         (lambda: StructuredDPP(FEATURES).log_prob([[0, 0]]), r"structures must be whole numbers of shape"),
         (lambda: StructuredDPP(FEATURES).log_prob([[0, 0, 5]]), "structures must have states from 0 to 1 at node 2"),
     ],

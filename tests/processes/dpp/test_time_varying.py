@@ -118,7 +118,7 @@ def test_a_kernel_that_changes_everywhere_keeps_the_enumerated_law(weights):
 
 def test_scaling_to_a_target_size_keeps_the_enumerated_law():
     stream = window(8, random_state=4)
-    model = TimeVaryingDPP(n_particles=5000, n_moves=1, target_size=2.0, random_state=0)
+    model = TimeVaryingDPP(n_particles=5000, n_moves=1, expected_size=2.0, random_state=0)
     distances = []
     for ids, kernel in stream:
         model.partial_fit(kernel, ids)
@@ -259,7 +259,7 @@ def test_an_item_and_its_copy_are_never_chosen_together():
 @pytest.mark.parametrize("weights", ["marginal", "slot"])
 def test_inverses_do_not_drift_in_a_thousand_stamps(weights):
     rng = np.random.default_rng(10)
-    model = TimeVaryingDPP(20, kernel="exponential-cosine", weights=weights, random_state=0, n_moves=10)
+    model = TimeVaryingDPP(20, kernel="exponential_cosine", weights=weights, random_state=0, n_moves=10)
     model.update(range(20), rng.gamma(0.3, size=(20, 8)))
     for _ in range(1000):
         model.update(rng.choice(20, 3, replace=False), rng.gamma(0.3, size=(3, 8)))

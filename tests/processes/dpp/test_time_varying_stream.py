@@ -54,7 +54,7 @@ def mail_network(n_days, random_state=0, n_nodes=60, n_blocks=4, n_window=30):
 
 
 def test_news_are_followed_as_well_as_by_fresh_draws():
-    model = TimeVaryingDPP(kernel="exponential-cosine", random_state=0)
+    model = TimeVaryingDPP(kernel="exponential_cosine", random_state=0)
     errors, sizes = [], []
     for changed, features in news_stream(200):
         model.update(changed, features)
@@ -293,7 +293,7 @@ def test_the_same_random_state_gives_the_same_subsets_also_after_a_copy():
 def test_moves_decide_how_much_successive_subsets_resemble_each_other():
     overlaps = []
     for n_moves in (0, 33):
-        model = TimeVaryingDPP(50, n_moves=n_moves, random_state=0, ess_threshold=0.0, kernel="exponential-cosine")
+        model = TimeVaryingDPP(50, n_moves=n_moves, random_state=0, ess_threshold=0.0, kernel="exponential_cosine")
         previous, values = None, []
         for changed, features in news_stream(20):
             cloud = model.update(changed, features)
@@ -318,11 +318,11 @@ def test_a_chain_can_make_the_first_subsets_and_metropolis_the_moves():
 
 
 def test_sizes_that_nobody_wants_are_told():
-    with pytest.warns(UserWarning, match="set target_size"):
+    with pytest.warns(UserWarning, match="set expected_size"):
         TimeVaryingDPP(10, random_state=0).partial_fit(0.01 * np.eye(5))
-    with pytest.warns(UserWarning, match="set target_size"):
+    with pytest.warns(UserWarning, match="set expected_size"):
         TimeVaryingDPP(10, random_state=0).partial_fit(100.0 * np.eye(5))
-    model = TimeVaryingDPP(10, target_size=3, random_state=0).partial_fit(0.01 * np.eye(5))
+    model = TimeVaryingDPP(10, expected_size=3, random_state=0).partial_fit(0.01 * np.eye(5))
     assert model.expected_size_ == pytest.approx(3.0)
 
 
@@ -383,17 +383,17 @@ def test_wrong_updates_are_named_and_change_nothing(arguments, message):
     ("settings", "message"),
     [
         ({"n_particles": 0}, "n_particles must be an integer of at least 1, got 0"),
-        ({"n_moves": "many"}, "n_moves must be an integer of at least 0 or \"auto\", got 'many'"),
-        ({"ess_threshold": -1}, "ess_threshold must be between 0 and 1, got -1"),
-        ({"restart_fraction": 1.5}, "restart_fraction must be between 0 and 1, got 1.5"),
-        ({"weights": "equal"}, "weights must be one of marginal, slot, got 'equal'"),
-        ({"move": "swap"}, "move must be one of heat-bath, metropolis, got 'swap'"),
-        ({"init": "greedy"}, "init must be one of exact, mcmc, got 'greedy'"),
-        ({"on_collapse": "cry"}, "on_collapse must be one of restart, raise, got 'cry'"),
+        ({"n_moves": "many"}, "n_moves must be an integer of at least 0 or 'auto', got 'many'"),
+        ({"ess_threshold": -1}, "ess_threshold must be a number of at least 0 and at most 1, got -1"),
+        ({"restart_fraction": 1.5}, "restart_fraction must be a number of at least 0 and at most 1, got 1.5"),
+        ({"weights": "equal"}, "weights must be one of 'marginal', 'slot', got 'equal'"),
+        ({"move": "swap"}, "move must be one of 'heat_bath', 'metropolis', got 'swap'"),
+        ({"init": "greedy"}, "init must be one of 'exact', 'mcmc', got 'greedy'"),
+        ({"on_collapse": "cry"}, "on_collapse must be one of 'restart', 'raise', got 'cry'"),
         ({"resampling": "fair"}, "resampling must be one of"),
-        ({"psd_repair": "pray"}, "psd_repair must be one of raise, clip, shift, got 'pray'"),
-        ({"target_size": -1}, "target_size must be a positive number or None, got -1"),
-        ({"target_size": 7}, r"target_size must be above 0 and below the rank of the kernel \(3\), got 7"),
+        ({"psd_repair": "pray"}, "psd_repair must be one of 'raise', 'clip', 'shift', got 'pray'"),
+        ({"expected_size": -1}, "expected_size must be a positive number or None, got -1"),
+        ({"expected_size": 7}, r"expected_size must be above 0 and below the rank of the kernel \(3\), got 7"),
         ({"kernel": "tanh"}, "kernel must be one of"),
     ],
 )
@@ -420,7 +420,7 @@ def test_other_mistakes_are_named():
         model.partial_fit(np.diag([1.0, 2.0, 3.0]), changed=[1])
     with pytest.raises(ValueError, match="subset must name present items, got the unknown id 'z'"):
         model.score(["z"])
-    with pytest.raises(ValueError, match="method must be one of particle, greedy, got 'lazy'"):
+    with pytest.raises(ValueError, match="method must be one of 'particle', 'greedy', got 'lazy'"):
         model.best_subset("lazy")
 
 
@@ -490,7 +490,7 @@ def test_each_stamp_remembers_its_best_subset():
 
 def test_the_best_subset_has_the_size_asked_for():
     features = np.random.default_rng(5).normal(size=(40, 30))
-    model = TimeVaryingDPP(200, target_size=6, random_state=0)
+    model = TimeVaryingDPP(200, expected_size=6, random_state=0)
     cloud = model.update(range(40), features)
     assert "200 weighted subsets of 40 items" in repr(cloud)
     assert len(model.best_subset()) == 6 == len(model.history_[-1].best)
@@ -498,7 +498,7 @@ def test_the_best_subset_has_the_size_asked_for():
     assert len(model.best_subset("greedy", size=3)) == 3
     log_dets = [model.score(subset) for subset in cloud.subsets if len(subset) == 6]
     assert model.score(model.best_subset()) == pytest.approx(max(log_dets))
-    with pytest.raises(ValueError, match="size must be a whole number from 0 to 40, got 41"):
+    with pytest.raises(ValueError, match="size must be from 0 to 40 or None, got 41"):
         model.best_subset(size=41)
 
 
@@ -527,12 +527,12 @@ MISTAKES = [
     (lambda model: model.update(range(4), ROWS, leaving=None), "leaving must be a list of ids, got None"),
     (lambda model: begin(model).score([[1]]), f"subset {LOOKED_UP}"),
     (lambda model: begin(model).score(None), "subset must be a list of ids, got None"),
-    (lambda model: begin(model).sample(-1), "n must be None or a non-negative integer, got -1"),
-    (lambda model: begin(model).sample(1.5), r"n must be None or a non-negative integer, got 1\.5"),
-    (lambda model: begin(model).best_subset(size=[1]), r"size must be a whole number from 0 to 4, got \[1\]"),
-    (lambda model: begin(model).best_subset(size=np.nan), "size must be a whole number from 0 to 4, got nan"),
-    (lambda model: begin(model.set_params(target_size=[1])), "target_size must be a positive number or None"),
-    (lambda model: begin(model.set_params(kernel_params=3)), "kernel_params must be None or a dictionary, got 3"),
+    (lambda model: begin(model).sample(-1), "n_samples must be an integer of at least 0 or None, got -1"),
+    (lambda model: begin(model).sample(1.5), r"n_samples must be an integer of at least 0 or None, got 1\.5"),
+    (lambda model: begin(model).best_subset(size=[1]), r"size must be from 0 to 4 or None, got \[1\]"),
+    (lambda model: begin(model).best_subset(size=np.nan), "size must be from 0 to 4 or None, got nan"),
+    (lambda model: begin(model.set_params(expected_size=[1])), "expected_size must be a positive number or None"),
+    (lambda model: begin(model.set_params(kernel_params=3)), "kernel_params must be a dictionary or None, got 3"),
     (lambda model: begin(model.set_params(kernel_params={"z": 1})), r"the kernel 'cosine' takes the parameters \[\]"),
 ]
 
@@ -543,7 +543,7 @@ def begin(model):
 
 
 @pytest.mark.parametrize(("mistake", "sentence"), MISTAKES)
-@pytest.mark.parametrize("make", [lambda: TimeVaryingDPP(5, random_state=0), lambda: SeparateDPP(n_samples=5)])
+@pytest.mark.parametrize("make", [lambda: TimeVaryingDPP(5, random_state=0), lambda: SeparateDPP(n_draws=5)])
 def test_a_mistake_in_ids_or_numbers_is_named_in_a_sentence(make, mistake, sentence):
     with pytest.raises(ValueError, match=sentence):
         mistake(make())

@@ -61,10 +61,10 @@ class ExponentialFamilyEstimator(Estimator):
             check_non_negative("smoothing", self.smoothing)
         if not isinstance(self.tol, Real) or math.isnan(self.tol):
             raise ValueError(f"tol must be a number, got {self.tol!r}")
-        prior = check_prior(self.prior, self.alpha, self.alpha_update)
+        prior = check_prior(self.loading_prior, self.loading_precision, self.precision_update)
         if prior.kind == "ard" and self.inference == "map":
             raise ValueError(
-                "prior must be 'ridge' or None for inference='map', got 'ard': precisions are learned from the "
+                "loading_prior must be 'ridge' or None for inference='map', got 'ard': precisions are learned from the "
                 "uncertainty of the latent variables, which point estimates do not have"
             )
         return family, prior
@@ -123,7 +123,7 @@ class ExponentialFamilyEstimator(Estimator):
         if model.weight_prior.kind is None and model.family.name != "gaussian" and largest > SEPARATED:
             warnings.warn(
                 f"loadings of {largest:.3g}: features are separated perfectly, and without a prior loadings grow for "
-                "ever; set prior='ard' or 'ridge'",
+                "ever; set loading_prior='ard' or 'ridge'",
                 UserWarning,
                 stacklevel=3,
             )
@@ -133,7 +133,7 @@ class ExponentialFamilyEstimator(Estimator):
     def _predictive(model: ComponentsModel) -> ComponentsModel:
         """The model that answers questions: latents are integrated out also where they were point estimates."""
         inference = "laplace" if model.inference == "map" else model.inference
-        return replace(model, inference=inference, latent="per-component")
+        return replace(model, inference=inference, latent="per_component")
 
 
 def check_non_negative(name: str, value: Any) -> float:

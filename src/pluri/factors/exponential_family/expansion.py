@@ -30,7 +30,7 @@ from pluri.factors.exponential_family.families import LARGEST_LOG_RATE, Binomial
 
 Array = NDArray[np.float64]
 
-INFERENCES = ("laplace", "variational", "map")
+INFERENCES = ("laplace", "vb", "map")
 
 
 class Expansion(Protocol):
@@ -122,15 +122,15 @@ def expansions(family: Family, inference: str) -> tuple[Expansion, Expansion]:
     --------
     >>> from pluri.factors.exponential_family import as_family
     >>> from pluri.factors.exponential_family.expansion import expansions
-    >>> expansions(as_family("bernoulli"), "variational")
+    >>> expansions(as_family("bernoulli"), "vb")
     (JaakkolaBound(trials=1.0), JaakkolaBound(trials=1.0))
     """
     plain = SecondOrder(family)
-    if inference == "variational" and isinstance(family, BinomialFamily):
+    if inference == "vb" and isinstance(family, BinomialFamily):
         bound = JaakkolaBound(float(family.trials))
         return bound, bound
     if isinstance(family, PoissonFamily) and inference != "map":
         # The expectation is known: there is no reason to cut its series, even around Laplace's mode.
         exact = LogNormalRate()
-        return (exact if inference == "variational" else plain), exact
+        return (exact if inference == "vb" else plain), exact
     return plain, plain

@@ -30,7 +30,7 @@ from pluri.factors.exponential_family.starts import latent_classes, start_weight
 
 Array = NDArray[np.float64]
 
-LATENTS = ("per-component", "shared")
+LATENTS = ("per_component", "shared")
 #: Newton steps of the latents per sweep, and before the first.
 STEPS, FIRST_STEPS = 3, 10
 
@@ -86,11 +86,11 @@ class ComponentsModel:
     Attributes
     ----------
     family : Family
-    inference : "laplace", "variational" or "map"
+    inference : "laplace", "vb" or "map"
     n_components, n_latent : int
     weight_prior : WeightPrior
     intercept_prior : InterceptPrior
-    latent : "per-component" or "shared"
+    latent : "per_component" or "shared"
     init : "svd" or "random"
     """
 
@@ -100,7 +100,7 @@ class ComponentsModel:
     n_latent: int
     weight_prior: WeightPrior
     intercept_prior: InterceptPrior
-    latent: str = "per-component"
+    latent: str = "per_component"
     init: str = "svd"
 
     # Beginning ----------------------------------------------------------------------------------------------------
@@ -157,9 +157,9 @@ class ComponentsModel:
             regression = self.regression(data, state.latents, state.responsibilities, k)
             found, expanded = climb_rows(regression, fitted.loadings[k], fitted.alpha[k])
             curvature = expanded.precision
-            if self.weight_prior.kind == "ard" and self.latent == "per-component":
+            if self.weight_prior.kind == "ard" and self.latent == "per_component":
                 found, latents[k], curvature = to_principal_axes(found, latents[k], curvature)
-            if self.inference == "map" and self.latent == "per-component":
+            if self.inference == "map" and self.latent == "per_component":
                 ridge = fitted.alpha[k] * np.einsum("ji,ji->i", found.weights, found.weights)
                 energy = np.einsum("n,ni->i", regression.weight, latents[k].mean ** 2)
                 factor = balanced(energy, ridge, np.zeros_like(ridge))

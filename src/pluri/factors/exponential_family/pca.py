@@ -42,7 +42,7 @@ class ExponentialFamilyPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ex
     Parameters
     ----------
     n_components : int, default=2
-        Number of latent dimensions; with ``prior="ard"`` the largest number.
+        Number of latent dimensions; with ``loading_prior="ard"`` the largest number.
     family : {"gaussian", "bernoulli", "poisson"} or family, default="gaussian"
         The distribution of an entry: real numbers with unit noise, zeros and ones, counts; ``GaussianFamily(scale)``
         and ``BinomialFamily(trials)`` are the others.
@@ -50,13 +50,13 @@ class ExponentialFamilyPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ex
         Without it one component must be spent on the mean, and rare features are hopeless.
     smoothing : float, default=1.0
         Pseudo-observations of each feature's mean that the intercept sees.
-    prior : {"ard", "ridge"} or None, default="ard"
+    loading_prior : {"ard", "ridge"} prior or None, default="ard"
         Of the loadings: a precision per component that is learned, a fixed one, or none.
-    alpha : float, default=1.0
+    loading_precision : float, default=1.0
         Precision of the ridge; where learned precisions start.
-    alpha_update : {"mackay", "em"}, default="mackay"
+    precision_update : {"mackay", "em"}, default="mackay"
         How precisions are learned.
-    inference : {"laplace", "variational", "map"}, default="laplace"
+    inference : {"laplace", "vb", "map"}, default="laplace"
         Beliefs about latent variables: a Gaussian at the mode; the best Gaussian for a lower bound (Jaakkola's for
         zeros and ones, exact for the other families), which never falls; or points.
     init : {"svd", "random"}, default="svd"
@@ -123,9 +123,9 @@ class ExponentialFamilyPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ex
         family: Any = "gaussian",
         fit_intercept: bool = True,
         smoothing: float = 1.0,
-        prior: str | None = "ard",
-        alpha: float = 1.0,
-        alpha_update: str = "mackay",
+        loading_prior: str | None = "ard",
+        loading_precision: float = 1.0,
+        precision_update: str = "mackay",
         inference: str = "laplace",
         init: str = "svd",
         n_init: int = 1,
@@ -139,9 +139,9 @@ class ExponentialFamilyPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ex
         self.family = family
         self.fit_intercept = fit_intercept
         self.smoothing = smoothing
-        self.prior = prior
-        self.alpha = alpha
-        self.alpha_update = alpha_update
+        self.loading_prior = loading_prior
+        self.loading_precision = loading_precision
+        self.precision_update = precision_update
         self.inference = inference
         self.init = init
         self.n_init = n_init
@@ -180,7 +180,7 @@ class ExponentialFamilyPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ex
                 )
             width = int(self.n_components)
             model = ComponentsModel(
-                family, self.inference, 1, width, prior, self._intercept_prior(data), "per-component", self.init
+                family, self.inference, 1, width, prior, self._intercept_prior(data), "per_component", self.init
             )
             result = self._climb(model, data, self._start(model, data))
             self._store(model, data, result.params)

@@ -94,11 +94,11 @@ def check_prior(prior: Any, precision: Any, update: Any) -> WeightPrior:
     array([2., 2., 2.])
     """
     if prior not in PRIORS:
-        raise ValueError(f"prior must be one of {PRIORS}, got {prior!r}")
+        raise ValueError(f"loading_prior must be one of {PRIORS}, got {prior!r}")
     if not isinstance(precision, Real) or isinstance(precision, bool) or not 0 < float(precision) < math.inf:
-        raise ValueError(f"alpha must be a positive number, got {precision!r}")
+        raise ValueError(f"loading_precision must be a positive number, got {precision!r}")
     if update not in ALPHA_UPDATES:
-        raise ValueError(f"alpha_update must be one of {ALPHA_UPDATES}, got {update!r}")
+        raise ValueError(f"precision_update must be one of {ALPHA_UPDATES}, got {update!r}")
     return WeightPrior(prior, float(precision), update)
 
 

@@ -9,6 +9,7 @@ from scipy.special import logsumexp
 
 from pluri.factors.exponential_family.loadings import InterceptPrior
 from pluri.factors.exponential_family.observations import Observations
+from pluri.optimize.fixed_point import iterate
 
 Array = NDArray[np.float64]
 
@@ -122,25 +123,24 @@ def learned_counts(data: Observations, responsibilities: Array, mean: Array) -> 
 
 
 def _sweeps(data: Observations, centres: Array, n_sweeps: int, prior: InterceptPrior) -> tuple[Array, float]:
-    log_weights = np.full(len(centres), -np.log(len(centres)))
-    responsibilities, value = np.empty(0), -np.inf
     at_centre = prior.centre * prior.mean - data.family.log_partition(prior.centre)
     anchor = len(centres) * float(at_centre @ prior.count)
-    for _ in range(n_sweeps):
+
+    def sweep(state: tuple[Array, Array, Array, float]) -> tuple[tuple[Array, Array, Array, float], float]:
+        centres, log_weights, _, last = state
         partition = data.family.log_partition(centres)
         explained = partition.sum(axis=1) if data.known is None else data.known @ partition.T
         joint = data.statistic @ centres.T - explained + log_weights
         total = logsumexp(joint, axis=1)
         responsibilities = np.exp(joint - total[:, None])
-        last, value = (
-            value,
-            float(data.weight @ total + ((centres * prior.mean - partition) @ prior.count).sum() - anchor),
-        )
+        value = float(data.weight @ total + ((centres * prior.mean - partition) @ prior.count).sum() - anchor)
         centres = _centres(data, responsibilities, prior)
         shares = data.weight @ responsibilities
         log_weights = np.log(np.maximum(shares, 1e-300) / max(shares.sum(), 1e-300))
-        if value - last < 1e-6 * abs(value):
-            break
+        return (centres, log_weights, responsibilities, value), value - last - 1e-6 * abs(value)
+
+    even = np.full(len(centres), -np.log(len(centres)))
+    _, _, responsibilities, value = iterate(sweep, (centres, even, np.empty(0), -np.inf), max_iter=n_sweeps).state
     return responsibilities, value
 
 

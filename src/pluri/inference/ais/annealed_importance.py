@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pluri.inference.ais.log_densities import LogDensity, Sampler, check_count, check_share
+from pluri.inference.ais.log_densities import SHARE, LogDensity, Sampler
 from pluri.inference.ais.pilot import AnnealingPlan, make_plan
 from pluri.inference.ais.run import anneal
 from pluri.inference.ais.samples import AnnealedSamples, ReverseSamples
@@ -31,7 +31,7 @@ from pluri.inference.ais.schedule import make_schedule
 from pluri.inference.ais.tempered_path import Gradient, TemperedPath
 from pluri.inference.ais.transitions import as_moves
 from pluri.inference.ais.weighted_samples import warn_of_weights
-from pluri.validation import RandomState, as_generator
+from pluri.validation import RandomState, as_generator, check_count, check_value
 from pluri.validation.interruption import interruptible, kept
 
 __all__ = ["AnnealedImportanceSampler", "AnnealedSamples", "Evidence", "ReverseSamples", "log_evidence"]
@@ -136,7 +136,8 @@ class AnnealedImportanceSampler:
         self.betas = make_schedule(schedule, n_temperatures)
         self.n_steps_per_temperature = check_count(n_steps_per_temperature, "n_steps_per_temperature")
         self.n_runs = check_count(n_runs, "n_runs")
-        self.conditional_ess = check_share(conditional_ess, "conditional_ess")
+        check_value(conditional_ess, "conditional_ess", SHARE)
+        self.conditional_ess = float(conditional_ess)
         self.n_pilot = max(100, min(n_runs // 2, 500)) if n_pilot is None else check_count(n_pilot, "n_pilot", 2)
         self.tune = tune
         self.keep_paths = keep_paths

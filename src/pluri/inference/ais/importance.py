@@ -11,14 +11,16 @@ References
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from pluri.inference.ais.log_densities import (
     LogDensity,
     Sampler,
     check_at_own_draws,
     check_callable,
-    check_count,
     check_defined,
     check_not_flat,
     check_somewhere_positive,
@@ -26,8 +28,8 @@ from pluri.inference.ais.log_densities import (
     evaluate_rows,
 )
 from pluri.inference.ais.weighted_samples import WeightedSamples, warn_of_weights
-from pluri.validation import RandomState, as_generator
-from pluri.validation.interruption import hold, interruptible, kept
+from pluri.validation import RandomState, as_generator, check_count
+from pluri.validation.interruption import holding, interruptible, kept
 
 __all__ = ["ImportanceSampler", "importance_sample"]
 
@@ -91,30 +93,23 @@ def importance_sample(
     check_count(n, "n")
     batch = n if batch_size is None else check_count(batch_size, "batch_size")
     rng = as_generator(random_state)
-    points, log_weights = [], []
-    interrupted = False
-    try:
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            for first in range(0, n, batch):
-                x = draw_points(sample_proposal, rng, min(batch, n - first), "sample_proposal")
-                proposal = evaluate_rows(log_proposal, x, "log_proposal", vectorized)
-                check_at_own_draws(proposal, x, "log_proposal", "sample_proposal")
-                target = evaluate_rows(log_target, x, "log_target", vectorized)
-                check_defined(target, x, "log_target")
-                if first == 0:
-                    check_not_flat(log_target, target, proposal, x, "log_target", vectorized)
-                points.append(x)
-                log_weights.append(target - proposal)
-    except KeyboardInterrupt as stop:
-        done = min(len(points), len(log_weights))
-        if not done:
-            raise
-        hold(stop)
-        points, log_weights, interrupted = points[:done], log_weights[:done], True
+    points: list[NDArray[Any]] = []
+    log_weights: list[NDArray[np.float64]] = []
+    with holding(having=log_weights) as block, np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        for first in range(0, n, batch):
+            x = draw_points(sample_proposal, rng, min(batch, n - first), "sample_proposal")
+            proposal = evaluate_rows(log_proposal, x, "log_proposal", vectorized)
+            check_at_own_draws(proposal, x, "log_proposal", "sample_proposal")
+            target = evaluate_rows(log_target, x, "log_target", vectorized)
+            check_defined(target, x, "log_target")
+            if first == 0:
+                check_not_flat(log_target, target, proposal, x, "log_target", vectorized)
+            points.append(x)
+            log_weights.append(target - proposal)
     weights = np.concatenate(log_weights)
     check_somewhere_positive(weights, "log_target", "sample_proposal")
-    samples = WeightedSamples(np.concatenate(points), weights, interrupted)
-    if interrupted:
+    samples = WeightedSamples(np.concatenate(points[: len(log_weights)]), weights, block.interrupted)
+    if block.interrupted:
         kept(f"interrupted after {len(samples)} of {n} draws; they are kept")
     if warn:
         warn_of_weights(samples)

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.validation import Number
+
 Array = NDArray[np.float64]
 #: Points (n, ...) to their log densities (n,), up to a constant; or one point to one number.
 LogDensity = Callable[[Any], Any]
@@ -19,18 +21,8 @@ LogDensity = Callable[[Any], Any]
 Sampler = Callable[[np.random.Generator, int], Any]
 
 
-def check_count(value: Any, name: str, least: int = 1) -> int:
-    """A whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    return int(value)
-
-
-def check_share(value: Any, name: str) -> float:
-    """A number between 0 and 1, neither of them."""
-    if not isinstance(value, int | float | np.floating) or not 0 < value < 1:
-        raise ValueError(f"{name} must lie between 0 and 1, got {value!r}")
-    return float(value)
+#: A number between 0 and 1, neither of them.
+SHARE = Number(above=0, below=1)
 
 
 def check_callable(value: Any, name: str) -> None:

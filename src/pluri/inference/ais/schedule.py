@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.inference.ais.log_densities import check_count
+from pluri.validation import check_count
 
 Array = NDArray[np.float64]
 

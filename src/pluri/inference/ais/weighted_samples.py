@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.inference.ais.log_densities import check_count, check_share
+from pluri.inference.ais.log_densities import SHARE
 from pluri.inference.ais.pareto_tail import smooth_log_weights
-from pluri.validation import RandomState, as_generator
+from pluri.validation import RandomState, as_generator, check_count, check_value
 
 if TYPE_CHECKING:
     from pluri.inference.mcmc.trace import Trace
@@ -156,7 +156,7 @@ class WeightedSamples:
         Estimate
             ``value``, ``standard_error``, ``low``, ``high``.
         """
-        check_share(ci, "ci")
+        check_value(ci, "ci", SHARE)
         if function is None:
             values = np.asarray(self.x, dtype=np.float64)
         elif vectorized:

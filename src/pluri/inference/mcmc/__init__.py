@@ -22,12 +22,14 @@ from pluri.inference.mcmc.diagnostics import (
 from pluri.inference.mcmc.driver import resume, sample
 from pluri.inference.mcmc.elliptical import EllipticalSlice
 from pluri.inference.mcmc.gibbs import Conditional, Gibbs
+from pluri.inference.mcmc.health import LATENT_R_HAT_LIMIT, R_HAT_LIMIT, Verdict, judge
 from pluri.inference.mcmc.hmc import HMC
 from pluri.inference.mcmc.kernel import Adaptation, Info, Kernel, State
 from pluri.inference.mcmc.metropolis import Independence, MetropolisHastings
 from pluri.inference.mcmc.nuts import NUTS
 from pluri.inference.mcmc.proposals import DiscreteFlip, Langevin
 from pluri.inference.mcmc.random_walk import RandomWalk
+from pluri.inference.mcmc.sampled import Sampled
 from pluri.inference.mcmc.slice_sampling import Slice
 from pluri.inference.mcmc.space import (
     Correlation,
@@ -49,7 +51,9 @@ from pluri.inference.mcmc.trace import ChainEnd, Trace
 
 __all__ = [
     "HMC",
+    "LATENT_R_HAT_LIMIT",
     "NUTS",
+    "R_HAT_LIMIT",
     "Adaptation",
     "ChainEnd",
     "ComponentWise",
@@ -75,6 +79,7 @@ __all__ = [
     "PositiveOrdered",
     "RandomWalk",
     "Real",
+    "Sampled",
     "Simplex",
     "Slice",
     "Space",
@@ -82,11 +87,13 @@ __all__ = [
     "Summary",
     "Trace",
     "UpperBound",
+    "Verdict",
     "autocorrelation",
     "ess_bulk",
     "ess_mean",
     "ess_tail",
     "highest_density_interval",
+    "judge",
     "mcse_mean",
     "mcse_sd",
     "r_hat",

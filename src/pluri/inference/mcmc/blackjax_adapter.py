@@ -25,7 +25,7 @@ from pluri.inference.mcmc.driver import initial_positions
 from pluri.inference.mcmc.health import warn_of_problems
 from pluri.inference.mcmc.trace import Trace
 from pluri.validation import RandomState, as_generator
-from pluri.validation.interruption import hold, interruptible, kept
+from pluri.validation.interruption import holding, interruptible, kept
 
 #: Draws of one compiled round: Ctrl-C is heard between rounds.
 ROUND = 250
@@ -140,20 +140,15 @@ def sample_blackjax(
             return jax.lax.scan(move, state, jax.random.split(key, length))
 
         run = jax.jit(jax.vmap(one_round))
-        rounds, interrupted = [], False
-        try:
+        rounds: list[Any] = []
+        with holding(having=rounds) as block:
             for _ in range(n_rounds):
                 key, round_key = jax.random.split(key)
                 states, new = run(jax.random.split(round_key, n_chains), states, learned)
                 rounds.append(jax.tree.map(np.asarray, new))
-        except KeyboardInterrupt as stop:
-            if not rounds:
-                raise
-            hold(stop)
-            interrupted = True
         draws, stats = (_joined(jax, [part[which] for part in rounds], n_draws) for which in (0, 1))
-    trace = Trace(draws, stats, (), n_warmup, 1, interrupted, perf_counter() - started)
-    if interrupted:
+    trace = Trace(draws, stats, (), n_warmup, 1, block.interrupted, perf_counter() - started)
+    if block.interrupted:
         kept(f"interrupted after {trace.n_draws} draws of each chain; they are kept")
     elif warn:
         warn_of_problems(trace)

@@ -30,7 +30,7 @@ class Chain:
 
     def iteration_state(self, index: int, n_chains: int, n_steps: int, seconds: float) -> Any:
         """What progress displays want to know."""
-        from pluri.inference.chains import sweep_state
+        from pluri.inference.result import sweep_state
 
         value = float(self.state.log_density)
         return sweep_state(

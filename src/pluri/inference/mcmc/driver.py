@@ -21,6 +21,7 @@ from pluri.inference.mcmc.health import warn_of_problems
 from pluri.inference.mcmc.kernel import Kernel
 from pluri.inference.mcmc.trace import ChainEnd, Trace, random_state_of, restored_generator
 from pluri.inference.mcmc.workers import Advance, open_workers
+from pluri.inference.result import IterationState
 from pluri.validation import RandomState, as_generator, check_writable
 from pluri.validation.interruption import Interrupted, hold, interruptible
 from pluri.validation.interruption import kept as say_kept
@@ -50,6 +51,7 @@ def sample(
     checkpoint: str | Path | None = None,
     warn: bool = True,
     draw_if_interrupted: bool = False,
+    on_step: Callable[[IterationState[Any]], bool] | None = None,
 ) -> Trace:
     """Run several chains of a kernel.
 
@@ -83,6 +85,9 @@ def sample(
     draw_if_interrupted : bool, default=False
         If Ctrl-C comes during the warm-up, take the place where each chain is then for its only draw, instead of
         letting the KeyboardInterrupt through.
+    on_step : callable, optional
+        ``on_step(state)`` is called after each step, which all chains make side by side, with its number and their
+        mean log density; True ends the run, during the warm-up as in `draw_if_interrupted`.
 
     Returns
     -------
@@ -112,7 +117,7 @@ def sample(
     ]
     return _run(
         chains, n_draws, n_warmup, thin, record, n_jobs=n_jobs, backend=backend, verbose=verbose, callback=callback,
-        checkpoint=checkpoint, warn=warn, draw_if_interrupted=draw_if_interrupted,
+        checkpoint=checkpoint, warn=warn, draw_if_interrupted=draw_if_interrupted, on_step=on_step,
     )  # fmt: skip
 
 
@@ -221,6 +226,7 @@ def _run(
     chains: list[Chain], n_draws: int, n_warmup: int, thin: int, record: Record | None, *, n_jobs: int | None,
     backend: Literal["processes", "threads"], verbose: int, callback: Callable[[Trace], bool | None] | None,
     checkpoint: str | Path | None, warn: bool, before: Trace | None = None, draw_if_interrupted: bool = False,
+    on_step: Callable[[IterationState[Any]], bool] | None = None,
 ) -> Trace:  # fmt: skip
     from pluri.progress import open_progress
 
@@ -241,7 +247,7 @@ def _run(
         with workers, open_progress(verbose) as report:
             while done < n_steps and not interrupted:
                 began = perf_counter()
-                count = min(round_steps, n_steps - done)
+                count = 1 if on_step is not None else min(round_steps, n_steps - done)
                 segments, interrupted = workers.map(move, chains, count)
                 if interrupted:
                     hold()
@@ -259,6 +265,9 @@ def _run(
                 # A log density may take as long as a step: it is computed only if it is shown.
                 for index, chain in enumerate(chains if verbose else ()):
                     report(chain.iteration_state(index, len(chains), n_steps, seconds))
+                if on_step is not None and on_step(_mean_state(chains, n_steps, seconds)):
+                    draw_if_interrupted = True
+                    break
                 if callback is not None and kept[0] and callback(so_far()):
                     break
                 if checkpoint is not None and kept[0] and perf_counter() - saved > CHECKPOINT_SECONDS:
@@ -290,6 +299,11 @@ def _run(
     elif warn:
         warn_of_problems(trace)
     return trace
+
+
+def _mean_state(chains: list[Chain], n_steps: int, seconds: float) -> IterationState[Any]:
+    value = float(np.mean([chain.state.log_density for chain in chains]))
+    return replace(chains[0].iteration_state(0, 1, n_steps, seconds), objective=value, log_likelihood=value)
 
 
 def _caught_up(segment: Segment, n_done: int, move: Advance) -> Segment:

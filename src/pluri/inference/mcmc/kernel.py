@@ -8,6 +8,7 @@ steps and gives back a kernel with better settings; afterwards the settings stan
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -56,3 +57,22 @@ class Adaptation(Protocol):
 
     def finish(self, kernel: Any) -> Any:
         """After the last step of the warm-up: the kernel that makes the draws."""
+
+
+class CountAfterWarmup:
+    """Adaptation of a kernel that only has to know when its draws begin: its field ``counting`` is then True.
+
+    For kernels whose states sum up something too large to be recorded at each draw.
+    """
+
+    def start(self, rng: np.random.Generator, kernel: Any, state: Any) -> Any:
+        """Count nothing yet."""
+        return replace(kernel, counting=False)
+
+    def update(self, rng: np.random.Generator, kernel: Any, state: Any, info: Info) -> Any:
+        """Nothing is tuned."""
+        return kernel
+
+    def finish(self, kernel: Any) -> Any:
+        """From here on everything counts."""
+        return replace(kernel, counting=True)

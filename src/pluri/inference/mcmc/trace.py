@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.inference.mcmc.health import R_HAT_LIMIT, Verdict, find_problems, judge
 from pluri.inference.mcmc.summary import Summary, summarize
 
 Draws = Mapping[str, NDArray[Any]]
@@ -127,9 +128,28 @@ class Trace:
 
     def diagnose(self) -> list[str]:
         """What a careful reader should know before using the draws, a sentence each; empty if all is well."""
-        from pluri.inference.mcmc.health import find_problems
-
         return find_problems(self)
+
+    def verdict(
+        self, *names: str, limit: float = R_HAT_LIMIT, negligible: Mapping[str, float] | None = None
+    ) -> Verdict:
+        """Whether the chains agree, on what least, and how to say it.
+
+        Parameters
+        ----------
+        *names : str
+            Draws or statistics to judge by; all draws by default.
+        limit : float, default=1.01
+            R-hat up to which chains agree. Models that draw latent states take 1.1 and judge by ``log_density``.
+        negligible : dict of floats, optional
+            By name, differences between means of chains that do not matter; see :func:`judge`.
+        """
+        chosen = {name: self.draws[name] if name in self.draws else self.stats[name] for name in names}
+        return judge(chosen or self.draws, limit, negligible)
+
+    def settled(self, *names: str, limit: float = R_HAT_LIMIT) -> bool:
+        """Whether the chains agree; :meth:`verdict` says on what they agree least."""
+        return self.verdict(*names, limit=limit).settled
 
     def to_arviz(self) -> Any:
         """Draws and statistics for ArviZ: ``InferenceData`` up to version 0.23, a ``DataTree`` from 1.0 on."""

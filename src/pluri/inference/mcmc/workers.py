@@ -68,7 +68,7 @@ class Pool:
         n_workers = self._n_workers
         futures = [self._executor.submit(run, advance, chains[i::n_workers], n_steps) for i in range(n_workers)]
         # A wait without a time limit cannot be interrupted on every platform.
-        interrupted = _through_one_interrupt(lambda: not wait(futures, timeout=0.1).not_done)
+        interrupted = through_one_interrupt(lambda: not wait(futures, timeout=0.1).not_done)
         return _interleaved([future.result() for future in futures], len(chains)), interrupted
 
 
@@ -112,7 +112,7 @@ class Forked:
             return all(answer is not None for answer in answers)
 
         try:
-            interrupted = _through_one_interrupt(all_came)
+            interrupted = through_one_interrupt(all_came)
         except EOFError:
             raise RuntimeError("a process that ran a chain ended: was it killed, or out of memory?") from None
         shares = [pickle.loads(answer) for answer in answers]
@@ -222,7 +222,7 @@ def _whole(value: Any) -> bytes:
     return found
 
 
-def _through_one_interrupt(finished: Callable[[], bool]) -> bool:
+def through_one_interrupt(finished: Callable[[], bool]) -> bool:
     """Wait until `finished`; tells whether Ctrl-C came meanwhile. A second one is not waited for."""
     interrupted = False
     while True:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,7 @@ from pluri.inference.smc.cloud import Cloud, Scheme, degenerate, first_cloud, ne
 from pluri.inference.smc.model import StateSpaceModel, as_observations
 from pluri.inference.smc.resampling import RESAMPLING_METHODS
 from pluri.validation import RandomState, as_generator
-from pluri.validation.interruption import hold, interruptible
+from pluri.validation.interruption import holding, interruptible
 
 __all__ = ["ParticleFilterResult", "particle_filter"]
 
@@ -191,8 +192,7 @@ def _run(
     clouds: list[Cloud] = []
     records: list[tuple[float, float, Floats, Floats, bool]] = []
     cloud: Cloud | None = None
-    interrupted = False
-    try:
+    with keeping_steps(lambda: len(records), keep) as block:
         for t, row in enumerate(rows):
             if cloud is None:
                 cloud = first_cloud(model, row, scheme, rng)
@@ -205,8 +205,6 @@ def _run(
                 clouds.append(cloud)
             records.append(record)
             report(verbose, t, len(rows), cloud.increment)
-    except KeyboardInterrupt as interrupt:
-        interrupted = keep_going(interrupt, len(records), keep)
     increments, ess, mean, variance, resampled = (np.array(column) for column in zip(*records))
     if store != "moments":
         clouds = clouds[: len(records)]
@@ -220,7 +218,7 @@ def _run(
         log_weights=np.array([cloud.log_weights for cloud in clouds]),
         ancestors=np.array([cloud.ancestors for cloud in clouds]) if store == "paths" else None,
         resampled=resampled,
-        interrupted=interrupted,
+        interrupted=block.interrupted,
     )
 
 
@@ -248,8 +246,8 @@ def _run_compiled(
     observed = ~np.isnan(observations).reshape(n_steps, -1).all(axis=1)
     method = (RESAMPLING_METHODS.index(scheme.resampling), float(scheme.ess_threshold))
     size = max(1, BLOCK // (n * d))
-    done, interrupted = 0, False
-    try:
+    done = 0
+    with keeping_steps(lambda: done, keep) as block:
         for start in range(0, n_steps, size):
             stop = min(start + size, n_steps)
             failed = loop(rng, parameters, targets, observed, start, stop, method, storage, records, room)
@@ -257,8 +255,6 @@ def _run_compiled(
                 _refuse(failed, n, float(records[0][failed]))
             done = stop
             report(verbose, stop - 1, n_steps, float(records[0][stop - 1]))
-    except KeyboardInterrupt as interrupt:
-        interrupted = keep_going(interrupt, done, keep)
     increments, ess, mean, variance = (record[:done] for record in records)
     rows = np.array([(done - 1) % 2]) if store == "moments" else slice(done)
     return ParticleFilterResult(
@@ -271,7 +267,7 @@ def _run_compiled(
         log_weights=storage[1][rows],
         ancestors=storage[2][:done] if store == "paths" else None,
         resampled=np.concatenate([[False], ess[:-1] < scheme.ess_threshold * n]),
-        interrupted=interrupted,
+        interrupted=block.interrupted,
     )
 
 
@@ -281,12 +277,10 @@ def _refuse(t: int, n: int, increment: float) -> None:
     raise ValueError(f"log_observation must return numbers below infinity, got NaN or infinity at time step {t}")
 
 
-def keep_going(interrupt: KeyboardInterrupt, n_done: int, keep: bool = True) -> bool:
-    """Hold Ctrl-C and say what it left; with nothing to keep, let it through."""
-    if not n_done or not keep:
-        raise interrupt
-    hold(interrupt, f"interrupted after {n_done} time steps, which are kept")
-    return True
+def keeping_steps(n_done: Callable[[], int], keep: bool = True) -> holding:
+    """A block that goes through time steps and keeps those before Ctrl-C; without `keep` Ctrl-C goes through."""
+    message = lambda: f"interrupted after {n_done()} time steps, which are kept"  # noqa: E731
+    return holding(message, having=lambda: keep and n_done() > 0)
 
 
 def report(verbose: int, t: int, n_steps: int, increment: float) -> None:

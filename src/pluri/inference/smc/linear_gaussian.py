@@ -102,11 +102,11 @@ class LinearGaussianModel:
             P_factor=covariance_factor(first, "initial_covariance"),
         )
 
-    def sample(self, n_steps: int, random_state: Any = None) -> tuple[Floats, Floats]:
-        """States (n_steps, d) and observations (n_steps, m) drawn from the model."""
+    def sample(self, n_samples: int, random_state: Any = None) -> tuple[Floats, Floats]:
+        """States (n_samples, d) and observations (n_samples, m) drawn from the model."""
         from pluri.inference.smc.simulate import simulate
 
-        return simulate(self, n_steps, random_state)
+        return simulate(self, n_samples, random_state)
 
     def check_observations(self, observations: ArrayLike) -> Floats:
         """Observations (n_steps, m); entries that were not seen are NaN."""

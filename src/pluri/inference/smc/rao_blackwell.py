@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pluri.inference.smc.cloud import Scheme, degenerate
-from pluri.inference.smc.filter import keep_going, report
+from pluri.inference.smc.filter import keeping_steps, report
 from pluri.inference.smc.gaussian import cholesky, symmetric
 from pluri.inference.smc.model import as_observations
 from pluri.inference.smc.resampling import draw_ancestors
@@ -145,8 +145,7 @@ def rao_blackwell_filter(
     tracks = Tracks(start, np.tile(arrays.mean, (n, 1)), np.tile(arrays.covariance, (n, 1, 1)))
     weights, log_weights, ess = np.full(n, 1 / n), np.full(n, -math.log(n)), float(n)
     records: list[tuple[Any, ...]] = []
-    interrupted = False
-    try:
+    with keeping_steps(lambda: len(records)) as block:
         for t, row in enumerate(rows):
             ancestors = np.arange(n)
             if scheme.calls_for_resampling(ess):
@@ -166,8 +165,6 @@ def rao_blackwell_filter(
             records.append((increment, ess, shares, mean, covariance, moved.regimes, ancestors, log_weights))
             tracks = moved
             report(verbose, t, len(rows), increment)
-    except KeyboardInterrupt as interrupt:
-        interrupted = keep_going(interrupt, len(records))
     increments, sizes, probabilities, means, covariances, regimes, parents, logs = (
         np.array(column) for column in zip(*records)
     )
@@ -183,7 +180,7 @@ def rao_blackwell_filter(
         log_weights=logs,
         particle_means=tracks.mean,
         particle_covariances=tracks.covariance,
-        interrupted=interrupted,
+        interrupted=block.interrupted,
     )
 
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -27,8 +26,8 @@ from numpy.typing import NDArray
 
 from pluri.inference.smc.resampling import check_method, draw_ancestors
 from pluri.inference.smc.weights import ParticleDegeneracyError, effective_sample_size, normalize_log_weights
-from pluri.validation import RandomState, as_generator
-from pluri.validation.interruption import hold, interruptible
+from pluri.validation import Number, Only, RandomState, Whole, as_generator, check_value
+from pluri.validation.interruption import holding, interruptible
 
 __all__ = ["ParticleCollapseError", "SMCSampler", "random_walk_kernel"]
 
@@ -38,7 +37,7 @@ LogTarget = Callable[[NDArray[Any]], Any]
 #: (rng, particles, log densities, log target) to new particles, their log densities, and the share accepted.
 MoveKernel = Callable[[np.random.Generator, NDArray[Any], Floats, LogTarget], tuple[NDArray[Any], Floats, float]]
 
-ORDERS = ("resample-move", "move-resample")
+ORDERS = ("resample_move", "move_resample")
 
 
 class ParticleCollapseError(ParticleDegeneracyError):
@@ -67,7 +66,7 @@ class SMCSampler:
     resampling : {"systematic", "stratified", "residual", "multinomial"}, default="systematic"
     n_moves : int, default=1
         Moves of every particle at each step.
-    order : {"resample-move", "move-resample"}, default="resample-move"
+    order : {"resample_move", "move_resample"}, default="resample_move"
         Resample before the moves; or, as was published, move first and move again after resampling.
     on_collapse : {"raise", "restart"}, default="raise"
         What to do when no particle is possible under the next target: raise `ParticleCollapseError`, or draw anew from
@@ -133,23 +132,17 @@ class SMCSampler:
         ess_threshold: float = 0.5,
         resampling: str = "systematic",
         n_moves: int = 1,
-        order: str = "resample-move",
+        order: str = "resample_move",
         on_collapse: str = "raise",
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
-        value: Any
-        for name, value, least in (("n_particles", n_particles, 1), ("n_moves", n_moves, 0)):
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
-        value = ess_threshold
-        if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= float(value) <= 1:
-            raise ValueError(f"ess_threshold must be between 0 and 1, got {ess_threshold!r}")
+        check_value(n_particles, "n_particles", Whole(1))
+        check_value(n_moves, "n_moves", Whole(0))
+        check_value(ess_threshold, "ess_threshold", Number(least=0, most=1))
         check_method(resampling, "resampling")
-        if order not in ORDERS:
-            raise ValueError(f"order must be one of {', '.join(ORDERS)}, got {order!r}")
-        if on_collapse not in ("raise", "restart"):
-            raise ValueError(f"on_collapse must be one of raise, restart, got {on_collapse!r}")
+        check_value(order, "order", Only(*ORDERS))
+        check_value(on_collapse, "on_collapse", Only("raise", "restart"))
         if on_collapse == "restart" and log_initial is None:
             raise ValueError("on_collapse='restart' draws anew from initial, and needs log_initial to weigh the draws")
         self.log_targets = log_targets
@@ -185,25 +178,21 @@ class SMCSampler:
     @interruptible
     def run(self) -> SMCSampler:
         """Go through all targets. Ctrl-C keeps the steps made so far."""
-        from pluri.progress import open_progress
+        from pluri.progress import Step, open_progress
 
         if self.log_targets is None:
             raise ValueError("log_targets is None: give the targets one at a time to step")
         targets = list(self.log_targets)
         if not targets:
             raise ValueError("log_targets must have at least one target, got none")
-        with open_progress(self.verbose) as report:
-            for t, log_target in enumerate(targets):
-                try:
-                    self.step(log_target)
-                except KeyboardInterrupt as stop:
-                    if not self.ess_history_:
-                        raise
-                    hold(stop, f"interrupted after {t} of {len(targets)} steps, which are kept")
-                    self.interrupted_ = True
-                    break
-                if self.verbose:
-                    self._tell(report, t + 1, len(targets))
+        n, done = len(targets), 0
+        message = lambda: f"interrupted after {done} of {n} steps, which are kept"  # noqa: E731
+        with open_progress(self.verbose) as report, holding(message, having=self.ess_history_) as block:
+            for log_target in targets:
+                self.step(log_target)
+                done += 1
+                report(Step(done, n, self.log_normalizer_, reason="max_iter" if done == n else None))
+        self.interrupted_ |= block.interrupted
         return self
 
     def step(self, log_target: LogTarget) -> SMCSampler:
@@ -238,14 +227,14 @@ class SMCSampler:
                 ratio = 0.0
         ess = effective_sample_size(weights)
         rates: list[float] = []
-        if self.order == "move-resample":
+        if self.order == "move_resample":
             particles, densities = self._move(particles, densities, log_target, rates)
         resampled = ess < self.ess_threshold * self.n_particles
         if resampled:
             chosen = draw_ancestors(self._rng, weights, self.resampling, self.n_particles)
             particles, densities, ancestors = particles[chosen], densities[chosen], ancestors[chosen]
             weights = np.full(self.n_particles, 1.0 / self.n_particles)
-        if self.order == "resample-move" or resampled:
+        if self.order == "resample_move" or resampled:
             particles, densities = self._move(particles, densities, log_target, rates)
         with np.errstate(divide="ignore"):
             log_weights = np.log(weights)
@@ -290,16 +279,6 @@ class SMCSampler:
                 _convergence_warning(),
                 stacklevel=3,
             )
-
-    def _tell(self, report: Any, done: int, n: int) -> None:
-        from pluri.inference.chains import sweep_state
-
-        report(
-            sweep_state(
-                chain=0, n_chains=1, sweep=done, n_sweeps=n, log_joint=self.log_normalizer_,
-                log_likelihood=self.log_normalizer_, gain=math.nan, seconds=0.0,
-            )
-        )  # fmt: skip
 
 
 def random_walk_kernel(scale: float | None = None) -> MoveKernel:

@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pluri.inference.smc.model import require
-from pluri.validation import RandomState, as_generator
+from pluri.validation import RandomState, as_generator, check_count
 
 __all__ = ["simulate"]
 
 
-def simulate(model: Any, n_steps: int, random_state: RandomState = None) -> tuple[NDArray[Any], NDArray[Any]]:
+def simulate(model: Any, n_samples: int, random_state: RandomState = None) -> tuple[NDArray[Any], NDArray[Any]]:
     """Draw one path of states and its observations.
 
     Parameters
     ----------
     model : StateSpaceModel
         With ``sample_observation(rng, particles, t)`` besides.
-    n_steps : int
+    n_samples : int
         Length.
     random_state : int, Generator, RandomState or None
         Source of randomness.
 
     Returns
     -------
-    states : ndarray (n_steps, ...)
-    observations : ndarray (n_steps, ...)
+    states : ndarray (n_samples, ...)
+    observations : ndarray (n_samples, ...)
 
     Examples
     --------
@@ -39,12 +38,11 @@ def simulate(model: Any, n_steps: int, random_state: RandomState = None) -> tupl
     ((5, 1), (5, 1))
     """
     require(model, ("sample_observation",), "simulation")
-    if not isinstance(n_steps, Integral) or isinstance(n_steps, bool) or n_steps < 1:
-        raise ValueError(f"n_steps must be an integer of at least 1, got {n_steps!r}")
+    check_count(n_samples, "n_samples")
     rng = as_generator(random_state)
     state = model.sample_initial(rng, 1)
     states, observations = [state[0]], [model.sample_observation(rng, state, 0)[0]]
-    for t in range(1, int(n_steps)):
+    for t in range(1, int(n_samples)):
         state = model.sample_transition(rng, state, t)
         states.append(state[0])
         observations.append(model.sample_observation(rng, state, t)[0])

@@ -16,7 +16,6 @@ models, Annals of Applied Probability 21.
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -25,8 +24,8 @@ from numpy.typing import NDArray
 from pluri.inference.smc.filter import ParticleFilterResult
 from pluri.inference.smc.model import require
 from pluri.inference.smc.resampling import draw_ancestors
-from pluri.validation import RandomState, as_generator
-from pluri.validation.interruption import hold, interruptible
+from pluri.validation import Only, RandomState, as_generator, check_count, check_value
+from pluri.validation.interruption import holding, interruptible
 
 __all__ = ["ancestral_paths", "backward_simulation", "fixed_lag_smoother"]
 
@@ -83,22 +82,17 @@ def backward_simulation(
     >>> backward_simulation(model, result, n_paths=10, random_state=0).shape
     (50, 10, 1)
     """
-    if method not in ("exact", "rejection"):
-        raise ValueError(f"method must be 'exact' or 'rejection', got {method!r}")
-    if not isinstance(n_paths, Integral) or isinstance(n_paths, bool) or n_paths < 1:
-        raise ValueError(f"n_paths must be an integer of at least 1, got {n_paths!r}")
+    check_value(method, "method", Only("exact", "rejection"))
+    check_count(n_paths, "n_paths")
     require(model, ("log_transition",) + ("log_transition_bound",) * (method == "rejection"), "backward simulation")
     _check_stored(result)
     rng = as_generator(random_state)
     size = max(1, PAIRS // result.log_weights.shape[1])
     done: list[NDArray[Any]] = []
-    try:
+    message = lambda: f"interrupted after {sum(paths.shape[1] for paths in done)} paths, which are kept"  # noqa: E731
+    with holding(message, having=done):
         for start in range(0, int(n_paths), size):
             done.append(_backward_paths(model, result, min(size, int(n_paths) - start), method, rng))
-    except KeyboardInterrupt as stop:
-        if not done:
-            raise
-        hold(stop, f"interrupted after {sum(paths.shape[1] for paths in done)} paths, which are kept")
     return np.concatenate(done, axis=1)
 
 
@@ -157,8 +151,7 @@ def fixed_lag_smoother(result: ParticleFilterResult, lag: int) -> tuple[Floats, 
     True
     """
     ancestors = _check_ancestors(result)
-    if not isinstance(lag, Integral) or isinstance(lag, bool) or lag < 0:
-        raise ValueError(f"lag must be an integer of at least 0, got {lag!r}")
+    check_count(lag, "lag", 0)
     n_steps = result.n_steps
     mean = np.empty((n_steps, *result.particles.shape[2:]))
     variance = np.empty_like(mean)

@@ -71,11 +71,11 @@ class StochasticVolatility:
         """Standard deviation of x_0, and of every x_t."""
         return self.scale / math.sqrt(1 - self.persistence**2)
 
-    def sample(self, n_steps: int, random_state: Any = None) -> tuple[Floats, Floats]:
-        """Log variances (n_steps, 1) and returns (n_steps, 1) drawn from the model."""
+    def sample(self, n_samples: int, random_state: Any = None) -> tuple[Floats, Floats]:
+        """Log variances (n_samples, 1) and returns (n_samples, 1) drawn from the model."""
         from pluri.inference.smc.simulate import simulate
 
-        return simulate(self, n_steps, random_state)
+        return simulate(self, n_samples, random_state)
 
     def check_observations(self, observations: ArrayLike) -> Floats:
         """Returns (n_steps, 1); NaN where there is none."""

@@ -126,11 +126,11 @@ class SwitchingLinearModel:
             factor=covariance_factor(covariance, "initial_covariance"),
         )
 
-    def sample(self, n_steps: int, random_state: RandomState = None) -> tuple[Floats, Floats]:
-        """Particles (n_steps, 1 + d), regime first, and observations (n_steps, m) drawn from the model."""
+    def sample(self, n_samples: int, random_state: RandomState = None) -> tuple[Floats, Floats]:
+        """Particles (n_samples, 1 + d), regime first, and observations (n_samples, m) drawn from the model."""
         from pluri.inference.smc.simulate import simulate
 
-        return simulate(self, n_steps, random_state)
+        return simulate(self, n_samples, random_state)
 
     def check_observations(self, observations: ArrayLike) -> Floats:
         """Observations (n_steps, m); entries that were not seen are NaN."""

@@ -20,15 +20,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.inference.ais.log_densities import LogDensity, Sampler, check_count, check_share
+from pluri.inference.ais.log_densities import SHARE, LogDensity, Sampler
 from pluri.inference.ais.pilot import choose, weigh
 from pluri.inference.ais.schedule import next_temperature
 from pluri.inference.ais.tempered_path import Cloud, Gradient, TemperedPath
 from pluri.inference.ais.transitions import Moved, Moves, as_moves
 from pluri.inference.smc.resampling import check_method
 from pluri.inference.smc.tempered_result import TemperedResult, warn_of_particles
-from pluri.validation import RandomState, as_generator
-from pluri.validation.interruption import hold, interruptible, kept
+from pluri.validation import RandomState, as_generator, check_count, check_value
+from pluri.validation.interruption import holding, interruptible, kept
 
 __all__ = ["TemperedResult", "tempered_smc"]
 
@@ -118,12 +118,12 @@ def tempered_smc(
     >>> bool(abs(result.log_z - exact) < 0.2), round(float(result.x.mean()), 1)
     (True, 2.0)
     """
-    from pluri.progress import open_progress
+    from pluri.progress import Step, open_progress
 
     check_count(n_particles, "n_particles", 2)
     check_count(n_steps, "n_steps")
     check_count(max_temperatures, "max_temperatures")
-    check_share(ess_target, "ess_target")
+    check_value(ess_target, "ess_target", SHARE)
     check_method(resampling, "resampling")
     if waste_free and (n_steps < 2 or n_particles % n_steps):
         raise ValueError(
@@ -133,13 +133,12 @@ def tempered_smc(
     path = TemperedPath(log_prior, log_likelihood, True, vectorized, grad_log_prior, grad_log_likelihood)
     rng = as_generator(random_state)
     started = perf_counter()
-    interrupted = False
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"), open_progress(verbose) as report:
         cloud = path.start(sample_prior, rng, n_particles, vectors=moves.vectors)
         moves = moves.learn(cloud.x, np.full(n_particles, 1.0 / n_particles))
         n = n_particles
         rounds = [_Round(cloud, moves, 0.0, 0.0, 0.0, _mean(cloud.gain), float(n), math.nan, n, 0)]
-        try:
+        with holding(having=lambda: len(rounds) > 1) as block:
             while rounds[-1].beta < 1.0:
                 if len(rounds) > max_temperatures:
                     raise ValueError(
@@ -148,16 +147,12 @@ def tempered_smc(
                     )
                 rounds.append(_cool(rng, path, rounds[-1], ess_target, n_steps, resampling, waste_free))
                 if verbose:
-                    _tell(report, len(rounds) - 1, max_temperatures, rounds[-1], perf_counter() - started)
+                    last = "converged" if rounds[-1].beta == 1.0 else None
+                    report(Step(len(rounds) - 1, max_temperatures, rounds[-1].log_z, reason=last))
                 # Only the last cloud is needed.
                 rounds[-2] = rounds[-2]._replace(cloud=cloud, moves=moves)
-        except KeyboardInterrupt as stop:
-            if len(rounds) == 1:
-                raise
-            hold(stop)
-            interrupted = True
-    result = _result(rounds, interrupted, perf_counter() - started)
-    if interrupted:
+    result = _result(rounds, block.interrupted, perf_counter() - started)
+    if block.interrupted:
         kept(result.diagnose()[0])
     elif warn:
         warn_of_particles(result)
@@ -219,14 +214,3 @@ def _result(rounds: list[_Round], interrupted: bool, seconds: float) -> Tempered
         interrupted=interrupted,
         seconds=seconds,
     )
-
-
-def _tell(report: Any, done: int, most: int, last: _Round, seconds: float) -> None:
-    from pluri.inference.chains import sweep_state
-
-    report(
-        sweep_state(
-            chain=0, n_chains=1, sweep=done, n_sweeps=done if last.beta == 1.0 else most, log_joint=last.log_z,
-            log_likelihood=last.log_z, gain=float("nan"), seconds=seconds,
-        )
-    )  # fmt: skip

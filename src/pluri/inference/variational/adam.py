@@ -1,4 +1,4 @@
-"""Adam and RMSProp: stochastic gradient steps that are scaled by running moments of the gradient.
+"""Adam and RMSProp: stochastic gradient steps that are scaled by running moments of the gradient, and their loop.
 
 With gradient ``g_t``: ``m_t = b1 m_(t-1) + (1 - b1) g_t``, ``v_t = b2 v_(t-1) + (1 - b2) g_t^2``, and the step is
 ``-rate * (m_t / (1 - b1^t)) / (sqrt(v_t / (1 - b2^t)) + epsilon)``. RMSProp is the case ``b1 = 0``.
@@ -11,10 +11,16 @@ Reddi, Kale and Kumar (2018), On the convergence of Adam and beyond, ICLR (why t
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from pluri.progress import Step, open_progress
+from pluri.validation import Only, check_value
+from pluri.validation.interruption import holding
 
 Array = NDArray[np.float64]
 
@@ -84,6 +90,107 @@ def adam_step(
 
 def decays_of(optimizer: str) -> tuple[float, float]:
     """Decays of a named optimiser."""
-    if optimizer not in DECAYS:
-        raise ValueError(f"optimizer must be one of {sorted(DECAYS)}, got {optimizer!r}")
+    check_value(optimizer, "optimizer", Only(*DECAYS))
     return DECAYS[optimizer]
+
+
+class Adam:
+    """Parameters that move by Adam, with the moments of their gradients.
+
+    Parameters
+    ----------
+    parameters : array of shape (n_parameters,)
+        Where to begin; it is not written to.
+    decays : (float, float)
+        As in `adam_step`.
+    """
+
+    def __init__(self, parameters: Array, decays: tuple[float, float] = DECAYS["adam"]) -> None:
+        self.parameters = parameters
+        self.moments = no_moments(parameters.size)
+        self.decays = decays
+
+    def move(self, gradient: Array, rate: float) -> None:
+        """Step that lowers the objective of this gradient."""
+        step, self.moments = adam_step(gradient, self.moments, rate, self.decays)
+        self.parameters = self.parameters + step
+
+
+class Descent(NamedTuple):
+    """How a stochastic descent ended.
+
+    Attributes
+    ----------
+    losses : one of each iteration
+    converged : whether it was told to end
+    interrupted : whether Ctrl-C ended it
+    """
+
+    losses: list[float]
+    converged: bool
+    interrupted: bool
+
+
+def descend(
+    step: Callable[[int], float],
+    max_iter: int,
+    *,
+    settled: Callable[[list[float]], bool] | None = None,
+    window: int = 1,
+    kept: str = "the parameters so far are kept",
+    verbose: int = 0,
+) -> Descent:
+    """Repeat a stochastic step: the one loop of all that is fitted by Adam, with progress and Ctrl-C.
+
+    Parameters
+    ----------
+    step : callable
+        ``step(number) -> loss``, with numbers from 0: take a batch, move the parameters, give the loss of the batch.
+    max_iter : int
+    settled : callable, optional
+        Sees all losses after each step; True ends the descent.
+    window : int, default=1
+        Iterations over which the loss is averaged where it is shown, and from one showing to the next.
+    kept : str
+        What is said after Ctrl-C; before the first step it goes through.
+    verbose : int, default=0
+
+    Returns
+    -------
+    Descent
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.inference.variational.adam import Adam, descend
+    >>> adam = Adam(np.zeros(1))
+    >>> def step(number):
+    ...     gradient = 2.0 * (adam.parameters - 3.0)
+    ...     adam.move(gradient, 0.1)
+    ...     return float(gradient @ gradient) / 4.0
+    >>> descend(step, 1000, settled=lambda losses: losses[-1] < 1e-8).converged, adam.parameters.round(3)
+    (True, array([3.]))
+    """
+    losses: list[float] = []
+    converged = False
+    block = holding(lambda: f"fit interrupted after {len(losses)} of {max_iter} iterations; {kept}", having=losses)
+    with block, open_progress(verbose) as report:
+        while len(losses) < max_iter and not converged:
+            losses.append(step(len(losses)))
+            converged = settled is not None and settled(losses)
+            if verbose and len(losses) % window == 0:
+                report(_shown(losses, max_iter, window, converged))
+    return Descent(losses, converged, block.interrupted)
+
+
+def _shown(losses: list[float], max_iter: int, window: int, converged: bool) -> Step:
+    recent = float(np.mean(losses[-window:]))
+    earlier = float(np.mean(losses[-2 * window : -window])) if len(losses) >= 2 * window else math.nan
+    reason = "converged" if converged else "max_iter" if len(losses) == max_iter else None
+    return Step(len(losses), max_iter, -recent, earlier - recent, reason)
+
+
+def refuse_divergence(number: int, loss: float, gradient: Array) -> None:
+    """End a fit whose loss or gradient is not finite at iteration `number`, from 0."""
+    if not (math.isfinite(loss) and np.isfinite(gradient).all()):
+        raise FloatingPointError(f"the fit diverged at iteration {number + 1}: lower learning_rate")

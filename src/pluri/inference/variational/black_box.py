@@ -19,35 +19,26 @@ Roeder, Wu and Duvenaud (2017), Sticking the landing, NeurIPS.
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from numbers import Integral, Real
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pluri.inference.result import IterationState
-from pluri.inference.variational.adam import Array, adam_step, decays_of, no_moments
-from pluri.inference.variational.families import Family, MeanFieldGaussian, make_family
+from pluri.inference.variational.adam import Array, decays_of, descend
+from pluri.inference.variational.black_box_ascent import CoolingAscent, CoolingSettings
+from pluri.inference.variational.black_box_gradients import path_gradient, score_gradient
+from pluri.inference.variational.families import MeanFieldGaussian, make_family
 from pluri.inference.variational.flows.importance import Evidence, evidence
 from pluri.inference.variational.flows.target import Target, check_target, differentiate
-from pluri.progress import open_progress
-from pluri.validation import as_generator
-from pluri.validation.interruption import hold, interruptible
+from pluri.validation import Number, Only, Whole, as_generator, check_value
+from pluri.validation.interruption import interruptible
 from pluri.validation.random import RandomState
 
 #: Number of draws of an iteration, by kind of gradient.
 BATCH_SIZES = {"reparameterized": 16, "score": 256}
-#: Mean gradient over a window, in standard errors, above which a parameter still travels.
-DRIFT = 4.0
-#: Adam forgets squares of gradients faster than usual, as they fall by orders of magnitude while q narrows.
-MEMORY = 0.99
-#: The rate is multiplied by this when the ELBO has stopped rising, down to this share of the first rate.
-COOLING, COLDEST = 0.4, 0.01
 
 
 @dataclass(frozen=True)
@@ -174,17 +165,15 @@ def fit_black_box(
     (array([1., 1.]), array([[ 0.67, -0.33],
            [-0.33,  0.67]]))
     """
-    if gradient not in BATCH_SIZES:
-        raise ValueError(f"gradient must be one of {sorted(BATCH_SIZES)}, got {gradient!r}")
-    if backend not in ("numpy", "jax"):
-        raise ValueError(f"backend must be 'numpy' or 'jax', got {backend!r}")
+    check_value(gradient, "gradient", Only(*BATCH_SIZES))
+    check_value(backend, "backend", Only("numpy", "jax"))
     n_draws = BATCH_SIZES[gradient] if batch_size is None else batch_size
-    least = {"dim": (dim, 1), "batch_size": (n_draws, 2), "window": (window, 10), "max_iter": (max_iter, 1)}
-    for name, (value, lowest) in (least | {"n_final": (n_final, 2)}).items():
-        if not isinstance(value, Integral) or isinstance(value, bool) or value < lowest:
-            raise ValueError(f"{name} must be an integer of at least {lowest}, got {value!r}")
-    if not isinstance(learning_rate, Real) or not 0 < learning_rate < math.inf:
-        raise ValueError(f"learning_rate must be a positive number, got {learning_rate!r}")
+    for name, value, least in (
+        ("dim", dim, 1), ("batch_size", n_draws, 2), ("window", window, 10), ("max_iter", max_iter, 1),
+        ("n_final", n_final, 2),
+    ):  # fmt: skip
+        check_value(value, name, Whole(least))
+    check_value(learning_rate, "learning_rate", Number(above=0))
     shape = make_family(family, dim)
     if local_terms is not None and not (gradient == "score" and isinstance(shape, MeanFieldGaussian)):
         raise ValueError("local_terms must be None unless gradient is 'score' and family is 'mean_field'")
@@ -206,22 +195,23 @@ def fit_black_box(
             return score_gradient(shape, parameters, noise, target, terms)
         return path_gradient(shape, parameters, noise, target)
 
-    run = _ascend(
-        shape, estimate, _Settings(float(learning_rate), decays_of(optimizer), n_draws, window, max_iter), rng, verbose
-    )
+    settings = CoolingSettings(float(learning_rate), decays_of(optimizer), n_draws, window)
+    ascent = CoolingAscent(shape, estimate, settings, rng)
+    run = descend(ascent.step, max_iter, settled=ascent.settled, window=window, verbose=verbose)
+    parameters = ascent.mean if run.converged else ascent.adam.parameters
     noise = rng.standard_normal((n_final, dim))
-    z = shape.draw(run.parameters, noise)
-    found = evidence(target.values(z) - shape.log_prob(run.parameters, z) + np.log(units).sum())
-    mean, factor = shape.moments(run.parameters)
+    z = shape.draw(parameters, noise)
+    found = evidence(target.values(z) - shape.log_prob(parameters, z) + np.log(units).sum())
+    mean, factor = shape.moments(parameters)
     factor = units[:, None] * factor
     result = BlackBoxResult(
         mean=center + units * mean,
         cov=factor @ factor.T,
         elbo=found.elbo,
         elbo_standard_error=found.elbo_standard_error,
-        elbo_trace=np.array(run.trace) + np.log(units).sum(),
+        elbo_trace=np.log(units).sum() - np.array(run.losses),
         evidence=found,
-        n_iter=len(run.trace),
+        n_iter=len(run.losses),
         converged=run.converged,
         interrupted=run.interrupted,
         factor=factor,
@@ -235,136 +225,6 @@ def fit_black_box(
             stacklevel=2,
         )
     return result
-
-
-def path_gradient(family: Family, parameters: Array, noise: Array, target: Target) -> tuple[float, Array]:
-    """ELBO of a batch and its reparameterised gradient, along the path through z only."""
-    z = family.draw(parameters, noise)
-    values, slope = target(z)
-    elbo = float(np.mean(values - family.log_prob(parameters, z)))
-    return elbo, family.pull_back(parameters, noise, (slope - family.slope(parameters, noise)) / len(noise))
-
-
-def score_gradient(
-    family: Family, parameters: Array, noise: Array, target: Target, local_terms: Callable[[Array], Array] | None = None
-) -> tuple[float, Array]:
-    """ELBO of a batch and its score-function gradient, with a control variate for each parameter."""
-    z = family.draw(parameters, noise)
-    log_weights = target.values(z) - family.log_prob(parameters, z)
-    score = family.score(parameters, z)
-    worth = np.broadcast_to(log_weights[:, None], score.shape)
-    if local_terms is not None:
-        assert isinstance(family, MeanFieldGaussian)
-        own = local_terms(z) - family.log_probs(parameters, z)
-        worth = np.hstack([own, own])  # coordinate i has the parameters i and dim + i
-    squares = score * score
-    # The coefficient for a draw comes from the others, so that the gradient stays unbiased.
-    top = (worth * squares).sum(axis=0) - worth * squares
-    bottom = squares.sum(axis=0) - squares
-    coefficient = top / np.maximum(bottom, np.finfo(float).tiny)
-    return float(log_weights.mean()), ((worth - coefficient) * score).mean(axis=0)
-
-
-@dataclass(frozen=True)
-class _Settings:
-    learning_rate: float
-    decays: tuple[float, float]
-    batch_size: int
-    window: int
-    max_iter: int
-
-
-@dataclass(frozen=True)
-class _Run:
-    parameters: Array
-    trace: list[float]
-    converged: bool
-    interrupted: bool
-
-
-def _ascend(
-    family: Family,
-    estimate: Callable[[Array, Array], tuple[float, Array]],
-    settings: _Settings,
-    rng: np.random.Generator,
-    verbose: int,
-) -> _Run:
-    """Adam with a rate that falls when the ELBO stops rising; gives the mean parameters at the last rate."""
-    parameters = family.standard()
-    moments, rate = no_moments(family.n_parameters), settings.learning_rate
-    decays = (settings.decays[0], min(settings.decays[1], MEMORY))
-    trace: list[float] = []
-    gradients: list[Array] = []
-    total, since, mean = np.zeros(family.n_parameters), 0, parameters
-    converged = interrupted = False
-    started = perf_counter()
-    try:
-        with open_progress(verbose) as report:
-            while len(trace) < settings.max_iter and not converged:
-                noise = rng.standard_normal((settings.batch_size, family.dim))
-                elbo, gradient = estimate(parameters, noise)
-                if not (math.isfinite(elbo) and np.isfinite(gradient).all()):
-                    raise FloatingPointError(f"the fit diverged at iteration {len(trace) + 1}: lower learning_rate")
-                trace.append(elbo)
-                gradients.append(gradient)
-                step, moments = adam_step(-gradient, moments, rate, decays)
-                parameters = parameters + step
-                total, since = total + parameters, since + 1
-                if len(gradients) == settings.window:
-                    gain, error = _gain(trace, settings.window)
-                    if since >= 2 * settings.window and gain < error and _settled(gradients, gain, trace[-1]):
-                        mean, total = total / since, np.zeros_like(total)
-                        rate, since = rate * COOLING, 0
-                        converged = rate < COLDEST * settings.learning_rate
-                    gradients.clear()
-                    if verbose:
-                        report(_state(trace, settings, gain, converged, perf_counter() - started))
-    except KeyboardInterrupt as stop:
-        if not trace:
-            raise
-        hold(
-            stop,
-            f"fit interrupted after {len(trace)} of {settings.max_iter} iterations; the parameters so far are kept",
-        )
-        interrupted = True
-    return _Run(mean if converged else parameters, trace, converged, interrupted)
-
-
-def _gain(trace: list[float], window: int) -> tuple[float, float]:
-    """Rise of the mean ELBO from one window to the next, and its standard error."""
-    if len(trace) < 2 * window:
-        return math.nan, 0.0
-    now, before = np.array(trace[-window:]), np.array(trace[-2 * window : -window])
-    error = math.sqrt((now.var() + before.var()) / window)
-    return float(now.mean() - before.mean()), error + 1e-12 * abs(float(now.mean()))
-
-
-def _settled(gradients: list[Array], gain: float, elbo: float) -> bool:
-    """Whether the gradients of a window average out, or the ELBO is exact already."""
-    if abs(gain) <= 1e-9 * (1.0 + abs(elbo)):
-        return True
-    rows = np.array(gradients)
-    error = rows.std(axis=0) / math.sqrt(len(rows))
-    return bool((np.abs(rows.mean(axis=0)) <= DRIFT * error).all())
-
-
-def _state(
-    trace: list[float], settings: _Settings, gain: float, converged: bool, seconds: float
-) -> IterationState[None]:
-    last = len(trace) == settings.max_iter
-    return IterationState(
-        params=None,
-        restart=0,
-        n_init=1,
-        iteration=len(trace),
-        max_iter=settings.max_iter,
-        objective=float(np.mean(trace[-settings.window :])),
-        log_likelihood=math.nan,
-        gain=gain,
-        seconds=seconds,
-        accepted=True,
-        reason="converged" if converged else "max_iter" if last else None,
-    )
 
 
 def _vector(value: ArrayLike, dim: int, name: str) -> Array:

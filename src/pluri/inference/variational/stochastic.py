@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from numbers import Integral, Real
+from numbers import Real
 from time import perf_counter
 from typing import Any, Literal
 
@@ -40,7 +40,8 @@ from pluri.inference.variational.conjugate import (
 )
 from pluri.inference.variational.minibatches import count_rows, minibatches
 from pluri.progress import open_progress
-from pluri.validation.interruption import hold, interruptible
+from pluri.validation import Number, check_count, check_value
+from pluri.validation.interruption import holding, interruptible
 
 
 @dataclass(frozen=True)
@@ -69,10 +70,9 @@ class RobbinsMonro:
     offset: float = 10.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.decay, Real) or not (self.decay == 0 or 0.5 < self.decay <= 1):
+        if not (self.decay == 0 or Number(above=0.5, most=1).holds(self.decay)):
             raise ValueError(f"decay must lie in (0.5, 1], or be 0 for steps on the whole data set, got {self.decay!r}")
-        if not isinstance(self.offset, Real) or not 0 <= self.offset < math.inf:
-            raise ValueError(f"offset must be a finite number that is not negative, got {self.offset!r}")
+        check_value(self.offset, "offset", Number(least=0))
 
     def __call__(self, t: int) -> float:
         """Size of step `t`, from 1."""
@@ -239,9 +239,8 @@ def stochastic_variational_inference(
     True
     """
     schedule = RobbinsMonro() if schedule is None else schedule
-    for name, value in {"max_iter": max_iter, "first_step": first_step}.items():
-        if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+    check_count(max_iter, "max_iter")
+    check_count(first_step, "first_step")
     if not isinstance(tol, Real) or tol != tol:
         raise ValueError(f"tol must be a number, got {tol!r}")
     source = as_source(data)
@@ -253,8 +252,9 @@ def stochastic_variational_inference(
     history, trace = History(), list[float]()
     step, n_passes, last = first_step - 1, 0, math.nan
     reason: Literal["converged", "max_iter", "stopped", "interrupted"] = "max_iter"
+    message = lambda: f"fit interrupted after {len(history)} steps; the parameters so far are kept"  # noqa: E731
     with open_progress(verbose) as report:
-        try:
+        with holding(message, having=history) as block:
             for number in range(1, max_iter + 1):
                 began = perf_counter()
                 for batch in minibatches(data, batch_size, rng, shuffle=shuffle):
@@ -284,9 +284,6 @@ def stochastic_variational_inference(
                 if ended or told:
                     reason = ended or "stopped"
                     break
-        except KeyboardInterrupt as stop:
-            if not history:
-                raise
-            hold(stop, f"fit interrupted after {len(history)} steps; the parameters so far are kept")
+        if block.interrupted:
             reason = "interrupted"
     return StochasticResult(params, last, trace, history, len(history), n_passes, reason)

@@ -14,22 +14,20 @@ from pluri.inference import mcmc
 from pluri.metrics.partition_posterior import co_clustering_matrix
 from pluri.mixtures.dirichlet_process.predictive import Predictive
 from pluri.mixtures.dirichlet_process.records import Array, Integers, checked_data
-from pluri.processes.concentration import check_count
-from pluri.validation import RandomState, as_generator, weighted_mean
+from pluri.validation import RandomState, as_generator, check_count, weighted_mean
 
 #: Above this number of rows a matrix of all pairs is not made.
 MOST_PAIRS = 20_000
 
 
-class MixtureAnswers:
+class MixtureAnswers(mcmc.Sampled):
     """The queries of `DirichletProcessMixture`."""
 
     family: Any
-    solver: str
+    inference: str
     random_state: RandomState
     likelihood_: Any
     predictive_: Predictive
-    trace_: mcmc.Trace
     cluster_centers_: Array
     weights_: Array
     n_clusters_: int
@@ -96,7 +94,7 @@ class MixtureAnswers:
     def _draws(self) -> mcmc.Trace:
         check_is_fitted(self, "predictive_")
         if not hasattr(self, "trace_"):
-            raise AttributeError("a variational fit has no draws; use solver='gibbs' or 'blocked'")
+            raise AttributeError("a variational fit has no draws; use inference='gibbs' or 'slice'")
         return self.trace_
 
     def n_components_posterior(self, min_share: float = 0.0) -> Array:
@@ -137,10 +135,6 @@ class MixtureAnswers:
         """Log density of data and partition by chain and draw."""
         return self._draws().stats["log_density"]
 
-    def to_arviz(self) -> Any:
-        """Draws for ArviZ."""
-        return self._draws().to_arviz()
-
     def top_features(
         self, n_features: int = 10, feature_names: Sequence[str] | None = None
     ) -> list[list[str]] | list[list[int]]:
@@ -167,7 +161,7 @@ class MixtureAnswers:
         name = self.family if isinstance(self.family, str) else type(self.family).__name__
         lines = [
             f"{type(self).__name__}: {self.n_clusters_} clusters of {name} rows, {self.n_features_in_} columns",
-            f"{self.solver}: {'converged' if self.converged_ else 'not converged'} after {self.n_iter_} sweeps; "
+            f"{self.inference}: {'converged' if self.converged_ else 'not converged'} after {self.n_iter_} sweeps; "
             f"concentration {self.concentration_:.3g}",
         ]
         if hasattr(self, "trace_"):

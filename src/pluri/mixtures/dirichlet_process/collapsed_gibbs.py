@@ -20,7 +20,7 @@ import numpy as np
 
 from pluri.mixtures.dirichlet_process.partition_posterior import PartitionPosterior, Position
 from pluri.mixtures.dirichlet_process.seating import Prepared, Seating
-from pluri.processes.concentration import check_count
+from pluri.validation import check_count
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class CollapsedGibbs(PartitionPosterior):
 
     Parameters
     ----------
-    likelihood, data, alpha, learn_concentration, concentration_prior
+    likelihood, data, concentration
         See `PartitionPosterior`.
     n_proposals : int, default=5
         Proposals to split or merge in each sweep.

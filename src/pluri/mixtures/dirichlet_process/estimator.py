@@ -50,16 +50,20 @@ from pluri.mixtures.dirichlet_process.variational import (
 )
 from pluri.mixtures.dirichlet_process.variational_search import best_beliefs
 from pluri.mixtures.dirichlet_process.weighted_rows import check_row_weights, copies, merged, refuse_missing, row_order
-from pluri.processes.concentration import check_count, check_gamma_prior, check_positive
-from pluri.validation import RandomState, Stored, as_generator, restored_on_failure
+from pluri.priors.hyperpriors import Gamma, Hyperparameter, as_hyperparameter
+from pluri.processes.concentration import CONCENTRATION_PRIOR
+from pluri.validation import (
+    Allowed,
+    Only,
+    RandomState,
+    Stored,
+    Whole,
+    as_generator,
+    check_parameters,
+    restored_on_failure,
+)
 from pluri.validation.estimator import Estimator
 
-SOLVERS = ("gibbs", "blocked", "variational")
-POINT_ESTIMATES = ("vi", "binder", "map")
-#: Chains count as agreeing when the R-hat of the log joint density is below this.
-SETTLED = 1.1
-#: Proposals to split or merge in each sweep.
-N_PROPOSALS = 5
 #: Draws that the search for a point estimate looks at.
 MOST_DRAWS = 100
 #: Larger data could not be squared and summed.
@@ -74,29 +78,27 @@ class DirichletProcessMixture(MixtureAnswers, ClusterMixin, Estimator):
     family : {"gaussian", "bernoulli", "multinomial", "poisson"} or a conjugate likelihood, default="gaussian"
         Distribution of the rows of a cluster. Or one of `pluri.processes`: `NormalInverseWishart`, `NormalGamma`,
         `BetaBernoulli`, `DirichletMultinomial`, `GammaPoisson`.
-    solver : {"gibbs", "blocked", "variational"}, default="gibbs"
+    inference : {"gibbs", "slice", "vb"}, default="gibbs"
         Collapsed Gibbs sampling; slice sampling, in which all rows move at once; or a truncated variational
         approximation, which is fast and has no posterior over partitions.
-    prior : dict, optional
+    component_prior : dict, optional
         Parameters of the prior that are not to be chosen from the data: ``mean``, ``strength``, ``df``, ``scale`` of
         "gaussian" (the mean of the data, 0.01, n_features + 2, and variances of the data divided by
         5^(2 / n_features): the scale matters most, it says how large clusters are; a number is times the identity);
         ``a``, ``b`` of "bernoulli" (two rows around the frequencies in the data); ``concentration`` of "multinomial"
         (0.5); ``shape``, ``rate`` of "poisson" (1, and one over the mean of each column).
-    concentration : float, default=1.0
-        Of the process: the larger, the more clusters. Where sampling begins if it is learned.
-    learn_concentration : bool, default=True
-    concentration_prior : (float, float), default=(1.0, 1.0)
-        Shape and rate of a gamma prior.
+    concentration : float, `pluri.priors.Gamma` prior or "learn", default="learn"
+        Of the process: the larger, the more clusters. A number is fixed; a prior is what it is learned under, from its
+        mean on; "learn" is Gamma(1, 1).
     init_clusters : int, optional
         Chains begin with rows in so many clusters at random; by default rows are seated one after another.
-    n_sweeps, n_burn_in : int, default=500, 200
-        Sweeps of each chain, and before.
+    n_draws, n_warmup : int, default=100, 200
+        Draws kept of each chain, and sweeps before them.
     thin : int, default=5
         Sweeps from one draw to the next.
     n_chains : int, default=2
-    split_merge : bool, default=True
-        Whether samplers also propose to split and merge clusters.
+    split_merge : int, default=5
+        Proposals of the samplers to split or merge clusters, in each sweep.
     point_estimate : {"vi", "binder", "map"}, default="vi"
         `labels_` has the smallest expected variation of information or Binder loss, or is the draw of highest density.
     n_predictive : int, default=100
@@ -109,7 +111,7 @@ class DirichletProcessMixture(MixtureAnswers, ClusterMixin, Estimator):
     tol, max_iter : float, int, default=1e-6, 500
         The variational approximation ends when a sweep changes the bound by less than this share of it.
     warm_start : bool, default=False
-        Chains begin where those of the last fit stopped, without a burn-in.
+        Chains begin where those of the last fit stopped, without a warm-up.
     random_state : int, Generator, RandomState or None
     n_jobs : int, optional
         Chains at a time, in threads.
@@ -162,21 +164,27 @@ class DirichletProcessMixture(MixtureAnswers, ClusterMixin, Estimator):
         "labels_": Stored("n_rows", whole=True, least=0, below="n_clusters_"),
     }
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        "inference": Only("gibbs", "slice", "vb"),
+        "point_estimate": Only("vi", "binder", "map"),
+        "max_components": Whole(1),
+        "split_merge": Whole(0),
+        "init_clusters": Whole(1) | Only(None),
+    }
+
     def __init__(
         self,
         family: Any = "gaussian",
         *,
-        solver: str = "gibbs",
-        prior: Mapping[str, Any] | None = None,
-        concentration: float = 1.0,
-        learn_concentration: bool = True,
-        concentration_prior: tuple[float, float] = (1.0, 1.0),
+        inference: str = "gibbs",
+        component_prior: Mapping[str, Any] | None = None,
+        concentration: float | Gamma | str = "learn",
         init_clusters: int | None = None,
-        n_sweeps: int = 500,
-        n_burn_in: int = 200,
+        n_draws: int = 100,
+        n_warmup: int = 200,
         thin: int = 5,
         n_chains: int = 2,
-        split_merge: bool = True,
+        split_merge: int = 5,
         point_estimate: str = "vi",
         n_predictive: int = 100,
         max_components: int = 20,
@@ -189,14 +197,12 @@ class DirichletProcessMixture(MixtureAnswers, ClusterMixin, Estimator):
         verbose: int = 0,
     ) -> None:
         self.family = family
-        self.solver = solver
-        self.prior = prior
+        self.inference = inference
+        self.component_prior = component_prior
         self.concentration = concentration
-        self.learn_concentration = learn_concentration
-        self.concentration_prior = concentration_prior
         self.init_clusters = init_clusters
-        self.n_sweeps = n_sweeps
-        self.n_burn_in = n_burn_in
+        self.n_draws = n_draws
+        self.n_warmup = n_warmup
         self.thin = thin
         self.n_chains = n_chains
         self.split_merge = split_merge
@@ -224,19 +230,12 @@ class DirichletProcessMixture(MixtureAnswers, ClusterMixin, Estimator):
             return True
 
     def _check_settings(self) -> None:
-        for name, allowed in (("solver", SOLVERS), ("point_estimate", POINT_ESTIMATES)):
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {getattr(self, name)!r}")
-        for name in ("n_sweeps", "thin", "n_chains", "n_predictive", "max_components", "n_init", "max_iter"):
-            check_count(getattr(self, name), name)
-        check_count(self.n_burn_in, "n_burn_in", 0)
-        if self.init_clusters is not None:
-            check_count(self.init_clusters, "init_clusters")
-        if self.thin > self.n_sweeps:
-            raise ValueError(f"thin must be at most n_sweeps ({self.n_sweeps}), got {self.thin}")
+        check_parameters(self)
         family_kind(self.family)
-        check_positive(self.concentration, "concentration")
-        check_gamma_prior(self.concentration_prior, "concentration_prior")
+        self._concentration()
+
+    def _concentration(self) -> Hyperparameter:
+        return as_hyperparameter(self.concentration, "concentration", CONCENTRATION_PRIOR)
 
     def _check_rows(self, X: Any, *, fitting: bool) -> Any:
         sparse = False if self._is_gaussian() else "csr"
@@ -274,8 +273,8 @@ class DirichletProcessMixture(MixtureAnswers, ClusterMixin, Estimator):
         with restored_on_failure(self):
             data = self._check_rows(X, fitting=True)
             weights = check_row_weights(sample_weight, data.shape[0])
-            if self.solver == "variational":
-                self._fit_variational(data, weights)
+            if self.inference == "vb":
+                self._fit_vb(data, weights)
             else:
                 self._fit_chains(data, weights)
         return self
@@ -286,17 +285,14 @@ class DirichletProcessMixture(MixtureAnswers, ClusterMixin, Estimator):
         repeated = copies(weights)
         order, _ = row_order(data[repeated])
         rows = data[repeated[order]]
-        likelihood = make_likelihood(self.family, self.prior, rows, np.ones(rows.shape[0]))
-        kernel_class = CollapsedGibbs if self.solver == "gibbs" else SliceGibbs
-        kernel = kernel_class(
-            likelihood, rows, float(self.concentration), bool(self.learn_concentration),
-            check_gamma_prior(self.concentration_prior, "concentration_prior"), N_PROPOSALS if self.split_merge else 0,
-        )  # fmt: skip
+        likelihood = make_likelihood(self.family, self.component_prior, rows, np.ones(rows.shape[0]))
+        kernel_class = CollapsedGibbs if self.inference == "gibbs" else SliceGibbs
+        kernel = kernel_class(likelihood, rows, self.concentration, n_proposals=int(self.split_merge))
         rng = as_generator(self.random_state)
         warm, start = self._start(kernel)
         trace = mcmc.sample(
-            kernel, start, record=kernel.record, n_draws=self.n_sweeps // self.thin,
-            n_warmup=0 if warm else self.n_burn_in, n_chains=self.n_chains, thin=self.thin, random_state=rng,
+            kernel, start, record=kernel.record, n_draws=self.n_draws,
+            n_warmup=0 if warm else self.n_warmup, n_chains=self.n_chains, thin=self.thin, random_state=rng,
             n_jobs=self.n_jobs, backend="threads", verbose=int(self.verbose), warn=False,
         )  # fmt: skip
         best = max((end.state for end in trace.ends), key=lambda state: state.best_log_density)
@@ -311,7 +307,7 @@ class DirichletProcessMixture(MixtureAnswers, ClusterMixin, Estimator):
             trace.detached(), draws={**trace.draws, "labels": np.ascontiguousarray(trace["labels"][..., place])}
         )
         self.concentration_ = float(alphas.mean())
-        self.n_iter_ = (0 if warm else int(self.n_burn_in)) + trace.n_draws * int(self.thin)
+        self.n_iter_ = (0 if warm else int(self.n_warmup)) + trace.n_draws * int(self.thin)
         for name in ("elbo_", "lower_bound_"):
             self.__dict__.pop(name, None)
         self._name_clusters(kernel.data, labels, np.ones(len(labels)))
@@ -350,25 +346,18 @@ class DirichletProcessMixture(MixtureAnswers, ClusterMixin, Estimator):
             self.labels_[~seen] = self.predictive_.probabilities(data[~seen]).argmax(axis=1)
 
     def _judge(self, trace: mcmc.Trace) -> None:
-        value = mcmc.r_hat(trace.stats["log_density"]) if trace.n_draws >= 8 else float("nan")
-        self.converged_ = not value > SETTLED
-        if not self.converged_ and not trace.interrupted:
-            warnings.warn(
-                f"the chains do not agree on the log joint density (R-hat {value:.2f}): raise n_burn_in or n_sweeps",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+        verdict = trace.verdict("log_density", limit=mcmc.LATENT_R_HAT_LIMIT)
+        self.converged_ = verdict.settled
+        if not trace.interrupted:
+            verdict.warn(stacklevel=5)
 
     # Variational inference --------------------------------------------------------------------------------------
 
-    def _fit_variational(self, data: Any, weights: Array) -> None:
+    def _fit_vb(self, data: Any, weights: Array) -> None:
         distinct, counts = merged(data, weights)
-        likelihood = make_likelihood(self.family, self.prior, distinct, counts)
+        likelihood = make_likelihood(self.family, self.component_prior, distinct, counts)
         rows = WeightedRows(checked_data(likelihood, distinct), counts)
-        model = TruncatedMeanField(
-            likelihood, int(self.max_components), float(self.concentration), bool(self.learn_concentration),
-            check_gamma_prior(self.concentration_prior, "concentration_prior"),
-        )  # fmt: skip
+        model = TruncatedMeanField(likelihood, int(self.max_components), self._concentration())
         result = best_beliefs(
             model, rows, as_generator(self.random_state), n_init=int(self.n_init), max_iter=int(self.max_iter),
             tol=float(self.tol), verbose=int(self.verbose),

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from pluri.mixtures.dirichlet_process.records import Array, Integers, checked_data, cluster_sums
 from pluri.mixtures.dirichlet_process.seating import Prepared, Seating, in_order
+from pluri.priors.hyperpriors import Gamma, Hyperparameter, as_hyperparameter
 from pluri.processes.chinese_restaurant import ChineseRestaurantProcess
-from pluri.processes.concentration import GammaPrior, check_gamma_prior, check_positive, draw_concentration
+from pluri.processes.concentration import CONCENTRATION_PRIOR, draw_concentration
 from pluri.processes.conjugate import DirichletMultinomial
 
 Position = Mapping[str, NDArray[Any]]
@@ -45,27 +46,23 @@ class PartitionPosterior:
     likelihood : Conjugate
         `NormalInverseWishart`, `NormalGamma`, `BetaBernoulli`, `DirichletMultinomial` or `GammaPoisson`.
     data : array-like or sparse matrix of shape (n_samples, n_features)
-    alpha : float, default=1.0
-        Concentration; where sampling begins if it is learned.
-    learn_concentration : bool, default=False
-    concentration_prior : (float, float), default=(1.0, 1.0)
-        Shape and rate of a gamma prior, used if `learn_concentration`.
+    concentration : float, Gamma or "learn", default=1.0
+        A number is fixed; a prior is what it is learned under, from its mean on; "learn" is Gamma(1, 1).
     """
 
     likelihood: Any
     data: Any
-    alpha: float = 1.0
-    learn_concentration: bool = False
-    concentration_prior: GammaPrior = (1.0, 1.0)
+    concentration: float | Gamma | str = 1.0
+    _concentration: Hyperparameter = field(init=False, repr=False)
     _prepared: Prepared = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_positive(self.alpha, "alpha")
-        check_gamma_prior(self.concentration_prior, "concentration_prior")
+        concentration = as_hyperparameter(self.concentration, "concentration", CONCENTRATION_PRIOR)
         data = checked_data(self.likelihood, self.data)
         if not data.shape[0]:
             raise ValueError("data must have at least one row, got none")
         object.__setattr__(self, "data", data)
+        object.__setattr__(self, "_concentration", concentration)
         object.__setattr__(self, "_prepared", Prepared(self.likelihood, data))
 
     def adaptation(self, n_warmup: int) -> None:
@@ -122,8 +119,9 @@ class PartitionPosterior:
 
     def sample_prior(self, rng: np.random.Generator) -> Position:
         """Draw a position from the prior."""
-        shape, rate = self.concentration_prior
-        alpha = rng.gamma(shape) / rate if self.learn_concentration else self.alpha
+        alpha, prior = self._concentration
+        if prior is not None:
+            alpha = rng.gamma(prior.shape) / prior.rate
         labels = ChineseRestaurantProcess(alpha).sample_partition(self.data.shape[0], rng)
         return {"labels": labels, "alpha": np.asarray(float(alpha))}
 
@@ -148,11 +146,12 @@ class PartitionPosterior:
             labels = in_order(rng.integers(0, n_clusters, size=n))
         else:
             seating = Seating(self._prepared, np.full(n, -1))
-            seating.sweep(rng, self.alpha)
+            seating.sweep(rng, self._concentration.value)
             labels = seating.labels
-        return {"labels": labels, "alpha": np.asarray(float(self.alpha))}
+        return {"labels": labels, "alpha": np.asarray(self._concentration.value)}
 
     def _draw_alpha(self, rng: np.random.Generator, alpha: float, labels: Integers) -> float:
-        if not self.learn_concentration:
+        prior = self._concentration.prior
+        if prior is None:
             return alpha
-        return draw_concentration(rng, alpha, len(labels), int(labels.max()) + 1, self.concentration_prior)
+        return draw_concentration(rng, alpha, len(labels), int(labels.max()) + 1, prior)

@@ -39,14 +39,14 @@ def make_likelihood(family: Any, prior: Mapping[str, Any] | None, data: Any, wei
     family_kind(family)
     if not isinstance(family, str):
         if prior is not None:
-            raise ValueError("prior must be None when family is a likelihood, which has its own")
+            raise ValueError("component_prior must be None when family is a likelihood, which has its own")
         if family.n_features != data.shape[1]:
             raise ValueError(f"family is for {family.n_features} columns, but X has {data.shape[1]}")
         return family
     given = dict(prior or {})
     unknown = sorted(set(given) - set(FAMILIES[family]))
     if unknown:
-        raise ValueError(f"prior of {family!r} may have {', '.join(FAMILIES[family])}, got {unknown[0]!r}")
+        raise ValueError(f"component_prior of {family!r} may have {', '.join(FAMILIES[family])}, got {unknown[0]!r}")
     d, total = data.shape[1], float(weights.sum())
     if family == "multinomial":
         return DirichletMultinomial(d, _plain(given.get("concentration", 0.5)))

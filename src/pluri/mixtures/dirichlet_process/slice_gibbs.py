@@ -22,8 +22,8 @@ from pluri.mixtures.dirichlet_process.parameters import draw_parameters, log_den
 from pluri.mixtures.dirichlet_process.partition_posterior import PartitionPosterior, Position
 from pluri.mixtures.dirichlet_process.records import Array, Integers, cluster_sums
 from pluri.mixtures.dirichlet_process.seating import Prepared, Seating, in_order
-from pluri.processes.concentration import check_count
 from pluri.processes.dirichlet import draw_log_dirichlet
+from pluri.validation import check_count
 
 #: Rows whose densities under all clusters are in memory at a time.
 BLOCK = 8192
@@ -35,7 +35,7 @@ class SliceGibbs(PartitionPosterior):
 
     Parameters
     ----------
-    likelihood, data, alpha, learn_concentration, concentration_prior
+    likelihood, data, concentration
         See `PartitionPosterior`.
     n_proposals : int, default=0
         Proposals to split or merge in each sweep, as in `CollapsedGibbs`.

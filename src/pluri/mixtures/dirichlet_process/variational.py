@@ -22,7 +22,7 @@ from scipy.special import betaln, digamma
 from pluri.metrics.distribution_information import gamma_kl
 from pluri.mixtures.dirichlet_process.expectations import divergence, expected_log_density
 from pluri.mixtures.dirichlet_process.records import Array, Integers, weighted_sums
-from pluri.processes.concentration import GammaPrior
+from pluri.priors.hyperpriors import Hyperparameter
 
 #: Rows whose responsibilities are in memory at a time.
 BLOCK = 8192
@@ -73,17 +73,13 @@ class TruncatedMeanField:
     likelihood : Conjugate
     n_components : int
         Truncation.
-    concentration : float, default=1.0
-    learn_concentration : bool, default=False
-    concentration_prior : (float, float), default=(1.0, 1.0)
-        Shape and rate.
+    concentration : Hyperparameter, default=Hyperparameter(1.0)
+        Fixed, or learned under a gamma prior.
     """
 
     likelihood: Any
     n_components: int
-    concentration: float = 1.0
-    learn_concentration: bool = False
-    concentration_prior: GammaPrior = (1.0, 1.0)
+    concentration: Hyperparameter = Hyperparameter(1.0)
 
     def initialize(self, rows: WeightedRows, rng: np.random.Generator) -> Beliefs:
         """Rows go to the nearest of some rows that are far from each other."""
@@ -93,9 +89,8 @@ class TruncatedMeanField:
         """What follows if rows are in the components that `labels` says."""
         member = np.zeros((len(labels), self.n_components))
         member[np.arange(len(labels)), labels] = rows.weights
-        alpha = np.array([self.concentration, 0.0])
-        if self.learn_concentration:
-            alpha = np.array([self.concentration_prior[0], self.concentration_prior[0] / self.concentration])
+        value, prior = self.concentration
+        alpha = np.array([value, 0.0] if prior is None else [prior.shape, prior.shape / value])
         return self.settled(weighted_sums(self.likelihood, rows.data, member), member.sum(axis=0), alpha, rows)
 
     def update(self, q: Beliefs, rows: WeightedRows) -> Beliefs:
@@ -112,10 +107,10 @@ class TruncatedMeanField:
         sticks, ordered = (best_sticks(each, mean_concentration(alpha)) for each in (sizes, sizes[order]))
         if betaln(*ordered.T).sum() > betaln(*sticks.T).sum():
             statistics, sizes, sticks = statistics[order], sizes[order], ordered
-        if self.learn_concentration:
-            shape, rate = self.concentration_prior
+        prior = self.concentration.prior
+        if prior is not None:
             log_rest = digamma(sticks[:, 1]) - digamma(sticks.sum(axis=1))
-            alpha = np.array([shape + len(sticks), rate - log_rest.sum()])
+            alpha = np.array([prior.shape + len(sticks), prior.rate - log_rest.sum()])
         log_weights = expected_log_weights(sticks)
         bound = -float(divergence(self.likelihood, statistics).sum()) - self._stick_divergence(sticks, alpha)
         next_statistics, next_sizes = np.zeros_like(statistics), np.zeros_like(sizes)
@@ -134,13 +129,10 @@ class TruncatedMeanField:
         log_piece = digamma(sticks[:, 0]) - digamma(sticks.sum(axis=1))
         log_rest = digamma(sticks[:, 1]) - digamma(sticks.sum(axis=1))
         entropies = (sticks[:, 0] - 1) * log_piece + (sticks[:, 1] - 1) * log_rest - betaln(*sticks.T)
-        if self.learn_concentration:
-            log_alpha, kl = (
-                digamma(alpha[0]) - np.log(alpha[1]),
-                float(gamma_kl(alpha[0], alpha[1], *self.concentration_prior)),
-            )
-        else:
-            log_alpha, kl = np.log(alpha[0]), 0.0
+        log_alpha, kl = np.log(alpha[0]), 0.0
+        if (gamma := self.concentration.prior) is not None:
+            log_alpha = digamma(alpha[0]) - np.log(alpha[1])
+            kl = float(gamma_kl(alpha[0], alpha[1], gamma.shape, gamma.rate))
         prior = log_alpha + (mean_concentration(alpha) - 1) * log_rest
         return float((entropies - prior).sum()) + kl
 

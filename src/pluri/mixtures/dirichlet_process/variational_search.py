@@ -45,12 +45,12 @@ def best_beliefs(
         )
 
     found: list[Result] = []
-    for number in occupied_numbers(min(model.n_components, rows.data.shape[0])):
-        for _ in range(1 if number == 1 else n_init):
-            labels = clustered_labels(rows, number, rng)
-            found.append(ascend(model.start(rows, labels), TRIAL_SWEEPS))
-            if found[-1].interrupted:
-                return replace(max(found, key=_bound), interrupted=True)
+    numbers = occupied_numbers(min(model.n_components, rows.data.shape[0]))
+    for number in np.repeat(numbers, [1 if number == 1 else n_init for number in numbers]).tolist():
+        labels = clustered_labels(rows, number, rng)
+        found.append(ascend(model.start(rows, labels), TRIAL_SWEEPS))
+        if found[-1].interrupted:
+            return replace(max(found, key=_bound), interrupted=True)
     found.sort(key=_bound, reverse=True)
     for place in range(min(FINALISTS, len(found))):
         if not found[place].converged:

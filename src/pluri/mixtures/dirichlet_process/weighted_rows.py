@@ -62,7 +62,7 @@ def copies(weights: Array) -> Integers:
     if not (weights == np.rint(weights)).all() or weights.sum() > MOST_COPIES:
         raise ValueError(
             f"sample_weight must hold whole numbers that sum to at most {MOST_COPIES} for a sampler, which sees a row "
-            "or does not; use solver='variational' for others"
+            "or does not; use inference='vb' for others"
         )
     return np.repeat(np.arange(len(weights)), weights.astype(np.int64))
 

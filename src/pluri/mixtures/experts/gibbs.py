@@ -28,6 +28,7 @@ from scipy.special import gammaln
 
 from pluri.mixtures.experts import _kernels
 from pluri.mixtures.experts.sticks import draw_truncated, probit_stick_weights, with_intercept
+from pluri.priors import Gamma
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -42,14 +43,13 @@ class ExpertsPrior:
     ----------
     stick_scale, coefficient_scale : (n_features + 1,)
         Standard deviations of the coefficients of sticks and of regressions, intercept first; 0 fixes one at 0.
-    noise_shape, noise_rate : float
-        Of the gamma prior of the precisions.
+    noise : Gamma
+        Prior of the precisions.
     """
 
     stick_scale: Array
     coefficient_scale: Array
-    noise_shape: float = 1.0
-    noise_rate: float = 1.0
+    noise: Gamma = Gamma(1.0, 1.0)
 
     def sample(self, rng: np.random.Generator, n_experts: int) -> dict[str, Array]:
         """Draw sticks (K - 1, p), coefficients (K, p) and precisions (K,)."""
@@ -57,7 +57,7 @@ class ExpertsPrior:
         return {
             "sticks": self.stick_scale * rng.standard_normal((n_experts - 1, p)),
             "coefficients": self.coefficient_scale * rng.standard_normal((n_experts, p)),
-            "precisions": rng.standard_gamma(self.noise_shape, n_experts) / self.noise_rate,
+            "precisions": rng.standard_gamma(self.noise.shape, n_experts) / self.noise.rate,
         }
 
     def log_density(self, position: Position) -> float:
@@ -68,7 +68,7 @@ class ExpertsPrior:
             values = position[name][:, free] / scale[free]
             total -= 0.5 * float((values**2).sum())
             total -= len(values) * float((np.log(scale[free]) + 0.5 * np.log(2 * np.pi)).sum())
-        a, b, tau = self.noise_shape, self.noise_rate, position["precisions"]
+        a, b, tau = self.noise.shape, self.noise.rate, position["precisions"]
         return total + float(((a - 1) * np.log(tau) - b * tau).sum() + len(tau) * (a * np.log(b) - gammaln(a)))
 
 
@@ -102,9 +102,10 @@ class ExpertsGibbs:
     >>> import numpy as np
     >>> from pluri.inference import mcmc
     >>> from pluri.mixtures.experts import ExpertsGibbs, ExpertsPrior
+    >>> from pluri.priors import Gamma
     >>> X = np.linspace(-1, 1, 40)[:, None]
     >>> y = np.where(X[:, 0] < 0, -3.0, 3.0) + 0.1 * np.random.default_rng(0).normal(size=40)
-    >>> kernel = ExpertsGibbs(X, y, 5, ExpertsPrior(np.full(2, 5.0), np.full(2, 10.0), 1.0, 0.1))
+    >>> kernel = ExpertsGibbs(X, y, 5, ExpertsPrior(np.full(2, 5.0), np.full(2, 10.0), Gamma(1.0, 0.1)))
     >>> trace = mcmc.sample(kernel, kernel.start, record=kernel.record, n_draws=200, n_warmup=100, n_chains=1,
     ...                     random_state=0, warn=False)
     >>> trace["coefficients"].shape
@@ -236,9 +237,9 @@ class ExpertsGibbs:
         )  # fmt: skip
         squares = (y - np.einsum("np,np->n", self.design, coefficients[labels])) ** 2
         counts = np.bincount(labels, minlength=k)
-        rate = self.prior.noise_rate + 0.5 * np.bincount(labels, squares, minlength=k)
+        rate = self.prior.noise.rate + 0.5 * np.bincount(labels, squares, minlength=k)
         # A precision that underflows would be one that no later sweep could leave.
-        precisions = np.maximum(rng.standard_gamma(self.prior.noise_shape + 0.5 * counts) / rate, 1e-300)
+        precisions = np.maximum(rng.standard_gamma(self.prior.noise.shape + 0.5 * counts) / rate, 1e-300)
         return {"sticks": sticks, "coefficients": coefficients, "precisions": precisions, "labels": labels}
 
     def _draw_labels(self, uniforms: Array, position: Position, y: Array) -> tuple[Integers, float]:

@@ -28,19 +28,31 @@ from pluri.inference import mcmc
 from pluri.mixtures.experts.gibbs import ExpertsGibbs, ExpertsPrior
 from pluri.mixtures.experts.prediction import ExpertDraws, same_experts
 from pluri.mixtures.experts.sticks import with_intercept
-from pluri.validation import RandomState, Stored, as_generator, restored_on_failure
+from pluri.priors import Gamma
+from pluri.validation import (
+    Allowed,
+    Made,
+    Only,
+    RandomState,
+    Stored,
+    Whole,
+    as_generator,
+    check_parameters,
+    restored_on_failure,
+)
 from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
+#: What `noise_prior` is unless something else is said.
+NOISE_PRIOR = Gamma(1.0, 0.01)
 #: An expert is active if its mean weight is above this at some row; and so much for the last one is a sign that
 #: max_components is too small.
 ACTIVE_WEIGHT = 0.05
 #: Rows by whose labels the experts of different draws are recognised, and at which chains are compared.
 MOST_ANCHORS, MOST_COMPARED = 200, 10
-R_HAT_LIMIT = 1.1
 
 
-class InfiniteMixtureOfExperts(RegressorMixin, Estimator):
+class InfiniteMixtureOfExperts(mcmc.Sampled, RegressorMixin, Estimator):
     """Probit stick-breaking mixture of linear regressions, sampled.
 
     Parameters
@@ -52,8 +64,8 @@ class InfiniteMixtureOfExperts(RegressorMixin, Estimator):
         ``(1.0, 0.0)`` makes the weights those of a Dirichlet process with concentration 1, whatever the input.
     coef_scale : float or (float, float), default=10.0
         The same for the regressions.
-    noise_prior : (float, float), default=(1.0, 0.01)
-        Shape and rate of the gamma prior of the experts' precisions. The rate is a floor of sorts under the noise: with
+    noise_prior : `pluri.priors.Gamma` prior or None, default=None
+        Of the experts' precisions; None is Gamma(1.0, 0.01). The rate is a floor of sorts under the noise: with
         the published 1, intervals come out too wide where y is much less noisy than it varies in all (of the kinds of
         data in ``benchmarks/reproduce/lidar_experts.py``, bands of 50 % hold up to 77 % of new values).
     standardize : bool, default=True
@@ -78,6 +90,8 @@ class InfiniteMixtureOfExperts(RegressorMixin, Estimator):
         ``log_likelihood``, ``n_occupied``.
     n_active_ : int
         Experts whose posterior mean weight exceeds 0.05 at some of the training rows.
+    converged_ : bool
+        Whether the chains agree on the regression function: R-hat is at most 1.1 at all of some training rows.
     x_mean_, x_scale_ : arrays of shape (n_features,)
     y_mean_, y_scale_ : float
         Units of the trace.
@@ -109,13 +123,18 @@ class InfiniteMixtureOfExperts(RegressorMixin, Estimator):
         "_order": Stored("n_kept", "n_experts", whole=True, least=0, below="n_experts"),
     }
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        "max_components": Whole(1),
+        "noise_prior": Made(Gamma, "a prior (Gamma)") | Only(None),
+    }
+
     def __init__(
         self,
         max_components: int = 20,
         *,
         weight_scale: float | tuple[float, float] = 5.0,
         coef_scale: float | tuple[float, float] = 10.0,
-        noise_prior: tuple[float, float] = (1.0, 0.01),
+        noise_prior: Gamma | None = None,
         standardize: bool = True,
         n_draws: int = 500,
         n_warmup: int = 500,
@@ -169,18 +188,11 @@ class InfiniteMixtureOfExperts(RegressorMixin, Estimator):
         return self
 
     def _check_settings(self, n_features: int) -> ExpertsPrior:
-        for name in ("max_components", "n_draws", "n_warmup", "n_chains", "n_predictive"):
-            value, least = getattr(self, name), int(name != "n_warmup")
-            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
-        noise = np.shape(self.noise_prior) == (2,) and np.asarray(self.noise_prior, dtype=np.float64)
-        if noise is False or not (np.isfinite(noise) & (np.asarray(noise) > 0)).all():
-            raise ValueError(f"noise_prior must be a positive shape and a positive rate, got {self.noise_prior!r}")
+        check_parameters(self)
         return ExpertsPrior(
             _as_scales(self.weight_scale, "weight_scale", n_features),
             _as_scales(self.coef_scale, "coef_scale", n_features),
-            float(self.noise_prior[0]),
-            float(self.noise_prior[1]),
+            NOISE_PRIOR if self.noise_prior is None else self.noise_prior,
         )
 
     def _sample(self, kernel: ExpertsGibbs) -> mcmc.Trace:
@@ -214,19 +226,13 @@ class InfiniteMixtureOfExperts(RegressorMixin, Estimator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        if trace.interrupted or trace.n_chains < 2 or trace.n_draws < 8:
-            return
         compared = np.unique(np.linspace(0, len(design) - 1, min(len(design), MOST_COMPARED)).astype(np.int64))
         every = ExpertDraws(*(trace.flat(name) for name in ("sticks", "coefficients", "precisions")))
-        curves = every.curves_at(design[compared]).reshape(len(compared), trace.n_chains, trace.n_draws)
-        worst = max(mcmc.r_hat(curve) for curve in curves if np.ptp(curve) > 0)
-        if worst > R_HAT_LIMIT:
-            warnings.warn(
-                f"the chains disagree about the regression function (R-hat {worst:.2f}, above {R_HAT_LIMIT}): raise "
-                "n_warmup and n_draws",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        curves = every.curves_at(design[compared]).T.reshape(trace.n_chains, trace.n_draws, len(compared))
+        verdict = mcmc.judge({"regression function": curves}, mcmc.LATENT_R_HAT_LIMIT)
+        self.converged_ = verdict.settled
+        if not trace.interrupted:
+            verdict.warn(stacklevel=4)
 
     def _draws(self) -> ExpertDraws:
         return ExpertDraws(self._sticks, self._coefficients, self._precisions)

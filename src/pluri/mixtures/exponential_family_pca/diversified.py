@@ -105,7 +105,7 @@ class DiversifiedModel(ComponentsModel):
     diversity, sparsity : float
         Strengths of the two priors.
     rho : float
-    similarity : "projection" or "sum-cosine"
+    similarity : "projection" or "sum_cosine"
     manifold : "stiefel" or "grassmann"
     """
 

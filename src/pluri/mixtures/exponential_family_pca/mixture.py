@@ -65,11 +65,11 @@ class ExponentialFamilyPCAMixture(
     n_components : int, default=2
         Number of clusters.
     n_latent : int, default=1
-        Latent dimensions of each; with ``prior="ard"`` the largest number. 0 is the latent class model.
+        Latent dimensions of each; with ``loading_prior="ard"`` the largest number. 0 is the latent class model.
     family : {"gaussian", "bernoulli", "poisson"} or family, default="gaussian"
         The distribution of an entry: real numbers with unit noise, zeros and ones, counts; ``GaussianFamily(scale)``
         and ``BinomialFamily(trials)`` are the others.
-    latent : {"per-component", "shared"}, default="per-component"
+    latent : {"per_component", "shared"}, default="per_component"
         Whether the latent variable of a row is inferred for each cluster by itself, which is the structure of the
         exact posterior, or once for all.
     fit_intercept : bool, default=True
@@ -77,12 +77,12 @@ class ExponentialFamilyPCAMixture(
         Pseudo-observations of each feature's overall mean that every intercept sees. ``"auto"`` takes for each
         feature the number under which the classes of a latent class model are most probable: few for features that
         tell clusters apart, many for those that do not, whose differences are chance.
-    prior : {"ard", "ridge"} or None, default="ard"
+    loading_prior : {"ard", "ridge"} prior or None, default="ard"
         Of the loadings: a precision per direction that is learned, a fixed one, or none.
-    alpha : float, default=1.0
+    loading_precision : float, default=1.0
         Precision of the ridge; where learned precisions start.
-    alpha_update : {"mackay", "em"}, default="mackay"
-    inference : {"laplace", "variational", "map"}, default="laplace"
+    precision_update : {"mackay", "em"}, default="mackay"
+    inference : {"laplace", "vb", "map"}, default="laplace"
         Beliefs about latent variables: a Gaussian at the mode; the best Gaussian for a lower bound; or points.
     diversity : float, default=0.0
         Strength of the repulsion of the subspaces: weight of the log determinant of their similarities.
@@ -90,7 +90,7 @@ class ExponentialFamilyPCAMixture(
         Weight of the absolute scales of the directions.
     rho : float, default=0.1
         How fast similarity falls with the angle between subspaces.
-    similarity : {"projection", "sum-cosine"}, default="projection"
+    similarity : {"projection", "sum_cosine"}, default="projection"
         A function of the subspaces, or of the sums of their directions; the latter changes with the signs of
         directions, so that it can be satisfied without moving a subspace.
     manifold : {"stiefel", "grassmann"}, default="stiefel"
@@ -119,7 +119,7 @@ class ExponentialFamilyPCAMixture(
     frames_ : array of shape (n_components, n_features_in_, n_latent)
         Directions as orthonormal columns.
     scales_ : array of shape (n_components, n_latent)
-        Their lengths: ``components_[k].T == frames_[k] * scales_[k]``. Only with ``similarity="sum-cosine"`` may they
+        Their lengths: ``components_[k].T == frames_[k] * scales_[k]``. Only with ``similarity="sum_cosine"`` may they
         be negative.
     effective_components_ : array of shape (n_components,)
         Number of directions of each cluster that are not switched off.
@@ -174,12 +174,12 @@ class ExponentialFamilyPCAMixture(
         n_latent: int = 1,
         *,
         family: Any = "gaussian",
-        latent: str = "per-component",
+        latent: str = "per_component",
         fit_intercept: bool = True,
         smoothing: float | str = "auto",
-        prior: str | None = "ard",
-        alpha: float = 1.0,
-        alpha_update: str = "mackay",
+        loading_prior: str | None = "ard",
+        loading_precision: float = 1.0,
+        precision_update: str = "mackay",
         inference: str = "laplace",
         diversity: float = 0.0,
         sparsity: float = 0.0,
@@ -200,9 +200,9 @@ class ExponentialFamilyPCAMixture(
         self.latent = latent
         self.fit_intercept = fit_intercept
         self.smoothing = smoothing
-        self.prior = prior
-        self.alpha = alpha
-        self.alpha_update = alpha_update
+        self.loading_prior = loading_prior
+        self.loading_precision = loading_precision
+        self.precision_update = precision_update
         self.inference = inference
         self.diversity = diversity
         self.sparsity = sparsity
@@ -271,8 +271,8 @@ class ExponentialFamilyPCAMixture(
             raise ValueError(f"rho must be a positive number, got {self.rho!r}")
         if self.inference == "map" and prior.kind is None and sparsity == 0 and self.n_latent > 0:
             warnings.warn(
-                "without a prior on the loadings (prior=None, sparsity=0) point estimates of the latent variables "
-                "shrink to zero while loadings grow; set sparsity, or prior='ridge'",
+                "without a prior on the loadings (loading_prior=None, sparsity=0) point estimates of the latent "
+                "variables shrink to zero while loadings grow; set sparsity, or loading_prior='ridge'",
                 UserWarning,
                 stacklevel=3,
             )

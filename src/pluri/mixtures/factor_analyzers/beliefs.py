@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
 from pluri.mixtures.factor_analyzers.nonparametric_gibbs import Position
-from pluri.processes.concentration import GammaPrior
+from pluri.priors import Gamma
 
 Array = NDArray[np.float64]
 
@@ -99,13 +99,13 @@ def expected_log_beta(sticks: Array) -> tuple[Array, Array]:
     return digamma(sticks[:, 0]) - total, digamma(sticks[:, 1]) - total
 
 
-def gamma_posterior(prior: GammaPrior, shape: Any, rate: Any) -> Array:
+def gamma_posterior(prior: Gamma, shape: Any, rate: Any) -> Array:
     """Shape and rate of the posterior, on the last axis."""
-    return np.stack([prior[0] + np.asarray(shape), prior[1] + np.asarray(rate)], axis=-1)
+    return np.stack([prior.shape + np.asarray(shape), prior.rate + np.asarray(rate)], axis=-1)
 
 
-def gamma_divergence(gamma: Array, prior: GammaPrior) -> float:
+def gamma_divergence(gamma: Array, prior: Gamma) -> float:
     """``KL(q || p)`` of gamma distributions, summed."""
-    (a, b), (c, d) = (gamma[..., 0], gamma[..., 1]), prior
+    (a, b), (c, d) = (gamma[..., 0], gamma[..., 1]), (prior.shape, prior.rate)
     value = (a - c) * digamma(a) - gammaln(a) + gammaln(c) + c * (np.log(b) - math.log(d)) + a * (d - b) / b
     return float(np.sum(value))

@@ -29,7 +29,7 @@ from pluri.factors.low_rank_gaussian import LowRankGaussians, Patterns, log_dens
 from pluri.inference import AscentWarning, expectation_maximization
 from pluri.mixtures.factor_analyzers.beliefs import FactorMixtureBeliefs, ratio, stick_posterior
 from pluri.mixtures.factor_analyzers.nonparametric_mean_field import LEAST_NOISE, FactorMixtureMeanField, normalized
-from pluri.validation.interruption import Interrupted, hold
+from pluri.validation.interruption import Interrupted, holding
 
 Array = NDArray[np.float64]
 
@@ -100,7 +100,7 @@ def merge_components(
         if on_merge is not None:
             on_merge(found)
 
-    try:
+    with holding("merging interrupted; the merges so far are kept"):
         for start in (without_weak_factors(beliefs, len(X)), on_principal_axes(beliefs)):
             if (turned := settled(start, max_iter)) is not None:
                 keep(turned)
@@ -119,8 +119,6 @@ def merge_components(
                     break
             else:
                 break
-    except KeyboardInterrupt as stop:
-        hold(stop, "merging interrupted; the merges so far are kept")
     return beliefs, bound
 
 

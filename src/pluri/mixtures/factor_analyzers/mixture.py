@@ -13,7 +13,6 @@ Tipping and Bishop (1999), Mixtures of probabilistic principal component analyze
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,7 +23,7 @@ from pluri.factors.factor_analyzer_family import NOISES, STARTS, FactorAnalyzerF
 from pluri.factors.low_rank_gaussian import LowRankGaussians, canonical
 from pluri.mixtures.factor_analyzers.queries import FactorMixtureQueries
 from pluri.mixtures.mixture import MixtureModel, Prior
-from pluri.validation import Stored, restored_on_failure
+from pluri.validation import Allowed, Number, Only, Stored, Whole, restored_on_failure
 
 Array = NDArray[np.float64]
 
@@ -39,7 +38,7 @@ class FactorAnalyzerMixture(FactorMixtureQueries, MixtureModel):
     n_factors : int, default=1
         Number of factors of each component, at most the number of features; with 0, features are independent given
         the component.
-    noise : {"diag", "isotropic", "shared"}, default="diag"
+    noise_type : {"diag", "isotropic", "shared"}, default="diag"
         A variance for each feature and component; one for each component (probabilistic PCA); or one for each feature,
         the same in all components.
     tol : float, default=1e-4
@@ -112,12 +111,20 @@ class FactorAnalyzerMixture(FactorMixtureQueries, MixtureModel):
         "_floor": Stored("n_features_in_"),
     }
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        **MixtureModel._parameters,
+        "n_factors": Whole(0),
+        "noise_type": Only(*NOISES),
+        "init_params": Only(*STARTS),
+        "noise_floor": Number(above=0),
+    }
+
     def __init__(
         self,
         n_components: int = 1,
         n_factors: int = 1,
         *,
-        noise: str = "diag",
+        noise_type: str = "diag",
         tol: float = 1e-4,
         max_iter: int = 500,
         n_init: int = 1,
@@ -135,7 +142,7 @@ class FactorAnalyzerMixture(FactorMixtureQueries, MixtureModel):
     ) -> None:
         self.n_components = n_components
         self.n_factors = n_factors
-        self.noise = noise
+        self.noise_type = noise_type
         self.tol = tol
         self.max_iter = max_iter
         self.n_init = n_init
@@ -151,16 +158,6 @@ class FactorAnalyzerMixture(FactorMixtureQueries, MixtureModel):
         self.engine = engine
         self.n_jobs = n_jobs
 
-    def _check_settings(self) -> None:
-        super()._check_settings()
-        if not isinstance(self.n_factors, Integral) or isinstance(self.n_factors, bool) or self.n_factors < 0:
-            raise ValueError(f"n_factors must be an integer of at least 0, got {self.n_factors!r}")
-        for name, allowed in (("noise", NOISES), ("init_params", STARTS)):
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
-        if not isinstance(self.noise_floor, Real) or not 0 < float(self.noise_floor) < np.inf:
-            raise ValueError(f"noise_floor must be a positive number, got {self.noise_floor!r}")
-
     def _family(self, source: Source | None) -> FactorAnalyzerFamily:
         if source is not None:
             self._center, self._floor = center_and_floor(source, float(self.noise_floor))
@@ -170,7 +167,7 @@ class FactorAnalyzerMixture(FactorMixtureQueries, MixtureModel):
         if self.n_factors > D:
             raise ValueError(f"n_factors must be at most the number of features ({D}), got {self.n_factors}")
         return FactorAnalyzerFamily(
-            int(self.n_factors), self.noise, self._center, self._floor, self._missing, self.init_params
+            int(self.n_factors), self.noise_type, self._center, self._floor, self._missing, self.init_params
         )
 
     def _component_parameters(self, family: Any) -> LowRankGaussians:
@@ -207,7 +204,7 @@ class FactorAnalyzerMixture(FactorMixtureQueries, MixtureModel):
         state = "converged" if self.converged_ else "not converged"
         lines = [
             f"{type(self).__name__}: {len(weights)} components of {law.n_factors} factors, "
-            f"{self.n_features_in_} features, noise {self.noise}",
+            f"{self.n_features_in_} features, noise {self.noise_type}",
             f"EM: {state} after {self.n_iter_} iterations; mean log-likelihood {self.lower_bound_:.6g}",
             "",
             "component  weight  mean noise variance  variance explained by the factors",

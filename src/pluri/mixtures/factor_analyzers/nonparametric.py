@@ -15,7 +15,6 @@ import dataclasses
 import math
 import warnings
 from collections.abc import Mapping
-from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -28,29 +27,42 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pluri.engine import ArraySource
 from pluri.factors.low_rank_gaussian import LowRankGaussians, Patterns, draw, log_density
 from pluri.inference import expectation_maximization, mcmc
-from pluri.inference.chains import split_r_hat
 from pluri.mixtures.factor_analyzers.beliefs import FactorMixtureBeliefs
 from pluri.mixtures.factor_analyzers.merging import LEAST_ROWS, merge_components
-from pluri.mixtures.factor_analyzers.nonparametric_gibbs import FactorMixtureGibbs, Position, as_law
+from pluri.mixtures.factor_analyzers.nonparametric_gibbs import (
+    FactorMixtureGibbs,
+    FactorMixturePriors,
+    Position,
+    as_law,
+)
 from pluri.mixtures.factor_analyzers.nonparametric_mean_field import FactorMixtureMeanField, normalized
 from pluri.mixtures.factor_analyzers.queries import FactorMixtureQueries
-from pluri.processes.concentration import GammaPrior, check_gamma_prior
-from pluri.validation import Stored, as_generator, restored_on_failure
+from pluri.priors import BetaProcess, Gamma
+from pluri.priors.hyperpriors import as_hyperparameter
+from pluri.validation import (
+    Allowed,
+    Made,
+    Only,
+    Stored,
+    Whole,
+    as_generator,
+    check_count,
+    check_parameters,
+    restored_on_failure,
+)
 from pluri.validation.estimator import Estimator
 from pluri.validation.interruption import Interrupted, held
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-INFERENCES = ("variational", "gibbs")
-PRIORS = ("support", "concentration", "noise", "factor", "loading", "mean")
-#: The log density counts as settled when its split R-hat is below this.
-SETTLED = 1.1
+UNIT = Gamma(1.0, 1.0)
+PRECISION = Made(Gamma, "a prior (Gamma)") | Only(None)
 #: Larger data could not be squared and summed.
 LARGEST = 1e100
 
 
-class NonparametricFactorAnalyzerMixture(FactorMixtureQueries, DensityMixin, Estimator):
+class NonparametricFactorAnalyzerMixture(mcmc.Sampled, FactorMixtureQueries, DensityMixin, Estimator):
     """Mixture of factor analysers with inferred number of components and ranks.
 
     Priors are for data that are centred and divided by one number, so that their mean variance is one.
@@ -61,30 +73,32 @@ class NonparametricFactorAnalyzerMixture(FactorMixtureQueries, DensityMixin, Est
         Largest number of components.
     max_factors : int, default=5
         Largest rank of a component; never more than the number of features.
-    inference : {"variational", "gibbs"}, default="variational"
+    inference : {"vb", "gibbs"}, default="vb"
         Mean field with merge moves, which is fast; or Gibbs sampling, each chain of which starts from a mean field fit
         of its own. Components are merged there, before the first sweep; the sweeps themselves move rows one by one
-        (and factors), and join or divide components only slowly. So several chains (`n_init`) are needed to know how
+        (and factors), and join or divide components only slowly. So several chains (`n_chains`) are needed to know how
         sure the number of components is: if they end with different ones, `converged_` is False and a warning says so.
-    support_prior : (float, float), default=(1.0, 1.0)
-        Numbers a and b of the beta process: the expected rank is about a / b.
-    concentration_prior : (float, float), default=(1.0, 1.0)
-        Shape and rate of the gamma prior of the concentration of the Dirichlet process, which is learned.
-    noise_prior : (float, float), default=(1.0, 1e-3)
-        Shape and rate of the gamma prior of one over the variance of the noise.
-    factor_prior, loading_prior, mean_prior : (float, float), default=(1.0, 1.0)
-        The same for factors, loadings and means.
+    support_prior : `pluri.priors.BetaProcess` prior or None, default=None
+        Of which factors are in use: the expected rank is about a / b; None is BetaProcess(1.0, 1.0).
+    concentration : float, `pluri.priors.Gamma` prior or "learn", default="learn"
+        Of the Dirichlet process. A number is fixed; a prior is what it is learned under; "learn" is Gamma(1, 1).
+    noise_prior : `pluri.priors.Gamma` prior or None, default=None
+        Of the precision (one over the variance) of the noise; None is Gamma(1.0, 1e-3).
+    factor_prior, loading_prior, mean_precision_prior : `pluri.priors.Gamma` prior or None, default=None
+        Of the precisions of factors, loadings and means; None is Gamma(1.0, 1.0).
     merge : bool, default=True
         Whether merge moves follow variational inference; without them, too many components are left.
     n_init : int, default=1
-        Number of starts, or of chains. The first start is that of k-means, the chains after it begin with clusters
-        about random rows, so that chains that agree have come from different places.
+        Number of starts of variational inference, of which the best is kept.
     max_iter : int, default=500
         Largest number of sweeps of a variational run.
     tol : float, default=1e-4
         A variational run ends when a sweep raises the bound by less for each row.
-    n_samples, burn_in : int, default=300 and 200
-        Sweeps of a chain that are kept, and before.
+    n_draws, n_warmup : int, default=300 and 200
+        Draws kept of each chain, and sweeps before them.
+    n_chains : int, default=1
+        Chains of Gibbs sampling. The first begins with the clusters of k-means, those after it with clusters about
+        random rows, so that chains that agree have come from different places.
     n_jobs : int or None, default=None
         Chains run at a time, in threads.
     random_state : int, Generator, RandomState or None, default=None
@@ -145,24 +159,36 @@ class NonparametricFactorAnalyzerMixture(FactorMixtureQueries, DensityMixin, Est
         "labels_": Stored("n_rows", whole=True, least=0, below="n_components_"),
     }
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        "max_components": Whole(1),
+        "max_factors": Whole(1),
+        "inference": Only("vb", "gibbs"),
+        "support_prior": Made(BetaProcess, "a prior (BetaProcess)") | Only(None),
+        "noise_prior": PRECISION,
+        "factor_prior": PRECISION,
+        "loading_prior": PRECISION,
+        "mean_precision_prior": PRECISION,
+    }
+
     def __init__(
         self,
         max_components: int = 10,
         max_factors: int = 5,
         *,
-        inference: str = "variational",
-        support_prior: tuple[float, float] = (1.0, 1.0),
-        concentration_prior: GammaPrior = (1.0, 1.0),
-        noise_prior: GammaPrior = (1.0, 1e-3),
-        factor_prior: GammaPrior = (1.0, 1.0),
-        loading_prior: GammaPrior = (1.0, 1.0),
-        mean_prior: GammaPrior = (1.0, 1.0),
+        inference: str = "vb",
+        support_prior: BetaProcess | None = None,
+        concentration: float | Gamma | str = "learn",
+        noise_prior: Gamma | None = None,
+        factor_prior: Gamma | None = None,
+        loading_prior: Gamma | None = None,
+        mean_precision_prior: Gamma | None = None,
         merge: bool = True,
         n_init: int = 1,
         max_iter: int = 500,
         tol: float = 1e-4,
-        n_samples: int = 300,
-        burn_in: int = 200,
+        n_draws: int = 300,
+        n_warmup: int = 200,
+        n_chains: int = 1,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -171,32 +197,29 @@ class NonparametricFactorAnalyzerMixture(FactorMixtureQueries, DensityMixin, Est
         self.max_factors = max_factors
         self.inference = inference
         self.support_prior = support_prior
-        self.concentration_prior = concentration_prior
+        self.concentration = concentration
         self.noise_prior = noise_prior
         self.factor_prior = factor_prior
         self.loading_prior = loading_prior
-        self.mean_prior = mean_prior
+        self.mean_precision_prior = mean_precision_prior
         self.merge = merge
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
-        self.n_samples = n_samples
-        self.burn_in = burn_in
+        self.n_draws = n_draws
+        self.n_warmup = n_warmup
+        self.n_chains = n_chains
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
-    def _check_settings(self) -> dict[str, Any]:
-        least = {"max_components": 1, "max_factors": 1, "n_init": 1, "max_iter": 1, "n_samples": 1, "burn_in": 0}
-        for name, lowest in least.items():
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < lowest:
-                raise ValueError(f"{name} must be an integer of at least {lowest}, got {value!r}")
-        if self.inference not in INFERENCES:
-            raise ValueError(f"inference must be one of {INFERENCES}, got {self.inference!r}")
-        if not isinstance(self.tol, Real) or not self.tol >= 0:
-            raise ValueError(f"tol must be a non-negative number, got {self.tol!r}")
-        return {f"{name}_prior": check_gamma_prior(getattr(self, f"{name}_prior"), f"{name}_prior") for name in PRIORS}
+    def _priors(self) -> FactorMixturePriors:
+        value, prior = as_hyperparameter(self.concentration, "concentration", UNIT)
+        return FactorMixturePriors(
+            self.support_prior or BetaProcess(1.0, 1.0), value if prior is None else prior,
+            self.noise_prior or Gamma(1.0, 1e-3), self.factor_prior or UNIT, self.loading_prior or UNIT,
+            self.mean_precision_prior or UNIT,
+        )  # fmt: skip
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find components and factors.
@@ -212,7 +235,7 @@ class NonparametricFactorAnalyzerMixture(FactorMixtureQueries, DensityMixin, Est
         -------
         self : object
         """
-        priors = self._check_settings()
+        check_parameters(self)
         with restored_on_failure(self):
             data = validate_data(self, X, dtype=np.float64)
             if float(np.abs(data).max()) > LARGEST:
@@ -222,12 +245,12 @@ class NonparametricFactorAnalyzerMixture(FactorMixtureQueries, DensityMixin, Est
             scale = math.sqrt(variance) if variance > 0 else 1.0
             standard = (data - center) / scale
             model = FactorMixtureMeanField(
-                int(self.max_components), min(int(self.max_factors), data.shape[1]), **priors
+                int(self.max_components), min(int(self.max_factors), data.shape[1]), self._priors()
             )
             for name in {"trace_", "log_joint_", "elbo_"} & set(vars(self)):
                 delattr(self, name)
             rng = as_generator(self.random_state)
-            run = self._fit_gibbs if self.inference == "gibbs" else self._fit_variational
+            run = self._fit_gibbs if self.inference == "gibbs" else self._fit_vb
             position, counts = run(model, standard, rng)
             self._store(position, counts, center, scale)
             self.labels_ = np.asarray(self._log_joint_of(data).argmax(axis=1), dtype=np.int64)
@@ -271,9 +294,7 @@ class NonparametricFactorAnalyzerMixture(FactorMixtureQueries, DensityMixin, Est
             note(result)
         return result.params, bounds, result
 
-    def _fit_variational(
-        self, model: FactorMixtureMeanField, X: Array, rng: np.random.Generator
-    ) -> tuple[Position, Array]:
+    def _fit_vb(self, model: FactorMixtureMeanField, X: Array, rng: np.random.Generator) -> tuple[Position, Array]:
         beliefs, self.elbo_, result = self._mean_field(model, X, rng, int(self.n_init))
         self.converged_, self.n_iter_ = bool(result.converged), len(self.elbo_)
         if result.reason == "max_iter" and float(self.tol) > 0:
@@ -287,11 +308,7 @@ class NonparametricFactorAnalyzerMixture(FactorMixtureQueries, DensityMixin, Est
         return beliefs.position(shares.argmax(axis=1).astype(np.int64)), counts
 
     def _fit_gibbs(self, model: FactorMixtureMeanField, X: Array, rng: np.random.Generator) -> tuple[Position, Array]:
-        kernel = FactorMixtureGibbs(
-            X, model.max_components, model.max_factors, model.support_prior, model.concentration_prior,
-            model.noise_prior, model.factor_prior, model.loading_prior, model.mean_prior,
-        )  # fmt: skip
-
+        kernel = FactorMixtureGibbs(X, model.max_components, model.max_factors, model.priors)
         n_begun = 0
 
         def start(stream: np.random.Generator) -> Position:
@@ -306,43 +323,28 @@ class NonparametricFactorAnalyzerMixture(FactorMixtureQueries, DensityMixin, Est
             return beliefs.position(normalized(model.local(beliefs, X)[0])[0].argmax(axis=1).astype(np.int64))
 
         trace = mcmc.sample(
-            kernel, start, record=kernel.record, n_draws=int(self.n_samples), n_warmup=int(self.burn_in),
-            n_chains=int(self.n_init), random_state=rng, n_jobs=self.n_jobs, backend="threads",
+            kernel, start, record=kernel.record, n_draws=self.n_draws, n_warmup=self.n_warmup,
+            n_chains=self.n_chains, random_state=rng, n_jobs=self.n_jobs, backend="threads",
             verbose=int(self.verbose), warn=False,
         )  # fmt: skip
         self.trace_ = trace.detached()  # a kernel holds all the data
         chain = int(np.argmax([end.state.best_log_density for end in trace.ends]))
         state = trace.ends[chain].state
         self.log_joint_ = float(state.best_log_density)
-        self.n_iter_ = int(self.burn_in) + trace.n_draws
+        self.n_iter_ = int(self.n_warmup) + trace.n_draws
         self.converged_ = self._chains_agree(trace)
         counts = np.bincount(state.best["labels"], minlength=model.max_components).astype(np.float64)
         return state.best, counts
 
-    def _chains_agree(self, trace: mcmc.Trace) -> bool:
-        """Whether every chain has settled and all of them at the same; a warning says what is not so."""
-        density, numbers = trace.stats["log_density"], trace["n_components"].astype(np.float64)
-        drift = max(split_r_hat(values) for values in density)
-        usual = [int(np.bincount(values.astype(np.int64)).argmax()) for values in numbers]
-        apart = mcmc.r_hat(density) if trace.n_chains > 1 else 1.0
-        agreed = len(set(usual)) == 1 and not apart > SETTLED
-        if trace.interrupted or (agreed and not drift > SETTLED):
-            return bool(agreed and not drift > SETTLED)
-        if not agreed:
-            best = [float(values.max()) for values in density]
-            found = ", ".join(f"{k} ({value:.1f})" for k, value in zip(usual, best))
-            problem = (
-                f"the chains, which start apart, disagree (R-hat {apart:.2f}): numbers of components, and log "
-                f"densities reached, {found}; probabilities of these numbers cannot be told from this trace: raise "
-                "burn_in, n_samples and n_init, and take the attributes as those of the best of several fits"
-            )
-        else:
-            problem = (
-                f"the log density still drifts after burn_in={self.burn_in} sweeps (split R-hat {drift:.2f}): raise "
-                "burn_in or n_samples"
-            )
-        warnings.warn(problem, ConvergenceWarning, stacklevel=4)
-        return False
+    @staticmethod
+    def _chains_agree(trace: mcmc.Trace) -> bool:
+        """Whether the chains have settled, and at the same number of components; a warning says what is not so."""
+        verdict = trace.verdict("log_density", "n_components", limit=mcmc.LATENT_R_HAT_LIMIT)
+        if not trace.interrupted:
+            density, numbers = trace.stats["log_density"], trace["n_components"]
+            found = ", ".join(f"{np.bincount(k).argmax()} ({v.max():.1f})" for k, v in zip(numbers, density))
+            verdict.warn(f"Numbers of components, and log densities that the chains reached: {found}", stacklevel=5)
+        return verdict.settled
 
     def _store(self, position: Position, counts: Array, center: Array, scale: float) -> None:
         law = as_law(position)
@@ -400,8 +402,7 @@ class NonparametricFactorAnalyzerMixture(FactorMixtureQueries, DensityMixin, Est
     def sample(self, n_samples: int = 1) -> tuple[Array, Integers]:
         """Draw rows from the fitted mixture, ordered by component: rows (n_samples, n_features) and components."""
         weights, law = self._mixture()
-        if not isinstance(n_samples, Integral) or isinstance(n_samples, bool) or n_samples < 1:
-            raise ValueError(f"n_samples must be an integer of at least 1, got {n_samples!r}")
+        check_count(n_samples, "n_samples")
         rng = as_generator(self.random_state)
         labels = np.repeat(np.arange(len(weights)), rng.multinomial(int(n_samples), weights))
         return draw(law, labels, rng), labels

@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,7 +40,8 @@ from pluri.factors.spike_slab_regression import (
     log_gamma_density,
 )
 from pluri.mixtures.factor_analyzers.stick_draws import LEAST_LOG_REST, choose_rows, draw_sticks, exchange_labels
-from pluri.processes.concentration import GammaPrior, check_count, check_gamma_prior
+from pluri.priors import BetaProcess, Gamma
+from pluri.validation import check_count
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -48,6 +49,24 @@ Position = Mapping[str, NDArray[Any]]
 
 #: The smallest concentration.
 LEAST_CONCENTRATION = 1e-6
+
+
+class FactorMixturePriors(NamedTuple):
+    """Priors of a mixture of factor analysers.
+
+    Attributes
+    ----------
+    support : which factors are in use: their expected number is ``a K / (a + b (K - 1))``
+    concentration : of alpha, or its value if that is fixed
+    noise, factor, loading, mean : of a0, be, zt and g
+    """
+
+    support: BetaProcess = BetaProcess(1.0, 1.0)
+    concentration: Gamma | float = Gamma(1.0, 1.0)
+    noise: Gamma = Gamma(1.0, 1.0)
+    factor: Gamma = Gamma(1.0, 1.0)
+    loading: Gamma = Gamma(1.0, 1.0)
+    mean: Gamma = Gamma(1.0, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,10 +93,7 @@ class FactorMixtureGibbs:
     data : array-like of shape (n_samples, n_features)
     max_components, max_factors : int, default=10 and 5
         Truncation levels J and K.
-    support_prior : (float, float), default=(1.0, 1.0)
-        The numbers a and b: the expected number of factors of a component is ``a K / (a + b (K - 1))``.
-    concentration_prior, noise_prior, factor_prior, loading_prior, mean_prior : (float, float)
-        Shapes and rates of the gamma priors of alpha, a0, be, zt and g; (1, 1) by default.
+    priors : FactorMixturePriors, optional
 
     Examples
     --------
@@ -96,18 +112,11 @@ class FactorMixtureGibbs:
     data: Any
     max_components: int = 10
     max_factors: int = 5
-    support_prior: tuple[float, float] = (1.0, 1.0)
-    concentration_prior: GammaPrior = (1.0, 1.0)
-    noise_prior: GammaPrior = (1.0, 1.0)
-    factor_prior: GammaPrior = (1.0, 1.0)
-    loading_prior: GammaPrior = (1.0, 1.0)
-    mean_prior: GammaPrior = (1.0, 1.0)
+    priors: FactorMixturePriors = FactorMixturePriors()
 
     def __post_init__(self) -> None:
         check_count(self.max_components, "max_components")
         check_count(self.max_factors, "max_factors")
-        for name in ("support", "concentration", "noise", "factor", "loading", "mean"):
-            check_gamma_prior(getattr(self, f"{name}_prior"), f"{name}_prior")
         X = np.ascontiguousarray(self.data, dtype=np.float64)
         if X.ndim != 2 or not X.size or not np.isfinite(X).all():
             raise ValueError(f"data must be a finite matrix with rows and columns, got shape {X.shape}")
@@ -116,7 +125,7 @@ class FactorMixtureGibbs:
     @property
     def log_odds(self) -> float:
         """Prior log odds that a factor is on."""
-        return support_log_odds(self.support_prior, self.max_factors)
+        return support_log_odds(self.priors.support, self.max_factors)
 
     def adaptation(self, n_warmup: int) -> None:
         """Nothing is tuned."""
@@ -148,8 +157,8 @@ class FactorMixtureGibbs:
         """Draw a position from the prior."""
         (n, D), J, K = self.data.shape, int(self.max_components), int(self.max_factors)
         concentration, noise, loading, mean = (
-            rng.gamma(shape) / rate
-            for shape, rate in (self.concentration_prior, self.noise_prior, self.loading_prior, self.mean_prior)
+            rng.gamma(prior.shape) / prior.rate if isinstance(prior, Gamma) else prior
+            for prior in (self.priors.concentration, self.priors.noise, self.priors.loading, self.priors.mean)
         )
         support = (rng.random((J, K)) < 1 / (1 + math.exp(-self.log_odds))).astype(np.int8)
         log_weights, _ = draw_sticks(rng, np.zeros(J), concentration)
@@ -159,7 +168,7 @@ class FactorMixtureGibbs:
             "means": rng.standard_normal((J, D)) / math.sqrt(mean),
             "loadings": support[:, :, None] * rng.standard_normal((J, K, D)) / math.sqrt(loading),
             "support": support,
-            "factor_precision": rng.gamma(self.factor_prior[0], size=J) / self.factor_prior[1],
+            "factor_precision": rng.gamma(self.priors.factor.shape, size=J) / self.priors.factor.rate,
             "loading_precision": np.asarray(loading),
             "mean_precision": np.asarray(mean),
             "noise_precision": np.asarray(noise),
@@ -199,20 +208,22 @@ class FactorMixtureGibbs:
         C = draw_coefficients(rng, gram, cross, noises, prior, on)
         A, means = C[:, :K], C[:, K]
         misfit = float(np.einsum("nd,nd->", X, X)) - 2 * float((C * cross).sum()) + float((C * (gram @ C)).sum())
-        noise = draw_gamma(rng, self.noise_prior, n * D / 2, max(misfit, 0.0) / 2)
+        noise = draw_gamma(rng, self.priors.noise, n * D / 2, max(misfit, 0.0) / 2)
         # Factors that are off are integrated out of what follows, like their loadings.
         used = support * np.diagonal(gram, axis1=1, axis2=2)[:, :K]
         ranks = support.sum(axis=1)
-        precision = draw_gamma(rng, self.factor_prior, counts * ranks / 2, used.sum(axis=1) / 2)
+        precision = draw_gamma(rng, self.priors.factor, counts * ranks / 2, used.sum(axis=1) / 2)
         squares = (A**2).sum(axis=(1, 2))
-        scale = rng.gamma(self.factor_prior[0] + ranks * D / 2) / (
-            self.factor_prior[1] * precision + loading * squares / 2
+        scale = rng.gamma(self.priors.factor.shape + ranks * D / 2) / (
+            self.priors.factor.rate * precision + loading * squares / 2
         )
         A, precision, squares = A * np.sqrt(scale)[:, None, None], precision * scale, squares * scale
-        loading = draw_gamma(rng, self.loading_prior, D * ranks.sum() / 2, squares.sum() / 2)
-        mean = draw_gamma(rng, self.mean_prior, J * D / 2, float((means**2).sum()) / 2)
+        loading = draw_gamma(rng, self.priors.loading, D * ranks.sum() / 2, squares.sum() / 2)
+        mean = draw_gamma(rng, self.priors.mean, J * D / 2, float((means**2).sum()) / 2)
         log_weights, log_rest = draw_sticks(rng, counts, float(position["concentration"]))
-        concentration = draw_gamma(rng, self.concentration_prior, J - 1.0, -float(log_rest[:-1].sum()))
+        concentration = self.priors.concentration
+        if isinstance(concentration, Gamma):
+            concentration = draw_gamma(rng, concentration, J - 1.0, -float(log_rest[:-1].sum()))
         return {
             "labels": labels,
             "log_weights": log_weights,
@@ -284,14 +295,18 @@ class FactorMixtureGibbs:
         if J > 1:
             total += (J - 1) * math.log(alpha) + (alpha - 1) * float(np.maximum(np.diff(rest), LEAST_LOG_REST).sum())
         for name in ("concentration", "noise", "factor", "loading", "mean"):
-            value = position[name if name == "concentration" else f"{name}_precision"]
-            total += log_gamma_density(value, getattr(self, f"{name}_prior"))
+            value, prior = (
+                position[name if name == "concentration" else f"{name}_precision"],
+                getattr(self.priors, name),
+            )
+            if isinstance(prior, Gamma):
+                total += log_gamma_density(value, prior)
         return float(total)
 
 
-def support_log_odds(prior: tuple[float, float], max_factors: int) -> float:
+def support_log_odds(prior: BetaProcess, max_factors: int) -> float:
     """Prior log odds that a factor is on, ``log a - log(b (K - 1))``; K = 1 counts as 2, where it would be infinite."""
-    return math.log(prior[0]) - math.log(prior[1] * max(int(max_factors) - 1, 1))
+    return math.log(prior.a) - math.log(prior.b * max(int(max_factors) - 1, 1))
 
 
 def as_law(position: Position) -> LowRankGaussians:

@@ -31,8 +31,8 @@ from pluri.mixtures.factor_analyzers.beliefs import (
     ratio,
     stick_posterior,
 )
-from pluri.mixtures.factor_analyzers.nonparametric_gibbs import support_log_odds
-from pluri.processes.concentration import GammaPrior
+from pluri.mixtures.factor_analyzers.nonparametric_gibbs import FactorMixturePriors, support_log_odds
+from pluri.priors import Gamma
 
 Array = NDArray[np.float64]
 
@@ -40,6 +40,8 @@ Array = NDArray[np.float64]
 N_PASSES = 2
 #: Noise of a starting value, as a share of the variance of the data, at least.
 LEAST_NOISE = 1e-6
+#: Rate of a gamma distribution so narrow that it stands for a number.
+CERTAIN = 1e12
 #: Log odds are kept within this.
 LARGEST_LOGIT = 50.0
 
@@ -63,17 +65,12 @@ class FactorMixtureMeanField:
 
     max_components: int
     max_factors: int
-    support_prior: tuple[float, float] = (1.0, 1.0)
-    concentration_prior: GammaPrior = (1.0, 1.0)
-    noise_prior: GammaPrior = (1.0, 1.0)
-    factor_prior: GammaPrior = (1.0, 1.0)
-    loading_prior: GammaPrior = (1.0, 1.0)
-    mean_prior: GammaPrior = (1.0, 1.0)
+    priors: FactorMixturePriors = FactorMixturePriors()
 
     @property
     def log_odds(self) -> float:
         """Prior log odds that a factor is on."""
-        return support_log_odds(self.support_prior, self.max_factors)
+        return support_log_odds(self.priors.support, self.max_factors)
 
     def initialize(self, source: Source, rng: np.random.Generator) -> FactorMixtureBeliefs:
         """Clusters of k-means, each with its principal directions as factors."""
@@ -110,7 +107,7 @@ class FactorMixtureMeanField:
             loading_precision=np.ones(2),
             mean_precision=np.ones(2),
             noise_precision=np.ones(2),
-            concentration=np.asarray(self.concentration_prior),
+            concentration=self._concentration(0.0, 0.0),
         )
         noises = np.zeros(J)
         for j in np.flatnonzero(counts > 1e-3):
@@ -146,7 +143,7 @@ class FactorMixtureMeanField:
         spread, mean_spread = q.loading_spread.copy(), q.mean_spread.copy()
         spread[component], mean_spread[component] = 1 / ratio(q.loading_precision), 1 / ratio(q.mean_precision)
         factor_precision = q.factor_precision.copy()
-        factor_precision[component] = self.factor_prior
+        factor_precision[component] = self.priors.factor.shape, self.priors.factor.rate
         q = replace(
             q, support=support, loadings=loadings, means=means, loading_spread=spread, mean_spread=mean_spread,
             factor_precision=factor_precision,
@@ -201,9 +198,15 @@ class FactorMixtureMeanField:
             q = self._update_means(stats, q)
             q = self._update_precisions(stats, q)
         log_rest = expected_log_beta(sticks := stick_posterior(stats.counts, ratio(q.concentration)))[1]
-        shape, rate = self.concentration_prior
-        concentration = np.array([shape + len(sticks) - 1, rate - log_rest[:-1].sum()])
+        concentration = self._concentration(len(sticks) - 1, -log_rest[:-1].sum())
         return self._rescaled(replace(q, sticks=sticks, concentration=concentration))
+
+    def _concentration(self, shape: float, rate: float) -> Array:
+        """Shape and rate of q of the concentration given what data add to its prior; no width if it is fixed."""
+        prior = self.priors.concentration
+        if isinstance(prior, Gamma):
+            return np.array([prior.shape + shape, prior.rate + rate])
+        return np.array([prior * CERTAIN, CERTAIN])
 
     def _rescaled(self, q: FactorMixtureBeliefs) -> FactorMixtureBeliefs:
         """The best common scale of loadings and (inverse) factors, which the other updates only creep towards.
@@ -213,8 +216,8 @@ class FactorMixtureMeanField:
         """
         D = q.means.shape[1]
         power = (q.support * ((q.loadings**2).sum(axis=2) + D * q.loading_spread)).sum(axis=1)
-        rate = self.factor_prior[1] * ratio(q.factor_precision) + ratio(q.loading_precision) * power / 2
-        scale = (self.factor_prior[0] + D * q.support.sum(axis=1) / 2) / rate
+        rate = self.priors.factor.rate * ratio(q.factor_precision) + ratio(q.loading_precision) * power / 2
+        scale = (self.priors.factor.shape + D * q.support.sum(axis=1) / 2) / rate
         return replace(
             q,
             loadings=q.loadings * np.sqrt(scale)[:, None, None],
@@ -259,10 +262,10 @@ class FactorMixtureMeanField:
         power = np.trace(stats.factor_squares, axis1=1, axis2=2)
         return replace(
             q,
-            noise_precision=gamma_posterior(self.noise_prior, n * D / 2, max(float(misfit), 0.0) / 2),
-            factor_precision=gamma_posterior(self.factor_prior, K * stats.counts / 2, power / 2),
-            loading_precision=gamma_posterior(self.loading_prior, D * q.support.sum() / 2, active.sum() / 2),
-            mean_precision=gamma_posterior(self.mean_prior, J * D / 2, mean_squares.sum() / 2),
+            noise_precision=gamma_posterior(self.priors.noise, n * D / 2, max(float(misfit), 0.0) / 2),
+            factor_precision=gamma_posterior(self.priors.factor, K * stats.counts / 2, power / 2),
+            loading_precision=gamma_posterior(self.priors.loading, D * q.support.sum() / 2, active.sum() / 2),
+            mean_precision=gamma_posterior(self.priors.mean, J * D / 2, mean_squares.sum() / 2),
         )
 
     def log_prior(self, q: FactorMixtureBeliefs) -> float:
@@ -278,8 +281,9 @@ class FactorMixtureMeanField:
         square = (q.means**2).sum(axis=1) + D * q.mean_spread
         total += 0.5 * (D * (log_g + 1 + np.log(q.mean_spread)) - g * square).sum()
         for name in ("noise_precision", "factor_precision", "loading_precision", "mean_precision", "concentration"):
-            prior = getattr(self, name.replace("precision", "prior") if name != "concentration" else f"{name}_prior")
-            total -= gamma_divergence(getattr(q, name), prior)
+            prior = getattr(self.priors, name.removesuffix("_precision"))
+            if isinstance(prior, Gamma):
+                total -= gamma_divergence(getattr(q, name), prior)
         t1, t2 = q.sticks[:-1].T
         log_stick, log_rest = expected_log_beta(q.sticks[:-1])
         alpha, log_alpha = ratio(q.concentration), expected_log_gamma(q.concentration)

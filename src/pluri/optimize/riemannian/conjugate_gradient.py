@@ -20,13 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.optimize.manifolds import Manifold
-from pluri.optimize.riemannian.descent import Descent, check_count, downhill, run
+from pluri.optimize.riemannian.descent import Descent, downhill, run
 from pluri.optimize.riemannian.problem import ManifoldProblem
 from pluri.optimize.riemannian.result import RiemannianResult
+from pluri.validation import Only, check_count, check_value
 from pluri.validation.interruption import interruptible
 
 Array = NDArray[np.float64]
-Rule = Literal["hestenes-stiefel", "polak-ribiere"]
+Rule = Literal["hestenes_stiefel", "polak_ribiere"]
 
 
 class ConjugateGradient:
@@ -34,15 +35,14 @@ class ConjugateGradient:
 
     Parameters
     ----------
-    rule : {"hestenes-stiefel", "polak-ribiere"}
+    rule : {"hestenes_stiefel", "polak_ribiere"}
     restart : int
         Number of steps after which the past is forgotten.
     """
 
     def __init__(self, rule: Rule, restart: int) -> None:
-        if rule not in ("hestenes-stiefel", "polak-ribiere"):
-            raise ValueError(f"rule must be 'hestenes-stiefel' or 'polak-ribiere', got {rule!r}")
-        check_count("restart", restart)
+        check_value(rule, "rule", Only("hestenes_stiefel", "polak_ribiere"))
+        check_count(restart, "restart")
         self.rule = rule
         self.restart = restart
         self._last: tuple[Array, Array] | None = None  # direction, change of the slopes along it
@@ -57,7 +57,7 @@ class ConjugateGradient:
             return self._direction
         last, change = self._last
         scaled = slopes if precondition is None else precondition(slopes)
-        if self.rule == "hestenes-stiefel":
+        if self.rule == "hestenes_stiefel":
             below = float(last @ change)
         else:
             before = slopes - change
@@ -91,7 +91,7 @@ def riemannian_cg(
     tol: float = 1e-10,
     gradient_tol: float = 1e-6,
     max_iter: int = 1500,
-    rule: Rule = "hestenes-stiefel",
+    rule: Rule = "hestenes_stiefel",
     c1: float = 1e-4,
     c2: float = 0.1,
     on_iteration: Callable[[Descent], bool | None] | None = None,
@@ -102,7 +102,7 @@ def riemannian_cg(
     ----------
     value_and_gradient, manifold, start, tol, gradient_tol, max_iter, on_iteration
         As for :func:`riemannian_lbfgs`.
-    rule : {"hestenes-stiefel", "polak-ribiere"}, default="hestenes-stiefel"
+    rule : {"hestenes_stiefel", "polak_ribiere"}, default="hestenes_stiefel"
         How much of the last direction is kept; never a negative amount.
     c1, c2 : float, default=1e-4 and 0.1
         Constants of the line search, which must be closer here: see :func:`strong_wolfe`.

@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from pluri.optimize.riemannian.line_search import strong_wolfe
 from pluri.optimize.riemannian.problem import CurveProblem, ManifoldProblem
 from pluri.optimize.riemannian.result import Journal, Reason, RiemannianResult
-from pluri.validation.interruption import hold
+from pluri.validation import check_count
+from pluri.validation.interruption import holding
 
 Array = NDArray[np.float64]
 #: What is said after Ctrl-C.
@@ -60,12 +61,6 @@ def downhill(slopes: Array, precondition: Callable[[Array], Array] | None) -> Ar
     return -slopes / float(np.linalg.norm(slopes)) if precondition is None else -precondition(slopes)
 
 
-def check_count(name: str, value: object) -> None:
-    """Refuse what is not a whole number of at least one."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
-
-
 def descend(
     problem: CurveProblem,
     directions: Directions,
@@ -93,7 +88,7 @@ def descend(
         state.journal.add(value, float(np.linalg.norm(slopes)), problem.n_evaluations)
     previous = math.nan
     begin = state.n_iter
-    try:
+    with holding(INTERRUPTED) as block:
         while True:
             norm = float(np.linalg.norm(state.slopes))
             if norm < gradient_tol:
@@ -144,8 +139,7 @@ def descend(
             if float(np.linalg.norm(move)) < step_tol:
                 state.reason = "step"
                 break
-    except KeyboardInterrupt as stop:
-        hold(stop, INTERRUPTED)
+    if block.interrupted:
         state.reason = "interrupted"
     return state
 
@@ -154,7 +148,7 @@ def run(
     problem: ManifoldProblem, directions: Directions, *, max_iter: int, tol: float, gradient_tol: float, **options: Any
 ) -> RiemannianResult:
     """Descend, and say so if the end was not a good one."""
-    check_count("max_iter", max_iter)
+    check_count(max_iter, "max_iter")
     for name, value in {"tol": tol, "gradient_tol": gradient_tol}.items():
         if not isinstance(value, Real) or value != value:
             raise ValueError(f"{name} must be a number, got {value!r}")

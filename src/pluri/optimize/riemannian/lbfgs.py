@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.optimize.manifolds import Manifold
-from pluri.optimize.riemannian.descent import Descent, FirstStep, check_count, downhill, run
+from pluri.optimize.riemannian.descent import Descent, FirstStep, downhill, run
 from pluri.optimize.riemannian.problem import ManifoldProblem
 from pluri.optimize.riemannian.result import RiemannianResult
+from pluri.validation import check_count
 from pluri.validation.interruption import interruptible
 
 Array = NDArray[np.float64]
@@ -152,7 +153,7 @@ def riemannian_lbfgs(
     array([[2. , 0.5],
            [0.5, 1. ]])
     """
-    check_count("memory", memory)
+    check_count(memory, "memory")
     problem = ManifoldProblem(value_and_gradient, manifold, start)
     return run(
         problem,

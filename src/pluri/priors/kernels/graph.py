@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pluri.priors.kernels.similarity import check_positive
 from pluri.priors.protocol import FloatArray
+from pluri.validation import check_positive
 
 
 def shortest_path_kernel(
@@ -57,7 +57,7 @@ def shortest_path_kernel(
     from scipy.sparse.csgraph import shortest_path
 
     edges = check_adjacency(adjacency)
-    decay = check_positive("decay", decay)
+    decay = check_positive(decay, "decay")
     distances = shortest_path(edges, directed=False, unweighted=not weighted)
     similarity = np.exp(-decay * distances)  # exp(-inf) = 0 without a path
     return _with_quality(0.5 * (similarity + similarity.T), edges, quality)
@@ -87,7 +87,7 @@ def heat_kernel(adjacency: Any, time: float = 1.0, quality: ArrayLike | str | No
     array([[0.5677, 0.4323],
            [0.4323, 0.5677]])
     """
-    time = check_positive("time", time)
+    time = check_positive(time, "time")
     return _spectral_kernel(adjacency, lambda spectrum: np.exp(-time * spectrum), quality)
 
 
@@ -116,7 +116,7 @@ def regularized_laplacian_kernel(
     array([[0.6667, 0.3333],
            [0.3333, 0.6667]])
     """
-    strength = check_positive("strength", strength)
+    strength = check_positive(strength, "strength")
     return _spectral_kernel(adjacency, lambda spectrum: 1.0 / (1.0 + strength * spectrum), quality)
 
 

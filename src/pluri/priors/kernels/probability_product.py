@@ -26,13 +26,13 @@ from pluri.priors.kernels.discrete_families import Bernoulli, Categorical, Famil
 from pluri.priors.kernels.gaussian_family import COVARIANCE_TYPES, Gaussian
 from pluri.priors.kernels.similarity import (
     SimilarityKernel,
-    check_positive,
     inverse_of_matrix,
     log_determinant_of_matrix,
     symmetric,
 )
 from pluri.priors.kernels.vectors import CosineKernel, LinearKernel
 from pluri.priors.protocol import FloatArray
+from pluri.validation import check_positive
 
 FAMILIES = ("categorical", "bernoulli", "gaussian", "poisson")
 
@@ -81,7 +81,7 @@ class ProbabilityProductKernel(SimilarityKernel):
     def __post_init__(self) -> None:
         if self.family not in FAMILIES:
             raise ValueError(f"family must be one of {FAMILIES}, got {self.family!r}")
-        object.__setattr__(self, "rho", check_positive("rho", self.rho))
+        object.__setattr__(self, "rho", check_positive(self.rho, "rho"))
         if not isinstance(self.normalized, (bool, np.bool_)):
             raise ValueError(f"normalized must be True or False, got {self.normalized!r}")
         object.__setattr__(self, "normalized", bool(self.normalized))

@@ -11,7 +11,6 @@ in which both arguments of the kernel vary. Each kernel of this folder has it in
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from abc import ABC, abstractmethod
 from typing import Any
@@ -99,13 +98,6 @@ def symmetric(sensitivity: ArrayLike, n_parts: int) -> FloatArray:
     if values.shape != (n_parts, n_parts):
         raise ValueError(f"sensitivity must be a matrix over the {n_parts} parts, got shape {values.shape}")
     return 0.5 * (values + values.T)
-
-
-def check_positive(name: str, value: float) -> float:
-    """Refuse what is no positive number."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not (np.isfinite(float(value)) and value > 0):
-        raise ValueError(f"{name} must be a positive number, got {value!r}")
-    return float(value)
 
 
 def _scaled_to_unit_diagonal(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:

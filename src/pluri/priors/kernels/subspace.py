@@ -28,10 +28,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pluri.priors.kernels.similarity import SimilarityKernel, check_positive, symmetric
+from pluri.priors.kernels.similarity import SimilarityKernel, symmetric
 from pluri.priors.protocol import FloatArray
+from pluri.validation import check_positive
 
-SUBSPACE_KERNELS = ("projection", "sum-cosine")
+SUBSPACE_KERNELS = ("projection", "sum_cosine")
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,8 @@ class SubspaceKernel(SimilarityKernel):
     ----------
     rho : float, default=1.0
         Positive; the larger, the faster the similarity falls with the angles between subspaces.
-    kernel : {"projection", "sum-cosine"}, default="projection"
-        See the module; ``"sum-cosine"`` depends on the signs of the columns.
+    kernel : {"projection", "sum_cosine"}, default="projection"
+        See the module; ``"sum_cosine"`` depends on the signs of the columns.
     weighted : bool, default=False
         Whether columns are loadings of any length and angle rather than orthonormal, and count by their size; for the
         projection kernel only.
@@ -65,7 +66,7 @@ class SubspaceKernel(SimilarityKernel):
     weighted: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", check_positive("rho", self.rho))
+        object.__setattr__(self, "rho", check_positive(self.rho, "rho"))
         if self.kernel not in SUBSPACE_KERNELS:
             raise ValueError(f"kernel must be one of {SUBSPACE_KERNELS}, got {self.kernel!r}")
         if not isinstance(self.weighted, (bool, np.bool_)):
@@ -103,7 +104,7 @@ class SubspaceKernel(SimilarityKernel):
         frames = self._read(parameters, "parameters")
         weights = self.rho * symmetric(sensitivity, len(frames)) * self(frames)
         np.fill_diagonal(weights, 0.0)
-        if self.kernel == "sum-cosine":
+        if self.kernel == "sum_cosine":
             pull = 2.0 * weights @ frames.sum(axis=2)
             return np.repeat(pull[:, :, None], frames.shape[2], axis=2)
         if self.weighted:
@@ -118,7 +119,7 @@ class SubspaceKernel(SimilarityKernel):
 
     def _closeness(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """What the similarity grows with: d for a frame with itself."""
-        if self.kernel == "sum-cosine":
+        if self.kernel == "sum_cosine":
             return first.sum(axis=2) @ second.sum(axis=2).T
         products = _squared_products(first, second)
         if not self.weighted:

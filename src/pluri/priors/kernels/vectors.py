@@ -25,8 +25,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pluri.priors.kernels.similarity import SimilarityKernel, check_positive, symmetric
+from pluri.priors.kernels.similarity import SimilarityKernel, symmetric
 from pluri.priors.protocol import FloatArray
+from pluri.validation import check_positive
 
 #: Points among which the median heuristic measures distances; more of them are thinned evenly.
 MEDIAN_POINTS = 1000
@@ -125,7 +126,7 @@ class ExponentialCosineKernel(SimilarityKernel):
     alpha: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "alpha", check_positive("alpha", self.alpha))
+        object.__setattr__(self, "alpha", check_positive(self.alpha, "alpha"))
 
     def __call__(self, parameters: Any, others: Any = None) -> FloatArray:
         """Similarities (n_rows, n_others), between ``exp(-2 * alpha)`` and 1."""

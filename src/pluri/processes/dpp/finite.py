@@ -97,7 +97,7 @@ class DPP(SubsetLaw):
         ----------
         X : array_like or sparse matrix (n_items, n_features)
             One row for each item.
-        kernel : {"rbf", "cosine", "linear", "exponential-cosine"}, kernel object or callable, default="rbf"
+        kernel : {"rbf", "cosine", "linear", "exponential_cosine"}, kernel object or callable, default="rbf"
             Similarity; a callable takes two sets of rows.
         quality : array_like (n_items,), optional
             Non-negative factors.
@@ -214,11 +214,11 @@ class DPP(SubsetLaw):
         ground = GroundSet(self.n_items, self._ground.free[positions], np.intersect1d(self._ground.fixed, chosen))
         return DPP._of(Representation(None, self._process.marginal_block(positions, positions)), ground)
 
-    def fixed_size(self, k: int) -> Any:
-        """The process given that ``k`` items are drawn, fixed ones counted: a `KDPP`."""
+    def fixed_size(self, size: int) -> Any:
+        """The process given that ``size`` items are drawn, fixed ones counted: a `KDPP`."""
         from pluri.processes.dpp.fixed_size import KDPP
 
-        return KDPP._of_size(self._process, self._ground, k)
+        return KDPP._of_size(self._process, self._ground, size)
 
     def _log_probability(self, positions: IntArray) -> float:
         return self._process.log_probability(positions)

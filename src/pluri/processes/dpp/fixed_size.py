@@ -24,16 +24,17 @@ from pluri.processes.dpp.representation import Representation
 from pluri.processes.dpp.samplers.spectral import SpectralSampler
 from pluri.processes.dpp.subset_law import SubsetLaw, representation, similarity_representation
 from pluri.processes.dpp.symmetric_polynomials import log_elementary, log_elementary_without
+from pluri.validation import Whole
 
 
 class KDPP(SubsetLaw):
-    """A determinantal point process that draws exactly ``k`` items.
+    """A determinantal point process that draws exactly ``size`` items.
 
     Parameters
     ----------
     L : array_like (n_items, n_items) or kernel object, optional
         Kernel: symmetric, positive semi-definite. Its scale does not matter.
-    k : int
+    size : int
         Number of items, at most the rank of the kernel.
     features : array_like or sparse matrix (n_items, n_features), optional
         Rows whose products are L, instead of L.
@@ -43,7 +44,7 @@ class KDPP(SubsetLaw):
     Examples
     --------
     >>> from pluri.processes.dpp import KDPP
-    >>> process = KDPP([[2, 1, 0], [1, 2, 0], [0, 0, 1]], k=2)
+    >>> process = KDPP([[2, 1, 0], [1, 2, 0], [0, 0, 1]], size=2)
     >>> process.inclusion_probabilities().round(4)
     array([0.7143, 0.7143, 0.5714])
     >>> [subset.tolist() for subset in process.sample(3, random_state=0)]
@@ -53,24 +54,25 @@ class KDPP(SubsetLaw):
     def __init__(
         self,
         L: ArrayLike | KernelForm | None = None,
-        k: int | None = None,
+        size: int | None = None,
         *,
         features: Any = None,
         quality: ArrayLike | None = None,
     ) -> None:
         process = representation(L, None, features, quality)
-        self._set(process, GroundSet.of_size(process.n_items), k)
+        self._set(process, GroundSet.of_size(process.n_items), size)
 
     @classmethod
-    def _of_size(cls, process: Representation, ground: GroundSet, k: int | None) -> Self:
+    def _of_size(cls, process: Representation, ground: GroundSet, size: int | None) -> Self:
         made = cls.__new__(cls)
-        made._set(process, ground, k)
+        made._set(process, ground, size)
         return made
 
-    def _set(self, process: Representation, ground: GroundSet, k: int | None) -> None:
-        if k is None or isinstance(k, bool | str) or k != int(k) or k < ground.fixed.size or k > ground.n_items:
-            raise ValueError(f"k must be a whole number from {ground.fixed.size} to {ground.n_items}, got {k!r}")
-        self.k = int(k)
+    def _set(self, process: Representation, ground: GroundSet, size: int | None) -> None:
+        least, most = int(ground.fixed.size), ground.n_items
+        if not Whole(least, most).holds(size):
+            raise ValueError(f"size must be a whole number from {least} to {most}, got {size!r}")
+        self.size = int(size)  # type: ignore[arg-type]
         self._process = process
         self._ground = ground
 
@@ -78,28 +80,27 @@ class KDPP(SubsetLaw):
     def from_kernel(
         cls,
         X: Any,
-        k: int,
+        size: int,
         kernel: str | Callable[..., Any] = "rbf",
         quality: ArrayLike | None = None,
         **parameters: Any,
     ) -> Self:
         """The process of a similarity between the rows of data; see `DPP.from_kernel`."""
         process = similarity_representation(X, kernel, quality, parameters)
-        return cls._of_size(process, GroundSet.of_size(process.n_items), k)
+        return cls._of_size(process, GroundSet.of_size(process.n_items), size)
 
     @property
     def _n_open(self) -> int:
         """Number of free items to draw."""
-        return self.k - self._ground.fixed.size
+        return self.size - self._ground.fixed.size
 
     @cached_property
     def _checked_spectrum(self) -> Any:
         self._process._refuse_certain()
         spectrum = self._process.spectrum
         if self._n_open > spectrum.rank:
-            raise ValueError(
-                f"k must be at most the rank of the kernel ({spectrum.rank + self._ground.fixed.size}), got {self.k}"
-            )
+            rank = spectrum.rank + self._ground.fixed.size
+            raise ValueError(f"size must be at most the rank of the kernel ({rank}), got {self.size}")
         return spectrum
 
     @property
@@ -109,11 +110,11 @@ class KDPP(SubsetLaw):
 
     @property
     def expected_size(self) -> float:
-        """k, for the surface of `DPP`."""
-        return float(self.k)
+        """The size, for the surface of `DPP`."""
+        return float(self.size)
 
     def inclusion_probabilities(self) -> Array:
-        """Probability that each item is drawn; they sum to k."""
+        """Probability that each item is drawn; they sum to the size."""
         spectrum, size = self._checked_spectrum, self._n_open
         total = np.zeros(self._process.n_items)
         if size > 0:
@@ -153,11 +154,13 @@ class KDPP(SubsetLaw):
 
     def _conditioned(self, include: IntArray, keep: IntArray, exclude: IntArray) -> Self:
         if include.size > self._n_open:
-            raise ValueError(f"include must name at most k = {self.k} items, got {include.size}")
+            raise ValueError(f"include must name at most size = {self.size} items, got {include.size}")
         if keep.size < self._n_open - include.size:
-            raise ValueError(f"exclude must leave at least k = {self.k} items, got {exclude.size} items to leave out")
+            raise ValueError(
+                f"exclude must leave at least size = {self.size} items, got {exclude.size} items to leave out"
+            )
         ground = self._ground.conditioned(include, keep)
-        made = type(self)._of_size(self._process.conditioned(include, keep, exclude), ground, self.k)
+        made = type(self)._of_size(self._process.conditioned(include, keep, exclude), ground, self.size)
         made._checked_spectrum  # noqa: B018 (refuses what has probability zero now rather than at the first draw)
         return made
 
@@ -173,8 +176,8 @@ class KDPP(SubsetLaw):
         raise ValueError("method must be 'spectral', 'intermediate' or 'mcmc' for a fixed size, got 'sequential'")
 
     def _wanted_size(self, size: int | None) -> int | None:
-        if size is not None and size != self.k:
-            raise ValueError(f"size must be k = {self.k} or None, got {size!r}")
+        if size is not None and size != self.size:
+            raise ValueError(f"size must be {self.size} or None, got {size!r}")
         return self._n_open
 
     @cached_property
@@ -188,4 +191,4 @@ class KDPP(SubsetLaw):
         return IntermediateSampler(self._process.kernel, size=self._n_open)
 
     def __repr__(self) -> str:
-        return f"KDPP(n_items={self.n_items}, k={self.k})"
+        return f"KDPP(n_items={self.n_items}, size={self.size})"

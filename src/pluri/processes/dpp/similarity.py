@@ -9,7 +9,7 @@ from typing import Any
 #: Short name to the class in `pluri.priors.kernels`.
 SIMILARITIES = {
     "cosine": "CosineKernel",
-    "exponential-cosine": "ExponentialCosineKernel",
+    "exponential_cosine": "ExponentialCosineKernel",
     "linear": "LinearKernel",
     "rbf": "RBFKernel",
 }

@@ -5,6 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from pluri.processes.dpp.kernel_forms import Array
+from pluri.validation import Only, Whole, check_value
+
+
+def number_of_draws(n_samples: int | None) -> int:
+    """How many draws are asked for; None is one."""
+    check_value(n_samples, "n_samples", Whole(0) | Only(None))
+    return 1 if n_samples is None else int(n_samples)
 
 
 def size_probabilities(probabilities: Array) -> Array:

@@ -26,11 +26,12 @@ from pluri.processes.dpp.kernel_forms import (
     checked_form,
 )
 from pluri.processes.dpp.representation import LARGEST_DENSE, Representation
+from pluri.processes.dpp.sizes import number_of_draws
 from pluri.processes.dpp.spectrum import Spectrum
-from pluri.validation import RandomState, as_generator
+from pluri.validation import Only, RandomState, Whole, as_generator, check_value
 
 #: Ways to draw: see `SubsetLaw.sample`.
-METHODS = ("auto", "spectral", "sequential", "intermediate", "mcmc")
+METHODS = Only("auto", "spectral", "sequential", "intermediate", "mcmc")
 #: Up to this many items all subsets are looked at for the entropy.
 ENUMERABLE = 12
 
@@ -139,19 +140,19 @@ class SubsetLaw(ABC):
         return self._conditioned(inside, keep, outside)
 
     @overload
-    def sample(self, n: None = None, random_state: RandomState = None, method: str = "auto") -> IntArray: ...
+    def sample(self, n_samples: None = None, random_state: RandomState = None, method: str = "auto") -> IntArray: ...
 
     @overload
-    def sample(self, n: int, random_state: RandomState = None, method: str = "auto") -> list[IntArray]: ...
+    def sample(self, n_samples: int, random_state: RandomState = None, method: str = "auto") -> list[IntArray]: ...
 
     def sample(
-        self, n: int | None = None, random_state: RandomState = None, method: str = "auto"
+        self, n_samples: int | None = None, random_state: RandomState = None, method: str = "auto"
     ) -> IntArray | list[IntArray]:
         """Draw subsets.
 
         Parameters
         ----------
-        n : int, optional
+        n_samples : int, optional
             Number of independent subsets; without it one is drawn and given by itself.
         random_state : int, Generator, RandomState or None
             Source of randomness.
@@ -167,19 +168,16 @@ class SubsetLaw(ABC):
         ndarray of int, or list of them
             Sorted items of each subset.
         """
-        if method not in METHODS:
-            raise ValueError(f"method must be one of {METHODS}, got {method!r}")
-        n_draws = 1 if n is None else n
-        if isinstance(n_draws, bool | str) or n_draws != int(n_draws) or n_draws < 0:
-            raise ValueError(f"n must be a non-negative whole number or None, got {n!r}")
+        check_value(method, "method", METHODS)
+        n_draws = number_of_draws(n_samples)
         if method == "auto":
             large = self._process.n_items > LARGEST_DENSE and not isinstance(self._process.form, FeatureKernel)
             method = "intermediate" if large else "spectral"
-        draws = [np.empty(0, dtype=np.int64)] * int(n_draws)
+        draws = [np.empty(0, dtype=np.int64)] * n_draws
         if n_draws > 0 and self._process.n_items > 0:
-            draws = self._draw(int(n_draws), as_generator(random_state), method)
+            draws = self._draw(n_draws, as_generator(random_state), method)
         subsets = [self._ground.subset(draw) for draw in draws]
-        return subsets[0] if n is None else subsets
+        return subsets[0] if n_samples is None else subsets
 
     def map(
         self,
@@ -233,8 +231,7 @@ class SubsetLaw(ABC):
             logs = np.array([self._log_probability(np.flatnonzero(code)) for code in codes])
             possible = np.isfinite(logs)
             return Entropy(float(-(np.exp(logs[possible]) * logs[possible]).sum()), 0.0)
-        if n_draws < 2:
-            raise ValueError(f"n_draws must be at least 2, got {n_draws!r}")
+        check_value(n_draws, "n_draws", Whole(2))
         draws = self._draw(n_draws, as_generator(random_state), "spectral")
         logs = np.array([self._log_probability(draw) for draw in draws])
         return Entropy(float(-logs.mean()), float(logs.std(ddof=1) / np.sqrt(n_draws)))

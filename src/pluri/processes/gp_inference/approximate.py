@@ -18,7 +18,7 @@ from pluri.processes.gp_inference.polya_gamma import polya_gamma
 from pluri.processes.gp_inference.sites import GaussianSites, expected_sigmoid, factor_of, half_solve
 
 Array = NDArray[np.float64]
-Approximation = Literal["laplace", "ep", "polya-gamma"]
+Approximation = Literal["laplace", "ep", "polya_gamma"]
 
 
 def approximate(

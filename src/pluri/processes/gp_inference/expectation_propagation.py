@@ -13,9 +13,12 @@ References
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.optimize.fixed_point import iterate
 from pluri.processes.gp_inference.covariance import Part
 from pluri.processes.gp_inference.laplace import laplace
 from pluri.processes.gp_inference.sites import GaussianSites, factor_of, half_solve, site_inverse, solve, tilted_moments
@@ -23,6 +26,23 @@ from pluri.processes.gp_inference.sites import GaussianSites, factor_of, half_so
 Array = NDArray[np.float64]
 
 TOLERANCE = 1e-8
+
+
+class _Sweep(NamedTuple):
+    """Sites (precision and shift), where they should move, how far that is, and what was computed on the way.
+
+    `last_move` and `damping` are those with which they came here; `factor` and `root` belong to the precisions.
+    """
+
+    precision: Array
+    shift: Array
+    new_precision: Array
+    new_shift: Array
+    move: float
+    last_move: float
+    damping: float
+    factor: Array
+    root: Array
 
 
 def expectation_propagation(
@@ -41,12 +61,10 @@ def expectation_propagation(
     """
     # Laplace's sites are near, and cost a fraction of the sweeps that they save.
     start = laplace(covariance, labels)
-    precision, shift = start.precision, start.precision * start.mean + start.weights
     prior_variance = np.diagonal(covariance)
     history: list[float] = []
-    converged = False
-    last_move = np.inf
-    for sweep in range(max_iter + 1):
+
+    def match(precision: Array, shift: Array, last_move: float, damping: float) -> _Sweep:
         factor, root = factor_of(covariance, precision)
         half = half_solve(factor, root[:, None] * covariance)
         variance = prior_variance - np.einsum("ij,ij->j", half, half)
@@ -62,18 +80,21 @@ def expectation_propagation(
         # In units of the cavity, so that the scale of the kernel does not matter.
         move = float(np.max(np.abs(new_precision - precision) * cavity_variance, initial=0.0))
         move = max(move, float(np.max(np.abs(new_shift - shift) * np.sqrt(cavity_variance), initial=0.0)))
-        if move < TOLERANCE:
-            converged = True
-            break
-        if sweep == max_iter:
-            break
-        if move > last_move:
-            damping = max(0.8 * damping, 0.05)
-        last_move = move
-        precision = precision + damping * (new_precision - precision)
-        shift = shift + damping * (new_shift - shift)
-    weights = shift - root * solve(factor, root * (covariance @ shift))
-    return GaussianSites(weights, precision, covariance @ weights, history[-1], tuple(history), converged)
+        return _Sweep(precision, shift, new_precision, new_shift, move, last_move, damping, factor, root)
+
+    def step(last: _Sweep) -> tuple[_Sweep, float]:
+        damping = max(0.8 * last.damping, 0.05) if last.move > last.last_move else last.damping
+        precision = last.precision + damping * (last.new_precision - last.precision)
+        shift = last.shift + damping * (last.new_shift - last.shift)
+        swept = match(precision, shift, last.move, damping)
+        return swept, swept.move
+
+    last = match(start.precision, start.precision * start.mean + start.weights, np.inf, damping)
+    if last.move > TOLERANCE:
+        last = iterate(step, last, max_iter=max_iter, tol=TOLERANCE).state
+    weights = last.shift - last.root * solve(last.factor, last.root * (covariance @ last.shift))
+    converged = last.move <= TOLERANCE
+    return GaussianSites(weights, last.precision, covariance @ weights, history[-1], tuple(history), converged)
 
 
 def _moments(labels: Array, mean: Array, variance: Array) -> tuple[Array, Array, Array]:

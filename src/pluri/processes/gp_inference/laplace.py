@@ -10,10 +10,13 @@ References
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from pluri.optimize.fixed_point import iterate
 from pluri.processes.gp_inference.covariance import Part
 from pluri.processes.gp_inference.sites import GaussianSites, factor_of, half_solve, log_sigmoid, site_inverse, solve
 
@@ -22,6 +25,14 @@ Array = NDArray[np.float64]
 TOLERANCE = 1e-10
 #: A Newton step is halved at most so often before the mode counts as found to rounding.
 MOST_HALVINGS = 30
+
+
+class _Place(NamedTuple):
+    """Weights ``K^-1 f``, the latent function f, and the objective there."""
+
+    weights: Array
+    latent: Array
+    value: float
 
 
 def laplace(covariance: Array, labels: Array, max_iter: int = 100, start: Array | None = None) -> GaussianSites:
@@ -36,19 +47,13 @@ def laplace(covariance: Array, labels: Array, max_iter: int = 100, start: Array 
         Weights ``K^-1 f`` to begin with, if they are better than zeros.
     """
     target = (labels + 1.0) / 2.0
-    weights, latent = np.zeros(len(labels)), np.zeros(len(labels))
+    history: list[float] = []
 
     def objective(a: Array, f: Array) -> float:
         return float(-0.5 * a @ f + log_sigmoid(labels * f).sum())
 
-    value = objective(weights, latent)
-    if start is not None:
-        pulled = covariance @ start
-        if objective(start, pulled) > value:
-            weights, latent, value = start, pulled, objective(start, pulled)
-    history: list[float] = []
-    converged = False
-    for _ in range(max_iter):
+    def newton_step(place: _Place) -> tuple[_Place, float]:
+        weights, latent, value = place
         chance = expit(latent)
         precision = chance * (1.0 - chance)
         factor, root = factor_of(covariance, precision)
@@ -64,18 +69,24 @@ def laplace(covariance: Array, labels: Array, max_iter: int = 100, start: Array 
             step *= 0.5
         else:
             proposed, moved, after = weights, latent, value
-        rise = after - value
-        weights, latent, value = proposed, moved, after
-        history.append(value)
-        if rise < TOLERANCE:
-            converged = True
-            break
+        history.append(after)
+        return _Place(proposed, moved, after), after - value
+
+    place = _Place(
+        np.zeros(len(labels)), np.zeros(len(labels)), objective(np.zeros(len(labels)), np.zeros(len(labels)))
+    )
+    if start is not None:
+        pulled = covariance @ start
+        if objective(start, pulled) > place.value:
+            place = _Place(start, pulled, objective(start, pulled))
+    found = iterate(newton_step, place, max_iter=max_iter, tol=TOLERANCE)
+    _, latent, value = found.state
     chance = expit(latent)
     precision = chance * (1.0 - chance)
     factor, _ = factor_of(covariance, precision)
     evidence = value - float(np.log(np.diagonal(factor)).sum())
     # At the mode K^-1 f = t - p; the latter form is what prediction uses.
-    return GaussianSites(target - chance, precision, latent, evidence, tuple(history), converged)
+    return GaussianSites(target - chance, precision, latent, evidence, tuple(history), found.converged)
 
 
 def laplace_gradient(covariance: Array, labels: Array, sites: GaussianSites, slopes: list[Part]) -> Array:

@@ -13,7 +13,8 @@ References
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 from scipy.special import expit
 
+from pluri.inference.mcmc.trace import Trace
 from pluri.processes.gp_inference.covariance import Covariance, as_matrix
 from pluri.processes.gp_inference.exact import Jitter
 from pluri.processes.gp_inference.learning import FARTHEST, Charts, draw_start
@@ -52,7 +54,7 @@ class Latent:
 
 
 def draw_latent(
-    covariance: Array, factor: Array, labels: Array, how: Literal["ess", "polya-gamma-gibbs"],
+    covariance: Array, factor: Array, labels: Array, how: Literal["ess", "polya_gamma_gibbs"],
     rng: np.random.Generator, **settings: Any,
 ) -> Any:  # fmt: skip
     """Trace of f (variable "latent") for a given covariance matrix and its Cholesky factor."""
@@ -136,6 +138,28 @@ class JointValues:
         factor = self.posterior.factor(theta)[0]
         latent = np.full(len(position) - count, np.nan) if factor is None else factor @ position[count:]
         return by_name(self.parameters, theta) | {"latent": latent}
+
+
+def by_class(traces: Sequence[Trace]) -> Trace:
+    """Traces of independent functions as one: draws have an axis for the function first, log densities add up.
+
+    If Ctrl-C has made them of different lengths, as many draws of each as there are of all.
+    """
+    if len(traces) == 1:
+        return traces[0]
+    n_draws = min(trace.n_draws for trace in traces)
+    draws, stats = (
+        {name: np.stack([part[name][:, :n_draws] for part in parts], axis=2) for name in parts[0]}
+        for parts in ([trace.draws for trace in traces], [trace.stats for trace in traces])
+    )
+    return replace(
+        traces[0],
+        draws=draws,
+        stats={name: part.sum(axis=2) if name == "log_density" else part.mean(axis=2) for name, part in stats.items()},
+        ends=(),
+        interrupted=any(trace.interrupted for trace in traces),
+        seconds=sum(trace.seconds for trace in traces),
+    )
 
 
 def draw_jointly(

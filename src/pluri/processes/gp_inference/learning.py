@@ -2,7 +2,7 @@
 
 An evidence is any function ``theta -> (log p(y | theta), gradient)`` of log hyper-parameters: exact for regression,
 approximate for classification. Sampling moves free coordinates s in the charts of the priors
-(`pluri.processes.hyperpriors`): ``log p(y | theta(s)) + sum_j log p(s_j)``.
+(`pluri.priors.hyperpriors`): ``log p(y | theta(s)) + sum_j log p(s_j)``.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from pluri.processes.gp_inference.parameters import Parameter, by_name
-from pluri.processes.hyperpriors import HyperPrior
-from pluri.validation.interruption import hold
+from pluri.priors.hyperpriors import HyperPrior
+from pluri.processes.gp_inference.parameters import Parameter, by_name, log_bounds
+from pluri.validation.interruption import holding
 
 Array = NDArray[np.float64]
 Evidence = Callable[[Array], tuple[float, Array]]
-Hyper = Literal["fixed", "ml2", "map", "nuts", "slice"]
 
 #: Logarithms beyond this overflow somewhere on the way; no posterior has mass there.
 FARTHEST = 100.0
@@ -144,7 +143,7 @@ def sample_posterior(
     from pluri.inference import mcmc
 
     if not parameters:
-        raise ValueError("there is no hyper-parameter to learn: all are fixed; use hyper='fixed'")
+        raise ValueError("there is no hyper-parameter to learn: all are fixed; use hyper_inference='fixed'")
     charts = Charts(priors)
     posterior = Posterior(evidence, charts)
     kernel: Any
@@ -186,11 +185,24 @@ class Maximum:
     interrupted: bool
 
 
+def learn_theta(
+    evidence: Evidence, parameters: tuple[Parameter, ...], start: Array, rng: np.random.Generator, n_init: int,
+    priors: tuple[HyperPrior, ...] | None = None,
+) -> Array:  # fmt: skip
+    """Log hyper-parameters where the evidence is highest, or, if there are priors, their posterior density."""
+    if priors is None:
+        return maximize(evidence, start, log_bounds(parameters), rng, n_init).theta
+    objective, charts = PenalisedEvidence(evidence, priors), Charts(priors)
+    return maximize(
+        objective, start, objective.bounds(), rng, n_init, lambda stream: charts.theta(charts.sample(stream))
+    ).theta
+
+
 def maximize(
-    objective: Evidence, start: Array, bounds: Array, rng: np.random.Generator, n_restarts: int = 0,
+    objective: Evidence, start: Array, bounds: Array, rng: np.random.Generator, n_init: int = 1,
     draw: Callable[[np.random.Generator], Array] | None = None, max_iter: int = 200,
 ) -> Maximum:  # fmt: skip
-    """Maximise by L-BFGS-B from `start` and from `n_restarts` random points; Ctrl-C keeps the best so far."""
+    """Maximise by L-BFGS-B from `start` and ``n_init - 1`` random points; Ctrl-C keeps the best so far."""
     from scipy.optimize import minimize
 
     best = (-math.inf, np.clip(start, bounds[:, 0], bounds[:, 1]))
@@ -205,23 +217,15 @@ def maximize(
         # A large finite number makes the line search turn back; infinities would break it.
         return (-value, -gradient) if math.isfinite(value) else (1e25, np.zeros(len(theta)))
 
-    starts = [best[1]]
-    for _ in range(n_restarts):
-        drawn = rng.uniform(bounds[:, 0], bounds[:, 1]) if draw is None else draw(rng)
-        starts.append(np.clip(drawn, bounds[:, 0], bounds[:, 1]))
-    interrupted = False
+    draw = draw or (lambda stream: stream.uniform(bounds[:, 0], bounds[:, 1]))
+    starts = [best[1], *(np.clip(draw(rng), bounds[:, 0], bounds[:, 1]) for _ in range(n_init - 1))]
     unfinished = False
-    try:
+    with holding("interrupted; the best hyper-parameters so far are kept") as block:
         for one in starts:
             before = best[0]
             result = minimize(negative, one, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": max_iter})
             if best[0] > before:
                 unfinished = result.nit >= max_iter
-    except KeyboardInterrupt as stop:
-        if not count:
-            raise
-        hold(stop, "interrupted; the best hyper-parameters so far are kept")
-        interrupted = True
     if unfinished:
         warnings.warn(
             f"the hyper-parameters still moved after {max_iter} iterations: scale X and y, or set other bounds",
@@ -233,7 +237,7 @@ def maximize(
             "the covariance matrix of the inputs is not positive definite at any hyper-parameters tried: look for "
             "duplicated inputs without noise, or a huge length-scale; raise noise_variance"
         )
-    return Maximum(best[1], best[0], count, interrupted)
+    return Maximum(best[1], best[0], count, block.interrupted)
 
 
 @dataclass(frozen=True)

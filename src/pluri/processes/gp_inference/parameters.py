@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.processes.hyperpriors import HyperPrior, LogUniform, Uniform
+from pluri.priors.hyperpriors import HyperPrior, LogUniform, Uniform
 
 Array = NDArray[np.float64]
 

@@ -13,18 +13,30 @@ References
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.optimize.fixed_point import iterate
 from pluri.processes.gp_inference.polya_gamma_draws import draw_polya_gamma
 from pluri.processes.gp_inference.sites import GaussianSites, factor_of, half_solve, log_sigmoid, solve
 
 Array = NDArray[np.float64]
 
 TOLERANCE = 1e-9
+
+
+class _Bound(NamedTuple):
+    """Square roots of ``E f^2`` at which the next bound is tight, the sites of the last one, and its value."""
+
+    scale: Array
+    weights: Array
+    precision: Array
+    mean: Array
+    value: float
 
 
 def polya_gamma(covariance: Array, labels: Array, max_iter: int = 500) -> GaussianSites:
@@ -37,11 +49,11 @@ def polya_gamma(covariance: Array, labels: Array, max_iter: int = 500) -> Gaussi
     max_iter : int, default=500
     """
     shift = labels / 2.0
-    scale = np.sqrt(np.diagonal(covariance))
     pulled = covariance @ shift
     history: list[float] = []
-    converged = False
-    for _ in range(max_iter):
+
+    def tighten(bound: _Bound) -> tuple[_Bound, float]:
+        scale = bound.scale
         precision = mean_polya_gamma(scale)
         factor, root = factor_of(covariance, precision)
         half = half_solve(factor, root[:, None] * covariance)
@@ -53,11 +65,12 @@ def polya_gamma(covariance: Array, labels: Array, max_iter: int = 500) -> Gaussi
         divergence = 0.5 * float(weights @ mean - precision @ variance) + float(np.log(np.diagonal(factor)).sum())
         likelihood = log_sigmoid(scale) - 0.5 * scale + shift * mean - 0.5 * precision * (square - scale**2)
         history.append(float(likelihood.sum()) - divergence)
-        scale = np.sqrt(square)
-        if len(history) > 1 and history[-1] - history[-2] < TOLERANCE:
-            converged = True
-            break
-    return GaussianSites(weights, precision, mean, history[-1], tuple(history), converged)
+        return _Bound(np.sqrt(square), weights, precision, mean, history[-1]), history[-1] - bound.value
+
+    nothing = np.empty(0)
+    start = _Bound(np.sqrt(np.diagonal(covariance)), nothing, nothing, nothing, -math.inf)
+    bound, _, _, converged = iterate(tighten, start, max_iter=max_iter, tol=TOLERANCE)
+    return GaussianSites(bound.weights, bound.precision, bound.mean, bound.value, tuple(history), converged)
 
 
 def mean_polya_gamma(tilt: Array) -> Array:

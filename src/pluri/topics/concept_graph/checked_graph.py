@@ -77,7 +77,7 @@ def _check_offsets(name: str, offsets: Any, n_parts: int, size: int) -> None:
 def _check_position(model: Any, depth: NDArray[Any], n_words: int, n_levels: int, n_given: int) -> None:
     """What :meth:`partial_fit` goes on from."""
     position = model.position_
-    wanted = ("node_depth", "node_protected", "node_name", "order", "n_nodes", "path", "level", "tau", "beta")
+    wanted = ("node_depth", "node_protected", "node_name", "order", "n_nodes", "path", "level", "tau", "stick_beta")
     for name in (*wanted, "topic_word_prior"):
         if not isinstance(position, dict) or name not in position:
             raise ValueError(f"position_ must have {name}, got none")
@@ -96,7 +96,7 @@ def _check_position(model: Any, depth: NDArray[Any], n_words: int, n_levels: int
     if (n_nodes < used).any() or (n_nodes - used).sum() > MOST_UNUSED:
         raise ValueError(f"position_: n_nodes must be at least {used.tolist()}, got {n_nodes.tolist()}")
     _check_orders(position["order"], node_depth, n_nodes.astype(np.int64), used, model.feasible == "deeper")
-    for name in ("beta", "topic_word_prior"):
+    for name in ("stick_beta", "topic_word_prior"):
         numbers(f"position_: {name}", np.asarray(position[name]), (), above=0)
     path = indices("position_: path", position["path"], (None, n_levels), n, least=-1)
     length = (path >= 0).sum(axis=1)

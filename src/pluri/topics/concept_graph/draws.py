@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pluri.priors.hyperpriors import Beta
 from pluri.topics.concept_graph.arrays import Graph
 from pluri.topics.concept_graph.fitted import FittedGraph
 
@@ -49,7 +50,7 @@ def counts_of(draw: Draw) -> NDArray[np.float64]:
     return np.asarray(sparse.csr_matrix(parts, shape=shape).toarray(), dtype=np.float64)
 
 
-def fitted_draw(draw: Draw, n_levels: int, level_prior: str, tau_prior: tuple[float, float]) -> FittedGraph:
+def fitted_draw(draw: Draw, n_levels: int, level_prior: str, tau_prior: Beta) -> FittedGraph:
     """The graph of a draw, with a node for each depth that stands for all that no path uses."""
     smoothed = counts_of(draw) + draw["topic_word_prior"]
     n_words = draw["n_words"]

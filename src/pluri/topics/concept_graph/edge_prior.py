@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 
 
 def edge_predictive(
-    counts: ArrayLike, alpha: float = 1.0, beta: float = 1.0, *, last_takes_rest: bool = False
+    counts: ArrayLike, stick_alpha: float = 1.0, stick_beta: float = 1.0, *, last_takes_rest: bool = False
 ) -> tuple[Array, float]:
     """Predictive probabilities of atoms in the order of their sticks, and of what comes after them.
 
@@ -37,7 +37,7 @@ def edge_predictive(
     ----------
     counts : array-like of shape (n_atoms,)
         How often each was chosen, in the order of the sticks.
-    alpha, beta : float, default=1.0
+    stick_alpha, stick_beta : float, default=1.0
     last_takes_rest : bool, default=False
         Whether the last stick is 1, so that nothing comes after it.
 
@@ -57,23 +57,31 @@ def edge_predictive(
     """
     counts = np.asarray(counts, dtype=np.float64)
     at_least = counts[::-1].cumsum()[::-1]
-    stick = (alpha + counts) / (alpha + beta + at_least)
+    stick = (stick_alpha + counts) / (stick_alpha + stick_beta + at_least)
     if last_takes_rest:
         stick[-1] = 1.0
     left = np.concatenate([[1.0], np.cumprod(1.0 - stick)])
     return stick * left[:-1], float(left[-1])
 
 
-def log_marginal(counts: ArrayLike, alpha: float = 1.0, beta: float = 1.0, *, last_takes_rest: bool = False) -> float:
+def log_marginal(
+    counts: ArrayLike, stick_alpha: float = 1.0, stick_beta: float = 1.0, *, last_takes_rest: bool = False
+) -> float:
     """Log probability of choices with these counts, in a given sequence, the sticks integrated out."""
     counts = np.asarray(counts, dtype=np.float64)
     after = counts[::-1].cumsum()[::-1] - counts
-    terms = betaln(alpha + counts, beta + after) - betaln(alpha, beta)
+    terms = betaln(stick_alpha + counts, stick_beta + after) - betaln(stick_alpha, stick_beta)
     return float(terms[:-1].sum() if last_takes_rest else terms.sum())
 
 
 def log_swap_ratio(
-    counts: ArrayLike, i: int, j: int, alpha: float = 1.0, beta: float = 1.0, *, last_takes_rest: bool = False
+    counts: ArrayLike,
+    i: int,
+    j: int,
+    stick_alpha: float = 1.0,
+    stick_beta: float = 1.0,
+    *,
+    last_takes_rest: bool = False,
 ) -> float:
     """Log ratio of the marginal probability after two places (from 0) change their atoms, to that before.
 
@@ -95,7 +103,7 @@ def log_swap_ratio(
     ratio = 0.0
     for sign, values in ((1.0, after[part]), (-1.0, before[part])):
         behind = values[::-1].cumsum()[::-1] - values + rest
-        terms = betaln(alpha + values, beta + behind)
+        terms = betaln(stick_alpha + values, stick_beta + behind)
         if last_takes_rest and j == len(before) - 1:
             terms = terms[:-1]
         ratio += sign * float(terms.sum())

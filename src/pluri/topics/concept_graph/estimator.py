@@ -15,20 +15,20 @@ References
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from pluri.inference import mcmc
+from pluri.priors.hyperpriors import Beta, Gamma
 from pluri.topics.concept_graph.gibbs import ConceptGraphGibbs
 from pluri.topics.concept_graph.given_graph import GivenGraph, read_graph
 from pluri.topics.concept_graph.kept import keep, warn_of_nodes
 from pluri.topics.concept_graph.queries import FittedConceptGraph
-from pluri.topics.concept_graph.settings import check_settings, labels_or_warning, most_nodes
+from pluri.topics.concept_graph.settings import ALLOWED, check_settings, labels_or_warning, most_nodes
 from pluri.topics.concept_graph.starts import arranged_start, labelled_start
 from pluri.topics.concept_graph.state import Integers, Position
 from pluri.topics.documents import check_documents, tokens_of
-from pluri.topics.topic_model import warn_if_interrupted
 from pluri.validation import RandomState, as_generator, restored_on_failure
 
 
@@ -45,17 +45,19 @@ class ConceptGraph(FittedConceptGraph):
         of `graph`. None begins with twelve and doubles them during the warm-up where more than half are used: on
         ordinary text with learned priors that may not end before there are hundreds, each of a few documents, and
         sweeps become slow.
-    alpha : float, default=1.0
-        First parameter of the sticks. A large one with a large `beta` makes all sticks alike.
-    beta : float or "learn", default="learn"
-        Second parameter of the sticks: the larger, the more edges a node has.
-    topic_word_prior : float or "learn", default="learn"
-        Dirichlet parameter eta of the words of every node.
+    stick_alpha : float, default=1.0
+        First parameter of the beta distribution of the sticks. A large one with a large `stick_beta` makes all sticks
+        alike.
+    stick_beta : float, Gamma or "learn", default="learn"
+        Second parameter of the sticks: the larger, the more edges a node has. A number, a prior under which it is
+        learned, or "learn", which is short for ``Gamma(1, 1)``.
+    topic_word_prior : float, Gamma or "learn", default="learn"
+        Dirichlet parameter eta of the words of every node; learned in the same way.
     level_prior : {"geometric", "dirichlet"}, default="geometric"
         How words spread over the nodes of a path.
-    tau_prior : (float, float), default=(1.0, 1.0)
-        Beta prior of tau, the share of the last node; with "dirichlet", the concentrations of the last node and of each
-        node above it.
+    tau_prior : Beta, optional
+        Prior of tau, the share of the last node; ``Beta(1, 1)`` by default. With "dirichlet", `a` and `b` are the
+        concentrations of the last node and of each node above it.
     feasible : {"next_level", "deeper"}, default="next_level"
         Whether edges go to the next level only, or to any deeper node.
     graph : dict or networkx.DiGraph, optional
@@ -112,13 +114,17 @@ class ConceptGraph(FittedConceptGraph):
         Log joint probability of each draw.
     best_log_joint_, best_chain_ : float and int
         Of the fitted graph.
-    beta_, topic_word_prior_ : float
+    stick_beta_, topic_word_prior_ : float
         Of the fitted graph.
     acceptance_ : dict of float
-        Shares of joint moves, swaps, and walks of `beta` and `topic_word_prior` that were accepted.
+        Shares of joint moves ("joint"), swaps ("swap"), and walks of "stick_beta" and "topic_word_prior" that were
+        accepted.
     n_topics_, n_iter_ : int
         Nodes, and sweeps of each chain.
-    trace_ : `pluri.inference.mcmc.Trace`
+    trace_ : Trace
+        Of each draw, nodes by level, mean length of the paths and learned parameters; its log density is `log_joint_`.
+    converged_ : bool
+        Whether the chains agree on the log joint probability (R-hat of at most 1.1).
     draws_ : list of dict
         Up to ten draws of the best chain, evenly apart, by which new documents are judged; see
         `pluri.topics.concept_graph.draws`.
@@ -146,16 +152,18 @@ class ConceptGraph(FittedConceptGraph):
     array([20, 20])
     """
 
+    _parameters = ALLOWED
+
     def __init__(
         self,
         n_levels: int = 3,
         *,
         max_nodes_per_level: int | str | None = "auto",
-        alpha: float = 1.0,
-        beta: float | str = "learn",
-        topic_word_prior: float | str = "learn",
+        stick_alpha: float = 1.0,
+        stick_beta: float | Gamma | Literal["learn"] = "learn",
+        topic_word_prior: float | Gamma | Literal["learn"] = "learn",
         level_prior: str = "geometric",
-        tau_prior: tuple[float, float] = (1.0, 1.0),
+        tau_prior: Beta | None = None,
         feasible: str = "next_level",
         graph: Any = None,
         path_sampler: str = "dp",
@@ -172,8 +180,8 @@ class ConceptGraph(FittedConceptGraph):
     ) -> None:
         self.n_levels = n_levels
         self.max_nodes_per_level = max_nodes_per_level
-        self.alpha = alpha
-        self.beta = beta
+        self.stick_alpha = stick_alpha
+        self.stick_beta = stick_beta
         self.topic_word_prior = topic_word_prior
         self.level_prior = level_prior
         self.tau_prior = tau_prior
@@ -254,7 +262,7 @@ class ConceptGraph(FittedConceptGraph):
                 words, offsets, tokens.n_words, given, np.concatenate([self._document_labels, labels]), frozen
             )
             rng = as_generator(self.random_state)
-            tau = rng.beta(*self.tau_prior, size=counts.shape[0]).clip(1e-6, 1 - 1e-6)
+            tau = rng.beta(self._tau_prior.a, self._tau_prior.b, size=counts.shape[0]).clip(1e-6, 1 - 1e-6)
             start = {
                 **before, "path": np.vstack([before["path"], np.full((counts.shape[0], self.n_levels), -1)]),
                 "level": np.concatenate([before["level"], np.zeros(len(tokens.words), dtype=np.int8)]),
@@ -266,11 +274,10 @@ class ConceptGraph(FittedConceptGraph):
     def _kernel(
         self, words: Any, offsets: Integers, n_words: int, given: GivenGraph, labels: Integers, frozen: Any
     ) -> ConceptGraphGibbs:
-        a, b = self.tau_prior
         most = most_nodes(self.max_nodes_per_level, given, int(self.n_levels))
         return ConceptGraphGibbs(
-            words, offsets, n_words, int(self.n_levels), most, float(self.alpha), self.beta,
-            self.topic_word_prior, (float(a), float(b)), self.level_prior, self.feasible, given.depth, labels, frozen,
+            words, offsets, n_words, int(self.n_levels), most, float(self.stick_alpha), self.stick_beta,
+            self.topic_word_prior, self._tau_prior, self.level_prior, self.feasible, given.depth, labels, frozen,
             int(self.n_joint), self.path_sampler,
         )  # fmt: skip
 
@@ -284,12 +291,5 @@ class ConceptGraph(FittedConceptGraph):
                 return kernel.start(rng, given.edges)
             return labelled_start(rng, kernel, given.edges)
 
-        trace = mcmc.sample(
-            kernel, first, n_draws=int(self.n_draws), n_warmup=int(self.n_warmup), n_chains=int(self.n_chains),
-            thin=int(self.thin), record=kernel.record, random_state=as_generator(self.random_state),
-            n_jobs=self.n_jobs, verbose=self.verbose, callback=self.callback, warn=False,
-            draw_if_interrupted=True,
-        )  # fmt: skip
-        keep(self, kernel, given, trace)
+        keep(self, kernel, given, self._sample(kernel, first))
         warn_of_nodes(self, given, kernel.n_documents)
-        warn_if_interrupted(trace.interrupted, type(self).__name__, self.n_iter_)

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from pluri.processes.concentration import check_count
 from pluri.topics.concept_graph.fitted import FittedGraph
 from pluri.topics.documents import tokens_of
 from pluri.topics.held_out import HeldOut, empirical_likelihood, mean_over_draws
 from pluri.topics.held_out.halves import halves, score_words
+from pluri.validation import check_count
 
 #: Options of each method.
 METHODS = {
@@ -88,7 +88,7 @@ def _left_to_right(fitted: FittedGraph, X: Any, rng: np.random.Generator, n_part
     tokens = tokens_of(X)
     topic_word = np.ascontiguousarray(fitted.topic_word.T)
     log_topic_word = np.log(topic_word)
-    a, b = fitted.tau_prior
+    a, b = fitted.tau_prior.a, fitted.tau_prior.b
     value = np.zeros(X.shape[0])
     for d in range(X.shape[0]):
         words = rng.permutation(tokens.words[tokens.offsets[d] : tokens.offsets[d + 1]])

@@ -34,15 +34,13 @@ def first_position(kernel: ConceptGraphGibbs, rng: np.random.Generator, given_ed
                 choices = above.get(nodes[0]) or np.flatnonzero(depth == depth[nodes[0]] - 1).tolist() or [0]
                 nodes.insert(0, int(rng.choice(choices)))
             path[d, : len(nodes)] = nodes
-    tau = rng.beta(*kernel.tau_prior, size=kernel.n_documents).clip(1e-6, 1 - 1e-6)
+    tau = rng.beta(kernel.tau_prior.a, kernel.tau_prior.b, size=kernel.n_documents).clip(1e-6, 1 - 1e-6)
     position = {
         "node_depth": depth.astype(np.int32), "node_protected": np.ones(len(depth), dtype=bool),
         "node_name": np.arange(len(depth)), "order": draw_orders(kernel, rng, depth, n_nodes), "n_nodes": n_nodes,
         "path": path, "level": draw_levels(kernel, rng, path, tau), "tau": tau,
-        "beta": np.asarray(1.0 if kernel.beta == "learn" else float(kernel.beta)),
-        "topic_word_prior": np.asarray(
-            0.01 if kernel.topic_word_prior == "learn" else float(kernel.topic_word_prior)
-        ),
+        "stick_beta": np.asarray(kernel.learned_beta.value),
+        "topic_word_prior": np.asarray(kernel.learned_words.value),
     }  # fmt: skip
     return position
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
+from pluri.priors.hyperpriors import Beta
 from pluri.topics.concept_graph.levels import LevelGrid
 
 Array = NDArray[np.float64]
@@ -60,11 +61,11 @@ class FittedGraph:
     log_prior: Array
     grid: LevelGrid
     level_prior: str
-    tau_prior: tuple[float, float]
+    tau_prior: Beta
 
     @classmethod
     def of(
-        cls, topic_word: Array, step: Array, end: Array, n_levels: int, level_prior: str, tau_prior: tuple[float, float]
+        cls, topic_word: Array, step: Array, end: Array, n_levels: int, level_prior: str, tau_prior: Beta
     ) -> FittedGraph:
         """From probabilities of the steps between nodes, (n_nodes, n_nodes), and of the ends, (n_nodes,)."""
         whole = step.sum(axis=1) + end
@@ -126,7 +127,7 @@ class FittedGraph:
         much less from draw to draw.
         """
         prior = np.exp(self.log_prior)
-        a, b = self.tau_prior
+        a, b = self.tau_prior.a, self.tau_prior.b
         if spread:
             chosen = np.searchsorted(prior.cumsum(), (np.arange(n_draws) + rng.random()) / n_draws)
             chosen = np.minimum(chosen, len(prior) - 1).astype(np.int64)
@@ -152,4 +153,4 @@ class FittedGraph:
         """Values of tau that lie, for each path, one in each of as many equally probable parts as it has documents."""
         rank = np.arange(len(chosen)) - np.searchsorted(chosen, chosen)
         number = np.bincount(chosen)[chosen]
-        return np.asarray(betaincinv(*self.tau_prior, (rank + rng.random(len(chosen))) / number))
+        return np.asarray(betaincinv(self.tau_prior.a, self.tau_prior.b, (rank + rng.random(len(chosen))) / number))

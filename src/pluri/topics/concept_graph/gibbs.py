@@ -3,8 +3,8 @@
 Topics and sticks are integrated out. One sweep visits each document and draws its path by an exact dynamic programme
 (`pluri.topics.concept_graph.path_sampler`), path, levels and tau together by joint moves, the level of each word, tau
 by slice sampling, and swaps two atoms in the order of each node on the path. After the documents come swaps at all
-nodes, the number of nodes of each depth if it is not given, and log-normal random walks of `beta` and
-`topic_word_prior` under exponential priors of mean 1 [1]_.
+nodes, the number of nodes of each depth if it is not given, and log-normal random walks of `stick_beta` and
+`topic_word_prior` under gamma priors, which are exponential with mean 1 unless others are given [1]_.
 
 Three corrections of the published sampler. Levels are truncated at the length of the path, so that a path's weight has
 the factor ``p(levels | tau, length)``; it was left out. Two atoms that are not neighbours in an order change the
@@ -38,9 +38,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from pluri.priors.hyperpriors import Beta, Gamma, Hyperparameter, as_hyperparameter
 from pluri.topics.concept_graph.arrays import Numbers, StickTables
 from pluri.topics.concept_graph.first_positions import draw_levels, draw_orders, first_position
-from pluri.topics.concept_graph.hyper_parameters import StepAdaptation, walk_beta, walk_words
+from pluri.topics.concept_graph.hyper_parameters import (
+    FIRST_BETA,
+    FIRST_WORD_PRIOR,
+    UNIFORM,
+    VAGUE,
+    StepAdaptation,
+    walk_beta,
+    walk_words,
+)
 from pluri.topics.concept_graph.log_joint import log_joint
 from pluri.topics.concept_graph.state import GraphState, Integers, Position
 
@@ -58,9 +67,9 @@ class ConceptGraphGibbs:
     max_nodes : int, int array (n_levels - 1,), or None
         Nodes of each depth below the root, used or not. None begins with a few, and doubles them in the warm-up when
         paths use more than half of them.
-    alpha : float
-    beta, topic_word_prior : float or "learn"
-    tau_prior : (a, b)
+    stick_alpha : float
+    stick_beta, topic_word_prior : float, Gamma or "learn"
+    tau_prior : Beta
     level_prior : {"geometric", "dirichlet"}
     feasible : {"next_level", "deeper"}
     given_depth : int array
@@ -81,10 +90,10 @@ class ConceptGraphGibbs:
     n_words: int
     n_levels: int = 3
     max_nodes: int | Integers | None = None
-    alpha: float = 1.0
-    beta: float | str = "learn"
-    topic_word_prior: float | str = "learn"
-    tau_prior: tuple[float, float] = (1.0, 1.0)
+    stick_alpha: float = 1.0
+    stick_beta: float | Gamma | str = "learn"
+    topic_word_prior: float | Gamma | str = "learn"
+    tau_prior: Beta = UNIFORM
     level_prior: str = "geometric"
     feasible: str = "next_level"
     given_depth: Integers = field(default_factory=lambda: np.ones(1, dtype=np.int64))
@@ -103,6 +112,16 @@ class ConceptGraphGibbs:
     def n_documents(self) -> int:
         """Number of documents."""
         return len(self.offsets) - 1
+
+    @property
+    def learned_beta(self) -> Hyperparameter:
+        """Where `stick_beta` starts, and the prior under which it is learned, if it is."""
+        return as_hyperparameter(self.stick_beta, "stick_beta", VAGUE, start=FIRST_BETA)
+
+    @property
+    def learned_words(self) -> Hyperparameter:
+        """The same of `topic_word_prior`."""
+        return as_hyperparameter(self.topic_word_prior, "topic_word_prior", VAGUE, start=FIRST_WORD_PRIOR)
 
     @property
     def deeper(self) -> bool:
@@ -132,7 +151,7 @@ class ConceptGraphGibbs:
 
     def level_concentration(self, length: int) -> NDArray[np.float64]:
         """Parameters of the Dirichlet prior of the levels of a path."""
-        return np.where(np.arange(length) == 0, self.tau_prior[0], self.tau_prior[1]).astype(np.float64)
+        return np.where(np.arange(length) == 0, self.tau_prior.a, self.tau_prior.b).astype(np.float64)
 
     # Steps -----------------------------------------------------------------------------------------------------------
 
@@ -174,7 +193,7 @@ class ConceptGraphGibbs:
                 draw_path_by_enumeration(rng, state, self.numbers(state), int(d))
         moved, swapped, tried = self.visit(rng, state, documents)
         if self.reorder:
-            kernels.reorder_all(rng, state.graph, self.numbers(state), self.sticks(state.beta))
+            kernels.reorder_all(rng, state.graph, self.numbers(state), self.sticks(state.stick_beta))
         accepted_beta = walk_beta(rng, self, state)
         accepted_words = walk_words(rng, self, state)
         graph_kernels.fill_all(state.graph, self.numbers(state))
@@ -186,7 +205,8 @@ class ConceptGraphGibbs:
         state.n_sweeps += 1
         visited = max(1, self.n_joint * self.n_documents)
         return state, {
-            "joint": moved / visited, "swap": swapped / max(1, tried), "beta": accepted_beta, "words": accepted_words,
+            "joint": moved / visited, "swap": swapped / max(1, tried), "stick_beta": accepted_beta,
+            "topic_word_prior": accepted_words,
         }  # fmt: skip
 
     def visit(self, rng: np.random.Generator, state: GraphState, documents: Integers) -> tuple[int, int, int]:
@@ -195,7 +215,7 @@ class ConceptGraphGibbs:
 
         longest = max(1, int(np.diff(self.offsets).max(initial=0)))
         changes: tuple[int, int, int] = sweep(
-            rng, state.graph, self.numbers(state), self.sticks(state.beta), state.corpus, documents,
+            rng, state.graph, self.numbers(state), self.sticks(state.stick_beta), state.corpus, documents,
             self._stride(state), self.n_joint if self.n_levels > 1 else 0, self.path_sampler == "dp", longest,
         )  # fmt: skip
         return changes
@@ -215,22 +235,21 @@ class ConceptGraphGibbs:
         return {
             "n_nodes": np.bincount(depth, minlength=self.n_levels + 1)[1:],
             "path_length": np.asarray((position["path"] >= 0).sum(axis=1).mean()),
-            "beta": position["beta"],
+            "stick_beta": position["stick_beta"],
             "topic_word_prior": position["topic_word_prior"],
         }
 
     def numbers(self, state: GraphState) -> Numbers:
         """Hyper-parameters of a state for the compiled loops."""
-        a, b = self.tau_prior
         return Numbers(
-            float(self.alpha), state.beta, state.topic_word_prior, float(a), float(b), self.level_prior == "dirichlet",
-            self.deeper, self.length_factor, self.reorder,
+            float(self.stick_alpha), state.stick_beta, state.topic_word_prior, float(self.tau_prior.a),
+            float(self.tau_prior.b), self.level_prior == "dirichlet", self.deeper, self.length_factor, self.reorder,
         )  # fmt: skip
 
     def sticks(self, beta: float) -> StickTables:
         """Tables of log gamma functions."""
         n = np.arange(self.n_documents + 2, dtype=np.float64)
-        return StickTables(gammaln(self.alpha + n), gammaln(beta + n), gammaln(self.alpha + beta + n))
+        return StickTables(gammaln(self.stick_alpha + n), gammaln(beta + n), gammaln(self.stick_alpha + beta + n))
 
     def _stride(self, state: GraphState) -> int:
         """Factors that a product of predictive probabilities may have without leaving the range of a double."""

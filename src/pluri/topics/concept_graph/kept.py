@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from pluri.topics.concept_graph.draws import draw_of
 from pluri.topics.concept_graph.gibbs import ConceptGraphGibbs
 from pluri.topics.concept_graph.given_graph import GivenGraph
 from pluri.topics.concept_graph.state import GraphState, Position
-from pluri.topics.interrupts import n_sweeps
 
 Array = NDArray[np.float64]
 
@@ -57,14 +55,10 @@ def keep(model: Any, kernel: ConceptGraphGibbs, given: GivenGraph, trace: mcmc.T
     )
     model.paths_ = position["path"].astype(np.int64)
     model.labels_ = model.paths_[np.arange(len(model.paths_)), (model.paths_ >= 0).sum(axis=1) - 1]
-    model.log_joint_ = np.asarray(trace.stats["log_density"])
     model.best_log_joint_, model.best_chain_ = float(state.best_density), best
-    model.beta_, model.topic_word_prior_ = fitted.beta, eta
-    model.acceptance_ = {
-        name: float(np.mean(trace.stats[name])) for name in ("joint", "swap", "beta", "words") if name in trace.stats
-    }
-    model.n_topics_, model.n_iter_ = n, n_sweeps(trace)
-    model.trace_ = _lean(trace)
+    model.stick_beta_, model.topic_word_prior_ = fitted.stick_beta, eta
+    model.acceptance_ = {name: float(np.mean(values)) for name, values in trace.stats.items() if name != "log_density"}
+    model.n_topics_ = n
     model._words_seen, model._offsets, model._document_labels = kernel.words, kernel.offsets, kernel.labels
     model.given_labels_, model._given = list(given.names), (given.depth, given.edges)
 
@@ -104,8 +98,3 @@ def _sorted_nodes(position: Position, n_documents: int) -> Position:
         "order": np.where(atoms >= 0, number[np.maximum(atoms, 0)], atoms).astype(np.int32),
         "path": np.where(path >= 0, number[np.maximum(path, 0)], -1).astype(np.int32),
     }  # fmt: skip
-
-
-def _lean(trace: mcmc.Trace) -> mcmc.Trace:
-    """The draws without the positions of the chains, which are as large as the corpus."""
-    return replace(trace, ends=())

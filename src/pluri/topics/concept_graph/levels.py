@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
+from pluri.priors.hyperpriors import Beta
+
 Array = NDArray[np.float64]
 #: Nodes of the quadrature in tau; draws from the Dirichlet distribution; and how many of them a first look takes.
 N_TAU, N_DRAWS, N_LOOK = 64, 256, 8
@@ -51,9 +53,9 @@ class LevelGrid:
     look: NDArray[np.int64]
 
     @classmethod
-    def of(cls, n_levels: int, level_prior: str, tau_prior: tuple[float, float]) -> LevelGrid:
+    def of(cls, n_levels: int, level_prior: str, tau_prior: Beta) -> LevelGrid:
         """Gauss-Legendre nodes in the quantiles of tau; draws, always the same, from a Dirichlet prior."""
-        a, b = tau_prior
+        a, b = tau_prior.a, tau_prior.b
         if level_prior == "dirichlet":
             rng = np.random.default_rng(0)
             share = np.zeros((n_levels, N_DRAWS, n_levels))

@@ -23,20 +23,21 @@ def log_joint(kernel: ConceptGraphGibbs, state: GraphState) -> float:
 
     graph, corpus = state.graph, state.corpus
     value = float(log_words(graph, state.topic_word_prior, count_histogram(graph, kernel.most_frequent)))
-    value += float(log_steps(graph, kernel.sticks(state.beta)))
+    value += float(log_steps(graph, kernel.sticks(state.stick_beta)))
     value += log_levels(kernel, corpus.level, corpus.length, corpus.tau)
     value += log_orders(graph.depth, graph.protected, graph.n_nodes, graph.n_atoms, kernel.deeper)
-    if kernel.beta == "learn":
-        value -= state.beta
-    if kernel.topic_word_prior == "learn":
-        value -= state.topic_word_prior
+    for learned, number in (
+        (kernel.learned_beta, state.stick_beta), (kernel.learned_words, state.topic_word_prior)
+    ):  # fmt: skip
+        if learned.prior is not None:
+            value += learned.prior.log_density(number)
     return value
 
 
 def log_levels(kernel: ConceptGraphGibbs, level: Any, length: Any, tau: Any) -> float:
     """Log p(levels, tau | lengths of the paths)."""
     n_tokens = np.diff(kernel.offsets)
-    a, b = kernel.tau_prior
+    a, b = kernel.tau_prior.a, kernel.tau_prior.b
     if kernel.level_prior == "dirichlet":
         documents = np.repeat(np.arange(len(n_tokens)), n_tokens)
         counts = np.zeros((len(n_tokens), kernel.n_levels))

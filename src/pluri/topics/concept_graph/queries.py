@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -10,27 +9,28 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from pluri.priors.hyperpriors import Beta
 from pluri.topics.concept_graph.draws import Draw, fitted_draw
 from pluri.topics.concept_graph.evaluation import held_out_over_draws
 from pluri.topics.concept_graph.fitted import FittedGraph
+from pluri.topics.concept_graph.hyper_parameters import UNIFORM
 from pluri.topics.documents import check_documents
 from pluri.topics.held_out import HeldOut
+from pluri.topics.sampled_topics import SampledTopics
 from pluri.topics.topic_graph import Hierarchy
-from pluri.topics.topic_model import TopicModel
-from pluri.validation import RandomState, as_generator
+from pluri.validation import RandomState, as_generator, check_count
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-class FittedConceptGraph(TopicModel):
+class FittedConceptGraph(SampledTopics):
     """Base of :class:`~pluri.topics.ConceptGraph`: what can be asked once it is fitted."""
 
     n_levels: int
     level_prior: str
-    tau_prior: tuple[float, float]
+    tau_prior: Beta | None
     graph: Any
-    random_state: RandomState
     n_topics_: int
     node_depth_: Integers
     node_labels_: list[Any]
@@ -43,7 +43,7 @@ class FittedConceptGraph(TopicModel):
     end_probability_: Array
     paths_: Integers
     best_log_joint_: float
-    beta_: float
+    stick_beta_: float
     topic_word_prior_: float
     position_: Any
     draws_: list[Draw]
@@ -58,20 +58,22 @@ class FittedConceptGraph(TopicModel):
 
         check_graph(self, n_topics, n_words)
 
+    @property
+    def _tau_prior(self) -> Beta:
+        return UNIFORM if self.tau_prior is None else self.tau_prior
+
     def _fitted(self) -> FittedGraph:
         """The fitted draw, without nodes that no path uses."""
         check_is_fitted(self, "position_")
-        a, b = self.tau_prior
         return FittedGraph.of(
-            self.topic_word_, self._step, self.end_probability_, self.n_levels, self.level_prior, (float(a), float(b))
+            self.topic_word_, self._step, self.end_probability_, self.n_levels, self.level_prior, self._tau_prior
         )
 
     def _fitted_draws(self, averaged: bool = True) -> list[FittedGraph]:
         """The draws that were kept, or the fitted one; with nodes that no path uses."""
         check_is_fitted(self, "position_")
-        a, b = self.tau_prior
         draws = self.draws_ if averaged else [self._best_draw]
-        return [fitted_draw(draw, self.n_levels, self.level_prior, (float(a), float(b))) for draw in draws]
+        return [fitted_draw(draw, self.n_levels, self.level_prior, self._tau_prior) for draw in draws]
 
     def transform(self, X: Any) -> Array:
         """Expected share of each node in each document, over all paths and levels.
@@ -157,31 +159,29 @@ class FittedConceptGraph(TopicModel):
         return held_out_over_draws(self._fitted_draws(averaged), X, method, rng, **options)
 
     def sample(
-        self, n_documents: int = 1, *, n_words_per_document: int | None = None, random_state: RandomState = None
+        self, n_samples: int = 1, length: int | None = None, *, random_state: RandomState = None
     ) -> tuple[sparse.csr_matrix, Integers]:
         """Draw documents from the fitted graph.
 
         Parameters
         ----------
-        n_documents : int, default=1
-        n_words_per_document : int, optional
-            By default the mean of the training documents, rounded.
+        n_samples : int, default=1
+            Number of documents.
+        length : int, optional
+            Words of each; by default the mean of the training documents, rounded.
         random_state : int, Generator or None
             By default that of the model.
 
         Returns
         -------
-        X : csr_matrix of shape (n_documents, n_words)
-        paths : array of shape (n_documents, n_levels)
+        X : csr_matrix of shape (n_samples, n_words)
+        paths : array of shape (n_samples, n_levels)
         """
         fitted = self._fitted()
-        if not isinstance(n_documents, Integral) or n_documents < 1:
-            raise ValueError(f"n_documents must be a whole number of at least 1, got {n_documents!r}")
-        size = round(float(np.diff(self._offsets).mean())) if n_words_per_document is None else n_words_per_document
-        if not isinstance(size, Integral) or size < 0:
-            raise ValueError(f"n_words_per_document must be a whole number of at least 0, got {size!r}")
+        check_count(n_samples, "n_samples")
+        size = round(float(np.diff(self._offsets).mean())) if length is None else check_count(length, "length", 0)
         rng = as_generator(self.random_state if random_state is None else random_state)
-        chosen, shares = fitted.draw_shares(rng, int(n_documents))
+        chosen, shares = fitted.draw_shares(rng, int(n_samples))
         rows = [sparse.csr_matrix(rng.multinomial(size, share @ fitted.topic_word)) for share in shares]
         return sparse.csr_matrix(sparse.vstack(rows)), fitted.paths[chosen]
 
@@ -207,7 +207,7 @@ class FittedConceptGraph(TopicModel):
         return {
             "nodes": str(self.n_topics_), "levels": str(int(self.node_depth_.max()) + 1),
             "edges": str(len(self.edges_)), "documents": str(len(self.paths_)),
-            "words": str(self.topic_word_.shape[1]), "beta": f"{self.beta_:.3g}",
+            "words": str(self.topic_word_.shape[1]), "stick_beta": f"{self.stick_beta_:.3g}",
             "topic_word_prior": f"{self.topic_word_prior_:.3g}", "log joint": f"{self.best_log_joint_:.1f}",
         }  # fmt: skip
 
@@ -217,7 +217,8 @@ class FittedConceptGraph(TopicModel):
         lines = [
             f"{type(self).__name__}: {self.n_topics_} nodes, {len(self.edges_)} edges, {len(self.paths_)} documents",
             "nodes by level: " + ", ".join(f"{used} of {there}" for used, there in self.nodes_by_level_),
-            f"log joint {self.best_log_joint_:.1f}; beta {self.beta_:.3g}, words' prior {self.topic_word_prior_:.3g}",
+            f"log joint {self.best_log_joint_:.1f}; stick_beta {self.stick_beta_:.3g}, "
+            f"topic_word_prior {self.topic_word_prior_:.3g}",
             "",
             "node  depth  documents  ends   leads to        words",
         ]

@@ -3,59 +3,47 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral, Real
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.priors.hyperpriors import Beta, Gamma
 from pluri.topics.concept_graph.first_positions import FIRST_BLANKS
 from pluri.topics.concept_graph.given_graph import GivenGraph, read_labels
+from pluri.topics.concept_graph.hyper_parameters import BOUNDS
+from pluri.validation import Allowed, Made, Number, Only, Whole, check_parameters
+
+if TYPE_CHECKING:
+    from pluri.topics.concept_graph.estimator import ConceptGraph
 
 #: Nodes of each level, as published, where nothing is said of their number.
 USUAL_NODES = 25
-CHOICES = {
-    "level_prior": ("geometric", "dirichlet"),
-    "feasible": ("next_level", "deeper"),
-    "path_sampler": ("dp", "enumerate"),
-    "init": ("topics", "root"),
+#: Bounds of the parameters that may be learned.
+IN_BOUNDS = Number(least=BOUNDS[0], most=BOUNDS[1])
+LEARNED = IN_BOUNDS | Only("learn") | Made(Gamma, "a prior (Gamma)")
+#: What the parameters of :class:`~pluri.topics.ConceptGraph` may be.
+ALLOWED: Mapping[str, Allowed] = {
+    "n_levels": Whole(1, 100),
+    "n_joint": Whole(0),
+    "max_nodes_per_level": Whole(1) | Only("auto", "given", None),
+    "stick_alpha": IN_BOUNDS,
+    "stick_beta": LEARNED,
+    "topic_word_prior": LEARNED,
+    "tau_prior": Made(Beta, "a prior (Beta)") | Only(None),
+    "level_prior": Only("geometric", "dirichlet"),
+    "feasible": Only("next_level", "deeper"),
+    "path_sampler": Only("dp", "enumerate"),
+    "init": Only("topics", "root"),
 }
 
 
-def check_settings(model: Any) -> None:
+def check_settings(model: ConceptGraph) -> None:
     """Refuse settings that cannot be used; see :class:`~pluri.topics.ConceptGraph`."""
-    for name, least in (
-        ("n_levels", 1), ("n_joint", 0), ("n_warmup", 0), ("n_draws", 1), ("thin", 1), ("n_chains", 1),
-    ):  # fmt: skip
-        value: Any = getattr(model, name)
-        if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-            raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    if model.n_levels > 100:
-        raise ValueError(f"n_levels must be at most 100, got {model.n_levels}")
-    most: Any = model.max_nodes_per_level
-    whole = isinstance(most, Integral) and not isinstance(most, bool) and int(most) >= 1
-    if not (most is None or whole or (isinstance(most, str) and most in ("auto", "given"))):
-        raise ValueError(
-            f"max_nodes_per_level must be 'auto', 'given', None or a whole number of at least 1, got {most!r}"
-        )
-    if isinstance(most, str) and most == "given" and model.graph is None:
+    check_parameters(model)
+    if model.max_nodes_per_level == "given" and model.graph is None:
         raise ValueError("max_nodes_per_level='given' needs a graph, whose nodes are given; got graph=None")
-    for name in ("alpha", "beta", "topic_word_prior"):
-        value = getattr(model, name)
-        if name != "alpha" and isinstance(value, str) and value == "learn":
-            continue
-        if not isinstance(value, Real) or isinstance(value, bool) or not 1e-8 <= float(value) <= 1e6:
-            learned = "" if name == "alpha" else "'learn' or "
-            raise ValueError(f"{name} must be {learned}a number from 1e-8 to 1e6, got {value!r}")
-    try:
-        a, b = (float(value) for value in model.tau_prior)
-    except (TypeError, ValueError):
-        a = b = float("nan")
-    if not (0 < a < np.inf and 0 < b < np.inf):
-        raise ValueError(f"tau_prior must be two positive numbers, got {model.tau_prior!r}")
-    for name, allowed in CHOICES.items():
-        if getattr(model, name) not in allowed:
-            raise ValueError(f"{name} must be one of {allowed}, got {getattr(model, name)!r}")
 
 
 def most_nodes(max_nodes_per_level: Any, given: GivenGraph, n_levels: int) -> int | NDArray[np.int64] | None:
@@ -69,7 +57,7 @@ def most_nodes(max_nodes_per_level: Any, given: GivenGraph, n_levels: int) -> in
     return None if max_nodes_per_level is None else int(max_nodes_per_level)
 
 
-def labels_or_warning(model: Any, y: Any, given: GivenGraph, n_documents: int) -> NDArray[np.int64]:
+def labels_or_warning(model: ConceptGraph, y: Any, given: GivenGraph, n_documents: int) -> NDArray[np.int64]:
     """Node of each document, -1 for any; a warning if there are labels without a graph whose nodes they could name."""
     if y is not None and model.graph is not None:
         return read_labels(y, given, n_documents)

@@ -2,8 +2,8 @@
 
 The compact form, a position, is a dict of arrays: ``node_depth`` (from 1), ``node_protected`` and ``node_name`` of the
 nodes in use, the root first; ``order``, their atoms (see `pluri.topics.concept_graph.arrays`; -1000 after the last);
-``n_nodes`` of each depth, unused ones included; ``path`` and ``level`` and ``tau`` of the documents; ``beta`` and
-``topic_word_prior``.
+``n_nodes`` of each depth, unused ones included; ``path`` and ``level`` and ``tau`` of the documents; ``stick_beta``
+and ``topic_word_prior``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class GraphState:
     Attributes
     ----------
     graph, corpus : arrays of the compiled loops
-    beta, topic_word_prior : float
+    stick_beta, topic_word_prior : float
     log_density : float
         log p of words, levels, paths, tau, orders, number of nodes, and what is learned.
     best, best_density : position of highest log density so far, and that density
@@ -74,7 +74,7 @@ class GraphState:
             label=np.full(len(path), -1, dtype=np.int32),
             frozen=np.zeros(len(path), dtype=bool),
         )
-        self.beta = float(position["beta"])
+        self.stick_beta = float(position["stick_beta"])
         self.topic_word_prior = float(position["topic_word_prior"])
         self.log_density = float("nan")
         self.best: Position | None = None
@@ -102,8 +102,8 @@ class GraphState:
             "node_depth": graph.depth[slots], "node_protected": graph.protected[slots], "node_name": graph.name[slots],
             "next_name": graph.next_name[0].copy(), "order": order, "n_nodes": graph.n_nodes.copy(),
             "path": np.where(path >= 0, number[np.maximum(path, 0)], -1).astype(np.int32),
-            "level": self.corpus.level.copy(), "tau": self.corpus.tau.copy(), "beta": np.asarray(self.beta),
-            "topic_word_prior": np.asarray(self.topic_word_prior),
+            "level": self.corpus.level.copy(), "tau": self.corpus.tau.copy(),
+            "stick_beta": np.asarray(self.stick_beta), "topic_word_prior": np.asarray(self.topic_word_prior),
         }  # fmt: skip
 
     def add_blanks(self, depth: int, number: int) -> None:

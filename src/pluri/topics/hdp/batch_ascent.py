@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
-from pluri.processes.concentration import GammaPrior
+from pluri.priors.hyperpriors import Gamma
 from pluri.topics.hdp.corpus_sticks import CorpusSticks
-from pluri.topics.hdp.evidence import log_gamma_density
 from pluri.topics.hdp.variational import HDPVariational, Natural, log_topics
 
 Array = NDArray[np.float64]
@@ -51,11 +50,11 @@ class BatchAscent:
     """Coordinate ascent over all documents for `pluri.inference.variational.coordinate_ascent`.
 
     Documents go on from their own factors, so that the bound never falls; every few sweeps each of them also tries a
-    new start, which is taken if it is better.
+    new start, which is taken if it is better. With `eta_prior`, eta is put where the bound is highest under it.
     """
 
     model: HDPVariational
-    learn_eta: bool = False
+    eta_prior: Gamma | None = None
 
     def initialize(self, data: Any, rng: np.random.Generator) -> Beliefs:
         """First local step from the start of the model."""
@@ -75,8 +74,8 @@ class BatchAscent:
         prior = model.global_prior()
         params = {name: prior[name] + beliefs.stats[name] for name in prior}
         eta = beliefs.eta
-        if self.learn_eta:
-            eta = learn_eta(params["topic_word"], model.prior, eta)
+        if self.eta_prior is not None:
+            eta = best_eta(params["topic_word"], self.eta_prior, eta)
         sticks = model.sticks(params, beliefs.sticks.concentration.mean)
         moved = replace(beliefs, params=params, eta=eta, sticks=sticks, n_sweeps=beliefs.n_sweeps + 1)
         fresh = moved.n_sweeps % FRESH_EVERY == 0
@@ -103,12 +102,12 @@ class BatchAscent:
         """The bound."""
         model = replace(self.model, eta=beliefs.eta)
         own = model.global_elbo(beliefs.params, beliefs.sticks)
-        if self.learn_eta:
-            own += log_gamma_density(beliefs.eta, model.prior)
+        if self.eta_prior is not None:
+            own += self.eta_prior.log_density(beliefs.eta)
         return own + beliefs.local + self._shared(beliefs.stats, beliefs.params, beliefs.sticks)
 
 
-def learn_eta(topic_word: Array, prior: GammaPrior, eta: float) -> float:
+def best_eta(topic_word: Array, prior: Gamma, eta: float) -> float:
     """Prior count of words with the highest bound, looked for on the scale of its logarithm."""
     n_topics, n_words = topic_word.shape
     evidence = float(log_topics(topic_word).sum())
@@ -116,7 +115,7 @@ def learn_eta(topic_word: Array, prior: GammaPrior, eta: float) -> float:
     def value(x: float) -> float:
         e = math.exp(x)
         own = n_topics * float(gammaln(n_words * e) - n_words * gammaln(e)) + e * evidence
-        return own + (prior[0] - 1.0) * x - prior[1] * e
+        return own + (prior.shape - 1.0) * x - prior.rate * e
 
     x = math.log(eta)
     found = minimize_scalar(lambda y: -value(y), bounds=(x - 2.0, x + 2.0), method="bounded", options={"xatol": 1e-6})

@@ -39,6 +39,12 @@ def topics_of_chain(rng: np.random.Generator, X: Any, n_topics: int) -> Array | 
     if not whole.nnz:
         return None
     chain = LatentDirichletAllocation(
-        n_topics, inference="gibbs", learn_priors=True, n_warmup=N_SWEEPS, n_draws=1, random_state=rng
+        n_topics,
+        inference="gibbs",
+        doc_topic_prior="learn",
+        topic_word_prior="learn",
+        n_warmup=N_SWEEPS,
+        n_draws=1,
+        random_state=rng,
     ).fit(whole)
     return np.maximum(chain.components_ - chain.components_.min(axis=1, keepdims=True), 0.0) / part

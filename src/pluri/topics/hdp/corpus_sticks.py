@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
-from pluri.processes.concentration import GammaPrior
+from pluri.priors.hyperpriors import Gamma
 
 Array = NDArray[np.float64]
 
@@ -43,9 +43,9 @@ class Concentration:
         return cls(value, math.log(value), 0.0)
 
     @classmethod
-    def gamma(cls, shape: float, rate: float, prior: GammaPrior) -> Concentration:
+    def gamma(cls, shape: float, rate: float, prior: Gamma) -> Concentration:
         """A gamma distribution with this shape and rate."""
-        a, b = prior
+        a, b = prior.shape, prior.rate
         log_mean = float(digamma(shape)) - math.log(rate)
         divergence = (
             (shape - a) * float(digamma(shape)) - float(gammaln(shape)) + float(gammaln(a))
@@ -95,27 +95,26 @@ def stick_order(usage: Array, gamma: float) -> NDArray[np.int64]:
     return np.append(np.delete(order, last), order[last])
 
 
-def fit_sticks(usage: Array, gamma: float | None, prior: GammaPrior, start: float | None = None) -> CorpusSticks:
-    """Sticks given the usage of the topics, and the distribution of gamma if that is None.
+def fit_sticks(usage: Array, gamma: float | Gamma, start: float | None = None) -> CorpusSticks:
+    """Sticks given the usage of the topics, and the distribution of gamma if that has a prior.
 
     Parameters
     ----------
     usage : array of shape (n_topics,)
-    gamma : float or None
-    prior : (float, float)
-        Shape and rate of the prior of gamma.
+    gamma : float or Gamma
+        The number, or its prior.
     start : float, optional
         Mean of gamma to begin with.
     """
     n = len(usage)
-    mean = (prior[0] / prior[1] if start is None else start) if gamma is None else gamma
+    mean = (gamma.mean if start is None else start) if isinstance(gamma, Gamma) else gamma
     concentration = Concentration.fixed(mean)
     for _ in range(N_ROUNDS):
         order = stick_order(usage, mean)
         a, b, log_in, log_out = _beta_laws(usage[order], mean)
-        if gamma is not None:
+        if not isinstance(gamma, Gamma):
             break
-        concentration = Concentration.gamma(prior[0] + n - 1, prior[1] - float(log_out.sum()), prior)
+        concentration = Concentration.gamma(gamma.shape + n - 1, gamma.rate - float(log_out.sum()), gamma)
         moved, mean = abs(concentration.mean - mean), concentration.mean
         if moved < 1e-10 * mean:
             break

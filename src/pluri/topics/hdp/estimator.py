@@ -13,13 +13,13 @@ References
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from sklearn.utils.metaestimators import available_if
 
 from pluri.inference.variational import RobbinsMonro, natural_step
+from pluri.priors.hyperpriors import Gamma
 from pluri.topics.hdp.fits import HDPFits
-from pluri.topics.hdp.settings import check_settings
 from pluri.topics.hdp.variational_report import variational_attributes, variational_model
 from pluri.validation import RandomState, as_generator, restored_on_failure
 
@@ -43,14 +43,13 @@ class HDPTopicModel(HDPFits):
         "sequential".
     max_doc_topics : int, default=10
         Largest number of sticks of a document in the variational ways.
-    topic_concentration : float or "learn", default="learn"
-        gamma, of the corpus: the larger, the more topics.
-    doc_concentration : float or "learn", default="learn"
+    topic_concentration : float, Gamma or "learn", default="learn"
+        gamma, of the corpus: the larger, the more topics. A number is fixed, a :class:`pluri.priors.Gamma` is the prior
+        under which it is learned; "learn" is short for ``Gamma(1.0, 1.0)``, here and in what follows.
+    doc_concentration : float, Gamma or "learn", default="learn"
         alpha, of the documents: the larger, the more topics has each of them.
-    topic_word_prior : float or "learn", default=0.01
-        eta, prior count of every word in every topic: the smaller, the more topics. "learn" is not for "svi".
-    concentration_prior : (float, float), default=(1.0, 1.0)
-        Shape and rate of the gamma priors of what is learned.
+    topic_word_prior : float, Gamma or "learn", default=0.01
+        eta, prior count of every word in every topic: the smaller, the more topics. It is not learned by "svi".
     n_warmup, n_draws, thin : int, default=200, 100, 1
         Sweeps of each chain before the draws, draws, and sweeps from one to the next.
     n_chains : int, default=2
@@ -95,8 +94,9 @@ class HDPTopicModel(HDPFits):
     n_topics_interval_, n_large_topics_interval_ : (int, int)
         Numbers between which 95 % of the draws of all chains lie; "gibbs" only.
     r_hat_ : dict
-        R-hat of ``n_topics``, ``n_large_topics`` and ``log_joint``; "gibbs" only. Above 1.2 the chains disagree, of
-        which the fit warns: then the intervals only hold what the chains have seen so far.
+        R-hat of ``n_topics``, ``n_large_topics`` and ``log_density``; "gibbs" only. Above 1.1 the chains disagree, of
+        which the fit warns unless it is by less than one topic, or a thousandth of the log density: then the intervals
+        only hold what the chains have seen so far.
     components_ : array of shape (n_kept, n_features_in_)
         Expected counts of words plus their prior, the largest topic first: all topics of the draw of highest log joint
         density, or the variational topics that count.
@@ -119,6 +119,7 @@ class HDPTopicModel(HDPFits):
     variational_ : dict
         Parameters of all `max_topics` topics, for :meth:`partial_fit`; variational only.
     converged_ : bool
+        Whether the chains agree, or the bound has settled.
     n_iter_ : int
     n_features_in_ : int
 
@@ -155,10 +156,9 @@ class HDPTopicModel(HDPFits):
         *,
         max_topics: int = 50,
         max_doc_topics: int = 10,
-        topic_concentration: float | str = "learn",
-        doc_concentration: float | str = "learn",
-        topic_word_prior: float | str = 0.01,
-        concentration_prior: tuple[float, float] = (1.0, 1.0),
+        topic_concentration: float | Gamma | Literal["learn"] = "learn",
+        doc_concentration: float | Gamma | Literal["learn"] = "learn",
+        topic_word_prior: float | Gamma | Literal["learn"] = 0.01,
         n_warmup: int = 200,
         n_draws: int = 100,
         thin: int = 1,
@@ -182,7 +182,6 @@ class HDPTopicModel(HDPFits):
         self.topic_concentration = topic_concentration
         self.doc_concentration = doc_concentration
         self.topic_word_prior = topic_word_prior
-        self.concentration_prior = concentration_prior
         self.n_warmup = n_warmup
         self.n_draws = n_draws
         self.thin = thin
@@ -222,10 +221,6 @@ class HDPTopicModel(HDPFits):
             rng = as_generator(self.random_state)
             {"gibbs": self._fit_gibbs, "vb": self._fit_batch, "svi": self._fit_minibatches}[self.inference](counts, rng)
         return self
-
-    def check_settings(self) -> None:
-        """Raise what `fit` would raise of the settings alone, before there are documents."""
-        check_settings(self)
 
     @available_if(_in_parts)
     def partial_fit(self, X: Any, y: Any = None) -> Self:

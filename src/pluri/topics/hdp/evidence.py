@@ -12,17 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from pluri.processes.concentration import GammaPrior
+from pluri.priors.hyperpriors import Gamma
 from pluri.topics.hdp.split_merge import WordIndex
 
 Array = NDArray[np.float64]
 Histogram = tuple[NDArray[np.int64], NDArray[np.int64]]
-
-
-def log_gamma_density(value: float, prior: GammaPrior) -> float:
-    """Log density of a gamma distribution of this shape and rate."""
-    shape, rate = prior
-    return shape * math.log(rate) - math.lgamma(shape) + (shape - 1.0) * math.log(value) - rate * value
 
 
 def count_histogram(index: WordIndex, labels: NDArray[np.int32], n_topics: int) -> Histogram:
@@ -44,14 +38,14 @@ def log_evidence(histogram: Histogram, sizes: NDArray[np.int64], n_words: int, e
 
 def draw_word_prior(
     rng: np.random.Generator, histogram: Histogram, sizes: NDArray[np.int64], n_words: int, eta: float,
-    prior: GammaPrior,
+    prior: Gamma,
 ) -> float:  # fmt: skip
     """Draw eta given the counts of words, by a step of slice sampling on the scale of its logarithm."""
     from pluri.inference.mcmc.slice_sampling import Slice
 
     def log_density(x: Array) -> float:
         value = math.exp(x[0])
-        return log_evidence(histogram, sizes, n_words, value) + log_gamma_density(value, prior) + x[0]
+        return log_evidence(histogram, sizes, n_words, value) + prior.log_density(value) + x[0]
 
     kernel = Slice(log_density, width=0.5)
     state, _ = kernel.step(rng, kernel.init(rng, np.array([math.log(eta)])))

@@ -9,11 +9,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from pluri.inference import mcmc
 from pluri.inference.variational import RobbinsMonro, stochastic_variational_inference
 from pluri.topics import checked_state
 from pluri.topics.documents import check_documents, refuse_no_words
-from pluri.topics.flat_topics import FlatTopicModel
-from pluri.topics.hdp.gibbs_fit import fit_chains, kernel_of
+from pluri.topics.hdp.gibbs_fit import fit_chains
+from pluri.topics.hdp.settings import HDPSettings
 from pluri.topics.hdp.variational_fit import fit_batch
 from pluri.topics.hdp.variational_report import variational_attributes, variational_model, warn_of_truncation
 from pluri.topics.topic_model import warn_if_interrupted
@@ -24,8 +25,8 @@ MAX_SWEEPS, MAX_PASSES = 100, 10
 NOISE = 100.0
 
 
-class HDPFits(FlatTopicModel):
-    """What :class:`HDPTopicModel` does with its settings; those are declared there."""
+class HDPFits(mcmc.Sampled, HDPSettings):
+    """What :class:`HDPTopicModel` does with its settings."""
 
     def _check_corpus(self, X: Any, whom: str, *, reset: bool) -> Any:
         counts = check_documents(self, X, whole=self.inference == "gibbs", reset=reset, whom=whom)
@@ -33,17 +34,18 @@ class HDPFits(FlatTopicModel):
         return counts
 
     def _fit_gibbs(self, counts: Any, rng: np.random.Generator) -> None:
-        fitted = fit_chains(kernel_of(self, counts), self, rng)
-        found = fitted.attributes()
+        fitted = fit_chains(self, counts, rng)
         topics = {"components_": fitted.components, "topic_weight_": fitted.weight, "doc_topic_prior_": fitted.prior}
-        self._store({**found, **topics})
+        self._store({**fitted.attributes(), **topics})
         warn_if_interrupted(fitted.trace.interrupted, type(self).__name__, self.n_iter_)
-        fitted.warn(found)
+        if not fitted.trace.interrupted:
+            fitted.verdict().warn(fitted.seen(), stacklevel=4)
 
     def _fit_batch(self, counts: Any, rng: np.random.Generator) -> None:
         max_iter = MAX_SWEEPS if self.max_iter is None else int(self.max_iter)
         fitted = fit_batch(
-            variational_model(self, self.n_features_in_), counts, rng, learn_eta=self.topic_word_prior == "learn",
+            variational_model(self, self.n_features_in_), counts, rng,
+            eta_prior=self.hyperparameters()[2].prior,
             max_iter=max_iter, tol=float(self.tol), n_init=int(self.n_init), verbose=int(self.verbose),
             callback=self.callback,
         )  # fmt: skip

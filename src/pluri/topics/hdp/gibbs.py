@@ -23,27 +23,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from pluri.processes.concentration import (
-    GammaPrior,
-    check_count,
-    check_gamma_prior,
-    check_positive,
-    draw_concentration,
-    draw_group_concentration,
-)
+from pluri.priors.hyperpriors import Hyperparameter
+from pluri.processes.concentration import draw_concentration, draw_group_concentration
 from pluri.processes.dirichlet import draw_log_dirichlet
 from pluri.processes.hierarchical_dirichlet import ChineseRestaurantFranchise
 from pluri.topics.documents import Tokens
-from pluri.topics.hdp.evidence import count_histogram, draw_word_prior, log_evidence, log_gamma_density
+from pluri.topics.hdp.evidence import count_histogram, draw_word_prior, log_evidence
 from pluri.topics.hdp.slots import SHORTEST, Slots, count_table
 from pluri.topics.hdp.split_merge import WordIndex, split_or_merge
 from pluri.topics.hdp.warm_up import WarmUp
+from pluri.validation import Allowed, Number, Whole, check_parameters, check_value
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int32]
@@ -51,6 +46,8 @@ Position = Mapping[str, NDArray[Any]]
 
 #: Share of the tokens from which on a topic counts as a large one.
 LARGE = 0.01
+#: Concentration of the documents, of the corpus, and prior count of every word.
+HYPERPARAMETERS = ("alpha", "gamma", "eta")
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,11 +71,9 @@ class TopicGibbs:
     Parameters
     ----------
     tokens : Tokens
-    alpha, gamma, eta : float, default=1.0, 1.0, 0.01
-        Concentration of the documents, of the corpus, and prior count of every word; where chains begin if learned.
-    learn_alpha, learn_gamma, learn_eta : bool, default=False
-    prior : (float, float), default=(1.0, 1.0)
-        Shape and rate of the gamma priors of what is learned.
+    alpha, gamma, eta : float or Hyperparameter, default=1.0, 1.0, 0.01
+        Concentration of the documents, of the corpus, and prior count of every word: fixed, or learned under a
+        `Gamma` prior from a value where chains begin.
     n_proposals : int, default=5
         Proposals to split or merge in each sweep.
     table_share : float, default=0.3
@@ -102,28 +97,30 @@ class TopicGibbs:
     """
 
     tokens: Tokens
-    alpha: float = 1.0
-    gamma: float = 1.0
-    eta: float = 0.01
-    learn_alpha: bool = False
-    learn_gamma: bool = False
-    learn_eta: bool = False
-    prior: GammaPrior = (1.0, 1.0)
+    alpha: float | Hyperparameter = 1.0
+    gamma: float | Hyperparameter = 1.0
+    eta: float | Hyperparameter = 0.01
     n_proposals: int = 5
     table_share: float = 0.3
     dissolved_share: float = 0.0
     _index: WordIndex = field(init=False, repr=False)
+    _hyper: dict[str, Hyperparameter] = field(init=False, repr=False)
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        "n_proposals": Whole(0),
+        "table_share": Number(0, 1),
+        "dissolved_share": Number(0, 1),
+    }
 
     def __post_init__(self) -> None:
-        for name in ("alpha", "gamma", "eta"):
-            check_positive(getattr(self, name), name)
-        check_gamma_prior(self.prior, "prior")
-        check_count(self.n_proposals, "n_proposals", 0)
-        for name in ("table_share", "dissolved_share"):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)!r}")
+        check_parameters(self)
+        hyper = {}
+        for name in HYPERPARAMETERS:
+            given = getattr(self, name)
+            hyper[name] = given if isinstance(given, Hyperparameter) else Hyperparameter(given)
+            check_value(hyper[name].value, name, Number(above=0))
         if not self.tokens.n_tokens:
             raise ValueError("tokens must hold at least one token, got none")
+        object.__setattr__(self, "_hyper", hyper)
         object.__setattr__(self, "_index", WordIndex(self.tokens))
 
     def adaptation(self, n_warmup: int) -> WarmUp:
@@ -136,7 +133,7 @@ class TopicGibbs:
             labels = np.full(self.tokens.n_tokens, -1, dtype=np.int32)
         n_topics = int(labels.max()) + 1
         weights = np.full(n_topics + 1, 1.0 / (n_topics + 1))
-        return self._position(labels.astype(np.int32), weights, self.alpha, self.gamma, self.eta)
+        return self._position(labels.astype(np.int32), weights, *(self._hyper[name].value for name in HYPERPARAMETERS))
 
     def init(self, rng: np.random.Generator, position: Position) -> TopicState:
         """State at a position; tokens without a topic get one first, each given those before it."""
@@ -144,7 +141,7 @@ class TopicGibbs:
         if labels.shape != (self.tokens.n_tokens,) or len(weights) != labels.max() + 2:
             raise ValueError("the position must have a label for each token, and one weight more than topics")
         if labels.min() < 0:
-            numbers = [float(position[name]) for name in ("alpha", "gamma", "eta")]
+            numbers = [float(position[name]) for name in HYPERPARAMETERS]
             slots = Slots(self.tokens, labels, weights, *numbers)
             slots.pass_over_tokens(rng, int(np.argmax(labels < 0)))
             seated, weights = slots.close()
@@ -203,17 +200,16 @@ class TopicGibbs:
         lengths = np.diff(tokens.offsets)
         value += float((gammaln(alpha) - gammaln(alpha + lengths)).sum())
         value += n_topics * math.log(gamma) + (gamma - 1.0) * math.log(weights[-1]) - float(np.log(weights[:-1]).sum())
-        for name in ("alpha", "gamma", "eta"):
-            if getattr(self, f"learn_{name}"):
-                value += log_gamma_density(float(position[name]), self.prior)
+        for name, hyper in self._hyper.items():
+            if hyper.learned:
+                value += hyper.prior.log_density(float(position[name]))
         return value + self.log_likelihood(position, data)
 
     def sample_prior(self, rng: np.random.Generator) -> Position:
         """Draw a position from the prior."""
-        shape, rate = self.prior
         alpha, gamma, eta = (
-            max(rng.gamma(shape) / rate, SHORTEST) if getattr(self, f"learn_{name}") else float(getattr(self, name))
-            for name in ("alpha", "gamma", "eta")
+            max(hyper.prior.sample(rng), SHORTEST) if hyper.learned else float(hyper.value)
+            for hyper in self._hyper.values()
         )
         lengths = np.diff(self.tokens.offsets)
         seating = ChineseRestaurantFranchise(alpha, gamma).sample(lengths[lengths > 0], rng)
@@ -233,7 +229,7 @@ class TopicGibbs:
     def _move(
         self, rng: np.random.Generator, position: Position, tokens: Tokens, index: WordIndex
     ) -> tuple[Position, int]:
-        alpha, gamma, eta = (float(position[name]) for name in ("alpha", "gamma", "eta"))
+        alpha, gamma, eta = (float(position[name]) for name in HYPERPARAMETERS)
         slots = Slots(tokens, position["labels"], position["weights"], alpha, gamma, eta)
         slots.pass_over_tokens(rng)
         slots.pass_over_tables(rng, np.flatnonzero(rng.random(tokens.n_documents) < self.table_share))
@@ -246,14 +242,15 @@ class TopicGibbs:
             n_accepted += accepted
         tables = self._draw_tables(rng, tokens, labels, alpha * weights[:-1])
         n_tables, n_topics = int(tables.sum()), len(tables)
-        if self.learn_alpha:
-            alpha = draw_group_concentration(rng, alpha, np.diff(tokens.offsets), n_tables, self.prior)
-        if self.learn_gamma:
-            gamma = draw_concentration(rng, gamma, n_tables, n_topics, self.prior)
+        prior = {name: hyper.prior for name, hyper in self._hyper.items()}
+        if prior["alpha"] is not None:
+            alpha = draw_group_concentration(rng, alpha, np.diff(tokens.offsets), n_tables, prior["alpha"])
+        if prior["gamma"] is not None:
+            gamma = draw_concentration(rng, gamma, n_tables, n_topics, prior["gamma"])
         weights = self._draw_weights(rng, tables, gamma)
-        if self.learn_eta:
+        if prior["eta"] is not None:
             histogram, sizes = count_histogram(index, labels, n_topics), np.bincount(labels, minlength=n_topics)
-            eta = draw_word_prior(rng, histogram, sizes, tokens.n_words, eta, self.prior)
+            eta = draw_word_prior(rng, histogram, sizes, tokens.n_words, eta, prior["eta"])
         return self._position(labels, weights, alpha, gamma, eta), n_accepted
 
     @staticmethod

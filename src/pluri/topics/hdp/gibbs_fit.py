@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 from pluri.inference import mcmc
-from pluri.processes.concentration import check_gamma_prior
 from pluri.topics.documents import tokens_of
-from pluri.topics.hdp.agreement import r_hat, still_rising, warn_of_disagreement
 from pluri.topics.hdp.gibbs import TopicGibbs
-from pluri.topics.hdp.settings import LEARNED, given, is_learned
+from pluri.topics.hdp.settings import HDPSettings
 from pluri.topics.hdp.starts import chain_inits, draw_start
-from pluri.topics.interrupts import n_sweeps
+from pluri.topics.topic_model import n_sweeps, verdict_of_topics
 
 Array = NDArray[np.float64]
+#: What chains are compared by: numbers of topics that differ by less than one say the same.
+NUMBERS = {"n_topics": 1.0, "n_large_topics": 1.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,51 +51,43 @@ class GibbsFit:
             f"{name}_interval_": (int(low), int(high)),
         }
 
-    def draws(self) -> dict[str, Array]:
-        """What chains are compared by, (n_chains, n_draws) each."""
-        numbers = {name: np.asarray(self.trace[name], dtype=float) for name in ("n_topics", "n_large_topics")}
-        return {**numbers, "log_joint": np.asarray(self.trace.stats["log_density"])}
+    def verdict(self) -> mcmc.Verdict:
+        """Whether the chains agree on the numbers of topics and the log joint density."""
+        return verdict_of_topics(self.trace, **NUMBERS)
 
     def attributes(self) -> dict[str, Any]:
         """Fitted attributes of the estimator, but for its topics."""
-        draws = self.draws()
         return {
             **self.numbers("n_topics"),
             **self.numbers("n_large_topics"),
             "trace_": self.trace.detached(),
-            "log_joint_": draws["log_joint"],
-            "r_hat_": {name: r_hat(chains) for name, chains in draws.items()},
+            "log_joint_": np.asarray(self.trace.stats["log_density"]),
+            "r_hat_": {name: self.trace.verdict(name).r_hat for name in (*NUMBERS, "log_density")},
             "n_iter_": n_sweeps(self.trace),
             "topic_concentration_": float(self.trace.flat("gamma").mean()),
             "doc_concentration_": float(self.trace.flat("alpha").mean()),
             "topic_word_prior_": float(self.trace.flat("eta").mean()),
             "bound_": self.log_joint,
-            "converged_": not still_rising(draws["log_joint"]),
+            "converged_": self.verdict().settled,
         }
 
-    def warn(self, found: dict[str, Any]) -> None:
-        """Tell if chains rise still, or disagree; `found` are the attributes."""
-        if self.trace.interrupted:
-            return
-        if not found["converged_"]:
-            warnings.warn(
-                f"the log joint density still rises after {found['n_iter_']} sweeps; raise n_warmup",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        warn_of_disagreement(self.draws(), found["r_hat_"], self.inits)
+    def seen(self) -> str:
+        """Numbers of topics that chains of each start have seen, and those on which all agree."""
+        parts = []
+        for init in dict.fromkeys(self.inits):
+            own = self.trace["n_topics"][[kind == init for kind in self.inits]]
+            low, high = np.quantile(own, (0.025, 0.975))
+            parts.append(f"{low:.0f} to {high:.0f} from init={init!r}")
+        told = f"The intervals only hold what the chains have seen so far (topics: {'; '.join(parts)})"
+        if self.verdict().name == "n_topics" and self.trace.verdict("n_large_topics", limit=mcmc.LATENT_R_HAT_LIMIT):
+            told += "; n_large_topics_interval_ is one on which they agree"
+        return told
 
 
-def kernel_of(model: Any, counts: Any) -> TopicGibbs:
-    """The sampler with the settings of an :class:`HDPTopicModel`."""
-    gamma, alpha, eta = (given(model, name) for name in LEARNED)
-    learn_gamma, learn_alpha, learn_eta = (is_learned(model, name) for name in LEARNED)
-    prior = check_gamma_prior(model.concentration_prior, "concentration_prior")
-    return TopicGibbs(tokens_of(counts), alpha, gamma, eta, learn_alpha, learn_gamma, learn_eta, prior)
-
-
-def fit_chains(kernel: TopicGibbs, model: Any, rng: np.random.Generator) -> GibbsFit:
+def fit_chains(model: HDPSettings, counts: Any, rng: np.random.Generator) -> GibbsFit:
     """Run chains with the settings of an :class:`HDPTopicModel`."""
+    gamma, alpha, eta = model.hyperparameters()
+    kernel = TopicGibbs(tokens_of(counts), alpha, gamma, eta)
     inits = chain_inits(model.init, int(model.n_chains))
     starts = [
         draw_start(own, kernel, init, int(model.max_topics)) for init, own in zip(inits, rng.spawn(int(model.n_chains)))

@@ -1,50 +1,68 @@
-"""Settings of an HDP topic model that are not allowed, each told in one sentence that names it."""
+"""Settings of an HDP topic model: what they may be, and what is learned under which prior."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 from pluri.inference.variational import RobbinsMonro
-from pluri.processes.concentration import check_count, check_gamma_prior, check_positive
+from pluri.priors.hyperpriors import Hyperparameter, as_hyperparameter
+from pluri.processes.concentration import CONCENTRATION_PRIOR
+from pluri.topics.flat_topics import FlatTopicModel
 from pluri.topics.hdp.starts import INITS
+from pluri.validation import Allowed, Only, Whole, check_parameters
 
-INFERENCES = ("gibbs", "vb", "svi")
-#: What may be given or learned.
-LEARNED = ("topic_concentration", "doc_concentration", "topic_word_prior")
-#: Where concentrations begin if they are learned, and the prior count of words.
+#: What may be given or learned, and where chains begin.
 FIRST = {"topic_concentration": 1.0, "doc_concentration": 1.0, "topic_word_prior": 0.1}
 
 
-def check_settings(model: Any) -> None:
-    """Raise a ValueError for the first setting of an :class:`HDPTopicModel` that is not allowed."""
-    for name, allowed in (("inference", INFERENCES), ("init", INITS)):
-        if getattr(model, name) not in allowed:
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {getattr(model, name)!r}")
-    if model.init == "sequential" and model.inference != "gibbs":
-        raise ValueError("init must be 'auto', 'documents' or 'random' unless inference is 'gibbs', got 'sequential'")
-    for name in ("max_topics", "max_doc_topics", "n_draws", "thin", "n_chains", "batch_size", "n_init"):
-        check_count(getattr(model, name), name)
-    check_count(model.n_warmup, "n_warmup", 0)
-    for name in ("total_samples", "max_iter"):
-        if getattr(model, name) is not None:
-            check_count(getattr(model, name), name)
-    for name in LEARNED:
-        value = getattr(model, name)
-        if value != "learn":
-            if isinstance(value, str):
-                raise ValueError(f"{name} must be a positive number or 'learn', got {value!r}")
-            check_positive(value, name)
-    if model.inference == "svi" and model.topic_word_prior == "learn":
-        raise ValueError("topic_word_prior must be a positive number if inference is 'svi', got 'learn'")
-    check_gamma_prior(model.concentration_prior, "concentration_prior")
-    RobbinsMonro(model.learning_decay, model.learning_offset)
+class HDPSettings(FlatTopicModel):
+    """The settings of :class:`HDPTopicModel`, where they are explained."""
 
+    inference: str
+    max_topics: int
+    max_doc_topics: int
+    n_warmup: int
+    n_draws: int
+    thin: int
+    n_chains: int
+    n_jobs: int | None
+    learning_decay: float
+    learning_offset: float
+    batch_size: int
+    total_samples: int | None
+    max_iter: int | None
+    tol: float
+    init: str
+    n_init: int
+    random_state: Any
+    verbose: int
+    callback: Callable[[Any], bool | None] | None
+    n_topics_: int
+    n_documents_seen_: int
 
-def is_learned(model: Any, name: str) -> bool:
-    """Whether a setting is to be learned."""
-    return bool(getattr(model, name) == "learn")
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        "inference": Only("gibbs", "vb", "svi"), "init": Only(*INITS), "max_topics": Whole(1),
+        "max_doc_topics": Whole(1), "batch_size": Whole(1), "total_samples": Whole(1) | Only(None),
+        "max_iter": Whole(1) | Only(None),
+    }  # fmt: skip
 
+    def check_settings(self) -> None:
+        """Raise what `fit` would raise of the settings alone, before there are documents."""
+        check_parameters(self)
+        if self.init == "sequential" and self.inference != "gibbs":
+            raise ValueError(
+                "init must be 'auto', 'documents' or 'random' unless inference is 'gibbs', got 'sequential'"
+            )
+        if self.hyperparameters()[2].learned and self.inference == "svi":
+            given = self.topic_word_prior
+            raise ValueError(f"topic_word_prior must be a positive number if inference is 'svi', got {given!r}")
+        RobbinsMonro(self.learning_decay, self.learning_offset)
 
-def given(model: Any, name: str) -> float:
-    """A setting, or where it begins if it is learned."""
-    return FIRST[name] if is_learned(model, name) else float(getattr(model, name))
+    def hyperparameters(self) -> tuple[Hyperparameter, Hyperparameter, Hyperparameter]:
+        """Gamma, alpha and eta."""
+        gamma, alpha, eta = (
+            as_hyperparameter(getattr(self, name), name, CONCENTRATION_PRIOR, start=start)
+            for name, start in FIRST.items()
+        )
+        return gamma, alpha, eta

@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import digamma, gammaln
 
-from pluri.processes.concentration import GammaPrior
+from pluri.priors.hyperpriors import Gamma
+from pluri.processes.concentration import CONCENTRATION_PRIOR
 from pluri.topics.hdp.corpus_sticks import Concentration, CorpusSticks, fit_sticks
 
 Array = NDArray[np.float64]
@@ -48,11 +49,9 @@ class HDPVariational:
     Parameters
     ----------
     n_words, max_topics, max_doc_topics : int
-    alpha, gamma : float or None
-        Concentrations of documents and corpus; None if they are learned.
+    alpha, gamma : float or Gamma
+        Concentrations of documents and corpus: fixed, or learned under a prior.
     eta : float
-    prior : (float, float)
-        Shape and rate of the gamma priors of what is learned.
     init : {"chain", "documents", "random"}
     n_jobs : int, optional
         Parts of the documents at a time, in threads.
@@ -61,20 +60,20 @@ class HDPVariational:
     n_words: int
     max_topics: int
     max_doc_topics: int
-    alpha: float | None = 1.0
-    gamma: float | None = 1.0
+    alpha: float | Gamma = 1.0
+    gamma: float | Gamma = 1.0
     eta: float = 0.01
-    prior: GammaPrior = (1.0, 1.0)
     init: str = "documents"
     n_jobs: int | None = None
 
     def global_prior(self) -> Natural:
         """Natural parameters before any document."""
+        alpha = self.alpha if isinstance(self.alpha, Gamma) else CONCENTRATION_PRIOR  # which nothing uses
         return {
             "topic_word": np.full((self.max_topics, self.n_words), self.eta),
             "usage": np.zeros(self.max_topics),
-            "doc_shape": np.asarray(self.prior[0]),
-            "doc_rate": np.asarray(self.prior[1]),
+            "doc_shape": np.asarray(alpha.shape),
+            "doc_rate": np.asarray(alpha.rate),
         }
 
     def initialize(self, source: Any, rng: np.random.Generator) -> Natural:
@@ -108,13 +107,13 @@ class HDPVariational:
 
     def sticks(self, params: Natural, start: float | None = None) -> CorpusSticks:
         """Sticks of the corpus at these parameters."""
-        return fit_sticks(params["usage"], self.gamma, self.prior, start)
+        return fit_sticks(params["usage"], self.gamma, start)
 
     def doc_concentration(self, params: Natural) -> Concentration:
         """Distribution of alpha at these parameters."""
-        if self.alpha is not None:
+        if not isinstance(self.alpha, Gamma):
             return Concentration.fixed(self.alpha)
-        return Concentration.gamma(float(params["doc_shape"]), float(params["doc_rate"]), self.prior)
+        return Concentration.gamma(float(params["doc_shape"]), float(params["doc_rate"]), self.alpha)
 
     def local_step(self, batch: Any, params: Natural) -> tuple[Natural, float]:
         """Local factors of a batch, each document from a new start."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pluri.inference.variational import coordinate_ascent
+from pluri.priors.hyperpriors import Gamma
 from pluri.topics.hdp.batch_ascent import BatchAscent
 from pluri.topics.hdp.merging import merge_topics
 from pluri.topics.hdp.variational import HDPVariational, Natural
@@ -41,8 +42,8 @@ class BatchFit:
 
 
 def fit_batch(
-    model: HDPVariational, data: Any, rng: np.random.Generator, *, learn_eta: bool, max_iter: int, tol: float,
-    n_init: int, verbose: int = 0, callback: Callable[[Any], bool | None] | None = None,
+    model: HDPVariational, data: Any, rng: np.random.Generator, *, eta_prior: Gamma | None = None, max_iter: int,
+    tol: float, n_init: int, verbose: int = 0, callback: Callable[[Any], bool | None] | None = None,
 ) -> BatchFit:  # fmt: skip
     """Fit to all documents.
 
@@ -51,13 +52,14 @@ def fit_batch(
     model : HDPVariational
     data : csr matrix
     rng : numpy.random.Generator
-    learn_eta : bool
+    eta_prior : Gamma, optional
+        Under which eta is learned.
     max_iter, tol, n_init, verbose
         Of `coordinate_ascent`.
     callback : callable, optional
         Called after each sweep; returning True ends the fit.
     """
-    ascent = BatchAscent(model, learn_eta)
+    ascent = BatchAscent(model, eta_prior)
     stopped = False
 
     def watch(state: Any) -> bool:

@@ -8,29 +8,26 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from pluri.processes.concentration import check_gamma_prior
 from pluri.topics.hdp.gibbs import LARGE
-from pluri.topics.hdp.settings import given, is_learned
+from pluri.topics.hdp.settings import HDPSettings
 from pluri.topics.hdp.variational import HDPVariational, Natural
 
-CONCENTRATIONS = ("doc_concentration", "topic_concentration")
 #: Share of the tokens from which on a variational topic counts.
 COUNTED = 1e-3
 #: Documents of fewer minibatches than this are too few for "svi".
 FEW_BATCHES = 10
 
 
-def variational_model(model: Any, n_words: int) -> HDPVariational:
+def variational_model(model: HDPSettings, n_words: int) -> HDPVariational:
     """The variational model with the settings of an :class:`HDPTopicModel`."""
-    fixed = {name: None if is_learned(model, name) else given(model, name) for name in CONCENTRATIONS}
+    gamma, alpha, eta = model.hyperparameters()
     return HDPVariational(
         n_words,
         int(model.max_topics),
         int(model.max_doc_topics),
-        fixed["doc_concentration"],
-        fixed["topic_concentration"],
-        given(model, "topic_word_prior"),
-        check_gamma_prior(model.concentration_prior, "concentration_prior"),
+        alpha.prior if alpha.learned else alpha.value,
+        gamma.prior if gamma.learned else gamma.value,
+        eta.value,
         {"vb": "chain", "svi": "documents"}[model.inference] if model.init == "auto" else model.init,
         model.n_jobs,
     )
@@ -57,7 +54,7 @@ def variational_attributes(model: HDPVariational, params: Natural) -> dict[str, 
     }
 
 
-def warn_of_truncation(model: Any, last_stick: float) -> None:
+def warn_of_truncation(model: HDPSettings, last_stick: float) -> None:
     """Tell if the topics of an :class:`HDPTopicModel`, or the sticks of documents, are all in use."""
     if model.n_topics_ == model.max_topics > 1:
         hint = "raise max_topics"

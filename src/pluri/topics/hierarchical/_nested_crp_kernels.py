@@ -10,6 +10,9 @@ nodes, and only look logarithms up, as all counts are whole numbers.
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from pluri.engine.compiled import compiled
 from pluri.topics._draws import pick, place_of
@@ -18,9 +21,39 @@ from pluri.topics._draws import pick, place_of
 NEGLIGIBLE = -45.0
 
 
+class Priors(NamedTuple):
+    """Parameters: of new branches, of topics by level, of the sticks of levels; and logarithms of numbers of documents.
+
+    `log_whole` is log n and `log_seats` ``log(n + concentration)``, by n.
+    """
+
+    log_concentration: float
+    word_prior: Any
+    before: Any
+    after: Any
+    log_whole: Any
+    log_seats: Any
+
+
+class Room(NamedTuple):
+    """Room for what is computed of a document: `here`, `mass` and `fresh` by level, `score` and `weight` by column."""
+
+    here: Any
+    mass: Any
+    fresh: Any
+    score: Any
+    weight: Any
+
+    @classmethod
+    def of(cls, n_levels: int, width: int) -> Room:
+        """Room for so many levels and columns."""
+        by_level = np.zeros(n_levels, dtype=np.int64), np.zeros(n_levels), np.zeros(n_levels)
+        return cls(*by_level, np.zeros(width), np.zeros(width))
+
+
 @compiled(no_cpython_wrapper=True)
 def shift_document(words, levels, path, begin, end, step, counts, n_tokens):
-    """Add the tokens of a document to the nodes of its path (step 1) or take them out (step -1)."""
+    """Change `counts` and `n_tokens`: add the tokens of a document to its path (step 1) or take them out (step -1)."""
     for i in range(begin, end):
         node = path[levels[i]]
         counts[words[i], node] += step
@@ -29,7 +62,7 @@ def shift_document(words, levels, path, begin, end, step, counts, n_tokens):
 
 @compiled()
 def count_documents(words, offsets, levels, paths, parent, counts, n_tokens, n_documents):
-    """Put every document that has a path into the tree."""
+    """Change the last four arguments: put every document that has a path into the tree."""
     n_levels = paths.shape[1]
     for d in range(offsets.size - 1):
         if paths[d, 0] >= 0:
@@ -49,13 +82,14 @@ def rising(table, prior, count):
 
 
 @compiled(no_cpython_wrapper=True)
-def score_nodes(words, levels, begin, end, n_levels, first, top, counts, n_tokens, total_prior, log_word, rising_word,
-                rising_total, here, score, fresh):  # fmt: skip
-    """Log probability of the document's tokens of each level in each node of it, and in a new node.
+def score_nodes(words, begin, end, tree, tables, room):
+    """Fill `score` and `fresh` of `room`: log probability of a document's tokens of a level in nodes, old and new.
 
-    `score` by column, `fresh` by level; `here` is room for the number of copies of a word at each level, and becomes
-    the number of tokens at each level.
+    `here` is room for the number of copies of a word at each level, and becomes the number of tokens at each level.
     """
+    levels, first, top, counts, n_tokens = tree.levels, tree.first, tree.top, tree.counts, tree.n_tokens
+    here, score, fresh = room.here, room.score, room.fresh
+    n_levels = here.size
     for level in range(1, n_levels):
         fresh[level] = 0.0
         for k in range(first[level], top[level]):
@@ -72,12 +106,12 @@ def score_nodes(words, levels, begin, end, n_levels, first, top, counts, n_token
         for level in range(1, n_levels):
             copies = here[level]
             if copies == 1:
-                table = log_word[level]
+                table = tables.log_word[level]
                 fresh[level] += table[0]
                 for k in range(first[level], top[level]):
                     score[k] += table[row[k]]
             elif copies > 1:
-                table = rising_word[level]
+                table = tables.rising_word[level]
                 fresh[level] += table[copies]
                 for k in range(first[level], top[level]):
                     score[k] += table[row[k] + copies] - table[row[k]]
@@ -88,18 +122,22 @@ def score_nodes(words, levels, begin, end, n_levels, first, top, counts, n_token
     for level in range(1, n_levels):
         length = here[level]
         if length > 0:
-            table, prior = rising_total[level], total_prior[level]
+            table, prior = tables.rising_total[level], tables.total_prior[level]
             fresh[level] -= rising(table, prior, length)
             for k in range(first[level], top[level]):
                 score[k] -= rising(table, prior, n_tokens[k] + length) - rising(table, prior, n_tokens[k])
 
 
 @compiled(no_cpython_wrapper=True)
-def weigh_paths(n_levels, first, top, parent, n_documents, concentration, log_whole, log_seats, score, fresh, weight):
-    """Log weight of the path to each leaf and, at an inner node, of a new branch there; gives the largest.
+def weigh_paths(tree, priors, room):
+    """Fill `weight` of `room`: log weight of the path to each leaf, and of a new branch at each inner node.
 
-    On the way `weight` of an inner node is that of the path down to it.
+    On the way `weight` of an inner node is that of the path down to it. Gives the largest.
     """
+    first, top, parent, n_documents = tree.first, tree.top, tree.parent, tree.n_documents
+    log_whole, log_seats = priors.log_whole, priors.log_seats
+    score, fresh, weight = room.score, room.fresh, room.weight
+    n_levels = fresh.size
     weight[0] = 0.0
     for level in range(1, n_levels):
         for k in range(first[level], top[level]):
@@ -111,7 +149,7 @@ def weigh_paths(n_levels, first, top, parent, n_documents, concentration, log_wh
     largest = -math.inf
     for k in range(first[n_levels - 1], top[n_levels - 1]):
         largest = max(largest, weight[k])
-    rest, log_new = 0.0, math.log(concentration)
+    rest, log_new = 0.0, priors.log_concentration
     for level in range(n_levels - 2, -1, -1):
         rest += fresh[level + 1]
         for k in range(first[level], top[level]):
@@ -134,9 +172,10 @@ def pick_node(n_levels, first, top, weight, largest, number):
 
 
 @compiled(no_cpython_wrapper=True)
-def new_path(node, n_levels, first, top, parent, free, n_free, path):
-    """Path through a node; below an inner node, new ones take free columns."""
-    level = 0
+def new_path(node, tree, path):
+    """Change `path` and the tree: a path through a node; below an inner node, new ones take free columns."""
+    first, top, parent, free, n_free = tree.first, tree.top, tree.parent, tree.free, tree.n_free
+    n_levels, level = path.size, 0
     while node >= first[level + 1]:
         level += 1
     for lower in range(level + 1, n_levels):
@@ -154,9 +193,11 @@ def new_path(node, n_levels, first, top, parent, free, n_free, path):
 
 
 @compiled(no_cpython_wrapper=True)
-def draw_levels(words, levels, path, begin, end, numbers, n_levels, before, after, word_prior, n_words, here, counts,
-                n_tokens, mass):  # fmt: skip
-    """Draw the level of each token given the others; `here` is the number of tokens at each level."""
+def draw_levels(words, path, begin, end, numbers, tree, priors, room):
+    """Change the levels of a document's tokens, each drawn given the others; `here` is the number of tokens at each."""
+    levels, counts, n_tokens, here, mass = tree.levels, tree.counts, tree.n_tokens, room.here, room.mass
+    before, after, word_prior = priors.before, priors.after, priors.word_prior
+    n_levels, n_words = path.size, counts.shape[0]
     for i in range(begin, end):
         word, old = words[i], levels[i]
         node = path[old]
@@ -184,38 +225,36 @@ def draw_levels(words, levels, path, begin, end, numbers, n_levels, before, afte
 
 
 @compiled()
-def sweep(words, offsets, order, start, path_numbers, level_numbers, first, top, free, n_free, counts, parent, n_tokens,
-          n_documents, paths, levels, concentration, word_prior, before, after, total_prior, log_word, rising_word,
-          rising_total, log_whole, log_seats, here, mass, fresh, score, weight):  # fmt: skip
-    """Draw path and levels of each document in turn; gives the place in `order` where columns ran out, or its end."""
-    n_levels = paths.shape[1]
-    n_words = counts.shape[0]
+def sweep(words, offsets, order, start, path_numbers, level_numbers, tree, priors, tables, room):
+    """Change the tree: draw path and levels of each document in turn.
+
+    Gives the place in `order` where columns ran out, or its end.
+    """
+    first, top, free, n_free, n_documents = tree.first, tree.top, tree.free, tree.n_free, tree.n_documents
+    n_levels = tree.paths.shape[1]
     for place in range(start, order.size):
         for level in range(1, n_levels):
             if n_free[level] == 0 and top[level] == first[level + 1]:
                 return place
         d = order[place]
         begin, end = offsets[d], offsets[d + 1]
-        path = paths[d]
+        path = tree.paths[d]
         if path[0] >= 0:
-            shift_document(words, levels, path, begin, end, -1, counts, n_tokens)
+            shift_document(words, tree.levels, path, begin, end, -1, tree.counts, tree.n_tokens)
             for level in range(n_levels):
                 node = path[level]
                 n_documents[node] -= 1
                 if n_documents[node] == 0 and level > 0:
                     free[first[level] + n_free[level]] = node
                     n_free[level] += 1
-        score_nodes(words, levels, begin, end, n_levels, first, top, counts, n_tokens, total_prior, log_word,
-                    rising_word, rising_total, here, score, fresh)  # fmt: skip
-        largest = weigh_paths(n_levels, first, top, parent, n_documents, concentration, log_whole, log_seats, score,
-                              fresh, weight)  # fmt: skip
-        node = pick_node(n_levels, first, top, weight, largest, path_numbers[place])
-        new_path(node, n_levels, first, top, parent, free, n_free, path)
+        score_nodes(words, begin, end, tree, tables, room)
+        largest = weigh_paths(tree, priors, room)
+        node = pick_node(n_levels, first, top, room.weight, largest, path_numbers[place])
+        new_path(node, tree, path)
         for level in range(n_levels):
             n_documents[path[level]] += 1
-        shift_document(words, levels, path, begin, end, 1, counts, n_tokens)
-        draw_levels(words, levels, path, begin, end, level_numbers, n_levels, before, after, word_prior, n_words, here,
-                    counts, n_tokens, mass)  # fmt: skip
+        shift_document(words, tree.levels, path, begin, end, 1, tree.counts, tree.n_tokens)
+        draw_levels(words, path, begin, end, level_numbers, tree, priors, room)
     return order.size
 
 

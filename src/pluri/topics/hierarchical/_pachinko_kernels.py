@@ -179,7 +179,7 @@ def list_uses(offsets, supers, subs, here, below, touched, taken, used, held, wa
 
 
 @compiled()
-def fold_in(offsets, words, topics, root_prior, sub_prior, seed, n_burn, n_keep, supers, subs, upper, lower, whole,
+def fold_in(offsets, words, topics, root_prior, sub_prior, seed, n_warmup, n_draws, supers, subs, upper, lower, whole,
             rate, reach, mass, state, shares):  # fmt: skip
     """Expected shares of the nodes in each document; every document has the same random numbers."""
     n_super, n_sub = whole.size, reach.size
@@ -191,7 +191,7 @@ def fold_in(offsets, words, topics, root_prior, sub_prior, seed, n_burn, n_keep,
         state[0] = seed
         start_document(root_prior, sub_prior, upper, lower, whole, rate)
         find_reach(lower, rate, reach)
-        for turn in range(1 + n_burn + n_keep):
+        for turn in range(1 + n_warmup + n_draws):
             for i in range(length):
                 if turn > 0:
                     shift(supers[i], subs[i], -1.0, upper, lower, whole, rate, reach)
@@ -199,7 +199,7 @@ def fold_in(offsets, words, topics, root_prior, sub_prior, seed, n_burn, n_keep,
                 supers[i], subs[i] = choose(mass, total, uniform(state), lower, rate, uniform(state))
                 shift(supers[i], subs[i], 1.0, upper, lower, whole, rate, reach)
             find_reach(lower, rate, reach)
-            if turn > n_burn or length == 0:
+            if turn > n_warmup or length == 0:
                 scale = 1.0 / (concentration + length)
                 shares[d, 0] += scale * upper[0]
                 for s in range(n_super):

@@ -6,7 +6,7 @@ document visits any more are used again. Nodes are counted from scratch when the
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,24 @@ Integers = NDArray[np.int64]
 FIRST_ROOM = 16
 #: A level with this many columns, most of them idle, is made anew.
 LARGE, BUSY = 64, 0.25
+
+
+class TreeArrays(NamedTuple):
+    """The arrays of a `DocumentTree`, where they are described, as the compiled sweep takes them.
+
+    ``free[first[l] : first[l] + n_free[l]]`` are the columns of level l that are used again.
+    """
+
+    first: Integers
+    top: Integers
+    free: Integers
+    n_free: Integers
+    counts: NDArray[np.int32]
+    parent: Integers
+    n_tokens: Integers
+    n_documents: Integers
+    paths: Integers
+    levels: NDArray[np.int8]
 
 
 class DocumentTree:
@@ -61,9 +79,9 @@ class DocumentTree:
         )  # fmt: skip
 
     @property
-    def arrays(self) -> tuple[NDArray[Any], ...]:
+    def arrays(self) -> TreeArrays:
         """As the compiled sweep takes them."""
-        return (
+        return TreeArrays(
             self.first, self.top, self.free, self.n_free, self.counts, self.parent, self.n_tokens, self.n_documents,
             self.paths, self.levels,
         )  # fmt: skip

@@ -34,7 +34,7 @@ class PachinkoTopics:
     root_prior: Array
     sub_prior: Array
 
-    def place(self, X: Any, seed: int, *, n_burn: int = 20, n_keep: int = 80) -> Array:
+    def place(self, X: Any, seed: int, *, n_warmup: int = 20, n_draws: int = 80) -> Array:
         """Expected shares of the topics in documents: (n_documents, n_nodes), by Gibbs sampling.
 
         All documents have the same stream of random numbers, so that one does not depend on another.
@@ -47,7 +47,7 @@ class PachinkoTopics:
         shares = np.zeros((X.shape[0], len(self.topic_word)))
         fold_in(
             tokens.offsets, tokens.words, np.ascontiguousarray(self.topic_word.T), self.root_prior, self.sub_prior,
-            np.uint64(seed), n_burn, n_keep, np.zeros(longest, dtype=np.int32), np.zeros(longest, dtype=np.int32),
+            np.uint64(seed), n_warmup, n_draws, np.zeros(longest, dtype=np.int32), np.zeros(longest, dtype=np.int32),
             np.zeros(n_super + 1), np.zeros((n_super, n_sub + 1)), np.zeros(n_super), np.zeros(n_super),
             np.zeros(n_sub), np.zeros(len(self.topic_word)), np.zeros(1, dtype=np.uint64), shares,
         )  # fmt: skip

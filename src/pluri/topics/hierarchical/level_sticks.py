@@ -72,10 +72,6 @@ def level_sticks(level_prior: Any, n_levels: int, mean: float, precision: float)
     if isinstance(level_prior, str):
         if level_prior != "gem":
             raise ValueError(f"level_prior must be a number, one for each level, or 'gem', got {level_prior!r}")
-        if not 0 < mean < 1:
-            raise ValueError(f"level_mean must lie between 0 and 1, got {mean!r}")
-        if not (np.isfinite(precision) and precision > 0):
-            raise ValueError(f"level_precision must be a positive number, got {precision!r}")
         return LevelSticks.gem(float(mean), float(precision), n_levels)
     return LevelSticks.dirichlet(per_level(level_prior, n_levels, "level_prior"))
 

@@ -7,15 +7,15 @@ in `pluri.topics.hierarchical.nested_crp_gibbs`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.inference import mcmc
-from pluri.processes.concentration import check_count, check_gamma_prior, check_positive
+from pluri.priors.hyperpriors import Gamma, as_hyperparameter
 from pluri.topics import checked_state
 from pluri.topics.documents import Tokens, check_documents
 from pluri.topics.hierarchical.document_tree import compact
@@ -25,11 +25,12 @@ from pluri.topics.hierarchical.nested_crp_gibbs import NestedCRPGibbs
 from pluri.topics.hierarchical.sampled_hierarchy import SampledHierarchy
 from pluri.topics.hierarchical.tree_state import Position
 from pluri.topics.topic_graph import Hierarchy
-from pluri.validation import RandomState
+from pluri.validation import Allowed, Number, RandomState, Whole, check_parameters
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
-#: Where learned parameters start.
+#: What parameters are learned under unless something else is said, and where they start.
+VAGUE = Gamma(1.0, 1.0)
 FIRST_CONCENTRATION, FIRST_WORD_PRIOR = 1.0, 0.1
 #: Most levels of a tree: levels of tokens are kept in one byte.
 MOST_LEVELS = 127
@@ -42,17 +43,17 @@ class HierarchicalLDA(SampledHierarchy):
     ----------
     n_levels : int, default=3
         Nodes on each path; 1 is a single topic for all documents.
-    concentration : float or "learn", default=1.0
-        How readily documents open new branches.
+    concentration : float, Gamma or "learn", default=1.0
+        How readily documents open new branches: a number, a prior under which it is learned, or "learn", which is
+        short for ``Gamma(1, 1)``.
     level_prior : float, sequence of n_levels floats, or "gem", default=1.0
         Dirichlet distribution of the shares of the levels in a document. "gem": sticks broken at each level, with mean
         `level_mean` and precision `level_precision`.
-    topic_word_prior : float, sequence of n_levels floats, or "learn", default=0.1
-        Dirichlet parameter of the topics, for each level; smaller ones give more and narrower topics.
+    topic_word_prior : float, sequence of n_levels floats, Gamma or "learn", default=0.1
+        Dirichlet parameter of the topics, for each level; smaller ones give more and narrower topics. It is learned
+        for each level under a prior, with "learn" under ``Gamma(1, 1)``.
     level_mean, level_precision : float, default=0.35 and 100
         Of "gem": part of what is left that stays at a level, and how much alike documents are in that.
-    concentration_prior : (float, float), default=(1.0, 1.0)
-        Shape and rate of the gamma prior of a learned concentration.
     n_warmup, n_draws, thin : int, default=300, 100 and 1
         Sweeps before the first draw, draws of each chain, and sweeps from one draw to the next.
     n_chains : int, default=1
@@ -86,6 +87,9 @@ class HierarchicalLDA(SampledHierarchy):
     n_nodes_trace_ : int array of shape (n_chains, n_draws, n_levels)
         Nodes of each level in each draw: their posterior.
     trace_ : Trace
+        Of each draw, nodes by level and learned parameters; its log density is `log_joint_`.
+    converged_ : bool
+        Whether the chains agree on the log joint probability (R-hat of at most 1.1).
     n_iter_ : int
         Sweeps of each chain.
 
@@ -104,16 +108,21 @@ class HierarchicalLDA(SampledHierarchy):
     ([0, 1, 1, 1], [0, 1, 2, 3])
     """
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        "n_levels": Whole(1, MOST_LEVELS),
+        "level_mean": Number(above=0, below=1),
+        "level_precision": Number(above=0),
+    }
+
     def __init__(
         self,
         n_levels: int = 3,
         *,
-        concentration: float | str = 1.0,
+        concentration: float | Gamma | str = 1.0,
         level_prior: float | Sequence[float] | str = 1.0,
-        topic_word_prior: float | Sequence[float] | str = 0.1,
+        topic_word_prior: float | Sequence[float] | Gamma | str = 0.1,
         level_mean: float = 0.35,
         level_precision: float = 100.0,
-        concentration_prior: tuple[float, float] = (1.0, 1.0),
         n_warmup: int = 300,
         n_draws: int = 100,
         thin: int = 1,
@@ -129,7 +138,6 @@ class HierarchicalLDA(SampledHierarchy):
         self.topic_word_prior = topic_word_prior
         self.level_mean = level_mean
         self.level_precision = level_precision
-        self.concentration_prior = concentration_prior
         self.n_warmup = n_warmup
         self.n_draws = n_draws
         self.thin = thin
@@ -140,25 +148,16 @@ class HierarchicalLDA(SampledHierarchy):
         self.callback = callback
 
     def _kernel(self, tokens: Tokens) -> NestedCRPGibbs:
-        n_levels = check_count(self.n_levels, "n_levels")
-        if n_levels > MOST_LEVELS:
-            raise ValueError(f"n_levels must be at most {MOST_LEVELS}, got {n_levels}")
+        check_parameters(self)
+        n_levels = int(self.n_levels)
         sticks = level_sticks(self.level_prior, n_levels, self.level_mean, self.level_precision)
-        concentration, concentration_prior = FIRST_CONCENTRATION, None
-        if isinstance(self.concentration, str):
-            if self.concentration != "learn":
-                raise ValueError(f"concentration must be a positive number or 'learn', got {self.concentration!r}")
-            concentration_prior = check_gamma_prior(self.concentration_prior, "concentration_prior")
-        else:
-            concentration = check_positive(self.concentration, "concentration")
-        word_prior, rate = np.full(n_levels, FIRST_WORD_PRIOR), None
-        if isinstance(self.topic_word_prior, str):
-            if self.topic_word_prior != "learn":
-                raise ValueError(f"topic_word_prior must be numbers or 'learn', got {self.topic_word_prior!r}")
-            rate = 1.0
-        else:
-            word_prior = per_level(self.topic_word_prior, n_levels, "topic_word_prior")
-        return NestedCRPGibbs(tokens, sticks, word_prior, concentration, concentration_prior, rate)
+        concentration = as_hyperparameter(self.concentration, "concentration", VAGUE, start=FIRST_CONCENTRATION)
+        words: Any = self.topic_word_prior
+        prior_of_words = None
+        if isinstance(words, str | Gamma):
+            words, prior_of_words = as_hyperparameter(words, "topic_word_prior", VAGUE, start=FIRST_WORD_PRIOR)
+        word_prior = per_level(words, n_levels, "topic_word_prior")
+        return NestedCRPGibbs(tokens, sticks, word_prior, *concentration, prior_of_words)
 
     def _start(self, kernel: Any) -> Any:
         return kernel.start

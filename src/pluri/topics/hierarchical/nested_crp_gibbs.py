@@ -30,7 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from pluri.processes.concentration import GammaPrior, draw_group_concentration
+from pluri.priors.hyperpriors import Gamma
+from pluri.processes.concentration import draw_group_concentration
 from pluri.topics.documents import Tokens
 from pluri.topics.hierarchical.document_tree import DocumentTree, compact
 from pluri.topics.hierarchical.level_sticks import LevelSticks
@@ -57,10 +58,10 @@ class NestedCRPGibbs:
         eta of each level; where a chain starts if it is learned.
     concentration : float
         gamma; where a chain starts if it is learned.
-    concentration_prior : (shape, rate), optional
-        Learn the concentration under this gamma prior.
-    word_prior_rate : float, optional
-        Learn the prior of the topics of each level, under an exponential prior of this rate.
+    concentration_prior : Gamma, optional
+        Learn the concentration under this prior.
+    prior_of_word_prior : Gamma, optional
+        Learn `word_prior` of each level under this prior.
 
     Examples
     --------
@@ -82,8 +83,8 @@ class NestedCRPGibbs:
     sticks: LevelSticks
     word_prior: Array
     concentration: float = 1.0
-    concentration_prior: GammaPrior | None = None
-    word_prior_rate: float | None = None
+    concentration_prior: Gamma | None = None
+    prior_of_word_prior: Gamma | None = None
 
     @property
     def n_levels(self) -> int:
@@ -127,8 +128,8 @@ class NestedCRPGibbs:
             state.concentration = draw_group_concentration(
                 rng, state.concentration, state.tree.inner_sizes, len(state.tree.child_sizes), self.concentration_prior
             )
-        if self.word_prior_rate is not None:
-            self._draw_word_prior(rng, state)
+        if self.prior_of_word_prior is not None:
+            self._draw_word_prior(rng, state, self.prior_of_word_prior)
         state.log_density = self._log_joint(state)
         state.remember()
         state.n_sweeps += 1
@@ -168,9 +169,9 @@ class NestedCRPGibbs:
         """Draw the learned parameters, paths by urns, and levels."""
         gamma, word_prior = float(self.concentration), np.array(self.word_prior, dtype=np.float64)
         if self.concentration_prior is not None:
-            gamma = float(rng.gamma(self.concentration_prior[0]) / self.concentration_prior[1])
-        if self.word_prior_rate is not None:
-            word_prior = rng.exponential(1.0 / self.word_prior_rate, size=self.n_levels)
+            gamma = self.concentration_prior.sample(rng)
+        if self.prior_of_word_prior is not None:
+            word_prior = np.array([self.prior_of_word_prior.sample(rng) for _ in range(self.n_levels)])
         paths = np.zeros((self.tokens.n_documents, self.n_levels), dtype=np.int64)
         for d in range(1, len(paths)):
             together = np.arange(d)  # earlier documents that are at the same node
@@ -207,22 +208,20 @@ class NestedCRPGibbs:
 
     def _pass(self, rng: np.random.Generator, state: TreeState, order: Integers) -> None:
         """Draw paths and levels of some documents in turn."""
-        from pluri.topics.hierarchical._nested_crp_kernels import sweep
+        from pluri.topics.hierarchical._nested_crp_kernels import Priors, Room, sweep
 
-        tokens, tree, n_levels = self.tokens, state.tree, self.n_levels
+        tokens, tree = self.tokens, state.tree
         path_numbers, level_numbers = rng.random(len(order)), rng.random(tokens.n_tokens)
         whole = np.arange(tokens.n_documents + 1.0)
         with np.errstate(divide="ignore"):
             log_whole = np.log(whole)
         log_seats = np.log(whole + state.concentration)
+        priors = Priors(math.log(state.concentration), state.word_prior, *self.sticks, log_whole, log_seats)
         done = 0
         while True:
-            width = int(tree.first[-1])
             done = sweep(
-                tokens.words, tokens.offsets, order, done, path_numbers, level_numbers, *tree.arrays,
-                state.concentration, state.word_prior, *self.sticks, *state.tables.arrays, log_whole, log_seats,
-                np.zeros(n_levels, dtype=np.int64), np.zeros(n_levels), np.zeros(n_levels), np.zeros(width),
-                np.zeros(width),
+                tokens.words, tokens.offsets, order, done, path_numbers, level_numbers, tree.arrays, priors,
+                state.tables.arrays, Room.of(self.n_levels, int(tree.first[-1])),
             )  # fmt: skip
             if done == len(order):
                 return
@@ -238,10 +237,9 @@ class NestedCRPGibbs:
         for level, prior in enumerate(state.word_prior):
             value += self._log_words(float(prior), *self._cells(state, histogram, level))
         if self.concentration_prior is not None:
-            shape, rate = self.concentration_prior
-            value += (shape - 1.0) * math.log(gamma) - rate * gamma + shape * math.log(rate) - float(gammaln(shape))
-        if self.word_prior_rate is not None:
-            value += self.n_levels * math.log(self.word_prior_rate) - self.word_prior_rate * state.word_prior.sum()
+            value += self.concentration_prior.log_density(gamma)
+        if self.prior_of_word_prior is not None:
+            value += sum(map(self.prior_of_word_prior.log_density, state.word_prior))
         return float(value)
 
     def _histogram(self, state: TreeState) -> Integers:
@@ -263,17 +261,17 @@ class NestedCRPGibbs:
         words = float(numbers @ (gammaln(prior + values) - gammaln(prior))) if len(values) else 0.0
         return words - float((gammaln(whole + totals) - gammaln(whole)).sum())
 
-    def _draw_word_prior(self, rng: np.random.Generator, state: TreeState) -> None:
+    def _draw_word_prior(self, rng: np.random.Generator, state: TreeState, prior: Gamma) -> None:
         from pluri.inference.mcmc.slice_sampling import Slice
 
-        histogram, rate = self._histogram(state), float(self.word_prior_rate or 0.0)
+        histogram = self._histogram(state)
         drawn = np.empty(self.n_levels)
         for level in range(self.n_levels):
             cells = self._cells(state, histogram, level)
 
             def log_density(x: Array, cells: tuple[Integers, Integers, Integers] = cells) -> float:
                 value = math.exp(x[0])
-                return self._log_words(value, *cells) - rate * value + float(x[0])
+                return self._log_words(value, *cells) + prior.log_density(value) + float(x[0])
 
             kernel = Slice(log_density, width=1.0, bounds=(-30.0, 30.0))
             start = np.array([math.log(state.word_prior[level])])

@@ -5,24 +5,25 @@ The model and its sampler are described in `pluri.topics.hierarchical.pachinko_g
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.inference import mcmc
-from pluri.processes.concentration import check_count, check_positive
 from pluri.topics import checked_state
 from pluri.topics.documents import Tokens
 from pluri.topics.hierarchical.fitted_pachinko import PachinkoTopics
 from pluri.topics.hierarchical.pachinko_gibbs import PachinkoGibbs
 from pluri.topics.hierarchical.sampled_hierarchy import SampledHierarchy
 from pluri.topics.topic_graph import Hierarchy
-from pluri.validation import RandomState
+from pluri.validation import Allowed, Number, Only, RandomState, Whole, check_parameters
 
 Array = NDArray[np.float64]
+#: Where priors start that are learned.
+FIRST_PRIOR = 0.1
 
 
 class HierarchicalPachinko(SampledHierarchy):
@@ -32,13 +33,12 @@ class HierarchicalPachinko(SampledHierarchy):
     ----------
     n_super, n_sub : int, default=25
         Number of super-topics and of sub-topics.
-    super_prior, sub_prior : float, default=0.1
+    super_prior, sub_prior : float or "learn", default="learn"
         Dirichlet parameters of a document's shares of the super-topics, and of the sub-topics of each; exits included.
-        Where they start if they are learned.
+        "learn": one for every super-topic, and for every sub-topic of each, which make the states of the training
+        documents most probable, found during the warm-up.
     topic_word_prior : float, default=0.1
         Dirichlet parameter of the topics.
-    learn_priors : bool, default=True
-        Learn a parameter for every super-topic, and for every sub-topic of each, during the warm-up.
     n_warmup, n_draws, thin : int, default=300, 100 and 1
         Sweeps before the first draw, draws of each chain, and sweeps from one draw to the next.
     n_chains : int, default=1
@@ -70,6 +70,9 @@ class HierarchicalPachinko(SampledHierarchy):
     best_log_joint_ : float
         That of the state that became the model.
     trace_ : Trace
+        Of each draw, tokens of each node; its log density is `log_joint_`.
+    converged_ : bool
+        Whether the chains agree on the log joint probability (R-hat of at most 1.1).
     n_iter_ : int
         Sweeps of each chain.
 
@@ -87,15 +90,22 @@ class HierarchicalPachinko(SampledHierarchy):
     ((6, 4), (24, 6))
     """
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        "n_super": Whole(1),
+        "n_sub": Whole(1),
+        "super_prior": Number(above=0) | Only("learn"),
+        "sub_prior": Number(above=0) | Only("learn"),
+        "topic_word_prior": Number(above=0),
+    }
+
     def __init__(
         self,
         n_super: int = 25,
         n_sub: int = 25,
         *,
-        super_prior: float = 0.1,
-        sub_prior: float = 0.1,
+        super_prior: float | Literal["learn"] = "learn",
+        sub_prior: float | Literal["learn"] = "learn",
         topic_word_prior: float = 0.1,
-        learn_priors: bool = True,
         n_warmup: int = 300,
         n_draws: int = 100,
         thin: int = 1,
@@ -110,7 +120,6 @@ class HierarchicalPachinko(SampledHierarchy):
         self.super_prior = super_prior
         self.sub_prior = sub_prior
         self.topic_word_prior = topic_word_prior
-        self.learn_priors = learn_priors
         self.n_warmup = n_warmup
         self.n_draws = n_draws
         self.thin = thin
@@ -121,13 +130,15 @@ class HierarchicalPachinko(SampledHierarchy):
         self.callback = callback
 
     def _kernel(self, tokens: Tokens) -> PachinkoGibbs:
-        n_super, n_sub = check_count(self.n_super, "n_super"), check_count(self.n_sub, "n_sub")
+        check_parameters(self)
+        given = {"root_prior": self.super_prior, "sub_prior": self.sub_prior}
+        first = {name: FIRST_PRIOR if value == "learn" else float(value) for name, value in given.items()}
         return PachinkoGibbs(
             tokens,
-            np.full(n_super + 1, check_positive(self.super_prior, "super_prior")),
-            np.full((n_super, n_sub + 1), check_positive(self.sub_prior, "sub_prior")),
-            check_positive(self.topic_word_prior, "topic_word_prior"),
-            bool(self.learn_priors),
+            np.full(self.n_super + 1, first["root_prior"]),
+            np.full((self.n_super, self.n_sub + 1), first["sub_prior"]),
+            float(self.topic_word_prior),
+            tuple(name for name, value in given.items() if value == "learn"),
         )
 
     def _start(self, kernel: Any) -> Any:

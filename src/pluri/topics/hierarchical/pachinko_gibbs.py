@@ -81,8 +81,8 @@ class PachinkoGibbs:
         b of the module, exit first.
     word_prior : float
         eta.
-    learn : bool, default=False
-        Whether the warm-up learns `root_prior` and `sub_prior`.
+    learned : tuple of {"root_prior", "sub_prior"}, default=()
+        The priors that the warm-up learns.
 
     Examples
     --------
@@ -103,7 +103,7 @@ class PachinkoGibbs:
     root_prior: Array
     sub_prior: Array
     word_prior: float
-    learn: bool = False
+    learned: tuple[str, ...] = ()
     tuned: ClassVar[tuple[str, ...]] = ("root_prior", "sub_prior")
 
     @property
@@ -123,7 +123,7 @@ class PachinkoGibbs:
 
     def adaptation(self, n_warmup: int) -> PriorLearning | None:
         """Learn the priors of the shares, if they are to be learned."""
-        return PriorLearning() if self.learn else None
+        return PriorLearning() if self.learned else None
 
     def start(self) -> Position:
         """Position in which no token has a state yet."""

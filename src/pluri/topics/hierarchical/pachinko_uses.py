@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,14 +69,11 @@ class Uses:
         """Log probability of the states given the priors."""
         return self.upper.log_likelihood(root_prior) + self.lower.log_likelihood(sub_prior.ravel())
 
-    def learn(self, root_prior: Array, sub_prior: Array, n_steps: int = N_STEPS) -> tuple[Array, Array]:
-        """Some steps of the fixed point for all priors."""
-
-        def moved(prior: Array, table: CountTable) -> Array:
-            flat = (1.0 + PSEUDO_COUNT, 0.0)
-            return fixed_point(prior, table, gamma_prior=flat, max_iter=n_steps, tol=0.0, smallest=0.0)
-
-        return moved(root_prior, self.upper), moved(sub_prior.ravel(), self.lower).reshape(sub_prior.shape)
+    def learn(self, name: str, prior: Array, n_steps: int = N_STEPS) -> Array:
+        """Some steps of the fixed point for "root_prior" or "sub_prior"."""
+        table = self.upper if name == "root_prior" else self.lower
+        moved = fixed_point(prior.ravel(), table, shape=1.0 + PSEUDO_COUNT, max_iter=n_steps, tol=0.0, smallest=0.0)
+        return moved.reshape(prior.shape)
 
 
 class PriorLearning:
@@ -96,8 +93,8 @@ class PriorLearning:
         self.done += 1
         if self.done < FIRST_LEARNED or self.done % INTERVAL or state.uses is None:
             return kernel
-        root_prior, sub_prior = state.uses.learn(kernel.root_prior, kernel.sub_prior)
-        return replace(kernel, root_prior=root_prior, sub_prior=sub_prior)
+        priors: Any = {name: state.uses.learn(name, getattr(kernel, name)) for name in kernel.learned}
+        return replace(kernel, **priors)
 
     def finish(self, kernel: PachinkoGibbs) -> PachinkoGibbs:
         """Keep what was learned."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,28 +10,19 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pluri.inference import mcmc
-from pluri.processes.concentration import check_count
 from pluri.topics.documents import Tokens, check_documents, tokens_of
 from pluri.topics.held_out import HeldOut, empirical_likelihood
 from pluri.topics.held_out.halves import halves, score_words
-from pluri.topics.interrupts import n_sweeps
-from pluri.topics.topic_model import TopicModel, warn_if_interrupted
-from pluri.validation import RandomState, as_generator, restored_on_failure
+from pluri.topics.sampled_topics import SampledTopics
+from pluri.validation import RandomState, as_generator, check_count, restored_on_failure
 
 Array = NDArray[np.float64]
 
 
-class SampledHierarchy(TopicModel):
+class SampledHierarchy(SampledTopics):
     """Base: chains of a Gibbs sampler, of which the draw with the highest joint density is kept."""
 
-    n_warmup: int
-    n_draws: int
-    thin: int
-    n_chains: int
-    random_state: Any
-    n_jobs: int | None
-    verbose: int
-    callback: Any
+    _backend = "threads"
 
     @abstractmethod
     def _kernel(self, tokens: Tokens) -> Any:
@@ -72,20 +62,11 @@ class SampledHierarchy(TopicModel):
         with restored_on_failure(self):
             tokens = tokens_of(check_documents(self, X))
             kernel = self._kernel(tokens)
-            trace = mcmc.sample(
-                kernel, self._start(kernel), record=kernel.record, n_draws=self.n_draws, n_warmup=self.n_warmup,
-                n_chains=self.n_chains, thin=self.thin, random_state=as_generator(self.random_state),
-                n_jobs=self.n_jobs, backend="threads", verbose=int(self.verbose), callback=self.callback,
-                warn=False, draw_if_interrupted=True,
-            )  # fmt: skip
+            trace = self._sample(kernel, self._start(kernel))
             states = [end.state for end in trace.ends]
             self.best_chain_ = int(np.argmax([state.best_log_density for state in states]))
             self.best_log_joint_ = float(states[self.best_chain_].best_log_density)
             self._store(tokens, states[self.best_chain_].best, trace)
-            self.log_joint_ = np.asarray(trace.stats["log_density"])
-            self.trace_ = replace(trace, ends=())  # where each token was at the end is of no use without the documents
-            self.n_iter_ = n_sweeps(trace)
-        warn_if_interrupted(trace.interrupted, type(self).__name__, self.n_iter_)
         return self
 
     @abstractmethod
@@ -148,13 +129,14 @@ class SampledHierarchy(TopicModel):
         return self._place(check_documents(self, X, reset=False, whom="transform", empty="ignore"))
 
     def sample(
-        self, n_documents: int = 1, length: int = 100, *, random_state: RandomState = None
+        self, n_samples: int = 1, length: int = 100, *, random_state: RandomState = None
     ) -> tuple[sparse.csr_matrix, NDArray[Any]]:
         """Make up documents.
 
         Parameters
         ----------
-        n_documents : int, default=1
+        n_samples : int, default=1
+            Number of documents.
         length : int, default=100
             Words of each.
         random_state : int, Generator or None
@@ -162,15 +144,15 @@ class SampledHierarchy(TopicModel):
 
         Returns
         -------
-        X : csr matrix of shape (n_documents, n_words)
-        origin : array of shape (n_documents, ...)
+        X : csr matrix of shape (n_samples, n_words)
+        origin : array of shape (n_samples, ...)
             Where each comes from: the nodes of its path, -1 for those of a new branch; or its shares of topics.
         """
         prepared = self._prepared()
-        check_count(n_documents, "n_documents")
+        check_count(n_samples, "n_samples")
         check_count(length, "length", 0)
         rng = as_generator(self.random_state if random_state is None else random_state)
-        words, origin = prepared.draw(rng, n_documents)
+        words, origin = prepared.draw(rng, n_samples)
         return sparse.csr_matrix(rng.multinomial(length, words).astype(np.float64)), origin
 
     def _held_out(self, X: Any, method: str, rng: np.random.Generator, **options: Any) -> HeldOut:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,25 @@ Array = NDArray[np.float64]
 Position = Mapping[str, NDArray[Any]]
 #: Larger counts of a node are not looked up but computed.
 LONGEST_TABLE = 2**20
+
+
+class LevelTables(NamedTuple):
+    """What a sweep looks up of the topics of each level (row).
+
+    Attributes
+    ----------
+    total_prior : (n_levels,)
+        ``V eta``.
+    log_word, rising_word : (n_levels, most + 1)
+        ``log(eta + n)``, and the sum of these below n, by n.
+    rising_total : (n_levels, length + 1)
+        The same sum of ``log(V eta + n)``.
+    """
+
+    total_prior: Array
+    log_word: Array
+    rising_word: Array
+    rising_total: Array
 
 
 class RisingTables:
@@ -30,7 +49,7 @@ class RisingTables:
         total = prior * tokens.n_words
         length = min(tokens.n_tokens, LONGEST_TABLE)
         above = np.cumsum(np.log(total + np.arange(float(length))), axis=1)
-        self.arrays = (
+        self.arrays = LevelTables(
             word_prior * tokens.n_words, logs, rising, np.concatenate([np.zeros_like(total), above], axis=1),
         )  # fmt: skip
 

@@ -3,56 +3,55 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.priors import as_diversity
-from pluri.processes.concentration import check_count, check_positive
+from pluri.priors import Gamma, as_diversity
 from pluri.topics.documents import check_documents, forget_words, refuse_no_words, words_of_columns
 from pluri.topics.lda.guided import guided_word_prior
-from pluri.validation import is_source
+from pluri.validation import Made, Only, check_parameters, check_value, is_source
+
+if TYPE_CHECKING:
+    from pluri.topics.lda.estimator import LatentDirichletAllocation as Model
 
 Array = NDArray[np.float64]
 #: Counts below this in the mean document, if they are no whole numbers, are weights such as tf-idf.
 FEW_WORDS = 10
 
 
-def check_parameters(model: Any) -> str:
+def check_settings(model: Model) -> str:
     """Refuse settings that make no sense; the way of learning."""
-    for name, allowed in (
-        ("inference", (None, "vb", "svi", "gibbs", "em")), ("learning_method", ("batch", "online")),
-        ("init", ("random", "documents")),
-    ):  # fmt: skip
-        if getattr(model, name) not in allowed:
-            raise ValueError(f"{name} must be one of {list(allowed)}, got {getattr(model, name)!r}")
-    for name in ("n_components", "max_iter", "batch_size", "n_draws", "thin", "n_init"):
-        check_count(getattr(model, name), name)
-    check_count(model.n_warmup, "n_warmup", 0)
-    check_count(model.max_doc_update_iter, "max_doc_update_iter", 0)
-    for name in ("mean_change_tol", "perp_tol"):
-        if not getattr(model, name) >= 0:
-            raise ValueError(f"{name} must not be negative, got {getattr(model, name)!r}")
-    for name in ("doc_topic_prior", "topic_word_prior"):
-        prior = np.asarray(1.0 if getattr(model, name) is None else getattr(model, name), dtype=np.float64)
-        if not np.isfinite(prior).all() or not (prior >= 0).all():
-            raise ValueError(f"{name} must be a positive number or an array of them, got {getattr(model, name)!r}")
-    if model.total_samples is not None:
-        check_positive(model.total_samples, "total_samples")
-    if not 0 <= model.learning_decay <= 1:
-        raise ValueError(f"learning_decay must lie between 0 and 1, got {model.learning_decay!r}")
-    if model.learning_offset < 0:
-        raise ValueError(f"learning_offset must not be negative, got {model.learning_offset!r}")
+    check_parameters(model)
     how = model._how()
+    for name in ("doc_topic_prior", "topic_word_prior"):
+        _check_prior(model, name, how)
     if as_diversity(model.diversity) is not None and how not in ("vb", "em"):
         raise ValueError(f"diversity needs inference 'vb' or 'em', got {how!r}")
-    if model.learn_priors and how == "em":
-        raise ValueError("learn_priors needs inference 'vb', 'svi' or 'gibbs', got 'em'")
     return how
 
 
-def checked_documents(model: Any, X: Any, how: str) -> tuple[Any, int]:
+def _check_prior(model: Model, name: str, how: str) -> None:
+    """Refuse what a prior cannot be, with this way of learning."""
+    given = getattr(model, name)
+    learned = isinstance(given, Gamma | str)
+    if not learned:
+        prior = np.asarray(1.0 if given is None else given, dtype=np.float64)
+        if not np.isfinite(prior).all() or not (prior >= 0).all():
+            raise ValueError(f"{name} must be a positive number, an array of them or 'learn', got {given!r}")
+        return
+    check_value(given, name, Only("learn") | Made(Gamma, "a prior (Gamma)"))
+    if name == "topic_word_prior" and model.seed_words is not None:
+        raise ValueError(f"topic_word_prior must be a number or an array if there are seed_words, got {given!r}")
+    ways = ["gibbs"] if isinstance(given, Gamma) or name == "topic_word_prior" else ["vb", "svi", "gibbs"]
+    if how not in ways:
+        raise ValueError(f"{name}={given!r} needs inference {' or '.join(map(repr, ways))}, got {how!r}")
+    if isinstance(given, Gamma) and given.shape < 1:
+        raise ValueError(f"{name} must be a Gamma prior of shape 1 or more, which has a mode, got {given!r}")
+
+
+def checked_documents(model: Model, X: Any, how: str) -> tuple[Any, int]:
     """Counts, or a source of them, and the number of words."""
     if not is_source(X):
         counts = check_documents(model, X, whole=how == "gibbs", empty="warn" if how == "gibbs" else "ignore")
@@ -101,16 +100,18 @@ def checked_weights(sample_weight: Any, data: Any) -> Array | None:
     return weight
 
 
-def words_known(model: Any, n_words: int) -> None:
+def words_known(model: Model, n_words: int) -> None:
     """Keep the words of the columns, if they were given."""
     if model.vocabulary is not None:
         model.vocabulary_ = words_of_columns(model.vocabulary, n_words, "vocabulary")
 
 
-def checked_priors(model: Any, n_words: int, how: str) -> tuple[Array, Any]:
-    """Alpha (n_components,) and eta: a number, or an array."""
+def checked_priors(model: Model, n_words: int, how: str) -> tuple[Array, Any]:
+    """Alpha (n_components,) and eta: a number, or an array; where learning begins if they are learned."""
     least = 0.0 if how == "em" else 1e-8
-    given = {"doc_topic_prior": model.doc_topic_prior, "topic_word_prior": model.topic_word_prior}
+    given = {
+        name: None if model._learned(name) else getattr(model, name) for name in ("doc_topic_prior", "topic_word_prior")
+    }
     values = {}
     for name, shapes in (
         ("doc_topic_prior", ((), (model.n_components,))),

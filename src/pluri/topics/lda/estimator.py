@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from typing import Any, Literal, Self
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
+from pluri.inference import mcmc
+from pluri.priors import Gamma
 from pluri.topics.documents import check_documents
 from pluri.topics.lda.checked_settings import (
-    check_parameters,
+    check_settings,
     checked_documents,
     checked_priors,
     checked_weights,
@@ -24,13 +27,13 @@ from pluri.topics.lda.fitted_documents import LDAOfDocuments
 from pluri.topics.lda.guided import SeedWords
 from pluri.topics.lda.learning import LEARNERS, Learned, go_on_online, go_on_sampling
 from pluri.topics.topic_model import warn_if_interrupted
-from pluri.validation import RandomState, is_source, restored_on_failure
+from pluri.validation import Allowed, Number, Only, RandomState, Whole, is_source, restored_on_failure
 
 Array = NDArray[np.float64]
 Inference = Literal["vb", "svi", "gibbs", "em"]
 
 
-class LatentDirichletAllocation(LDAOfDocuments):
+class LatentDirichletAllocation(mcmc.Sampled, LDAOfDocuments):
     r"""Latent Dirichlet allocation: documents are mixtures of topics, topics are distributions over words.
 
     Shares theta_d ~ Dirichlet(alpha), topics beta_k ~ Dirichlet(eta); each token has a topic z ~ theta_d and is a word
@@ -41,10 +44,11 @@ class LatentDirichletAllocation(LDAOfDocuments):
     ----------
     n_components : int, default=10
         Number of topics.
-    doc_topic_prior : float or array of shape (n_components,), optional
-        alpha; by default ``1 / n_components``.
-    topic_word_prior : float or array of shape (n_words,) or (n_components, n_words), optional
-        eta; by default ``1 / n_components``.
+    doc_topic_prior : float, array of shape (n_components,), Gamma or "learn", optional
+        alpha; by default ``1 / n_components``. "learn" finds the likeliest, one number for each topic, except with
+        "em"; with "gibbs" a :class:`pluri.priors.Gamma` is the prior of each under which that is done.
+    topic_word_prior : float, array of shape (n_words,) or (n_components, n_words), Gamma or "learn", optional
+        eta; by default ``1 / n_components``. With "gibbs" it can be learned as alpha is, as one number.
     learning_method : {"batch", "online"}, default="batch"
         Variational Bayes with all documents at a time, or with minibatches; if `inference` is None.
     learning_decay, learning_offset : float, default=0.7 and 10.0
@@ -56,7 +60,7 @@ class LatentDirichletAllocation(LDAOfDocuments):
     evaluate_every : int, default=-1
         Passes from one look at the perplexity to the next, which can end the fit; 0 or less: none. With "svi" the bound
         is then looked at after each pass, and the fit ends when it changes by less than a ten-thousandth.
-    total_samples : float, optional
+    total_samples : int or float, optional
         Number of documents that the batches of :meth:`partial_fit` are taken from, with "vb" and "svi". By default,
         after :meth:`fit`, those seen so far; in a stream that begins with :meth:`partial_fit`, 1e6. (scikit-learn has
         1e6 in both cases, by which each minibatch after a fit outweighs the whole corpus, and what was learned from it
@@ -74,12 +78,11 @@ class LatentDirichletAllocation(LDAOfDocuments):
     inference : {"vb", "svi", "gibbs", "em"}, optional
         "vb": batch variational Bayes. "svi": online variational Bayes. "gibbs": collapsed Gibbs sampling. "em": the
         most probable topics and shares. By default as `learning_method` says.
-    learn_priors : bool, default=False
-        Learn alpha, one number for each topic, from the documents; with "gibbs" also eta, one number.
-    n_warmup, n_draws, thin : int, default=200, 10 and 10
-        For "gibbs": sweeps before the first draw, draws over which topics are averaged, and sweeps between them.
+    n_warmup, n_draws, thin, n_chains : int, default=200, 10, 10 and 1
+        For "gibbs": sweeps before the first draw, draws over which topics are averaged, sweeps between them, and
+        chains, of which the one of highest log joint density is kept.
     n_init : int, default=1
-        Starts, of which the best is kept; for "vb", "em" and "gibbs".
+        Starts of "vb" and "em", of which the best is kept.
     init : {"random", "documents"}, default="random"
         Topics to start from: nearly alike, or the words of one document for each.
     seed_words : list of lists or dict of lists of words (or columns), optional
@@ -91,9 +94,9 @@ class LatentDirichletAllocation(LDAOfDocuments):
     diversity : float or `pluri.priors.Diversity`, optional
         Determinantal prior that keeps topics apart; for "vb" and "em". A number is its weight as a share of the tokens
         of a topic, in the mean: 0.02 to 0.05 is mild, 0.1 strong. A `Diversity` has a weight of its own.
-    engine : str or engine, optional
-        Where "vb" and "em" run: "serial", "threads", "dask" or a client of dask.distributed.
-    callback : callable, optional
+        engine : {"serial", "threads", "dask"}, `distributed.Client` or None, default=None
+        Where "vb" and "em" run.
+        callback : callable, optional
         Called after each pass of "vb", "svi" and "em", and with "gibbs" now and then once there are draws; True ends
         the fit.
 
@@ -112,8 +115,13 @@ class LatentDirichletAllocation(LDAOfDocuments):
         after a source of documents, or :meth:`partial_fit`.
     elbo_ : list of float
         Bound (or with "em" the log posterior) in each pass.
+    trace_ : Trace
+        With "gibbs": draws of ``doc_topic_prior``, and of ``topic_word_prior`` if that is a number; they move only if
+        they are learned. It does not have the topics of the tokens.
     log_joint_ : array
-        With "gibbs": log p(words, topics of tokens) at each draw.
+        With "gibbs": log p(words, topics of tokens) at each draw of the chain that was kept.
+    converged_ : bool
+        With "gibbs": whether the chains agree on that; the halves of one, if there is one.
     n_iter_, n_batch_iter_ : int
         Passes (or sweeps), and steps of online learning so far plus one; a pass over all documents counts as many steps
         as it has minibatches (in scikit-learn as one).
@@ -159,6 +167,14 @@ class LatentDirichletAllocation(LDAOfDocuments):
     np.True_
     """
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        "n_components": Whole(1), "batch_size": Whole(1), "max_doc_update_iter": Whole(0),
+        "mean_change_tol": Number(least=0), "perp_tol": Number(least=0), "learning_decay": Number(0, 1),
+        "learning_offset": Number(least=0), "total_samples": Number(above=0) | Only(None), "evaluate_every": Whole(),
+        "inference": Only("vb", "svi", "gibbs", "em", None), "learning_method": Only("batch", "online"),
+        "init": Only("random", "documents"),
+    }  # fmt: skip
+
     def __init__(
         self,
         n_components: int = 10,
@@ -179,10 +195,10 @@ class LatentDirichletAllocation(LDAOfDocuments):
         verbose: int = 0,
         random_state: RandomState = None,
         inference: Inference | None = None,
-        learn_priors: bool = False,
         n_warmup: int = 200,
         n_draws: int = 10,
         thin: int = 10,
+        n_chains: int = 1,
         n_init: int = 1,
         init: Literal["random", "documents"] = "random",
         seed_words: SeedWords | None = None,
@@ -209,10 +225,10 @@ class LatentDirichletAllocation(LDAOfDocuments):
         self.verbose = verbose
         self.random_state = random_state
         self.inference = inference
-        self.learn_priors = learn_priors
         self.n_warmup = n_warmup
         self.n_draws = n_draws
         self.thin = thin
+        self.n_chains = n_chains
         self.n_init = n_init
         self.init = init
         self.seed_words = seed_words
@@ -238,7 +254,7 @@ class LatentDirichletAllocation(LDAOfDocuments):
         -------
         self
         """
-        how = check_parameters(self)
+        how = check_settings(self)
         with restored_on_failure(self):
             data, n_words = checked_documents(self, X, how)
             words_known(self, n_words)
@@ -254,7 +270,7 @@ class LatentDirichletAllocation(LDAOfDocuments):
 
     def check_settings(self) -> None:
         """Raise what `fit` would raise of the settings alone, before there are documents."""
-        check_parameters(self)
+        check_settings(self)
 
     @available_if(lambda self: self._how() != "em")
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -274,7 +290,7 @@ class LatentDirichletAllocation(LDAOfDocuments):
         -------
         self
         """
-        how = check_parameters(self)
+        how = check_settings(self)
         first = not hasattr(self, "components_")
         with restored_on_failure(self):
             if not first and len(self.components_) != self.n_components:
@@ -295,6 +311,17 @@ class LatentDirichletAllocation(LDAOfDocuments):
             self._keep(go_on(self, counts, alpha, eta, weight))
         return self
 
+    def _learned(self, name: Literal["doc_topic_prior", "topic_word_prior"]) -> Gamma | Literal["learn"] | None:
+        """What a prior is learned under; None if it is fixed."""
+        given: Any = getattr(self, name)
+        if isinstance(given, str):
+            return "learn"
+        return given if isinstance(given, Gamma) else None
+
+    @property
+    def _learns_alpha(self) -> bool:
+        return self._learned("doc_topic_prior") is not None
+
     def _keep(self, learned: Learned) -> None:
         self.components_ = learned.components
         self.topic_word_ = learned.components / learned.components.sum(axis=1, keepdims=True)
@@ -306,7 +333,14 @@ class LatentDirichletAllocation(LDAOfDocuments):
         self.n_iter_, self.n_batch_iter_ = learned.n_iter, learned.n_batch_iter
         self.n_documents_seen_ = learned.n_documents
         self.total_samples_ = learned.n_documents if learned.n_total is None else learned.n_total
-        for name, value in (("elbo_", learned.elbo), ("log_joint_", learned.log_joint), ("bound_", None)):
+        found: dict[str, Any] = {"elbo_": learned.elbo, "bound_": None}
+        found |= dict.fromkeys(("trace_", "log_joint_", "converged_"))
+        if learned.trace is not None and learned.verdict is not None:
+            # Where a chain stopped is the topics of all tokens, as large as the documents.
+            found["trace_"] = replace(learned.trace, ends=())
+            found["log_joint_"] = np.asarray(learned.trace.stats["log_density"][learned.best])
+            found["converged_"] = learned.verdict.settled
+        for name, value in found.items():
             if value is not None:
                 setattr(self, name, value)
             else:
@@ -314,3 +348,5 @@ class LatentDirichletAllocation(LDAOfDocuments):
         warn_if_interrupted(learned.interrupted, "LatentDirichletAllocation", learned.n_iter)
         if learned.still_rising and not learned.interrupted:
             warnings.warn(f"{type(self).__name__}: {learned.still_rising}", ConvergenceWarning, stacklevel=3)
+        if learned.verdict is not None and not learned.interrupted:
+            learned.verdict.warn(stacklevel=4)

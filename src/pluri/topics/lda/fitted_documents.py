@@ -16,7 +16,7 @@ from pluri.topics.lda.checked_settings import checked_weights, warn_of_weights
 from pluri.topics.lda.document_step import Topics
 from pluri.topics.lda.learning import document_step
 from pluri.topics.lda.new_documents import document_bounds, infer
-from pluri.validation.interruption import hold
+from pluri.validation.interruption import holding
 
 if TYPE_CHECKING:
     from pluri.topics.held_out import HeldOut
@@ -133,10 +133,9 @@ class LDAOfDocuments(FlatTopicModel):
         return float(np.exp(-(weight @ self._bounds(counts)) / n_tokens)) if n_tokens else float("nan")
 
     def _keep_bound(self, counts: Any, weight: Array | None) -> None:
-        try:
+        # The topics are learned: they are not lost for want of their perplexity.
+        with holding(f"{type(self).__name__}: interrupted while bound_ was computed; the topics are kept without it"):
             self.bound_ = self._perplexity(counts, weight)
-        except KeyboardInterrupt as stop:  # the topics are learned: they are not lost for want of their perplexity
-            hold(stop, f"{type(self).__name__}: interrupted while bound_ was computed; the topics are kept without it")
 
     @property
     def exp_dirichlet_component_(self) -> Array:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,9 @@ from pluri.topics.lda.aligned_arrays import BLOCK, aligned_zeros, padded
 from pluri.topics.lda.averaging import AverageAfterWarmup
 from pluri.topics.lda.fold_in import topics_given_words
 from pluri.topics.lda.partitioned_sweeps import Partition, partition, run_sweep
-from pluri.topics.lda.priors_learning import learn_priors
+from pluri.topics.lda.priors_learning import PriorLearning, learn_priors
 from pluri.topics.lda.topic_assignments import LARGEST_PRIOR, SMALLEST_PRIOR, GibbsState, checked_priors
+from pluri.validation import Allowed, Only, Whole, check_parameters
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int32]
@@ -64,17 +65,8 @@ class CollapsedGibbs:
     n_threads : int, default=1
         See `pluri.topics.lda.partitioned_sweeps`: one thread is exact, several change totals of topics a little late.
         Results depend on their number but not on their scheduling.
-    learn_priors : {None, "optimize", "sample"}, default=None
-        Learn `doc_topic_prior` (a vector) and a scalar `topic_word_prior`: to their likeliest values, or by slice
-        sampling, which leaves the joint posterior invariant.
-    learn_every : int, default=10
-        Sweeps from one update of the priors to the next.
-    learn : {"both", "doc_topic", "topic_word"}, default="both"
-        Which priors.
-    symmetric : bool, default=False
-        Keep the parameters of the learned doc_topic_prior equal.
-    gamma_prior : (shape, rate), optional
-        Gamma distribution of each learned parameter; flat for "optimize" and Gamma(1, 1) for "sample" by default.
+    learning : PriorLearning, optional
+        Which priors are learned, and how.
     average_every : int, default=0
         After the warm-up (or from the start, if `averaging`), add the estimate of the topics to the mean that the state
         keeps every so many sweeps; 0 keeps none.
@@ -101,35 +93,24 @@ class CollapsedGibbs:
     topic_word_prior: Any = 0.01
     method: Method = "auto"
     n_threads: int = 1
-    learn_priors: Literal["optimize", "sample"] | None = None
-    learn_every: int = 10
-    learn: Literal["both", "doc_topic", "topic_word"] = "both"
-    symmetric: bool = False
-    gamma_prior: tuple[float, float] | None = None
+    learning: PriorLearning | None = None
     average_every: int = 0
     averaging: bool = False
     _partition: Partition = field(init=False, repr=False)
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        "n_components": Whole(1), "n_threads": Whole(1), "average_every": Whole(0),
+        "method": Only("auto", "dense", "sparse"),
+    }  # fmt: skip
 
     def __post_init__(self) -> None:
-        for name, least in (("n_components", 1), ("n_threads", 1), ("learn_every", 1), ("average_every", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-                raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
-        for name, allowed in (
-            ("method", ("auto", "dense", "sparse")), ("learn_priors", (None, "optimize", "sample")),
-            ("learn", ("both", "doc_topic", "topic_word")),
-        ):  # fmt: skip
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {list(allowed)}, got {getattr(self, name)!r}")
+        check_parameters(self)
         if self.tokens.n_tokens >= 2**31:
             raise ValueError(f"tokens must be fewer than 2 ** 31, got {self.tokens.n_tokens}")
         _, eta = self._priors()
         if self.method == "sparse" and eta.ndim == 2:
             raise ValueError("method='sparse' needs a topic_word_prior that is the same for all topics; use 'dense'")
-        if self.learn_priors is not None and self.learn != "doc_topic" and eta.ndim > 0:
-            raise ValueError(
-                f"topic_word_prior must be a number to be learned, got shape {eta.shape}; use learn='doc_topic'"
-            )
+        if self.learning is not None and self.learning.topic_word is not None and eta.ndim > 0:
+            raise ValueError(f"topic_word_prior must be a number to be learned, got shape {eta.shape}")
         object.__setattr__(self, "_partition", partition(self.tokens, self.n_threads))
 
     def adaptation(self, n_warmup: int) -> AverageAfterWarmup | None:
@@ -175,8 +156,8 @@ class CollapsedGibbs:
         state._log_density = None
         moved = self._sweep(rng, state)
         state.n_sweeps += 1
-        if self.learn_priors is not None and state.n_sweeps % self.learn_every == 0:
-            learn_priors(rng, self, state)
+        if self.learning is not None and state.n_sweeps % self.learning.every == 0:
+            learn_priors(rng, self.learning, state)
         if self.averaging and self.average_every and state.n_sweeps % self.average_every == 0:
             state.average()
         return state, {"moved": moved / max(self.tokens.n_tokens, 1)}
@@ -208,13 +189,12 @@ class CollapsedGibbs:
     def sample_prior(self, rng: np.random.Generator) -> Position:
         """Draw priors, if they are learned, and topics of all tokens."""
         alpha, eta = self._priors()
-        if self.learn_priors is not None:
-            shape, rate = (1.0, 1.0) if self.gamma_prior is None else self.gamma_prior
-            if self.learn != "topic_word":
-                size = 1 if self.symmetric else self.n_components
-                alpha = np.broadcast_to(rng.gamma(shape, 1.0 / rate, size=size), self.n_components).copy()
-            if self.learn != "doc_topic":
-                eta = np.asarray(rng.gamma(shape, 1.0 / rate))
+        learning = self.learning or PriorLearning(doc_topic=None, topic_word=None)
+        if learning.doc_topic is not None:
+            prior, size = learning.drawn_under("doc_topic"), 1 if learning.symmetric else self.n_components
+            alpha = np.broadcast_to(rng.gamma(prior.shape, 1.0 / prior.rate, size=size), self.n_components).copy()
+        if learning.topic_word is not None:
+            eta = np.asarray(learning.drawn_under("topic_word").sample(rng))
         alpha, eta = np.clip(alpha, SMALLEST_PRIOR, LARGEST_PRIOR), np.clip(eta, SMALLEST_PRIOR, LARGEST_PRIOR)
         topics = replace(self, doc_topic_prior=alpha, topic_word_prior=1.0).start(rng)["topics"]
         return {"topics": topics, "doc_topic_prior": alpha, "topic_word_prior": eta}
@@ -232,7 +212,8 @@ class CollapsedGibbs:
         """Position after a sweep given other words than the kernel's own."""
         tokens = replace(self.tokens, words=np.asarray(words, dtype=np.int32))
         order = np.lexsort((tokens.words, tokens.documents))
-        kernel = replace(self, tokens=replace(tokens, words=tokens.words[order]), learn_every=1)
+        learning = None if self.learning is None else replace(self.learning, every=1)
+        kernel = replace(self, tokens=replace(tokens, words=tokens.words[order]), learning=learning)
         state = kernel.init(rng, {**position, "topics": np.asarray(position["topics"])[order]})
         moved = dict(kernel.step(rng, state)[0].position)
         moved["topics"][order] = moved["topics"].copy()

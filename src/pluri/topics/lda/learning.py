@@ -5,21 +5,24 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pluri.inference import AscentWarning
+from pluri.inference import AscentWarning, mcmc
 from pluri.priors import Diversity, as_diversity
 from pluri.topics.documents import tokens_of
 from pluri.topics.lda.document_source import size_of_source
 from pluri.topics.lda.document_step import DocumentStep
-from pluri.topics.lda.settling import RISING, chain_rises, last_gain
+from pluri.topics.lda.settling import RISING, last_gain
 from pluri.topics.lda.topic_priors import TopicPriors
+from pluri.topics.topic_model import n_sweeps, verdict_of_topics
 from pluri.validation import as_generator, is_source
-from pluri.validation.interruption import hold
+
+if TYPE_CHECKING:
+    from pluri.topics.lda.estimator import LatentDirichletAllocation as Model
 
 Array = NDArray[np.float64]
 #: The bound has settled when a pass raises it by this share of it.
@@ -43,7 +46,9 @@ class Learned:
     n_documents : documents seen, or the sum of their weights
     n_total : documents that the counts stand for, if not those
     elbo : the bound in each pass, if there is one
-    log_joint : log density at each draw, if there are draws
+    trace : draws, if it was sampled
+    best : the chain of highest log density, which the topics are of
+    verdict : whether the chains agree
     smoothed : whether the prior is part of `components`
     interrupted : whether Ctrl-C cut it short
     still_rising : what to tell if learning ended too early
@@ -57,7 +62,9 @@ class Learned:
     n_documents: float = 0.0
     n_total: float | None = None
     elbo: list[float] | None = None
-    log_joint: Array | None = None
+    trace: mcmc.Trace | None = None
+    best: int = 0
+    verdict: mcmc.Verdict | None = None
     smoothed: bool = True
     interrupted: bool = False
     still_rising: str = ""
@@ -69,12 +76,12 @@ class Learned:
         return tokens / tokens.sum() if tokens.sum() > 0 else self.doc_topic_prior / self.doc_topic_prior.sum()
 
 
-def document_step(model: Any) -> DocumentStep:
+def document_step(model: Model) -> DocumentStep:
     """How far the iterations of a document go."""
     return DocumentStep(model.max_doc_update_iter, model.mean_change_tol)
 
 
-def learn_batch(model: Any, data: Any, alpha: Array, eta: Any, weight: Array | None) -> Learned:
+def learn_batch(model: Model, data: Any, alpha: Array, eta: Any, weight: Array | None) -> Learned:
     """Variational Bayes with all documents at a time."""
     from pluri.topics.lda.variational import fit_batch
 
@@ -82,7 +89,7 @@ def learn_batch(model: Any, data: Any, alpha: Array, eta: Any, weight: Array | N
         warnings.simplefilter("ignore", AscentWarning)
         fit = fit_batch(
             data, TopicPriors.checked(model.n_components, model.n_features_in_, alpha, eta), step=document_step(model),
-            start=_start(model, eta), learn_doc_topic_prior=model.learn_priors, diversity=_diversity(model, data),
+            start=_start(model, eta), learn_doc_topic_prior=model._learns_alpha, diversity=_diversity(model, data),
             sample_weight=weight, n_init=model.n_init, max_iter=model.max_iter, tol=SETTLED,
             random_state=model.random_state, engine=model.engine, n_jobs=model.n_jobs, verbose=model.verbose,
             on_iteration=_watch(model, data),
@@ -94,13 +101,13 @@ def learn_batch(model: Any, data: Any, alpha: Array, eta: Any, weight: Array | N
     )  # fmt: skip
 
 
-def learn_online(model: Any, data: Any, alpha: Array, eta: Any, weight: Array | None) -> Learned:
+def learn_online(model: Model, data: Any, alpha: Array, eta: Any, weight: Array | None) -> Learned:
     """Variational Bayes with minibatches."""
     from pluri.topics.lda.online import fit_online
 
     fit = fit_online(
         data, TopicPriors.checked(model.n_components, model.n_features_in_, alpha, eta), step=document_step(model),
-        start=_start(model, eta), learn_doc_topic_prior=model.learn_priors, sample_weight=weight,
+        start=_start(model, eta), learn_doc_topic_prior=model._learns_alpha, sample_weight=weight,
         batch_size=model.batch_size, schedule=_schedule(model), max_iter=model.max_iter,
         evaluate=model.evaluate_every > 0, random_state=model.random_state, engine=model.engine, n_jobs=model.n_jobs,
         verbose=model.verbose, on_iteration=model.callback,
@@ -111,7 +118,7 @@ def learn_online(model: Any, data: Any, alpha: Array, eta: Any, weight: Array | 
     )  # fmt: skip
 
 
-def learn_maximum(model: Any, data: Any, alpha: Array, eta: Any, weight: Array | None) -> Learned:
+def learn_maximum(model: Model, data: Any, alpha: Array, eta: Any, weight: Array | None) -> Learned:
     """The most probable topics and shares, in log odds: pseudo-counts are alpha and eta."""
     from pluri.topics.lda.em import fit_maximum
 
@@ -143,34 +150,32 @@ def _tokens_by_topic(fit: Any, data: Any, weight: Array | None, alpha: Array) ->
     return total
 
 
-def learn_by_sampling(model: Any, data: Any, alpha: Array, eta: Any, weight: Array | None) -> Learned:
+def learn_by_sampling(model: Model, data: Any, alpha: Array, eta: Any, weight: Array | None) -> Learned:
     """Collapsed Gibbs sampling; topics, their sizes and learned priors are means over the draws of the best chain."""
-    from pluri.inference import mcmc
     from pluri.topics.lda.gibbs import CollapsedGibbs
+    from pluri.topics.lda.priors_learning import PriorLearning
 
+    learning = PriorLearning(doc_topic=model._learned("doc_topic_prior"), topic_word=model._learned("topic_word_prior"))
     kernel = CollapsedGibbs(
         tokens_of(data), model.n_components, alpha, eta, n_threads=_n_threads(model),
-        learn_priors="optimize" if model.learn_priors else None, learn="both" if np.ndim(eta) == 0 else "doc_topic",
-        average_every=model.thin, averaging=model.n_warmup == 0,
+        learning=learning, average_every=model.thin,
+        averaging=model.n_warmup == 0,
     )  # fmt: skip
     trace = mcmc.sample(
-        kernel, kernel.start, n_draws=model.n_draws, n_warmup=model.n_warmup, n_chains=model.n_init, thin=model.thin,
+        kernel, kernel.start, n_draws=model.n_draws, n_warmup=model.n_warmup, n_chains=model.n_chains, thin=model.thin,
         record=kernel.record, random_state=as_generator(model.random_state), verbose=model.verbose, warn=False,
         callback=model.callback, draw_if_interrupted=True,
     )  # fmt: skip
-    log_joint = np.asarray(trace.stats.get("log_density", np.zeros((model.n_init, 0))))
-    quality = log_joint.mean(axis=1) if log_joint.shape[1] else [end.state.log_density for end in trace.ends]
-    best = int(np.argmax(quality))
+    best = int(trace.stats["log_density"].mean(axis=1).argmax())
     state = trace.ends[best].state
     means = state.now() if state.means is None else state.means
     prior = np.broadcast_to(means["topic_word_prior"], means["topic_word"].shape)
     components = means["topic_word"] * (means["totals"] + prior.sum(axis=1))[:, None]
     n_documents, n_batches = _size(model, data, weight)
-    rising = f"the log joint density still rises after {state.n_sweeps} sweeps; raise n_warmup"
     return Learned(
         components, means["doc_topic_prior"], means["topic_word_prior"], state.n_sweeps,
-        state.n_sweeps * n_batches + 1, n_documents, log_joint=log_joint[best], interrupted=trace.interrupted,
-        still_rising=rising if chain_rises(log_joint[best]) else "",
+        state.n_sweeps * n_batches + 1, n_documents, trace=trace, best=best, verdict=verdict_of_topics(trace),
+        interrupted=trace.interrupted,
     )  # fmt: skip
 
 
@@ -187,7 +192,7 @@ LEARNERS: dict[str, Callable[[Any, Any, Array, Any, Array | None], Learned]] = {
 }  # fmt: skip
 
 
-def go_on_online(model: Any, counts: Any, alpha: Array, eta: Any, weight: Array | None) -> Learned:
+def go_on_online(model: Model, counts: Any, alpha: Array, eta: Any, weight: Array | None) -> Learned:
     """A step of online variational Bayes for each minibatch of further documents.
 
     After a fit a minibatch stands for all documents up to it. If it stood for more, the words of a few new documents
@@ -213,11 +218,11 @@ def go_on_online(model: Any, counts: Any, alpha: Array, eta: Any, weight: Array 
         # The sum of E[log theta] over the documents is not kept: alpha stands for it.
         online: Any = first_params(
             replace(priors, doc_topic=alpha), start=_start(model, eta) if begun is None else begun, data=counts,
-            n_total=total, learn_doc_topic_prior=model.learn_priors, random_state=model.random_state,
+            n_total=total, learn_doc_topic_prior=model._learns_alpha, random_state=model.random_state,
         )  # fmt: skip
         online, alpha, _ = partial_step(
             online, batch, replace(priors, doc_topic=alpha), t=step, n_total=total, step=document_step(model),
-            schedule=_schedule(model), learn_doc_topic_prior=model.learn_priors, sample_weight=own,
+            schedule=_schedule(model), learn_doc_topic_prior=model._learns_alpha, sample_weight=own,
             n_jobs=model.n_jobs,
         )  # fmt: skip
         begun = np.ascontiguousarray(online["word_topic"].T)
@@ -225,7 +230,7 @@ def go_on_online(model: Any, counts: Any, alpha: Array, eta: Any, weight: Array 
     return Learned(begun, alpha, eta, done, step, seen, total)
 
 
-def _numbers_of_documents(model: Any) -> tuple[float, float]:
+def _numbers_of_documents(model: Model) -> tuple[float, float]:
     """Documents seen so far, and those that the counts of the model stand for."""
     if not hasattr(model, "components_"):
         return 0.0, STREAM
@@ -234,30 +239,27 @@ def _numbers_of_documents(model: Any) -> tuple[float, float]:
     return float(getattr(model, "n_documents_seen_", 0.0)), float(getattr(model, "total_samples_", 0.0))
 
 
-def go_on_sampling(model: Any, counts: Any, alpha: Array, eta: Any, weight: Array | None) -> Learned:
+def go_on_sampling(model: Model, counts: Any, alpha: Array, eta: Any, weight: Array | None) -> Learned:
     """Topics of further tokens given all counts so far, which become part of the prior."""
     from pluri.topics.lda.gibbs import CollapsedGibbs
 
     prior = getattr(model, "components_", None)
     if prior is None:
         prior = np.array(np.broadcast_to(eta, (model.n_components, counts.shape[1])))
-    step, done, interrupted = getattr(model, "n_batch_iter_", 1), 0, False
+    step = getattr(model, "n_batch_iter_", 1)
     # Another stream for each batch.
     rng = np.random.default_rng([int(as_generator(model.random_state).integers(2**63)), step])
     kernel = CollapsedGibbs(tokens_of(counts), model.n_components, alpha, prior, n_threads=_n_threads(model))
-    state = kernel.init(rng, kernel.start(rng))
-    try:
-        while done < model.max_iter:
-            state, _ = kernel.step(rng, state)
-            done += 1
-    except KeyboardInterrupt as stop:  # counts are whole between any two blocks of tokens
-        hold(stop)
-        interrupted = True
+    trace = mcmc.sample(
+        kernel, kernel.start, n_draws=1, n_warmup=model.max_iter - 1, n_chains=1, record=kernel.record,
+        random_state=rng, warn=False, draw_if_interrupted=True,
+    )  # fmt: skip
+    counted = trace.ends[0].state.topic_counts()
     seen = float(getattr(model, "n_documents_seen_", 0.0)) + counts.shape[0]
-    return Learned(prior + state.topic_counts(), alpha, eta, done, step + 1, seen, interrupted=interrupted)
+    return Learned(prior + counted, alpha, eta, n_sweeps(trace), step + 1, seen, interrupted=trace.interrupted)
 
 
-def _start(model: Any, eta: Any) -> Any:
+def _start(model: Model, eta: Any) -> Any:
     """Topics to start from; seed words are part of a random start."""
     if model.seed_words is None or model.init == "documents":
         return model.init
@@ -266,7 +268,7 @@ def _start(model: Any, eta: Any) -> Any:
     return legacy_stream(model.random_state).gamma(SHAPE, SCALE, eta.shape) + eta
 
 
-def _diversity(model: Any, data: Any) -> Diversity | None:
+def _diversity(model: Model, data: Any) -> Diversity | None:
     """The diversity prior; a number is its weight as a share of the tokens of a topic, in the mean."""
     prior = as_diversity(model.diversity)
     if prior is None or isinstance(model.diversity, Diversity):
@@ -275,13 +277,13 @@ def _diversity(model: Any, data: Any) -> Diversity | None:
     return Diversity(prior.strength * max(n_tokens, 1.0) / model.n_components)
 
 
-def _schedule(model: Any) -> Any:
+def _schedule(model: Model) -> Any:
     from pluri.inference.variational import RobbinsMonro
 
     return RobbinsMonro(model.learning_decay, model.learning_offset)
 
 
-def _size(model: Any, data: Any, weight: Array | None) -> tuple[float, int]:
+def _size(model: Model, data: Any, weight: Array | None) -> tuple[float, int]:
     """Documents, or the sum of their weights, and minibatches of a pass."""
     if not is_source(data):
         n_documents = data.shape[0]
@@ -290,7 +292,7 @@ def _size(model: Any, data: Any, weight: Array | None) -> tuple[float, int]:
     return total, max(n_batches, 1)
 
 
-def _n_threads(model: Any) -> int:
+def _n_threads(model: Model) -> int:
     from joblib import effective_n_jobs
 
     return int(effective_n_jobs(model.n_jobs))
@@ -301,7 +303,7 @@ def _n_tokens(data: Any) -> float:
     return max(sum(float(part.sum()) for part in parts), 1.0)
 
 
-def _watch(model: Any, data: Any) -> Callable[[Any], bool] | None:
+def _watch(model: Model, data: Any) -> Callable[[Any], bool] | None:
     """Look at the perplexity now and then, and end when it has settled."""
     if model.callback is None and model.evaluate_every <= 0:
         return None

@@ -18,11 +18,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.inference.mcmc.workers import through_one_interrupt
 from pluri.topics.documents import Tokens
 
 Integers = NDArray[np.int64]
@@ -96,7 +97,7 @@ def run_sweep(run: RunBlock, n_parts: int, totals: NDArray[np.int32], n_threads:
                 else pool.submit(run, part, (part + step) % n_parts, own[part])
                 for part in range(n_parts)
             ]
-            interrupted = _finished(futures)
+            interrupted = through_one_interrupt(partial(_all_done, futures))
             totals += np.sum([mine - totals for mine in own], axis=0, dtype=np.int32)
             moved += sum(future.result() for future in futures)
             if interrupted:
@@ -104,21 +105,12 @@ def run_sweep(run: RunBlock, n_parts: int, totals: NDArray[np.int32], n_threads:
     return moved
 
 
+def _all_done(futures: list[Future[int]]) -> bool:
+    return not wait(futures).not_done
+
+
 def _done(run: RunBlock, part: int, words: int, totals: NDArray[np.int32]) -> Future[int]:
     """The same here and now, for blocks that are done sooner than a thread starts."""
     future: Future[int] = Future()
     future.set_result(run(part, words, totals))
     return future
-
-
-def _finished(futures: list[Future[Any]]) -> bool:
-    """Wait for all; whether Ctrl-C came meanwhile."""
-    interrupted = False
-    while True:
-        try:
-            wait(futures)
-            return interrupted
-        except KeyboardInterrupt:
-            if interrupted:  # a second one is not waited for
-                raise
-            interrupted = True

@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln, polygamma
 
+from pluri.optimize.fixed_point import iterate
+
 Array = NDArray[np.float64]
 
 #: Smallest and largest parameter: a topic without documents would have zero, documents that are all alike infinity.
@@ -52,11 +54,12 @@ def best_doc_topic_prior(mean_log_theta: Array, start: Array, *, max_iter: int =
     alpha = np.clip(start, SMALLEST, LARGEST)
     if alpha.size < 2:
         return alpha  # theta is 1, and every prior is as good
-    for _ in range(max_iter):
+
+    def step(alpha: Array) -> tuple[Array, float]:
         gradient = digamma(alpha.sum()) - digamma(alpha) + mean_log_theta
         free = ((alpha > SMALLEST) | (gradient > 0)) & ((alpha < LARGEST) | (gradient < 0))
         if np.abs(alpha * gradient)[free].max(initial=0.0) < tol:
-            break
+            return alpha, 0.0
         diagonal, constant = -polygamma(1, alpha), polygamma(1, alpha.sum())
         shift = (gradient / diagonal).sum() / (1.0 / constant + (1.0 / diagonal).sum())
         newton = (shift - gradient) / diagonal
@@ -68,8 +71,9 @@ def best_doc_topic_prior(mean_log_theta: Array, start: Array, *, max_iter: int =
             fixed = np.clip(_inverse_digamma(digamma(alpha.sum()) + mean_log_theta), SMALLEST, LARGEST)
             halves = [alpha + min(1.0, room) * 0.5**power * newton for power in range(1, 12)]
             moved = max([fixed, *(np.clip(half, SMALLEST, LARGEST) for half in halves)], key=objective)
-        alpha = moved
-    return alpha
+        return moved, np.inf
+
+    return iterate(step, alpha, max_iter=max_iter).state
 
 
 def _inverse_digamma(y: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from pluri.topics.supervised.gibbs import ClassesGibbs
 from pluri.topics.supervised.predictive import class_entropy
 from pluri.topics.supervised.supervised_model import SupervisedTopicModel
 from pluri.topics.supervised.variational import ClassesVariational
-from pluri.validation import RandomState
+from pluri.validation import Allowed, Only, RandomState
 
 Array = NDArray[np.float64]
 
@@ -61,8 +61,12 @@ class SupervisedLDAClassifier(ClassifierMixin, SupervisedTopicModel):
         Mean over the draws.
     coef_draws_, word_count_draws_ : arrays
         One for each draw.
+    trace_ : Trace
+        Draws of ``coefficients``; "gibbs" only.
     log_joint_, elbo_ : arrays
-        Log joint density at the draws; bound after each iteration.
+        Log joint density at the draws of the best chain; bound after each iteration.
+    converged_ : bool
+        Whether the chains agree on the log joint density, or the bound has settled.
 
     References
     ----------
@@ -78,6 +82,10 @@ class SupervisedLDAClassifier(ClassifierMixin, SupervisedTopicModel):
     array(['sport', 'art'], dtype='<U5')
     """
 
+    _parameters: ClassVar[dict[str, Allowed]] = {
+        **SupervisedTopicModel._parameters,
+        "coefficients": Only("maximize", "draw"),
+    }
     _unsaid = -1
     _remark_title = "class"
 
@@ -183,12 +191,6 @@ class SupervisedLDAClassifier(ClassifierMixin, SupervisedTopicModel):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True  # on real numbers that are rounded: they are no counts of words
         return tags
-
-    def check_settings(self) -> None:
-        """Raise what `fit` would raise of the settings alone, before there are documents."""
-        super().check_settings()
-        if self.coefficients not in ("maximize", "draw"):
-            raise ValueError(f"coefficients must be 'maximize' or 'draw', got {self.coefficients!r}")
 
     def _checked_response(self, y: Any) -> NDArray[Any]:
         response = column_or_1d(y, warn=True)

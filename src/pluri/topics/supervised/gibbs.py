@@ -26,10 +26,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.priors.hyperpriors import Gamma
 from pluri.topics.lda.aligned_arrays import aligned_zeros, padded
 from pluri.topics.supervised.chain_state import Position, SupervisedState
 from pluri.topics.supervised.class_coefficients import log_classes, maximal_coefficients, slice_coefficients
 from pluri.topics.supervised.supervised_chain import _SupervisedChain
+from pluri.topics.supervised.variational import NOISE_PRIOR
 
 Array = NDArray[np.float64]
 #: Steps towards the mode of the coefficients after each sweep: they go on from where they are.
@@ -51,8 +53,8 @@ class RatingsGibbs(_SupervisedChain):
         Ratings; NaN where there is none.
     doc_topic_prior : array of shape (n_topics,)
     topic_word_prior, coef_prior_var : float
-    noise_prior : (float, float), default=(0.1, 0.1)
-        Shape and rate of the gamma distribution of the precision.
+    noise_prior : Gamma, default=Gamma(0.1, 0.1)
+        Of the precision.
 
     Examples
     --------
@@ -69,12 +71,11 @@ class RatingsGibbs(_SupervisedChain):
     array([-1.,  1.])
     """
 
-    noise_prior: tuple[float, float] = (0.1, 0.1)
+    noise_prior: Gamma = NOISE_PRIOR
 
     def sample_coefficients(self, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
         """Draw coefficients and precision from their prior."""
-        shape, rate = self.noise_prior
-        precision = max(rng.gamma(shape) / rate, 1e-300)
+        precision = max(self.noise_prior.sample(rng), 1e-300)
         return {
             "coefficients": rng.normal(scale=math.sqrt(self.coef_prior_var), size=self.n_topics),
             "precision": np.array(precision),
@@ -95,11 +96,10 @@ class RatingsGibbs(_SupervisedChain):
     def log_response(self, shares: Array, position: Position) -> float:
         """Log density of ratings, coefficients and precision."""
         rated = np.isfinite(self.response)
-        precision, (shape, rate) = float(position["precision"]), self.noise_prior
+        precision = float(position["precision"])
         residual = self.response[rated] - shares[rated] @ position["coefficients"]
         value = 0.5 * rated.sum() * math.log(precision / (2 * math.pi)) - 0.5 * precision * float(residual @ residual)
-        value += shape * math.log(rate) - math.lgamma(shape) + (shape - 1) * math.log(precision) - rate * precision
-        return value + self._log_coefficients(position["coefficients"])
+        return value + self.noise_prior.log_density(precision) + self._log_coefficients(position["coefficients"])
 
     def _sweep(self, rng: np.random.Generator, state: SupervisedState) -> None:
         from pluri.topics.supervised._gibbs_kernels import sweep_ratings
@@ -119,7 +119,7 @@ class RatingsGibbs(_SupervisedChain):
         mean = np.linalg.solve(inverse, shares.T @ said * precision)
         coefficients = mean + np.linalg.solve(root.T, rng.standard_normal(self.n_topics))
         residual = said - shares @ coefficients
-        shape, rate = self.noise_prior
+        shape, rate = self.noise_prior.shape, self.noise_prior.rate
         precision = rng.gamma(shape + 0.5 * rated.sum()) / (rate + 0.5 * float(residual @ residual))
         return {"coefficients": coefficients, "precision": np.array(max(precision, 1e-300))}
 

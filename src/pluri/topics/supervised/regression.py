@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import column_or_1d
 
-from pluri.processes.concentration import check_gamma_prior
+from pluri.priors.hyperpriors import Gamma
 from pluri.topics.documents import Tokens
 from pluri.topics.supervised.gibbs import RatingsGibbs
 from pluri.topics.supervised.predictive import mixture_entropy, normal_entropy
 from pluri.topics.supervised.supervised_model import SupervisedTopicModel
-from pluri.topics.supervised.variational import RatingsVariational
-from pluri.validation import RandomState
+from pluri.topics.supervised.variational import NOISE_PRIOR, RatingsVariational
+from pluri.validation import Allowed, Made, Only, RandomState
 
 Array = NDArray[np.float64]
 
@@ -36,8 +36,8 @@ class SupervisedLDA(RegressorMixin, SupervisedTopicModel):
         Parameter of the symmetric Dirichlet distribution of each topic.
     coef_prior_var : float, default=100.0
         Prior variance of the coefficients, for ratings of variance one.
-    noise_prior : (float, float), default=(0.1, 0.1)
-        Shape and rate of the gamma distribution of the precision 1 / sigma^2, for ratings of variance one.
+    noise_prior : Gamma, optional
+        Of the precision 1 / sigma^2, for ratings of variance one; ``Gamma(0.1, 0.1)`` by default.
     inference : {"gibbs", "vb"}, default="gibbs"
         Draw everything, or maximise a bound, with coefficients and noise at their mode.
     n_warmup, n_draws, thin, n_chains : int, default=300, 20, 5 and 1
@@ -61,8 +61,12 @@ class SupervisedLDA(RegressorMixin, SupervisedTopicModel):
         Variance of a rating given the topics.
     coef_draws_, noise_draws_, word_count_draws_ : arrays
         One for each draw.
+    trace_ : Trace
+        Draws of ``coefficients`` and ``precision``, for ratings of variance one; "gibbs" only.
     log_joint_, elbo_ : arrays
-        Log joint density at the draws; bound after each iteration.
+        Log joint density at the draws of the best chain; bound after each iteration.
+    converged_ : bool
+        Whether the chains agree on the log joint density, or the bound has settled.
 
     Notes
     -----
@@ -85,6 +89,10 @@ class SupervisedLDA(RegressorMixin, SupervisedTopicModel):
     array([1., 5.])
     """
 
+    _parameters: ClassVar[dict[str, Allowed]] = {
+        **SupervisedTopicModel._parameters,
+        "noise_prior": Made(Gamma, "a prior (Gamma)") | Only(None),
+    }
     _unsaid = np.nan
     _remark_title = "rating"
 
@@ -98,7 +106,7 @@ class SupervisedLDA(RegressorMixin, SupervisedTopicModel):
         doc_topic_prior: Any = 1.0,
         topic_word_prior: float = 0.1,
         coef_prior_var: float = 100.0,
-        noise_prior: tuple[float, float] = (0.1, 0.1),
+        noise_prior: Gamma | None = None,
         inference: str = "gibbs",
         n_warmup: int = 300,
         n_draws: int = 20,
@@ -183,11 +191,6 @@ class SupervisedLDA(RegressorMixin, SupervisedTopicModel):
         tags.regressor_tags.poor_score = True  # on real numbers that are rounded: they are no counts of words
         return tags
 
-    def check_settings(self) -> None:
-        """Raise what `fit` would raise of the settings alone, before there are documents."""
-        super().check_settings()
-        check_gamma_prior(self.noise_prior, "noise_prior")
-
     def _checked_response(self, y: Any) -> NDArray[Any]:
         response = column_or_1d(y, warn=True)
         try:
@@ -214,7 +217,7 @@ class SupervisedLDA(RegressorMixin, SupervisedTopicModel):
             prior,
             float(self.topic_word_prior),
             float(self.coef_prior_var),
-            check_gamma_prior(self.noise_prior, "noise_prior"),
+            self.noise_prior or NOISE_PRIOR,
         )
 
     def _factors(self, response: NDArray[Any], prior: Array) -> RatingsVariational:
@@ -223,7 +226,7 @@ class SupervisedLDA(RegressorMixin, SupervisedTopicModel):
             prior,
             float(self.topic_word_prior),
             float(self.coef_prior_var),
-            check_gamma_prior(self.noise_prior, "noise_prior"),
+            self.noise_prior or NOISE_PRIOR,
         )
 
     def _keep(self, draws: dict[str, Any]) -> None:

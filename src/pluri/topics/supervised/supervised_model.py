@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,16 +15,23 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from pluri.inference import mcmc
 from pluri.inference.variational import coordinate_ascent
-from pluri.processes.concentration import check_count, check_positive
 from pluri.topics import checked_state
 from pluri.topics.documents import Tokens, check_documents, tokens_of
 from pluri.topics.expected_shares import expected_shares
 from pluri.topics.flat_topics import FlatTopicModel
-from pluri.topics.interrupts import n_sweeps
 from pluri.topics.supervised.chain_state import topic_shares
 from pluri.topics.supervised.distinct_words import DistinctWords, distinct_words_of
-from pluri.topics.topic_model import warn_if_interrupted
-from pluri.validation import RandomState, as_generator, restored_on_failure
+from pluri.topics.topic_model import n_sweeps, verdict_of_topics, warn_if_interrupted
+from pluri.validation import (
+    Allowed,
+    Number,
+    Only,
+    RandomState,
+    Whole,
+    as_generator,
+    check_parameters,
+    restored_on_failure,
+)
 
 Array = NDArray[np.float64]
 #: Sweeps over a new document before its topics are taken for a draw.
@@ -32,7 +40,7 @@ FOLD_IN_SWEEPS = 20
 PREDICTIVE_DRAWS = 50
 
 
-class SupervisedTopicModel(FlatTopicModel):
+class SupervisedTopicModel(mcmc.Sampled, FlatTopicModel):
     """Base: topics that explain words and what was said of each document."""
 
     n_components: int
@@ -55,6 +63,11 @@ class SupervisedTopicModel(FlatTopicModel):
     coef_: Array
     coef_draws_: Array
     noise_draws_: Array
+
+    _parameters: ClassVar[dict[str, Allowed]] = {
+        "n_components": Whole(1), "topic_word_prior": Number(above=0), "coef_prior_var": Number(above=0),
+        "inference": Only("gibbs", "vb"),
+    }  # fmt: skip
 
     @abstractmethod
     def _sampler(self, tokens: Tokens, response: NDArray[Any], prior: Array) -> Any:
@@ -105,18 +118,13 @@ class SupervisedTopicModel(FlatTopicModel):
 
     def check_settings(self) -> None:
         """Raise what `fit` would raise of the settings alone, before there are documents."""
-        check_count(self.n_components, "n_components")
-        check_count(self.n_draws, "n_draws")
-        for name in ("topic_word_prior", "coef_prior_var"):
-            check_positive(getattr(self, name), name)
+        check_parameters(self)
         prior = np.asarray(self.doc_topic_prior, dtype=float)
         if prior.shape not in ((), (self.n_components,)) or not (prior > 0).all() or not np.isfinite(prior).all():
             raise ValueError(
                 f"doc_topic_prior must be a positive number, or one for each of {self.n_components} topics, "
                 f"got {self.doc_topic_prior!r}"
             )
-        if self.inference not in ("gibbs", "vb"):
-            raise ValueError(f"inference must be 'gibbs' or 'vb', got {self.inference!r}")
 
     def _fit_gibbs(self, tokens: Tokens, response: NDArray[Any], prior: Array) -> None:
         kernel = self._sampler(tokens, response, prior)
@@ -126,15 +134,21 @@ class SupervisedTopicModel(FlatTopicModel):
             verbose=self.verbose, warn=False, draw_if_interrupted=True,
         )  # fmt: skip
         draws = {name: np.asarray(trace[name]) for name in trace}
+        word_counts = draws.pop("word_counts")
         log_joint = np.asarray(trace.stats["log_density"])
         best = int(log_joint.mean(axis=1).argmax())
         self.log_joint_ = log_joint[best]
-        word_counts = draws["word_counts"]
         self.word_count_draws_ = word_counts.reshape(-1, *word_counts.shape[2:])
         self._set_topics(self.topic_word_prior + word_counts[best].mean(axis=0))
-        self._keep({name: value for name, value in draws.items() if name != "word_counts"} | {"best": best})
+        self._keep(draws | {"best": best})
         self.n_iter_ = n_sweeps(trace)
+        # Counts of words are kept as `word_count_draws_`, and not once more.
+        self.trace_ = replace(trace.detached(), draws=draws)
+        verdict = verdict_of_topics(trace)
+        self.converged_ = verdict.settled
         warn_if_interrupted(trace.interrupted, type(self).__name__, self.n_iter_)
+        if not trace.interrupted:
+            verdict.warn(stacklevel=4)
 
     def _fit_variational(self, words: DistinctWords, response: NDArray[Any], prior: Array) -> None:
         model = self._factors(response, prior)
@@ -149,6 +163,7 @@ class SupervisedTopicModel(FlatTopicModel):
                 stacklevel=3,
             )
         q = result.params
+        self.__dict__.pop("trace_", None)
         self.elbo_ = result.trace
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged

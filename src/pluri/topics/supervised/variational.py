@@ -40,9 +40,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, psi
 
+from pluri.priors.hyperpriors import Gamma
 from pluri.topics.supervised.distinct_words import DistinctWords
 
 Array = NDArray[np.float64]
+#: Prior of the precision of ratings of variance one.
+NOISE_PRIOR = Gamma(0.1, 0.1)
 #: Passes over the words before the topics are updated.
 PASSES = 3
 #: Steps towards the best coefficients of classes in each iteration.
@@ -172,7 +175,7 @@ class _SupervisedVariational:
 class RatingsVariational(_SupervisedVariational):
     """Variational EM for ratings; NaN where there is none."""
 
-    noise_prior: tuple[float, float] = (0.1, 0.1)
+    noise_prior: Gamma = NOISE_PRIOR
 
     def _no_effect(self, response: NDArray[Any]) -> Array:
         return np.zeros(self.n_topics)
@@ -202,7 +205,7 @@ class RatingsVariational(_SupervisedVariational):
 
     def _respond(self, q: SupervisedFactors, words: DistinctWords, response: Any) -> SupervisedFactors:
         shares, said, moment = self._moments(q, words, response)
-        shape, rate = self.noise_prior
+        shape, rate = self.noise_prior.shape, self.noise_prior.rate
         precision = q.precision
         coefficients: Array = q.coefficients
         for _ in range(2):  # each given the other
@@ -219,7 +222,7 @@ class RatingsVariational(_SupervisedVariational):
 
     def _response_bound(self, q: SupervisedFactors, words: DistinctWords, response: Any) -> float:
         shares, said, moment = self._moments(q, words, response)
-        (shape, rate), precision = self.noise_prior, q.precision
+        shape, rate, precision = self.noise_prior.shape, self.noise_prior.rate, q.precision
         value = 0.5 * len(said) * math.log(precision / (2 * math.pi))
         value -= 0.5 * precision * self._squares(q.coefficients, shares, said, moment)
         # The prior of log precision: its mode exists however few documents there are.

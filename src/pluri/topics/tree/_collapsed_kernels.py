@@ -80,16 +80,18 @@ def count_steps(stream, top, offsets, widths, s, t, m, transition, below, moves,
 
 @compiled()
 def draw_tokens_in_turn(
-    stream, words, doc_offsets, top, depth, widths, offsets, node_scale, word_scale, sizes, prior, rho, weights, theta,
-    ascent, descent, transition, scale, node, node_word, node_total, moves, doc_top, doc_scale, paths,
+    stream, words, doc_offsets, nodes, prior, rho, weights, theta, ascent, descent, placed, counts
 ):  # fmt: skip
-    """Draw scale, node and path of every token given those of all others, and count.
+    """Change `placed` and `counts`: draw scale, node and path of every token given those of all others.
 
     `ascent` holds D_k(m) with the nodes as rows, `descent` with the top nodes as rows; `weights` is eta alpha.
     `node_word` and `node_total` hold the counts of tokens that have a node, and are kept up to date; tokens without one
     (-1) join in turn. `theta` says from which top nodes the tokens that have a node came. The other counts start at
     zero.
     """
+    top, depth, widths, offsets, node_scale, word_scale, sizes, transition = nodes
+    scale, node, paths, node_word, node_total = placed
+    moves, doc_top, doc_scale = counts
     n_nodes, n_top = node_total.size, weights.size
     reach, running, inverse, usage = np.zeros(n_nodes), np.zeros(n_nodes), np.zeros(n_nodes), np.zeros(depth)
     ground, nobody, nowhere = np.zeros(n_nodes), np.zeros(n_top), np.zeros(0, dtype=np.int32)

@@ -7,6 +7,7 @@ the top one has a single column. The proportions of the document are integrated 
 """
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +15,17 @@ from pluri.engine.compiled import compiled
 from pluri.topics._draws import first_above
 from pluri.topics.held_out._particle_kernels import copy_whom, few_effective, normalise
 from pluri.topics.tree._draws import uniform
+
+
+class Known(NamedTuple):
+    """What documents of a known tree have in common: its size, concentrations, and the mean of their proportions."""
+
+    depth: int
+    top: int
+    n_top: int
+    eta: float
+    rho: float
+    base: Any
 
 
 @compiled()
@@ -31,8 +43,9 @@ def fill_usage(depth, rho, at_scale, usage):
 
 
 @compiled(reorder=True)
-def fill_columns(depth, top, n_top, eta, rho, base, at_scale, at_top, usage, columns):
-    """Expected weight of each column given counts."""
+def fill_columns(known, at_scale, at_top, usage, columns):
+    """Fill `usage` and `columns`: expected weight of each scale, and of each column, given counts."""
+    depth, top, n_top, eta, rho, base = known
     fill_usage(depth, rho, at_scale, usage)
     n, k = 0, 0
     for m in range(n_top):
@@ -69,15 +82,13 @@ def take(column, top, n_top, step, at_scale, at_top):
 
 
 @compiled()
-def sample_documents(
-    start, words, doc_offsets, depth, top, n_top, eta, rho, base, table, n_warmup, n_sweeps, mean_columns, per_token
-):
-    """Expected weights of the columns of each document, over sweeps, and what tokens score given their scale.
+def sample_documents(start, words, doc_offsets, known, table, n_warmup, n_draws, mean_columns, per_token):
+    """Fill `mean_columns`, weights of the columns of each document, and `per_token`, what tokens score at their scale.
 
     Every document has the same random numbers, so that its result does not depend on the others. `per_token` gets the
     probability of each token at the scale where it is, if it has room.
     """
-    n_columns = table.shape[1]
+    depth, top, n_top, n_columns = known.depth, known.top, known.n_top, table.shape[1]
     columns, running, usage = np.zeros(n_columns), np.zeros(n_columns), np.zeros(depth)
     at_scale, at_top = np.zeros(depth, dtype=np.int64), np.zeros(n_top, dtype=np.int64)
     stream = start.copy()
@@ -90,21 +101,21 @@ def sample_documents(
         first, n = doc_offsets[d], doc_offsets[d + 1] - doc_offsets[d]
         at_scale[:], at_top[:] = 0, 0
         if n == 0:
-            fill_columns(depth, top, n_top, eta, rho, base, at_scale, at_top, usage, mean_columns[d])
+            fill_columns(known, at_scale, at_top, usage, mean_columns[d])
             continue
-        for sweep in range(-1, n_warmup + n_sweeps):  # the first one puts tokens in their places in turn
+        for sweep in range(-1, n_warmup + n_draws):  # the first one puts tokens in their places in turn
             for i in range(n):
                 if sweep >= 0:
                     take(place[i], top, n_top, -1, at_scale, at_top)
-                fill_columns(depth, top, n_top, eta, rho, base, at_scale, at_top, usage, columns)
+                fill_columns(known, at_scale, at_top, usage, columns)
                 total = weigh(table[words[first + i]], columns, running)
                 place[i] = first_above(uniform(stream) * total, running)
                 take(place[i], top, n_top, 1, at_scale, at_top)
             if sweep < n_warmup:
                 continue
-            fill_columns(depth, top, n_top, eta, rho, base, at_scale, at_top, usage, columns)
+            fill_columns(known, at_scale, at_top, usage, columns)
             for k in range(n_columns):
-                mean_columns[d, k] += columns[k] / n_sweeps
+                mean_columns[d, k] += columns[k] / n_draws
             if per_token.size > 0:
                 for i in range(n):
                     row = table[words[first + i]]
@@ -114,16 +125,16 @@ def sample_documents(
                     value = 0.0
                     for k in range(low, high):
                         value += row[k] * columns[k]
-                    per_token[first + i] += value / usage[s] / n_sweeps
+                    per_token[first + i] += value / usage[s] / n_draws
 
 
 @compiled()
-def score_in_turn(stream, words, doc_offsets, depth, top, n_top, eta, rho, base, table, n_particles, log_likelihood):
-    """Log probability of each document, token after token, by weighted particles.
+def score_in_turn(stream, words, doc_offsets, known, table, n_particles, log_likelihood):
+    """Fill `log_likelihood`, that of each document, token after token, by weighted particles.
 
     Each particle draws the places of the tokens before a token anew before it predicts that one.
     """
-    n_columns = table.shape[1]
+    depth, top, n_top, n_columns = known.depth, known.top, known.n_top, table.shape[1]
     columns, running, usage = np.zeros(n_columns), np.zeros(n_columns), np.zeros(depth)
     at_scale, at_top = np.zeros((n_particles, depth), dtype=np.int64), np.zeros((n_particles, n_top), dtype=np.int64)
     offspring, source = np.zeros(n_particles, dtype=np.int64), np.zeros(n_particles, dtype=np.int64)
@@ -137,11 +148,11 @@ def score_in_turn(stream, words, doc_offsets, depth, top, n_top, eta, rho, base,
                 scales, tops, own = at_scale[r], at_top[r], place[r]
                 for j in range(i):
                     take(own[j], top, n_top, -1, scales, tops)
-                    fill_columns(depth, top, n_top, eta, rho, base, scales, tops, usage, columns)
+                    fill_columns(known, scales, tops, usage, columns)
                     total = weigh(table[words[first + j]], columns, running)
                     own[j] = first_above(uniform(stream) * total, running)
                     take(own[j], top, n_top, 1, scales, tops)
-                fill_columns(depth, top, n_top, eta, rho, base, scales, tops, usage, columns)
+                fill_columns(known, scales, tops, usage, columns)
                 total = weigh(table[words[first + i]], columns, running)
                 weight[r] *= total
                 own[i] = first_above(uniform(stream) * total, running)

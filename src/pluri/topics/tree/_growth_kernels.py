@@ -17,7 +17,7 @@ class GrowingTree(NamedTuple):
     """A tree with room to grow: the arrays of `TreeState`, topics, and the distributions of what is made.
 
     `caps` and `most_depth` say which node, and which scale, takes all that is left of a stick. `least` is the smallest
-    concentration, `shape` and `rate` those of their prior.
+    concentration, `shape` and `rate` those of their prior; with a shape of 0 they are all `rate`.
     """
 
     top: int
@@ -61,7 +61,10 @@ def open_scale(stream, tree, room):
         tree.base[-1] = 1.0
         tree.theta_rest[:] = 1.0
     elif s > top:
-        tree.zeta[s] = min(max(math.exp(log_gamma_draw(stream, tree.shape)) / tree.rate, tree.least), 1.0 / tree.least)
+        zeta = tree.rate
+        if tree.shape > 0.0:
+            zeta = min(max(math.exp(log_gamma_draw(stream, tree.shape)) / tree.rate, tree.least), 1.0 / tree.least)
+        tree.zeta[s] = zeta
         tree.transition_rest[s, :] = 1.0
     tree.depth[0] = s + 1
     if top == 1 and s == 0:

@@ -98,14 +98,14 @@ def locate(running, first, last, target):
 
 
 @compiled()
-def draw_tokens(
-    stream, words, doc_offsets, top, depth, widths, offsets, node_scale, word_scale, theta, usage, transition, phi,
-    scale, node, node_word, node_total, moves, doc_top, doc_scale, paths,
-):  # fmt: skip
-    """Draw scale, node and path of every token given topics, and count; all counts start at zero.
+def draw_tokens(stream, words, doc_offsets, nodes, theta, usage, phi, placed, counts):
+    """Change `placed` and `counts`: draw scale, node and path of every token given topics; all counts start at zero.
 
     Tokens are independent of each other, and copies of a word in a document share one table of probabilities.
     """
+    top, depth, widths, offsets, transition = nodes.top, nodes.depth, nodes.widths, nodes.offsets, nodes.transition
+    word_scale = nodes.word_scale
+    scale, node, paths, node_word, node_total = placed
     n_nodes = node_total.size
     reach, running = np.zeros(n_nodes), np.zeros(n_nodes)
     nowhere = np.zeros(0, dtype=np.int32)
@@ -130,33 +130,34 @@ def draw_tokens(
                 k = locate(running, offsets[first_scale], offsets[last_scale], uniform(stream) * total)
             else:  # probabilities below the smallest number: stay
                 k = offsets[scale[i]] + node[i]
-            s = node_scale[k]
+            s = nodes.node_scale[k]
             t = k - offsets[s]
             scale[i], node[i] = s, t
             node_word[w, k] += 1
             node_total[k] += 1
-            doc_scale[d, s] += 1
+            counts.doc_scale[d, s] += 1
             if s >= top:
                 path = paths[i] if paths.size > 0 else nowhere
-                doc_top[d, draw_above(stream, top, offsets, widths, s, t, transition, reach, moves, path)] += 1
+                m = draw_above(stream, top, offsets, widths, s, t, transition, reach, counts.moves, path)
+                counts.doc_top[d, m] += 1
             elif paths.size > 0:
                 paths[i, 0] = 0
 
 
 @compiled()
-def draw_paths(
-    stream, doc_offsets, top, depth, widths, offsets, theta, transition, scale, node, moves, doc_top, doc_scale, paths
-):
-    """Draw the nodes above the node of every token, and count."""
+def draw_paths(stream, doc_offsets, nodes, theta, placed, counts):
+    """Change the paths of `placed`, and `counts`: draw the nodes above the node of every token."""
+    top, depth, widths, offsets, transition = nodes.top, nodes.depth, nodes.widths, nodes.offsets, nodes.transition
+    scale, node, paths = placed.scale, placed.node, placed.paths
     reach = np.zeros(offsets[-1])
     for d in range(doc_offsets.size - 1):
         fill_reach(top, depth, widths, offsets, theta[d], transition, reach)
         for i in range(doc_offsets[d], doc_offsets[d + 1]):
             s = scale[i]
-            doc_scale[d, s] += 1
+            counts.doc_scale[d, s] += 1
             if s >= top:
-                t = draw_above(stream, top, offsets, widths, s, node[i], transition, reach, moves, paths[i])
-                doc_top[d, t] += 1
+                t = draw_above(stream, top, offsets, widths, s, node[i], transition, reach, counts.moves, paths[i])
+                counts.doc_top[d, t] += 1
             else:
                 paths[i, 0] = 0
 

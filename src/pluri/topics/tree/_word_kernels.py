@@ -7,12 +7,38 @@ evidence of the topics, so that the target over the proposal leaves ``prod_i Z_i
 """
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pluri.engine.compiled import compiled
 from pluri.topics.tree._draws import log_gamma_draw, stick_draw, uniform
 from pluri.topics.tree._token_kernels import fill_reach
+
+
+class ScalePriors(NamedTuple):
+    """Priors of the scales of words, and of topics.
+
+    `log_stop` is the log probability that a word has each scale, `prior` that of topics, `rho` and `zeta` are the
+    concentrations of usages and transitions; `zeta_prior` is shape, rate and log constant of the prior of
+    concentrations, or 0 and the number that they all are.
+    """
+
+    log_stop: Any
+    prior: float
+    rho: float
+    zeta: Any
+    zeta_prior: Any
+    least_depth: int
+    most_depth: int
+
+
+class Seating(NamedTuple):
+    """Room for one word: ratios and tokens by node of a scale, and the seat of each of its tokens."""
+
+    ratio: Any
+    held: Any
+    seats: Any
 
 
 @compiled(reorder=True)
@@ -46,14 +72,13 @@ def fill_resized(first, last, node_total, old, new, gains):
 
 
 @compiled()
-def seat_tokens(
-    stream, v, tokens, documents, first, last, size, prior, reach, node_total, node, ratio, held, propose, seats
-):
+def seat_tokens(stream, tokens, documents, first, last, size, prior, reach, node_total, node, propose, room):
     """Log of the product of Z_i over the tokens of a word, at the nodes of one scale of `size` words.
 
     With `propose` the tokens are put on nodes, which go into `seats`; otherwise they follow the nodes they have.
     `node_total` must not count these tokens.
-    """  # fmt: skip
+    """
+    ratio, held, seats = room
     for k in range(first, last):
         held[k - first] = 0
         ratio[k - first] = prior / (node_total[k] + prior * size)
@@ -143,23 +168,23 @@ def split_usage(tokens, documents, doc_scale, rho, level, more):
 
 
 @compiled()
-def move_words(
-    stream, order, word_offsets, word_tokens, documents, top, depth, least_depth, most_depth, widths, offsets,
-    log_prior, prior, rho, zeta, zeta_prior, theta, transition, scale, node, word_scale, sizes, node_word, node_total,
-    doc_scale,
-):  # fmt: skip
-    """Offer every word of `order` another scale; returns the depth, accepted moves, births and deaths of scales.
+def move_words(stream, order, word_offsets, word_tokens, documents, nodes, priors, theta, placed, doc_scale):
+    """Change `nodes`, `placed` and `doc_scale`: offer every word of `order` another scale.
 
-    With ``least_depth < most_depth`` a word may also open a scale below the deepest, or close that one if it is alone
-    there. A new scale has transitions drawn from their prior, and a concentration drawn from Gamma(1, 1), for which
-    the decision makes up. Usages of scales are integrated out, and must be drawn anew.
+    Returns the depth, accepted moves, births and deaths of scales. With ``least_depth < most_depth`` a word may also
+    open a scale below the deepest, or close that one if it is alone there. A new scale has transitions drawn from their
+    prior, and a concentration drawn from Gamma(1, 1), for which the decision makes up. Usages of scales are integrated
+    out, and must be drawn anew.
     """
+    top, depth, widths, offsets, _, word_scale, sizes, transition = nodes
+    scale, node, _, node_word, node_total = placed
+    log_prior, prior, rho, zeta, zeta_prior, least_depth, most_depth = priors
     n_documents, n_nodes, n_scales = theta.shape[0], node_total.size, sizes.size
     reach = np.zeros((n_documents, n_nodes))
     for d in range(n_documents):
         fill_reach(top, depth, widths, offsets, theta[d], transition, reach[d])
-    ratio, held = np.zeros(n_nodes), np.zeros(n_nodes, dtype=np.int64)
     seats, counts = np.zeros(documents.size, dtype=np.int64), np.zeros(n_scales, dtype=np.int64)
+    room = Seating(np.zeros(n_nodes), np.zeros(n_nodes, dtype=np.int64), seats)
     # What the evidence of a scale gains by one word more or less, without its tokens; known until a word comes or goes.
     grown, shrunk = np.zeros(n_scales), np.zeros(n_scales)
     for s in range(n_scales):
@@ -191,12 +216,13 @@ def move_words(
             log_ratio += all_split
         elif closing:
             log_ratio -= split_usage(tokens, documents, doc_scale, rho, depth - 2, new == depth - 2)
-        fresh = 1.0
-        if opening:
+        fresh = zeta_prior[1]  # if concentrations are fixed
+        learned = zeta_prior[0] > 0.0
+        if learned and opening:
             fresh = math.exp(log_gamma_draw(stream, 1.0))
-        elif closing:
+        elif learned and closing:
             fresh = zeta[old]
-        if closing or opening:
+        if learned and (closing or opening):
             density = zeta_prior[2] + (zeta_prior[0] - 1.0) * math.log(fresh) - zeta_prior[1] * fresh + fresh
             log_ratio += density if opening else -density
         if not closing:
@@ -211,17 +237,15 @@ def move_words(
             node_total[k] -= node_word[v, k]
         if not closing:
             log_ratio -= seat_tokens(
-                stream, v, tokens, documents, first, last, sizes[old], prior, reach, node_total, node, ratio, held,
-                False, seats,
-            )  # fmt: skip
+                stream, tokens, documents, first, last, sizes[old], prior, reach, node_total, node, False, room
+            )
         if not opening:
             start, end = offsets[new], offsets[new] + widths[new]
             if math.isnan(grown[new]):
                 grown[new] = fill_resized(start, end, node_total, prior * sizes[new], prior * (sizes[new] + 1), unused)
             log_ratio += grown[new] + seat_tokens(
-                stream, v, tokens, documents, start, end, sizes[new] + 1, prior, reach, node_total, node, ratio, held,
-                True, seats,
-            )  # fmt: skip
+                stream, tokens, documents, start, end, sizes[new] + 1, prior, reach, node_total, node, True, room
+            )
         if not math.log(uniform(stream)) < log_ratio:
             for k in range(first, last):
                 node_total[k] += node_word[v, k]
@@ -253,9 +277,7 @@ def move_words(
             for d in range(n_documents):
                 fill_reach(top, depth, widths, offsets, theta[d], transition, reach[d])
             start, end = offsets[new], offsets[new] + widths[new]
-            seat_tokens(
-                stream, v, tokens, documents, start, end, 1, prior, reach, node_total, node, ratio, held, True, seats
-            )
+            seat_tokens(stream, tokens, documents, start, end, 1, prior, reach, node_total, node, True, room)
         for j in range(tokens.size):
             i = tokens[j]
             scale[i], node[i] = new, seats[j]

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.priors.hyperpriors import Gamma
 from pluri.topics.tree.sticks import LEAST, MOST, draw_shares, draw_sticks
 
 Array = NDArray[np.float64]
@@ -51,9 +52,9 @@ def draw_document_level(
     base: Array,
     base_concentration: float,
     doc_concentration: float,
-    prior: tuple[float, float],
+    prior: Gamma | None,
+    doc_prior: Gamma | None,
     *,
-    learn: bool = True,
     closed: bool = True,
 ) -> DocumentLevel:
     """Draw the document level given the tokens of each document below each top node.
@@ -66,10 +67,8 @@ def draw_document_level(
         alpha before, by which tables are counted.
     base_concentration, doc_concentration : float
         lambda and eta before.
-    prior : (shape, rate)
-        Gamma prior of both.
-    learn : bool, default=True
-        Whether eta is drawn.
+    prior, doc_prior : Gamma or None
+        Their priors; None for one that stays as it is.
     closed : bool, default=True
         Whether there can be no more nodes.
     """
@@ -78,8 +77,10 @@ def draw_document_level(
     tables = np.zeros(counts.shape[1], dtype=np.int64)
     stream = rng.integers(2**63, size=1).astype(np.uint64)
     count_tables(stream, counts, base[:-1], doc_concentration, tables)
-    if learn:
-        doc_concentration = draw_doc_concentration(rng, counts.sum(axis=1), int(tables.sum()), doc_concentration, prior)
+    if doc_prior is not None:
+        doc_concentration = draw_doc_concentration(
+            rng, counts.sum(axis=1), int(tables.sum()), doc_concentration, doc_prior
+        )
     sticks = draw_sticks(rng, tables, base_concentration, prior, closed=closed)
     base = np.append(sticks.pieces, sticks.rest)
     shapes = doc_concentration * base + np.pad(counts, ((0, 0), (0, 1)))
@@ -88,11 +89,11 @@ def draw_document_level(
 
 
 def draw_doc_concentration(
-    rng: np.random.Generator, lengths: NDArray[np.integer], n_tables: int, before: float, prior: tuple[float, float]
+    rng: np.random.Generator, lengths: NDArray[np.integer], n_tables: int, before: float, prior: Gamma
 ) -> float:
     """Draw eta given the number of tables."""
     lengths = lengths[lengths > 0]
     log_q = np.log(rng.beta(before + 1.0, lengths)).sum()
     singles = int((rng.random(lengths.size) < lengths / (lengths + before)).sum())
-    value = rng.standard_gamma(prior[0] + n_tables - singles) / (prior[1] - log_q)
+    value = rng.standard_gamma(prior.shape + n_tables - singles) / (prior.rate - log_q)
     return float(np.clip(value, LEAST, MOST))

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any, Literal, Self
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from pluri.inference import mcmc
+from pluri.priors.hyperpriors import Gamma
 from pluri.topics.documents import check_documents, tokens_of
 from pluri.topics.tree.fitted_tree import FittedTree
 from pluri.topics.tree.gibbs import TreeGibbs
-from pluri.topics.tree.sampling import draws_of, sample_trees, settings_of
-from pluri.topics.tree.settings import TreeSettings
+from pluri.topics.tree.settings import MOST_SCALES, TreeSettings
 from pluri.topics.tree.tree import tree_of
-from pluri.validation import RandomState, restored_on_failure
+from pluri.validation import Allowed, Flag, Number, Only, RandomState, Whole, check_parameters, restored_on_failure
 
 #: Share of the draws at the largest depth from which on the limit is said to bind.
 BINDING = 0.5
@@ -53,12 +52,13 @@ class TreeTopicModel(FittedTree):
     width : {"retrospective", "adaptive"}, default="retrospective"
         With retrospective inference, make nodes as needed, which is exact; or give the whole leftover of a stick to one
         new node, which is not.
-    concentration_prior : (shape, rate), default=(1e-3, 1e-3)
-        Gamma prior of all concentrations. The default is vague; where scales are made as needed it lets them have a
-        single node, as nearly all of it is near zero: give one such as (1.0, 1.0) there.
-    doc_concentration : float, optional
-        Concentration eta of documents' proportions; learned by default. Under the vague prior it may end near zero,
-        each document then having one node only: give 1.0, as was published, to compare scores.
+    concentration : float, Gamma or "learn", default="learn"
+        All concentrations: a number, or a prior under which each is learned. "learn" is short for
+        ``Gamma(1e-3, 1e-3)``, which is vague; where scales are made as needed it lets them have a single node, as
+        nearly all of it is near zero: give one such as ``Gamma(1, 1)`` there.
+    doc_concentration : float, Gamma, "learn" or None, default=None
+        Concentration eta of documents' proportions, if it is not as the others. Under the vague prior it may end near
+        zero, each document then having one node only: give 1.0, as was published, to compare scores.
     collapsed : bool, default=True
         Draw tokens of a truncated tree with topics and proportions integrated out, which needs fewer sweeps; otherwise
         given both.
@@ -95,6 +95,10 @@ class TreeTopicModel(FittedTree):
     log_joint_ : array of shape (n_chains, n_draws)
     best_chain_ : int
     trace_ : Trace
+        Of each draw, nodes, words and tokens of the first 16 scales, the number of scales, and concentrations; its log
+        density is `log_joint_`.
+    converged_ : bool
+        Whether the chains agree on the log joint probability (R-hat of at most 1.1).
     n_iter_ : int
         Sweeps of each chain.
 
@@ -121,6 +125,17 @@ class TreeTopicModel(FittedTree):
     [1.0, 1.0]
     """
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        "max_depth": Whole(1) | Only(None),
+        "scale_dependent": Flag(),
+        "root": Flag(),
+        "topic_word_prior": Number(above=0),
+        "inference": Only("truncated", "retrospective", "slice"),
+        "width": Only("retrospective", "adaptive"),
+        "collapsed": Flag(),
+        "n_trees": Whole(1),
+    }
+
     def __init__(
         self,
         max_depth: int | None = 3,
@@ -131,8 +146,8 @@ class TreeTopicModel(FittedTree):
         topic_word_prior: float = 1.0,
         inference: Literal["truncated", "retrospective", "slice"] = "truncated",
         width: Literal["retrospective", "adaptive"] = "retrospective",
-        concentration_prior: tuple[float, float] = (1e-3, 1e-3),
-        doc_concentration: float | None = None,
+        concentration: float | Gamma | Literal["learn"] = "learn",
+        doc_concentration: float | Gamma | Literal["learn"] | None = None,
         collapsed: bool = True,
         n_warmup: int = 500,
         n_draws: int = 100,
@@ -151,7 +166,7 @@ class TreeTopicModel(FittedTree):
         self.topic_word_prior = topic_word_prior
         self.inference = inference
         self.width = width
-        self.concentration_prior = concentration_prior
+        self.concentration = concentration
         self.doc_concentration = doc_concentration
         self.collapsed = collapsed
         self.n_warmup = n_warmup
@@ -179,23 +194,41 @@ class TreeTopicModel(FittedTree):
         """
         with restored_on_failure(self):
             counts = check_documents(self, X)
-            settings = settings_of(self, counts.shape[1])
+            settings = self._settings(counts.shape[1])
             kept = np.round(np.linspace(0, self.n_draws, min(self.n_trees, self.n_draws) + 1)[1:])
             kernel = TreeGibbs(
                 tokens_of(counts), settings, inference=self.inference, width=self.width,
                 collapsed=bool(self.collapsed), keep=tuple(self.n_warmup + self.thin * int(draw) for draw in kept),
             )  # fmt: skip
-            self._describe(sample_trees(self, kernel), settings)
+            trace = self._sample(kernel, kernel.start)
+            self._describe(trace, settings)
         return self
 
     def check_settings(self) -> None:
         """Raise what `fit` would raise of the settings alone, before there are documents."""
-        settings_of(self, N_WORDS_TRIED)
+        self._settings(N_WORDS_TRIED)
 
-    def _describe(self, whole: mcmc.Trace, settings: TreeSettings) -> None:
-        trace = draws_of(whole, self.n_warmup, self.thin)
-        states = [end.state for end in whole.ends]
-        log_joint = trace.stats["log_density"]
+    def _settings(self, n_words: int) -> TreeSettings:
+        """Size and priors of a tree of so many words, or one sentence on what is wrong with the parameters."""
+        check_parameters(self)
+        if self.inference == "truncated" and (self.max_depth is None or self.max_nodes is None):
+            which = "max_depth" if self.max_depth is None else "max_nodes"
+            raise ValueError(f"{which} must be given with inference='truncated', got None")
+        depth = MOST_SCALES if self.max_depth is None else self.max_depth
+        if self.scale_dependent:
+            if self.max_depth is None:
+                raise ValueError("max_depth must be given with scale_dependent=True, got None")
+            if n_words <= int(self.root):
+                raise ValueError(f"X must have at least 2 words, one below the root, got n_features = {n_words}")
+            depth = min(depth, n_words)
+        nodes = (self.max_nodes,) if isinstance(self.max_nodes, int | np.integer) else self.max_nodes
+        return TreeSettings(
+            None if nodes is None else tuple(nodes), depth, bool(self.scale_dependent), bool(self.root),
+            self.topic_word_prior, self.concentration, self.doc_concentration,
+        )  # fmt: skip
+
+    def _describe(self, trace: mcmc.Trace, settings: TreeSettings) -> None:
+        states, log_joint = [end.state for end in trace.ends], self.log_joint_
         best = int(log_joint[:, log_joint.shape[1] // 2 :].mean(axis=1).argmax())
         state, tree = states[best], tree_of(states[best], settings)
         self.tree_, self.best_chain_ = tree, best
@@ -212,10 +245,8 @@ class TreeTopicModel(FittedTree):
         self.topic_weight_ = tokens.sum(axis=1) / tokens.sum()
         self.components_ = np.where(self.topic_word_ > 0, tokens + np.float64(settings.topic_word_prior), 0.0)
         depth = min(settings.most_depth, trace["n_nodes"].shape[-1])
-        self.n_nodes_trace_, self.log_joint_ = trace["n_nodes"][..., :depth], log_joint
+        self.n_nodes_trace_ = trace["n_nodes"][..., :depth]
         self.doc_concentration_, self.usage_concentration_ = tree.doc_concentration, tree.usage_concentration
-        self.n_iter_ = whole.n_draws
-        self.trace_ = replace(trace, ends=())
         limit = settings.most_depth
         if self.inference != "truncated" and self.max_depth is not None and settings.least_depth < limit:
             share = float((trace["depth"] == limit).mean())

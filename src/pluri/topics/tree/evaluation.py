@@ -25,21 +25,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.processes.concentration import check_count
 from pluri.topics.documents import Tokens, tokens_of
 from pluri.topics.held_out import HeldOut, empirical_likelihood, mean_over_draws
 from pluri.topics.held_out.halves import halves
 from pluri.topics.tree.sticks import draw_shares, draw_sticks
 from pluri.topics.tree.tree import Tree
+from pluri.validation import check_count
 
 Array = NDArray[np.float64]
 METHODS = ("completion", "left_to_right", "empirical", "conditional_scale")
 #: Sweeps over a document before its proportions are averaged, and while they are.
-N_WARMUP, N_SWEEPS = 30, 50
+N_WARMUP, N_DRAWS = 30, 50
 
 
 def document_columns(
-    tree: Tree, X: Any, start: int, *, n_warmup: int = N_WARMUP, n_sweeps: int = N_SWEEPS, per_token: bool = False
+    tree: Tree, X: Any, start: int, *, n_warmup: int = N_WARMUP, n_draws: int = N_DRAWS, per_token: bool = False
 ) -> tuple[Array, Array]:
     """Expected weights of the columns of the tree's table in each document, and scores of tokens given their scales.
 
@@ -49,7 +49,7 @@ def document_columns(
     X : csr_matrix of whole counts
     start : int
         Where the random numbers start, of every document alike.
-    n_warmup, n_sweeps : int
+    n_warmup, n_draws : int
         Sweeps over the tokens of a document before and while the weights are averaged.
     per_token : bool, default=False
         Whether scores of tokens are wanted.
@@ -64,7 +64,7 @@ def document_columns(
     tokens, table = tokens_of(X), tree.table()
     columns, scores = np.zeros((X.shape[0], table.shape[1])), np.zeros(tokens.n_tokens if per_token else 0)
     sample_documents(
-        np.array([start], dtype=np.uint64), tokens.words, tokens.offsets, *_constants(tree), table, n_warmup, n_sweeps,
+        np.array([start], dtype=np.uint64), tokens.words, tokens.offsets, _known(tree), table, n_warmup, n_draws,
         columns, scores,
     )  # fmt: skip
     return columns, scores
@@ -72,7 +72,7 @@ def document_columns(
 
 def completion(
     trees: Sequence[Tree], X: Any, rng: np.random.Generator, *, observed: Any = None, share: float = 0.5,
-    n_warmup: int = N_WARMUP, n_sweeps: int = N_SWEEPS,
+    n_warmup: int = N_WARMUP, n_draws: int = N_DRAWS,
 ) -> HeldOut:  # fmt: skip
     """Score part of the tokens of each document given the others, probabilities averaged over trees.
 
@@ -82,7 +82,7 @@ def completion(
     documents = np.repeat(np.arange(scored.shape[0]), np.diff(scored.indptr))
     chances = np.zeros(scored.nnz)
     for tree in trees:
-        columns, _ = document_columns(tree, observed, _start(rng), n_warmup=n_warmup, n_sweeps=n_sweeps)
+        columns, _ = document_columns(tree, observed, _start(rng), n_warmup=n_warmup, n_draws=n_draws)
         chances += _at_entries(columns, tree.table(), documents, scored.indices) / len(trees)
     total = np.bincount(documents, weights=scored.data * np.log(chances), minlength=scored.shape[0])
     return HeldOut(total.astype(np.float64), _lengths(scored), "completion")
@@ -98,7 +98,7 @@ def left_to_right(trees: Sequence[Tree], X: Any, rng: np.random.Generator, *, n_
     for tree in trees:
         total = np.zeros(X.shape[0])
         score_in_turn(
-            np.array([_start(rng)], dtype=np.uint64), tokens.words, tokens.offsets, *_constants(tree), tree.table(),
+            np.array([_start(rng)], dtype=np.uint64), tokens.words, tokens.offsets, _known(tree), tree.table(),
             n_particles, total,
         )  # fmt: skip
         scores.append(HeldOut(total, np.diff(tokens.offsets), "left_to_right"))
@@ -124,22 +124,22 @@ def empirical(trees: Sequence[Tree], X: Any, rng: np.random.Generator, *, n_samp
 
 
 def conditional_scale(
-    trees: Sequence[Tree], X: Any, rng: np.random.Generator, *, n_warmup: int = N_WARMUP, n_sweeps: int = N_SWEEPS
+    trees: Sequence[Tree], X: Any, rng: np.random.Generator, *, n_warmup: int = N_WARMUP, n_draws: int = N_DRAWS
 ) -> HeldOut:
     """Score all tokens given their scales, as was published; see the module for why this is not a probability."""
     tokens = tokens_of(X)
     chances = np.zeros(tokens.n_tokens)
     for tree in trees:
-        _, scores = document_columns(tree, X, _start(rng), n_warmup=n_warmup, n_sweeps=n_sweeps, per_token=True)
+        _, scores = document_columns(tree, X, _start(rng), n_warmup=n_warmup, n_draws=n_draws, per_token=True)
         chances += scores / len(trees)
     total = np.bincount(tokens.documents, weights=np.log(chances), minlength=X.shape[0])
     return HeldOut(total.astype(np.float64), np.diff(tokens.offsets), "conditional_scale")
 
 
-def _constants(tree: Tree) -> tuple[Any, ...]:
-    return (
-        tree.depth, tree.top, len(tree.base), tree.doc_concentration, tree.usage_concentration, tree.base,
-    )  # fmt: skip
+def _known(tree: Tree) -> Any:
+    from pluri.topics.tree._document_kernels import Known
+
+    return Known(tree.depth, tree.top, len(tree.base), tree.doc_concentration, tree.usage_concentration, tree.base)
 
 
 def _at_entries(columns: Array, table: Array, documents: NDArray[Any], words: NDArray[Any]) -> Array:

@@ -9,15 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from pluri.processes.concentration import check_count
 from pluri.topics import checked_state
 from pluri.topics.documents import check_documents
 from pluri.topics.held_out import HeldOut
+from pluri.topics.sampled_topics import SampledTopics
 from pluri.topics.topic_graph import Hierarchy
-from pluri.topics.topic_model import TopicModel
 from pluri.topics.tree import evaluation, structure
 from pluri.topics.tree.tree import Tree
-from pluri.validation import RandomState, as_generator
+from pluri.validation import RandomState, as_generator, check_count
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -25,7 +24,7 @@ Integers = NDArray[np.int64]
 EDGE_SHARE = 0.05
 
 
-class FittedTree(TopicModel):
+class FittedTree(SampledTopics):
     """Base of `pluri.topics.tree.TreeTopicModel`: all that needs nothing but the trees of a fit."""
 
     tree_: Tree
@@ -35,10 +34,7 @@ class FittedTree(TopicModel):
     nodes_per_scale_: list[int]
     word_scale_: Integers
     n_nodes_trace_: Integers
-    log_joint_: Array
     best_chain_: int
-    n_iter_: int
-    random_state: RandomState
 
     def _check_learned(self, n_topics: int, n_words: int) -> None:
         trees = checked_state.one_for_each("trees_", self.trees_, Tree)
@@ -100,26 +96,31 @@ class FittedTree(TopicModel):
         score: HeldOut = getattr(evaluation, method)(self.trees_, X, rng, **options)
         return score
 
-    def sample(self, n_documents: int = 1, length: int | ArrayLike = 100) -> sparse.csr_matrix:
+    def sample(
+        self, n_samples: int = 1, length: int | ArrayLike = 100, *, random_state: RandomState = None
+    ) -> sparse.csr_matrix:
         """Draw documents from the tree.
 
         Parameters
         ----------
-        n_documents : int, default=1
-        length : int or array-like of shape (n_documents,), default=100
+        n_samples : int, default=1
+            Number of documents.
+        length : int or array-like of shape (n_samples,), default=100
             Words of each document.
+        random_state : int, Generator or None
+            By default that of the model.
 
         Returns
         -------
-        csr_matrix of shape (n_documents, n_words)
+        csr_matrix of shape (n_samples, n_words)
         """
         check_is_fitted(self, "tree_")
-        check_count(n_documents, "n_documents")
-        lengths = np.broadcast_to(np.asarray(length), (n_documents,))
+        check_count(n_samples, "n_samples")
+        lengths = np.broadcast_to(np.asarray(length), (n_samples,))
         if lengths.dtype.kind not in "iu" or (lengths < 0).any():
             raise ValueError(f"length must be whole numbers of at least 0, got {length!r}")
-        rng = as_generator(self.random_state)
-        words = evaluation.draw_word_distributions(self.tree_, rng, n_documents)
+        rng = as_generator(self.random_state if random_state is None else random_state)
+        words = evaluation.draw_word_distributions(self.tree_, rng, n_samples)
         rows = [rng.multinomial(n, p) for n, p in zip(lengths, words)]
         return sparse.csr_matrix(np.array(rows))
 

@@ -70,11 +70,12 @@ class TreeGibbs:
     >>> import numpy as np
     >>> from scipy import sparse
     >>> from pluri.inference import mcmc
+    >>> from pluri.priors import Gamma
     >>> from pluri.topics.documents import tokens_of
     >>> from pluri.topics.tree.gibbs import TreeGibbs
     >>> from pluri.topics.tree.settings import TreeSettings
     >>> X = np.repeat([[5, 5, 0, 0, 3], [0, 0, 5, 5, 3]], 10, axis=0)
-    >>> kernel = TreeGibbs(tokens_of(sparse.csr_matrix(X)), TreeSettings((1, 4), concentration_prior=(1.0, 1.0)))
+    >>> kernel = TreeGibbs(tokens_of(sparse.csr_matrix(X)), TreeSettings((1, 4), concentration=Gamma(1.0, 1.0)))
     >>> trace = mcmc.sample(kernel, kernel.start, record=kernel.record, n_draws=20, n_warmup=50, n_chains=1,
     ...                     random_state=0, warn=False)
     >>> int(trace["n_words"][0, -1].sum())  # each word has one scale
@@ -160,17 +161,14 @@ class TreeGibbs:
     def draw_all_tokens(self, rng: np.random.Generator, state: TreeState) -> PathCounts:
         """Draw scales and nodes of all tokens in a tree of given size."""
         tokens, counts, top = self.tokens, PathCounts.none(state), self.settings.top
-        sizes = (state.widths, state.offsets, state.node_scale(), state.word_scale)
         if self.collapsed:
             from pluri.topics.tree._collapsed_kernels import draw_tokens_in_turn
 
             ascent, n_top = state.ascent(top), int(state.widths[top])
             _, eta, rho, _ = state.concentrations
             draw_tokens_in_turn(
-                stream(rng), tokens.words, tokens.offsets, top, int(state.depth[0]), *sizes, state.sizes,
-                float(self.settings.topic_word_prior), float(rho), eta * state.base[:n_top], state.theta, ascent,
-                ascent.T.copy(), state.transition, state.scale, state.node, state.node_word, state.node_total,
-                *counts.arrays, state.paths,
+                stream(rng), tokens.words, tokens.offsets, state.nodes(top), float(self.settings.topic_word_prior),
+                float(rho), eta * state.base[:n_top], state.theta, ascent, ascent.T.copy(), state.placed, counts,
             )  # fmt: skip
             return counts
         from pluri.topics.tree._token_kernels import draw_tokens
@@ -178,22 +176,21 @@ class TreeGibbs:
         phi = self.draw_topics(rng, state)
         state.node_word[:], state.node_total[:] = 0, 0
         draw_tokens(
-            stream(rng), tokens.words, tokens.offsets, top, int(state.depth[0]), *sizes, state.theta, state.usage,
-            state.transition, phi, state.scale, state.node, state.node_word, state.node_total, *counts.arrays,
-            state.paths,
+            stream(rng), tokens.words, tokens.offsets, state.nodes(top), state.theta, state.usage, phi, state.placed,
+            counts,
         )  # fmt: skip
         return counts
 
     def draw_parameters(self, rng: np.random.Generator, state: TreeState, counts: PathCounts) -> None:
         """Draw sticks, proportions of documents and concentrations, in place."""
         settings, depth = self.settings, int(state.depth[0])
-        top, prior = settings.top, settings.concentration_prior
+        top, prior = settings.top, settings.learned.prior
         base_concentration, eta, rho, psi = state.concentrations
         if depth > top:
             n_top = int(state.widths[top])
             level = draw_document_level(
                 rng, counts.doc_top[:, :n_top], np.append(state.base[:n_top], state.base[-1]), base_concentration, eta,
-                prior, learn=settings.doc_concentration is None, closed=n_top == settings.cap(top),
+                prior, settings.learned_eta.prior, closed=n_top == settings.cap(top),
             )  # fmt: skip
             state.base[:n_top], state.base[-1] = level.base[:-1], level.base[-1]
             state.theta[:, :n_top], state.theta_rest = level.theta, level.rest
@@ -216,7 +213,7 @@ class TreeGibbs:
 
     def _draw_stopping(self, rng: np.random.Generator, state: TreeState, psi: float) -> float:
         """Draw ``tau_s ~ Beta(1 + |A_s|, psi + words below)`` and psi."""
-        taken, left, psi = draw_fractions(rng, state.sizes, psi, self.settings.concentration_prior, closed=True)
+        taken, left, psi = draw_fractions(rng, state.sizes, psi, self.settings.learned.prior, closed=True)
         state.log_stop = np.append(taken, 0.0) + np.concatenate([[0.0], np.cumsum(left)])
         return psi
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from pluri.topics.tree.state import Counts, Numbers, TreeState
 
 
-@dataclass(eq=False)
-class PathCounts:
+class PathCounts(NamedTuple):
     """Steps between nodes, top nodes of documents and scales of documents, of all tokens."""
 
     moves: Counts
@@ -24,11 +23,6 @@ class PathCounts:
             np.zeros(state.transition.shape, dtype=np.int32), np.zeros(state.theta.shape, dtype=np.int32),
             np.zeros(state.usage.shape, dtype=np.int32),
         )  # fmt: skip
-
-    @property
-    def arrays(self) -> tuple[Counts, Counts, Counts]:
-        """As the compiled loops take them."""
-        return self.moves, self.doc_top, self.doc_scale
 
     def passed(self, state: TreeState, top: int) -> Numbers:
         """Tokens whose path goes through each node."""

@@ -54,8 +54,7 @@ def move_all_tokens(rng: np.random.Generator, state: TreeState, kernel: TreeGibb
     tokens, settings = kernel.tokens, kernel.settings
     if settings.scale_dependent:  # words that moved left paths behind
         draw_paths(
-            stream(rng), tokens.offsets, settings.top, int(state.depth[0]), state.widths, state.offsets, state.theta,
-            state.transition, state.scale, state.node, *PathCounts.none(state).arrays, state.paths,
+            stream(rng), tokens.offsets, state.nodes(settings.top), state.theta, state.placed, PathCounts.none(state)
         )  # fmt: skip
     topics, start = kernel.draw_topics(rng, state), stream(rng)
     sliced, factor = kernel.inference == "slice", 1
@@ -74,7 +73,7 @@ def move_all_tokens(rng: np.random.Generator, state: TreeState, kernel: TreeGibb
     grown.node_word[:], grown.node_total[:] = 0, 0
     count_words(tokens.words, grown.scale, grown.node, grown.offsets, grown.node_word, grown.node_total)
     counts = PathCounts.none(grown)
-    count_paths(tokens.documents, settings.top, grown.offsets, grown.scale, grown.paths, *counts.arrays)
+    count_paths(tokens.documents, settings.top, grown.offsets, grown.scale, grown.paths, *counts)
     if not settings.scale_dependent:
         _forget_unused(grown, counts.passed(grown, settings.top), settings.top)
     return grown, counts
@@ -98,7 +97,9 @@ def _growing(state: TreeState, before: TreeState, topics: Array, settings: TreeS
     for s in range(int(state.depth[0])):
         phi[:, state.nodes_of(s)] = topics[:, before.nodes_of(s)]
     base_concentration, eta, rho, _ = state.concentrations
-    shape, rate = settings.concentration_prior
+    learned = settings.learned
+    # A fixed concentration is a prior without width, of shape 0.
+    shape, rate = (learned.prior.shape, learned.prior.rate) if learned.prior is not None else (0.0, learned.value)
     return GrowingTree(
         settings.top, settings.most_depth, settings.caps, state.depth, state.widths, state.offsets, state.base,
         state.theta, state.theta_rest, state.usage, state.usage_rest, state.transition, state.transition_rest, phi,

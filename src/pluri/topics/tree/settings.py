@@ -7,8 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.processes.concentration import GammaPrior, check_count, check_gamma_prior, check_positive
+from pluri.priors.hyperpriors import Gamma, Hyperparameter, as_hyperparameter
+from pluri.validation import check_count, check_positive
 
+#: What concentrations are learned under unless something else is said, and where they start.
+VAGUE, FIRST_CONCENTRATION = Gamma(1e-3, 1e-3), 1.0
 #: Where growth ends if nothing else ends it: the last scale, and node, takes all that is left of a stick.
 MOST_SCALES, MOST_NODES = 50, 1000
 
@@ -29,10 +32,10 @@ class TreeSettings:
     root : bool, default=True
         Whether the first scale has one node, so that documents choose among those of the second.
     topic_word_prior : float, default=1.0
-    concentration_prior : (shape, rate), default=(1e-3, 1e-3)
-        Gamma prior of all concentrations.
-    doc_concentration : float, optional
-        eta, if it is not to be learned.
+    concentration : float, Gamma or "learn", default=Gamma(1e-3, 1e-3)
+        All concentrations: a number, or a prior under which each is learned.
+    doc_concentration : float, Gamma, "learn" or None, default=None
+        eta, if it is not as the others.
     """
 
     max_nodes: tuple[int, ...] | None
@@ -40,8 +43,8 @@ class TreeSettings:
     scale_dependent: bool = True
     root: bool = True
     topic_word_prior: float = 1.0
-    concentration_prior: GammaPrior = (1e-3, 1e-3)
-    doc_concentration: float | None = None
+    concentration: float | Gamma | str = VAGUE
+    doc_concentration: float | Gamma | str | None = None
 
     def __post_init__(self) -> None:
         if self.max_nodes is not None:
@@ -52,15 +55,25 @@ class TreeSettings:
         if self.max_depth is not None:
             check_count(self.max_depth, "max_depth")
         check_positive(self.topic_word_prior, "topic_word_prior")
-        check_gamma_prior(self.concentration_prior, "concentration_prior")
-        if self.doc_concentration is not None:
-            check_positive(self.doc_concentration, "doc_concentration")
+        _ = self.learned, self.learned_eta  # refused here, not at the first sweep
         if self.root and self.most_depth < 2:
             raise ValueError("max_depth must be at least 2 with root=True: the first scale is the root alone, got 1")
         if self.scale_dependent and self.max_nodes is None:
             raise ValueError(
                 "max_nodes must be given with scale_dependent=True: words look at every node of a scale, got None"
             )
+
+    @property
+    def learned(self) -> Hyperparameter:
+        """Where all concentrations start, and the prior under which they are learned, if they are."""
+        return as_hyperparameter(self.concentration, "concentration", VAGUE, start=FIRST_CONCENTRATION)
+
+    @property
+    def learned_eta(self) -> Hyperparameter:
+        """The same of eta."""
+        if self.doc_concentration is None:
+            return self.learned
+        return as_hyperparameter(self.doc_concentration, "doc_concentration", VAGUE, start=FIRST_CONCENTRATION)
 
     @property
     def top(self) -> int:

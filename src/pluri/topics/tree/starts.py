@@ -19,7 +19,7 @@ OWN = 200.0
 
 
 def empty_state(rng: np.random.Generator, kernel: TreeGibbs) -> TreeState:
-    """Tree and proportions drawn evenly, with tokens that have no node yet, and unit concentrations."""
+    """Tree and proportions drawn evenly, with tokens that have no node yet."""
     settings, tokens = kernel.settings, kernel.tokens
     top = settings.top
     if kernel.grows and not settings.scale_dependent:
@@ -41,7 +41,7 @@ def empty_state(rng: np.random.Generator, kernel: TreeGibbs) -> TreeState:
         own = np.arange(rooms[s])[:, None] % rooms[s - 1] == np.arange(rooms[s - 1]) % rooms[s]
         columns *= np.where(own, OWN, 1.0)
         transition[offsets[s] : offsets[s + 1], : rooms[s - 1]] = columns / columns.sum(axis=0)
-    eta = 1.0 if settings.doc_concentration is None else float(settings.doc_concentration)
+    first, eta = settings.learned.value, settings.learned_eta.value
     return TreeState(
         rooms=rooms.copy(),
         widths=rooms.copy(),
@@ -59,8 +59,8 @@ def empty_state(rng: np.random.Generator, kernel: TreeGibbs) -> TreeState:
         transition=transition,
         transition_rest=np.zeros((n_scales, widest)),
         log_stop=np.full(n_scales, -np.log(n_scales)),
-        zeta=np.ones(n_scales),
-        concentrations=np.array([1.0, eta, 1.0, 1.0]),
+        zeta=np.full(n_scales, first),
+        concentrations=np.array([first, eta, first, first]),
         node_word=np.zeros((tokens.n_words, int(rooms.sum())), dtype=np.int32),
         node_total=np.zeros(int(rooms.sum()), dtype=np.int64),
         passed=np.zeros(int(rooms.sum()), dtype=np.int64),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,32 @@ Counts = NDArray[np.int32]
 Numbers = NDArray[np.int64]
 #: Fields that are not part of the position: counts follow from it, the log density too; the others look back.
 DERIVED = ("node_word", "node_total", "passed", "log_density", "n_sweeps", "kept")
+
+
+class Nodes(NamedTuple):
+    """The nodes of a tree as compiled loops take them; the arrays are those of `TreeState`.
+
+    `top` is the scale whose nodes documents choose among, `node_scale` the scale of each node, room included.
+    """
+
+    top: int
+    depth: int
+    widths: Numbers
+    offsets: Numbers
+    node_scale: Numbers
+    word_scale: Counts
+    sizes: Numbers
+    transition: Array
+
+
+class Placed(NamedTuple):
+    """Where tokens are, and how many are where; the arrays are those of `TreeState`."""
+
+    scale: Counts
+    node: Counts
+    paths: Counts
+    node_word: Counts
+    node_total: Numbers
 
 
 @dataclass(eq=False)
@@ -43,7 +69,8 @@ class TreeState:
     zeta : array of shape (n_scales,), concentration of the columns, by the scale of the children
     concentrations : array of lambda, eta, rho and psi
     node_word, node_total : int arrays of shape (n_words, n_nodes) and (n_nodes,): tokens at each node
-    passed : int array of shape (n_nodes,), tokens whose path goes through each node, in the last sweep
+    passed : int array of shape (n_nodes,), tokens whose path goes through each node, in the last sweep; before
+        the first, tokens at each node
     log_density : log joint of scales, nodes and words given the other arrays
     n_sweeps, kept : sweeps so far, and trees that were kept of them
     """
@@ -93,6 +120,7 @@ class TreeState:
         node_word, node_total = np.zeros((n_words, n_nodes), dtype=np.int32), np.zeros(n_nodes, dtype=np.int64)
         state = cls(**arrays, node_word=node_word, node_total=node_total, passed=np.zeros(n_nodes, dtype=np.int64))
         count_words(words, state.scale, state.node, state.offsets, node_word, node_total)
+        state.passed[:] = node_total  # until a sweep has drawn the paths
         return state
 
     def copy(self) -> TreeState:
@@ -100,6 +128,18 @@ class TreeState:
         values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
         copies: dict[str, Any] = {name: v.copy() if isinstance(v, np.ndarray) else v for name, v in values.items()}
         return TreeState(**copies)
+
+    def nodes(self, top: int) -> Nodes:
+        """The nodes as compiled loops take them."""
+        return Nodes(
+            top, int(self.depth[0]), self.widths, self.offsets, self.node_scale(), self.word_scale, self.sizes,
+            self.transition,
+        )  # fmt: skip
+
+    @property
+    def placed(self) -> Placed:
+        """The tokens as compiled loops take them."""
+        return Placed(self.scale, self.node, self.paths, self.node_word, self.node_total)
 
     def node_scale(self) -> Numbers:
         """Scale of each node, room included."""

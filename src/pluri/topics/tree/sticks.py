@@ -19,6 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.priors.hyperpriors import Gamma
+
 Array = NDArray[np.float64]
 #: Concentrations are kept between these: a vague gamma prior is mostly below the smallest double.
 LEAST, MOST = 1e-6, 1e6
@@ -46,14 +48,14 @@ def log_gamma(rng: np.random.Generator, shape: NDArray[np.floating]) -> Array:
         return np.log(rng.standard_gamma(shape + 1.0)) + np.log(1.0 - rng.random(np.shape(shape))) / shape
 
 
-def draw_concentration(rng: np.random.Generator, n_pieces: int, log_left: float, prior: tuple[float, float]) -> float:
+def draw_concentration(rng: np.random.Generator, n_pieces: int, log_left: float, prior: Gamma) -> float:
     """Concentration of sticks of which `n_pieces` were broken off, `log_left` the sum of ``log(1 - V)``."""
-    value = rng.standard_gamma(prior[0] + n_pieces) / (prior[1] - log_left)
+    value = rng.standard_gamma(prior.shape + n_pieces) / (prior.rate - log_left)
     return float(np.clip(value, LEAST, MOST))
 
 
 def draw_fractions(
-    rng: np.random.Generator, counts: NDArray[np.integer], concentration: float, prior: tuple[float, float] | None,
+    rng: np.random.Generator, counts: NDArray[np.integer], concentration: float, prior: Gamma | None,
     *, closed: bool,
 ) -> tuple[Array, Array, float]:  # fmt: skip
     """Logarithms of V and 1 - V, of all pieces but the last if that takes what is left, and the concentration."""
@@ -77,7 +79,7 @@ def draw_sticks(
     rng: np.random.Generator,
     counts: NDArray[np.integer],
     concentration: float,
-    prior: tuple[float, float] | None = None,
+    prior: Gamma | None = None,
     *,
     closed: bool = True,
 ) -> Sticks:
@@ -90,8 +92,8 @@ def draw_sticks(
         Uses of each piece.
     concentration : float
         The one before.
-    prior : (shape, rate), optional
-        Gamma prior of the concentration, which is otherwise left as it is.
+    prior : Gamma, optional
+        Of the concentration, which is otherwise left as it is.
     closed : bool, default=True
         Whether the last piece takes all that is left.
 

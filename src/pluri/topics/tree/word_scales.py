@@ -66,21 +66,25 @@ def move_word_scales(
     -------
     WordMoves
     """
-    from pluri.topics.tree._word_kernels import move_words
+    from pluri.topics.tree._word_kernels import ScalePriors, move_words
 
     order = rng.permutation(tokens.n_words)
     word_offsets, word_tokens = of_words
     n_documents, n_scales = state.usage.shape
     cells = tokens.documents.astype(np.int64) * n_scales + state.scale
     doc_scale = np.bincount(cells, minlength=n_documents * n_scales).reshape(n_documents, n_scales)
-    depth, (shape, rate) = int(state.depth[0]), settings.concentration_prior
-    zeta_prior = np.array([shape, rate, shape * math.log(rate) - math.lgamma(shape)])
+    depth, learned = int(state.depth[0]), settings.learned
+    zeta_prior = np.array([0.0, learned.value, 0.0])
+    if learned.prior is not None:
+        shape, rate = learned.prior.shape, learned.prior.rate
+        zeta_prior = np.array([shape, rate, shape * math.log(rate) - math.lgamma(shape)])
+    priors = ScalePriors(
+        state.log_stop, float(settings.topic_word_prior), float(state.concentrations[2]), state.zeta, zeta_prior,
+        settings.least_depth if varying else depth, settings.most_depth if varying else depth,
+    )  # fmt: skip
     new_depth, accepted, births, deaths = move_words(
         rng.integers(2**63, size=1).astype(np.uint64), order, word_offsets, word_tokens, tokens.documents,
-        settings.top, depth, settings.least_depth if varying else depth, settings.most_depth if varying else depth,
-        state.widths, state.offsets, state.log_stop, float(settings.topic_word_prior), float(state.concentrations[2]),
-        state.zeta, zeta_prior, state.theta, state.transition, state.scale, state.node, state.word_scale, state.sizes,
-        state.node_word, state.node_total, doc_scale,
+        state.nodes(settings.top), priors, state.theta, state.placed, doc_scale,
     )  # fmt: skip
     state.depth[0] = new_depth
     return WordMoves(accepted, births, deaths)

@@ -10,17 +10,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Protocol
 
 import numpy as np
 
-from pluri.inference.result import IterationState
-from pluri.inference.variational.adam import adam_step, no_moments
+from pluri.inference.variational.adam import Adam, descend
 from pluri.inference.variational.flows.flow import Flow, log_standard_normal
 from pluri.inference.variational.flows.layer import Array
-from pluri.progress import open_progress
-from pluri.validation.interruption import hold, interruptible
+from pluri.validation.interruption import interruptible
 
 #: Weight of the past in the running mean of the parameters, which generalises better than the last ones.
 AVERAGING = 0.99
@@ -141,77 +138,80 @@ def fit_density(
     FloatingPointError
         If the loss is not finite at the start.
     """
-    parameters = model.initialize(rng)  # first, so that they do not depend on the number of rows
-    order = rng.permutation(len(X))
-    n_held = int(validation_fraction * len(X)) if len(X) >= 50 else 0
-    held, kept = order[:n_held], np.sort(order[n_held:])
-    moments, rate, average = no_moments(len(parameters)), learning_rate, parameters
-    best, lowest, fruitless, since_halved = parameters, math.inf, 0, 0
-    losses: list[float] = []
-    held_losses: list[float] = []
-    converged = interrupted = False
-    started = perf_counter()
-    try:
-        with open_progress(verbose) as report:
-            while len(losses) < max_iter and not converged:
-                rows = kept if len(kept) <= batch_size else rng.permutation(kept)
-                total, first = 0.0, parameters
-                for begin in range(0, len(rows), batch_size):
-                    batch = rows[begin : begin + batch_size]
-                    loss, gradient = model.loss_and_gradient(parameters, X[batch], weights[batch])
-                    if not (math.isfinite(loss) and np.isfinite(gradient).all()):
-                        loss = math.inf
-                        break
-                    total += loss * len(batch)
-                    step, moments = adam_step(gradient, moments, rate)
-                    parameters = parameters + step
-                    decay = min(AVERAGING, moments.n_seen / (moments.n_seen + 9.0))
-                    average = decay * average + (1.0 - decay) * parameters
-                if not math.isfinite(loss):
-                    # Too long a step: from the best state once more, with shorter ones.
-                    if not losses:
-                        raise FloatingPointError("the loss is not finite at the start: look for extreme values in X")
-                    parameters, average, moments, rate = best, best, no_moments(len(best)), 0.25 * rate
-                    total, first = math.inf, best
-                losses.append(total / len(rows))
-                if n_held:
-                    held_losses.append(_loss(model, average, X[held], weights[held]))
-                # Without a held-out part, the loss of a single batch is that of the parameters before the step.
-                current, at = (held_losses[-1], average) if n_held else (losses[-1], first)
-                fruitless = 0 if current < lowest - tol else fruitless + 1
-                since_halved = 0 if current < lowest - tol else since_halved + 1
-                if current < lowest:
-                    best, lowest = at, current
-                if since_halved > n_iter_no_change // 2:
-                    rate, since_halved = 0.5 * rate, 0
-                converged = fruitless >= n_iter_no_change
-                if verbose:
-                    report(_state(losses, current, max_iter, converged, perf_counter() - started))
-    except KeyboardInterrupt as stop:
-        if not losses:
-            raise
-        hold(stop, "fit interrupted; the best parameters so far are kept")
-        interrupted = True
-    return DensityFit(best, losses, held_losses, len(losses), converged, interrupted)
+    state = _Epochs(model, X, weights, rng, learning_rate, batch_size, validation_fraction, n_iter_no_change, tol)
+    run = descend(
+        state.epoch, max_iter, settled=state.settled, kept="the best parameters so far are kept", verbose=verbose
+    )
+    return DensityFit(state.best, state.losses, state.held_losses, len(state.losses), run.converged, run.interrupted)
+
+
+class _Epochs:
+    """A fit on its way: where it is, the best so far, and how long nothing was gained."""
+
+    def __init__(
+        self, model: DensityModel, X: Array, weights: Array, rng: np.random.Generator, learning_rate: float,
+        batch_size: int, validation_fraction: float, n_iter_no_change: int, tol: float,
+    ) -> None:  # fmt: skip
+        self.model, self.X, self.weights, self.rng = model, X, weights, rng
+        self.rate, self.batch_size, self.patience, self.tol = learning_rate, batch_size, n_iter_no_change, tol
+        start = model.initialize(rng)  # first, so that it does not depend on the number of rows
+        order = rng.permutation(len(X))
+        n_held = int(validation_fraction * len(X)) if len(X) >= 50 else 0
+        self.held, self.kept = order[:n_held], np.sort(order[n_held:])
+        self.adam, self.average = Adam(start), start
+        self.best, self.lowest, self.fruitless, self.since_halved = start, math.inf, 0, 0
+        self.losses: list[float] = []
+        self.held_losses: list[float] = []
+
+    def epoch(self, number: int) -> float:
+        """A pass over the data; gives the loss that the fit is judged by."""
+        first = self.adam.parameters
+        loss = self._learn()
+        if not math.isfinite(loss):
+            # Too long a step: from the best state once more, with shorter ones.
+            if not self.losses:
+                raise FloatingPointError("the loss is not finite at the start: look for extreme values in X")
+            self.adam, self.average, self.rate, first = Adam(self.best), self.best, 0.25 * self.rate, self.best
+        self.losses.append(loss)
+        if not len(self.held):
+            # The loss of a single batch is that of the parameters before the step.
+            return self._judge(loss, first)
+        self.held_losses.append(_loss(self.model, self.average, self.X[self.held], self.weights[self.held]))
+        return self._judge(self.held_losses[-1], self.average)
+
+    def _learn(self) -> float:
+        """Steps on all minibatches; their mean loss, infinite if one of them or its gradient is not finite."""
+        rows = self.kept if len(self.kept) <= self.batch_size else self.rng.permutation(self.kept)
+        total = 0.0
+        for begin in range(0, len(rows), self.batch_size):
+            batch = rows[begin : begin + self.batch_size]
+            loss, gradient = self.model.loss_and_gradient(self.adam.parameters, self.X[batch], self.weights[batch])
+            if not (math.isfinite(loss) and np.isfinite(gradient).all()):
+                return math.inf
+            total += loss * len(batch)
+            self.adam.move(gradient, self.rate)
+            n_seen = self.adam.moments.n_seen
+            decay = min(AVERAGING, n_seen / (n_seen + 9.0))
+            self.average = decay * self.average + (1.0 - decay) * self.adam.parameters
+        return total / len(rows)
+
+    def _judge(self, loss: float, at: Array) -> float:
+        """Keep the best, and halve the rate where nothing was gained for long."""
+        gained = loss < self.lowest - self.tol
+        self.fruitless = 0 if gained else self.fruitless + 1
+        self.since_halved = 0 if gained else self.since_halved + 1
+        if loss < self.lowest:
+            self.best, self.lowest = at, loss
+        if self.since_halved > self.patience // 2:
+            self.rate, self.since_halved = 0.5 * self.rate, 0
+        return loss
+
+    def settled(self, losses: list[float]) -> bool:
+        """Whether too many epochs in a row gained nothing."""
+        return self.fruitless >= self.patience
 
 
 def _loss(model: DensityModel, parameters: Array, X: Array, weights: Array) -> float:
     log_prob = model.encode(parameters, X)[1]
     loss = -float(weights @ log_prob) / float(weights.sum())
     return loss if math.isfinite(loss) else math.inf
-
-
-def _state(losses: list[float], current: float, max_iter: int, converged: bool, seconds: float) -> IterationState[None]:
-    return IterationState(
-        params=None,
-        restart=0,
-        n_init=1,
-        iteration=len(losses),
-        max_iter=max_iter,
-        objective=-current,
-        log_likelihood=-current,
-        gain=losses[-2] - losses[-1] if len(losses) > 1 and math.isfinite(losses[-2]) else math.nan,
-        seconds=seconds,
-        accepted=True,
-        reason="converged" if converged else "max_iter" if len(losses) == max_iter else None,
-    )

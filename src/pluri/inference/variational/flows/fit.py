@@ -15,22 +15,18 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral, Real
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from pluri.inference.result import IterationState
-from pluri.inference.variational.adam import adam_step, decays_of, no_moments
+from pluri.inference.variational.adam import Adam, decays_of, descend, refuse_divergence
 from pluri.inference.variational.flows.flow import Flow, build_flow, log_standard_normal
 from pluri.inference.variational.flows.layer import Array
 from pluri.inference.variational.flows.modes import ModeCollapseWarning, missed_mode
 from pluri.inference.variational.flows.result import FlowResult
 from pluri.inference.variational.flows.target import Target, check_target, differentiate
-from pluri.progress import open_progress
-from pluri.validation import as_generator
-from pluri.validation.interruption import hold, interruptible
+from pluri.validation import Number, Only, Whole, as_generator, check_value
+from pluri.validation.interruption import interruptible
 from pluri.validation.random import RandomState
 
 #: Iterations between two looks at whether the parameters are the best so far.
@@ -129,16 +125,12 @@ def fit_flow(
     >>> result.kl_estimate(log_z=np.log(np.pi), random_state=0) < 0.1  # the base alone has 6.9
     True
     """
-    if backend not in ("numpy", "jax"):
-        raise ValueError(f"backend must be 'numpy' or 'jax', got {backend!r}")
-    least = {"n_layers": (n_layers, 0), "batch_size": (batch_size, 2), "max_iter": (max_iter, 1)}
-    for name, (value, lowest) in least.items():
-        if not isinstance(value, Integral) or isinstance(value, bool) or value < lowest:
-            raise ValueError(f"{name} must be an integer of at least {lowest}, got {value!r}")
-    if not isinstance(anneal, Real) or not 0 <= anneal <= 1:
-        raise ValueError(f"anneal must be a share between 0 and 1, got {anneal!r}")
-    if not isinstance(learning_rate, Real) or not 0 < learning_rate < math.inf:
-        raise ValueError(f"learning_rate must be a positive number, got {learning_rate!r}")
+    check_value(backend, "backend", Only("numpy", "jax"))
+    check_value(n_layers, "n_layers", Whole(0))
+    check_value(batch_size, "batch_size", Whole(2))
+    check_value(max_iter, "max_iter", Whole(1))
+    check_value(anneal, "anneal", Number(least=0, most=1))
+    check_value(learning_rate, "learning_rate", Number(above=0))
     rng = as_generator(random_state)
     target = Target(differentiate(log_density_and_grad) if backend == "jax" else log_density_and_grad, dim)
     check_target(target, rng)
@@ -207,65 +199,57 @@ def free_energy_gradient(
     return float(np.mean(log_standard_normal(base) - log_det - log_density)), gradient
 
 
+class _FlowDescent:
+    """The flow on its way down, and the best state of it at the end of a window of iterations."""
+
+    def __init__(
+        self, flow: Flow, parameters: Array, target: Target, course: _Course, rng: np.random.Generator
+    ) -> None:
+        self.flow, self.target, self.course, self.rng = flow, target, course, rng
+        self.adam = Adam(parameters, course.decays)
+        self.seen = self.best = parameters
+        self.best_energy = math.inf
+
+    def step(self, number: int) -> float:
+        course, self.seen = self.course, self.adam.parameters
+        base = self.rng.standard_normal((course.batch_size, self.flow.dim))
+        energy, gradient = free_energy_gradient(self.flow, self.seen, self.target, base, course.power(number))
+        refuse_divergence(number, energy, gradient)
+        self.adam.move(gradient, course.rate(number))
+        return energy
+
+    def look(self, energies: list[float]) -> bool:
+        """Remember the best; there is no test of convergence."""
+        if len(energies) % WINDOW == 0:
+            recent = float(np.mean(energies[-WINDOW:]))
+            if recent < self.best_energy:
+                self.best, self.best_energy = self.seen, recent
+        return False
+
+    def result(self) -> Array:
+        """The last parameters, unless an earlier state was better on the same draws."""
+        last = self.adam.parameters
+        check = self.rng.standard_normal((max(1000, self.course.batch_size), self.flow.dim))
+        if self.best is not last and self._energy(self.best, check) < self._energy(last, check):
+            return self.best
+        return last
+
+    def _energy(self, parameters: Array, base: Array) -> float:
+        try:
+            z, log_det, _ = self.flow.forward(parameters, base)
+            return float(np.mean(log_standard_normal(base) - log_det - self.target.values(z)))
+        except ValueError:
+            return math.inf
+
+
 def _descend(
     flow: Flow, parameters: Array, target: Target, course: _Course, rng: np.random.Generator, verbose: int
 ) -> FlowResult:
-    moments = no_moments(flow.n_parameters)
-    trace: list[float] = []
-    best, best_energy, interrupted, started = parameters, math.inf, False, perf_counter()
-    try:
-        with open_progress(verbose) as report:
-            for iteration in range(course.max_iter):
-                base = rng.standard_normal((course.batch_size, flow.dim))
-                energy, gradient = free_energy_gradient(flow, parameters, target, base, course.power(iteration))
-                if not (math.isfinite(energy) and np.isfinite(gradient).all()):
-                    raise FloatingPointError(f"the fit diverged at iteration {iteration + 1}: lower learning_rate")
-                trace.append(energy)
-                if iteration % WINDOW == WINDOW - 1:
-                    recent = float(np.mean(trace[-WINDOW:]))
-                    if recent < best_energy:
-                        best, best_energy = parameters, recent
-                    if verbose:
-                        report(_state(trace, course, perf_counter() - started))
-                step, moments = adam_step(gradient, moments, course.rate(iteration), course.decays)
-                parameters = parameters + step
-    except KeyboardInterrupt as stop:
-        if not trace:
-            raise
-        hold(
-            stop,
-            f"fit interrupted after {len(trace)} of {course.max_iter} iterations; the best parameters so far are kept",
-        )
-        interrupted = True
-    # The last parameters, unless an earlier state was better on the same draws.
-    check = rng.standard_normal((max(1000, course.batch_size), flow.dim))
-    if best is not parameters and _energy(flow, best, target, check) < _energy(flow, parameters, target, check):
-        parameters = best
-    powers = np.array([course.power(iteration) for iteration in range(len(trace))])
-    return FlowResult(flow, parameters, np.array(trace), powers, len(trace), interrupted, target)
-
-
-def _energy(flow: Flow, parameters: Array, target: Target, base: Array) -> float:
-    try:
-        z, log_det, _ = flow.forward(parameters, base)
-        return float(np.mean(log_standard_normal(base) - log_det - target.values(z)))
-    except ValueError:
-        return math.inf
-
-
-def _state(trace: list[float], course: _Course, seconds: float) -> IterationState[None]:
-    recent = float(np.mean(trace[-WINDOW:]))
-    earlier = float(np.mean(trace[-2 * WINDOW : -WINDOW])) if len(trace) >= 2 * WINDOW else math.nan
-    return IterationState(
-        params=None,
-        restart=0,
-        n_init=1,
-        iteration=len(trace),
-        max_iter=course.max_iter,
-        objective=-recent,
-        log_likelihood=math.nan,
-        gain=earlier - recent,
-        seconds=seconds,
-        accepted=True,
-        reason="max_iter" if len(trace) == course.max_iter else None,
-    )
+    state = _FlowDescent(flow, parameters, target, course, rng)
+    run = descend(
+        state.step, course.max_iter, settled=state.look, window=WINDOW, kept="the best parameters so far are kept",
+        verbose=verbose,
+    )  # fmt: skip
+    n_iter = len(run.losses)
+    powers = np.array([course.power(iteration) for iteration in range(n_iter)])
+    return FlowResult(flow, state.result(), np.array(run.losses), powers, n_iter, run.interrupted, target)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from pluri.inference.variational.adam import adam_step, no_moments
+from pluri.inference.variational.adam import Adam, descend
 from pluri.inference.variational.flows.layer import Array
 from pluri.inference.variational.flows.target import Target
+from pluri.validation.interruption import held
 
 
 class ModeCollapseWarning(UserWarning):
@@ -47,6 +48,8 @@ def missed_mode(
     size = float(np.sqrt((spread**2).sum()))
     try:
         ends, heights, slopes = _ascend(target, np.concatenate([own, elsewhere]), 0.02 * max(size, 1e-3), n_steps)
+        if held():  # Ctrl-C came: these are no ends
+            return None
         covered, others = ends[: len(own)], ends[len(own) :]
         for index in np.argsort(-heights[len(own) :]):
             if heights[len(own) + index] < heights.max() - 5.0:
@@ -67,10 +70,14 @@ def missed_mode(
 
 def _ascend(target: Target, points: Array, rate: float, n_steps: int) -> tuple[Array, Array, Array]:
     """Adam ascent of all points at once, with a rate that falls; ends, log densities and lengths of gradients there."""
-    moments = no_moments(points.size)
-    for step in range(n_steps):
-        _, gradient = target(points)
-        change, moments = adam_step(-gradient.ravel(), moments, 4.0 * rate * (1.0 - step / n_steps), (0.8, 0.99))
-        points = points + change.reshape(points.shape)
+    adam = Adam(points.ravel(), (0.8, 0.99))
+
+    def step(number: int) -> float:
+        heights, gradient = target(adam.parameters.reshape(points.shape))
+        adam.move(-gradient.ravel(), 4.0 * rate * (1.0 - number / n_steps))
+        return -float(heights.mean())
+
+    descend(step, n_steps, kept="modes that the approximation misses may not have been found")
+    points = adam.parameters.reshape(points.shape)
     heights, gradient = target(points)
     return points, heights, np.linalg.norm(gradient, axis=1)

@@ -35,29 +35,27 @@ from pluri.processes.dpp.kernel_forms import (
 from pluri.processes.dpp.representation import Representation
 from pluri.processes.dpp.spectrum import spectrum_of_kernel
 from pluri.processes.dpp.subset_law import similarity_form
-from pluri.validation import RandomState, as_generator
+from pluri.validation import Only, RandomState, Whole, as_generator, check_value
 
 #: Directions of the landmarks below this share of the largest are rounding of zero.
 NO_DIRECTION = 1e-12
-METHODS = ("uniform", "greedy", "leverage")
+SELECTIONS = Only("uniform", "greedy", "leverage")
 
 
-def choose_landmarks(kernel: KernelForm, n_landmarks: int, method: str, rng: np.random.Generator) -> IntArray:
+def choose_landmarks(kernel: KernelForm, n_landmarks: int, selection: str, rng: np.random.Generator) -> IntArray:
     """Items to stand for all: sorted ids, perhaps fewer than asked for if the kernel has a lower rank.
 
     ``"uniform"`` takes any; ``"greedy"`` the item that is worst explained, again and again (pivoted Cholesky);
     ``"leverage"`` draws by estimates of ``diag L (L + I)^-1``, which are the inclusion probabilities themselves.
     """
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+    check_value(selection, "selection", SELECTIONS)
     n_items = kernel.n_items
-    if isinstance(n_landmarks, bool) or n_landmarks != int(n_landmarks) or not 1 <= n_landmarks <= n_items:
-        raise ValueError(f"n_landmarks must be a whole number from 1 to {n_items}, got {n_landmarks!r}")
+    check_value(n_landmarks, "n_landmarks", Whole(1, n_items))
     m = int(n_landmarks)
-    if method == "greedy":
+    if selection == "greedy":
         return _worst_explained(kernel, m)
     pilot = np.sort(rng.choice(n_items, size=m, replace=False)).astype(np.int64)
-    if method == "uniform":
+    if selection == "uniform":
         return pilot
     # Leverage with every pilot standing for n / m items: L_ii - L_iU S (S L_U S + I)^-1 S L_Ui, S = sqrt(n / m).
     rows = kernel.rows(pilot) * np.sqrt(n_items / m)
@@ -92,7 +90,7 @@ def nystrom_features(
     landmarks: ArrayLike | None = None,
     *,
     n_landmarks: int | None = None,
-    method: str = "greedy",
+    selection: str = "greedy",
     random_state: RandomState = None,
 ) -> Array:
     """Feature rows F whose products approximate a kernel; exact if the landmarks span it.
@@ -105,7 +103,7 @@ def nystrom_features(
         Ids of items, or a mask.
     n_landmarks : int, optional
         How many to choose, in place of ``landmarks``.
-    method : {"greedy", "uniform", "leverage"}, default="greedy"
+    selection : {"greedy", "uniform", "leverage"}, default="greedy"
         How to choose them.
     random_state : int, Generator or None
 
@@ -123,16 +121,16 @@ def nystrom_features(
     True
     """
     form = as_kernel_form(kernel, "L")
-    return _features(form, _landmarks(form, landmarks, n_landmarks, method, random_state))
+    return _features(form, _landmarks(form, landmarks, n_landmarks, selection, random_state))
 
 
 def _landmarks(
-    form: KernelForm, landmarks: ArrayLike | None, n_landmarks: int | None, method: str, random_state: RandomState
+    form: KernelForm, landmarks: ArrayLike | None, n_landmarks: int | None, selection: str, random_state: RandomState
 ) -> IntArray:
     if (landmarks is None) == (n_landmarks is None):
         raise ValueError("exactly one of landmarks and n_landmarks must be given")
     if landmarks is None:
-        return choose_landmarks(form, n_landmarks, method, as_generator(random_state))  # type: ignore[arg-type]
+        return choose_landmarks(form, n_landmarks, selection, as_generator(random_state))  # type: ignore[arg-type]
     chosen = as_subset(landmarks, form.n_items, "landmarks")
     if not chosen.size:
         raise ValueError("landmarks must name at least one item, got none")
@@ -161,7 +159,7 @@ class NystromDPP(DPP):
         Number of landmarks; 100 (or all items) if neither this nor ``landmarks`` is given.
     landmarks : array_like, optional
         Their ids, in place of a number.
-    method : {"greedy", "uniform", "leverage"}, default="greedy"
+    selection : {"greedy", "uniform", "leverage"}, default="greedy"
         How they are chosen.
     random_state : int, Generator or None
         For the choice.
@@ -191,13 +189,13 @@ class NystromDPP(DPP):
         n_landmarks: int | None = None,
         *,
         landmarks: ArrayLike | None = None,
-        method: str = "greedy",
+        selection: str = "greedy",
         random_state: RandomState = None,
     ) -> None:
         form = as_kernel_form(L, "L")
         if n_landmarks is None and landmarks is None:
             n_landmarks = min(100, form.n_items)
-        self.landmarks = _landmarks(form, landmarks, n_landmarks, method, random_state)
+        self.landmarks = _landmarks(form, landmarks, n_landmarks, selection, random_state)
         features = _features(form, self.landmarks)
         if features.shape[1] == 0:  # a kernel of zeros: only the empty set
             features = np.zeros((form.n_items, 1))

@@ -26,6 +26,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pluri.optimize.fixed_point import iterate
 from pluri.processes.dpp.kernel_forms import (
     Array,
     DenseKernel,
@@ -36,10 +37,10 @@ from pluri.processes.dpp.kernel_forms import (
     as_subset,
 )
 from pluri.processes.dpp.samplers.spectral import SpectralSampler
+from pluri.processes.dpp.sizes import number_of_draws
 from pluri.processes.dpp.spectrum import spectrum_of_features
-from pluri.processes.dpp.structured.directions import check_number
-from pluri.validation import RandomState, as_generator
-from pluri.validation.interruption import hold, interruptible
+from pluri.validation import RandomState, Whole, as_generator, check_value
+from pluri.validation.interruption import holding, interruptible
 
 #: Rows of a kernel that are computed at a time when it is not written out.
 BLOCK = 512
@@ -133,8 +134,7 @@ def ridge_by_em(
     """
     form = as_kernel_form(kernel, "L")
     n_items, width = form.n_items, _check_components(form, n_components)
-    if max_iter < 1:
-        raise ValueError(f"max_iter must be at least 1, got {max_iter!r}")
+    check_value(max_iter, "max_iter", Whole(1))
     trace = float(form.diagonal().sum())
     if trace == 0:
         return RidgeApproximation(np.zeros((n_items, width)), 0.0)
@@ -143,35 +143,45 @@ def ridge_by_em(
     # One product with the kernel already turns a random start towards the leading directions.
     factor = product(form, rng.standard_normal((n_items, width)))
     factor *= np.sqrt(0.5 * trace / max(float((factor**2).sum()), np.finfo(float).tiny))
-    floor, ridge = 1e-12 * mean, 0.5 * mean
-    objective, converged, n_iter = np.inf, False, 0
-    try:
-        while n_iter < max_iter:
-            n_iter += 1
-            image = product(form, factor)
-            inner = ridge * np.eye(width) + factor.T @ factor
-            solved = np.linalg.solve(inner, np.column_stack([factor.T @ image, image.T]))
-            moment, half = solved[:, :width], solved[:, width:]
-            before = objective
-            objective = _log_det(inner, n_items, ridge) + (trace - float(np.trace(moment))) / ridge
-            if before - objective <= tol * (abs(objective) + n_items):
-                converged = True
-                break
-            factor = np.asarray(np.linalg.solve((ridge * np.eye(width) + moment).T, image.T).T, dtype=np.float64)
-            ridge = max((trace - float(np.einsum("dn,nd->", half, factor))) / n_items, floor)
-    except KeyboardInterrupt as stop:
-        hold(stop, f"interrupted after {n_iter} iterations; the ridge approximation so far is kept")
-        return RidgeApproximation(factor, float(ridge), float(objective), n_iter, False)
-    if not converged:
+    reached = RidgeApproximation(factor, 0.5 * mean, np.inf, 0, False)
+
+    def improve(now: RidgeApproximation) -> tuple[RidgeApproximation, float]:
+        nonlocal reached
+        reached, change = _em_step(form, trace, now, tol)
+        return reached, change
+
+    with holding(
+        lambda: f"interrupted after {reached.n_iter} iterations; the ridge approximation so far is kept"
+    ) as run:
+        iterate(improve, reached, max_iter=max_iter)
+    if run.interrupted:
+        return reached
+    if not reached.converged:
         from sklearn.exceptions import ConvergenceWarning
 
         warnings.warn(
             f"the ridge approximation has not converged in {max_iter} iterations: raise max_iter or tol, or use the "
-            "closed form (method='eigen')",
+            "closed form (inference='eigen')",
             ConvergenceWarning,
             stacklevel=2,
         )
-    return RidgeApproximation(factor, float(ridge), float(objective), n_iter, converged)
+    return reached
+
+
+def _em_step(form: KernelForm, trace: float, now: RidgeApproximation, tol: float) -> tuple[RidgeApproximation, float]:
+    """The approximation after an iteration and what it gained, which is zero where it is below the tolerance."""
+    factor, ridge = now.factor, now.ridge
+    n_items, width = factor.shape
+    image = product(form, factor)
+    inner = ridge * np.eye(width) + factor.T @ factor
+    solved = np.linalg.solve(inner, np.column_stack([factor.T @ image, image.T]))
+    moment, half = solved[:, :width], solved[:, width:]
+    objective = _log_det(inner, n_items, ridge) + (trace - float(np.trace(moment))) / ridge
+    if now.objective - objective <= tol * (abs(objective) + n_items):
+        return RidgeApproximation(factor, ridge, objective, now.n_iter + 1, True), 0.0
+    factor = np.asarray(np.linalg.solve((ridge * np.eye(width) + moment).T, image.T).T, dtype=np.float64)
+    ridge = max((trace - float(np.einsum("dn,nd->", half, factor))) / n_items, 1e-12 * trace / n_items)
+    return RidgeApproximation(factor, ridge, objective, now.n_iter + 1, False), now.objective - objective
 
 
 def product(form: KernelForm, right: Array) -> Array:
@@ -217,7 +227,7 @@ class RidgeDPP:
         Kernel, or an approximation that is ready.
     n_components : int, default=20
         Columns of A.
-    method : {"eigen", "em"}, default="eigen"
+    inference : {"eigen", "em"}, default="eigen"
         How the approximation is found.
     random_state : int, Generator or None
         For the start of EM.
@@ -247,17 +257,17 @@ class RidgeDPP:
         L: ArrayLike | KernelForm | RidgeApproximation,
         n_components: int = 20,
         *,
-        method: str = "eigen",
+        inference: str = "eigen",
         random_state: RandomState = None,
     ) -> None:
         if isinstance(L, RidgeApproximation):
             self.approximation = L
-        elif method == "eigen":
+        elif inference == "eigen":
             self.approximation = ridge_from_eigenvectors(L, n_components)
-        elif method == "em":
+        elif inference == "em":
             self.approximation = ridge_by_em(L, n_components, random_state=random_state)
         else:
-            raise ValueError(f"method must be 'eigen' or 'em', got {method!r}")
+            raise ValueError(f"inference must be 'eigen' or 'em', got {inference!r}")
 
     @property
     def n_items(self) -> int:
@@ -299,16 +309,16 @@ class RidgeDPP:
                 return -np.inf
         return float(log_det) - self.log_normalizer
 
-    def sample(self, n: int | None = None, random_state: RandomState = None) -> IntArray | list[IntArray]:
-        """Draw subsets exactly: one sorted array, or a list of ``n``."""
-        count, rng = check_number(n), as_generator(random_state)
+    def sample(self, n_samples: int | None = None, random_state: RandomState = None) -> IntArray | list[IntArray]:
+        """Draw subsets exactly: one sorted array, or a list of ``n_samples``."""
+        count, rng = number_of_draws(n_samples), as_generator(random_state)
         chance = self.approximation.ridge / (1 + self.approximation.ridge)
         draws = []
         for structured in self._sampler.draw(count, rng) if count else []:
             # As many coins as there are items, tossed by their number of heads.
             heads = rng.choice(self.n_items, size=rng.binomial(self.n_items, chance), replace=False)
             draws.append(np.union1d(structured, heads).astype(np.int64))
-        return draws[0] if n is None else draws
+        return draws[0] if n_samples is None else draws
 
     def __repr__(self) -> str:
         return f"RidgeDPP(n_items={self.n_items}, n_components={self.approximation.factor.shape[1]})"

@@ -20,7 +20,8 @@ from numpy.typing import ArrayLike
 from pluri.processes.dpp.continuous.gaussian import log_determinant
 from pluri.processes.dpp.continuous.projection_points import draw_sets
 from pluri.processes.dpp.kernel_forms import Array, IntArray
-from pluri.processes.dpp.structured.directions import check_number, check_size, log_normalizer, take_directions
+from pluri.processes.dpp.sizes import number_of_draws
+from pluri.processes.dpp.structured.directions import check_size, log_normalizer, take_directions
 from pluri.validation import RandomState, as_generator
 
 
@@ -124,18 +125,18 @@ class DirichletDPP:
         return log_determinant(self.kernel(checked, checked)) - log_normalizer(self.log_odds, size)
 
     def sample(
-        self, n: int | None = None, size: int | None = None, random_state: RandomState = None
+        self, n_samples: int | None = None, size: int | None = None, random_state: RandomState = None
     ) -> Array | list[Array]:
-        """Draw sets of rows exactly: an array (n_rows, n_columns), or a list of ``n``.
+        """Draw sets of rows exactly: an array (n_rows, n_columns), or a list of ``n_samples``.
 
         ``size`` fixes the number of rows, at most ``n_columns``; the order of the rows says nothing.
         """
-        count, rng = check_number(n), as_generator(random_state)
+        count, rng = number_of_draws(n_samples), as_generator(random_state)
         taken, counts = take_directions(self.log_odds, count, check_size(size, self.rank), rng)
         draws = draw_sets(
             rng, taken, counts, self._draw_base, self._functions, self._values, length=1.0, mass=1.0
         )  # fmt: skip
-        return draws[0] if n is None else draws
+        return draws[0] if n_samples is None else draws
 
     def _functions(self, rows: Array, chosen: IntArray) -> Array:
         return np.asarray(np.sqrt(rows) @ (self._vectors[:, chosen] / np.sqrt(self._values[chosen])))

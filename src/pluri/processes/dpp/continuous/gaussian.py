@@ -28,7 +28,8 @@ from numpy.typing import ArrayLike
 
 from pluri.processes.dpp.continuous.point_process import PointProcess, as_points, scale_odds
 from pluri.processes.dpp.kernel_forms import Array, IntArray
-from pluri.processes.dpp.structured.directions import check_number, check_size, take_directions
+from pluri.processes.dpp.sizes import number_of_draws
+from pluri.processes.dpp.structured.directions import check_size, take_directions
 from pluri.validation import RandomState, as_generator
 
 #: Eigenfunctions are left out when all of them together are taken with a probability below this.
@@ -158,13 +159,13 @@ class GaussianContinuousDPP(PointProcess):
         return np.asarray(np.exp(-0.5 * (points**2).sum(axis=1)) / np.prod(np.sqrt(2.0 * np.pi) * self.scale))
 
     def sample(
-        self, n: int | None = None, size: int | None = None, random_state: RandomState = None
+        self, n_samples: int | None = None, size: int | None = None, random_state: RandomState = None
     ) -> Array | list[Array]:
         """Draw sets of points exactly.
 
         Parameters
         ----------
-        n : int, optional
+        n_samples : int, optional
             Number of sets; None gives one by itself.
         size : int, optional
             Number of points of each; None leaves it random.
@@ -176,7 +177,7 @@ class GaussianContinuousDPP(PointProcess):
         """
         from pluri.processes.dpp.continuous._kernels import draw_hermite_points
 
-        count, rng = check_number(n), as_generator(random_state)
+        count, rng = number_of_draws(n_samples), as_generator(random_state)
         taken, counts = take_directions(self.log_odds, count, check_size(size, self.rank), rng)
         points, found = np.empty((taken.size, self.n_dimensions)), counts.copy()
         if taken.size:
@@ -187,7 +188,7 @@ class GaussianContinuousDPP(PointProcess):
                 )
         points = points / self._stretch + self.mean
         draws = np.split(points, np.cumsum(counts)[:-1]) if count else []
-        return draws[0] if n is None else draws
+        return draws[0] if n_samples is None else draws
 
     def _log_determinant(self, points: Array) -> float:
         return log_determinant(self.kernel(points, points))

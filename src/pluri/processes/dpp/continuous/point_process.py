@@ -36,7 +36,7 @@ class PointProcess(ABC):
 
     @abstractmethod
     def sample(
-        self, n: int | None = None, size: int | None = None, random_state: RandomState = None
+        self, n_samples: int | None = None, size: int | None = None, random_state: RandomState = None
     ) -> Array | list[Array]:
         """Draw sets of points."""
 

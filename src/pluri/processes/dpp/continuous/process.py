@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pluri.inference import mcmc
 from pluri.processes.dpp.continuous.bounds import GridBound
 from pluri.processes.dpp.continuous.box_functions import BoxFunctions, box_functions
 from pluri.processes.dpp.continuous.checks import check_similarity, check_trace, largest_diagonal
@@ -32,11 +33,13 @@ from pluri.processes.dpp.continuous.point_gibbs import PointGibbs, kernel_diagon
 from pluri.processes.dpp.continuous.point_process import PointProcess, as_points, scale_odds
 from pluri.processes.dpp.continuous.projection_points import draw_sets
 from pluri.processes.dpp.kernel_forms import Array, IntArray
-from pluri.processes.dpp.structured.directions import check_number, check_size, take_directions
-from pluri.validation import RandomState, as_generator
-from pluri.validation.interruption import hold, interruptible
+from pluri.processes.dpp.samplers.chain_draws import verdict_of
+from pluri.processes.dpp.sizes import number_of_draws
+from pluri.processes.dpp.structured.directions import check_size, take_directions
+from pluri.validation import Only, RandomState, Whole, as_generator, check_value
+from pluri.validation.interruption import interruptible
 
-METHODS = ("auto", "exact", "nystrom", "fourier", "gibbs")
+METHODS = Only("auto", "exact", "nystrom", "fourier", "gibbs")
 #: Eigenvalues below this share of the largest are rounding of zero.
 NEGLIGIBLE = 1e-11
 #: Landmarks are doubled until they keep this share of the trace of the kernel, or of the points of a scaled process.
@@ -47,7 +50,7 @@ MOSTLY_KEPT = 0.95
 FEWEST_LANDMARKS, MOST_LANDMARKS = 200, 1600
 
 
-class ContinuousDPP(PointProcess):
+class ContinuousDPP(mcmc.Sampled, PointProcess):
     """Points in space that repel each other.
 
     Parameters
@@ -85,6 +88,8 @@ class ContinuousDPP(PointProcess):
         The method in use.
     kept_share_ : float
         Share of the trace of the kernel that the eigenvalues in use hold; 1 unless they are too few. Not with "gibbs".
+    trace_ : pluri.inference.mcmc.Trace
+        Of the last draws with "gibbs": the sets (``"points"``) and their log densities.
 
     Examples
     --------
@@ -110,12 +115,10 @@ class ContinuousDPP(PointProcess):
         quality_bound: float | None = None,
         random_state: RandomState = None,
     ) -> None:
-        if method not in METHODS:
-            raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+        check_value(method, "method", METHODS)
         if not hasattr(domain, "from_uniforms"):
             raise ValueError(f"domain must be a Box or a NormalBase, got {type(domain).__name__}")
-        if n_features is not None and (isinstance(n_features, bool) or n_features != int(n_features) or n_features < 1):
-            raise ValueError(f"n_features must be a positive whole number, got {n_features!r}")
+        check_value(n_features, "n_features", Whole(1) | Only(None))
         self.domain = domain
         self._similarity = _similarity(kernel, length_scale, domain.n_dimensions)
         self._quality = quality
@@ -282,63 +285,58 @@ class ContinuousDPP(PointProcess):
     @interruptible
     def sample(
         self,
-        n: int | None = None,
+        n_samples: int | None = None,
         size: int | None = None,
         random_state: RandomState = None,
         *,
-        n_sweeps: int = 20,
+        n_warmup: int = 20,
     ) -> Array | list[Array]:
         """Draw sets of points.
 
         Parameters
         ----------
-        n : int, optional
+        n_samples : int, optional
             Number of sets; None gives one by itself.
         size : int, optional
             Number of points of each; None leaves it random, which "gibbs" cannot.
         random_state : int, Generator or None
-        n_sweeps : int, default=20
+        n_warmup : int, default=20
             With "gibbs": sweeps before each set, which goes on from the one before it.
 
         Returns
         -------
         ndarray (n_points, n_dimensions), or a list of them
         """
-        count, rng = check_number(n), as_generator(random_state)
+        count, rng = number_of_draws(n_samples), as_generator(random_state)
         if self._exact is not None:
-            return self._exact.sample(n, size, rng)
+            return self._exact.sample(n_samples, size, rng)
         if self.method_ == "gibbs":
-            draws = self._sweep(count, size, n_sweeps, rng)
+            draws = self._sweep(count, size, n_warmup, rng)
         else:
             taken, counts = take_directions(self.log_odds, count, check_size(size, self.rank), rng)
             draws = draw_sets(
                 rng, taken, counts, self.domain.draw, self._functions, self._values,
                 length=self._bound / self._factor, mass=self.domain.mass, tighter=self._tighter_bound,
             )  # fmt: skip
-        return draws[0] if n is None else draws
+        return draws[0] if n_samples is None else draws
 
     def gibbs_kernel(self) -> PointGibbs:
         """The sampler of a fixed number of points, for `pluri.inference.mcmc.sample`."""
         return PointGibbs(self.kernel, self.domain, self._bound)
 
-    def _sweep(self, count: int, size: int | None, n_sweeps: int, rng: np.random.Generator) -> list[Array]:
-        if size is None or isinstance(size, bool) or size != int(size) or size < 1:
-            raise ValueError(f"size must be a positive whole number with method 'gibbs', got {size!r}")
-        if isinstance(n_sweeps, bool) or n_sweeps != int(n_sweeps) or n_sweeps < 1:
-            raise ValueError(f"n_sweeps must be a positive whole number, got {n_sweeps!r}")
+    def _sweep(self, count: int, size: int | None, n_warmup: int, rng: np.random.Generator) -> list[Array]:
+        check_value(size, "size with method 'gibbs'", Whole(1))
+        check_value(n_warmup, "n_warmup", Whole(1))
+        if not count:
+            return []
         chain = self.gibbs_kernel()
-        state = chain.init(rng, chain.draw_start(rng, int(size)))
-        draws: list[Array] = []
-        try:
-            for _ in range(count):
-                for _ in range(n_sweeps):
-                    state, _ = chain.step(rng, state)
-                draws.append(state.points)
-        except KeyboardInterrupt as stop:
-            if not draws:
-                raise
-            hold(stop, f"interrupted after {len(draws)} of {count} sets, which are kept")
-        return draws
+        trace = mcmc.sample(
+            chain, lambda own: chain.draw_start(own, int(size)), n_draws=count, n_warmup=0, n_chains=1,  # type: ignore[arg-type]
+            thin=int(n_warmup), random_state=rng, warn=False,
+        )  # fmt: skip
+        self.trace_ = trace.detached()
+        verdict_of(self.trace_, "log_density").warn(f"Give a larger n_warmup than {n_warmup}", stacklevel=4)
+        return list(self.trace_.flat("points"))
 
     def _features(self, points: Array) -> Array:
         """Features with the quality that the eigenvalues were made with."""

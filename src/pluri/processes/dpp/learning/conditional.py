@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from pluri.inference.ascent import climb
 from pluri.processes.dpp.finite import DPP
 from pluri.processes.dpp.kernel_forms import as_subset
-from pluri.processes.dpp.learning.ascent import climb
 from pluri.processes.dpp.learning.likelihood import log_determinants
 from pluri.processes.dpp.learning.log_linear import (
     Candidates,
@@ -28,10 +28,9 @@ from pluri.processes.dpp.learning.log_linear import (
     read_candidates,
 )
 from pluri.processes.dpp.learning.observations import subset_weights
-from pluri.processes.dpp.learning.settings import check_number, check_whole
 from pluri.processes.dpp.search.maximize import most_probable
 from pluri.processes.gp_inference.learning import one_thread_if_small
-from pluri.validation import RandomState, Stored, as_generator
+from pluri.validation import Allowed, Number, RandomState, Stored, as_generator, check_parameters
 from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
@@ -43,7 +42,7 @@ class ConditionalDPP(Estimator):
 
     Parameters
     ----------
-    similarity : "precomputed", {"rbf", "cosine", "linear", "exponential-cosine"} or callable, default="precomputed"
+    similarity : "precomputed", {"rbf", "cosine", "linear", "exponential_cosine"} or callable, default="precomputed"
         "precomputed": ground sets are pairs (features, similarity matrix). Otherwise the similarity is computed, from
         the second array of a pair or, if a ground set is a single matrix, from the features themselves; a callable
         takes two sets of rows.
@@ -85,6 +84,7 @@ class ConditionalDPP(Estimator):
     array([0])
     """
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {"alpha": Number(least=0)}
     _fitted_layout: ClassVar[Mapping[str, Stored]] = {
         "coef_": Stored("n_features_in_"),
         "standard_errors_": Stored("n_features_in_"),
@@ -155,9 +155,7 @@ class ConditionalDPP(Estimator):
         return self
 
     def _check_settings(self) -> None:
-        check_number("alpha", self.alpha)
-        check_number("tol", self.tol)
-        check_whole("max_iter", self.max_iter)
+        check_parameters(self)
 
     def _examples(self, X: Any, y: Any, n_features: int | None) -> tuple[list[Candidates], list[IntArray]]:
         candidates, shared = read_candidates(X, self.similarity, n_features)
@@ -207,10 +205,10 @@ class ConditionalDPP(Estimator):
         answer: IntArray | list[IntArray] = self._each(X, best)
         return answer
 
-    def sample(self, X: Any, n: int | None = None, random_state: RandomState = None) -> Any:
-        """Draw a subset from each ground set, or a list of `n`."""
+    def sample(self, X: Any, n_samples: int | None = None, random_state: RandomState = None) -> Any:
+        """Draw a subset from each ground set, or a list of `n_samples`."""
         rng = as_generator(random_state)
-        return self._each(X, lambda process: process.sample(n, random_state=rng))
+        return self._each(X, lambda process: process.sample(n_samples, random_state=rng))
 
     def log_prob(self, X: Any, y: Any) -> Array:
         """Log-probability of each subset: (n_subsets,); -inf for an impossible one."""

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.engine import Batch, IterableSource, Source, Statistics
-from pluri.processes.dpp.learning.ascent import climb
+from pluri.inference.ascent import climb
 from pluri.processes.dpp.learning.likelihood import factor_value_and_gradient, kernel_value_and_gradient
 from pluri.processes.dpp.learning.moments import initial_factors
 from pluri.processes.dpp.learning.observations import SizeGroup, SubsetCounts

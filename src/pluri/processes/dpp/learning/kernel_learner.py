@@ -17,8 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.inference import History, HistoryRow, expectation_maximization
+from pluri.inference.ascent import climb
 from pluri.processes.dpp.finite import DPP
-from pluri.processes.dpp.learning.ascent import climb
 from pluri.processes.dpp.learning.fixed_points import KernelEM, Picard, spectrum_point, subset_source
 from pluri.processes.dpp.learning.gradients import (
     CholeskyObjective,
@@ -40,13 +40,11 @@ from pluri.processes.dpp.learning.moments import (
     quality_odds,
 )
 from pluri.processes.dpp.learning.observations import SubsetCounts, count_subsets
-from pluri.processes.dpp.learning.settings import check_number, check_whole
 from pluri.processes.gp_inference.learning import one_thread_if_small
-from pluri.validation import Stored, as_generator
+from pluri.validation import Allowed, Number, Only, Stored, Whole, as_generator, check_parameters
 from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
-METHODS = ("gradient", "picard", "em", "low-rank", "quality")
 
 
 class DPPKernelLearner(Estimator):
@@ -56,17 +54,17 @@ class DPPKernelLearner(Estimator):
 
     Parameters
     ----------
-    method : {"gradient", "picard", "em", "low-rank", "quality"}, default="gradient"
+    inference : {"gradient", "picard", "em", "low_rank", "quality"}, default="gradient"
         How: L-BFGS on a Cholesky factor, which needs the fewest iterations; the Picard fixed point; EM over the
         eigenvectors; L-BFGS on ``L = V V'`` with V of shape (n_items, rank), for many items; or the best model
         without repulsion, in closed form (a baseline).
     rank : int, optional
-        Columns of V for "low-rank", at least the size of the largest subset. By default one more, which makes local
+        Columns of V for "low_rank", at least the size of the largest subset. By default one more, which makes local
         maxima rarer.
     alpha : float, default=0.0
-        Weight of the penalty of "low-rank", which draws rare items to zero: ``alpha / 2 sum_i |v_i|^2 / count_i``.
+        Weight of the penalty of "low_rank", which draws rare items to zero: ``alpha / 2 sum_i |v_i|^2 / count_i``.
     batch_size : int, optional
-        Different subsets in a mini-batch of "low-rank"; None uses all of them by L-BFGS.
+        Different subsets in a mini-batch of "low_rank"; None uses all of them by L-BFGS.
     learning_rate : float, default=0.05
         Of the mini-batches.
     step_size : float, default=1.0
@@ -90,9 +88,9 @@ class DPPKernelLearner(Estimator):
     Attributes
     ----------
     L_ : array of shape (n_items, n_items)
-        The kernel; not for "low-rank".
+        The kernel; not for "low_rank".
     factors_ : array of shape (n_items, rank)
-        V of "low-rank".
+        V of "low_rank".
     log_likelihood_ : float
         Mean log-likelihood of the subsets.
     history_ : `pluri.inference.History`
@@ -115,7 +113,7 @@ class DPPKernelLearner(Estimator):
     >>> from pluri.processes.dpp.learning import DPPKernelLearner
     >>> subsets = [[0], [1], [0, 2], [1, 2], [], [2]] * 10
     >>> model = DPPKernelLearner(random_state=0).fit(subsets)
-    >>> baseline = DPPKernelLearner(method="quality").fit(subsets)
+    >>> baseline = DPPKernelLearner("quality").fit(subsets)
     >>> model.log_likelihood_, baseline.log_likelihood_
     (-1.79..., -1.96...)
     """
@@ -125,12 +123,22 @@ class DPPKernelLearner(Estimator):
         "factors_": Stored("n_items_", None),
     }
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        "inference": Only("gradient", "picard", "em", "low_rank", "quality"),
+        "rank": Whole(1) | Only(None),
+        "batch_size": Whole(1) | Only(None),
+        "n_rotations": Whole(1),
+        "alpha": Number(least=0),
+        "learning_rate": Number(above=0),
+        "step_size": Number(least=1),
+    }
+
     L_: Array
     factors_: Array
 
     def __init__(
         self,
-        method: str = "gradient",
+        inference: str = "gradient",
         *,
         rank: int | None = None,
         alpha: float = 0.0,
@@ -146,7 +154,7 @@ class DPPKernelLearner(Estimator):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.method = method
+        self.inference = inference
         self.rank = rank
         self.alpha = alpha
         self.batch_size = batch_size
@@ -184,16 +192,20 @@ class DPPKernelLearner(Estimator):
         seen = np.flatnonzero(counts.item_weights() > 0)
         start = self._start(counts.n_items, rank)
         with one_thread_if_small(len(seen)):
-            if self.method == "quality" or not seen.size:
+            if self.inference == "quality" or not seen.size:
                 found, outcome = self._without_repulsion(counts.renumbered(seen), rank)
             else:
                 inner = (
-                    None if start is None else start[seen] if self.method == "low-rank" else start[np.ix_(seen, seen)]
+                    None
+                    if start is None
+                    else start[seen]
+                    if self.inference == "low_rank"
+                    else start[np.ix_(seen, seen)]
                 )
                 found, outcome = self._learn(counts.renumbered(seen), rank, inner, rng)
         for name in ("L_", "factors_"):
             self.__dict__.pop(name, None)
-        if self.method == "low-rank":
+        if self.inference == "low_rank":
             self.factors_ = np.zeros((counts.n_items, rank))
             self.factors_[seen] = found
             self.log_likelihood_ = factor_value_and_gradient(self.factors_, counts, gradient=False)[0]
@@ -208,7 +220,7 @@ class DPPKernelLearner(Estimator):
         if outcome.reason in ("max_iter", "stopped"):
             warnings.warn(
                 f"the likelihood still rose after {outcome.n_iter} iterations (max_iter={self.max_iter}): raise "
-                f"max_iter or tol{'' if self.method == 'gradient' else ', or use method=' + repr('gradient')}",
+                f"max_iter or tol{'' if self.inference == 'gradient' else ', or use inference=' + repr('gradient')}",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -219,7 +231,7 @@ class DPPKernelLearner(Estimator):
     ) -> tuple[Array, Any]:
         """Kernel or factors of the items that occur, and how the search went."""
         outcome: Any
-        if self.method == "gradient":
+        if self.inference == "gradient":
             whole = CholeskyObjective(counts)
             kernels = [kernel_of_spectrum(*initial_spectrum(counts, one)) for one in rng.spawn(self.n_init)]
             if start is not None:
@@ -229,13 +241,13 @@ class DPPKernelLearner(Estimator):
             return whole.kernel(outcome.point), outcome
         loop: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "n_init": self.n_init}
         loop |= {"rng": rng, "verbose": self.verbose}
-        if self.method == "picard":
+        if self.inference == "picard":
             picard = Picard(counts, float(self.step_size))
             given = None if start is None else picard.point(spectrum_point(start).L)
             loop["acceleration"] = self.acceleration
             outcome = expectation_maximization(picard, subset_source(counts), start=given, **loop)
             return outcome.params.L, outcome
-        if self.method == "em":
+        if self.inference == "em":
             em = KernelEM(counts, int(self.n_rotations))
             origin = None if start is None else spectrum_point(start)
             outcome = expectation_maximization(em, subset_source(counts), start=origin, **loop)
@@ -259,26 +271,17 @@ class DPPKernelLearner(Estimator):
         return outcome.point.reshape(-1, rank), outcome
 
     def _without_repulsion(self, counts: SubsetCounts, rank: int) -> tuple[Array, Any]:
-        kernel = np.zeros((0, rank)) if self.method == "low-rank" else np.diag(quality_odds(counts))
+        kernel = np.zeros((0, rank)) if self.inference == "low_rank" else np.diag(quality_odds(counts))
         value = 0.0 if not len(kernel) else kernel_value(kernel, counts)
         return kernel, _ClosedForm(History([HistoryRow(0, 1, value, value, 0.0)]))
 
     def _check_settings(self) -> None:
-        if self.method not in METHODS:
-            raise ValueError(f"method must be one of {METHODS}, got {self.method!r}")
-        for name in ("n_rotations", "max_iter", "n_init"):
-            check_whole(name, getattr(self, name))
-        for name in ("rank", "batch_size"):
-            check_whole(name, getattr(self, name), optional=True)
-        check_number("alpha", self.alpha)
-        check_number("tol", self.tol)
-        check_number("learning_rate", self.learning_rate, above=True)
-        check_number("step_size", self.step_size, least=1.0)
-        if self.acceleration is not None and self.method != "picard":
-            raise ValueError(f"acceleration must be None unless method is 'picard', got {self.acceleration!r}")
+        check_parameters(self)
+        if self.acceleration is not None and self.inference != "picard":
+            raise ValueError(f"acceleration must be None unless inference is 'picard', got {self.acceleration!r}")
 
     def _rank(self, counts: SubsetCounts) -> int:
-        if self.method != "low-rank":
+        if self.inference != "low_rank":
             return counts.n_items
         rank = min(counts.largest + 1, counts.n_items) if self.rank is None else int(self.rank)
         if counts.largest > rank:
@@ -292,7 +295,7 @@ class DPPKernelLearner(Estimator):
         """The last kernel or factors, if a fit may go on from them."""
         if not self.warm_start:
             return None
-        last = getattr(self, "factors_" if self.method == "low-rank" else "L_", None)
+        last = getattr(self, "factors_" if self.inference == "low_rank" else "L_", None)
         shape = (n_items, rank)
         return last if last is not None and last.shape == shape else None
 

@@ -17,11 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from pluri.inference import History
-from pluri.processes.dpp.learning.ascent import climb
+from pluri.inference.ascent import climb
 from pluri.processes.dpp.learning.likelihood import impossible_subset, kernel_value, kernel_value_and_gradient
 from pluri.processes.dpp.learning.observations import SubsetCounts, count_subsets
-from pluri.processes.dpp.learning.settings import check_whole
-from pluri.validation import RandomState, as_generator
+from pluri.validation import Only, RandomState, Whole, as_generator, check_value
 from pluri.validation.interruption import interruptible
 
 Array = NDArray[np.float64]
@@ -218,8 +217,8 @@ def fit_kernel_parameters(
     >>> bool(np.abs(fit.parameters - [1.0, 2.0]).max() < 0.2)
     True
     """
-    check_whole("n_init", n_init)
-    check_whole("max_iter", max_iter)
+    check_value(n_init, "n_init", Whole(1))
+    check_value(max_iter, "max_iter", Whole(1))
     family, first = _family(kernel_function, theta0, subsets, sample_weight, positive, gradient)
     streams = as_generator(random_state).spawn(n_init)
     starts = [first, *(first + spread * rng.standard_normal(len(first)) for rng in streams[1:])]
@@ -271,7 +270,7 @@ def sample_kernel_parameters(
     prior_scale: ArrayLike = 2.0,
     positive: ArrayLike = True,
     sample_weight: ArrayLike | None = None,
-    method: Literal["slice", "random-walk"] = "slice",
+    inference: Literal["slice", "random_walk"] = "slice",
     n_draws: int = 1000,
     n_warmup: int = 500,
     n_chains: int = 4,
@@ -289,7 +288,7 @@ def sample_kernel_parameters(
         is normal around `theta0`.
     prior_scale : float or array, default=2.0
         Standard deviation of these normal priors.
-    method : {"slice", "random-walk"}, default="slice"
+    inference : {"slice", "random_walk"}, default="slice"
     n_draws, n_warmup, n_chains, random_state, **options
         For `pluri.inference.mcmc.sample`.
 
@@ -311,14 +310,13 @@ def sample_kernel_parameters(
     """
     from pluri.inference import mcmc
 
-    if method not in ("slice", "random-walk"):
-        raise ValueError(f"method must be 'slice' or 'random-walk', got {method!r}")
+    check_value(inference, "inference", Only("slice", "random_walk"))
     family, first = _family(kernel_function, theta0, subsets, sample_weight, positive, None)
     scale = np.asarray(prior_scale, dtype=np.float64)
     if scale.shape not in ((), first.shape) or not (np.isfinite(scale) & (scale > 0)).all():
         raise ValueError(f"prior_scale must be positive, a number or one for each parameter, got {prior_scale!r}")
     posterior = KernelPosterior(family, first, np.broadcast_to(scale, first.shape), log_prior)
-    kernel: Any = mcmc.Slice(posterior) if method == "slice" else mcmc.RandomWalk(posterior)
+    kernel: Any = mcmc.Slice(posterior) if inference == "slice" else mcmc.RandomWalk(posterior)
     return mcmc.sample(
         kernel, first, record=posterior.record, n_draws=n_draws, n_warmup=n_warmup, n_chains=n_chains,
         random_state=random_state, **options,

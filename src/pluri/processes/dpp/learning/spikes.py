@@ -15,9 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from pluri.inference.ascent import climb
 from pluri.processes.dpp.finite import DPP
-from pluri.processes.dpp.learning.ascent import climb
-from pluri.processes.dpp.learning.settings import check_number, check_whole
 from pluri.processes.dpp.learning.spike_likelihood import (
     SpikeObjective,
     SpikeParameters,
@@ -25,7 +24,7 @@ from pluri.processes.dpp.learning.spike_likelihood import (
     similarity_of,
 )
 from pluri.processes.gp_inference.learning import one_thread_if_small
-from pluri.validation import Stored, as_generator
+from pluri.validation import Allowed, Number, Stored, Whole, as_generator, check_parameters
 from pluri.validation.estimator import Estimator
 from pluri.validation.interruption import Interrupted
 
@@ -80,6 +79,11 @@ class LatentInhibition(Estimator):
     True
     """
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        "n_dimensions": Whole(1),
+        "place_scale": Number(above=0),
+        "alpha": Number(least=0),
+    }
     _fitted_layout: ClassVar[Mapping[str, Stored]] = {
         "places_": Stored("n_features_in_", None),
         "similarity_": Stored("n_features_in_", "n_features_in_"),
@@ -122,11 +126,7 @@ class LatentInhibition(Estimator):
         -------
         self : object
         """
-        for name in ("n_dimensions", "n_init", "max_iter"):
-            check_whole(name, getattr(self, name))
-        check_number("place_scale", self.place_scale, above=True)
-        check_number("alpha", self.alpha)
-        check_number("tol", self.tol)
+        check_parameters(self)
         spikes, drives = _check_bins(X, covariates)
         rng = as_generator(self.random_state)
         settings = (float(self.place_scale), float(self.alpha))
@@ -148,7 +148,7 @@ class LatentInhibition(Estimator):
         self.similarity_ = similarity_of(found.places)
         self.intercept_, self.coef_ = found.intercept, found.coef
         self.n_features_in_ = spikes.shape[1]
-        self.log_likelihood_ = float(bin_log_probabilities(self._parameters(), spikes, drives).mean())
+        self.log_likelihood_ = float(bin_log_probabilities(self._spike_parameters(), spikes, drives).mean())
         shrunk = baseline.split(independent.point).coef
         self.independent_log_likelihood_ = independent.objective + settings[1] * float((shrunk**2).sum()) / (
             2 * len(spikes)
@@ -162,7 +162,7 @@ class LatentInhibition(Estimator):
             )
         return self
 
-    def _parameters(self) -> SpikeParameters:
+    def _spike_parameters(self) -> SpikeParameters:
         check_is_fitted(self, "places_")
         return SpikeParameters(self.places_, self.intercept_, self.coef_)
 
@@ -179,7 +179,7 @@ class LatentInhibition(Estimator):
 
     def log_prob(self, X: ArrayLike, covariates: ArrayLike | None = None) -> Array:
         """Log-probability of each bin: (n_bins,)."""
-        return bin_log_probabilities(self._parameters(), *self._bins(X, covariates))
+        return bin_log_probabilities(self._spike_parameters(), *self._bins(X, covariates))
 
     def score(self, X: ArrayLike, covariates: ArrayLike | None = None) -> float:
         """Mean log-likelihood of bins."""
@@ -187,7 +187,7 @@ class LatentInhibition(Estimator):
 
     def dpp(self, covariates: ArrayLike = ()) -> DPP:
         """The process of a bin with these covariates, (n_covariates,)."""
-        parameters = self._parameters()
+        parameters = self._spike_parameters()
         drives = np.asarray(covariates, dtype=np.float64)
         if drives.shape != (self.coef_.shape[1],):
             raise ValueError(f"covariates must have {self.coef_.shape[1]} entries, got shape {drives.shape}")

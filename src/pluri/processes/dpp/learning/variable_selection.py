@@ -14,7 +14,6 @@ Statistica Sinica 26. Liang et al. (2008), Mixtures of g priors for Bayesian var
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -23,14 +22,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 from sklearn.base import RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pluri.processes.dpp.learning.settings import check_number, check_whole
+from pluri.inference.mcmc import Sampled
 from pluri.processes.dpp.sizes import scale_for_size
 from pluri.processes.gp_inference.learning import one_thread_if_small
-from pluri.validation import Stored, as_generator
+from pluri.validation import Allowed, Number, Only, Stored, as_generator, check_parameters
 from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
@@ -39,8 +37,6 @@ Array = NDArray[np.float64]
 DEPENDENT = 1e-7
 #: A column that varies by less than this share of its entries is constant but for rounding.
 CONSTANT = 1e-13
-#: Split R-hat of the number of variables above which the chains are said not to agree.
-SETTLED = 1.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,12 +96,12 @@ def swap(rng: np.random.Generator, position: NDArray[np.int64]) -> NDArray[np.in
     return moved
 
 
-def record_selected(position: NDArray[np.int64]) -> dict[str, NDArray[np.int8]]:
-    """What a trace keeps: the mask."""
-    return {"selected": position.astype(np.int8)}
+def record_selected(position: NDArray[np.int64]) -> dict[str, Any]:
+    """What a trace keeps: the mask, and how many variables it has."""
+    return {"selected": position.astype(np.int8), "size": int(position.sum())}
 
 
-class DPPVariableSelection(SelectorMixin, RegressorMixin, Estimator):
+class DPPVariableSelection(Sampled, SelectorMixin, RegressorMixin, Estimator):
     """Linear regression averaged over sets of variables, with a prior against choosing correlated ones together.
 
     Parameters
@@ -129,7 +125,9 @@ class DPPVariableSelection(SelectorMixin, RegressorMixin, Estimator):
         Mean coefficients over the models drawn.
     intercept_ : float
     trace_ : `pluri.inference.mcmc.Trace`
-        Draws: "selected", (n_chains, n_draws, n_features).
+        Draws: "selected", (n_chains, n_draws, n_features), and "size", the number of variables.
+    converged_ : bool
+        Whether the chains agree on the number of variables.
 
     Examples
     --------
@@ -145,6 +143,12 @@ class DPPVariableSelection(SelectorMixin, RegressorMixin, Estimator):
     _fitted_layout: ClassVar[Mapping[str, Stored]] = {
         "inclusion_": Stored("n_features_in_"),
         "coef_": Stored("n_features_in_"),
+    }
+
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        "expected_size": Number(above=0) | Only(None),
+        "g": Number(above=0) | Only(None),
+        "threshold": Number(least=0),
     }
 
     def __init__(
@@ -182,11 +186,7 @@ class DPPVariableSelection(SelectorMixin, RegressorMixin, Estimator):
         """
         from pluri.inference import mcmc
 
-        for name in ("n_draws", "n_warmup", "n_chains"):
-            check_whole(name, getattr(self, name))
-        check_number("threshold", self.threshold)
-        if self.g is not None:
-            check_number("g", self.g, above=True)
+        check_parameters(self)
         data, target = validate_data(self, X, y, y_numeric=True, ensure_min_samples=2, dtype=np.float64)
         target = np.asarray(target, dtype=np.float64)
         center, middle = data.mean(axis=0), float(target.mean())
@@ -216,7 +216,11 @@ class DPPVariableSelection(SelectorMixin, RegressorMixin, Estimator):
         shrinkage = posterior.g / (1 + posterior.g)
         self.coef_ = shrinkage * height * coefficients / np.where(lengths > 0, lengths, 1.0)
         self.intercept_ = middle - float(center @ self.coef_)
-        self._warn_of_chains()
+        self.converged_ = True
+        if not trace.interrupted:
+            verdict = trace.verdict("size", limit=mcmc.LATENT_R_HAT_LIMIT)
+            self.converged_ = verdict.settled
+            verdict.warn()
         return self
 
     def _posterior(
@@ -239,7 +243,6 @@ class DPPVariableSelection(SelectorMixin, RegressorMixin, Estimator):
         odds = np.maximum(np.linalg.eigvalsh(correlation), 0.0)
         odds = odds[odds > DEPENDENT]
         size = len(odds) / 3 if self.expected_size is None else self.expected_size
-        check_number("expected_size", size, above=self.expected_size is not None)
         if odds.size and not size < len(odds):
             raise ValueError(
                 f"expected_size must be below the rank of the variables ({len(odds)}), got {self.expected_size!r}"
@@ -248,21 +251,6 @@ class DPPVariableSelection(SelectorMixin, RegressorMixin, Estimator):
         g = float(len(X)) if self.g is None else float(self.g)
         with_target = unit.T @ y / height if height > 0 else np.zeros(X.shape[1])
         return SubsetPosterior(correlation, with_target, math.log(scale), g, len(X)), lengths * units, height * y_unit
-
-    def _warn_of_chains(self) -> None:
-        from pluri.inference import mcmc
-
-        sizes = self.trace_["selected"].sum(axis=-1).astype(np.float64)
-        if self.trace_.interrupted or sizes.shape[1] < 4 or np.ptp(sizes) == 0:
-            return
-        disagreement = float(mcmc.r_hat(sizes))
-        if disagreement > SETTLED:
-            warnings.warn(
-                f"the chains do not agree on the number of variables (R-hat {disagreement:.2f}): raise n_draws "
-                f"({self.n_draws}) and n_warmup ({self.n_warmup})",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
 
     def predict(self, X: ArrayLike) -> Array:
         """Mean prediction over the models drawn: (n_samples,)."""

@@ -22,49 +22,45 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from pluri.inference.mcmc import autocorrelation, ess_mean, r_hat
-from pluri.processes.dpp.kernel_forms import Array, IntArray, as_kernel_form, as_subset
-from pluri.processes.dpp.samplers.chain_walk import (
-    Records,
-    Steps,
-    Target,
-    Walk,
-    run_walk,
-    start_walk,
-    target_of,
+from pluri.inference import mcmc
+from pluri.inference.mcmc import ess_mean, r_hat
+from pluri.processes.dpp.kernel_forms import IntArray, as_kernel_form, as_subset
+from pluri.processes.dpp.samplers.chain_draws import ChainDraws, SubsetWalk, draw_chains, verdict_of
+from pluri.processes.dpp.samplers.chain_gap import (
+    THRESHOLD,
+    Gap,
+    measure_gap,
+    most_steps,
+    run_until_known,
+    with_determinants,
 )
+from pluri.processes.dpp.samplers.chain_walk import Steps, Target, target_of
 from pluri.processes.dpp.search.greedy import greedy_map
-from pluri.validation import RandomState, as_generator
-from pluri.validation.interruption import hold, interruptible
+from pluri.validation import Only, RandomState, Whole, as_generator, check_value
+from pluri.validation.interruption import interruptible
 
-#: Autocorrelation below which draws count as independent.
-THRESHOLD = 0.02
-#: Gaps that the steps behind an estimate of the gap should span, and those below which it is not to be trusted.
-ENOUGH_GAPS, FEW_GAPS = 50, 10
-#: Steps looked at first, at least and for each item; and at most, at least and for each item.
-FIRST_STEPS, FIRST_SWEEPS, MOST_STEPS, MOST_SWEEPS = 5000, 20, 3_000_000, 40
-#: Draws that should be worth this many independent ones, and those below which nothing can be said.
-ENOUGH_DRAWS, LEAST_DRAWS = 100, 8
+#: Draws below which nothing can be said about them.
+LEAST_DRAWS = 8
 #: Products of two entries of a kernel below this would no longer be numbers of full precision.
 SMALLEST_SCALE = 1e-140
 
-Move = Literal["auto", "heat-bath", "metropolis", "exchange", "mixed"]
+Move = Literal["auto", "heat_bath", "metropolis", "exchange", "mixed"]
 STEPS = {
-    "heat-bath": ("flip", "heat-bath"),
+    "heat_bath": ("flip", "heat_bath"),
     "metropolis": ("flip", "metropolis"),
     "exchange": ("swap", "metropolis"),
-    "mixed": ("flip or swap", "heat-bath"),
+    "mixed": ("flip or swap", "heat_bath"),
 }
 
 
-class DPPMarkovChain:
+class DPPMarkovChain(mcmc.Sampled):
     """A Markov chain whose distribution is a determinantal point process, or one of fixed size.
 
     Parameters
     ----------
     kernel : KernelForm or array-like of shape (n_items, n_items)
         The kernel L. Features (:class:`FeatureKernel`) and functions are evaluated only where the chain goes.
-    move : {"auto", "heat-bath", "metropolis", "exchange", "mixed"}, default="auto"
+    move : {"auto", "heat_bath", "metropolis", "exchange", "mixed"}, default="auto"
         Add or delete an item by heat bath or by Metropolis; exchange an item for another (which keeps the size);
         or a mixture of heat bath and exchanges. "auto" is the heat bath, or exchange if a size is given.
     lazy : bool, default=False
@@ -77,18 +73,23 @@ class DPPMarkovChain:
 
     Attributes
     ----------
-    thin_, burn_in_ : int
+    trace_ : pluri.inference.mcmc.Trace
+        Of ``"log_det"``, ``"size"`` and ``"items"`` (a random weighting of the items).
+    converged_ : bool
+        Whether the chains agree on these; True also if there are fewer than 100 draws of each, which is too few to
+        tell. False as well if the gap between draws was to be found and the chain was too slow for that.
+    thin_, n_warmup_ : int
         Steps from one draw to the next, and before the first, in each chain.
     acf_ : dict of arrays
-        Autocorrelation of ``"log_det"``, ``"size"``, ``"items"`` (a random weighting of the items) and ``"det"`` at the
-        lags ``lags_``, in steps. What never changes is left out.
+        Autocorrelation of ``"log_det"``, ``"size"``, ``"items"`` and ``"det"`` at the lags ``lags_``, in steps. What
+        never changes is left out.
     autocorrelation_time_ : dict
         Integrated autocorrelation times, in steps.
     ess_, r_hat_ : dict
         Effective number of draws, and agreement of the chains.
     acceptance_rate_ : float
         Share of the steps that changed the set.
-    log_dets_, sizes_ : (n_chains, n)
+    log_dets_, sizes_ : (n_chains, n_samples)
         Of the draws.
     interrupted_ : bool
         Whether Ctrl-C ended the run.
@@ -123,16 +124,16 @@ class DPPMarkovChain:
 
     @interruptible
     def sample(
-        self, n: int, burn_in: int | Literal["auto"] = "auto", thin: int | Literal["auto"] = "auto", *,
+        self, n_samples: int, n_warmup: int | Literal["auto"] = "auto", thin: int | Literal["auto"] = "auto", *,
         n_chains: int = 1, random_state: RandomState = None,
     ) -> list[IntArray]:  # fmt: skip
         """Draw subsets.
 
         Parameters
         ----------
-        n : int
+        n_samples : int
             Draws of each chain.
-        burn_in : int or "auto", default="auto"
+        n_warmup : int or "auto", default="auto"
             Steps before the first draw.
         thin : int or "auto", default="auto"
             Steps from one draw to the next.
@@ -146,42 +147,83 @@ class DPPMarkovChain:
             Sorted subsets, all of the first chain before those of the second. After Ctrl-C, those made until then
             are the attribute ``result`` of the ``KeyboardInterrupt``.
         """
-        for name, value, least in (("n", n, 1), ("n_chains", n_chains, 1), ("burn_in", burn_in, 0), ("thin", thin, 1)):
-            if name in ("burn_in", "thin") and isinstance(value, str) and value == "auto":
-                continue
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-                also = " or 'auto'" if name in ("burn_in", "thin") else ""
-                raise ValueError(f"{name} must be a whole number of at least {least}{also}, got {value!r}")
+        subsets = self._draw(n_samples, n_warmup, thin, n_chains, as_generator(random_state))
+        if self._unknown_gap:
+            warnings.warn(
+                f"the chain forgets its state slowly: autocorrelations were above {THRESHOLD} for {self._unknown_gap} "
+                f"of {self.n_warmup_} steps. Give larger n_warmup and thin, try move='mixed', or draw exactly",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        elif not self.interrupted_:
+            self._verdict.warn(f"Give a larger thin than {self.thin_}", stacklevel=3)
+        return subsets
+
+    def _draw(
+        self, n_samples: int, n_warmup: int | Literal["auto"], thin: int | Literal["auto"], n_chains: int,
+        rng: np.random.Generator,
+    ) -> list[IntArray]:  # fmt: skip
+        """Subsets, without a warning of chains that have not settled (`converged_`)."""
+        check_value(n_samples, "n_samples", Whole(1))
+        check_value(n_warmup, "n_warmup", Whole(0) | Only("auto"))
+        check_value(thin, "thin", Whole(1) | Only("auto"))
+        check_value(n_chains, "n_chains", Whole(1))
         target = self._target
         steps, begin = self._steps(), self._begin(target)
-        rng = as_generator(random_state)
-        rngs = [rng] if n_chains == 1 else rng.spawn(n_chains)
-        self.interrupted_ = False
-        movable = len(target.candidates) > 0 and not (steps.moves == "swap" and len(begin) in (0, target.n_items))
-        if not movable:
-            return self._stand_still(begin, n, n_chains)
+        self._unknown_gap = 0
+        if not len(target.candidates) or (steps.moves == "swap" and len(begin) in (0, target.n_items)):
+            return self._stand_still(begin, n_samples, n_chains)
         marks = rng.random(target.n_items)
-        walks = [start_walk(target, begin, marks) for _ in rngs]
-        self.burn_in_, self.thin_ = 0, 1
-        self.acf_: dict[str, Array] = {}
-        self.lags_ = np.zeros(0, dtype=np.int64)
-        self.autocorrelation_time_: dict[str, float] = {}
-        if burn_in != "auto":
-            for walk, rng in zip(walks, rngs, strict=True):
-                run_walk(target, walk, steps, int(burn_in), rng)
-            self.burn_in_ = int(burn_in)
-        if burn_in == "auto" or thin == "auto":
-            self._tune(target, walks, steps, rngs, n)
-        if thin != "auto":
-            self.thin_ = int(thin)
-        return self._draw(target, walks, steps, rngs, n)
+        gap = Gap(1, np.zeros(0, dtype=np.int64), {}, {})
+        n_given = 0 if n_warmup == "auto" else int(n_warmup)
+        initial, n_steps = SubsetWalk(target, steps, 1, marks).warm(begin, n_given), n_given
+        if "auto" in (n_warmup, thin):
+            # Chains have streams of their own; these are for the steps in which the gap is measured.
+            streams = rng.spawn(n_chains)
+            walks = [initial(stream) for stream in streams]
+            gap, n_measured, is_known = run_until_known(target, walks, steps, streams)
+            ready = iter(walks)
+            initial, n_steps = (lambda _: next(ready)), n_given + n_measured
+            if not is_known:  # a gap that is not known is not worth waiting for
+                self._unknown_gap = gap.steps
+                gap = gap._replace(steps=max(1, min(gap.steps, most_steps(target) // n_samples)))
+        kernel = SubsetWalk(target, steps, gap.steps if thin == "auto" else int(thin), marks)
+        drawn = draw_chains(kernel, initial, n_samples, n_steps, n_chains, rng)
+        self._report(drawn, gap)
+        return drawn.subsets
+
+    def _report(self, drawn: ChainDraws, gap: Gap) -> None:
+        """What the chains tell about themselves."""
+        self.trace_ = trace = drawn.trace
+        self.n_warmup_, self.thin_ = trace.n_warmup, trace.thin
+        self.interrupted_ = trace.interrupted
+        self.log_dets_, self.sizes_ = trace["log_det"], trace["size"]
+        self.acceptance_rate_ = float(trace.stats["accepted"].mean())
+        statistics = with_determinants(trace.draws)
+        enough = trace.n_draws >= LEAST_DRAWS
+        if not gap.acf and enough:
+            gap = measure_gap(statistics, self.thin_)
+        self.acf_, self.lags_, self.autocorrelation_time_ = gap.acf, gap.lags, gap.times
+        moving = {name: values for name, values in statistics.items() if name in self.acf_ and enough}
+        self.ess_ = {name: ess_mean(values) for name, values in moving.items()}
+        self.r_hat_ = {name: r_hat(values) for name, values in moving.items()}
+        self._verdict = verdict_of(trace)
+        self.converged_ = not self._unknown_gap and self._verdict.settled
+
+    def _stand_still(self, begin: IntArray, n_samples: int, n_chains: int) -> list[IntArray]:
+        """There is only one subset that the chain can be in."""
+        nothing = np.zeros((n_chains, n_samples))
+        draws = {"log_det": nothing, "size": np.full(nothing.shape, len(begin)), "items": nothing}
+        subsets = [np.sort(begin) for _ in range(nothing.size)]
+        trace = mcmc.Trace(draws, {"accepted": nothing})
+        self._report(ChainDraws(subsets, trace), Gap(1, np.zeros(0, dtype=np.int64), {}, {}))
+        return subsets
 
     def _steps(self) -> Steps:
+        check_value(self.move, "move", Only("auto", *STEPS))
         move = self.move
         if move == "auto":
-            move = "heat-bath" if self.size is None else "exchange"
-        if move not in STEPS:
-            raise ValueError(f"move must be 'auto', {', '.join(map(repr, STEPS))}, got {self.move!r}")
+            move = "heat_bath" if self.size is None else "exchange"
         if self.size is not None and move != "exchange":
             raise ValueError(f"move must be 'exchange' to keep the size {self.size!r}, got {move!r}")
         if move == "exchange" and self.size is None and self.start is None:
@@ -204,134 +246,12 @@ class DPPMarkovChain:
             )
         return greedy_map(target.form, self.size).items
 
-    def _stand_still(self, begin: IntArray, n: int, n_chains: int) -> list[IntArray]:
-        """There is only one subset that the chain can be in."""
-        self.burn_in_, self.thin_, self.acceptance_rate_ = 0, 1, 0.0
-        self.acf_, self.lags_, self.autocorrelation_time_ = {}, np.zeros(0, dtype=np.int64), {}
-        self.ess_: dict[str, float] = {}
-        self.r_hat_: dict[str, float] = {}
-        self.sizes_, self.log_dets_ = np.full((n_chains, n), len(begin)), np.zeros((n_chains, n))
-        return [np.sort(begin) for _ in range(n * n_chains)]
-
-    def _tune(self, target: Target, walks: list[Walk], steps: Steps, rngs: list[np.random.Generator], n: int) -> None:
-        """Run until the autocorrelation is known well enough; these steps are part of the burn-in."""
-        n_candidates = len(target.candidates)
-        stride = max(1, n_candidates // 50)
-        total, done = max(FIRST_STEPS, FIRST_SWEEPS * n_candidates), 0
-        most = max(MOST_STEPS, MOST_SWEEPS * n_candidates)
-        traces: list[list[Records]] = [[] for _ in walks]
-        while True:
-            n_records = (total - done) // stride
-            for walk, rng, trace in zip(walks, rngs, traces, strict=True):
-                trace.append(Records.empty(n_records))
-                run_walk(target, walk, steps, n_records * stride, rng, stride, trace[-1])
-            done += n_records * stride
-            # The first half may still remember the start.
-            statistics = {name: values[:, values.shape[1] // 2 :] for name, values in _statistics(traces).items()}
-            self._measure(statistics, stride)
-            gap = self.thin_
-            if done // 2 >= ENOUGH_GAPS * gap or 2 * total > most:
-                break
-            total *= 2
-        if done // 2 < FEW_GAPS * gap:
-            warnings.warn(
-                f"the chain forgets its state slowly: autocorrelations were above {THRESHOLD} for {gap} of {done} "
-                "steps. Give larger burn_in and thin, try move='mixed', or draw exactly",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-            self.thin_ = max(1, min(gap, most // n))  # a gap that is not known is not worth waiting for
-        self.burn_in_ += done
-
-    def _measure(self, statistics: dict[str, Array], stride: int) -> None:
-        """Autocorrelations, their times, and the gap at which they are small."""
-        n_records = next(iter(statistics.values())).shape[1]
-        gap = 1
-        self.acf_, self.autocorrelation_time_ = {}, {}
-        for name, values in statistics.items():
-            if np.ptp(values) <= 1e-9 * max(1.0, np.abs(values).max()):
-                continue
-            correlations = autocorrelation(values).mean(axis=0)
-            self.acf_[name] = correlations
-            effective = ess_mean(values)
-            self.autocorrelation_time_[name] = stride * values.size / effective
-            if name != "det":  # a few small sets may have nearly all of it
-                below = np.flatnonzero(correlations < THRESHOLD)
-                gap = max(gap, int(below[0]) if len(below) else n_records)
-        if not self.acf_:  # the marks of two sets are never equal: nothing has moved
-            gap = n_records
-        shown = min(n_records, 4 * gap + 1)
-        self.acf_ = {name: correlations[:shown] for name, correlations in self.acf_.items()}
-        self.lags_ = stride * np.arange(shown)
-        self.thin_ = gap * stride
-
-    def _draw(
-        self, target: Target, walks: list[Walk], steps: Steps, rngs: list[np.random.Generator], n: int
-    ) -> list[IntArray]:
-        traces = [[Records.empty(n, with_items=True, expected_size=walk.size)] for walk in walks]
-        try:
-            for walk, rng, (records,) in zip(walks, rngs, traces, strict=True):
-                run_walk(target, walk, steps, n * self.thin_, rng, self.thin_, records)
-        except KeyboardInterrupt as stop:
-            self.interrupted_ = True
-            if not any(records.made for (records,) in traces):
-                raise
-            made = ", ".join(str(records.made) for (records,) in traces)
-            hold(stop, f"interrupted after {made} draws of {n} of each chain; they are kept")
-        traces = [trace for trace in traces if trace[0].made]
-        shortest = min(trace[0].made for trace in traces)
-        statistics = {name: values[:, :shortest] for name, values in _statistics(traces, shortest).items()}
-        self.log_dets_, self.sizes_ = statistics["log_det"], statistics["size"].astype(np.int64)
-        if not self.acf_ and shortest >= LEAST_DRAWS:
-            gap = self.thin_
-            self._measure(statistics, gap)
-            self.thin_ = gap
-        moving = {name: values for name, values in statistics.items() if name in self.acf_ and shortest >= LEAST_DRAWS}
-        self.ess_ = {name: ess_mean(values) for name, values in moving.items()}
-        self.r_hat_ = {name: r_hat(values) for name, values in moving.items()}
-        n_steps = sum(walk.n_steps for walk in walks)
-        self.acceptance_rate_ = sum(walk.n_accepted for walk in walks) / max(n_steps, 1)
-        self._warn_of_few(shortest * len(traces))
-        return [subset for (records,) in traces for subset in records.subsets()]
-
-    def _warn_of_few(self, n_draws: int) -> None:
-        """A few draws are few by wish; many that are worth few are a surprise."""
-        worth = {name: value for name, value in self.ess_.items() if name != "det" and np.isfinite(value)}
-        if not worth or n_draws < ENOUGH_DRAWS:
-            return
-        name = min(worth, key=lambda key: worth[key])
-        if worth[name] < min(ENOUGH_DRAWS, 0.25 * n_draws):
-            warnings.warn(
-                f"{n_draws} draws are worth only {worth[name]:.0f} independent ones as to {name}: give a larger thin "
-                f"than {self.thin_}, or ask for more draws",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-
-
-def _statistics(traces: list[list[Records]], n: int | None = None) -> dict[str, Array]:
-    """What is followed, each (n_chains, n)."""
-    shortest = min(sum(records.made for records in trace) for trace in traces) if n is None else n
-
-    def joined(name: str) -> Array:
-        return np.stack([
-            np.concatenate([getattr(records, name)[: records.made] for records in trace])[:shortest] for trace in traces
-        ]).astype(np.float64)  # fmt: skip
-
-    log_dets = joined("log_dets")
-    return {
-        "log_det": log_dets,
-        "size": joined("sizes"),
-        "items": joined("mark_sums"),
-        "det": np.exp(log_dets - log_dets.max()),
-    }
-
 
 def draw_by_chain(
-    kernel: Any, n_draws: int, rng: np.random.Generator, size: int | None = None, burn_in: int | None = None,
+    kernel: Any, n_draws: int, rng: np.random.Generator, size: int | None = None, n_warmup: int | None = None,
     thin: int | None = None,
 ) -> list[IntArray]:  # fmt: skip
-    """Subsets from one Markov chain; burn-in and gap are measured unless they are given.
+    """Subsets from one Markov chain; warm-up and gap are measured unless they are given.
 
     Parameters
     ----------
@@ -340,7 +260,7 @@ def draw_by_chain(
     rng : numpy.random.Generator
     size : int, optional
         Number of items of every subset.
-    burn_in, thin : int, optional
+    n_warmup, thin : int, optional
         Steps before the first draw, and from one to the next.
 
     Returns
@@ -357,5 +277,5 @@ def draw_by_chain(
     """
     chain = DPPMarkovChain(kernel, size=size)
     return chain.sample(
-        n_draws, "auto" if burn_in is None else burn_in, "auto" if thin is None else thin, random_state=rng
+        n_draws, "auto" if n_warmup is None else n_warmup, "auto" if thin is None else thin, random_state=rng
     )

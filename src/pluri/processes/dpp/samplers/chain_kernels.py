@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pluri.processes.dpp.samplers.chain_walk import RULES, Steps, Target, Walk, advance, start_walk, target_of
 
-Rule = Literal["heat-bath", "metropolis"]
+Rule = Literal["heat_bath", "metropolis"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class _SubsetKernel(ABC):
         n_items = self._target.n_items
         steps = self._steps
         if steps.rule not in RULES:
-            raise ValueError(f"rule must be 'heat-bath' or 'metropolis', got {steps.rule!r}")
+            raise ValueError(f"rule must be 'heat_bath' or 'metropolis', got {steps.rule!r}")
         if self.n_inner is not None and (not isinstance(self.n_inner, int | np.integer) or self.n_inner < 1):
             raise ValueError(f"n_inner must be a whole number of at least 1, got {self.n_inner!r}")
         included = np.asarray(position["included"])
@@ -107,7 +107,7 @@ class AddDelete(_SubsetKernel):
     ----------
     kernel : KernelForm or array-like of shape (n_items, n_items)
         The kernel L.
-    rule : {"heat-bath", "metropolis"}, default="heat-bath"
+    rule : {"heat_bath", "metropolis"}, default="heat_bath"
     lazy : bool, default=False
         Do nothing half of the time.
     swaps : bool, default=False
@@ -127,7 +127,7 @@ class AddDelete(_SubsetKernel):
     """
 
     kernel: Any
-    rule: Rule = "heat-bath"
+    rule: Rule = "heat_bath"
     lazy: bool = False
     swaps: bool = False
     n_inner: int | None = None
@@ -148,7 +148,7 @@ class Exchange(_SubsetKernel):
     ----------
     kernel : KernelForm or array-like of shape (n_items, n_items)
         The kernel L.
-    rule : {"metropolis", "heat-bath"}, default="metropolis"
+    rule : {"metropolis", "heat_bath"}, default="metropolis"
     lazy : bool, default=False
         Do nothing half of the time.
     n_inner : int, optional

@@ -17,7 +17,7 @@ from pluri.processes.dpp.samplers import _chain_kernels as compiled_steps
 
 #: Name of a move to what a step does; and of a rule to how it is accepted.
 MOVES = {"flip": compiled_steps.FLIP, "swap": compiled_steps.SWAP, "flip or swap": compiled_steps.FLIP_OR_SWAP}
-RULES = {"metropolis": compiled_steps.METROPOLIS, "heat-bath": compiled_steps.HEAT_BATH}
+RULES = {"metropolis": compiled_steps.METROPOLIS, "heat_bath": compiled_steps.HEAT_BATH}
 #: Work between two looks at Ctrl-C, in multiplications, and the most steps it may hold.
 BLOCK_WORK, BLOCK_STEPS = 2e8, 1 << 16
 #: Steps for which a kernel that is computed on demand is evaluated at a time, at least.
@@ -188,7 +188,7 @@ class Steps:
     """What a step does (`MOVES`), how it is accepted (`RULES`), and whether it does nothing half of the time."""
 
     moves: str = "flip"
-    rule: str = "heat-bath"
+    rule: str = "heat_bath"
     lazy: bool = False
 
 

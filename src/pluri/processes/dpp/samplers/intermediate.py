@@ -36,7 +36,7 @@ from scipy.optimize import brentq
 from pluri.processes.dpp.kernel_forms import Array, FeatureKernel, IntArray, KernelForm
 from pluri.processes.dpp.samplers.landmarks import Approximation, approximate_below, more_landmarks, scale_for_size
 from pluri.processes.dpp.samplers.sequential import WORTH_THREADS, decide_items, decide_rows
-from pluri.validation.interruption import hold, interruptible
+from pluri.validation.interruption import holding, interruptible
 
 #: What the landmarks may leave of the trace of L; the acceptance falls by at most exp(-this).
 LEFT_OVER = 0.2
@@ -151,15 +151,11 @@ class IntermediateSampler:
         from threadpoolctl import threadpool_limits
 
         subsets: list[IntArray] = []
-        try:
-            # On so few candidates threads only wait for each other.
-            with threadpool_limits(1 if self.expected_candidates < WORTH_THREADS else None, user_api="blas"):
-                while len(subsets) < n_draws:
-                    subsets.append(self._draw_one(rng))
-        except KeyboardInterrupt as stop:
-            if not subsets:
-                raise
-            hold(stop, f"interrupted after {len(subsets)} of {n_draws} draws, which are kept")
+        # On so few candidates threads only wait for each other.
+        limit = threadpool_limits(1 if self.expected_candidates < WORTH_THREADS else None, user_api="blas")
+        kept = holding(lambda: f"interrupted after {len(subsets)} of {n_draws} draws, which are kept", subsets)
+        with kept, limit:
+            subsets.extend(self._draw_one(rng) for _ in range(n_draws))
         return subsets
 
     def _prepare(self) -> None:

@@ -70,8 +70,9 @@ class SpectralSampler:
             return self.spectrum.rank - 1 - chosen.ravel(), np.full(n_draws, self.size)
         taken, counts = [], []
         at_once = max(1, TOSSES // max(self.spectrum.rank, 1))
-        for begin in range(0, n_draws, at_once):
-            shape = (min(at_once, n_draws - begin), self.spectrum.rank)
+        full, rest = divmod(n_draws, at_once)
+        for count in (*[at_once] * full, rest):
+            shape = (count, self.spectrum.rank)
             draws, heads = np.nonzero(rng.random(shape) < self.spectrum.probabilities)
             taken.append(heads)
             counts.append(np.bincount(draws, minlength=shape[0]))

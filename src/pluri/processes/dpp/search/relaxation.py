@@ -26,11 +26,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pluri.optimize.fixed_point import iterate
 from pluri.processes.dpp.kernel_forms import Array, IntArray, KernelForm, as_kernel_form
 from pluri.processes.dpp.representation import LARGEST_DENSE
 from pluri.processes.dpp.search.greedy import NOTHING_LEFT, MapResult
 from pluri.processes.dpp.search.local_search import local_search
 from pluri.processes.dpp.search.set_constraints import SetConstraint, Unconstrained
+from pluri.validation import check_value
+from pluri.validation.parameters import SHARED
 
 
 def softmax_relaxation(kernel: ArrayLike, x: ArrayLike) -> float:
@@ -137,10 +140,8 @@ def relaxed_map(
     form = as_kernel_form(kernel)
     allowed: SetConstraint = Unconstrained() if constraint is None else constraint
     allowed.check(form.n_items)
-    if not isinstance(max_iter, int | np.integer) or max_iter < 1:
-        raise ValueError(f"max_iter must be a whole number of at least 1, got {max_iter!r}")
-    if not (np.isfinite(tol) and tol >= 0):
-        raise ValueError(f"tol must be a finite number of at least 0, got {tol!r}")
+    check_value(max_iter, "max_iter", SHARED["max_iter"])
+    check_value(tol, "tol", SHARED["tol"])
     if form.n_items > LARGEST_DENSE:
         raise ValueError(
             f"kernel must have at most {LARGEST_DENSE} items for the relaxation, which writes it out, got "
@@ -202,25 +203,27 @@ def _climb(matrix: Array, allowed: SetConstraint, upper: Array, max_iter: int, t
     """Conditional gradients from the empty set over the allowed x <= upper; F never falls."""
     from scipy.optimize import minimize_scalar
 
-    x = np.zeros(len(matrix))
     history = [0.0]
-    for _ in range(max_iter):
+
+    def rise(x: Array) -> tuple[Array, float]:
         slope = np.diagonal(_resolvent(matrix, x))
         direction = allowed.best_vertex(slope, upper) - x
         if slope @ direction <= tol:
-            return x, history
+            return x, 0.0
         step_to = _line(matrix, x, direction, upper)
         found = minimize_scalar(
-            lambda step, along=step_to: -along(step), bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-4}
+            lambda step: -step_to(step), bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-4}
         )
         ends = [(step_to(step), step) for step in (1.0, float(found.x))]
         value, step = max(ends)
         if value <= history[-1] + tol * 1e-3:
-            return x, history
-        x = np.clip(x + step * direction, 0.0, upper)
+            return x, 0.0
         history.append(value)
-        if value - history[-2] <= tol:
-            return x, history
+        return np.clip(x + step * direction, 0.0, upper), value - history[-2]
+
+    found = iterate(rise, np.zeros(len(matrix)), max_iter=max_iter, tol=tol)
+    if found.converged:
+        return found.state, history
     from sklearn.exceptions import ConvergenceWarning
 
     warnings.warn(
@@ -228,7 +231,7 @@ def _climb(matrix: Array, allowed: SetConstraint, upper: Array, max_iter: int, t
         ConvergenceWarning,
         stacklevel=3,
     )
-    return x, history
+    return found.state, history
 
 
 def _round(form: KernelForm, matrix: Array, allowed: SetConstraint, x: Array) -> IntArray:

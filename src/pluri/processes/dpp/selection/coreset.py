@@ -72,7 +72,7 @@ class Coreset:
 
 def coreset(
     X: Any,
-    n: int | float,
+    size: int | float,
     *,
     kernel: str | Callable[..., Any] = "rbf",
     method: str = "exact",
@@ -87,9 +87,9 @@ def coreset(
     ----------
     X : array_like or sparse matrix (n_rows, n_features)
         The rows.
-    n : int or float
+    size : int or float
         Number of rows, or a share of them between 0 and 1.
-    kernel : {"rbf", "cosine", "linear", "exponential-cosine"} or callable, default="rbf"
+    kernel : {"rbf", "cosine", "linear", "exponential_cosine"} or callable, default="rbf"
         Similarity of rows: functions that change little between similar rows are estimated well. Of more than 1000
         rows a kernel that is no product of features is replaced by one of low rank from random landmarks (see the
         notes), which changes the variance a little; the estimates stay unbiased.
@@ -97,10 +97,10 @@ def coreset(
         A random draw, with inverse probabilities as weights; or the greedy choice, in which each row stands for the
         rows that it resembles most: the same every time, and biased.
     kernel_params : dict, optional
-        Parameters of the kernel. Unless it is given, the length scale of "rbf" is 0.7 of the spacing of n points on a
-        grid that fills a cube with the median distance of the rows (and at most this distance):
-        ``median * max(1, sqrt(3 / n_features)) / n ** (1 / n_features)``. Longer scales lower the variance for smooth
-        functions and raise it for constants.
+        Parameters of the kernel. Unless it is given, the length scale of "rbf" is 0.7 of the spacing of `size` points
+        on a grid that fills a cube with the median distance of the rows (and at most this distance):
+        ``median * max(1, sqrt(3 / n_features)) / size ** (1 / n_features)``. Longer scales lower the variance for
+        smooth functions and raise it for constants.
     sample_weight : array_like (n_rows,), optional
         Non-negative weights of the rows in the sums; heavier rows are drawn more often.
     normalize : bool, default=False
@@ -116,8 +116,8 @@ def coreset(
 
     Notes
     -----
-    Up to 1000 rows cost ``n_rows^3``. More are described by m = max(200, 2 n) landmarks among them, 2000 at most
-    (but no fewer than n), with every row brought to its own length, and cost ``n_rows m^2``: the square of n.
+    Up to 1000 rows cost ``n_rows^3``. More are described by m = max(200, 2 size) landmarks among them, 2000 at most
+    (but no fewer than `size`), with every row brought to its own length, and cost ``n_rows m^2``: the square of `size`.
 
     Examples
     --------
@@ -131,16 +131,16 @@ def coreset(
     if method not in ("exact", "map"):
         raise ValueError(f"method must be 'exact' or 'map', got {method!r}")
     rows = check_array(X, accept_sparse="csr", dtype=np.float64)
-    size = number_of_rows(n, rows.shape[0], "n")
-    if size is None:
-        raise ValueError("n must be a whole number or a share, got None")
+    n_chosen = number_of_rows(size, rows.shape[0])
+    if n_chosen is None:
+        raise ValueError("size must be a whole number or a share, got None")
     mass = _checked_weight(sample_weight, rows.shape[0])
-    form = kernel_of_rows(rows, kernel, kernel_params, np.sqrt(mass), size)
+    form = kernel_of_rows(rows, kernel, kernel_params, np.sqrt(mass), n_chosen)
     if method == "map":
-        chosen = choose_rows(law_of_rows(form, size), size, "map", as_generator(random_state))
+        chosen = choose_rows(law_of_rows(form, n_chosen), n_chosen, "map", as_generator(random_state))
         weights = _mass_around(form, chosen, mass)
     else:
-        chosen, weights = _draw(form, size, mass, as_generator(random_state))
+        chosen, weights = _draw(form, n_chosen, mass, as_generator(random_state))
     if normalize:
         weights = weights * (mass.sum() / weights.sum())
     return Coreset(chosen, weights)
@@ -151,7 +151,7 @@ def _draw(form: KernelForm, size: int, mass: Array, rng: np.random.Generator) ->
         form = FeatureKernel(_low_rank(form, size, mass, rng))
     law = law_of_rows(form, size)
     if size > law.rank:
-        raise too_many(size, law.rank, law.n_items, "n")
+        raise too_many(size, law.rank, law.n_items, "size")
     probabilities = law.inclusion_probabilities()
     never = np.flatnonzero((mass > 0) & (probabilities <= 0))
     if never.size:

@@ -26,13 +26,15 @@ from pluri.processes.dpp.kernel_forms import (
     check_kernel,
     check_quality,
 )
+from pluri.processes.dpp.samplers.chain import DPPMarkovChain
 from pluri.processes.dpp.search.greedy import greedy_map
 from pluri.processes.dpp.search.local_search import local_search
 from pluri.processes.dpp.similarity import as_similarity
 from pluri.processes.dpp.subset_law import SubsetLaw
+from pluri.validation import Only, check_value
 
 #: Ways to choose rows: see `choose_rows`.
-CHOICES = ("exact", "map", "mcmc")
+CHOICES = Only("exact", "map", "mcmc")
 #: A kernel function of at most so many rows is written out and decomposed; of more, exact draws avoid both.
 LARGEST_WRITTEN = 1000
 
@@ -50,7 +52,7 @@ def kernel_of_rows(
     ----------
     X : ndarray or CSR array (n_rows, n_features)
         Checked already.
-    kernel : {"rbf", "cosine", "linear", "exponential-cosine"} or callable
+    kernel : {"rbf", "cosine", "linear", "exponential_cosine"} or callable
         Similarity; a callable takes two sets of rows.
     parameters : mapping, optional
         Of the kernel; the length scale of "rbf" is by `default_length_scale` unless it is given.
@@ -137,7 +139,7 @@ def choose_rows(
     rng: np.random.Generator,
     *,
     improve: bool = False,
-    name: str = "n_select",
+    name: str = "size",
 ) -> IntArray:
     """Rows chosen from their process.
 
@@ -165,8 +167,7 @@ def choose_rows(
     ValueError
         If fewer rows differ than are wanted.
     """
-    if method not in CHOICES:
-        raise ValueError(f"method must be one of {CHOICES}, got {method!r}")
+    check_value(method, "method", CHOICES)
     written = not isinstance(law.kernel, FunctionKernel)
     if method == "exact" and written:
         if size is not None and size > law.rank:
@@ -184,7 +185,7 @@ def choose_rows(
     if method == "exact":
         return law.sample(random_state=rng, method="intermediate")
     if method == "mcmc":
-        return _draw_by_chain(law, rng)
+        return _draw_by_chain(law, size, rng)
     if size is None:
         found = greedy_map(law.kernel).items
     if not improve:
@@ -193,27 +194,23 @@ def choose_rows(
     return local_search(law.kernel, found, moves=moves).items
 
 
-def _draw_by_chain(law: SubsetLaw, rng: np.random.Generator) -> IntArray:
-    """A draw of a chain; its advice about settings that cannot be given here is replaced."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            chosen = law.sample(random_state=rng, method="mcmc")
-        except FloatingPointError as error:
-            raise ValueError(
-                "the Markov chain met rows that depend on each other to working precision: choose fewer rows, use "
-                "method='exact', or a smaller length_scale of 'rbf'"
-            ) from error
-    for warning in caught:
-        if issubclass(warning.category, ConvergenceWarning):
-            warnings.warn(
-                "the Markov chain forgets its start slowly, so that these rows are not quite a draw of the process: "
-                "use method='exact', or 'map', or choose fewer rows",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        else:
-            warnings.warn(warning.message, warning.category, stacklevel=4)
+def _draw_by_chain(law: SubsetLaw, size: int | None, rng: np.random.Generator) -> IntArray:
+    """A draw of a chain; what it advises about settings cannot be given here, so that the warning is another one."""
+    chain = DPPMarkovChain(law.kernel, size=size)
+    try:
+        (chosen,) = chain._draw(1, "auto", "auto", 1, rng)
+    except FloatingPointError as error:
+        raise ValueError(
+            "the Markov chain met rows that depend on each other to working precision: choose fewer rows, use "
+            "method='exact', or a smaller length_scale of 'rbf'"
+        ) from error
+    if not chain.converged_:
+        warnings.warn(
+            "the Markov chain forgets its start slowly, so that these rows are not quite a draw of the process: "
+            "use method='exact', or 'map', or choose fewer rows",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
     return chosen
 
 

@@ -53,7 +53,7 @@ def diverse_seeds(
         the distance between groups.
     random_state : int, Generator, RandomState or None
         Source of randomness.
-    kernel : {"rbf", "cosine", "linear", "exponential-cosine"} or callable, default="rbf"
+    kernel : {"rbf", "cosine", "linear", "exponential_cosine"} or callable, default="rbf"
         Similarity of rows; all but "rbf" take sparse rows.
     kernel_params : dict, optional
         Parameters of the kernel, such as ``{"length_scale": 2.0}``; the median distance of rows is the default length

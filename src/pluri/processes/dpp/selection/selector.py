@@ -29,7 +29,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pluri.processes.dpp.kernel_forms import Array, FeatureKernel, FunctionKernel, IntArray, KernelForm
 from pluri.processes.dpp.selection.row_choice import CHOICES, choose_rows, kernel_of_rows, law_of_rows, sparse_rows
 from pluri.processes.dpp.subset_law import SubsetLaw
-from pluri.validation import RandomState, Stored, as_generator
+from pluri.validation import Allowed, RandomState, Stored, as_generator, check_parameters
 from pluri.validation.estimator import Estimator
 
 #: A kernel of so many rows is decomposed only to know a probability.
@@ -45,10 +45,10 @@ class DPPSelector(OneToOneFeatureMixin, TransformerMixin, Estimator):
 
     Parameters
     ----------
-    n_select : int, float or None, default=10
+    size : int, float or None, default=10
         Number of rows; a share of the rows if it is a float between 0 and 1. With None the number is random ("exact",
         "mcmc"), or what makes the rows most probable ("map"): the quality then says how many.
-    kernel : {"rbf", "cosine", "linear", "exponential-cosine"} or callable, default="rbf"
+    kernel : {"rbf", "cosine", "linear", "exponential_cosine"} or callable, default="rbf"
         Similarity of rows. A callable takes two sets of rows and gives a matrix. All but "rbf" take sparse rows; of
         "cosine" and "linear" nothing of the size n_rows^2 is made, but for exact draws from more columns than rows.
     method : {"exact", "map", "mcmc"}, default="exact"
@@ -56,7 +56,7 @@ class DPPSelector(OneToOneFeatureMixin, TransformerMixin, Estimator):
         Markov chain, for many rows.
     kernel_params : dict, optional
         Parameters of the kernel, such as ``{"length_scale": 0.5}``. Unless it is given here, the length scale of "rbf"
-        is the median distance between rows or, if that is smaller, ``median * max(1, sqrt(3 / n_features)) / n_select
+        is the median distance between rows or, if that is smaller, ``median * max(1, sqrt(3 / n_features)) / size
         ** (1 / n_features)``, somewhat below the spacing of so many rows that fill the room: the scale of `coreset`.
     quality : callable, optional
         Function of X that gives a non-negative factor for each row, where `fit` is given none. (Factors that are known
@@ -101,6 +101,8 @@ class DPPSelector(OneToOneFeatureMixin, TransformerMixin, Estimator):
         "selected_indices_": Stored("n_chosen", whole=True, least=0, below="n_samples_fit_")
     }
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {"method": CHOICES}
+
     selected_indices_: IntArray
     log_det_: float
     log_prob_: float
@@ -108,7 +110,7 @@ class DPPSelector(OneToOneFeatureMixin, TransformerMixin, Estimator):
 
     def __init__(
         self,
-        n_select: int | float | None = 10,
+        size: int | float | None = 10,
         *,
         kernel: str | Callable[..., Any] = "rbf",
         method: str = "exact",
@@ -117,7 +119,7 @@ class DPPSelector(OneToOneFeatureMixin, TransformerMixin, Estimator):
         local_search: bool = False,
         random_state: RandomState = None,
     ) -> None:
-        self.n_select = n_select
+        self.size = size
         self.kernel = kernel
         self.method = method
         self.kernel_params = kernel_params
@@ -137,8 +139,7 @@ class DPPSelector(OneToOneFeatureMixin, TransformerMixin, Estimator):
             Non-negative factor for each row, such as ``exp(score / 2)`` of a relevance score; a row of twice the
             quality is four times as likely beside rows that it does not resemble, and one of quality 0 is never chosen.
         """
-        if self.method not in CHOICES:
-            raise ValueError(f"method must be one of {CHOICES}, got {self.method!r}")
+        check_parameters(self)
         if self.quality is not None and not callable(self.quality):
             raise TypeError(
                 f"quality must be a function of X or None, got {type(self.quality).__name__}: give numbers to fit, as "
@@ -153,7 +154,7 @@ class DPPSelector(OneToOneFeatureMixin, TransformerMixin, Estimator):
             raise sparse_rows()
         rows = validate_data(self, X, accept_sparse=self._takes_sparse() and "csr", dtype=np.float64)
         n_rows = int(rows.shape[0])
-        size = number_of_rows(self.n_select, n_rows)
+        size = number_of_rows(self.size, n_rows)
         if quality is None and self.quality is not None:
             quality = self.quality(X)
         form = kernel_of_rows(rows, self.kernel, self.kernel_params, quality, size)
@@ -161,7 +162,7 @@ class DPPSelector(OneToOneFeatureMixin, TransformerMixin, Estimator):
         chosen = choose_rows(law, size, self.method, as_generator(self.random_state), improve=bool(self.local_search))
         if chosen.size == 0:
             warnings.warn(
-                "no row was chosen: give n_select, or a quality above 1 to rows that should be",
+                "no row was chosen: give size, or a quality above 1 to rows that should be",
                 UserWarning,
                 stacklevel=2,
             )
@@ -258,7 +259,7 @@ class DPPSelector(OneToOneFeatureMixin, TransformerMixin, Estimator):
         return tags
 
 
-def number_of_rows(wanted: int | float | None, n_rows: int, name: str = "n_select") -> int | None:
+def number_of_rows(wanted: int | float | None, n_rows: int, name: str = "size") -> int | None:
     """How many of the rows are wanted: a number, a share of them, or None for as many as it may be.
 
     Examples

@@ -43,15 +43,6 @@ def log_normalizer(log_odds: Array, size: int | None) -> float:
     return float(log_elementary(log_odds, size)[size])
 
 
-def check_number(n: int | None) -> int:
-    """How many draws are asked for; None is one."""
-    if n is None:
-        return 1
-    if isinstance(n, bool) or n != int(n) or n < 0:
-        raise ValueError(f"n must be a non-negative whole number or None, got {n!r}")
-    return int(n)
-
-
 def check_size(size: int | None, rank: int) -> int | None:
     """A fixed size that is possible, or None."""
     if size is None:

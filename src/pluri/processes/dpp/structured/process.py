@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pluri.processes.dpp.kernel_forms import Array, IntArray
-from pluri.processes.dpp.structured.directions import chances, check_number, check_size, log_normalizer, take_directions
+from pluri.processes.dpp.sizes import number_of_draws
+from pluri.processes.dpp.structured.directions import chances, check_size, log_normalizer, take_directions
 from pluri.processes.dpp.structured.factors import read_factors
 from pluri.processes.dpp.structured.messages import (
     Moments,
@@ -172,13 +173,13 @@ class StructuredDPP:
         return result
 
     def sample(
-        self, n: int | None = None, size: int | None = None, random_state: RandomState = None
+        self, n_samples: int | None = None, size: int | None = None, random_state: RandomState = None
     ) -> IntArray | list[IntArray]:
         """Draw sets of structures exactly.
 
         Parameters
         ----------
-        n : int, optional
+        n_samples : int, optional
             Number of sets; None gives one by itself.
         size : int, optional
             Number of structures in each set; None leaves it random.
@@ -189,9 +190,9 @@ class StructuredDPP:
         ndarray of int (n_structures, n_nodes), or a list of them
             The state of every node.
         """
-        count, rng = check_number(n), as_generator(random_state)
+        count, rng = number_of_draws(n_samples), as_generator(random_state)
         draws = self._draw(count, check_size(size, self.rank), rng)
-        return draws[0] if n is None else draws
+        return draws[0] if n_samples is None else draws
 
     def _draw(self, n_draws: int, size: int | None, rng: np.random.Generator) -> list[IntArray]:
         from pluri.processes.dpp.structured._kernels import draw_sets

@@ -25,8 +25,8 @@ from pluri.processes.dpp.finite import DPP
 from pluri.processes.dpp.kernel_forms import Array, DenseKernel, IntArray, as_subset, check_kernel
 from pluri.processes.dpp.representation import without_noise
 from pluri.processes.dpp.spectrum import spectrum_of_kernel
-from pluri.validation import RandomState, as_generator
-from pluri.validation.interruption import hold, interruptible
+from pluri.validation import RandomState, Whole, as_generator, check_value
+from pluri.validation.interruption import holding, interruptible
 
 #: An eigenvalue of L must be below one by more than this: M would be all rounding.
 MARGIN = 1e-10
@@ -122,7 +122,7 @@ class MarkovDPP:
     @interruptible
     def sample(
         self,
-        n_steps: int,
+        n_samples: int,
         *,
         initial: ArrayLike | None = None,
         size: int | None = None,
@@ -133,7 +133,7 @@ class MarkovDPP:
 
         Parameters
         ----------
-        n_steps : int
+        n_samples : int
             Number of sets.
         initial : array_like, optional
             The set before the first; without it the first is drawn from the stationary distribution.
@@ -150,23 +150,18 @@ class MarkovDPP:
         list of ndarray
             Sorted items; after Ctrl-C the sets made so far are the attribute ``result`` of the ``KeyboardInterrupt``.
         """
-        if isinstance(n_steps, bool) or n_steps != int(n_steps) or n_steps < 0:
-            raise ValueError(f"n_steps must be a non-negative whole number, got {n_steps!r}")
-        if kernels is not None and len(kernels) != n_steps:
-            raise ValueError(f"kernels must hold one for each of {n_steps} steps, got {len(kernels)}")
+        check_value(n_samples, "n_samples", Whole(0))
+        if kernels is not None and len(kernels) != n_samples:
+            raise ValueError(f"kernels must hold one for each of {n_samples} steps, got {len(kernels)}")
         rng = as_generator(random_state)
         sets: list[IntArray] = []
         previous = None if initial is None else as_subset(initial, self.n_items, "initial")
-        try:
-            for t in range(int(n_steps)):
+        with holding(lambda: f"interrupted after {len(sets)} of {n_samples} sets, which are kept", sets):
+            for t in range(n_samples):
                 chain = self if kernels is None else self._of_step(kernels[t])
                 law = chain.marginal_law if previous is None else chain.transition(previous)
                 previous = (law if size is None else law.fixed_size(size)).sample(random_state=rng)
                 sets.append(previous)
-        except KeyboardInterrupt as stop:
-            if not sets:
-                raise
-            hold(stop, f"interrupted after {len(sets)} of {n_steps} sets, which are kept")
         return sets
 
     def _of_step(self, kernel: ArrayLike) -> MarkovDPP:

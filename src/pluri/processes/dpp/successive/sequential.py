@@ -26,8 +26,8 @@ from pluri.processes.dpp.finite import DPP
 from pluri.processes.dpp.kernel_forms import Array, DenseKernel, IntArray, as_subset, check_kernel, check_quality
 from pluri.processes.dpp.similarity import as_similarity
 from pluri.processes.dpp.successive.markov import schur_complement
-from pluri.validation import RandomState, as_generator
-from pluri.validation.interruption import hold, interruptible
+from pluri.validation import Number, Only, RandomState, Whole, as_generator, check_value
+from pluri.validation.interruption import holding, interruptible
 
 
 class SequentialDPP:
@@ -37,7 +37,7 @@ class SequentialDPP:
     ----------
     segments : list of array_like (n_items of the segment, n_features)
         Rows of data, one for each item.
-    kernel : {"linear", "rbf", "cosine", "exponential-cosine"} or callable, default="linear"
+    kernel : {"linear", "rbf", "cosine", "exponential_cosine"} or callable, default="linear"
         Similarity of two sets of rows.
     quality : list of array_like (n_items of the segment,), optional
         Non-negative factors.
@@ -73,8 +73,7 @@ class SequentialDPP:
         widths = {rows.shape[1] for rows in self.segments}
         if len(widths) > 1:
             raise ValueError(f"segments must have the same number of columns, got {sorted(widths)}")
-        if not (np.isfinite(ridge) and ridge >= 0):
-            raise ValueError(f"ridge must be a non-negative number, got {ridge!r}")
+        check_value(ridge, "ridge", Number(least=0))
         self.ridge = float(ridge)
         self._similarity = as_similarity(kernel, **parameters)
         if quality is not None and len(quality) != len(self.segments):
@@ -122,26 +121,22 @@ class SequentialDPP:
         return total
 
     @interruptible
-    def sample(self, n_steps: int | None = None, random_state: RandomState = None) -> list[IntArray]:
-        """Draw a choice from each of the first ``n_steps`` segments (all by default), one after the other."""
-        steps = self._check_steps(n_steps)
+    def sample(self, n_samples: int | None = None, random_state: RandomState = None) -> list[IntArray]:
+        """Draw a choice from each of the first ``n_samples`` segments (all by default), one after the other."""
+        steps = self._check_steps(n_samples, "n_samples")
         rng = as_generator(random_state)
         chosen: list[IntArray] = []
-        try:
+        with holding(lambda: f"interrupted after {len(chosen)} of {steps} segments, which are kept", chosen):
             for t in range(steps):
                 chosen.append(self.transition(t, chosen[-1] if chosen else ()).sample(random_state=rng))
-        except KeyboardInterrupt as stop:
-            if not chosen:
-                raise
-            hold(stop, f"interrupted after {len(chosen)} of {steps} segments, which are kept")
         return chosen
 
-    def map(self, n_steps: int | None = None, beam_width: int = 1) -> list[IntArray]:
+    def map(self, n_segments: int | None = None, beam_width: int = 1) -> list[IntArray]:
         """A choice of high probability from each segment.
 
         Parameters
         ----------
-        n_steps : int, optional
+        n_segments : int, optional
             Number of segments; all by default.
         beam_width : int, default=1
             How many partial sequences, and how many subsets of each size, are followed. 1 is greedy: the best item
@@ -151,9 +146,8 @@ class SequentialDPP:
         -------
         list of ndarray
         """
-        steps = self._check_steps(n_steps)
-        if isinstance(beam_width, bool) or beam_width != int(beam_width) or beam_width < 1:
-            raise ValueError(f"beam_width must be a positive whole number, got {beam_width!r}")
+        steps = self._check_steps(n_segments, "n_segments")
+        check_value(beam_width, "beam_width", Whole(1))
         beams: list[tuple[float, list[IntArray]]] = [(0.0, [])]
         for t in range(steps):
             longer = []
@@ -165,12 +159,9 @@ class SequentialDPP:
             beams = longer[: int(beam_width)]
         return beams[0][1]
 
-    def _check_steps(self, n_steps: int | None) -> int:
-        if n_steps is None:
-            return self.n_segments
-        if isinstance(n_steps, bool) or n_steps != int(n_steps) or not 0 <= n_steps <= self.n_segments:
-            raise ValueError(f"n_steps must be a whole number from 0 to {self.n_segments} segments, got {n_steps!r}")
-        return int(n_steps)
+    def _check_steps(self, wanted: int | None, name: str) -> int:
+        check_value(wanted, name, Whole(0, self.n_segments) | Only(None))
+        return self.n_segments if wanted is None else int(wanted)
 
     def _check_sequence(self, sequence: Sequence[ArrayLike]) -> list[IntArray]:
         if len(sequence) > self.n_segments:

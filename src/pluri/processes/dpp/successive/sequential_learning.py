@@ -26,9 +26,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from pluri.processes.dpp.kernel_forms import Array, IntArray, as_subset
 from pluri.processes.dpp.successive.sequential import SequentialDPP, check_segment
-from pluri.validation import RandomState, Stored, as_generator
+from pluri.validation import Allowed, Number, Only, RandomState, Stored, Whole, as_generator, check_parameters
 from pluri.validation.estimator import Estimator
-from pluri.validation.interruption import hold
+from pluri.validation.interruption import holding
 
 #: Rows of the choice before and now, and of the choice before and all items now, with which of these are now.
 Step = tuple[Array, Array, Array]
@@ -61,7 +61,7 @@ class SequentialDPPLearner(Estimator):
         Rows of the map; the number of features by default.
     ridge : float, default=1e-3
         Added to the kernel of every item with itself, so that every choice is possible.
-    penalty : float, default=1e-3
+    alpha : float, default=1e-3
         Weight of the squared entries of the map, for each segment.
     max_iter : int, default=500
         Iterations of each climb: the ridge comes down to its value by tenths, so that fewer climbs end too low.
@@ -92,20 +92,25 @@ class SequentialDPPLearner(Estimator):
     """
 
     _fitted_layout: ClassVar[Mapping[str, Stored]] = {"components_": Stored(None, None)}
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        "n_components": Whole(1) | Only(None),
+        "ridge": Number(above=0),
+        "alpha": Number(least=0),
+    }
 
     def __init__(
         self,
         n_components: int | None = None,
         *,
         ridge: float = 1e-3,
-        penalty: float = 1e-3,
+        alpha: float = 1e-3,
         max_iter: int = 500,
         tol: float = 1e-6,
         random_state: RandomState = None,
     ) -> None:
         self.n_components = n_components
         self.ridge = ridge
-        self.penalty = penalty
+        self.alpha = alpha
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
@@ -120,15 +125,10 @@ class SequentialDPPLearner(Estimator):
         """
         from scipy.optimize import minimize
 
+        check_parameters(self)
         steps = _steps(X, y)
         width = steps[0][1].shape[1]
         n_components = width if self.n_components is None else self.n_components
-        if isinstance(n_components, bool) or n_components != int(n_components) or n_components < 1:
-            raise ValueError(f"n_components must be a positive whole number, got {self.n_components!r}")
-        if not self.ridge > 0:
-            raise ValueError(f"ridge must be positive, got {self.ridge!r}")
-        if not self.penalty >= 0:
-            raise ValueError(f"penalty must not be negative, got {self.penalty!r}")
         rng = as_generator(self.random_state)
         scale = np.sqrt(np.mean([(everything**2).sum(axis=1).mean() for _, everything, _ in steps]) or 1.0)
         start = rng.standard_normal((n_components, width)) / (scale * np.sqrt(n_components))
@@ -138,15 +138,15 @@ class SequentialDPPLearner(Estimator):
             W = flat.reshape(n_components, width)
             value, gradient = log_likelihood_and_gradient(W, steps, ridge)
             return (
-                -value / len(steps) + 0.5 * self.penalty * float((W**2).sum()),
-                (-gradient / len(steps) + self.penalty * W).ravel(),
+                -value / len(steps) + 0.5 * self.alpha * float((W**2).sum()),
+                (-gradient / len(steps) + self.alpha * W).ravel(),
             )
 
         def keep(flat: Array) -> None:
             best["W"] = flat.reshape(n_components, width).copy()
 
         self.n_iter_ = 0
-        try:
+        with holding("fit interrupted; the map so far is kept"):
             for ridge in _ridges(self.ridge):
                 found = minimize(
                     objective,
@@ -167,8 +167,6 @@ class SequentialDPPLearner(Estimator):
                     ConvergenceWarning,
                     stacklevel=2,
                 )
-        except KeyboardInterrupt as stop:
-            hold(stop, "fit interrupted; the map so far is kept")
         self.components_ = best["W"]
         self.n_features_in_ = width
         self.log_likelihood_ = log_likelihood_and_gradient(self.components_, steps, self.ridge)[0] / len(steps)

@@ -224,26 +224,6 @@ def settle(kernel, members, sizes, places, inverses, log_determinants, column, i
         sizes[p], log_determinants[p] = rebuild(kernel, members[p], places[p], sizes[p], inverses[p], column, image)
 
 
-@compiled()
-def run_chain(kernel, candidates, uniforms, burn_in, thin, metropolis, members, places, inverse, column, image,
-              subsets, sizes, log_determinants):  # fmt: skip
-    """One chain from the empty set: after the burn-in, a subset every `thin` steps. Returns the accepted moves."""
-    size, log_determinant, age, accepted = run_moves(
-        kernel, candidates, burn_in, 0, uniforms, metropolis, members, 0, places, inverse, 0.0, 0, column, image
-    )
-    for n in range(subsets.shape[0]):
-        size, log_determinant, age, count = run_moves(
-            kernel, candidates, thin, burn_in + n * thin, uniforms, metropolis, members, size, places, inverse,
-            log_determinant, age, column, image,
-        )  # fmt: skip
-        accepted += count
-        sizes[n] = size
-        log_determinants[n] = log_determinant
-        for j in range(size):
-            subsets[n, j] = members[j]
-    return accepted
-
-
 @compiled(reorder=True)
 def prepare_rows(rows, to_unit_length):
     """Give rows unit length, if wanted, in place; whether all entries are finite."""

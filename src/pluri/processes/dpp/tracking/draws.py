@@ -5,11 +5,16 @@ from __future__ import annotations
 import math
 from functools import cache
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pluri.processes.dpp.kernel_forms import Array, IntArray
-from pluri.processes.dpp.tracking.state import BLOCK, Particles, in_blocks
+from pluri.processes.dpp.kernel_forms import Array, DenseKernel, IntArray
+from pluri.processes.dpp.samplers.chain_walk import Steps, target_of
+from pluri.processes.dpp.tracking.state import BLOCK, Particles
+
+if TYPE_CHECKING:
+    from pluri.processes.dpp.samplers.chain_draws import ChainDraws
 
 #: Up to this many items the normaliser, the expected size and the inclusion probabilities are computed exactly.
 MAX_EXACT = 2000
@@ -29,7 +34,6 @@ def loops() -> SimpleNamespace:
         write_rows=_carry_kernels.write_rows,
         move_all=_move_kernels.move_all,
         prepare_rows=_move_kernels.prepare_rows,
-        run_chain=_move_kernels.run_chain,
         settle=_move_kernels.settle,
         replace_in_resolvent=_resolvent_kernels.replace_in_resolvent,
         invert=_resolvent_kernels.invert,
@@ -70,22 +74,18 @@ def draw_exactly(kernel: Array, n_draws: int, rng: np.random.Generator) -> tuple
 
 
 def draw_by_moves(
-    kernel: Array, n_draws: int, rng: np.random.Generator, metropolis: bool = False, burn_in: int = 10_000,
-    thin: int = 80,
-) -> tuple[list[IntArray], float]:  # fmt: skip
-    """Subsets along one chain of add-or-drop moves from the empty set, as slots, and the share of moves accepted."""
-    candidates = np.flatnonzero(np.diagonal(kernel) > 0)
-    n_steps = burn_in + n_draws * thin
-    if not candidates.size or not n_steps:
-        return [NONE] * n_draws, math.nan
-    room = in_blocks(candidates.size)
-    subsets, sizes = np.zeros((n_draws, room), dtype=np.int32), np.zeros(n_draws, dtype=np.int64)
-    state = Particles.empty(1, room, len(kernel))
-    accepted = loops().run_chain(
-        kernel, candidates, rng.random((n_steps, 2)), burn_in, thin, metropolis, state.members[0], state.places[0],
-        state.inverses[0], np.zeros(room), np.zeros(room), subsets, sizes, np.zeros(n_draws),
-    )  # fmt: skip
-    return [np.sort(row[:n]).astype(np.int64) for row, n in zip(subsets, sizes)], accepted / n_steps
+    kernel: Array, n_draws: int, rng: np.random.Generator, metropolis: bool = False, n_warmup: int = 10_000,
+    thin: int = 80, n_chains: int = 1,
+) -> ChainDraws | None:  # fmt: skip
+    """Subsets along chains of add-or-drop moves from the empty set, as slots; None if no item can be chosen."""
+    from pluri.processes.dpp.samplers.chain_draws import SubsetWalk, draw_chains
+
+    target = target_of(DenseKernel(kernel))
+    if not target.candidates.size:
+        return None
+    steps = Steps("flip", "metropolis" if metropolis else "heat_bath", lazy=metropolis)
+    walk = SubsetWalk(target, steps, thin, rng.random(target.n_items))
+    return draw_chains(walk, walk.warm(NONE, n_warmup), n_draws, n_warmup, n_chains, rng)
 
 
 def settled(kernel: Array, subsets: list[IntArray]) -> Particles:

@@ -14,7 +14,7 @@ from pluri.processes.dpp.sizes import scale_for_size
 from pluri.processes.dpp.tracking.draws import SMALL, loops
 
 #: Kernels to which only the direction of a row of features matters.
-DIRECTIONS = ("cosine", "exponential-cosine")
+DIRECTIONS = ("cosine", "exponential_cosine")
 
 
 class KernelRows:
@@ -66,7 +66,7 @@ class KernelRows:
     def _between(self, first: Array, second: Array) -> Array:
         if self.name in ("cosine", "linear"):
             return first @ second.T
-        if self.name == "exponential-cosine":
+        if self.name == "exponential_cosine":
             product = first @ second.T
             product -= 1.0
             product *= self.function.alpha  # type: ignore[attr-defined]
@@ -95,15 +95,15 @@ def symmetric_kernel(rows: KernelRows, features: Array) -> Array:
     )
 
 
-def scale_to(kernel: Array, target_size: float) -> float:
+def scale_to(kernel: Array, expected_size: float) -> float:
     """Scale at which the kernel has the wanted expected size."""
     values = np.linalg.eigvalsh(kernel)
     positive = np.asarray(values[values > 1e-12 * max(float(values[-1]), 0.0)], dtype=np.float64)
-    if not 0 < target_size < positive.size:
+    if not 0 < expected_size < positive.size:
         raise ValueError(
-            f"target_size must be above 0 and below the rank of the kernel ({positive.size}), got {target_size!r}"
+            f"expected_size must be above 0 and below the rank of the kernel ({positive.size}), got {expected_size!r}"
         )
-    return scale_for_size(positive, target_size)
+    return scale_for_size(positive, expected_size)
 
 
 def checked_kernel(kernel: ArrayLike, name: str = "kernel") -> Array:

@@ -58,13 +58,13 @@ class TrackedItems:
     ----------
     rows : KernelRows
         How features become rows of the kernel.
-    target_size : float or None
+    expected_size : float or None
         Expected size that the kernel is scaled to at every time step.
     """
 
-    def __init__(self, rows: KernelRows, target_size: float | None) -> None:
+    def __init__(self, rows: KernelRows, expected_size: float | None) -> None:
         self.rows = rows
-        self.target_size = target_size
+        self.expected_size = expected_size
         self.slot_of: dict[Hashable, int] = {}
         self.slot_ids: list[Hashable] = []
         self.free: list[int] = []
@@ -119,10 +119,10 @@ class TrackedItems:
         self.slot_ids = list(ids)
 
     def _scaled(self, kernel: Array) -> Array:
-        if self.target_size is None:
+        if self.expected_size is None:
             return kernel
         self.raw = kernel
-        self.scale = scale_to(kernel, self.target_size)
+        self.scale = scale_to(kernel, self.expected_size)
         return kernel * self.scale
 
     def missing_slots(self, n_new: int, n_gone: int) -> int:
@@ -325,8 +325,8 @@ class TrackedItems:
         raw = self.raw.copy()
         raw[change.slots] = change.rows
         raw[:, change.slots] = change.rows.T
-        assert self.target_size is not None
-        scale = scale_to(raw, self.target_size)
+        assert self.expected_size is not None
+        scale = scale_to(raw, self.expected_size)
         change = change._replace(slots=np.arange(len(raw)), rows=raw * scale, factor=scale / self.scale)
         return Plan(change, gone, placed, written, features, previous, order, raw, scale)
 

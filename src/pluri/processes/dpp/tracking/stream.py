@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from numbers import Integral, Real
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -14,13 +13,14 @@ from sklearn.exceptions import NotFittedError
 
 from pluri.inference.smc.resampling import draw_ancestors
 from pluri.processes.dpp.kernel_forms import Array, IntArray
+from pluri.processes.dpp.sizes import number_of_draws
 from pluri.processes.dpp.tracking.features import KernelRows, checked_kernel, numbers_of
 from pluri.processes.dpp.tracking.items import Plan, TrackedItems, as_ids
 from pluri.processes.dpp.tracking.state import Particles, Stamp, WeightedSubsets
 from pluri.processes.dpp.tracking.tracker import Change
-from pluri.validation import RandomState, as_generator
+from pluri.validation import Made, Number, Only, RandomState, Whole, as_generator, check_value
 from pluri.validation.estimator import Estimator
-from pluri.validation.interruption import hold
+from pluri.validation.interruption import holding
 
 
 class Follower(Protocol):
@@ -53,7 +53,7 @@ class Follower(Protocol):
 class SubsetStream(Estimator, ABC):
     """An estimator that processes one time step after the other; see `TimeVaryingDPP` and `SeparateDPP`."""
 
-    target_size: float | None
+    expected_size: float | None
     psd_repair: str
     kernel: str | Callable[..., Any]
     kernel_params: Mapping[str, Any] | None
@@ -90,7 +90,7 @@ class SubsetStream(Estimator, ABC):
         -------
         self
         """
-        from pluri.inference.chains import sweep_state
+        from pluri.inference.result import sweep_state
         from pluri.progress import open_progress
 
         for name, value in (("kernels", kernels), ("item_ids", () if item_ids is None else item_ids)):
@@ -101,29 +101,27 @@ class SubsetStream(Estimator, ABC):
         ids = iter(item_ids) if item_ids is not None else None
         n_stamps = len(kernels) if isinstance(kernels, Sequence) else 0
         take = self._take_feature_matrix if features else self._take_kernel
-        try:
-            with open_progress(self.verbose) as report:
-                for t, matrix in enumerate(kernels):
-                    present = None
-                    if ids is not None:
-                        present = next(ids, None)
-                        if present is None:
-                            raise ValueError(f"item_ids must have an entry for each kernel, got only {t}")
-                    take(matrix, present)
-                    if self.verbose:
-                        report(
-                            sweep_state(
-                                chain=0, n_chains=1, sweep=t + 1, n_sweeps=max(n_stamps, t + 1),
-                                log_joint=self.history_[-1].log_normalizer_ratio,
-                                log_likelihood=self.history_[-1].log_normalizer_ratio, gain=math.nan,
-                                seconds=sum(stamp.seconds for stamp in self.history_),
-                            )
-                        )  # fmt: skip
-        except KeyboardInterrupt as stop:
-            if not getattr(self, "history_", None):
-                raise
-            hold(stop, f"interrupted: {len(self.history_)} time steps were processed")
-        if not getattr(self, "history_", None):
+        done: list[Stamp] = []
+        kept = holding(lambda: f"interrupted: {len(self.history_)} time steps were processed", done)
+        with kept, open_progress(self.verbose) as report:
+            for t, matrix in enumerate(kernels):
+                present = None
+                if ids is not None:
+                    present = next(ids, None)
+                    if present is None:
+                        raise ValueError(f"item_ids must have an entry for each kernel, got only {t}")
+                take(matrix, present)
+                done.append(self.history_[-1])
+                if self.verbose:
+                    report(
+                        sweep_state(
+                            chain=0, n_chains=1, sweep=t + 1, n_sweeps=max(n_stamps, t + 1),
+                            log_joint=self.history_[-1].log_normalizer_ratio,
+                            log_likelihood=self.history_[-1].log_normalizer_ratio, gain=math.nan,
+                            seconds=sum(stamp.seconds for stamp in self.history_),
+                        )
+                    )  # fmt: skip
+        if not done:
             raise ValueError("kernels must have at least one time step, got none")
         return self
 
@@ -201,12 +199,12 @@ class SubsetStream(Estimator, ABC):
         self._follow(plan)
         return self._cloud()
 
-    def sample(self, n: int | None = None, random_state: RandomState = None) -> Any:
-        """Draw from the weighted subsets: one, or a list of `n`.
+    def sample(self, n_samples: int | None = None, random_state: RandomState = None) -> Any:
+        """Draw from the weighted subsets: one, or a list of `n_samples`.
 
         Parameters
         ----------
-        n : int, optional
+        n_samples : int, optional
         random_state : int, Generator, RandomState or None
             None goes on with the estimator's own source.
 
@@ -215,12 +213,11 @@ class SubsetStream(Estimator, ABC):
         tuple of ids, or list of tuples
         """
         follower = self._present()
-        if n is not None and (not isinstance(n, Integral) or isinstance(n, bool) or n < 0):
-            raise ValueError(f"n must be None or a non-negative integer, got {n!r}")
+        count = number_of_draws(n_samples)
         rng = self._rng if random_state is None else as_generator(random_state)
-        drawn = draw_ancestors(rng, follower.weights, "multinomial", 1 if n is None else int(n))
+        drawn = draw_ancestors(rng, follower.weights, "multinomial", count)
         subsets = [self._subset(int(p)) for p in rng.permutation(drawn)]
-        return subsets[0] if n is None else subsets
+        return subsets[0] if n_samples is None else subsets
 
     def inclusion_probabilities(self, *, exact: bool = False) -> Array:
         """Probability that each item is chosen, in the order of `item_ids_`.
@@ -247,25 +244,21 @@ class SubsetStream(Estimator, ABC):
             The most probable of the particles, or items chosen one by one, each the best beside those before.
         size : int, optional
             Number of items: exactly for "greedy", as nearly as any particle has for "particle". By default
-            `target_size` if that is set, since the most probable subset of a process of a wanted mean size has mostly
+            `expected_size` if that is set, since the most probable subset of a process of a wanted mean size has mostly
             far fewer items; else whatever is most probable.
         """
         follower = self._present()
         n_items = len(self._items.slot_of)
-        if size is None and self.target_size is not None:
-            size = min(max(1, round(self.target_size)), n_items)
-        if size is not None and (isinstance(size, bool) or not isinstance(size, Real) or not 0 <= size <= n_items):
-            raise ValueError(f"size must be a whole number from 0 to {n_items}, got {size!r}")
-        if size is not None and size != int(size):
-            raise ValueError(f"size must be a whole number from 0 to {n_items}, got {size!r}")
+        if size is None and self.expected_size is not None:
+            size = min(max(1, round(self.expected_size)), n_items)
+        check_value(size, "size", Whole(0, n_items) | Only(None))
+        check_value(method, "method", Only("particle", "greedy"))
         if method == "particle":
             possible = follower.weights > 0
             if size is not None:
                 distance = np.where(possible, np.abs(follower.particles.sizes - size), np.iinfo(np.int64).max)
                 possible &= distance == distance.min()
             return self._subset(int(np.argmax(np.where(possible, follower.particles.log_determinants, -np.inf))))
-        if method != "greedy":
-            raise ValueError(f"method must be one of particle, greedy, got {method!r}")
         from pluri.processes.dpp.search.greedy import greedy_map
 
         slots = np.sort(self._items.slots)
@@ -326,7 +319,7 @@ class SubsetStream(Estimator, ABC):
         return self._follower
 
     def _forget(self) -> None:
-        for name in ("_follower", "_items", "_rng", "history_"):
+        for name in ("_follower", "_items", "_rng", "history_", "trace_", "converged_"):
             if hasattr(self, name):
                 delattr(self, name)
 
@@ -344,14 +337,10 @@ class SubsetStream(Estimator, ABC):
         )  # fmt: skip
 
     def _new_items(self) -> TrackedItems:
-        size = self.target_size
-        if size is not None and (isinstance(size, bool) or not isinstance(size, Real) or not size > 0):
-            raise ValueError(f"target_size must be a positive number or None, got {size!r}")
-        if self.psd_repair not in ("raise", "clip", "shift"):
-            raise ValueError(f"psd_repair must be one of raise, clip, shift, got {self.psd_repair!r}")
-        if self.kernel_params is not None and not isinstance(self.kernel_params, Mapping):
-            raise ValueError(f"kernel_params must be None or a dictionary, got {self.kernel_params!r}")
-        return TrackedItems(KernelRows(self.kernel, self.kernel_params), size)
+        check_value(self.expected_size, "expected_size", Number(above=0) | Only(None))
+        check_value(self.psd_repair, "psd_repair", Only("raise", "clip", "shift"))
+        check_value(self.kernel_params, "kernel_params", Made(Mapping, "a dictionary") | Only(None))
+        return TrackedItems(KernelRows(self.kernel, self.kernel_params), self.expected_size)
 
     def _open(self, items: TrackedItems, kernel: Array) -> None:
         """Begin with the first time step."""
@@ -369,11 +358,13 @@ class SubsetStream(Estimator, ABC):
             follower.reject()
             self._items.reject(plan)
             raise
+        is_written = False
         try:
             self._write_down(plan, proposal, t)
-        except KeyboardInterrupt:  # too late to go back: the time step is finished first
-            self._write_down(plan, proposal, t)
-            raise
+            is_written = True
+        finally:
+            if not is_written:  # Ctrl-C, and too late to go back: the time step is finished first
+                self._write_down(plan, proposal, t)
 
     def _write_down(self, plan: Plan, proposal: Any, t: int) -> None:
         """Make a proposal the present state, as time step t; done twice, it is as if done once."""

@@ -18,8 +18,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping
-from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from pluri.processes.dpp.kernel_forms import Array
 from pluri.processes.dpp.tracking.state import Stamp
 from pluri.processes.dpp.tracking.stream import Follower, SubsetStream
 from pluri.processes.dpp.tracking.tracker import Tracker, TrackerSettings
-from pluri.validation import RandomState
+from pluri.validation import Allowed, Number, Only, RandomState, Whole, check_parameters
 
 
 class TimeVaryingDPP(SubsetStream):
@@ -49,13 +48,13 @@ class TimeVaryingDPP(SubsetStream):
         Moves of each particle at each time step. "auto" makes one for every ten items (one for every item after
         resampling, when many particles are copies), and goes on until the mean size of the subsets agrees with the
         exact one within three standard errors, up to two moves for every item.
-    move : {"heat-bath", "metropolis"}, default="heat-bath"
+    move : {"heat_bath", "metropolis"}, default="heat_bath"
         How a proposal to add or drop an item is accepted; Metropolis is made lazy.
     init : {"exact", "mcmc"}, default="exact"
         How subsets are drawn at the first time step and after a restart: independently by eigenvectors, or along a
         chain.
     resampling : {"systematic", "stratified", "residual", "multinomial"}, default="systematic"
-    target_size : float, optional
+    expected_size : float, optional
         Scale the kernel at each time step so that a subset has this many items on average. It costs the eigenvalues of
         the kernel at each time step.
     psd_repair : {"raise", "clip", "shift"}, default="raise"
@@ -64,11 +63,11 @@ class TimeVaryingDPP(SubsetStream):
         Draw anew when more than this share of the items is replaced at once.
     on_collapse : {"restart", "raise"}, default="restart"
         What to do when all particles have become impossible; only the slot rule can come to this.
-    kernel : {"cosine", "exponential-cosine", "linear", "rbf"} or callable, default="cosine"
+    kernel : {"cosine", "exponential_cosine", "linear", "rbf"} or callable, default="cosine"
         Kernel of features, for `update`. A callable takes two sets of rows and gives the matrix between them; what it
         gives is checked at every time step, at the cost of a factorisation.
     kernel_params : dict, optional
-        Parameters of a kernel given by name: ``alpha`` of "exponential-cosine", ``length_scale`` of "rbf".
+        Parameters of a kernel given by name: ``alpha`` of "exponential_cosine", ``length_scale`` of "rbf".
     random_state : int, Generator, RandomState or None
     verbose : int, default=0
         1 shows progress of `fit`.
@@ -122,16 +121,27 @@ class TimeVaryingDPP(SubsetStream):
     True
     """
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        "n_particles": Whole(1),
+        "n_moves": Whole(0) | Only("auto"),
+        "ess_threshold": Number(least=0, most=1),
+        "restart_fraction": Number(least=0, most=1),
+        "weights": Only("marginal", "slot"),
+        "move": Only("heat_bath", "metropolis"),
+        "init": Only("exact", "mcmc"),
+        "on_collapse": Only("restart", "raise"),
+    }
+
     def __init__(
         self,
         n_particles: int = 100,
         ess_threshold: float = 0.5,
         weights: str = "marginal",
         n_moves: int | str = "auto",
-        move: str = "heat-bath",
+        move: str = "heat_bath",
         init: str = "exact",
         resampling: str = "systematic",
-        target_size: float | None = None,
+        expected_size: float | None = None,
         psd_repair: str = "raise",
         restart_fraction: float = 0.5,
         on_collapse: str = "restart",
@@ -147,7 +157,7 @@ class TimeVaryingDPP(SubsetStream):
         self.move = move
         self.init = init
         self.resampling = resampling
-        self.target_size = target_size
+        self.expected_size = expected_size
         self.psd_repair = psd_repair
         self.restart_fraction = restart_fraction
         self.on_collapse = on_collapse
@@ -201,7 +211,7 @@ class TimeVaryingDPP(SubsetStream):
         expected = tracker.expected_size
         if expected < 0.5 or expected > 0.9 * n_items:
             warnings.warn(
-                f"subsets have {expected:.3g} of {n_items} items on average: set target_size to the number wanted",
+                f"subsets have {expected:.3g} of {n_items} items on average: set expected_size to the number wanted",
                 UserWarning,
                 stacklevel=4,
             )
@@ -209,23 +219,7 @@ class TimeVaryingDPP(SubsetStream):
 
     def _settings(self) -> TrackerSettings:
         """The parameters, checked."""
-        for name, least in (("n_particles", 1),) + ((("n_moves", 0),) if self.n_moves != "auto" else ()):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-                also = ' or "auto"' if name == "n_moves" else ""
-                raise ValueError(f"{name} must be an integer of at least {least}{also}, got {value!r}")
-        for name in ("ess_threshold", "restart_fraction"):
-            value = getattr(self, name)
-            if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= float(value) <= 1:
-                raise ValueError(f"{name} must be between 0 and 1, got {value!r}")
-        for name, allowed in (
-            ("weights", ("marginal", "slot")),
-            ("move", ("heat-bath", "metropolis")),
-            ("init", ("exact", "mcmc")),
-            ("on_collapse", ("restart", "raise")),
-        ):
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
+        check_parameters(self)
         check_method(self.resampling, "resampling")
         return TrackerSettings(
             int(self.n_particles),

@@ -35,6 +35,7 @@ from pluri.inference.smc.weights import ParticleDegeneracyError
 from pluri.processes.dpp.kernel_forms import Array, IntArray
 from pluri.processes.dpp.tracking.draws import (
     MAX_EXACT,
+    NONE,
     draw_by_moves,
     draw_exactly,
     loops,
@@ -406,5 +407,7 @@ class Tracker:
             subsets, exact = draw_exactly(self.kernel, self.settings.n_particles, self.rng)
             log_normalizer = exact if math.isnan(log_normalizer) else log_normalizer
         else:
-            subsets = draw_by_moves(self.kernel, self.settings.n_particles, self.rng, self.settings.metropolis)[0]
+            n_particles = self.settings.n_particles
+            drawn = draw_by_moves(self.kernel, n_particles, self.rng, self.settings.metropolis)
+            subsets = [NONE] * n_particles if drawn is None else drawn.subsets
         return settled(self.kernel, subsets), log_normalizer

@@ -1,6 +1,6 @@
 """Maximisation by L-BFGS with what a fit owes its user: restarts, a history that never falls, Ctrl-C, progress.
 
-All smooth objectives of this folder are climbed here; the fixed-point methods run in
+For smooth objectives; what alternates between expectation and maximisation runs in
 `pluri.inference.expectation_maximization`.
 """
 
@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 from pluri.inference import History, HistoryRow, IterationState
 from pluri.inference.run import Reason
 from pluri.progress import open_progress
-from pluri.validation.interruption import hold
+from pluri.validation.interruption import holding
 
 Array = NDArray[np.float64]
 Objective = Callable[[Array], tuple[float, Array]]
@@ -76,7 +76,7 @@ def climb(
     ValueError
         If the objective is finite at none of the starts.
     """
-    run = _Run(objective)
+    run = _Run(objective, len(starts))
     best: tuple[float, Array, int, int, Reason] | None = None
     history = History()
     interrupted = False
@@ -95,18 +95,13 @@ def climb(
                 )
                 report(seen)
 
-            try:
+            with holding(run.how_far) as block:
                 result = minimize(
                     run.negative, start, jac=True, method="L-BFGS-B", callback=follow,
                     options={"maxiter": max_iter, "ftol": tol, "gtol": FLAT, "maxcor": 20, "maxls": 50},
                 )  # fmt: skip
                 reason = _reason(result, run.value)
-            except KeyboardInterrupt as stop:
-                hold(
-                    stop,
-                    f"fit interrupted after {run.iteration} iterations of run {restart + 1} of {len(starts)}; the best "
-                    "parameters so far are kept",
-                )
+            if block.interrupted:
                 reason, interrupted = "interrupted", True
             if not run.iteration:  # the start was the top: the history shows it all the same
                 history.append(run.finish_iteration())
@@ -123,8 +118,8 @@ def climb(
 class _Run:
     """The best point of one run so far, however the optimiser ends."""
 
-    def __init__(self, objective: Objective) -> None:
-        self.objective = objective
+    def __init__(self, objective: Objective, n_starts: int) -> None:
+        self.objective, self.n_starts = objective, n_starts
 
     def begin(self, restart: int, start: Array) -> None:
         self.restart, self.iteration, self.gain = restart, 0, math.nan
@@ -132,6 +127,12 @@ class _Run:
         self.value = self.objective(self.point)[0]
         self.last = self.value
         self.clock = perf_counter()
+
+    def how_far(self) -> str:
+        return (
+            f"fit interrupted after {self.iteration} iterations of run {self.restart + 1} of {self.n_starts}; the best "
+            "parameters so far are kept"
+        )
 
     def negative(self, point: Array) -> tuple[float, Array]:
         value, gradient = self.objective(point)

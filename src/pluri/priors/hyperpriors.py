@@ -1,4 +1,7 @@
-"""Priors of positive hyper-parameters (length-scales, variances), and the charts in which they are sampled.
+"""Priors of positive hyper-parameters (length-scales, concentrations), and the charts in which they are sampled.
+
+Everywhere in the library a hyper-parameter is a number, which is then fixed; one of these priors, under which it is
+then learned; or ``"learn"``, which is short for a prior that the model names (`as_hyperparameter`).
 
 A sampler moves freely in R. A chart ``s -> x`` maps a free coordinate to the support of the prior: a logistic for a
 bounded one, an exponential for a half-line. The density of s is that of x times ``|dx/ds|``; for `Uniform` and
@@ -10,9 +13,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
+
+from pluri.validation.parameters import Made, Number, Only, check_value
 
 
 class Charted(NamedTuple):
@@ -90,7 +95,7 @@ class Uniform:
 
     Examples
     --------
-    >>> from pluri.processes.hyperpriors import Uniform
+    >>> from pluri.priors import Uniform
     >>> prior = Uniform(0, 10)
     >>> round(prior.log_density(3.0), 4), prior.log_density(11.0)
     (-2.3026, -inf)
@@ -143,9 +148,11 @@ class LogUniform:
     Examples
     --------
     >>> import math
-    >>> from pluri.processes.hyperpriors import LogUniform
+    >>> from pluri.priors import LogUniform
     >>> LogUniform(math.exp(-10), math.exp(5)).chart(0.0).log_value
     -2.5
+    >>> round(LogUniform(1.0, math.e).mean, 4)
+    1.7183
     """
 
     low: float
@@ -188,6 +195,11 @@ class LogUniform:
         """One draw."""
         return math.exp(rng.uniform(math.log(self.low), math.log(self.high)))
 
+    @property
+    def mean(self) -> float:
+        """``(high - low) / (log high - log low)``."""
+        return (self.high - self.low) / self._width
+
 
 @dataclass(frozen=True)
 class LogNormal:
@@ -195,7 +207,7 @@ class LogNormal:
 
     Examples
     --------
-    >>> from pluri.processes.hyperpriors import LogNormal
+    >>> from pluri.priors import LogNormal
     >>> round(LogNormal(0.0, 1.0).log_density(1.0), 4)
     -0.9189
     """
@@ -245,7 +257,7 @@ class Gamma:
 
     Examples
     --------
-    >>> from pluri.processes.hyperpriors import Gamma
+    >>> from pluri.priors import Gamma
     >>> Gamma(shape=1.0, rate=2.0).gradient(0.3)
     -2.0
     """
@@ -288,6 +300,11 @@ class Gamma:
         """One draw."""
         return float(rng.gamma(self.shape, 1.0 / self.rate))
 
+    @property
+    def mean(self) -> float:
+        """``shape / rate``."""
+        return self.shape / self.rate
+
 
 @dataclass(frozen=True)
 class HalfNormal:
@@ -295,7 +312,7 @@ class HalfNormal:
 
     Examples
     --------
-    >>> from pluri.processes.hyperpriors import HalfNormal
+    >>> from pluri.priors import HalfNormal
     >>> HalfNormal(2.0).gradient(4.0)
     -1.0
     """
@@ -334,3 +351,136 @@ class HalfNormal:
     def sample(self, rng: np.random.Generator) -> float:
         """One draw."""
         return abs(float(rng.normal(0.0, self.scale)))
+
+
+@dataclass(frozen=True)
+class Beta:
+    """Density proportional to ``x^(a - 1) (1 - x)^(b - 1)`` on (0, 1); its chart is a logistic.
+
+    Examples
+    --------
+    >>> from pluri.priors import Beta
+    >>> Beta(2.0, 2.0).mean, Beta(1.0, 1.0).log_density(0.3)
+    (0.5, 0.0)
+    """
+
+    a: float
+    b: float
+    logarithmic: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        _check_positive("Beta", a=self.a, b=self.b)
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The unit interval."""
+        return 0.0, 1.0
+
+    @property
+    def _log_constant(self) -> float:
+        return math.lgamma(self.a + self.b) - math.lgamma(self.a) - math.lgamma(self.b)
+
+    def log_density(self, value: float) -> float:
+        """Log density at a value."""
+        if not 0 < value < 1:
+            return -math.inf
+        return self._log_constant + (self.a - 1.0) * math.log(value) + (self.b - 1.0) * math.log1p(-value)
+
+    def gradient(self, value: float) -> float:
+        """Derivative of the log density."""
+        return (self.a - 1.0) / value - (self.b - 1.0) / (1.0 - value)
+
+    def chart(self, coordinate: float) -> Charted:
+        """``x = sig(s)``."""
+        above, below = _log_sigmoid(coordinate), _log_sigmoid(-coordinate)
+        density = self._log_constant + self.a * above + self.b * below
+        return Charted(above, math.exp(below), density, self.a * math.exp(below) - self.b * math.exp(above))
+
+    def coordinate(self, value: float) -> float:
+        """Free coordinate of a value."""
+        return _logit(value)
+
+    def sample(self, rng: np.random.Generator) -> float:
+        """One draw."""
+        return float(rng.beta(self.a, self.b))
+
+    @property
+    def mean(self) -> float:
+        """``a / (a + b)``."""
+        return self.a / (self.a + self.b)
+
+
+@dataclass(frozen=True)
+class BetaProcess:
+    """Beta process of which atoms are in use: each of K has probability ``Beta(a / K, b (K - 1) / K)``.
+
+    The expected number of atoms in use is about ``a / b`` for large K.
+
+    Examples
+    --------
+    >>> from pluri.priors import BetaProcess
+    >>> BetaProcess(2.0, 1.0)
+    BetaProcess(a=2.0, b=1.0)
+    """
+
+    a: float
+    b: float
+
+    def __post_init__(self) -> None:
+        _check_positive("BetaProcess", a=self.a, b=self.b)
+
+
+class Hyperparameter(NamedTuple):
+    """A number that is fixed, or learned under a prior.
+
+    Attributes
+    ----------
+    value : the number; where learning begins, if it is learned
+    prior : None if it is fixed
+    """
+
+    value: float
+    prior: Any = None
+
+    @property
+    def learned(self) -> bool:
+        """Whether it is learned."""
+        return self.prior is not None
+
+
+def as_hyperparameter(
+    value: Any, name: str, learned: HyperPrior, *, kinds: type | tuple[type, ...] = Gamma, start: float | None = None
+) -> Hyperparameter:
+    """A hyper-parameter as a person gives it: a positive number, a prior, or ``"learn"``.
+
+    Parameters
+    ----------
+    value : float, prior or "learn"
+    name : str
+        Of the parameter, for the sentence that refuses anything else.
+    learned : prior
+        What "learn" stands for.
+    kinds : class or tuple of classes, default=Gamma
+        Priors under which the model can learn it.
+    start : float, optional
+        Where learning begins; the mean of the prior by default.
+
+    Examples
+    --------
+    >>> from pluri.priors import Gamma
+    >>> from pluri.priors.hyperpriors import as_hyperparameter
+    >>> as_hyperparameter(2.0, "concentration", Gamma(1.0, 1.0))
+    Hyperparameter(value=2.0, prior=None)
+    >>> as_hyperparameter("learn", "concentration", Gamma(3.0, 1.0))
+    Hyperparameter(value=3.0, prior=Gamma(shape=3.0, rate=1.0))
+    >>> as_hyperparameter((1.0, 1.0), "concentration", Gamma(1.0, 1.0))
+    Traceback (most recent call last):
+    ValueError: concentration must be a positive number or 'learn' or a prior (Gamma), got (1.0, 1.0)
+    """
+    kinds = kinds if isinstance(kinds, tuple) else (kinds,)
+    names = ", ".join(kind.__name__ for kind in kinds)
+    check_value(value, name, Number(above=0) | Only("learn") | Made(kinds, f"a prior ({names})"))
+    if not isinstance(value, (str, *kinds)):
+        return Hyperparameter(float(value))
+    prior: Any = learned if isinstance(value, str) else value
+    return Hyperparameter(float(prior.mean if start is None else start), prior)
