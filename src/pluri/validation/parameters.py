@@ -132,7 +132,8 @@ class Only(_Joinable):
 
     def holds(self, value: Any) -> bool:
         """Whether the value is one of them."""
-        return any(type(value) is type(one) and value == one for one in self.values)
+        # A list, not a generator that `any` leaves unfinished: Ctrl-C in its closing would be ignored.
+        return any([type(value) is type(one) and value == one for one in self.values])  # noqa: C419
 
     def __str__(self) -> str:
         return repr(self.values[0]) if len(self.values) == 1 else f"one of {', '.join(map(repr, self.values))}"
