@@ -183,8 +183,9 @@ def test_many_columns_do_not_underflow():
 def means_of_a_chain(data, k, weights, **settings):
     kernel = HiddenStatesGibbs(data, k, weights, ConcentrationPriors(None, None))
     trace = mcmc.sample(
-        kernel, kernel.sample_start, record=kernel.record, n_chains=1, random_state=0, warn=False, **settings
-    )
+        kernel, kernel.sample_start, record=kernel.record, random_state=np.random.default_rng(0), n_chains=1,
+        warn=False, **settings,
+    )  # fmt: skip
     return posterior_means(kernel, {name: values[0] for name, values in trace.draws.items()})
 
 

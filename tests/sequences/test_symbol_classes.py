@@ -202,8 +202,8 @@ def test_a_chain_makes_the_sweeps_that_are_made_by_hand():
     first = Concentrations(0.1, 1.0, 1.0, (0.1, 0.1))
     kernel = SymbolClassGibbs(corpus, 3, first, n_held=6)
     trace = mcmc.sample(
-        kernel, kernel.sample_start, record=kernel.record, n_warmup=4, n_draws=16, n_chains=1, random_state=0,
-        warn=False,
+        kernel, kernel.sample_start, record=kernel.record, n_warmup=4, n_draws=16, n_chains=1,
+        random_state=np.random.default_rng(0), warn=False,
     )  # fmt: skip
     rng = np.random.default_rng(0).spawn(1)[0]  # the stream of the first chain
     point = assign(corpus, rng.integers(0, 3, 6), 3)
