@@ -192,7 +192,7 @@ def test_a_file_with_pickled_objects_is_refused(tmp_path):
 
 
 def test_a_checkpoint_is_written(tmp_path, monkeypatch):
-    monkeypatch.setattr("pluri.inference.mcmc.driver.CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr("pluri.inference.mcmc.rounds.CHECKPOINT_SECONDS", 0.0)
     run(Counter(), np.zeros(1), n_warmup=0, n_draws=200, checkpoint=tmp_path / "c.npz")
     assert mcmc.Trace.load(tmp_path / "c.npz").n_draws == 200
 
@@ -336,7 +336,7 @@ def test_a_trace_is_not_resumed_with_other_variables():
     )  # fmt: skip
     with pytest.raises(ValueError, match=r"record must keep .*first \(\).* it would keep both \(2,\)"):
         mcmc.resume(trace, 5, record=lambda x: {"both": x}, warn=False)
-    with pytest.raises(ValueError, match="n_draws must be a whole number"):
+    with pytest.raises(ValueError, match="n_draws must be an integer"):
         mcmc.resume(trace, -1, record=lambda x: {"first": x[0]})
 
 
