@@ -126,6 +126,22 @@ def test_a_second_ctrl_c_is_not_held(choice):
     assert not hasattr(stop.value, "result")
 
 
+@pytest.mark.parametrize("thin", [1, 3])
+def test_ctrl_c_while_a_draw_is_recorded_undoes_its_step(thin):
+    pressed = iter([True])
+
+    def record(x):
+        if x[0] == 1000 + 24 * thin and next(pressed, False):
+            raise KeyboardInterrupt
+        return {"x": x}
+
+    starts = [np.array([0.0]), np.array([1000.0])]
+    with on_interrupt("keep"), pytest.warns(match="interrupted"):
+        trace = run(Counter(), starts, n_chains=2, n_warmup=0, n_draws=10**4, thin=thin, record=record)
+    assert trace.n_draws >= 24
+    assert_array_equal(trace["x"][:, :, 0] - [[0.0], [1000.0]], [thin * np.arange(1, trace.n_draws + 1)] * 2)
+
+
 def test_ctrl_c_before_the_first_draw_goes_through():
     with pytest.raises(KeyboardInterrupt):
         run(Counter(interrupt_at=5), np.zeros(1), n_warmup=100)
