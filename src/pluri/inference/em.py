@@ -17,7 +17,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, Generic
 
 import numpy as np
@@ -32,7 +31,7 @@ from pluri.inference.restarts import Fit, resume, save
 from pluri.inference.result import EMResult, IterationState
 from pluri.inference.run import NUMERICAL_ERRORS, AscentWarning, Reason, RunState, begin, step, verdict
 from pluri.progress import open_progress
-from pluri.validation import check_count
+from pluri.validation import Number, check_count, check_value
 from pluri.validation.interruption import hold, interruptible
 
 __all__ = ["AscentWarning", "EMResult", "IterationState", "Learnable", "Packable", "expectation_maximization"]
@@ -136,8 +135,7 @@ def expectation_maximization(
     """
     for name, value in {"max_iter": max_iter, "n_init": n_init}.items():
         check_count(value, name)
-    if not isinstance(tol, Real) or tol != tol:
-        raise ValueError(f"tol must be a number, got {tol!r}")
+    check_value(tol, "tol", Number(finite=False))
     starts = () if start is None else start if isinstance(start, list) else [start]
     place = checkpoint if isinstance(checkpoint, Checkpoint | None) else Checkpoint(checkpoint)
     accelerator = _accelerator(acceleration, problem)
