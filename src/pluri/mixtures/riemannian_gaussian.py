@@ -38,7 +38,7 @@ from pluri.mixtures.riemannian_inputs import (
 from pluri.mixtures.riemannian_record import INTERRUPTED, RiemannianFit, Watch
 from pluri.mixtures.riemannian_stochastic import stochastic_descent
 from pluri.optimize.riemannian.conjugate_gradient import ConjugateGradient
-from pluri.optimize.riemannian.descent import Descent, Directions, LineSearch, Tolerances, descend
+from pluri.optimize.riemannian.descent import Descent, Directions, FirstStep, LineSearch, Tolerances, descend
 from pluri.optimize.riemannian.lbfgs import QuasiNewton
 from pluri.validation import check_count
 from pluri.validation.interruption import holding, interruptible
@@ -228,7 +228,7 @@ def _descend_branch(
     mixture: AugmentedMixture, directions: Directions, watch: Watch, tol: float, c1: float, c2: float
 ) -> str:
     """Descend until neither the method nor EM gains anything."""
-    first = "scaled" if mixture.precondition is None else "unit"
+    first: FirstStep = "scaled" if mixture.precondition is None else "unit"
     search = LineSearch(c1, c2, first, cap_first_step=isinstance(directions, QuasiNewton))
     while watch.left > 0:
         state = Descent(*mixture.evaluate(), journal=watch.journal)

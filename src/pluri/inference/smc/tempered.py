@@ -164,8 +164,8 @@ def tempered_smc(
                 if len(rounds) > cooling.max_temperatures:
                     raise ValueError(
                         f"only beta = {rounds[-1].beta:.3g} was reached in max_temperatures = "
-                        f"{cooling.max_temperatures} steps: raise it, lower ess_target, or look whether the likelihood is "
-                        "what it should be"
+                        f"{cooling.max_temperatures} steps: raise it, lower ess_target, or look whether the likelihood "
+                        "is what it should be"
                     )
                 rounds.append(_cool(rng, path, rounds[-1], cooling))
                 if verbose:
