@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 from pluri.cochange import CoOccurrence, FrequentItemsets, Popularity, apriori, association_rules, fpgrowth, fpmax
-from pluri.cochange.mining import TooManyItemsets
+from pluri.cochange.models.mining import TooManyItemsets
 
 
 def databases(count, n_items=7, n_rows=14):

@@ -19,8 +19,8 @@ from pluri.cochange import (
     fim_fixed,
     tune,
 )
+from pluri.cochange.models.registry import MODELS, build_model
 from pluri.cochange.queries import Answers, answer, make_queries
-from pluri.cochange.registry import MODELS, build_model
 from pluri.cochange.scoring import best_threshold, score_queries
 from pluri.datasets.commits import make_commits
 from pluri.io import save

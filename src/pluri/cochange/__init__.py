@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from pluri.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from pluri.cochange.baselines import CoOccurrence, FrequentItemsets, Popularity
     from pluri.cochange.evaluation import Evaluation, evaluate
-    from pluri.cochange.git import GitError
     from pluri.cochange.history import CommitHistory
-    from pluri.cochange.mining import apriori, fpgrowth, fpmax
-    from pluri.cochange.neighbors import CommitNeighbors
+    from pluri.cochange.models.baselines import CoOccurrence, FrequentItemsets, Popularity
+    from pluri.cochange.models.mining import apriori, fpgrowth, fpmax
+    from pluri.cochange.models.neighbors import CommitNeighbors
+    from pluri.cochange.models.rules import Rule, association_rules
     from pluri.cochange.recommender import FileRecommender, cooccurrence_tuned, fim_fixed
-    from pluri.cochange.rules import Rule, association_rules
+    from pluri.cochange.repository.git import GitError
     from pluri.cochange.suggester import Suggestion
     from pluri.cochange.transactions import group_changes
     from pluri.cochange.tuning import Tuning, tune

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.cochange.git import GitError, PathLike, find_repository
-from pluri.cochange.git_log import read_commits
-from pluri.cochange.path_patterns import path_filter
+from pluri.cochange.repository.git import GitError, PathLike, find_repository
+from pluri.cochange.repository.git_log import read_commits
+from pluri.cochange.repository.path_patterns import path_filter
 from pluri.cochange.transactions import WINDOW, Transactions, from_commits, from_records, group_changes
 
 TRAIN_SHARE = 2 / 3

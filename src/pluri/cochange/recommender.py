@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from pluri.cochange.baselines import CoOccurrence, FrequentItemsets, Popularity
 from pluri.cochange.calibration import calibrated
-from pluri.cochange.completion import Completion, learn
-from pluri.cochange.counting import CommitRows
 from pluri.cochange.held_back import HeldBack, hold_back
 from pluri.cochange.history import CommitHistory
-from pluri.cochange.neighbors import CommitNeighbors
-from pluri.cochange.registry import build_model
+from pluri.cochange.models.baselines import CoOccurrence, FrequentItemsets, Popularity
+from pluri.cochange.models.completion import Completion, learn
+from pluri.cochange.models.counting import CommitRows
+from pluri.cochange.models.neighbors import CommitNeighbors
+from pluri.cochange.models.registry import build_model
 from pluri.cochange.scoring import AVERAGES, best_threshold, score_queries
 from pluri.cochange.suggester import Suggester, Suggestion
 from pluri.validation import RandomState, Stored, as_generator, check_layout

@@ -12,8 +12,8 @@ from sklearn.model_selection import ParameterGrid
 
 from pluri.cochange.held_back import hold_back
 from pluri.cochange.history import CommitHistory
+from pluri.cochange.models.registry import build_model, find_entry
 from pluri.cochange.recommender import FileRecommender
-from pluri.cochange.registry import build_model, find_entry
 from pluri.cochange.scoring import best_threshold, score_queries
 from pluri.validation import RandomState, as_generator
 

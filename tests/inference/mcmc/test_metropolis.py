@@ -7,12 +7,12 @@ import pytest
 from scipy import stats
 
 from pluri.inference import mcmc
-from pluri.inference.mcmc.component_wise import ComponentWise
 from pluri.inference.mcmc.composition import KernelCycle, KernelMixture
-from pluri.inference.mcmc.metropolis import Independence, MetropolisHastings, proposal_mismatch
-from pluri.inference.mcmc.proposals import DiscreteFlip, Langevin
-from pluri.inference.mcmc.random_walk import RandomWalk
-from pluri.inference.mcmc.step_search import StepSearch, best_acceptance
+from pluri.inference.mcmc.metropolis.component_wise import ComponentWise
+from pluri.inference.mcmc.metropolis.metropolis_hastings import Independence, MetropolisHastings, proposal_mismatch
+from pluri.inference.mcmc.metropolis.proposals import DiscreteFlip, Langevin
+from pluri.inference.mcmc.metropolis.random_walk import RandomWalk
+from pluri.inference.mcmc.metropolis.step_search import StepSearch, best_acceptance
 
 
 def normal(x):

@@ -21,8 +21,8 @@ import numpy as np
 
 from pluri.inference.mcmc.composition import joined_info, settings_from, settings_of, settings_text, with_settings
 from pluri.inference.mcmc.kernel import Info
-from pluri.inference.mcmc.metropolis import one_number
-from pluri.inference.mcmc.step_search import with_setting
+from pluri.inference.mcmc.metropolis.metropolis_hastings import one_number
+from pluri.inference.mcmc.metropolis.step_search import with_setting
 
 Values = dict[str, Any]
 #: ``draw(rng, position)``: the new value of a block, or a dict of the new values of several variables.
