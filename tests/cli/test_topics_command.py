@@ -18,10 +18,10 @@ from sklearn.decomposition import LatentDirichletAllocation as SklearnLDA
 from typer.testing import CliRunner
 
 import pluri.io
-from pluri.cli.topics import models as topics_models
 from pluri.cli.application import application
 from pluri.cli.outputs import check_output
 from pluri.cli.registry import UsageError
+from pluri.cli.topics import models as topics_models
 from pluri.cli.topics.models import build_topic_model
 from pluri.cli.topics.reading import Fields, read_corpus
 from pluri.cli.topics.telling import topic_lines

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pluri.cochange.models.mining import apriori, fpgrowth, fpmax
     from pluri.cochange.models.neighbors import CommitNeighbors
     from pluri.cochange.models.rules import Rule, association_rules
-    from pluri.cochange.recommender import FileRecommender, cooccurrence_tuned, fim_fixed
+    from pluri.cochange.published import cooccurrence_tuned, fim_fixed
+    from pluri.cochange.recommender import FileRecommender
     from pluri.cochange.repository.git import GitError
     from pluri.cochange.suggester import Suggestion
     from pluri.cochange.transactions import group_changes

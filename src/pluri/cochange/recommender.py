@@ -296,29 +296,5 @@ class FileRecommender(Estimator):
 OWN = (FileRecommender, CommitNeighbors, FrequentItemsets, CoOccurrence, Popularity)
 
 
-def fim_fixed(min_support: int = 10, **parameters: Any) -> FileRecommender:
-    """Frequent itemset mining as it is: every file that some frequent itemset has together with those given.
-
-    Examples
-    --------
-    >>> from pluri.cochange import fim_fixed
-    >>> fim_fixed(5)
-    FileRecommender(model=FrequentItemsets(min_support=5), threshold=0.0)
-    """
-    return FileRecommender(FrequentItemsets(min_support), threshold=0.0, **parameters)
-
-
-def cooccurrence_tuned(**parameters: Any) -> FileRecommender:
-    """Counts of co-occurrence with a threshold chosen on the last commits: a stronger baseline than `fim_fixed`.
-
-    Examples
-    --------
-    >>> from pluri.cochange import cooccurrence_tuned
-    >>> cooccurrence_tuned()
-    FileRecommender(model='cooccurrence')
-    """
-    return FileRecommender("cooccurrence", **parameters)
-
-
 def _one_row(columns: NDArray[np.int64], n_files: int) -> Any:
     return sparse.csr_array((np.ones(len(columns)), columns, [0, len(columns)]), shape=(1, n_files))

@@ -26,7 +26,8 @@ from pluri.inference.mcmc.hamiltonian.nuts import NUTS
 from pluri.inference.mcmc.health import LATENT_R_HAT_LIMIT, R_HAT_LIMIT, Verdict, judge
 from pluri.inference.mcmc.kernel import Adaptation, Info, Kernel, State
 from pluri.inference.mcmc.metropolis.component_wise import ComponentWise
-from pluri.inference.mcmc.metropolis.metropolis_hastings import Independence, MetropolisHastings
+from pluri.inference.mcmc.metropolis.independence import Independence
+from pluri.inference.mcmc.metropolis.metropolis_hastings import MetropolisHastings
 from pluri.inference.mcmc.metropolis.proposals import DiscreteFlip, Langevin
 from pluri.inference.mcmc.metropolis.random_walk import RandomWalk
 from pluri.inference.mcmc.sampled import Sampled

@@ -9,9 +9,10 @@ from pluri.inference.smc.model import StateSpaceModel
 from pluri.inference.smc.online import ParticleFilter
 from pluri.inference.smc.particle_gibbs import ParticleGibbs
 from pluri.inference.smc.particle_metropolis import ParticleMarginalMetropolis
+from pluri.inference.smc.random_walk_moves import random_walk_kernel
 from pluri.inference.smc.rao_blackwell import RaoBlackwellResult, rao_blackwell_filter
 from pluri.inference.smc.resampling import RESAMPLING_METHODS, resample
-from pluri.inference.smc.sampler import ParticleCollapseError, SMCSampler, random_walk_kernel
+from pluri.inference.smc.sampler import ParticleCollapseError, SMCSampler
 from pluri.inference.smc.simulate import simulate
 from pluri.inference.smc.smoothing import ancestral_paths, backward_simulation, fixed_lag_smoother
 from pluri.inference.smc.stochastic_volatility import StochasticVolatility

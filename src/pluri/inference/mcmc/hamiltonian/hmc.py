@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pluri.inference.mcmc.hamiltonian.leapfrog import DIVERGENCE, GradientState, HamiltonianKernel, leapfrog
+from pluri.inference.mcmc.hamiltonian.hamiltonian_kernel import HamiltonianKernel
+from pluri.inference.mcmc.hamiltonian.leapfrog import DIVERGENCE, GradientState, leapfrog
 from pluri.inference.mcmc.kernel import Info
 
 

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.inference.mcmc.hamiltonian.leapfrog import GradientState
-from pluri.inference.mcmc.hamiltonian.nuts import Edge, Trajectory
+from pluri.inference.mcmc.hamiltonian.nuts import Trajectory
+from pluri.inference.mcmc.hamiltonian.nuts_trees import Edge
 
 if TYPE_CHECKING:
     from pluri.inference.mcmc.chain import Logbook

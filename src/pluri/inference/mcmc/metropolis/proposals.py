@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.inference.mcmc.hamiltonian.leapfrog import GradientState, HamiltonianKernel, leapfrog
+from pluri.inference.mcmc.hamiltonian.hamiltonian_kernel import HamiltonianKernel
+from pluri.inference.mcmc.hamiltonian.leapfrog import GradientState, leapfrog
 from pluri.inference.mcmc.kernel import Info
 from pluri.inference.mcmc.metropolis.metropolis_hastings import (
     LogDensity,
