@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         validation,
     )
     from pluri.io import load, save
-    from pluri.validation.interruption import on_interrupt
+    from pluri.validation.interrupt_choice import on_interrupt
 
 __all__ = [
     "__version__",

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pluri.inference.variational.adam import Array, descend
+from pluri.inference.variational.adam import Array, Descent, descend
 from pluri.inference.variational.black_box_ascent import AscentSettings, CoolingAscent
 from pluri.inference.variational.black_box_gradients import ScoreGradient, path_gradient, score_gradient
 from pluri.inference.variational.families import MeanFieldGaussian, make_family
@@ -175,8 +175,6 @@ def fit_black_box(
     ascent = CoolingAscent(shape, estimate, settings, batch_size, rng)
     run = descend(ascent.step, max_iter, settled=ascent.settled, window=settings.window, verbose=verbose)
     parameters = ascent.mean if run.converged else ascent.adam.parameters
-    z = shape.draw(parameters, rng.standard_normal((settings.n_final, dim)))
-    found = evidence(target.values(z) - shape.log_prob(parameters, z) + frame.log_volume)
     if not (run.interrupted or run.converged):
         from sklearn.exceptions import ConvergenceWarning
 
@@ -185,7 +183,12 @@ def fit_black_box(
             ConvergenceWarning,
             stacklevel=2,
         )
-    mean, factor = shape.moments(parameters)
+    z = shape.draw(parameters, rng.standard_normal((settings.n_final, dim)))
+    found = evidence(target.values(z) - shape.log_prob(parameters, z) + frame.log_volume)
+    return _result(frame, *shape.moments(parameters), run, found)
+
+
+def _result(frame: _Frame, mean: Array, factor: Array, run: Descent, found: Evidence) -> BlackBoxResult:
     factor = frame.units[:, None] * factor
     return BlackBoxResult(
         mean=frame.center + frame.units * mean,

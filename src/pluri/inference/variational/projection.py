@@ -205,57 +205,78 @@ def _reverse(
         spread = (box[:, 1] - box[:, 0]) / 20.0
     d = starts.shape[1]
     noise, fresh = _normal_points(n_samples, d, rng), _normal_points(max(n_samples, 2**14), d, rng)
-    n_samples = len(noise)
-    below = np.tril_indices(d, -1)
-    n_below = 0 if family == "diagonal" else len(below[0])
-
-    def unpack(vector: Array) -> tuple[Array, Array]:
-        factor = np.diag(np.exp(vector[d : 2 * d]))
-        if n_below:
-            factor[below] = vector[2 * d :]
-        return vector[:d], factor
-
-    def value_and_gradient(X: Array) -> tuple[Array, Array]:
-        if isinstance(target, MixtureDensity):
-            return target.value_and_gradient(X)
-        value = _log_density(target, X)
-        if gradient is not None:
-            return value, np.asarray(gradient(X), dtype=np.float64)
-        slope = np.empty_like(X)
-        for axis, step in enumerate(1e-5 * spread):
-            shift = np.zeros(d)
-            shift[axis] = step
-            slope[:, axis] = (_log_density(target, X + shift) - _log_density(target, X - shift)) / (2.0 * step)
-        return value, slope
-
-    def objective(vector: Array) -> tuple[float, Array]:
-        mean, factor = unpack(vector)
-        value, slope = value_and_gradient(mean + noise @ factor.T)
-        by_factor = slope.T @ noise / n_samples
-        descent = np.concatenate([slope.mean(axis=0), np.diag(by_factor) * np.diag(factor) + 1.0])
-        if n_below:
-            descent = np.concatenate([descent, by_factor[below]])
-        entropy = vector[d : 2 * d].sum() + 0.5 * d * (1.0 + LOG_2PI)
-        return float(-entropy - value.mean()), -descent
-
-    def free_energy(mean: Array, factor: Array) -> float:
-        entropy = np.log(np.diag(factor)).sum() + 0.5 * d * (1.0 + LOG_2PI)
-        return float(-entropy - _log_density(target, mean + fresh @ factor.T).mean())
-
+    energy = _FreeEnergy(target, gradient, spread, family == "gaussian", noise)
     found: list[GaussianProjection] = []
     for start in starts:
-        vector = np.concatenate([start, np.log(spread), np.zeros(n_below)])
-        solution = minimize(objective, vector, jac=True, method="L-BFGS-B", options={"maxiter": 500, "gtol": 1e-7})
-        mean, factor = unpack(solution.x)
-        energy = free_energy(mean, factor)
-        candidate = GaussianProjection(mean, factor @ factor.T, energy + log_normalizer, energy, "reverse")
-        if math.isfinite(energy) and not any(_same(candidate, other, spread) for other in found):
+        vector = np.concatenate([start, np.log(spread), np.zeros(energy.n_below)])
+        solution = minimize(energy, vector, jac=True, method="L-BFGS-B", options={"maxiter": 500, "gtol": 1e-7})
+        mean, factor = energy.unpack(solution.x)
+        value = energy.at(mean, factor, fresh)
+        candidate = GaussianProjection(mean, factor @ factor.T, value + log_normalizer, value, "reverse")
+        if math.isfinite(value) and not any(_same(candidate, other, spread) for other in found):
             found.append(candidate)
     if not found:
         raise FloatingPointError("the free energy is not finite from any start; check the density, or give bounds")
     found.sort(key=lambda optimum: optimum.free_energy)
     best = found[0]
     return GaussianProjection(best.mean, best.covariance, best.kl, best.free_energy, "reverse", tuple(found))
+
+
+@dataclass(frozen=True)
+class _FreeEnergy:
+    """Free energy of a Gaussian, as a function of its mean, log diagonal and lower triangle, on fixed noise."""
+
+    target: Any
+    gradient: Callable[[Array], Array] | None
+    spread: Array
+    full: bool
+    noise: Array
+
+    @property
+    def n_below(self) -> int:
+        """Entries of the factor below its diagonal."""
+        d = len(self.spread)
+        return d * (d - 1) // 2 if self.full else 0
+
+    def unpack(self, vector: Array) -> tuple[Array, Array]:
+        """Mean and lower triangular factor of the covariance."""
+        d = len(self.spread)
+        factor = np.diag(np.exp(vector[d : 2 * d]))
+        if self.n_below:
+            factor[np.tril_indices(d, -1)] = vector[2 * d :]
+        return vector[:d], factor
+
+    def __call__(self, vector: Array) -> tuple[float, Array]:
+        """Value and gradient at the parameters."""
+        mean, factor = self.unpack(vector)
+        d = len(mean)
+        value, slope = self._log_density(mean + self.noise @ factor.T)
+        by_factor = slope.T @ self.noise / len(self.noise)
+        descent = np.concatenate([slope.mean(axis=0), np.diag(by_factor) * np.diag(factor) + 1.0])
+        if self.n_below:
+            descent = np.concatenate([descent, by_factor[np.tril_indices(d, -1)]])
+        entropy = vector[d : 2 * d].sum() + 0.5 * d * (1.0 + LOG_2PI)
+        return float(-entropy - value.mean()), -descent
+
+    def at(self, mean: Array, factor: Array, noise: Array) -> float:
+        """Value on other noise."""
+        entropy = np.log(np.diag(factor)).sum() + 0.5 * len(mean) * (1.0 + LOG_2PI)
+        return float(-entropy - _log_density(self.target, mean + noise @ factor.T).mean())
+
+    def _log_density(self, X: Array) -> tuple[Array, Array]:
+        """Log densities and their gradients; by differences if there is no gradient."""
+        if isinstance(self.target, MixtureDensity):
+            return self.target.value_and_gradient(X)
+        value = _log_density(self.target, X)
+        if self.gradient is not None:
+            return value, np.asarray(self.gradient(X), dtype=np.float64)
+        slope = np.empty_like(X)
+        for axis, step in enumerate(1e-5 * self.spread):
+            shift = np.zeros(X.shape[1])
+            shift[axis] = step
+            above, below = _log_density(self.target, X + shift), _log_density(self.target, X - shift)
+            slope[:, axis] = (above - below) / (2.0 * step)
+        return value, slope
 
 
 def _normal_points(n_points: int, d: int, rng: np.random.Generator) -> Array:
