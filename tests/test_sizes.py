@@ -24,7 +24,7 @@ LONG_FUNCTION, MOST_LONG_FUNCTIONS = 60, 15
 
 #: Public functions whose many settings, all with defaults, serve best as plain keywords.
 DRIVERS = {
-    "inference/mcmc/driver.py:sample": "one keyword for each word of the shared vocabulary: draws, chains, where, who watches",
+    "inference/mcmc/driver.py:sample": "one keyword for each word of the vocabulary: draws, chains, where, who watches",
 }
 #: Methods whose arguments scikit-learn prescribes, and constructors.
 SCIKIT_LEARN = {"__init__", "fit", "partial_fit", "fit_predict", "fit_transform"}

@@ -161,7 +161,7 @@ def test_the_models_keep_to_the_conventions_of_scikit_learn(model):
     ("model", "message"),
     [
         (FrequentItemsets(0), "min_support must be at least 1"),
-        (FrequentItemsets(algorithm="eclat"), "algorithm must be one of fpmax"),
+        (FrequentItemsets(algorithm="eclat"), "algorithm must be one of 'fpmax'"),
         (CoOccurrence("lift"), "measure must be one of"),
         (CoOccurrence(combine="max"), "combine must be one of"),
     ],

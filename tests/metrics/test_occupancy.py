@@ -63,7 +63,7 @@ def test_weights_count_as_repeated_tokens():
         (lambda: effective_states(), "exactly one of labels and occupancy"),
         (lambda: effective_states([0], occupancy=[1]), "exactly one of labels and occupancy"),
         (lambda: effective_states([0], method="median"), "'count' or 'perplexity', got 'median'"),
-        (lambda: effective_states([0], threshold=0), "threshold must be positive"),
+        (lambda: effective_states([0], threshold=0), "threshold must be a positive number"),
         (lambda: effective_states(occupancy=[0, 0]), "not all zero"),
         (lambda: effective_states(occupancy=[[1]]), "one axis"),
         (lambda: effective_states(occupancy=[1], sample_weight=[1]), "sample_weight must be None"),

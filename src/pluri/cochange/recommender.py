@@ -24,7 +24,7 @@ from pluri.cochange.models.neighbors import CommitNeighbors
 from pluri.cochange.models.registry import build_model
 from pluri.cochange.scoring import AVERAGES, best_threshold, score_queries
 from pluri.cochange.suggester import Suggester, Suggestion
-from pluri.validation import RandomState, Stored, as_generator, check_layout
+from pluri.validation import Number, Only, RandomState, Stored, as_generator, check_layout, check_value
 from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
@@ -189,10 +189,8 @@ class FileRecommender(Estimator):
         number = isinstance(self.threshold, Real) and not isinstance(self.threshold, bool)
         if self.threshold != "auto" and not (number and np.isfinite(self.threshold)):
             raise ValueError(f"threshold must be a finite number or 'auto', got {self.threshold!r}")
-        if self.average not in AVERAGES:
-            raise ValueError(f"average must be 'macro' or 'micro', got {self.average!r}")
-        if not 0 < self.validation_fraction < 1:
-            raise ValueError(f"validation_fraction must lie between 0 and 1, got {self.validation_fraction!r}")
+        check_value(self.average, "average", Only(*AVERAGES))
+        check_value(self.validation_fraction, "validation_fraction", Number(above=0, below=1))
         rate = self.false_alarm_rate
         if not (isinstance(rate, Real) and not isinstance(rate, bool) and 0 < rate < 1):
             raise ValueError(f"false_alarm_rate must lie between 0 and 1, got {rate!r}")

@@ -31,7 +31,7 @@ from pluri.inference.restarts import Fit, resume, save
 from pluri.inference.result import EMResult, IterationState
 from pluri.inference.run import NUMERICAL_ERRORS, AscentWarning, Reason, RunState, begin, step, verdict
 from pluri.progress import open_progress
-from pluri.validation import Number, check_count, check_value
+from pluri.validation import Number, Only, check_count, check_value
 from pluri.validation.interruption import hold, interruptible
 
 __all__ = ["AscentWarning", "EMResult", "IterationState", "Learnable", "Packable", "expectation_maximization"]
@@ -270,8 +270,7 @@ def _numerical_failures() -> Iterator[None]:
 def _accelerator(acceleration: str | None, problem: object) -> Accelerator | None:
     if acceleration is None:
         return None
-    if acceleration not in ACCELERATORS:
-        raise ValueError(f"acceleration must be None or one of {sorted(ACCELERATORS)}, got {acceleration!r}")
+    check_value(acceleration, "acceleration", Only(None, *sorted(ACCELERATORS)))
     if not isinstance(problem, Packable):
         raise ValueError(
             f"acceleration must be None for a problem without pack and unpack ({type(problem).__name__}), "

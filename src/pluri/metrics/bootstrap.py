@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from pluri.validation import RandomState, as_generator
+from pluri.validation import Number, RandomState, as_generator, check_value
 
 Array = NDArray[np.float64]
 
@@ -75,8 +75,7 @@ def bootstrap_interval(
         raise ValueError("samples must be one or more arrays of at least two rows, got none or a shorter one")
     if paired and len({len(array) for array in arrays}) > 1:
         raise ValueError(f"samples must have equal lengths if paired, got {[len(array) for array in arrays]}")
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level!r}")
+    check_value(level, "level", Number(above=0, below=1))
     if n_resamples < 2:
         raise ValueError(f"n_resamples must be at least 2, got {n_resamples!r}")
     rng = as_generator(random_state)

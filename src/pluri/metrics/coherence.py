@@ -35,6 +35,7 @@ from pluri.metrics.coherence_measures import (
     windows,
     word_columns,
 )
+from pluri.validation import Only, check_count, check_value
 
 Measure = Literal["npmi", "umass", "uci", "c_v"]
 #: Windows of Roeder et al., in words; UMass is a measure of documents.
@@ -115,10 +116,8 @@ def topic_coherence(
     >>> result.per_topic.round(3)
     array([ 1.  ,  0.  , -0.95])
     """
-    if measure not in WINDOWS:
-        raise ValueError(f"measure must be one of {sorted(WINDOWS)}, got {measure!r}")
-    if not isinstance(n_words, int | np.integer) or n_words < 2:
-        raise ValueError(f"n_words must be a whole number of at least 2, got {n_words!r}")
+    check_value(measure, "measure", Only(*WINDOWS))
+    check_count(n_words, "n_words", 2)
     if not epsilon > 0:
         raise ValueError(f"epsilon must be positive, got {epsilon}")
     if hasattr(topics, "topic_word_") or hasattr(topics, "fit"):

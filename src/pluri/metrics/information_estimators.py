@@ -28,7 +28,7 @@ from pluri.metrics.bootstrap import Interval
 from pluri.metrics.entropies import log_base, mutual_information
 from pluri.metrics.entropy_estimators import as_points, check_neighbours, label_codes, untied, warn_of_ties
 from pluri.metrics.gaussian_information import gaussian_mutual_information
-from pluri.validation import RandomState, as_generator
+from pluri.validation import Number, Only, RandomState, as_generator, check_value
 
 Array = NDArray[np.float64]
 METHODS = ("nearest_neighbours", "mixed", "gaussian_copula", "plug_in")
@@ -118,8 +118,7 @@ def mi_from_samples(
     True
     """
     unit = log_base(base)
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {METHODS}, got {method!r}")
+    check_value(method, "method", Only(*METHODS))
     if len(np.atleast_1d(X)) != len(np.atleast_1d(Y)):
         raise ValueError(f"X and Y must have equal lengths, got {len(np.atleast_1d(X))} and {len(np.atleast_1d(Y))}")
     if method == "plug_in":
@@ -223,8 +222,7 @@ def variational_mutual_information(
     >>> bool(bound.low < np.log(2) / 2 < bound.high)
     True
     """
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level!r}")
+    check_value(level, "level", Number(above=0, below=1))
     logs = np.asarray(log_q_x_given_y(np.asarray(x), np.asarray(y)), dtype=np.float64)
     if logs.ndim != 1 or len(logs) < 2 or np.isnan(logs).any():
         raise ValueError(f"log_q_x_given_y must give one number for each of at least two samples, got {logs.shape}")

@@ -27,6 +27,7 @@ from pluri.cochange.models.counted import CountedTransactions
 from pluri.cochange.models.counting import Array, Places, frequent, popular, together
 from pluri.cochange.models.mining import MAX_ITEMSETS, Itemset, apriori, fpgrowth, fpmax
 from pluri.cochange.models.rules import Rule, association_rules
+from pluri.validation import Only, check_value
 
 ALGORITHMS = ("fpmax", "fpgrowth", "apriori")
 
@@ -69,8 +70,7 @@ class FrequentItemsets(CountedTransactions):
     def _check_parameters(self) -> None:
         if not self.min_support >= 1:
             raise ValueError(f"min_support must be at least 1, got {self.min_support!r}")
-        if self.algorithm not in ALGORITHMS:
-            raise ValueError(f"algorithm must be one of {', '.join(ALGORITHMS)}, got {self.algorithm!r}")
+        check_value(self.algorithm, "algorithm", Only(*ALGORITHMS))
 
     def _scores(self, present: Places, absent: Places) -> Array:
         return frequent(self._rows, present, absent, min_support=self.min_support)

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pluri.inference.variational.mixture_density import LOG_2PI, MixtureDensity
-from pluri.validation import RandomState, as_generator
+from pluri.validation import Only, RandomState, as_generator, check_value
 
 Array = NDArray[np.float64]
 
@@ -109,10 +109,8 @@ def kl_project(
     >>> abs(seek.mean).round(2), seek.covariance.round(2), round(seek.kl, 3), len(seek.optima)
     (array([4.]), array([[1.]]), 0.693, 2)
     """
-    if direction not in ("reverse", "forward"):
-        raise ValueError(f"direction must be 'reverse' or 'forward', got {direction!r}")
-    if family not in ("gaussian", "diagonal"):
-        raise ValueError(f"family must be 'gaussian' or 'diagonal', got {family!r}")
+    check_value(direction, "direction", Only("reverse", "forward"))
+    check_value(family, "family", Only("gaussian", "diagonal"))
     if n_starts < 1 or n_samples < 1:
         raise ValueError(f"n_starts and n_samples must be at least 1, got {n_starts} and {n_samples}")
     rng = as_generator(random_state)

@@ -21,6 +21,7 @@ from pluri.inference.mcmc.hamiltonian.leapfrog import (
     strides_of,
 )
 from pluri.inference.mcmc.kernel import Info
+from pluri.validation import Number, Only, check_value
 
 Metric = Literal["diag", "dense", "unit"]
 
@@ -81,10 +82,8 @@ class HamiltonianKernel:
     tuned = ("step_size", "inverse_mass")
 
     def __post_init__(self) -> None:
-        if self.metric not in ("diag", "dense", "unit"):
-            raise ValueError(f"metric must be 'diag', 'dense' or 'unit', got {self.metric!r}")
-        if not 0 < self.target_accept < 1:
-            raise ValueError(f"target_accept must lie between 0 and 1, got {self.target_accept!r}")
+        check_value(self.metric, "metric", Only("diag", "dense", "unit"))
+        check_value(self.target_accept, "target_accept", Number(above=0, below=1))
         if self.step_size is not None and not (self.step_size > 0 and math.isfinite(self.step_size)):
             raise ValueError(f"step_size must be positive, got {self.step_size!r}")
         if self.inverse_mass is not None:

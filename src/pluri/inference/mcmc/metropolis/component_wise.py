@@ -18,6 +18,7 @@ from pluri.inference.mcmc.metropolis.metropolis_hastings import (
     one_number,
 )
 from pluri.inference.mcmc.metropolis.step_search import StepSearch, with_setting
+from pluri.validation import Number, check_value
 
 Array = NDArray[np.float64]
 
@@ -70,8 +71,7 @@ class ComponentWise:
         step_size = np.asarray(self.step_size, dtype=np.float64)
         if step_size.ndim > 1 or not ((step_size > 0) & np.isfinite(step_size)).all():
             raise ValueError(f"step_size must be positive, a number or one for each coordinate, got {self.step_size!r}")
-        if not 0 < self.target_accept < 1:
-            raise ValueError(f"target_accept must lie between 0 and 1, got {self.target_accept!r}")
+        check_value(self.target_accept, "target_accept", Number(above=0, below=1))
         object.__setattr__(self, "step_size", step_size)
 
     def init(self, rng: np.random.Generator, position: Any) -> ComponentState:

@@ -39,6 +39,7 @@ from pluri.inference.mcmc.metropolis.step_search import (
     square_root,
     with_setting,
 )
+from pluri.validation import Only, check_value
 
 Array = NDArray[np.float64]
 Adapt = bool | Literal["scale", "covariance"]
@@ -83,8 +84,7 @@ class RandomWalk:
 
     def __post_init__(self) -> None:
         checked_step(self.step_size)
-        if self.adapt not in (True, False, "scale", "covariance"):
-            raise ValueError(f"adapt must be True, False, 'scale' or 'covariance', got {self.adapt!r}")
+        check_value(self.adapt, "adapt", Only(True, False, "scale", "covariance"))
         if self.target_accept is not None and not 0 < self.target_accept < 1:
             raise ValueError(f"target_accept must lie between 0 and 1, got {self.target_accept!r}")
         root = None

@@ -188,8 +188,7 @@ def build_flow(
     ['Planar', 'Radial', 'Planar']
     """
     check_value(kind, "flow", Only(*FLOWS))
-    if base not in ("standard", "learned"):
-        raise ValueError(f"base must be 'standard' or 'learned', got {base!r}")
+    check_value(base, "base", Only("standard", "learned"))
     layers: list[Layer] = [ElementwiseAffine(dim)] if base == "learned" else []
     order = list(range(dim))
     for index in range(n_layers):
