@@ -7,11 +7,11 @@ import pytest
 from scipy import stats
 
 from pluri.inference import mcmc
+from pluri.inference.mcmc.accept_reject.proposals import DiscreteFlip
+from pluri.inference.mcmc.accept_reject.random_walk import RandomWalk
 from pluri.inference.mcmc.composition import KernelCycle
 from pluri.inference.mcmc.elliptical import EllipticalSlice
 from pluri.inference.mcmc.gibbs import Conditional, Gibbs
-from pluri.inference.mcmc.metropolis.proposals import DiscreteFlip
-from pluri.inference.mcmc.metropolis.random_walk import RandomWalk
 from pluri.inference.mcmc.slice_sampling import Slice
 from pluri.inference.mcmc.transforms.space import Positive, Real, Space
 

@@ -7,13 +7,13 @@ import pytest
 from scipy import stats
 
 from pluri.inference import mcmc
+from pluri.inference.mcmc.accept_reject.component_wise import ComponentWise
+from pluri.inference.mcmc.accept_reject.independence import Independence
+from pluri.inference.mcmc.accept_reject.metropolis_hastings import MetropolisHastings, proposal_mismatch
+from pluri.inference.mcmc.accept_reject.proposals import DiscreteFlip, Langevin
+from pluri.inference.mcmc.accept_reject.random_walk import RandomWalk
+from pluri.inference.mcmc.accept_reject.step_search import StepSearch, best_acceptance
 from pluri.inference.mcmc.composition import KernelCycle, KernelMixture
-from pluri.inference.mcmc.metropolis.component_wise import ComponentWise
-from pluri.inference.mcmc.metropolis.independence import Independence
-from pluri.inference.mcmc.metropolis.metropolis_hastings import MetropolisHastings, proposal_mismatch
-from pluri.inference.mcmc.metropolis.proposals import DiscreteFlip, Langevin
-from pluri.inference.mcmc.metropolis.random_walk import RandomWalk
-from pluri.inference.mcmc.metropolis.step_search import StepSearch, best_acceptance
 
 
 def normal(x):

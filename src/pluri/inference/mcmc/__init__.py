@@ -6,6 +6,11 @@ Without: `RandomWalk`, `ComponentWise`, `Slice`, `EllipticalSlice` (Gaussian pri
 `Space` turns constrained parameters into the vectors that kernels move. ``sample_blackjax`` runs a JAX density.
 """
 
+from pluri.inference.mcmc.accept_reject.component_wise import ComponentWise
+from pluri.inference.mcmc.accept_reject.independence import Independence
+from pluri.inference.mcmc.accept_reject.metropolis_hastings import MetropolisHastings
+from pluri.inference.mcmc.accept_reject.proposals import DiscreteFlip, Langevin
+from pluri.inference.mcmc.accept_reject.random_walk import RandomWalk
 from pluri.inference.mcmc.blackjax_adapter import sample_blackjax
 from pluri.inference.mcmc.composition import KernelCycle, KernelMixture
 from pluri.inference.mcmc.diagnostics import (
@@ -25,11 +30,6 @@ from pluri.inference.mcmc.hamiltonian.hmc import HMC
 from pluri.inference.mcmc.hamiltonian.nuts import NUTS
 from pluri.inference.mcmc.health import LATENT_R_HAT_LIMIT, R_HAT_LIMIT, Verdict, judge
 from pluri.inference.mcmc.kernel import Adaptation, Info, Kernel, State
-from pluri.inference.mcmc.metropolis.component_wise import ComponentWise
-from pluri.inference.mcmc.metropolis.independence import Independence
-from pluri.inference.mcmc.metropolis.metropolis_hastings import MetropolisHastings
-from pluri.inference.mcmc.metropolis.proposals import DiscreteFlip, Langevin
-from pluri.inference.mcmc.metropolis.random_walk import RandomWalk
 from pluri.inference.mcmc.sampled import Sampled
 from pluri.inference.mcmc.slice_sampling import Slice
 from pluri.inference.mcmc.summary import Summary

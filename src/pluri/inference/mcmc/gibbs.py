@@ -19,10 +19,10 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from pluri.inference.mcmc.accept_reject.metropolis_hastings import one_number
+from pluri.inference.mcmc.accept_reject.step_search import with_setting
 from pluri.inference.mcmc.composition import joined_info, settings_from, settings_of, settings_text, with_settings
 from pluri.inference.mcmc.kernel import Info
-from pluri.inference.mcmc.metropolis.metropolis_hastings import one_number
-from pluri.inference.mcmc.metropolis.step_search import with_setting
 from pluri.validation import Only, check_value
 
 Values = dict[str, Any]

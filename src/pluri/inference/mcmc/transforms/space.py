@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.inference.mcmc.metropolis.metropolis_hastings import one_number
+from pluri.inference.mcmc.accept_reject.metropolis_hastings import one_number
 from pluri.inference.mcmc.transforms.matrices import Correlation, CorrelationCholesky, Covariance, CovarianceCholesky
 from pluri.inference.mcmc.transforms.scalars import Interval, LowerBound, Positive, Real, Transform, UpperBound
 from pluri.inference.mcmc.transforms.vectors import Ordered, PositiveOrdered, Simplex

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pluri.inference.mcmc.kernel import Info
-from pluri.inference.mcmc.metropolis.metropolis_hastings import (
+from pluri.inference.mcmc.accept_reject.metropolis_hastings import (
     LogDensity,
     acceptance_of,
     initial_point,
     one_number,
     step_info,
 )
+from pluri.inference.mcmc.kernel import Info
 
 
 class IndependenceState(NamedTuple):
@@ -44,7 +44,7 @@ class Independence:
     --------
     >>> import numpy as np
     >>> from pluri.inference import mcmc
-    >>> from pluri.inference.mcmc.metropolis.metropolis_hastings import Independence
+    >>> from pluri.inference.mcmc.accept_reject.metropolis_hastings import Independence
     >>> kernel = Independence(
     ...     lambda x: -0.5 * float(x @ x),
     ...     sample=lambda rng: 1.5 * rng.standard_normal(1),

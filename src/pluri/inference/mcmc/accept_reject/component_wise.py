@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.inference.mcmc.kernel import Info
-from pluri.inference.mcmc.metropolis.metropolis_hastings import (
+from pluri.inference.mcmc.accept_reject.metropolis_hastings import (
     LogDensity,
     acceptance_of,
     as_vector,
     initial_point,
     one_number,
 )
-from pluri.inference.mcmc.metropolis.step_search import StepSearch, with_setting
+from pluri.inference.mcmc.accept_reject.step_search import StepSearch, with_setting
+from pluri.inference.mcmc.kernel import Info
 from pluri.validation import Number, check_value
 
 Array = NDArray[np.float64]
@@ -52,7 +52,7 @@ class ComponentWise:
     --------
     >>> import numpy as np
     >>> from pluri.inference import mcmc
-    >>> from pluri.inference.mcmc.metropolis.component_wise import ComponentWise
+    >>> from pluri.inference.mcmc.accept_reject.component_wise import ComponentWise
     >>> kernel = ComponentWise(lambda x: -0.5 * float(x[0] ** 2 + (x[1] / 1000) ** 2))
     >>> trace = mcmc.sample(kernel, np.zeros(2), n_draws=1000, random_state=0)
     >>> (trace.flat("x").std(axis=0) / [1, 1000]).round(0)

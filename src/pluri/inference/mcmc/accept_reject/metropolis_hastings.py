@@ -124,7 +124,7 @@ class MetropolisHastings:
 
     >>> import numpy as np
     >>> from pluri.inference import mcmc
-    >>> from pluri.inference.mcmc.metropolis.metropolis_hastings import MetropolisHastings
+    >>> from pluri.inference.mcmc.accept_reject.metropolis_hastings import MetropolisHastings
     >>> kernel = MetropolisHastings(
     ...     log_density=lambda x: -float(x[0]) if x[0] > 0 else -np.inf,
     ...     propose=lambda rng, x: x * np.exp(1.5 * rng.standard_normal(1)),

@@ -32,7 +32,7 @@ def best_acceptance(dim: int) -> float:
 
     Examples
     --------
-    >>> from pluri.inference.mcmc.metropolis.step_search import best_acceptance
+    >>> from pluri.inference.mcmc.accept_reject.step_search import best_acceptance
     >>> best_acceptance(1), round(best_acceptance(1000), 3)
     (0.44, 0.234)
     """

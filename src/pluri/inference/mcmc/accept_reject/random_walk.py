@@ -20,9 +20,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.inference.mcmc.adaptation import RunningVariance, window_ends
-from pluri.inference.mcmc.kernel import Info
-from pluri.inference.mcmc.metropolis.metropolis_hastings import (
+from pluri.inference.mcmc.accept_reject.metropolis_hastings import (
     LogDensity,
     PointState,
     acceptance_of,
@@ -31,7 +29,7 @@ from pluri.inference.mcmc.metropolis.metropolis_hastings import (
     one_number,
     step_info,
 )
-from pluri.inference.mcmc.metropolis.step_search import (
+from pluri.inference.mcmc.accept_reject.step_search import (
     StepSearch,
     best_acceptance,
     checked_step,
@@ -39,6 +37,8 @@ from pluri.inference.mcmc.metropolis.step_search import (
     square_root,
     with_setting,
 )
+from pluri.inference.mcmc.adaptation import RunningVariance, window_ends
+from pluri.inference.mcmc.kernel import Info
 from pluri.validation import Only, check_value
 
 Array = NDArray[np.float64]
@@ -66,7 +66,7 @@ class RandomWalk:
     --------
     >>> import numpy as np
     >>> from pluri.inference import mcmc
-    >>> from pluri.inference.mcmc.metropolis.random_walk import RandomWalk
+    >>> from pluri.inference.mcmc.accept_reject.random_walk import RandomWalk
     >>> kernel = RandomWalk(lambda x: -0.5 * float(x @ x))
     >>> trace = mcmc.sample(kernel, np.zeros(2), n_draws=3000, random_state=0)
     >>> bool(abs(trace["x"].std() - 1) < 0.1)

@@ -18,10 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.inference.mcmc.hamiltonian.hamiltonian_kernel import HamiltonianKernel
-from pluri.inference.mcmc.hamiltonian.leapfrog import GradientState, leapfrog
-from pluri.inference.mcmc.kernel import Info
-from pluri.inference.mcmc.metropolis.metropolis_hastings import (
+from pluri.inference.mcmc.accept_reject.metropolis_hastings import (
     LogDensity,
     PointState,
     acceptance_of,
@@ -29,6 +26,9 @@ from pluri.inference.mcmc.metropolis.metropolis_hastings import (
     one_number,
     step_info,
 )
+from pluri.inference.mcmc.hamiltonian.hamiltonian_kernel import HamiltonianKernel
+from pluri.inference.mcmc.hamiltonian.leapfrog import GradientState, leapfrog
+from pluri.inference.mcmc.kernel import Info
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Langevin(HamiltonianKernel):
     --------
     >>> import numpy as np
     >>> from pluri.inference import mcmc
-    >>> from pluri.inference.mcmc.metropolis.proposals import Langevin
+    >>> from pluri.inference.mcmc.accept_reject.proposals import Langevin
     >>> trace = mcmc.sample(Langevin(lambda x: (-0.5 * x @ x, -x)), np.zeros(2), n_draws=2000, random_state=0)
     >>> bool(abs(trace["x"].std() - 1) < 0.1)
     True
@@ -101,7 +101,7 @@ class DiscreteFlip:
     --------
     >>> import numpy as np
     >>> from pluri.inference import mcmc
-    >>> from pluri.inference.mcmc.metropolis.proposals import DiscreteFlip
+    >>> from pluri.inference.mcmc.accept_reject.proposals import DiscreteFlip
     >>> kernel = DiscreteFlip(lambda x: 1.0 * x[0] + 1.0 * (x[0] == x[1]))
     >>> trace = mcmc.sample(kernel, np.zeros(2), n_draws=2000, random_state=0, warn=False)
     >>> weight = np.exp([[1, 0], [1, 2]])
