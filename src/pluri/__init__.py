@@ -70,7 +70,7 @@ def __getattr__(name: str) -> Any:
     if name in ("load", "save"):
         return getattr(import_module("pluri.io"), name)
     if name == "on_interrupt":
-        return import_module("pluri.validation.interruption").on_interrupt
+        return import_module("pluri.validation.interrupt_choice").on_interrupt
     if name in __all__:
         return import_module(f"pluri.{name}")
     raise AttributeError(f"module 'pluri' has no attribute {name!r}")
