@@ -22,12 +22,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from pluri.inference.variational.density_grid import Array, DensityGrid, checked_log_density
 from pluri.inference.variational.mixture_density import LOG_2PI, MixtureDensity
 from pluri.validation import Only, RandomState, as_generator, check_value
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -115,52 +114,14 @@ def kl_project(
         raise ValueError(f"n_starts and n_samples must be at least 1, got {n_starts} and {n_samples}")
     rng = as_generator(random_state)
     box = _as_box(bounds, isinstance(target, MixtureDensity))
-    grid = _Grid.of(target, box, resolution) if box is not None and len(box) <= 3 else None
+    grid = DensityGrid.of(target, box, resolution) if box is not None and len(box) <= 3 else None
     if direction == "forward":
         return _forward(target, grid, family, rng)
     log_normalizer = 0.0 if isinstance(target, MixtureDensity) else grid.log_normalizer if grid else math.nan
     return _reverse(target, gradient, box, family, log_normalizer, n_starts, n_samples, rng)
 
 
-# Forward ------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Grid:
-    """Midpoints of equal cells of a box, and the density's share of each."""
-
-    points: Array
-    log_density: Array
-    log_cell: float
-
-    @classmethod
-    def of(cls, target: Callable[[Array], Array], box: Array, resolution: int | None) -> _Grid | None:
-        d = len(box)
-        per_axis = {1: 20_000, 2: 400, 3: 80}[d] if resolution is None else resolution
-        widths = (box[:, 1] - box[:, 0]) / per_axis
-        axes = [low + width * (np.arange(per_axis) + 0.5) for (low, _), width in zip(box, widths)]
-        points = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
-        return cls(points, _log_density(target, points), float(np.log(widths).sum()))
-
-    @property
-    def log_normalizer(self) -> float:
-        highest = self.log_density.max()
-        return float(highest + np.log(np.exp(self.log_density - highest).sum()) + self.log_cell)
-
-    def moments(self) -> tuple[Array, Array]:
-        share = np.exp(self.log_density - self.log_density.max())
-        share /= share.sum()
-        mean = share @ self.points
-        spread = self.points - mean
-        return mean, (share[:, None] * spread).T @ spread
-
-    def divergence(self, log_q: Array) -> float:
-        log_p = self.log_density - self.log_normalizer
-        share = np.exp(log_p + self.log_cell)
-        return float((share * np.where(share > 0, log_p - log_q, 0.0)).sum())
-
-
-def _forward(target: Any, grid: _Grid | None, family: str, rng: np.random.Generator) -> GaussianProjection:
+def _forward(target: Any, grid: DensityGrid | None, family: str, rng: np.random.Generator) -> GaussianProjection:
     if isinstance(target, MixtureDensity):
         mean, covariance = target.moments()
     elif grid is not None:
@@ -177,9 +138,6 @@ def _forward(target: Any, grid: _Grid | None, family: str, rng: np.random.Genera
         draws = target.sample(20_000, rng)
         kl = float((target(draws) - q(draws)).mean())
     return GaussianProjection(mean, covariance, kl, math.nan, "forward")
-
-
-# Reverse ------------------------------------------------------------------------------------------------------------
 
 
 def _reverse(
@@ -259,20 +217,20 @@ class _FreeEnergy:
     def at(self, mean: Array, factor: Array, noise: Array) -> float:
         """Value on other noise."""
         entropy = np.log(np.diag(factor)).sum() + 0.5 * len(mean) * (1.0 + LOG_2PI)
-        return float(-entropy - _log_density(self.target, mean + noise @ factor.T).mean())
+        return float(-entropy - checked_log_density(self.target, mean + noise @ factor.T).mean())
 
     def _log_density(self, X: Array) -> tuple[Array, Array]:
         """Log densities and their gradients; by differences if there is no gradient."""
         if isinstance(self.target, MixtureDensity):
             return self.target.value_and_gradient(X)
-        value = _log_density(self.target, X)
+        value = checked_log_density(self.target, X)
         if self.gradient is not None:
             return value, np.asarray(self.gradient(X), dtype=np.float64)
         slope = np.empty_like(X)
         for axis, step in enumerate(1e-5 * self.spread):
             shift = np.zeros(X.shape[1])
             shift[axis] = step
-            above, below = _log_density(self.target, X + shift), _log_density(self.target, X - shift)
+            above, below = checked_log_density(self.target, X + shift), checked_log_density(self.target, X - shift)
             slope[:, axis] = (above - below) / (2.0 * step)
         return value, slope
 
@@ -292,15 +250,6 @@ def _normal_points(n_points: int, d: int, rng: np.random.Generator) -> Array:
 def _same(one: GaussianProjection, other: GaussianProjection, spread: Array) -> bool:
     near = np.abs(one.mean - other.mean).max() < 0.1 * spread.max()
     return bool(near and np.abs(one.covariance - other.covariance).max() < 0.1 * spread.max() ** 2)
-
-
-def _log_density(target: Callable[[Array], Array], X: Array) -> Array:
-    value = np.asarray(target(X), dtype=np.float64)
-    if value.shape != (len(X),):
-        raise ValueError(f"target must give one log density per row ({len(X)}), got shape {value.shape}")
-    if np.isnan(value).any() or (value == np.inf).any():
-        raise ValueError("target must give log densities below infinity, got NaN or +inf")
-    return value
 
 
 def _as_box(bounds: ArrayLike | None, optional: bool) -> Array | None:
