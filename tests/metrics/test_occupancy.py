@@ -62,7 +62,7 @@ def test_weights_count_as_repeated_tokens():
         (lambda: state_histogram([0, 5], n_states=3), r"exceed the largest label \(5\), got 3"),
         (lambda: effective_states(), "exactly one of labels and occupancy"),
         (lambda: effective_states([0], occupancy=[1]), "exactly one of labels and occupancy"),
-        (lambda: effective_states([0], method="median"), "'count' or 'perplexity', got 'median'"),
+        (lambda: effective_states([0], method="median"), "one of 'count', 'perplexity', got 'median'"),
         (lambda: effective_states([0], threshold=0), "threshold must be a positive number"),
         (lambda: effective_states(occupancy=[0, 0]), "not all zero"),
         (lambda: effective_states(occupancy=[[1]]), "one axis"),
