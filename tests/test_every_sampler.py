@@ -220,7 +220,7 @@ for _mode in ("coordinate", "direction"):
         TABLE[_name] = partial(modes_problem, _name, width=1.0, mode=_mode, expansion=_expansion)
 
 
-@sampler("MetropolisHastings, asymmetric", MetropolisHastings, "pluri.inference.mcmc.metropolis")
+@sampler("MetropolisHastings, asymmetric", MetropolisHastings, "pluri.inference.mcmc.accept_reject.metropolis_hastings")
 def asymmetric():
     """Gamma-Poisson: proposals multiply, so that they are not symmetric."""
 

@@ -23,28 +23,26 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from pluri.inference.variational.flows import FlowResult, fit_flow
+from pluri.inference.variational.flows import FlowDesign, FlowResult, fit_flow
 from pluri.inference.variational.flows.energies import ENERGIES, log_normalizer
 
-SETTINGS: dict[str, dict] = {
-    "normal, 0": {"n_layers": 0, "base": "learned"},
-    "planar, 2": {"flow": "planar", "n_layers": 2},
-    "planar, 8": {"flow": "planar", "n_layers": 8},
-    "planar, 16": {"flow": "planar", "n_layers": 16},
-    "mixed, 8": {"flow": "mixed", "n_layers": 8},
-    "coupling, 8": {"flow": "coupling", "n_layers": 8},
-    "spline, 4": {"flow": "spline", "n_layers": 4, "hidden": (16,)},
+DESIGNS: dict[str, FlowDesign] = {
+    "normal, 0": FlowDesign(n_layers=0, base="learned"),
+    "planar, 2": FlowDesign("planar", 2),
+    "planar, 8": FlowDesign("planar", 8),
+    "planar, 16": FlowDesign("planar", 16),
+    "mixed, 8": FlowDesign("mixed", 8),
+    "coupling, 8": FlowDesign("coupling", 8),
+    "spline, 4": FlowDesign("spline", 4, hidden=(16,)),
 }
 DRAWN = ("planar, 2", "planar, 8", "coupling, 8", "spline, 4")
 HALF_WIDTH = 5.0
 
 
-def fits(name: str, settings: dict, max_iter: int, n_starts: int) -> list[FlowResult]:
+def fits(name: str, design: FlowDesign, max_iter: int, n_starts: int) -> list[FlowResult]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a lost mode shows in the table
-        return [
-            fit_flow(ENERGIES[name], 2, max_iter=max_iter, random_state=start, **settings) for start in range(n_starts)
-        ]
+        return [fit_flow(ENERGIES[name], 2, design, max_iter=max_iter, random_state=start) for start in range(n_starts)]
 
 
 def draw(results: dict[tuple[str, str], tuple[float, FlowResult]], output: Path) -> None:
@@ -81,7 +79,7 @@ def main() -> None:
     print(f"{'KL(q || p), mean / best of starts':<34s}" + "".join(f"{name:>18s}" for name in ENERGIES))
     print(f"{'log normaliser':<34s}" + "".join(f"{value:>18.4f}" for value in normalizers.values()))
     results: dict[tuple[str, str], tuple[float, FlowResult]] = {}
-    for setting, values in SETTINGS.items():
+    for setting, values in DESIGNS.items():
         cells = []
         for name in ENERGIES:
             found = fits(name, values, 2000 if options.quick else 8000, options.starts)

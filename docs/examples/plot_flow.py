@@ -16,7 +16,7 @@ maps; it can be drawn from, its density can be evaluated, and it is fitted by th
 import matplotlib.pyplot as plt
 import numpy as np
 
-from pluri.inference.variational import fit_black_box, fit_flow
+from pluri.inference.variational import FlowDesign, fit_black_box, fit_flow
 from pluri.plotting import ElboDisplay
 
 LOG_Z = np.log(np.pi)
@@ -35,8 +35,8 @@ def banana(z):
 # divergence from the target.
 
 gaussian = fit_black_box(banana, dim=2, random_state=0)
-planar = fit_flow(banana, dim=2, flow="planar", n_layers=8, max_iter=2000, random_state=1)
-spline = fit_flow(banana, dim=2, flow="spline", n_layers=2, max_iter=1500, random_state=0)
+planar = fit_flow(banana, dim=2, flow="planar", max_iter=2000, random_state=1)
+spline = fit_flow(banana, dim=2, flow=FlowDesign("spline", 2), max_iter=1500, random_state=0)
 evidence = {
     "Gaussian": gaussian.evidence,
     "planar flow": planar.evidence(random_state=0),

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         validation,
     )
     from pluri.io import load, save
-    from pluri.validation.interruption import on_interrupt
+    from pluri.validation.interrupt_choice import on_interrupt
 
 __all__ = [
     "__version__",
@@ -70,7 +70,7 @@ def __getattr__(name: str) -> Any:
     if name in ("load", "save"):
         return getattr(import_module("pluri.io"), name)
     if name == "on_interrupt":
-        return import_module("pluri.validation.interruption").on_interrupt
+        return import_module("pluri.validation.interrupt_choice").on_interrupt
     if name in __all__:
         return import_module(f"pluri.{name}")
     raise AttributeError(f"module 'pluri' has no attribute {name!r}")

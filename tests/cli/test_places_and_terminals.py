@@ -60,7 +60,7 @@ COMMANDS = {
     "fit": (["fit", "GaussianHMM", "{folder}/data.csv", "-q"], "-o", ".skops"),
     "predict": (["predict", "{folder}/model.skops", "{folder}/data.csv"], "-o", ".csv"),
     "sample": (["sample", "{folder}/model.skops"], "-o", ".csv"),
-    "select": (["select", "{folder}/data.csv", "--k", "3"], "-o", ".txt"),
+    "select": (["select", "{folder}/data.csv", "--size", "3"], "-o", ".txt"),
     "report": (["report", "{folder}/model.skops"], "-o", ".html"),
     "diagnose": (["diagnose", "{folder}/trace.npz"], "--figure", ".png"),
     "topics": (["topics", "{folder}/data.csv"], "-o", ".skops"),
@@ -75,13 +75,13 @@ def no_work(monkeypatch):
         raise WorkBegan
 
     import pluri.cli.candidates
-    import pluri.cli.topics_reading
+    import pluri.cli.topics.reading
     import pluri.io
 
     monkeypatch.setattr(HiddenMarkovModel, "fit", work)
     monkeypatch.setattr(Trace, "load", work)
     monkeypatch.setattr(pluri.cli.candidates, "read_candidates", work)
-    monkeypatch.setattr(pluri.cli.topics_reading, "read_corpus", work)
+    monkeypatch.setattr(pluri.cli.topics.reading, "read_corpus", work)
     for name in ("load", "read_info"):
         monkeypatch.setattr(pluri.io, name, work)
 
@@ -283,7 +283,7 @@ def test_data_that_are_none_are_named(name, message, command, folder, tmp_path):
         (tmp_path / f"binary{suffix}").write_bytes(b"\xff\xfe\x00\x81" * 500)
     (tmp_path / "names.csv").write_text("a,b\n")
     before = {"fit": ["fit", "GaussianMixture"], "select": ["select"]}.get(command, [command, folder / "model.skops"])
-    after = {"fit": ["-o", tmp_path / "model.skops", "-q"], "select": ["--k", "1"]}.get(command, [])
+    after = {"fit": ["-o", tmp_path / "model.skops", "-q"], "select": ["--size", "1"]}.get(command, [])
     result = run(*before, tmp_path / name, *after, code=1)
     assert re.search(message, sentence(result)), result.stderr
 

@@ -52,7 +52,7 @@ def expected(size, rows=X, quality=None, **options):
 
 def test_row_numbers_of_an_array_are_those_of_python(folder):
     for method in ("exact", "map", "mcmc"):
-        result = run(folder / "points.npy", "--k", 6, "--method", method, "--seed", 3)
+        result = run(folder / "points.npy", "--size", 6, "--method", method, "--seed", 3)
         assert [int(line) for line in result.stdout.split()] == expected(6, method=method, random_state=3)
         assert result.stderr == ""
     assert len(run(folder / "points.npy").stdout.split()) == 10
@@ -62,31 +62,33 @@ def test_row_numbers_of_an_array_are_those_of_python(folder):
 
 
 def test_names_and_qualities_come_from_columns(folder):
-    result = run(folder / "points.csv", "--k", 5, "--method", "map", "--quality", "score", "--id", "name")
+    result = run(folder / "points.csv", "--size", 5, "--method", "map", "--quality", "score", "--id", "name")
     chosen = expected(5, quality=SCORES, method="map")
     assert result.stdout.split() == [f"r{index:03}" for index in chosen]
-    few = run(folder / "points.csv", "--columns", "c, a", "--k", 4, "--method", "map", "--id", "name", "--standardize")
+    few = run(
+        folder / "points.csv", "--columns", "c, a", "--size", 4, "--method", "map", "--id", "name", "--standardize"
+    )
     chosen = expected(4, StandardScaler().fit_transform(X[:, [2, 0]]), method="map")
     assert few.stdout.split() == [f"r{index:03}" for index in chosen]
 
 
 def test_parameters_of_the_kernel_are_set(folder):
-    options = ["--k", 5, "--method", "map", "--kernel", "exponential_cosine", "--set", "alpha=3"]
+    options = ["--size", 5, "--method", "map", "--kernel", "exponential_cosine", "--set", "alpha=3"]
     result = run(folder / "points.npy", *options)
     chosen = expected(5, kernel="exponential_cosine", kernel_params={"alpha": 3}, method="map")
     assert [int(line) for line in result.stdout.split()] == chosen
-    scaled = run(folder / "points.npy", "--k", 5, "--method", "map", "--set", "length_scale=0.3")
+    scaled = run(folder / "points.npy", "--size", 5, "--method", "map", "--set", "length_scale=0.3")
     assert [int(line) for line in scaled.stdout.split()] == expected(
         5, kernel_params={"length_scale": 0.3}, method="map"
     )
 
 
 def test_texts_are_compared_by_their_words(folder):
-    result = run(folder / "texts.jsonl", "--text", "text", "--k", 3, "--method", "map", "--id", "id")
+    result = run(folder / "texts.jsonl", "--text", "text", "--size", 3, "--method", "map", "--id", "id")
     chosen = expected(3, TfidfVectorizer().fit_transform(TEXTS), kernel="cosine", method="map")
     assert [int(line) for line in result.stdout.split()] == [2**60 + index for index in chosen]
     (folder / "texts.csv").write_text("".join(f'"{text}"\n' for text in ["words", *TEXTS]))
-    same = run(folder / "texts.csv", "--text", "words", "--k", 3, "--method", "map")
+    same = run(folder / "texts.csv", "--text", "words", "--size", 3, "--method", "map")
     assert [int(line) for line in same.stdout.split()] == chosen
 
 
@@ -97,18 +99,18 @@ def test_a_text_that_is_missing_is_empty_in_all_formats(tmp_path):
     (tmp_path / "texts.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     (tmp_path / "null.jsonl").write_text('{"words": "red apples"}\n{"words": null}\n{"words": "blue sky"}\n')
     for name in ("texts.csv", "texts.jsonl", "null.jsonl"):
-        chosen = run(tmp_path / name, "--text", "words", "--k", 2, "--method", "map").stdout.split()
+        chosen = run(tmp_path / name, "--text", "words", "--size", 2, "--method", "map").stdout.split()
         assert chosen == ["0", "2"]
 
 
 def test_lists_of_numbers_are_several_columns(folder):
-    result = run(folder / "texts.jsonl", "--columns", "vector", "--quality", "score", "--k", 2, "--method", "map")
+    result = run(folder / "texts.jsonl", "--columns", "vector", "--quality", "score", "--size", 2, "--method", "map")
     chosen = expected(2, X[:5], quality=np.arange(1, 6), method="map")
     assert [int(line) for line in result.stdout.split()] == chosen
 
 
 def test_json_tells_the_ids_and_their_probability(folder, tmp_path):
-    options = [folder / "points.csv", "--k", 4, "--seed", 2, "--columns", "a,b,c", "--id", "name", "--json"]
+    options = [folder / "points.csv", "--size", 4, "--seed", 2, "--columns", "a,b,c", "--id", "name", "--json"]
     report = json.loads(run(*options).stdout)
     selector = DPPSelector(4, random_state=2).fit(X)
     assert report["indices"] == selector.selected_indices_.tolist()
@@ -123,7 +125,7 @@ def test_json_tells_the_ids_and_their_probability(folder, tmp_path):
 
 
 def test_the_standard_input_is_read_and_its_format_told():
-    options = ["--k", 5, "--method", "map", "--quality", "score", "--id", "name", "--output", "-"]
+    options = ["--size", 5, "--method", "map", "--quality", "score", "--id", "name", "--output", "-"]
     chosen = [f"r{index:03}" for index in expected(5, quality=SCORES, method="map")]
     assert run("-", *options, stdin=csv_text()).stdout.split() == chosen
     records = [
@@ -134,7 +136,7 @@ def test_the_standard_input_is_read_and_its_format_told():
     assert run("-", *options, stdin=lines).stdout.split() == chosen
     buffer = io.BytesIO()
     np.save(buffer, X)
-    found = run("-", "--k", 5, "--method", "map", stdin=buffer.getvalue()).stdout.split()
+    found = run("-", "--size", 5, "--method", "map", stdin=buffer.getvalue()).stdout.split()
     assert [int(line) for line in found] == expected(5, method="map")
     failed = run("-", stdin="", code=1)
     assert failed.stderr == "error: the standard input must have at least one row, got an empty file\n"
@@ -146,12 +148,12 @@ def test_parquet_keeps_large_ids(tmp_path):
 
     table = arrow.table({"id": [2**60 + i for i in range(25)], "a": X[:, 0], "b": X[:, 1], "c": X[:, 2]})
     parquet.write_table(table, tmp_path / "points.parquet")
-    result = run(tmp_path / "points.parquet", "--k", 4, "--method", "map", "--id", "id")
+    result = run(tmp_path / "points.parquet", "--size", 4, "--method", "map", "--id", "id")
     assert [int(line) - 2**60 for line in result.stdout.split()] == expected(4, method="map")
 
 
 def test_a_shell_pipe_carries_rows_in_and_ids_out():
-    command = [sys.executable, "-m", "pluri", "select", "-", "--k", "3", "--method", "map", "--columns", "a,b,c"]
+    command = [sys.executable, "-m", "pluri", "select", "-", "--size", "3", "--method", "map", "--columns", "a,b,c"]
     result = subprocess.run(command, input=csv_text(), capture_output=True, text=True, check=True)
     assert [int(line) for line in result.stdout.split()] == expected(3, method="map")
 
@@ -159,15 +161,15 @@ def test_a_shell_pipe_carries_rows_in_and_ids_out():
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
-        ("a,b\n1,2\n3,4\n", ["--k", "3"], r"--k must be at most the number of rows (n_samples = 2), got 3"),
+        ("a,b\n1,2\n3,4\n", ["--size", "3"], r"--size must be at most the number of rows (n_samples = 2), got 3"),
         (
             "a,b\n1,2\n1,2\n3,4\n",
-            ["--k", "3"],
-            "--k must be at most 2, the number of the 3 rows that this kernel tells",
+            ["--size", "3"],
+            "--size must be at most 2, the number of the 3 rows that this kernel tells",
         ),
         (
             "a,b\n1,2\n3,\n5,6\n",
-            ["--k", "2"],
+            ["--size", "2"],
             "complete to be compared, got nan in row 2 of column 'b', and 1 such rows",
         ),
         ("a,b\n1,2\n3,4\n", ["--columns", "a,z"], "must have a column 'z', got a, b"),
@@ -185,7 +187,7 @@ def test_a_shell_pipe_carries_rows_in_and_ids_out():
 )
 def test_bad_tables_are_refused_in_a_sentence(tmp_path, content, options, message):
     (tmp_path / "data.csv").write_text(content)
-    given = options if "--k" in options else [*options, "--k", "1"]
+    given = options if "--size" in options else [*options, "--size", "1"]
     result = run(tmp_path / "data.csv", *given, code=1)
     assert message in result.stderr
     assert result.stderr.startswith("error: ")
@@ -212,15 +214,15 @@ def test_bad_tables_are_refused_in_a_sentence(tmp_path, content, options, messag
     ],
 )
 def test_bad_lines_of_json_are_refused_in_a_sentence(content, options, message):
-    assert message in run("-", *options, "--k", "1", stdin=content, code=1).stderr
+    assert message in run("-", *options, "--size", "1", stdin=content, code=1).stderr
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--k", "0"], "--k must be a whole number of at least 1"),
-        (["--k", "many"], "--k must be a whole number of at least 1"),
-        (["--k", "1.5"], "--k must be a whole number of at least 1"),
+        (["--size", "0"], "--size must be a whole number of at least 1"),
+        (["--size", "many"], "--size must be a whole number of at least 1"),
+        (["--size", "1.5"], "--size must be a whole number of at least 1"),
         (["--method", "best"], "--method must be one of exact, map, mcmc, got 'best'"),
         (["--kernel", "gauss"], "--kernel must be one of rbf, cosine"),
         (["--text", "a", "--kernel", "rbf"], "--kernel must be cosine, linear or"),

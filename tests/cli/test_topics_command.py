@@ -18,14 +18,14 @@ from sklearn.decomposition import LatentDirichletAllocation as SklearnLDA
 from typer.testing import CliRunner
 
 import pluri.io
-from pluri.cli import topics_models
 from pluri.cli.application import application
 from pluri.cli.outputs import check_output
 from pluri.cli.registry import UsageError
-from pluri.cli.topics_models import build_topic_model
-from pluri.cli.topics_reading import Fields, read_corpus
-from pluri.cli.topics_telling import topic_lines
-from pluri.cli.topics_words import WordChoice, count_words
+from pluri.cli.topics import models as topics_models
+from pluri.cli.topics.models import build_topic_model
+from pluri.cli.topics.reading import Fields, read_corpus
+from pluri.cli.topics.telling import topic_lines
+from pluri.cli.topics.words import WordChoice, count_words
 from pluri.mixtures import GaussianMixture
 from pluri.topics import LatentDirichletAllocation
 from pluri.topics.held_out import HeldOut
@@ -553,7 +553,7 @@ def test_coherence_is_that_of_the_words_that_a_topic_has():
     import numpy as np
     from scipy import sparse
 
-    from pluri.cli.topics import _coherence
+    from pluri.cli.topics.command import _coherence
 
     counts = sparse.csr_matrix(np.repeat([[1, 1, 0, 0, 0], [0, 0, 1, 1, 1]], 5, axis=0))
     words = [["0", "1"], ["2", "3", "4"], ["2"]]

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from pluri.cochange import CommitHistory, GitError
-from pluri.cochange.changes import changed_files, committed_files, staged_files
-from pluri.cochange.git import ask, find_repository
-from pluri.cochange.git_log import is_date, read_commits
+from pluri.cochange.repository.changes import changed_files, committed_files, staged_files
+from pluri.cochange.repository.git import ask, find_repository
+from pluri.cochange.repository.git_log import is_date, read_commits
 
 ODD = ("with space.txt", "ünïcode.c", "tab\there", "-dash", "new\nline", 'quote".h', "\x1esep\x1f")
 

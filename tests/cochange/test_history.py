@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from pluri.cochange import CommitHistory, group_changes
-from pluri.cochange.git_log import Change
-from pluri.cochange.identities import FileIdentities
-from pluri.cochange.path_patterns import path_filter
+from pluri.cochange.repository.git_log import Change
+from pluri.cochange.repository.identities import FileIdentities
+from pluri.cochange.repository.path_patterns import path_filter
 
 
 def records(rng, n_commits=90, n_files=20):
@@ -55,7 +55,7 @@ def test_a_split_is_chronological_and_knows_nothing_of_the_test_part():
         changed = [*by_time[:cut], *({"time": c["time"], "files": ["zz"]} for c in by_time[cut:])]
         again, _ = CommitHistory.from_records(changed, min_support=9).split(fraction)
         assert (again.X_ != train.X_).nnz == 0
-    with pytest.raises(ValueError, match="fraction must lie between 0 and 1"):
+    with pytest.raises(ValueError, match="fraction must be a number above 0 and below 1"):
         history.split(1.0)
 
 
@@ -104,7 +104,7 @@ def test_bad_records_are_refused_in_a_sentence(commits, message):
         ({"max_files": 0}, "max_files must be a whole number of at least 1"),
         ({"min_support": -1}, "min_support must be a whole number of at least 0"),
         ({"min_support": 1.5}, "min_support must be a whole number"),
-        ({"support_on": "test"}, "support_on must be 'train' or 'all'"),
+        ({"support_on": "test"}, "support_on must be one of 'train', 'all'"),
         ({"include": [""]}, "include must hold patterns"),
     ],
 )

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 from pluri.cochange import CoOccurrence, FrequentItemsets, Popularity, apriori, association_rules, fpgrowth, fpmax
-from pluri.cochange.mining import TooManyItemsets
+from pluri.cochange.models.mining import TooManyItemsets
 
 
 def databases(count, n_items=7, n_rows=14):
@@ -161,7 +161,7 @@ def test_the_models_keep_to_the_conventions_of_scikit_learn(model):
     ("model", "message"),
     [
         (FrequentItemsets(0), "min_support must be at least 1"),
-        (FrequentItemsets(algorithm="eclat"), "algorithm must be one of fpmax"),
+        (FrequentItemsets(algorithm="eclat"), "algorithm must be one of 'fpmax'"),
         (CoOccurrence("lift"), "measure must be one of"),
         (CoOccurrence(combine="max"), "combine must be one of"),
     ],

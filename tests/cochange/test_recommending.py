@@ -19,8 +19,8 @@ from pluri.cochange import (
     fim_fixed,
     tune,
 )
+from pluri.cochange.models.registry import MODELS, build_model
 from pluri.cochange.queries import Answers, answer, make_queries
-from pluri.cochange.registry import MODELS, build_model
 from pluri.cochange.scoring import best_threshold, score_queries
 from pluri.datasets.commits import make_commits
 from pluri.io import save
@@ -158,9 +158,9 @@ def test_weights_by_age_are_those_of_the_half_life():
         ({"model": 3}, "or an estimator with fit and predict_missing"),
         ({"model": "popular", "model_params": {"k": 3}}, "model_params must be parameters of Popularity"),
         ({"model": "popular", "threshold": "best"}, "threshold must be a finite number or 'auto'"),
-        ({"model": "popular", "average": "weighted"}, "average must be 'macro' or 'micro'"),
+        ({"model": "popular", "average": "weighted"}, "average must be one of 'macro', 'micro'"),
         ({"model": "popular", "n_start": 0}, "n_start must be a whole number of at least 1"),
-        ({"model": "popular", "validation_fraction": 1.0}, "validation_fraction must lie between 0 and 1"),
+        ({"model": "popular", "validation_fraction": 1.0}, "validation_fraction must be a number above 0 and below 1"),
     ],
 )
 def test_bad_parameters_are_refused_in_a_sentence(options, message):
@@ -288,7 +288,7 @@ def test_tuning_never_sees_the_last_commits_while_it_learns():
     assert evaluate(fixed.recommender, train, test, random_state=0).threshold == 0.25
     with pytest.raises(ValueError, match="param_grid must be given for a model that is an estimator"):
         tune(FileRecommender(CoOccurrence()), train)
-    with pytest.raises(ValueError, match="metric must be 'f' or 'cpr'"):
+    with pytest.raises(ValueError, match="metric must be one of 'f', 'cpr'"):
         tune(FileRecommender("popular"), train, metric="auc")
 
 

@@ -6,7 +6,7 @@ from scipy import sparse
 from scipy.stats import binom
 
 from pluri.cochange import CommitHistory, FileRecommender
-from pluri.cochange.completion import silent_files
+from pluri.cochange.models.completion import silent_files
 
 
 def history_with_a_log(n=300, stop=200):

@@ -66,7 +66,7 @@ def test_transactions_come_in_the_order_of_time(tmp_path, monkeypatch):
     assert load_transactions("scikit-learn") == rows[::-1]
     with pytest.raises(FileNotFoundError, match="must hold gimp_transactions"):
         load_transactions("gimp", tmp_path)
-    with pytest.raises(ValueError, match="name must be one of gimp, scikit-learn, got 'linux'"):
+    with pytest.raises(ValueError, match="name must be one of 'gimp', 'scikit-learn', got 'linux'"):
         load_transactions("linux")
     (tmp_path / "scikit_learn_transactions.jsonl.gz").write_bytes(gzip.compress(b'{"time": 3}\n'))
     with pytest.raises(ValueError, match=r"line 1 of scikit_learn_transactions\.jsonl\.gz must have time and files"):

@@ -201,9 +201,9 @@ def test_a_table_of_another_layout_is_refused(no_data, text, message):
 
 
 def test_unknown_options_are_named(no_data):
-    with pytest.raises(ValueError, match="tags must be 'merged' or 'full', got 'some'"):
+    with pytest.raises(ValueError, match="tags must be one of 'merged', 'full', got 'some'"):
         load_treebank_sample(tags="some")
-    with pytest.raises(ValueError, match="source must be 'auto', 'file' or 'nltk', got 'web'"):
+    with pytest.raises(ValueError, match="source must be one of 'auto', 'file', 'nltk', got 'web'"):
         load_treebank_sample(source="web")
 
 

@@ -93,7 +93,7 @@ def test_missing_fields_and_unknown_subsets_are_named(tmp_path):
     write(tmp_path, "newsgroups20_bydate.jsonl.gz", [{"split": "train", "label": "a", "text": ""}])
     with pytest.raises(ValueError, match=r"got none of \['subject'\] in 1"):
         load_newsgroups(tmp_path)
-    with pytest.raises(ValueError, match="subset must be 'all', 'train' or 'test', got 'dev'"):
+    with pytest.raises(ValueError, match="subset must be one of 'all', 'train', 'test', got 'dev'"):
         load_newsgroups(tmp_path, subset="dev")
 
 
@@ -136,7 +136,7 @@ def test_documents_in_order_go_to_the_slot_unchanged_for_longest():
         (["a"] * 4, {"n_slots": 2, "n_replaced": 1, "n_steps": 9}, "got documents for 3"),
         (["a"] * 4, {"n_slots": 2, "n_replaced": 1, "n_steps": 9, "arrival": "drawn"}, "got documents for 3"),
         (["a"] * 4, {"n_slots": 2, "n_replaced": 1, "n_steps": 0}, "n_steps must be at least 1"),
-        (["a"] * 4, {"n_slots": 2, "n_replaced": 1, "arrival": "late"}, "arrival must be 'in order' or 'drawn'"),
+        (["a"] * 4, {"n_slots": 2, "n_replaced": 1, "arrival": "late"}, "arrival must be one of 'in order', 'drawn'"),
     ],
 )
 def test_streams_that_cannot_be_are_refused(feeds, options, message):

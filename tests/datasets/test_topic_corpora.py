@@ -110,7 +110,7 @@ def test_common_words_keep_the_most_frequent():
         data.common_words(min_documents=2)
     with pytest.raises(ValueError, match="max_share"):
         data.common_words(max_share=0.0)
-    with pytest.raises(ValueError, match="min_documents must be a whole number"):
+    with pytest.raises(ValueError, match="min_documents must be an integer"):
         data.common_words(min_documents=0.5)
     with pytest.raises(KeyError):
         data["words"]

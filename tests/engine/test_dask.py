@@ -250,12 +250,12 @@ def test_workers_killed_between_two_sweeps_change_nothing(client, data, tmp_path
 
 
 def test_a_function_that_kills_every_worker_is_given_up(client, monkeypatch):
-    import pluri.engine.dask
+    import pluri.engine.dask_shipment
 
     def deadly(batch):
         os.kill(os.getpid(), signal.SIGKILL)
 
-    monkeypatch.setattr(pluri.engine.dask, "MAX_ATTEMPTS", 2)
+    monkeypatch.setattr(pluri.engine.dask_shipment, "MAX_ATTEMPTS", 2)
     client.wait_for_workers(2)
     with pytest.raises(RuntimeError, match="workers that had batch 0 died one after another"):
         map_reduce(deadly, CountingSource(2), engine=client)

@@ -6,7 +6,7 @@ account of them is enough to test what is made of it.
 
 import pytest
 
-from pluri.engine import dask as engine
+from pluri.engine import dask_shipment as engine
 
 
 class Cluster:
@@ -29,7 +29,7 @@ def clock(monkeypatch):
 
 
 def test_workers_that_stay_paused_are_given_up_in_a_sentence(clock):
-    pause = engine._Pause(Cluster("paused", "paused"))
+    pause = engine.Pause(Cluster("paused", "paused"))
     pause.check()
     clock[0] = 0.9 * engine.PAUSE_TIMEOUT
     pause.check()
@@ -40,7 +40,7 @@ def test_workers_that_stay_paused_are_given_up_in_a_sentence(clock):
 
 def test_one_worker_that_runs_is_enough(clock):
     cluster = Cluster(*["paused"] * 7, "running")
-    pause = engine._Pause(cluster)
+    pause = engine.Pause(cluster)
     for clock[0] in (0.0, 100.0, 200.0):
         pause.check()
     cluster.states = ("paused",) * 8

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pluri.engine import ArraySource
-from pluri.inference import expectation_maximization, flatten, unflatten
+from pluri.inference import Checkpoint, expectation_maximization, flatten, unflatten
 from pluri.inference.checkpoint import read, streams_from_json, streams_to_json, write
 
 
@@ -116,7 +116,7 @@ class Flaky:
         return getattr(self.problem, name)
 
 
-OPTIONS = {"n_init": 3, "max_iter": 12, "tol": 1e-3, "checkpoint_every": 4}
+OPTIONS = {"n_init": 3, "max_iter": 12, "tol": 1e-3}
 
 
 @pytest.mark.parametrize("acceleration", [None, "squarem", "anderson"])
@@ -127,13 +127,14 @@ def test_resumed_fit_is_bit_identical(toys, tmp_path, acceleration, fail_at, err
     options = OPTIONS | {"acceleration": acceleration}
     expected = expectation_maximization(problem, ArraySource(x), rng=np.random.default_rng(3), **options)
     path = tmp_path / "fit.npz"
+    place = Checkpoint(path, every=4)
     flaky, resumed = Flaky(problem, fail_at, error), Flaky(problem, fail_at=0)
     with contextlib.suppress(RuntimeError, KeyboardInterrupt):
-        expectation_maximization(flaky, ArraySource(x), rng=np.random.default_rng(3), checkpoint=path, **options)
+        expectation_maximization(flaky, ArraySource(x), rng=np.random.default_rng(3), checkpoint=place, **options)
     assert path.exists()
     # Another seed: the streams of the runs to come are those of the checkpoint.
     result = expectation_maximization(
-        resumed, ArraySource(x), rng=np.random.default_rng(99), checkpoint=path, **options
+        resumed, ArraySource(x), rng=np.random.default_rng(99), checkpoint=place, **options
     )
     assert_same_bits(result.params, expected.params)
     np.testing.assert_array_equal(result.history.objective, expected.history.objective)
@@ -180,7 +181,8 @@ def saved(toys, tmp_path):
 
 
 def fit_with(toys, path, n_components=2, **options):
-    options = {"rng": np.random.default_rng(0), "max_iter": 3, "fingerprint": "groups", "checkpoint": path} | options
+    place = Checkpoint(path, fingerprint=options.pop("fingerprint", "groups"))
+    options = {"rng": np.random.default_rng(0), "max_iter": 3, "checkpoint": place} | options
     return expectation_maximization(toys.Mixture(n_components, 0.1), ArraySource(toys.two_groups()), **options)
 
 
@@ -249,6 +251,11 @@ def test_failed_write_leaves_the_old_file_and_no_other(toys, saved, monkeypatch)
         fit_with(toys, saved, max_iter=9)
     assert saved.read_bytes() == content
     assert os.listdir(saved.parent) == [saved.name]
+
+
+def test_the_number_of_iterations_between_writes_is_checked(tmp_path):
+    with pytest.raises(ValueError, match="every must be an integer of at least 1, got -1"):
+        Checkpoint(tmp_path / "fit.npz", every=-1)
 
 
 def test_missing_directory_is_refused_before_any_work(toys, tmp_path):

@@ -8,7 +8,7 @@ from scipy.stats import norm
 from sklearn.mixture import GaussianMixture
 
 from pluri import on_interrupt
-from pluri.engine import ArraySource
+from pluri.engine import ArraySource, resolve_engine
 from pluri.inference import AscentWarning, expectation_maximization
 
 
@@ -138,7 +138,7 @@ def test_objective_never_falls(toys, seed, n_components):
 
 def test_threads_give_the_same_bits(toys, x, start):
     one = fit(toys, toys.Mixture(), x, start=start, max_iter=5)
-    two = fit(toys, toys.Mixture(), x, start=start, max_iter=5, n_jobs=2)
+    two = fit(toys, toys.Mixture(), x, start=start, max_iter=5, engine=resolve_engine(n_jobs=2))
     np.testing.assert_array_equal(one.params.means, two.params.means)
     np.testing.assert_array_equal(one.history.objective, two.history.objective)
 
@@ -338,10 +338,9 @@ def test_errors_of_the_hook_are_not_taken_for_failed_runs(toys, x):
         ({"max_iter": 0}, "max_iter must be an integer of at least 1, got 0"),
         ({"max_iter": 2.5}, "max_iter must be an integer of at least 1, got 2.5"),
         ({"n_init": 0}, "n_init must be an integer of at least 1, got 0"),
-        ({"checkpoint_every": -1}, "checkpoint_every must be an integer of at least 1, got -1"),
         ({"tol": float("nan")}, "tol must be a number, got nan"),
         ({"tol": "small"}, "tol must be a number, got 'small'"),
-        ({"acceleration": "turbo"}, r"acceleration must be None or one of \['anderson', 'squarem'\], got 'turbo'"),
+        ({"acceleration": "turbo"}, "acceleration must be one of None, 'anderson', 'squarem', got 'turbo'"),
     ],
 )
 def test_bad_arguments_are_named(toys, x, options, message):

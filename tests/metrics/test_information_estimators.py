@@ -204,7 +204,7 @@ def test_the_variational_bound_is_met_by_the_true_conditional_and_by_no_other():
         (lambda: kl_from_samples(np.arange(9), [1.0]), "k must be at most the size of Y"),
         (lambda: bootstrap_interval(np.mean, [1.0]), "samples must be one or more arrays"),
         (lambda: bootstrap_interval(np.mean, [1, 2], [1, 2, 3]), "samples must have equal lengths if paired"),
-        (lambda: bootstrap_interval(np.mean, [1, 2], level=2), "level must lie between 0 and 1"),
+        (lambda: bootstrap_interval(np.mean, [1, 2], level=2), "level must be a number above 0 and below 1"),
         (lambda: variational_mutual_information(lambda x, y: 0.0, [1], [1], 0.0), "log_q_x_given_y must give one"),
     ],
 )

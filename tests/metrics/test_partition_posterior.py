@@ -7,14 +7,8 @@ from hypothesis import strategies as st
 from sklearn.metrics import rand_score
 
 from pluri.metrics import variation_of_information
-from pluri.metrics.partition_posterior import (
-    co_clustering_matrix,
-    credible_ball,
-    expected_binder,
-    expected_variation_of_information,
-    minimize_expected_loss,
-    minimize_expected_vi,
-)
+from pluri.metrics.partition_losses import co_clustering_matrix, expected_binder, expected_variation_of_information
+from pluri.metrics.partition_posterior import credible_ball, minimize_expected_loss, minimize_expected_vi
 from pluri.testing import set_partitions
 
 partitions = st.lists(st.integers(-3, 9), min_size=6, max_size=6)

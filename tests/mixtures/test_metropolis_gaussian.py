@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pluri.inference import mcmc
+from pluri.inference.mcmc.accept_reject.random_walk import RandomWalk
 from pluri.inference.mcmc.gibbs import Gibbs
-from pluri.inference.mcmc.random_walk import RandomWalk
 from pluri.mixtures.gaussian_density import GaussianMixtureDensity
 from pluri.mixtures.metropolis_gaussian import MetropolisGaussianMixture
 from pluri.mixtures.mixture_posterior import MixturePosterior, MixturePrior, relabelled

@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from pluri import on_interrupt
 from pluri.optimize.manifolds import SPD, Euclidean, Product
 from pluri.optimize.riemannian import riemannian_cg, riemannian_lbfgs, strong_wolfe
-from pluri.optimize.riemannian.descent import descend
+from pluri.optimize.riemannian.descent import LineSearch, Tolerances, descend
 from pluri.optimize.riemannian.lbfgs import QuasiNewton
 from pluri.optimize.riemannian.problem import ManifoldProblem
 
@@ -104,10 +104,9 @@ def test_moving_frames_agree_with_explicit_transport_for_twenty_steps():
     descend(
         problem,
         QuasiNewton(6),
+        Tolerances(0.0, 0.0, 0.0),
+        LineSearch(),
         max_iter=20,
-        tol=0.0,
-        gradient_tol=0.0,
-        step_tol=0.0,
         on_iteration=lambda state: path.append((state.value, problem.point)) or None,
     )
 
@@ -168,7 +167,7 @@ def test_steps_satisfy_wolfe_conditions_and_pairs_have_positive_curvature():
         assert all(curvature > 0 for _, _, curvature in rule.pairs)
         seen.append((state.value, float(state.slopes @ rule.pairs[-1][0])))
 
-    state = descend(problem, rule, max_iter=50, tol=0.0, on_iteration=look)
+    state = descend(problem, rule, Tolerances(0.0), LineSearch(), max_iter=50, on_iteration=look)
     history = state.journal.arrays()
     values, steps, slopes = history["objective"], history["step"], history["slope"]
     assert (slopes[1:] < 0).all()

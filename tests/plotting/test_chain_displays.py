@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from pluri.inference import mcmc
-from pluri.inference.variational import fit_black_box, fit_flow
+from pluri.inference.variational import FlowDesign, fit_black_box, fit_flow
 from pluri.plotting import (
     AnnealingPathDisplay,
     AutocorrelationDisplay,
@@ -79,7 +79,7 @@ def test_results_of_every_variational_engine_can_be_drawn():
         warnings.simplefilter("ignore")  # too short to converge
         boxed = fit_black_box(normal, 2, max_iter=50, random_state=0)
     assert len(ElboDisplay.from_estimator(boxed).elbo) == len(boxed.elbo_trace)
-    flow = fit_flow(normal, 2, n_layers=1, max_iter=30, random_state=0, check_modes=False)
+    flow = fit_flow(normal, 2, FlowDesign(n_layers=1), max_iter=30, random_state=0, check_modes=False)
     assert_allclose(ElboDisplay.from_estimator(flow).elbo, -np.asarray(flow.free_energy))
     with pytest.raises(ValueError, match="elbo_"):
         ElboDisplay.from_estimator(SimpleNamespace(elbo=3.0))

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 
-from pluri.plotting.inclusion import InclusionDisplay
-from pluri.plotting.kernel_spectrum import KernelSpectrumDisplay
-from pluri.plotting.subsets import SubsetDisplay
-from pluri.plotting.timeline import TimelineDisplay
+from pluri.plotting.subsets.inclusion import InclusionDisplay
+from pluri.plotting.subsets.kernel_spectrum import KernelSpectrumDisplay
+from pluri.plotting.subsets.subset_pair import SubsetDisplay
+from pluri.plotting.subsets.timeline import TimelineDisplay
 from pluri.processes.dpp import DPP, KDPP
 
 

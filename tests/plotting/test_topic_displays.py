@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pluri.plotting import TopicGraphDisplay, TopicWordsDisplay
-from pluri.plotting.topic_layout import layered_layout
-from pluri.plotting.topic_map import bubble_map, classical_scaling, hellinger_distances
+from pluri.plotting.topics.topic_layout import layered_layout
+from pluri.plotting.topics.topic_map import bubble_map, classical_scaling, hellinger_distances
 from pluri.topics import Hierarchy, TopicEdge, TopicGraph, TopicNode
 
 

@@ -194,7 +194,7 @@ def test_priors_are_plain_values(prior):
     ("call", "message"),
     [
         (lambda: Dirichlet(np.nan), "concentration must be a finite"),
-        (lambda: Dirichlet(1.0, floor=0.0), "floor must be between"),
+        (lambda: Dirichlet(1.0, floor=0.0), "floor must be a number above 0"),
         (lambda: Sticky(-1.0), "strength must be a non-negative"),
         (lambda: Sticky(1.0).pseudo_counts((2, 3)), "square matrix"),
         (lambda: Dirichlet([1.0, 2.0]).pseudo_counts((2, 3)), "concentration must broadcast"),

@@ -124,7 +124,7 @@ def test_priors_survive_a_file_without_pickle(prior):
         ({"solver": "newton"}, "solver must be one of"),
         ({"max_iter": 0}, "max_iter must be a positive integer"),
         ({"max_iter": 2.5}, "max_iter must be a positive integer"),
-        ({"floor": 0.0}, "floor must be between"),
+        ({"floor": 0.0}, "floor must be a number above 0"),
         ({"tol": -1.0}, "tol must be a non-negative"),
     ],
 )

@@ -5,7 +5,7 @@ import pytest
 
 from pluri import on_interrupt
 from pluri.inference import mcmc
-from pluri.testing import geweke_test, invariance_test, kernel_transition
+from pluri.testing import LongChains, Ranks, geweke_test, invariance_test, kernel_transition
 
 
 def prior(rng):
@@ -37,8 +37,8 @@ def forgetful(rng, theta, y):
 
 MODES = {
     "replicated": {"n_marginal": 500, "n_successive": 500, "n_steps": 8},
-    "ranks": {"n_successive": 400, "n_steps": 19, "reverse": metropolis},
-    "chain": {"n_marginal": 2000, "n_successive": 8000, "thin": 3},
+    "ranks": {"n_successive": 400, "n_steps": 19, "mode": Ranks(metropolis)},
+    "chain": {"n_marginal": 2000, "n_successive": 8000, "mode": LongChains(thin=3)},
 }
 
 
@@ -46,7 +46,7 @@ MODES = {
 def test_a_correct_transition_passes(mode):
     """False-alarm rate 1e-6."""
     result = geweke_test(
-        prior, data, metropolis, mode=mode, log_likelihood=log_likelihood, alpha=1e-6, random_state=0, **MODES[mode]
+        prior, data, metropolis, log_likelihood=log_likelihood, alpha=1e-6, random_state=0, **MODES[mode]
     )
     assert result.passed, result
     assert result.mode == mode
@@ -56,8 +56,8 @@ def test_a_correct_transition_passes(mode):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_wrong_belief_is_found(mode):
-    settings = MODES[mode] | ({"reverse": forgetful} if mode == "ranks" else {})
-    result = geweke_test(prior, data, forgetful, mode=mode, log_likelihood=log_likelihood, random_state=0, **settings)
+    settings = MODES[mode] | ({"mode": Ranks(forgetful)} if mode == "ranks" else {})
+    result = geweke_test(prior, data, forgetful, log_likelihood=log_likelihood, random_state=0, **settings)
     assert not result.passed
     assert "log_scale" in result.worst.quantity or "log_likelihood" in result.worst.quantity
 
@@ -85,10 +85,10 @@ def test_ranks_need_the_reversed_transition():
     def flow(x, y):  # sees the direction of time
         return {"sum": x[0] + x[1], "gap": x[1] - 0.9 * x[0]}
 
-    settings = {"mode": "ranks", "n_successive": 600, "n_steps": 9, "alpha": 1e-6, "random_state": 0}
+    settings = {"n_successive": 600, "n_steps": 9, "alpha": 1e-6, "random_state": 0}
     none = lambda rng, x: 0.0  # noqa: E731
-    assert geweke_test(draw, none, sweep((0, 1)), flow, reverse=sweep((1, 0)), **settings).passed
-    with pytest.raises(ValueError, match="needs `reverse`"):
+    assert geweke_test(draw, none, sweep((0, 1)), flow, mode=Ranks(sweep((1, 0))), **settings).passed
+    with pytest.raises(ValueError, match=r"mode must be .* Ranks\(reverse\)"):
         geweke_test(draw, none, sweep((0, 1)), mode="ranks")
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pluri.cli.cochange import cochange
+from pluri.cli.cochange.learning import cochange
 from pluri.cli.demo import demo
 from pluri.cli.describing import inspect, models
 from pluri.cli.diagnosing import diagnose
@@ -14,7 +14,7 @@ from pluri.cli.fitting import fit
 from pluri.cli.querying import predict, sample, score
 from pluri.cli.report import report
 from pluri.cli.selecting import select
-from pluri.cli.topics import topics
+from pluri.cli.topics.command import topics
 
 application = typer.Typer(
     name="pluri",

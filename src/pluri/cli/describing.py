@@ -72,7 +72,7 @@ def inspect(model: options.ModelFile, as_json: options.Json = False) -> None:
                 show(f"{printable(name)}: {printable(_note(value))}")
         show(f"\n{estimator!r}\n")
         if is_topics and hasattr(estimator, "topic_word_"):
-            from pluri.cli.topics_telling import coherence_of, topic_lines
+            from pluri.cli.topics.telling import coherence_of, topic_lines
 
             show(topic_lines(estimator, coherence_of(info.notes, estimator)))
         else:

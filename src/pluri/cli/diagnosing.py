@@ -73,7 +73,7 @@ def diagnose(
 def _chosen(trace: Trace, names: str | None) -> Any:
     """The variables asked for, as a trace."""
     from pluri.inference.mcmc import Trace
-    from pluri.plotting.chain_panels import chosen_numbers
+    from pluri.plotting.chains.chain_panels import chosen_numbers
 
     wanted = None if names is None else [name.strip() for name in names.split(",") if name.strip()]
     try:

@@ -32,7 +32,7 @@ def report(
         target = output if output is not None else model.with_suffix(".html")
         check_output(target, force, (".html", ".htm"))
         from pluri.cli.own_process import load_skops
-        from pluri.cli.topics_telling import coherence_of
+        from pluri.cli.topics.telling import coherence_of
         from pluri.io import load, read_info
         from pluri.report import model_report, topic_report
 

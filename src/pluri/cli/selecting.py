@@ -17,17 +17,29 @@ from pluri.cli.registry import UsageError, parse_value
 METHODS = ("exact", "map", "mcmc")
 KERNELS = ("rbf", "cosine", "linear", "exponential_cosine")
 
+Data = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA", help="File of type .csv, .tsv, .txt, .jsonl, .npy or .parquet; - for the standard input."
+    ),
+]
+Size = Annotated[
+    str, typer.Option("--size", "-k", help="Number of rows, a share between 0 and 1, or auto for a random number.")
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the kernel, such as length_scale=0.5."),
+]
+Text = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of text, compared by its words (TF-IDF).")]
+Quality = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column with a non-negative factor for each row.")]
+Identifier = Annotated[
+    str | None, typer.Option("--id", metavar="COLUMN", help="Column to print; row numbers from 0 by default.")
+]
+
 
 def select(
-    data: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DATA", help="File of type .csv, .tsv, .txt, .jsonl, .npy or .parquet; - for the standard input."
-        ),
-    ],
-    k: Annotated[
-        str, typer.Option("--k", "-k", help="Number of rows, a share between 0 and 1, or auto for a random number.")
-    ] = "10",
+    data: Data,
+    size: Size = "10",
     method: Annotated[
         str, typer.Option(help="exact (a random draw), map (the most probable rows, always the same) or mcmc.")
     ] = "exact",
@@ -35,20 +47,11 @@ def select(
         str | None,
         typer.Option(help=f"Similarity: {', '.join(KERNELS)}; rbf for numbers and cosine for text by default."),
     ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the kernel, such as length_scale=0.5."),
-    ] = None,
+    settings: Settings = None,
     columns: options.Columns = None,
-    text: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column of text, compared by its words (TF-IDF).")
-    ] = None,
-    quality: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column with a non-negative factor for each row.")
-    ] = None,
-    identifier: Annotated[
-        str | None, typer.Option("--id", metavar="COLUMN", help="Column to print; row numbers from 0 by default.")
-    ] = None,
+    text: Text = None,
+    quality: Quality = None,
+    identifier: Identifier = None,
     standardize: Annotated[
         bool, typer.Option("--standardize", help="Scale each column of numbers to mean 0 and variance 1 first.")
     ] = False,
@@ -72,18 +75,14 @@ def select(
         from pluri.cli.candidates import Roles, read_candidates
 
         chosen_kernel = kernel or ("rbf" if text is None else "cosine")
-        selector = _selector(_number(k), method, chosen_kernel, settings or [], seed, text is not None)
+        selector = _selector(_number(size), method, chosen_kernel, settings or [], seed, text is not None)
         names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
         items = read_candidates(data, Roles(names, text, quality, identifier, header))
-        rows = _words(items.rows) if text is not None else items.rows
-        if standardize:
-            from sklearn.preprocessing import StandardScaler
-
-            rows = StandardScaler().fit_transform(rows)
+        rows = _words(items.rows) if text is not None else _standardized(items.rows) if standardize else items.rows
         try:
             found = selector.select(rows, ids=items.ids, quality=items.quality)
         except ValueError as error:
-            raise ValueError(re.sub(r"^(give )?size\b", r"\1--k", str(error))) from error
+            raise ValueError(re.sub(r"^(give )?size\b", r"\1--size", str(error))) from error
         report = {
             "selected": found,
             "indices": selector.selected_indices_,
@@ -97,15 +96,15 @@ def select(
             note(f"{len(found)} of {len(items.ids)} ids written to {place}")
 
 
-def _number(k: str) -> int | float | None:
+def _number(size: str) -> int | float | None:
     """The number of rows as the selector takes it."""
-    if k == "auto":
+    if size == "auto":
         return None
-    value = parse_value(k)
+    value = parse_value(size)
     if (type(value) is int and value >= 1) or (type(value) is float and 0 < value < 1):
         number: int | float = value
         return number
-    raise UsageError(f"--k must be a whole number of at least 1, a share between 0 and 1, or auto, got {k!r}")
+    raise UsageError(f"--size must be a whole number of at least 1, a share between 0 and 1, or auto, got {size!r}")
 
 
 def _selector(
@@ -131,6 +130,12 @@ def _selector(
     except ValueError as error:
         raise UsageError(f"--set: {error}") from error
     return DPPSelector(size, kernel=kernel, method=method, kernel_params=parameters, random_state=seed)
+
+
+def _standardized(rows: Any) -> Any:
+    from sklearn.preprocessing import StandardScaler
+
+    return StandardScaler().fit_transform(rows)
 
 
 def _words(texts: list[str]) -> Any:

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING
 from pluri.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from pluri.cochange.baselines import CoOccurrence, FrequentItemsets, Popularity
     from pluri.cochange.evaluation import Evaluation, evaluate
-    from pluri.cochange.git import GitError
     from pluri.cochange.history import CommitHistory
-    from pluri.cochange.mining import apriori, fpgrowth, fpmax
-    from pluri.cochange.neighbors import CommitNeighbors
-    from pluri.cochange.recommender import FileRecommender, cooccurrence_tuned, fim_fixed
-    from pluri.cochange.rules import Rule, association_rules
+    from pluri.cochange.models.baselines import CoOccurrence, FrequentItemsets, Popularity
+    from pluri.cochange.models.mining import apriori, fpgrowth, fpmax
+    from pluri.cochange.models.neighbors import CommitNeighbors
+    from pluri.cochange.models.rules import Rule, association_rules
+    from pluri.cochange.published import cooccurrence_tuned, fim_fixed
+    from pluri.cochange.recommender import FileRecommender
+    from pluri.cochange.repository.git import GitError
     from pluri.cochange.suggester import Suggestion
     from pluri.cochange.transactions import group_changes
     from pluri.cochange.tuning import Tuning, tune
@@ -50,14 +51,15 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "baselines": ["CoOccurrence", "FrequentItemsets", "Popularity"],
+        "models.baselines": ["CoOccurrence", "FrequentItemsets", "Popularity"],
         "evaluation": ["Evaluation", "evaluate"],
-        "git": ["GitError"],
+        "repository.git": ["GitError"],
         "history": ["CommitHistory"],
-        "neighbors": ["CommitNeighbors"],
-        "mining": ["apriori", "fpgrowth", "fpmax"],
-        "recommender": ["FileRecommender", "cooccurrence_tuned", "fim_fixed"],
-        "rules": ["Rule", "association_rules"],
+        "models.neighbors": ["CommitNeighbors"],
+        "models.mining": ["apriori", "fpgrowth", "fpmax"],
+        "published": ["cooccurrence_tuned", "fim_fixed"],
+        "recommender": ["FileRecommender"],
+        "models.rules": ["Rule", "association_rules"],
         "suggester": ["Suggestion"],
         "transactions": ["group_changes"],
         "tuning": ["Tuning", "tune"],

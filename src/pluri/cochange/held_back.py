@@ -10,8 +10,8 @@ import numpy as np
 
 from pluri.cochange.alarms import AlarmLevel, alarm_level, highest_missing
 from pluri.cochange.calibration import Array, calibrated, fit_calibration
-from pluri.cochange.completion import learn
 from pluri.cochange.history import CommitHistory
+from pluri.cochange.models.completion import learn
 from pluri.cochange.queries import Answers, Queries, answer, make_part_queries, make_queries
 
 #: With fewer questions a calibration is left alone: it would mostly be chance.

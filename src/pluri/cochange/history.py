@@ -22,10 +22,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.cochange.git import GitError, PathLike, find_repository
-from pluri.cochange.git_log import read_commits
-from pluri.cochange.path_patterns import path_filter
+from pluri.cochange.repository.git import GitError, PathLike, find_repository
+from pluri.cochange.repository.git_log import read_commits
+from pluri.cochange.repository.path_patterns import path_filter
 from pluri.cochange.transactions import WINDOW, Transactions, from_commits, from_records, group_changes
+from pluri.validation import Number, Only, check_value
 
 TRAIN_SHARE = 2 / 3
 Patterns = str | Iterable[str] | None
@@ -219,8 +220,7 @@ class CommitHistory:
         train, test : CommitHistory
             With the same files; commits without any of them are dropped.
         """
-        if not 0 < fraction < 1:
-            raise ValueError(f"fraction must lie between 0 and 1, got {fraction!r}")
+        check_value(fraction, "fraction", Number(above=0, below=1))
         whole = self._source if self._support.counted_on == "train" else self._kept
         cut = _cut(len(whole.ids), fraction)
         columns = self._support.columns(whole.matrix, cut)
@@ -258,5 +258,4 @@ def _check(max_files: int, min_support: int, support_on: str) -> None:
     for name, value, least in (("max_files", max_files, 1), ("min_support", min_support, 0)):
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
             raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    if support_on not in ("train", "all"):
-        raise ValueError(f"support_on must be 'train' or 'all', got {support_on!r}")
+    check_value(support_on, "support_on", Only("train", "all"))

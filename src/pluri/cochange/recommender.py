@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from pluri.cochange.baselines import CoOccurrence, FrequentItemsets, Popularity
 from pluri.cochange.calibration import calibrated
-from pluri.cochange.completion import Completion, learn
-from pluri.cochange.counting import CommitRows
 from pluri.cochange.held_back import HeldBack, hold_back
 from pluri.cochange.history import CommitHistory
-from pluri.cochange.neighbors import CommitNeighbors
-from pluri.cochange.registry import build_model
+from pluri.cochange.models.baselines import CoOccurrence, FrequentItemsets, Popularity
+from pluri.cochange.models.completion import Completion, learn
+from pluri.cochange.models.counting import CommitRows
+from pluri.cochange.models.neighbors import CommitNeighbors
+from pluri.cochange.models.registry import build_model
 from pluri.cochange.scoring import AVERAGES, best_threshold, score_queries
 from pluri.cochange.suggester import Suggester, Suggestion
-from pluri.validation import RandomState, Stored, as_generator, check_layout
+from pluri.validation import Number, Only, RandomState, Stored, as_generator, check_layout, check_value
 from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
@@ -189,10 +189,8 @@ class FileRecommender(Estimator):
         number = isinstance(self.threshold, Real) and not isinstance(self.threshold, bool)
         if self.threshold != "auto" and not (number and np.isfinite(self.threshold)):
             raise ValueError(f"threshold must be a finite number or 'auto', got {self.threshold!r}")
-        if self.average not in AVERAGES:
-            raise ValueError(f"average must be 'macro' or 'micro', got {self.average!r}")
-        if not 0 < self.validation_fraction < 1:
-            raise ValueError(f"validation_fraction must lie between 0 and 1, got {self.validation_fraction!r}")
+        check_value(self.average, "average", Only(*AVERAGES))
+        check_value(self.validation_fraction, "validation_fraction", Number(above=0, below=1))
         rate = self.false_alarm_rate
         if not (isinstance(rate, Real) and not isinstance(rate, bool) and 0 < rate < 1):
             raise ValueError(f"false_alarm_rate must lie between 0 and 1, got {rate!r}")
@@ -294,30 +292,6 @@ class FileRecommender(Estimator):
 
 
 OWN = (FileRecommender, CommitNeighbors, FrequentItemsets, CoOccurrence, Popularity)
-
-
-def fim_fixed(min_support: int = 10, **parameters: Any) -> FileRecommender:
-    """Frequent itemset mining as it is: every file that some frequent itemset has together with those given.
-
-    Examples
-    --------
-    >>> from pluri.cochange import fim_fixed
-    >>> fim_fixed(5)
-    FileRecommender(model=FrequentItemsets(min_support=5), threshold=0.0)
-    """
-    return FileRecommender(FrequentItemsets(min_support), threshold=0.0, **parameters)
-
-
-def cooccurrence_tuned(**parameters: Any) -> FileRecommender:
-    """Counts of co-occurrence with a threshold chosen on the last commits: a stronger baseline than `fim_fixed`.
-
-    Examples
-    --------
-    >>> from pluri.cochange import cooccurrence_tuned
-    >>> cooccurrence_tuned()
-    FileRecommender(model='cooccurrence')
-    """
-    return FileRecommender("cooccurrence", **parameters)
 
 
 def _one_row(columns: NDArray[np.int64], n_files: int) -> Any:

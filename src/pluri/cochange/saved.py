@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pluri.cochange.calibration import calibrated
-from pluri.cochange.counting import Array, CommitRows, Places, frequent, popular, together, votes
+from pluri.cochange.models.counting import Array, CommitRows, Places, frequent, popular, together, votes
 from pluri.cochange.suggester import Suggester
 
 RECOMMENDER = "pluri.cochange.recommender.FileRecommender"
@@ -19,7 +19,7 @@ Scores = Callable[[CommitRows, Places, Any], Array]
 
 #: Models that count, by class: scores from the commits, the given columns and the attributes of the estimator.
 COUNTING: dict[str, Scores] = {
-    "pluri.cochange.neighbors.CommitNeighbors": lambda rows, present, state: votes(
+    "pluri.cochange.models.neighbors.CommitNeighbors": lambda rows, present, state: votes(
         rows,
         present,
         NOTHING,
@@ -28,13 +28,13 @@ COUNTING: dict[str, Scores] = {
         overlap_power=state["overlap_power"],
         shrinkage=state["shrinkage"],
     ),
-    "pluri.cochange.baselines.CoOccurrence": lambda rows, present, state: together(
+    "pluri.cochange.models.baselines.CoOccurrence": lambda rows, present, state: together(
         rows, present, NOTHING, measure=state["measure"], combine=state["combine"]
     ),
-    "pluri.cochange.baselines.FrequentItemsets": lambda rows, present, state: frequent(
+    "pluri.cochange.models.baselines.FrequentItemsets": lambda rows, present, state: frequent(
         rows, present, NOTHING, min_support=state["min_support"]
     ),
-    "pluri.cochange.baselines.Popularity": lambda rows, present, state: popular(rows),
+    "pluri.cochange.models.baselines.Popularity": lambda rows, present, state: popular(rows),
 }
 
 

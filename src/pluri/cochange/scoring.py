@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.cochange.queries import Answers
+from pluri.validation import Only, check_value
 
 Array = NDArray[np.float64]
 AVERAGES = ("macro", "micro")
@@ -107,8 +108,7 @@ def best_threshold(answers: Answers, average: str = "macro") -> Threshold:
     >>> best_threshold(answers)
     Threshold(value=0.3, f=1.0)
     """
-    if average not in AVERAGES:
-        raise ValueError(f"average must be 'macro' or 'micro', got {average!r}")
+    check_value(average, "average", Only(*AVERAGES))
     if len(answers) == 0:
         raise ValueError("answers must hold at least one query, got none")
     hits = answers.hits.cumsum(axis=1)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.cochange.counting import Array, CommitRows, Places
+from pluri.cochange.models.counting import Array, CommitRows, Places
 from pluri.cochange.nearest import nearest_paths
 
 #: Commits named with a suggestion.

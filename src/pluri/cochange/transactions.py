@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pluri.cochange.git_log import Commit
-from pluri.cochange.identities import FileIdentities
+from pluri.cochange.repository.git_log import Commit
+from pluri.cochange.repository.identities import FileIdentities
 
 WINDOW = 200.0
 

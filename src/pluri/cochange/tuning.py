@@ -12,10 +12,10 @@ from sklearn.model_selection import ParameterGrid
 
 from pluri.cochange.held_back import hold_back
 from pluri.cochange.history import CommitHistory
+from pluri.cochange.models.registry import build_model, find_entry
 from pluri.cochange.recommender import FileRecommender
-from pluri.cochange.registry import build_model, find_entry
 from pluri.cochange.scoring import best_threshold, score_queries
-from pluri.validation import RandomState, as_generator
+from pluri.validation import Only, RandomState, as_generator, check_value
 
 METRICS = ("f", "cpr")
 
@@ -88,8 +88,7 @@ def tune(
     >>> tune(FileRecommender("cooccurrence"), train, {"measure": ["confidence"]}, random_state=0)
     Tuning({'measure': 'confidence'}, threshold=0.5, f=1.000, cpr=1.000)
     """
-    if metric not in METRICS:
-        raise ValueError(f"metric must be 'f' or 'cpr', got {metric!r}")
+    check_value(metric, "metric", Only(*METRICS))
     if param_grid is None:
         if not isinstance(recommender.model, str):
             raise ValueError("param_grid must be given for a model that is an estimator, got None")

@@ -13,6 +13,7 @@ from pluri.datasets.lidar import load_lidar
 from pluri.datasets.moving_clusters import MovingClusters, make_moving_clusters
 from pluri.datasets.news import Documents, load_newsgroups, load_reuters
 from pluri.datasets.ocr import OCRLetters, load_ocr_letters
+from pluri.datasets.rated_documents import RatedDocuments, make_rated_documents
 from pluri.datasets.records import LabelledSequences
 from pluri.datasets.separated_gaussians import SeparatedGaussians, make_separated_gaussians
 from pluri.datasets.simulated_hierarchies import (
@@ -21,14 +22,7 @@ from pluri.datasets.simulated_hierarchies import (
     make_concept_graph_documents,
     make_tree_documents,
 )
-from pluri.datasets.simulated_topics import (
-    RatedDocuments,
-    SimulatedDocuments,
-    TopicDocuments,
-    make_bars,
-    make_rated_documents,
-    make_topic_documents,
-)
+from pluri.datasets.simulated_topics import SimulatedDocuments, TopicDocuments, make_bars, make_topic_documents
 from pluri.datasets.tag_groups import TAG_GROUPS
 from pluri.datasets.topic_corpora import (
     load_ap_news,

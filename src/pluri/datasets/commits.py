@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.datasets.home import find_file
-from pluri.validation import RandomState, as_generator
+from pluri.validation import Only, RandomState, as_generator, check_value
 
 HISTORIES = {
     "gimp": "gimp_transactions_2007-11_2010-05.jsonl.gz",
@@ -165,8 +165,7 @@ def load_transactions(name: str = "gimp", data_home: str | os.PathLike[str] | No
     >>> len(commits), commits[1]  # doctest: +SKIP
     (5690, {'time': 1193943758, 'files': ['ChangeLog', 'app/widgets/gimpcellrendererdashes.c']})
     """
-    if name not in HISTORIES:
-        raise ValueError(f"name must be one of {', '.join(HISTORIES)}, got {name!r}")
+    check_value(name, "name", Only(*HISTORIES))
     path = find_file((HISTORIES[name],), data_home, ADVICE)
     commits = []
     with gzip.open(path, "rt", encoding="utf-8") as stream:

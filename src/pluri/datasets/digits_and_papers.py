@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.datasets.home import find_file
+from pluri.validation import Only, check_value
 
 CORA_CLASSES = (
     "Theory",
@@ -95,8 +96,7 @@ def load_usps(subset: str = "train", data_home: str | os.PathLike[str] | None = 
     >>> load_usps("test").X.shape  # doctest: +SKIP
     (2007, 256)
     """
-    if subset not in ("train", "test"):
-        raise ValueError(f"subset must be 'train' or 'test', got {subset!r}")
+    check_value(subset, "subset", Only("train", "test"))
     path = find_file((f"usps_{subset}.txt.gz", f"zip.{subset}.gz"), data_home, USPS_ADVICE)
     with gzip.open(path, "rt", encoding="ascii") as file:
         table = np.loadtxt(file)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.validation import RandomState, as_generator
+from pluri.validation import Only, RandomState, as_generator, check_value
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,8 +88,7 @@ def document_stream(
         raise ValueError(f"n_replaced must be from 1 to the number of slots ({n_slots}), got {n_replaced}")
     if n_steps is not None and n_steps < 1:
         raise ValueError(f"n_steps must be at least 1, got {n_steps}")
-    if arrival not in ("in order", "drawn"):
-        raise ValueError(f"arrival must be 'in order' or 'drawn', got {arrival!r}")
+    check_value(arrival, "arrival", Only("in order", "drawn"))
     slot_feeds = _slots(names, n_slots)
     pages = [_first_page(names, slot_feeds)]
     changes: list[list[int]] = []

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.datasets.home import find_file
+from pluri.validation import Only, check_value
 
 NEWSGROUPS_FILE = "newsgroups20_bydate.jsonl.gz"
 REUTERS_FILE = "reuters21578_modapte.jsonl.gz"
@@ -147,8 +148,7 @@ def load_reuters(data_home: str | os.PathLike[str] | None = None, *, subset: str
 
 def _rows(path: Path, fields: tuple[str, ...], subset: str) -> list[dict[str, Any]]:
     """Documents of one part, each with all the fields."""
-    if subset not in ("all", "train", "test"):
-        raise ValueError(f"subset must be 'all', 'train' or 'test', got {subset!r}")
+    check_value(subset, "subset", Only("all", "train", "test"))
     with gzip.open(path, "rt", encoding="utf-8") as stream:
         rows = [json.loads(line) for line in stream if line.strip()]
     for number, row in enumerate(rows, start=1):

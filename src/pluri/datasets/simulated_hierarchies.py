@@ -16,12 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.datasets.simulated_topics import (
-    SimulatedDocuments,
-    concentration,
-    lengths,
-    words_of_topics,
-)
+from pluri.datasets.simulated_topics import SimulatedDocuments, concentration, lengths, words_of_topics
 from pluri.validation import RandomState, as_generator, check_count
 
 #: Depth of the ten concepts, from the root.

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from pluri.datasets.home import find_file
 from pluri.datasets.word_counts import WordCounts, count_words
+from pluri.validation import Only, check_value
 
 Home = str | os.PathLike[str] | None
 COUNTS_ADVICE = (
@@ -55,8 +56,7 @@ def load_nips_papers(edition: Literal["titles", "uci"] = "titles", data_home: Ho
     >>> load_nips_papers()  # doctest: +SKIP
     WordCounts(1740 documents, 13649 words, 2301375 tokens)
     """
-    if edition not in NIPS_FILES:
-        raise ValueError(f"edition must be 'titles' or 'uci', got {edition!r}")
+    check_value(edition, "edition", Only(*NIPS_FILES))
     if edition == "uci":
         data, rest = _counts(NIPS_FILES["uci"], data_home, ("is_test",), "(UCI bag of words, NIPS full papers).")
         return replace(data, is_test=rest["is_test"].astype(bool))
@@ -141,8 +141,7 @@ def load_restaurant_reviews(rating: str | None = "Overall", data_home: Home = No
     names = _strings(rest["rating_names"])
     if rating is None:
         return replace(data, target=rest["ratings"].astype(np.float64), target_names=names)
-    if rating not in names:
-        raise ValueError(f"rating must be one of {names} or None, got {rating!r}")
+    check_value(rating, "rating", Only(*names, None))
     return replace(data, target=rest["ratings"][:, names.index(rating)].astype(np.float64), target_names=(rating,))
 
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from pluri.datasets.home import find_file
 from pluri.datasets.records import LabelledSequences
 from pluri.datasets.tag_groups import GROUP_OF_TAG, TAG_GROUPS
+from pluri.validation import Only, check_value
 
 Sentence = list[tuple[str, str]]
 FILE = "ptb_wsj_sample.tsv.gz"
@@ -90,10 +91,8 @@ def load_treebank_sample(
     >>> len(sample.lengths), len(sample.vocabulary), len(sample.tags)  # doctest: +SKIP
     (3828, 10946, 15)
     """
-    if tags not in ("merged", "full"):
-        raise ValueError(f"tags must be 'merged' or 'full', got {tags!r}")
-    if source not in ("auto", "file", "nltk"):
-        raise ValueError(f"source must be 'auto', 'file' or 'nltk', got {source!r}")
+    check_value(tags, "tags", Only("merged", "full"))
+    check_value(source, "source", Only("auto", "file", "nltk"))
     sentences = _from_nltk() if source == "nltk" else None
     if sentences is None:
         try:

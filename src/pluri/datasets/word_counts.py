@@ -13,7 +13,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from pluri.datasets.news import Documents
-from pluri.validation import RandomState, as_generator
+from pluri.validation import RandomState, as_generator, check_count
 
 #: A word: two letters or more, without digits.
 WORD = re.compile(r"(?u)\b[^\W\d_]{2,}\b")
@@ -266,8 +266,7 @@ def train_test(
 
 
 def _check_limits(min_documents: int, max_share: float, max_words: int | None) -> None:
-    if not isinstance(min_documents, int | np.integer) or min_documents < 0:
-        raise ValueError(f"min_documents must be a whole number of at least 0, got {min_documents!r}")
+    check_count(min_documents, "min_documents", 0)
     if not 0 < max_share <= 1:
         raise ValueError(f"max_share must be above 0 and at most 1, got {max_share}")
     if max_words is not None and (not isinstance(max_words, int | np.integer) or max_words < 1):

@@ -23,7 +23,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
 
-from pluri.engine import ArraySource
+from pluri.engine import ArraySource, resolve_engine
 from pluri.factors.factor_analysis_gibbs import FactorAnalysisGibbs, Position, as_law
 from pluri.factors.factor_analyzer_family import FactorAnalysisProblem, FactorAnalyzerFamily, center_and_floor
 from pluri.factors.low_rank_gaussian import (
@@ -254,7 +254,8 @@ class BayesianFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         total = len(X) if weight is None else float(weight.sum())
         result = expectation_maximization(
             FactorAnalysisProblem(family), source, rng=as_generator(self.random_state), max_iter=int(self.max_iter),
-            tol=float(self.tol) * total, acceleration=self.acceleration, n_jobs=self.n_jobs, verbose=int(self.verbose),
+            tol=float(self.tol) * total, acceleration=self.acceleration,
+            engine=resolve_engine(n_jobs=self.n_jobs), verbose=int(self.verbose),
         )  # fmt: skip
         self.loglike_ = result.history.log_likelihood.tolist()
         self.converged_, self.n_iter_ = bool(result.converged), int(result.n_iter)

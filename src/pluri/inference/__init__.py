@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pluri.inference.acceleration import Anderson, Squarem
-from pluri.inference.checkpoint import flatten, unflatten
+from pluri.inference.checkpoint import Checkpoint, flatten, unflatten
 from pluri.inference.em import expectation_maximization
 from pluri.inference.history import History, HistoryRow
 from pluri.inference.learnable import Learnable, Packable
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Anderson",
     "AscentWarning",
+    "Checkpoint",
     "EMResult",
     "History",
     "HistoryRow",

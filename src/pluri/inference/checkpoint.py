@@ -11,14 +11,50 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from numbers import Integral
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.validation import replacing
+from pluri.validation import check_count, check_writable, replacing
 
 FORMAT = "pluri em checkpoint 1"
+
+
+@dataclasses.dataclass(frozen=True)
+class Checkpoint:
+    """Where a fit is saved while it runs.
+
+    Parameters
+    ----------
+    path : path
+        File to go on from if it exists, and to write.
+    every : int, default=10
+        Iterations between two writes.
+    fingerprint : str, default=""
+        Description of data and settings; a file with another one is refused.
+
+    Examples
+    --------
+    >>> from pluri.inference import Checkpoint
+    >>> Checkpoint("fit.npz", every=50).exists()
+    False
+    """
+
+    path: str | os.PathLike[str]
+    every: int = 10
+    fingerprint: str = ""
+
+    def __post_init__(self) -> None:
+        check_count(self.every, "every")
+        if not Path(self.path).absolute().parent.is_dir():
+            raise ValueError(f"checkpoint must lie in an existing directory, got {os.fspath(self.path)!r}")
+        check_writable(self.path, "checkpoint")
+
+    def exists(self) -> bool:
+        """Whether there is a file to go on from."""
+        return Path(self.path).exists()
 
 
 def flatten(tree: Any, path: str = "") -> dict[str, NDArray[Any]]:

@@ -16,24 +16,27 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from numbers import Real
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Generic
 
 import numpy as np
 
-from pluri.engine import Source, open_engine
+from pluri.engine import Run, Source, open_engine
 from pluri.inference import checkpoint as storage
 from pluri.inference.acceleration import ACCELERATORS, Accelerator
+from pluri.inference.checkpoint import Checkpoint
+from pluri.inference.history import HistoryRow
 from pluri.inference.learnable import Learnable, Packable, Params, Stats
 from pluri.inference.restarts import Fit, resume, save
 from pluri.inference.result import EMResult, IterationState
-from pluri.inference.run import NUMERICAL_ERRORS, AscentWarning, Reason, begin, step, verdict
+from pluri.inference.run import NUMERICAL_ERRORS, AscentWarning, Reason, RunState, begin, step, verdict
 from pluri.progress import open_progress
-from pluri.validation import check_count, check_writable
+from pluri.validation import Number, Only, check_count, check_value
 from pluri.validation.interruption import hold, interruptible
 
 __all__ = ["AscentWarning", "EMResult", "IterationState", "Learnable", "Packable", "expectation_maximization"]
+
+OnIteration = Callable[[IterationState[Params]], bool | None]
 
 
 @interruptible
@@ -47,13 +50,10 @@ def expectation_maximization(
     n_init: int = 1,
     start: Params | Sequence[Params] | None = None,
     engine: Any = None,
-    n_jobs: int | None = None,
     acceleration: str | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    checkpoint_every: int = 10,
-    fingerprint: str = "",
+    checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
     verbose: int = 0,
-    on_iteration: Callable[[IterationState[Params]], bool | None] | None = None,
+    on_iteration: OnIteration[Params] | None = None,
 ) -> EMResult[Params]:
     """Fit a model by EM, or MAP-EM if it has a prior.
 
@@ -74,17 +74,13 @@ def expectation_maximization(
         warning as long as another succeeds.
     start : Params or list of Params, optional
         Starting points of the first runs, in place of ``problem.initialize``.
-    engine, n_jobs
-        Where the E-step runs: see :func:`pluri.engine.open_engine`.
+    engine : None, "serial", "threads", "dask", Engine or distributed.Client
+        Where the E-step runs; ``resolve_engine(n_jobs=2)`` of `pluri.engine` gives two threads.
     acceleration : {"squarem", "anderson"}, optional
         Extrapolate; needs ``problem.pack`` and ``problem.unpack``. The objective still never falls.
-    checkpoint : path, optional
-        File to go on from if it exists, and to write every ``checkpoint_every`` iterations, at the end of a run and
+    checkpoint : path or Checkpoint, optional
+        File to go on from if it exists, and to write every ten iterations (`Checkpoint.every`), at the end of a run and
         on Ctrl-C. It stays after the fit: the same call returns at once, a larger ``max_iter`` goes on.
-    checkpoint_every : int, default=10
-        Iterations between two writes.
-    fingerprint : str, default=""
-        Description of data and settings; a checkpoint with another one is refused.
     verbose : int, default=0
         1 shows a progress bar (a line per ten iterations if stderr is no terminal), 2 a line per iteration.
     on_iteration : callable, optional
@@ -137,74 +133,21 @@ def expectation_maximization(
     >>> float(result.params), result.converged
     (0.75, True)
     """
-    for name, value in {"max_iter": max_iter, "n_init": n_init, "checkpoint_every": checkpoint_every}.items():
+    for name, value in {"max_iter": max_iter, "n_init": n_init}.items():
         check_count(value, name)
-    if not isinstance(tol, Real) or tol != tol:
-        raise ValueError(f"tol must be a number, got {tol!r}")
+    check_value(tol, "tol", Number(finite=False))
+    starts = () if start is None else start if isinstance(start, list) else [start]
+    place = checkpoint if isinstance(checkpoint, Checkpoint | None) else Checkpoint(checkpoint)
     accelerator = _accelerator(acceleration, problem)
-    starts: Sequence[Params] = () if start is None else start if isinstance(start, list) else [start]
-    header = {
-        "fingerprint": f"{type(problem).__name__} {fingerprint}".strip(),
-        "n_init": int(n_init),
-        "acceleration": acceleration,
-    }
-    fit: Fit[Params] = Fit(rng.spawn(n_init))
-    if checkpoint is not None:
-        if not Path(checkpoint).absolute().parent.is_dir():
-            raise ValueError(f"checkpoint must lie in an existing directory, got {os.fspath(checkpoint)!r}")
-        check_writable(checkpoint, "checkpoint")
-        if Path(checkpoint).exists():
-            pattern_rng = np.random.default_rng(0)  # shows the make of the parameters; their values are not used
-            like = lambda: starts[0] if starts else problem.initialize(source, pattern_rng)  # noqa: E731
-            fit = resume(checkpoint, header, like, accelerator)
-
-    def keep() -> None:
-        if checkpoint is not None:
-            save(checkpoint, header, fit)
-
+    loop = _Loop(problem, source, starts, int(max_iter), tol, int(n_init), acceleration, accelerator, place)
+    fit = loop.open(rng)
     failures: list[Exception] = []
     interrupted = False
-    with open_engine(engine, n_jobs, source) as run, open_progress(verbose) as report:
-
-        def one_run() -> Reason:
-            restart = fit.restart
-            if fit.state is None:
-                with _numerical_failures():
-                    given = restart < len(starts)
-                    params = starts[restart] if given else problem.initialize(source, fit.streams[restart])
-                fit.state = begin(params, accelerator)
-                fit.shapes = storage.shapes(params) if checkpoint is not None else ""
-            reason = verdict(fit.state, max_iter, tol)
-            while reason is None:
-                last = fit.state.objective if fit.state.iteration else math.nan
-                with _numerical_failures():
-                    state, row = step(problem, run, fit.state, restart, accelerator, tol)
-                fit.history.append(row)
-                fit.state = state
-                reason = verdict(state, max_iter, tol)
-                seen = IterationState(
-                    params=state.image,
-                    n_init=n_init,
-                    max_iter=max_iter,
-                    gain=row.objective - last,
-                    reason=reason,
-                    **row._asdict(),
-                )
-                report(seen)
-                if on_iteration is not None:
-                    try:
-                        stop = bool(on_iteration(seen))
-                    except StopIteration:
-                        stop = fit.over = True
-                    reason = reason or ("stopped" if stop else None)
-                if reason or state.iteration % checkpoint_every == 0:
-                    keep()
-            return reason
-
+    with open_engine(engine, None, source) as run, open_progress(verbose) as report:
         try:
             while fit.restart < n_init and not fit.over:
                 try:
-                    fit.close(one_run())
+                    fit.close(loop.run(fit, run, report, on_iteration))
                 except _RunFailed as failure:
                     failures.append(failure.error)
                     fit.state = None
@@ -212,7 +155,7 @@ def expectation_maximization(
         except KeyboardInterrupt as ctrl_c:
             where = f"{fit.state.iteration if fit.state else 0} iterations of run {fit.restart + 1} of {n_init}"
             if fit.history:
-                keep()
+                loop.keep(fit)
             fit.close((fit.state and verdict(fit.state, max_iter, tol)) or "interrupted")
             if fit.best is None:
                 raise
@@ -229,6 +172,83 @@ def expectation_maximization(
         )
     best = fit.best
     return EMResult(best.params, best.objective, best.restart, best.n_iter, best.reason, fit.history, interrupted)
+
+
+@dataclass(frozen=True)
+class _Loop(Generic[Params, Stats]):
+    """What stays the same in all runs of a fit."""
+
+    problem: Learnable[Params, Stats]
+    source: Source
+    starts: Sequence[Params]
+    max_iter: int
+    tol: float
+    n_init: int
+    acceleration: str | None
+    accelerator: Accelerator | None
+    checkpoint: Checkpoint | None
+
+    @property
+    def header(self) -> dict[str, Any]:
+        """What a checkpoint of this fit must say of it."""
+        described = self.checkpoint.fingerprint if self.checkpoint else ""
+        fingerprint = f"{type(self.problem).__name__} {described}".strip()
+        return {"fingerprint": fingerprint, "n_init": self.n_init, "acceleration": self.acceleration}
+
+    def open(self, rng: np.random.Generator) -> Fit[Params]:
+        """The fit of the checkpoint, or a new one."""
+        if self.checkpoint is not None and self.checkpoint.exists():
+            pattern_rng = np.random.default_rng(0)  # shows the make of the parameters; their values are not used
+            like = lambda: self.starts[0] if self.starts else self.problem.initialize(self.source, pattern_rng)  # noqa: E731
+            return resume(self.checkpoint.path, self.header, like, self.accelerator)
+        return Fit(rng.spawn(self.n_init))
+
+    def keep(self, fit: Fit[Params]) -> None:
+        """Write the checkpoint, if there is to be one."""
+        if self.checkpoint is not None:
+            save(self.checkpoint.path, self.header, fit)
+
+    def run(
+        self, fit: Fit[Params], engine: Run, report: Callable[[Any], None], on_iteration: OnIteration[Params] | None
+    ) -> Reason:
+        """One run of the fit, or the rest of it; changes `fit`."""
+        state = fit.state = fit.state or self._begin(fit)
+        reason = verdict(state, self.max_iter, self.tol)
+        while reason is None:
+            last = state.objective if state.iteration else math.nan
+            with _numerical_failures():
+                state, row = step(self.problem, engine, state, fit.restart, self.accelerator, self.tol)
+            fit.history.append(row)
+            fit.state = state
+            reason = verdict(state, self.max_iter, self.tol)
+            seen = self._seen(state, row, last, reason)
+            report(seen)
+            if on_iteration is not None:
+                try:
+                    stop = bool(on_iteration(seen))
+                except StopIteration:
+                    stop = fit.over = True
+                reason = reason or ("stopped" if stop else None)
+            if reason or (self.checkpoint and state.iteration % self.checkpoint.every == 0):
+                self.keep(fit)
+        return reason
+
+    def _begin(self, fit: Fit[Params]) -> RunState[Params]:
+        with _numerical_failures():
+            given = fit.restart < len(self.starts)
+            params = (
+                self.starts[fit.restart] if given else self.problem.initialize(self.source, fit.streams[fit.restart])
+            )
+        fit.shapes = storage.shapes(params) if self.checkpoint is not None else ""
+        return begin(params, self.accelerator)
+
+    def _seen(
+        self, state: RunState[Params], row: HistoryRow, last: float, reason: Reason | None
+    ) -> IterationState[Params]:
+        return IterationState(
+            params=state.image, n_init=self.n_init, max_iter=self.max_iter, gain=row.objective - last, reason=reason,
+            **row._asdict(),
+        )  # fmt: skip
 
 
 class _RunFailed(Exception):
@@ -250,8 +270,7 @@ def _numerical_failures() -> Iterator[None]:
 def _accelerator(acceleration: str | None, problem: object) -> Accelerator | None:
     if acceleration is None:
         return None
-    if acceleration not in ACCELERATORS:
-        raise ValueError(f"acceleration must be None or one of {sorted(ACCELERATORS)}, got {acceleration!r}")
+    check_value(acceleration, "acceleration", Only(None, *sorted(ACCELERATORS)))
     if not isinstance(problem, Packable):
         raise ValueError(
             f"acceleration must be None for a problem without pack and unpack ({type(problem).__name__}), "

@@ -23,7 +23,7 @@ from scipy.special import digamma, entr, gammaln, logsumexp, xlogy
 
 from pluri.metrics.entropies import log_base
 from pluri.metrics.gaussian_information import gaussian_entropy
-from pluri.validation import RandomState, as_generator
+from pluri.validation import Only, RandomState, as_generator, check_value
 
 Array = NDArray[np.float64]
 
@@ -214,8 +214,7 @@ def entropy_from_samples(
             "jackknife": _jackknife,
         }
         return rule[method](counts) / unit
-    if method not in CONTINUOUS:
-        raise ValueError(f"method must be one of {COUNTING + CONTINUOUS}, got {method!r}")
+    check_value(method, "method", Only(*CONTINUOUS))
     points = as_points(X, "X")
     if method == "nearest_neighbours":
         k = check_neighbours(k, len(points), "X")

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pluri.metrics.contingency import as_labels, as_weights, known
+from pluri.validation import Only, check_positive, check_value
 
 
 def state_histogram(
@@ -103,10 +104,8 @@ def effective_states(
     """
     if (labels is None) == (occupancy is None):
         raise ValueError("exactly one of labels and occupancy must be given")
-    if method not in ("count", "perplexity"):
-        raise ValueError(f"method must be 'count' or 'perplexity', got {method!r}")
-    if not threshold > 0:
-        raise ValueError(f"threshold must be positive, got {threshold!r}")
+    check_value(method, "method", Only("count", "perplexity"))
+    check_positive(threshold, "threshold")
     if labels is not None:
         frequency = state_histogram(labels, sample_weight=sample_weight)
     else:

@@ -25,12 +25,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pluri.metrics.partition_losses import (
+    Array,
+    Integers,
+    as_draws,
+    as_partition,
+    co_clustering_matrix,
+    partition_distances,
+    size_terms,
+)
 from pluri.optimize.fixed_point import iterate
 from pluri.validation import Number, Only, RandomState, Whole, as_generator, check_value
 from pluri.validation.interruption import holding, interruptible
-
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 LOSSES = ("vi", "binder")
 #: A tree of the items is cut into candidates only up to this number of items, for it needs all pairs.
@@ -83,114 +89,6 @@ class CredibleBall:
     finest: Integers
 
 
-def _as_draws(draws: ArrayLike) -> Integers:
-    """Labels of each draw, numbered from 0; chains, if there are any, one after another."""
-    values = np.asarray(draws)
-    if values.ndim < 2 or values.size == 0 or values.dtype.kind not in "iub":
-        raise ValueError(f"draws must be whole numbers of shape (n_draws, n_samples), got shape {values.shape}")
-    values = values.reshape(-1, values.shape[-1])
-    if values.min() >= 0 and values.max() < values.shape[1]:
-        present = np.zeros((len(values), values.shape[1]), dtype=bool)
-        np.put_along_axis(present, values.astype(np.int64), True, axis=1)
-        new = np.cumsum(present, axis=1) - 1
-        return np.asarray(np.take_along_axis(new, values.astype(np.int64), axis=1))
-    return np.stack([np.unique(row, return_inverse=True)[1] for row in values]).astype(np.int64)
-
-
-def _as_partition(labels: ArrayLike, n_samples: int) -> Integers:
-    values = np.asarray(labels)
-    if values.shape != (n_samples,):
-        raise ValueError(f"labels must have shape ({n_samples},) as the draws do, got {values.shape}")
-    return np.unique(values, return_inverse=True)[1].astype(np.int64)
-
-
-def _f(counts: NDArray[np.generic], n: int, loss: str) -> Array:
-    values = counts.astype(np.float64)
-    if loss == "binder":
-        return values**2 / max(n * (n - 1), 1)
-    return values * np.log(np.maximum(values, 1.0)) / n
-
-
-def _distances(labels: Integers, draws: Integers, loss: str) -> Array:
-    """Loss of a partition against each draw."""
-    n_draws, n = draws.shape
-    width = int(draws.max()) + 1
-    n_clusters = int(labels.max()) + 1
-    own = _f(np.bincount(labels), n, loss).sum()
-    losses = np.empty(n_draws)
-    for s, draw in enumerate(draws):
-        meets = np.bincount(labels * width + draw, minlength=n_clusters * width).reshape(n_clusters, width)
-        losses[s] = own + _f(meets.sum(axis=0), n, loss).sum() - 2 * _f(meets, n, loss).sum()
-    return np.maximum(losses, 0.0)
-
-
-def co_clustering_matrix(draws: ArrayLike) -> NDArray[np.float32]:
-    """Share of the draws in which each pair of items is in one cluster.
-
-    Parameters
-    ----------
-    draws : array-like of ints, shape (n_draws, n_samples) or (n_chains, n_draws, n_samples)
-
-    Returns
-    -------
-    array of shape (n_samples, n_samples), float32
-
-    Examples
-    --------
-    >>> from pluri.metrics.partition_posterior import co_clustering_matrix
-    >>> co_clustering_matrix([[0, 0, 1], [0, 1, 1]])
-    array([[1. , 0.5, 0. ],
-           [0.5, 1. , 0.5],
-           [0. , 0.5, 1. ]], dtype=float32)
-    """
-    labels = _as_draws(draws)
-    n_draws, n = labels.shape
-    total = np.zeros((n, n), dtype=np.float32)
-    sizes = labels.max(axis=1) + 1
-    for block in _blocks(sizes):
-        offsets = np.cumsum(sizes[block]) - sizes[block]
-        member = np.zeros((n, int(sizes[block].sum())), dtype=np.float32)
-        for offset, draw in zip(offsets, labels[block]):
-            member[np.arange(n), offset + draw] = 1.0
-        total += member @ member.T
-    return total / np.float32(n_draws)
-
-
-def _blocks(sizes: Integers) -> Iterator[slice]:
-    """Draws side by side, as many as have enough clusters for a matrix product to be worth while."""
-    begin = 0
-    while begin < len(sizes):
-        end = begin + max(1, int(np.searchsorted(np.cumsum(sizes[begin:]), 512)))
-        yield slice(begin, end)
-        begin = end
-
-
-def expected_variation_of_information(labels: ArrayLike, draws: ArrayLike) -> float:
-    """Mean variation of information, in nats, from a partition to the draws.
-
-    Examples
-    --------
-    >>> from pluri.metrics.partition_posterior import expected_variation_of_information
-    >>> expected_variation_of_information([0, 0, 1, 1], [[1, 1, 0, 0], [0, 0, 0, 0]])
-    0.3465735
-    """
-    values = _as_draws(draws)
-    return float(_distances(_as_partition(labels, values.shape[1]), values, "vi").mean())
-
-
-def expected_binder(labels: ArrayLike, draws: ArrayLike) -> float:
-    """Mean share of pairs that a partition and a draw do not agree on (one minus the Rand index).
-
-    Examples
-    --------
-    >>> from pluri.metrics.partition_posterior import expected_binder
-    >>> expected_binder([0, 0, 1, 1], [[1, 1, 0, 0], [0, 0, 0, 0]])
-    0.3333333
-    """
-    values = _as_draws(draws)
-    return float(_distances(_as_partition(labels, values.shape[1]), values, "binder").mean())
-
-
 @interruptible(finishing=True)
 def minimize_expected_vi(
     draws: ArrayLike, *, max_clusters: int | None = None, n_starts: int = 8, random_state: RandomState = None
@@ -234,14 +132,17 @@ def minimize_expected_loss(
     check_value(loss, "loss", Only(*LOSSES))
     check_value(n_starts, "n_starts", Whole(1))
     check_value(max_clusters, "max_clusters", Whole(1) | Only(None))
-    values = _as_draws(draws)
+    values = as_draws(draws)
     # Equal draws count once, with their number.
     unique, counts = np.unique(values, axis=0, return_counts=True)
     most = int(values.max()) + 2 if max_clusters is None else int(max_clusters)
     rng = as_generator(random_state)
     starts = _candidates(unique, most, rng)
     scored = sorted(
-        ((float(np.average(_distances(start, unique, loss), weights=counts)), index) for index, start in starts),
+        (
+            (float(np.average(partition_distances(start, unique, loss), weights=counts)), index)
+            for index, start in starts
+        ),
     )
     chosen = dict(starts)
     best = PointPartition(chosen[scored[0][1]], scored[0][0], 0)
@@ -253,7 +154,7 @@ def minimize_expected_loss(
     order = np.argsort(-np.bincount(best.labels), kind="stable")
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
-    exact = float(np.average(_distances(best.labels, unique, loss), weights=counts))
+    exact = float(np.average(partition_distances(best.labels, unique, loss), weights=counts))
     return PointPartition(rank[best.labels], exact, best.n_sweeps, block.interrupted)
 
 
@@ -277,7 +178,7 @@ def _cuts(draws: Integers, most: int) -> Iterator[Integers]:
     np.fill_diagonal(apart, 0.0)
     tree = linkage(squareform(apart, checks=False), method="average")
     for number in range(2, min(most, n, MOST_CUTS) + 1):
-        yield _as_partition(fcluster(tree, number, criterion="maxclust"), n)
+        yield as_partition(fcluster(tree, number, criterion="maxclust"), n)
 
 
 def _descend(
@@ -291,7 +192,7 @@ def _descend(
     n_draws, n = draws.shape
     width = int(draws.max()) + 1
     labels = labels.copy()
-    steps = np.diff(_f(np.arange(n + 2), n, loss))
+    steps = np.diff(size_terms(np.arange(n + 2), n, loss))
     n_slots = min(most, n)
     sizes = np.bincount(labels, minlength=n_slots)
     if len(sizes) > n_slots:
@@ -352,8 +253,8 @@ def credible_ball(labels: ArrayLike, draws: ArrayLike, *, mass: float = 0.95, lo
     """
     check_value(loss, "loss", Only(*LOSSES))
     check_value(mass, "mass", Number(above=0, most=1))
-    values = _as_draws(draws)
-    distances = _distances(_as_partition(labels, values.shape[1]), values, loss)
+    values = as_draws(draws)
+    distances = partition_distances(as_partition(labels, values.shape[1]), values, loss)
     radius = float(np.sort(distances)[int(np.ceil(mass * len(distances))) - 1])
     inside = np.flatnonzero(distances <= radius)
     n_clusters = values[inside].max(axis=1)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pluri.metrics.coherence import top_columns
 from pluri.metrics.contingency import assignment
+from pluri.validation import check_count
 
 Kind = Literal["cosine", "jaccard", "bhattacharyya"]
 Array = NDArray[np.float64]
@@ -119,8 +120,7 @@ def topic_uniqueness(topics: Any, *, n_words: int = 10) -> float:
     >>> topic_uniqueness([["cat", "dog"], ["dog", "car"]])
     0.75
     """
-    if not isinstance(n_words, int | np.integer) or n_words < 1:
-        raise ValueError(f"n_words must be a whole number of at least 1, got {n_words!r}")
+    check_count(n_words, "n_words")
     words = sorted({str(word) for row in topics for word in row if isinstance(word, str)})
     numbers = {word: number for number, word in enumerate(words)} if words else None
     chosen = np.concatenate(top_columns(topics, int(n_words), numbers, least=1))
@@ -179,8 +179,7 @@ def _similarity(a: Array, b: Array, kind: str, n_words: int) -> Array:
                 raise ValueError("topics must be rows that sum to 1 for kind='bhattacharyya', got others")
         return np.asarray(np.sqrt(a) @ np.sqrt(b).T)
     if kind == "jaccard":
-        if not isinstance(n_words, int | np.integer) or n_words < 1:
-            raise ValueError(f"n_words must be a whole number of at least 1, got {n_words!r}")
+        check_count(n_words, "n_words")
         tops = []
         for topics in (a, b):
             table = np.zeros(topics.shape)

@@ -333,7 +333,7 @@ class BayesianBernoulliMixture(mcmc.Sampled, BinaryCompletionMixin, DensityMixin
         -------
         array of shape (n_rows, n_rows), float32
         """
-        from pluri.metrics.partition_posterior import co_clustering_matrix
+        from pluri.metrics.partition_losses import co_clustering_matrix
 
         check_is_fitted(self)
         labels = self.sample_labels_

@@ -22,8 +22,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pluri.components.family import ComponentFamily
 from pluri.components.first_rows import digest
-from pluri.engine import ArraySource, Batch, Source, SparseSource, map_reduce
-from pluri.inference import EMResult, History, expectation_maximization
+from pluri.engine import ArraySource, Batch, Source, SparseSource, map_reduce, resolve_engine
+from pluri.inference import Checkpoint, EMResult, History, expectation_maximization
 from pluri.mixtures.learning import BLOCK, MixtureParameters, MixtureProblem
 from pluri.mixtures.split_merge import improve
 from pluri.mixtures.streaming import StreamedStatistics
@@ -273,8 +273,7 @@ class MixtureModel(CallbackSupport, DensityMixin, Estimator):
             "max_iter": self.max_iter,
             # A gain for each unit of weight, as scikit-learn counts it.
             "tol": float(self.tol) * total,
-            "engine": self.engine,
-            "n_jobs": self.n_jobs,
+            "engine": resolve_engine(self.engine, self.n_jobs),
             "acceleration": self.acceleration,
             "verbose": int(self.verbose),
         }
@@ -284,8 +283,7 @@ class MixtureModel(CallbackSupport, DensityMixin, Estimator):
             rng=rng,
             n_init=1 if start is not None else self.n_init,
             start=start,
-            checkpoint=self.checkpoint,
-            fingerprint=self._fingerprint(source),
+            checkpoint=self.checkpoint and Checkpoint(self.checkpoint, fingerprint=self._fingerprint(source)),
             on_iteration=on_iteration,
             **options,
         )

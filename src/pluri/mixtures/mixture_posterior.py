@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.inference.mcmc.matrix_transforms import CovarianceCholesky
-from pluri.inference.mcmc.space import Space
-from pluri.inference.mcmc.transforms import Real
-from pluri.inference.mcmc.vector_transforms import Simplex
+from pluri.inference.mcmc.transforms.matrices import CovarianceCholesky
+from pluri.inference.mcmc.transforms.scalars import Real
+from pluri.inference.mcmc.transforms.space import Space
+from pluri.inference.mcmc.transforms.vectors import Simplex
 
 Array = NDArray[np.float64]
 

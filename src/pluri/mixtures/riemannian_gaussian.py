@@ -38,7 +38,7 @@ from pluri.mixtures.riemannian_inputs import (
 from pluri.mixtures.riemannian_record import INTERRUPTED, RiemannianFit, Watch
 from pluri.mixtures.riemannian_stochastic import stochastic_descent
 from pluri.optimize.riemannian.conjugate_gradient import ConjugateGradient
-from pluri.optimize.riemannian.descent import Descent, Directions, descend
+from pluri.optimize.riemannian.descent import Descent, Directions, FirstStep, LineSearch, Tolerances, descend
 from pluri.optimize.riemannian.lbfgs import QuasiNewton
 from pluri.validation import check_count
 from pluri.validation.interruption import holding, interruptible
@@ -228,17 +228,16 @@ def _descend_branch(
     mixture: AugmentedMixture, directions: Directions, watch: Watch, tol: float, c1: float, c2: float
 ) -> str:
     """Descend until neither the method nor EM gains anything."""
+    first: FirstStep = "scaled" if mixture.precondition is None else "unit"
+    search = LineSearch(c1, c2, first, cap_first_step=isinstance(directions, QuasiNewton))
     while watch.left > 0:
         state = Descent(*mixture.evaluate(), journal=watch.journal)
         descend(
             mixture,
             directions,
+            Tolerances(tol),
+            search,
             max_iter=watch.left,
-            tol=tol,
-            c1=c1,
-            c2=c2,
-            first_step="unit" if mixture.precondition is not None else "scaled",
-            cap_first_step=isinstance(directions, QuasiNewton),
             state=state,
             on_iteration=lambda _: watch.stepped(mixture.point),
         )
@@ -315,11 +314,9 @@ def _descend_baseline(
         state = descend(
             problem,
             directions,
+            Tolerances(tol),
+            LineSearch(c1, (0.1 if method == "cg" else 0.9) if c2 is None else c2, cap_first_step=method == "lbfgs"),
             max_iter=watch.max_iter,
-            tol=tol,
-            c1=c1,
-            c2=(0.1 if method == "cg" else 0.9) if c2 is None else c2,
-            cap_first_step=method == "lbfgs",
             journal=watch.journal,
             on_iteration=note,
         )

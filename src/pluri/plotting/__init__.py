@@ -5,29 +5,29 @@ other axes or in another style. Axes may be given (``ax=``), are kept as ``ax_``
 shown or saved here. Matplotlib is imported when something is drawn.
 """
 
-from pluri.plotting.annealing_path import AnnealingPathDisplay
-from pluri.plotting.autocorrelation import AutocorrelationDisplay
 from pluri.plotting.bhattacharyya import BhattacharyyaDisplay
+from pluri.plotting.chains.annealing_path import AnnealingPathDisplay
+from pluri.plotting.chains.autocorrelation import AutocorrelationDisplay
+from pluri.plotting.chains.elbo import ElboDisplay
+from pluri.plotting.chains.particle_cloud import ParticleCloudDisplay
+from pluri.plotting.chains.rank import RankDisplay
+from pluri.plotting.chains.trace import TraceDisplay
 from pluri.plotting.co_clustering import CoClusteringDisplay
 from pluri.plotting.component_count import ComponentCountDisplay
 from pluri.plotting.convergence import ConvergenceDisplay
 from pluri.plotting.decoded_sequence import DecodedSequenceDisplay
 from pluri.plotting.diversity_sweep import DiversitySweepDisplay
-from pluri.plotting.elbo import ElboDisplay
 from pluri.plotting.ellipses import EllipsesDisplay
-from pluri.plotting.inclusion import InclusionDisplay
-from pluri.plotting.kernel_spectrum import KernelSpectrumDisplay
 from pluri.plotting.loadings import LoadingsDisplay
-from pluri.plotting.particle_cloud import ParticleCloudDisplay
-from pluri.plotting.rank import RankDisplay
 from pluri.plotting.responsibilities import ResponsibilityDisplay
 from pluri.plotting.state_histogram import StateHistogramDisplay
 from pluri.plotting.style import PALETTE, state_colors
-from pluri.plotting.subsets import SubsetDisplay
-from pluri.plotting.timeline import TimelineDisplay
-from pluri.plotting.topic_graph import TopicGraphDisplay
-from pluri.plotting.topic_words import TopicWordsDisplay
-from pluri.plotting.trace import TraceDisplay
+from pluri.plotting.subsets.inclusion import InclusionDisplay
+from pluri.plotting.subsets.kernel_spectrum import KernelSpectrumDisplay
+from pluri.plotting.subsets.subset_pair import SubsetDisplay
+from pluri.plotting.subsets.timeline import TimelineDisplay
+from pluri.plotting.topics.topic_graph import TopicGraphDisplay
+from pluri.plotting.topics.topic_words import TopicWordsDisplay
 from pluri.plotting.transition import TransitionDisplay
 
 __all__ = [

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pluri.priors.protocol import BoolArray, FloatArray, RowPriorWarning, check_counts, check_rows, check_support
+from pluri.validation import Number, check_value
 
 Concentration = float | tuple[float, ...] | tuple[tuple[float, ...], ...]
 
@@ -139,8 +140,7 @@ def _as_concentration(value: ArrayLike) -> Concentration:
 
 
 def _check_floor(floor: float) -> float:
-    if not 0 < floor < 1:
-        raise ValueError(f"floor must be between 0 and 1, both excluded, got {floor!r}")
+    check_value(floor, "floor", Number(above=0, below=1))
     return float(floor)
 
 

@@ -26,6 +26,7 @@ from pluri.priors.determinant import log_determinant, log_determinant_gradient
 from pluri.priors.protocol import BoolArray, FloatArray, RowPrior
 from pluri.priors.row_solvers import SOLVERS
 from pluri.priors.rows import maximize_rows
+from pluri.validation import Number, Only, check_value
 
 
 @dataclass(frozen=True)
@@ -78,14 +79,12 @@ class Diversity:
         if not (np.isfinite(self.rho) and self.rho > 0):
             raise ValueError(f"rho must be a positive number, got {self.rho!r}")
         object.__setattr__(self, "rho", float(self.rho))
-        if self.solver not in SOLVERS:
-            raise ValueError(f"solver must be one of {sorted(SOLVERS)}, got {self.solver!r}")
+        check_value(self.solver, "solver", Only(*SOLVERS))
         object.__setattr__(self, "solver", str(self.solver))
         if not (isinstance(self.max_iter, numbers.Integral) and int(self.max_iter) >= 1):
             raise ValueError(f"max_iter must be a positive integer, got {self.max_iter!r}")
         object.__setattr__(self, "max_iter", int(self.max_iter))
-        if not 0 < self.floor < 1:
-            raise ValueError(f"floor must be between 0 and 1, both excluded, got {self.floor!r}")
+        check_value(self.floor, "floor", Number(above=0, below=1))
         object.__setattr__(self, "floor", float(self.floor))
 
     def log_density(self, rows: ArrayLike, *, support: BoolArray | None = None) -> float:

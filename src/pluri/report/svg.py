@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pluri.plotting.topic_map import hellinger_distances
+from pluri.plotting.topics.topic_map import hellinger_distances
 from pluri.report.labels import shown_graph
 from pluri.report.markup import escape
 from pluri.report.page import asset

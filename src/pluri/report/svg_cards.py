@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.plotting.topic_layout import layered_layout
+from pluri.plotting.topics.topic_layout import layered_layout
 from pluri.report.labels import percent, shortened, text_width, topic_label
 from pluri.report.markup import escape
 from pluri.report.outline import main_parents

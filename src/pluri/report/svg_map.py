@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pluri.plotting.topic_map import bubble_map, classical_scaling
+from pluri.plotting.topics.topic_map import bubble_map, classical_scaling
 from pluri.report.labels import shortened, text_width, topic_label
 from pluri.report.markup import escape
 from pluri.report.svg_cards import Drawing, branch_colors, link

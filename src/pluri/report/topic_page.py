@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.plotting.topic_map import hellinger_distances
+from pluri.plotting.topics.topic_map import hellinger_distances
 from pluri.report.fit_curve import draw_curve, fit_curve
 from pluri.report.labels import percent
 from pluri.report.markup import escape

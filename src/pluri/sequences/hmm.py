@@ -19,8 +19,8 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from pluri.components.em_estimator import EMEstimator
 from pluri.components.family import ComponentFamily
-from pluri.engine import ArraySource, Batch, Source
-from pluri.inference import EMResult, History, IterationState, expectation_maximization
+from pluri.engine import ArraySource, Batch, Source, resolve_engine
+from pluri.inference import Checkpoint, EMResult, History, IterationState, expectation_maximization
 from pluri.priors import RowPrior, as_diversity, as_row_prior, log_determinant, warn_if_permutation
 from pluri.progress.callbacks import CallbackSupport, fit_callbacks, with_callbacks
 from pluri.sequences.boundaries import called_by_scikit_learn, check_not_lost, sequence_lengths
@@ -405,6 +405,7 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, EMEstimator):
             stop = own_rule and monitor.converged
             return bool(on_iteration(state) if on_iteration else False) or stop
 
+        place = self.checkpoint and Checkpoint(self.checkpoint, fingerprint=self._fingerprint(source, n_samples))
         result = expectation_maximization(
             problem,
             source,
@@ -413,11 +414,9 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, EMEstimator):
             tol=-np.inf if own_rule else self.tol,
             n_init=self.n_init,
             start=start,
-            engine=self.engine,
-            n_jobs=self.n_jobs,
+            engine=resolve_engine(self.engine, self.n_jobs),
             acceleration=self.acceleration,
-            checkpoint=self.checkpoint,
-            fingerprint=self._fingerprint(source, n_samples),
+            checkpoint=place,
             verbose=int(self.verbose),
             on_iteration=watch,
         )

@@ -17,7 +17,7 @@ from pluri.testing.combinatorics import (
 from pluri.testing.comparison import Comparison, Outcome, SamplerError
 from pluri.testing.enumeration import DiscretePosterior, enumerate_posterior
 from pluri.testing.false_alarms import Decision, Stage, decide, holm
-from pluri.testing.geweke import GewekeResult, geweke_test
+from pluri.testing.geweke import GewekeResult, LongChains, Ranks, geweke_test
 from pluri.testing.goodness import FitResult, goodness_of_fit
 from pluri.testing.gradients import GradientCheck, GradientError, check_gradients
 from pluri.testing.invariance import InvarianceResult, invariance_test
@@ -38,7 +38,9 @@ __all__ = [
     "GradientCheck",
     "GradientError",
     "InvarianceResult",
+    "LongChains",
     "Outcome",
+    "Ranks",
     "SamplerError",
     "SamplerProblem",
     "SamplerReport",

@@ -28,6 +28,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pluri.validation import Number, check_value
+
 Evidence = TypeVar("Evidence")
 
 
@@ -134,8 +136,7 @@ def decide(
     >>> decision.passed, [stage.n_replications for stage in decision.stages]
     (True, [100, 400])
     """
-    if not 0 < alpha < 1:
-        raise ValueError(f"alpha must lie between 0 and 1, got {alpha!r}")
+    check_value(alpha, "alpha", Number(above=0, below=1))
     for name, value in (("n_replications", n_replications), ("max_stages", max_stages), ("growth", growth)):
         if not isinstance(value, int | np.integer) or value < 1:
             raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")

@@ -13,9 +13,9 @@ between them is a mistake in K, or in what K assumes of the model [1]_. Neither 
 - ``"replicated"``: many short chains, each from a new exact draw. All their ends are independent and, if K is right,
   exactly distributed, so that tests against other draws, and against the starts, have known false-alarm rates, and
   doubtful cases are run again [2]_.
-- ``"ranks"``: a chain runs forwards and backwards from an exact draw at a random place in it; the rank of that place
+- `Ranks`: a chain runs forwards and backwards from an exact draw at a random place in it; the rank of that place
   among the others is uniform, exactly. Needs the reversed transition.
-- ``"chain"``: the original, long chains and z-scores with the effective number of draws; its p-values are approximate.
+- `LongChains`: the original, long chains and z-scores with the effective number of draws; its p-values are approximate.
 
 References
 ----------
@@ -26,7 +26,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -37,13 +37,12 @@ from pluri.testing.long_chains import compare_with_chains
 from pluri.testing.quantities import Statistics, stack, summarising
 from pluri.testing.replications import LEAST_REPLICATIONS, Evidence, compare_in_stages, replicate
 from pluri.testing.uniformity import rank_chi_square, rank_envelope
-from pluri.validation import RandomState, as_generator, check_count
+from pluri.validation import Made, Only, RandomState, as_generator, check_count, check_value
 from pluri.validation.interruption import interruptible
 
 Prior = Callable[[np.random.Generator], Any]
 DataModel = Callable[[np.random.Generator, Any], Any]
 Transition = Callable[[np.random.Generator, Any, Any], Any]
-Mode = Literal["replicated", "ranks", "chain"]
 #: Exact draws from which the middle of each quantity is learned.
 N_PILOTS = 50
 
@@ -63,6 +62,39 @@ class GewekeResult(Outcome):
     stages: tuple[Stage, ...] = ()
 
 
+@dataclass(frozen=True)
+class Ranks:
+    """Compare the rank of an exact draw within a chain through it.
+
+    Parameters
+    ----------
+    reverse : callable
+        The transition backwards in time; the transition itself if it is reversible. (A Gibbs sweep goes backwards by
+        visiting its blocks in the opposite order.)
+    """
+
+    reverse: Transition
+
+
+@dataclass(frozen=True)
+class LongChains:
+    """Compare long chains, which begin with an exact draw, by z-scores.
+
+    Parameters
+    ----------
+    n_chains : int, default=4
+    thin : int, default=1
+        Steps from one draw to the next.
+    """
+
+    n_chains: int = 4
+    thin: int = 1
+
+    def __post_init__(self) -> None:
+        check_count(self.n_chains, "n_chains")
+        check_count(self.thin, "thin")
+
+
 @interruptible
 def geweke_test(
     prior: Prior,
@@ -70,14 +102,11 @@ def geweke_test(
     transition: Transition,
     statistics: Statistics | None = None,
     *,
-    mode: Mode = "replicated",
+    mode: Literal["replicated"] | Ranks | LongChains = "replicated",
     n_marginal: int = 1000,
     n_successive: int = 1000,
     n_steps: int = 10,
-    n_chains: int = 4,
-    thin: int = 1,
     log_likelihood: Callable[[Any, Any], float] | None = None,
-    reverse: Transition | None = None,
     alpha: float = 1e-3,
     max_stages: int = 3,
     random_state: RandomState = None,
@@ -95,20 +124,15 @@ def geweke_test(
     statistics : callable, optional
         ``statistics(theta, y) -> dict`` of numbers or arrays: what to compare. By default all numbers in `theta` and
         `y`; arrays of more than 12 entries are summarised. Needed where shapes vary or labels have no meaning.
-    mode : {"replicated", "ranks", "chain"}, default="replicated"
+    mode : "replicated", Ranks or LongChains, default="replicated"
     n_marginal : int, default=1000
-        Exact draws to compare with; not used by "ranks".
+        Exact draws to compare with; not used by `Ranks`.
     n_successive : int, default=1000
-        Replications; for "chain", draws of all chains together.
+        Replications; for `LongChains`, draws of all chains together.
     n_steps : int, default=10
         Steps of each replication. More give small mistakes time to add up.
-    n_chains, thin : int, default=4 and 1
-        Chains, and steps from one draw to the next; for "chain" only. Chains begin with an exact draw.
     log_likelihood : callable, optional
         ``log_likelihood(theta, y) -> float``: one more statistic, which sees mistakes that others do not.
-    reverse : callable, optional
-        For "ranks": the transition backwards in time; the transition itself if it is reversible. (A Gibbs sweep goes
-        backwards by visiting its blocks in the opposite order.) Required by this mode.
     alpha : float, default=1e-3
         False-alarm rate of the whole, all statistics and stages taken together.
     max_stages : int, default=3
@@ -141,71 +165,117 @@ def geweke_test(
     """
     for name, value, least in (
         ("n_marginal", n_marginal, LEAST_REPLICATIONS), ("n_successive", n_successive, LEAST_REPLICATIONS),
-        ("n_steps", n_steps, 1), ("n_chains", n_chains, 1), ("thin", thin, 1),
+        ("n_steps", n_steps, 1),
     ):  # fmt: skip
         check_count(value, name, least)
-    if mode not in ("replicated", "ranks", "chain"):
-        raise ValueError(f"mode must be 'replicated', 'ranks' or 'chain', got {mode!r}")
-    if mode == "ranks" and reverse is None:
-        raise ValueError("mode='ranks' needs `reverse`: give the transition itself if it is reversible")
+    kinds = Made((Ranks, LongChains), "Ranks(reverse) or LongChains()")
+    check_value(mode, "mode", Only("replicated") | kinds)
     rng = as_generator(random_state)
     summarise = summarising(statistics, log_likelihood)
+    joint = _Joint(prior, data, transition, summarise)
+    if isinstance(mode, LongChains):
+        comparisons, stopped = _compare_long_chains(joint, mode, n_marginal, n_successive, rng)
+        return GewekeResult(comparisons, overall_p_value(comparisons) > alpha, alpha, stopped, "chain")
+    if isinstance(mode, Ranks):
+        joint = replace(joint, summarise=summarising(statistics, log_likelihood, with_data=False))
+        ranked = joint.with_spread(rng)
 
-    def exact(rng: np.random.Generator) -> dict[str, float]:
-        theta = prior(rng)
-        return summarise(theta, data(rng, theta))
+        def compared(n: int) -> tuple[float, Evidence]:
+            rows, stopped = replicate(lambda rng: ranked.rank(rng, mode.reverse, n_steps), n, rng)
+            ranks = {name: values.astype(np.int64) for name, values in stack(rows).items()}
+            comparisons = rank_comparisons(ranks, n_steps + 1)
+            return overall_p_value(comparisons), (comparisons, stopped)
 
-    def short_chain(rng: np.random.Generator) -> tuple[dict[str, float], dict[str, float]]:
-        theta = prior(rng)
-        y = data(rng, theta)
-        start = summarise(theta, y)
+        decision, (comparisons, stopped) = decide(
+            compared, n_successive, alpha=alpha, max_stages=max_stages, finished=lambda evidence: evidence[1]
+        )
+        return GewekeResult(comparisons, decision.passed, alpha, stopped, "ranks", decision.stages)
+    decision, (comparisons, stopped) = compare_in_stages(
+        lambda rng: joint.short_chain(rng, n_steps), joint.exact, n_successive, rng, ratio=n_marginal / n_successive,
+        alpha=alpha, max_stages=max_stages,
+    )  # fmt: skip
+    return GewekeResult(comparisons, decision.passed, alpha, stopped, "replicated", decision.stages)
+
+
+@dataclass(frozen=True)
+class _Joint:
+    """Parameters and data under their joint distribution, and the transition under test."""
+
+    prior: Prior
+    data: DataModel
+    transition: Transition
+    summarise: Callable[[Any, Any], dict[str, float]]
+
+    def draw(self, rng: np.random.Generator) -> tuple[Any, Any]:
+        theta = self.prior(rng)
+        return theta, self.data(rng, theta)
+
+    def exact(self, rng: np.random.Generator) -> dict[str, float]:
+        return self.summarise(*self.draw(rng))
+
+    def short_chain(self, rng: np.random.Generator, n_steps: int) -> tuple[dict[str, float], dict[str, float]]:
+        theta, y = self.draw(rng)
+        start = self.summarise(theta, y)
         for step in range(n_steps):
-            y = data(rng, theta) if step else y
-            theta = transition(rng, theta, y)
-        return start, summarise(theta, y)
+            y = self.data(rng, theta) if step else y
+            theta = self.transition(rng, theta, y)
+        return start, self.summarise(theta, y)
 
-    if mode == "ranks":
-        # Neighbours in a slow chain differ little in location; whether a draw lies further out than they do tells more.
-        on_theta = summarising(statistics, log_likelihood, with_data=False)
-        pilots = []
-        for _ in range(N_PILOTS):
-            theta = prior(rng)
-            pilots.append(on_theta(theta, data(rng, theta)))
+    def long_chain(self, thin: int) -> Callable[[np.random.Generator], dict[str, float]]:
+        """Each call makes the next draw of one successive-conditional chain."""
+        where: list[Any] = []
+
+        def draw(rng: np.random.Generator) -> dict[str, float]:
+            theta = where.pop() if where else self.prior(rng)
+            for _ in range(thin):
+                y = self.data(rng, theta)
+                theta = self.transition(rng, theta, y)
+            where.append(theta)
+            return self.summarise(theta, y)
+
+        return draw
+
+    def with_spread(self, rng: np.random.Generator) -> _Joint:
+        """The same, with the distance of each quantity from its middle.
+
+        Neighbours in a slow chain differ little in location; whether a draw lies further out than they do tells more.
+        """
+        pilots = [self.exact(rng) for _ in range(N_PILOTS)]
         centres = {name: float(np.median(values)) for name, values in stack(pilots).items()}
 
-    def ranked_summary(theta: Any, y: Any) -> dict[str, float]:
-        found = on_theta(theta, y)
-        return found | {f"spread of {name}": abs(value - centres[name]) for name, value in found.items()}
+        def summarise(theta: Any, y: Any) -> dict[str, float]:
+            found = self.summarise(theta, y)
+            return found | {f"spread of {name}": abs(value - centres[name]) for name, value in found.items()}
 
-    def ranked(n: int) -> tuple[float, Evidence]:
-        assert reverse is not None
-        experiment = _rank_experiment(prior, data, transition, reverse, ranked_summary, n_steps)
-        rows, stopped = replicate(experiment, n, rng)
-        ranks = stack(rows)
-        comparisons = rank_comparisons({name: r.astype(np.int64) for name, r in ranks.items()}, n_steps + 1)
-        return overall_p_value(comparisons), (comparisons, stopped)
+        return replace(self, summarise=summarise)
 
-    if mode == "chain":
-        draws, stopped = replicate(exact, n_marginal, rng)
-        n_each = -(-n_successive // n_chains)
-        chains = []
-        for _ in range(n_chains):
-            rows, stopped_here = replicate(_long_chain(prior, data, transition, summarise, thin), n_each, rng)
-            chains.append(stack(rows))
-            stopped = stopped or stopped_here
-            if stopped_here:
-                break
-        comparisons = compare_with_chains(stack(draws), chains)
-        return GewekeResult(comparisons, overall_p_value(comparisons) > alpha, alpha, stopped, mode)
-    if mode == "replicated":
-        decision, (comparisons, stopped) = compare_in_stages(
-            short_chain, exact, n_successive, rng, ratio=n_marginal / n_successive, alpha=alpha, max_stages=max_stages
-        )
-    else:
-        decision, (comparisons, stopped) = decide(
-            ranked, n_successive, alpha=alpha, max_stages=max_stages, finished=lambda evidence: evidence[1]
-        )
-    return GewekeResult(comparisons, decision.passed, alpha, stopped, mode, decision.stages)
+    def rank(self, rng: np.random.Generator, reverse: Transition, n_steps: int) -> dict[str, float]:
+        """Rank of an exact draw within a chain that runs backwards and forwards from it."""
+        start, y = self.draw(rng)
+        rows = []
+        place = int(rng.integers(n_steps + 1))
+        for move, n_moves in ((reverse, place), (self.transition, n_steps - place)):
+            theta = start
+            for _ in range(n_moves):
+                theta = move(rng, theta, y)
+                rows.append(self.summarise(theta, y))
+        others = stack(rows)
+        return {name: rank_among(value, others[name], rng) for name, value in self.summarise(start, y).items()}
+
+
+def _compare_long_chains(
+    joint: _Joint, mode: LongChains, n_marginal: int, n_successive: int, rng: np.random.Generator
+) -> Evidence:
+    draws, stopped = replicate(joint.exact, n_marginal, rng)
+    n_each = -(-n_successive // mode.n_chains)
+    chains = []
+    for _ in range(mode.n_chains):
+        rows, stopped_here = replicate(joint.long_chain(mode.thin), n_each, rng)
+        chains.append(stack(rows))
+        stopped = stopped or stopped_here
+        if stopped_here:
+            break
+    return compare_with_chains(stack(draws), chains), stopped
 
 
 def rank_comparisons(ranks: dict[str, Any], n_values: int) -> tuple[Comparison, ...]:
@@ -220,40 +290,3 @@ def rank_comparisons(ranks: dict[str, Any], n_values: int) -> tuple[Comparison, 
 def rank_among(value: float, others: Any, rng: np.random.Generator) -> int:
     """How many of the others are smaller; ties are broken at random."""
     return int((others < value).sum()) + int(rng.integers(int((others == value).sum()) + 1))
-
-
-def _rank_experiment(
-    prior: Prior, data: DataModel, transition: Transition, reverse: Transition, summarise: Any, n_steps: int
-) -> Callable[[np.random.Generator], dict[str, float]]:
-    def experiment(rng: np.random.Generator) -> dict[str, float]:
-        start = prior(rng)
-        y = data(rng, start)
-        rows = []
-        place = int(rng.integers(n_steps + 1))
-        for move, n_moves in ((reverse, place), (transition, n_steps - place)):
-            theta = start
-            for _ in range(n_moves):
-                theta = move(rng, theta, y)
-                rows.append(summarise(theta, y))
-        others = stack(rows)
-        return {name: rank_among(value, others[name], rng) for name, value in summarise(start, y).items()}
-
-    return experiment
-
-
-def _long_chain(
-    prior: Prior, data: DataModel, transition: Transition, summarise: Any, thin: int
-) -> Callable[[np.random.Generator], dict[str, float]]:
-    """Each call makes the next draw of one successive-conditional chain."""
-    where: list[Any] = []
-
-    def draw(rng: np.random.Generator) -> dict[str, float]:
-        theta = where.pop() if where else prior(rng)
-        for _ in range(thin):
-            y = data(rng, theta)
-            theta = transition(rng, theta, y)
-        where.append(theta)
-        row: dict[str, float] = summarise(theta, y)
-        return row
-
-    return draw

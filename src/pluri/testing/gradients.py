@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pluri.testing.comparison import aligned
+from pluri.validation import Only, check_value
 
 Array = NDArray[np.float64]
 
@@ -110,8 +111,7 @@ def check_gradients(
     >>> check.worst
     'x[1]'
     """
-    if method not in ("central", "complex"):
-        raise ValueError(f"method must be 'central' or 'complex', got {method!r}")
+    check_value(method, "method", Only("central", "complex"))
     x = np.array(position, dtype=np.float64)
     if x.size == 0 or not np.isfinite(x).all():
         raise ValueError("position must be finite and not empty")

@@ -23,6 +23,7 @@ from scipy import stats
 from scipy.special import gammaln
 
 from pluri.testing.agreement import compare_counts
+from pluri.validation import Number, check_value
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -97,8 +98,7 @@ def envelope(n_ranks: int, n_values: int, coverage: float = 0.95) -> tuple[Array
     >>> bool((lower <= places).all() and (places <= upper).all())
     True
     """
-    if not 0 < coverage < 1:
-        raise ValueError(f"coverage must lie between 0 and 1, got {coverage!r}")
+    check_value(coverage, "coverage", Number(above=0, below=1))
     shares = _places(n_values) / n_values
     table = _pointwise(np.arange(n_ranks + 1)[:, None], n_ranks, shares)
     low, high = 0.0, 1.0 - coverage  # the pointwise level lies between these

@@ -13,16 +13,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from functools import partial, wraps
 from types import CodeType
-from typing import Any, Literal, ParamSpec, Self, TypeVar, get_args, overload
+from typing import Any, ParamSpec, Self, TypeVar, overload
 
+from pluri.validation.interrupt_choice import keeps
 from pluri.validation.refits import put_back
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
-Choice = Literal["raise", "keep"]
 #: The attribute that marks what is `interruptible`.
 MARK = "__interruptible__"
 
@@ -46,67 +46,6 @@ class Interrupted(KeyboardInterrupt):
         self.result = result
 
 
-class on_interrupt:
-    """Say what Ctrl-C does once the best so far is kept: go on as an exception, or end there with a warning.
-
-    A call is for the whole program from then on; a ``with`` statement is for its block, in this thread or task.
-
-    Parameters
-    ----------
-    choice : {"raise", "keep"}
-        "raise", as it is without a call: ``KeyboardInterrupt`` is raised when the estimator has been given what was
-        reached, so that a loop around the fit ends too. Its attribute ``result`` is what the call would have returned
-        (the estimator, or the draws so far of a sampler); it has none if there was nothing to keep. "keep": the call
-        returns what was reached, with a warning, and the program goes on; meant for interactive work.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> import numpy as np
-    >>> import pluri
-    >>> from pluri.inference import mcmc
-    >>> def tired(trace):
-    ...     raise KeyboardInterrupt  # as Ctrl-C would
-    >>> kernel = mcmc.RandomWalk(lambda x: -0.5 * x @ x)
-    >>> options = {"n_warmup": 0, "callback": tired, "random_state": 0}
-    >>> try:
-    ...     trace = mcmc.sample(kernel, np.zeros(1), **options)
-    ... except KeyboardInterrupt as stop:
-    ...     trace = stop.result
-    >>> trace.interrupted
-    True
-
-    In the block Ctrl-C ends only the call that it falls into:
-
-    >>> with pluri.on_interrupt("keep"), warnings.catch_warnings(action="ignore"):
-    ...     trace = mcmc.sample(kernel, np.zeros(1), **options)
-    >>> trace.interrupted
-    True
-    """
-
-    _everywhere: Choice = "raise"
-
-    def __init__(self, choice: Choice) -> None:
-        if choice not in get_args(Choice):
-            raise ValueError(f"choice must be 'raise' or 'keep', got {choice!r}")
-        self.choice: Choice = choice
-        self._before = on_interrupt._everywhere
-        self._tokens: list[Token[Choice | None]] = []
-        on_interrupt._everywhere = choice
-
-    def __enter__(self) -> Self:
-        if not self._tokens:
-            on_interrupt._everywhere = self._before
-        self._tokens.append(_chosen.set(self.choice))
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        _chosen.reset(self._tokens.pop())
-
-    def __repr__(self) -> str:
-        return f"on_interrupt({self.choice!r})"
-
-
 class _Work:
     """A call of something interruptible that is under way."""
 
@@ -123,7 +62,7 @@ class _Work:
 
     def finish(self, result: Any) -> Any:
         """The interrupt that was held, now that the result is complete."""
-        if self.outer is None and (_chosen.get() or on_interrupt._everywhere) == "keep":
+        if self.outer is None and keeps():
             # The frame between this one and the caller's is not counted.
             warnings.warn(self.message, UserWarning, stacklevel=2)
             return result
@@ -144,7 +83,6 @@ class _Work:
         return None
 
 
-_chosen: ContextVar[Choice | None] = ContextVar("pluri_on_interrupt", default=None)
 _under_way: ContextVar[_Work | None] = ContextVar("pluri_work", default=None)
 
 
@@ -230,10 +168,14 @@ def held() -> bool:
 
 @overload
 def interruptible(function: Callable[Arguments, Result], /) -> Callable[Arguments, Result]: ...
+
+
 @overload
 def interruptible(
     *, method: bool = False, finishing: bool = False
 ) -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]: ...
+
+
 def interruptible(function: Any = None, /, *, method: bool = False, finishing: bool = False) -> Any:
     """Mark a public function in which an interrupt may be held: it is raised when its result is complete.
 

@@ -19,7 +19,7 @@ def test_a_missing_extra_is_named(monkeypatch):
     ("options", "message"),
     [
         ({"n_draws": 0}, "n_draws must be"),
-        ({"algorithm": "gibbs"}, "algorithm must be"),
+        ({"n_leapfrog": 0}, "n_leapfrog must be"),
         ({"metric": "unit"}, "metric must be"),
         ({"target_accept": 1.5}, "target_accept must"),
     ],
@@ -50,7 +50,7 @@ def trace(jax):
     # Two steps are about a quarter of a period, after which draws hardly depend on each other. Near half a period the
     # squares hardly move, and standard errors of spreads, estimated from them, are too small.
     return sample_blackjax(
-        log_density, start, algorithm="hmc", n_leapfrog=2, n_draws=600, n_warmup=300, n_chains=2, random_state=0,
+        log_density, start, n_leapfrog=2, n_draws=600, n_warmup=300, n_chains=2, random_state=0,
         warn=False,
     )  # fmt: skip
 

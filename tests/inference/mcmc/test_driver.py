@@ -126,6 +126,22 @@ def test_a_second_ctrl_c_is_not_held(choice):
     assert not hasattr(stop.value, "result")
 
 
+@pytest.mark.parametrize("thin", [1, 3])
+def test_ctrl_c_while_a_draw_is_recorded_undoes_its_step(thin):
+    pressed = iter([True])
+
+    def record(x):
+        if x[0] == 1000 + 24 * thin and next(pressed, False):
+            raise KeyboardInterrupt
+        return {"x": x}
+
+    starts = [np.array([0.0]), np.array([1000.0])]
+    with on_interrupt("keep"), pytest.warns(match="interrupted"):
+        trace = run(Counter(), starts, n_chains=2, n_warmup=0, n_draws=10**4, thin=thin, record=record)
+    assert trace.n_draws >= 24
+    assert_array_equal(trace["x"][:, :, 0] - [[0.0], [1000.0]], [thin * np.arange(1, trace.n_draws + 1)] * 2)
+
+
 def test_ctrl_c_before_the_first_draw_goes_through():
     with pytest.raises(KeyboardInterrupt):
         run(Counter(interrupt_at=5), np.zeros(1), n_warmup=100)
@@ -192,7 +208,7 @@ def test_a_file_with_pickled_objects_is_refused(tmp_path):
 
 
 def test_a_checkpoint_is_written(tmp_path, monkeypatch):
-    monkeypatch.setattr("pluri.inference.mcmc.driver.CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr("pluri.inference.mcmc.rounds.CHECKPOINT_SECONDS", 0.0)
     run(Counter(), np.zeros(1), n_warmup=0, n_draws=200, checkpoint=tmp_path / "c.npz")
     assert mcmc.Trace.load(tmp_path / "c.npz").n_draws == 200
 
@@ -336,7 +352,7 @@ def test_a_trace_is_not_resumed_with_other_variables():
     )  # fmt: skip
     with pytest.raises(ValueError, match=r"record must keep .*first \(\).* it would keep both \(2,\)"):
         mcmc.resume(trace, 5, record=lambda x: {"both": x}, warn=False)
-    with pytest.raises(ValueError, match="n_draws must be a whole number"):
+    with pytest.raises(ValueError, match="n_draws must be an integer"):
         mcmc.resume(trace, -1, record=lambda x: {"first": x[0]})
 
 

@@ -7,13 +7,13 @@ import pytest
 from scipy import stats
 
 from pluri.inference import mcmc
+from pluri.inference.mcmc.accept_reject.proposals import DiscreteFlip
+from pluri.inference.mcmc.accept_reject.random_walk import RandomWalk
 from pluri.inference.mcmc.composition import KernelCycle
 from pluri.inference.mcmc.elliptical import EllipticalSlice
 from pluri.inference.mcmc.gibbs import Conditional, Gibbs
-from pluri.inference.mcmc.proposals import DiscreteFlip
-from pluri.inference.mcmc.random_walk import RandomWalk
 from pluri.inference.mcmc.slice_sampling import Slice
-from pluri.inference.mcmc.space import Positive, Real, Space
+from pluri.inference.mcmc.transforms.space import Positive, Real, Space
 
 RHO = 0.8
 

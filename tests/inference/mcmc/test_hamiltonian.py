@@ -5,8 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from pluri.inference import mcmc
-from pluri.inference.mcmc.hamiltonian import initial_state, landscape, leapfrog
-from pluri.inference.mcmc.nuts import Edge, Growth, walk
+from pluri.inference.mcmc.hamiltonian.leapfrog import initial_state, landscape, leapfrog
+from pluri.inference.mcmc.hamiltonian.nuts import walk
+from pluri.inference.mcmc.hamiltonian.nuts_trees import Edge, Growth
 
 
 def normal(x):

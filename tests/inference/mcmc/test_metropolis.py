@@ -7,12 +7,13 @@ import pytest
 from scipy import stats
 
 from pluri.inference import mcmc
-from pluri.inference.mcmc.component_wise import ComponentWise
+from pluri.inference.mcmc.accept_reject.component_wise import ComponentWise
+from pluri.inference.mcmc.accept_reject.independence import Independence
+from pluri.inference.mcmc.accept_reject.metropolis_hastings import MetropolisHastings, proposal_mismatch
+from pluri.inference.mcmc.accept_reject.proposals import DiscreteFlip, Langevin
+from pluri.inference.mcmc.accept_reject.random_walk import RandomWalk
+from pluri.inference.mcmc.accept_reject.step_search import StepSearch, best_acceptance
 from pluri.inference.mcmc.composition import KernelCycle, KernelMixture
-from pluri.inference.mcmc.metropolis import Independence, MetropolisHastings, proposal_mismatch
-from pluri.inference.mcmc.proposals import DiscreteFlip, Langevin
-from pluri.inference.mcmc.random_walk import RandomWalk
-from pluri.inference.mcmc.step_search import StepSearch, best_acceptance
 
 
 def normal(x):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pluri.inference import mcmc
-from pluri.inference.mcmc.space import (
+from pluri.inference.mcmc.transforms.space import (
     Correlation,
     CorrelationCholesky,
     Covariance,

@@ -258,7 +258,7 @@ def test_a_model_that_returns_nonsense_is_told_so(methods, message):
         ({"n_particles": 2.5}, "n_particles must be"),
         ({"ess_threshold": 1.5}, "ess_threshold must be between 0 and 1, got 1.5"),
         ({"resampling": "none"}, "resampling must be one of"),
-        ({"proposal": "optimal"}, "proposal must be one of bootstrap, guided, auxiliary, got 'optimal'"),
+        ({"proposal": "optimal"}, "proposal must be one of 'bootstrap', 'guided', 'auxiliary', got 'optimal'"),
         ({"store": "all"}, "store must be one of"),
         ({"observations": []}, "at least one row"),
         ({"observations": np.zeros((3, 2))}, r"observations must have shape \(n_steps, 1\), got \(3, 2\)"),

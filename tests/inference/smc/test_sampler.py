@@ -5,7 +5,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from pluri import on_interrupt
-from pluri.inference.smc.sampler import ParticleCollapseError, SMCSampler, random_walk_kernel
+from pluri.inference.smc.random_walk_moves import random_walk_kernel
+from pluri.inference.smc.sampler import ParticleCollapseError, SMCSampler
 
 MEAN, SPREAD = 2.0, 0.5
 

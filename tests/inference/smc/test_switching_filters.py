@@ -219,7 +219,7 @@ def test_inputs_that_end_too_early_are_named(informative):
 
 def test_wrong_settings_are_refused(target):
     model, _, observations = target
-    with pytest.raises(ValueError, match="proposal must be 'prior' or 'optimal'"):
+    with pytest.raises(ValueError, match="proposal must be one of 'prior', 'optimal'"):
         rao_blackwell_filter(model, observations, proposal="guided")
     with pytest.raises(TypeError, match="model must be a SwitchingLinearModel"):
         rao_blackwell_filter(object(), observations)

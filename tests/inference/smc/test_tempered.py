@@ -1,12 +1,14 @@
 """Tempered sequential Monte Carlo: evidence and posterior against closed forms; hard likelihoods; abuse; Ctrl-C."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from pluri import on_interrupt
 from pluri.inference import mcmc
-from pluri.inference.smc.tempered import tempered_smc
+from pluri.inference.smc.tempered import Cooling, tempered_smc
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 3))
@@ -29,13 +31,15 @@ def draw(rng, n):
     return rng.normal(0, 2, (n, 3))
 
 
+COOLING = [field.name for field in fields(Cooling)]
 GRADIENTS = {"grad_log_prior": lambda b: -b / 4, "grad_log_likelihood": lambda b: 4 * (Y - b @ X.T) @ X}
 
 
 def run(**changes):
+    cooling = {name: changes.pop(name) for name in COOLING if name in changes}
     settings = {
         "log_prior": log_prior, "log_likelihood": log_likelihood, "sample_prior": draw, "n_particles": 400,
-        "random_state": 0, "warn": False,
+        "random_state": 0, "warn": False, "cooling": Cooling(**cooling),
     } | (GRADIENTS if changes.get("transition") == "hmc" else {}) | changes  # fmt: skip
     return tempered_smc(**settings)
 

@@ -8,7 +8,8 @@ from sklearn.exceptions import ConvergenceWarning
 from pluri import on_interrupt
 from pluri.inference.variational.adam import adam_step, no_moments
 from pluri.inference.variational.black_box import fit_black_box
-from pluri.inference.variational.black_box_gradients import path_gradient, score_gradient
+from pluri.inference.variational.black_box_ascent import AscentSettings
+from pluri.inference.variational.black_box_gradients import ScoreGradient, path_gradient, score_gradient
 from pluri.inference.variational.families import FullRankGaussian, MeanFieldGaussian
 from pluri.inference.variational.flows.target import Target
 
@@ -119,7 +120,7 @@ def test_a_gaussian_is_found_exactly(gradient):
 
 
 def test_mean_field_has_the_inverse_diagonal_of_the_precision():
-    result = fit_black_box(gaussian, 3, "mean_field", batch_size=64, random_state=0)
+    result = fit_black_box(gaussian, 3, "mean_field", settings=AscentSettings(batch_size=64), random_state=0)
     np.testing.assert_allclose(result.mean, MEAN, atol=0.05)
     np.testing.assert_allclose(result.cov, np.diag(1 / np.diag(PRECISION)), atol=0.05)
     exact = LOG_Z - 0.5 * (np.log(np.diag(PRECISION)).sum() + np.linalg.slogdet(COV)[1])
@@ -185,7 +186,7 @@ def test_a_poor_fit_shows_in_the_weights():
     def cauchy(z):
         return -np.log1p(z[:, 0] ** 2), -2 * z / (1 + z**2)
 
-    assert fit_black_box(cauchy, 1, n_final=20_000, random_state=0).evidence.pareto_k > 0.7
+    assert fit_black_box(cauchy, 1, settings=AscentSettings(n_final=20_000), random_state=0).evidence.pareto_k > 0.7
 
 
 def test_interruption_keeps_what_was_found():
@@ -217,9 +218,7 @@ def test_too_few_iterations_are_warned_about():
         (gaussian, {"gradient": "none"}, "gradient must be one of"),
         (gaussian, {"scale": 0.0}, "scale must be positive"),
         (gaussian, {"location": [1.0, 2.0]}, r"location must be a finite number or an array of shape \(3,\)"),
-        (gaussian, {"local_terms": abs}, "local_terms must be None unless"),
-        (gaussian, {"batch_size": 1}, "batch_size must be an integer of at least 2, got 1"),
-        (gaussian, {"learning_rate": -1.0}, "learning_rate"),
+        (gaussian, {"gradient": ScoreGradient(abs)}, "local_terms must be None unless"),
         (lambda z: gaussian(z)[0], {}, "must return a pair"),
         (lambda z: (np.full(len(z), -np.inf), z), {}, "finite log density"),
         (lambda z: (np.zeros(len(z)), np.zeros_like(z)), {}, "constant 0 at all points"),
@@ -230,6 +229,19 @@ def test_too_few_iterations_are_warned_about():
 def test_bad_input_is_refused(density, settings, message):
     with pytest.raises(ValueError, match=message):
         fit_black_box(density, 3, random_state=0, **settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"batch_size": 1}, "batch_size must be an integer of at least 2 or None, got 1"),
+        ({"learning_rate": -1.0}, "learning_rate must be"),
+        ({"optimizer": "newton"}, "optimizer must be"),
+    ],
+)
+def test_bad_settings_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        AscentSettings(**settings)
 
 
 def test_adam_equals_its_formula_over_several_steps():

@@ -6,6 +6,7 @@ import pytest
 from pluri import on_interrupt
 from pluri.inference.variational.flows import (
     Flow,
+    FlowDesign,
     ModeCollapseWarning,
     Planar,
     build_flow,
@@ -61,13 +62,15 @@ def test_gradient_of_the_free_energy_equals_finite_differences(kind):
 def test_normaliser_and_divergence_of_the_base_alone():
     # Both were computed independently, by quadrature and with 100,000 samples.
     assert log_normalizer(two_moons) == pytest.approx(LOG_Z, abs=1e-5)
-    result = fit_flow(two_moons, 2, n_layers=0, max_iter=1, random_state=0, check_modes=False)
+    result = fit_flow(two_moons, 2, FlowDesign(n_layers=0), max_iter=1, random_state=0, check_modes=False)
     # Standard error 0.02: false alarm 1e-4.
     assert result.kl_estimate(LOG_Z, n_samples=100_000, random_state=0) == pytest.approx(4.593, abs=0.08)
 
 
 def test_a_learned_base_fits_a_gaussian_and_its_normaliser():
-    result = fit_flow(gaussian, 2, n_layers=0, base="learned", learning_rate=0.02, max_iter=3000, random_state=0)
+    result = fit_flow(
+        gaussian, 2, FlowDesign(n_layers=0, base="learned"), learning_rate=0.02, max_iter=3000, random_state=0
+    )
     log_z = np.log(2 * np.pi)
     assert result.kl_estimate(log_z, random_state=0) == pytest.approx(0.0, abs=2e-3)
     found = result.evidence(random_state=0)
@@ -107,7 +110,7 @@ def test_a_jax_density_gives_the_same_fit():
     def log_density(z):
         return -0.5 * jnp.sum(((z - jnp.array([1.0, -2.0])) / jnp.array([0.5, 2.0])) ** 2)
 
-    settings = {"n_layers": 2, "max_iter": 50, "random_state": 0, "check_modes": False}
+    settings = {"flow": FlowDesign(n_layers=2), "max_iter": 50, "random_state": 0, "check_modes": False}
     ours, theirs = fit_flow(gaussian, 2, **settings), fit_flow(log_density, 2, backend="jax", **settings)
     np.testing.assert_allclose(theirs.parameters, ours.parameters, atol=1e-3)  # JAX has single precision
 
@@ -119,25 +122,29 @@ def test_a_jax_density_gives_the_same_fit():
 def test_annealed_planar_flow_covers_both_moons():
     eight, two, covered = [], [], 0
     for random_state in range(4):
-        result = fit_flow(two_moons, 2, n_layers=8, random_state=random_state)
+        result = fit_flow(two_moons, 2, FlowDesign(n_layers=8), random_state=random_state)
         right = (result.sample(20_000, 0)[:, 0] > 0).mean()
         eight.append(result.kl_estimate(LOG_Z, 50_000, random_state=0))
         covered += eight[-1] < 0.2 and 0.3 < right < 0.7
-        two.append(fit_flow(two_moons, 2, n_layers=2, random_state=random_state).kl_estimate(LOG_Z, random_state=0))
+        two.append(
+            fit_flow(two_moons, 2, FlowDesign(n_layers=2), random_state=random_state).kl_estimate(LOG_Z, random_state=0)
+        )
     assert covered >= 3
     assert np.mean(eight) < np.mean(two)
     assert min(eight) > -0.01
 
 
 def test_a_spline_flow_comes_close_in_a_short_fit():
-    result = fit_flow(two_moons, 2, "spline", 2, max_iter=1200, hidden=(16,), random_state=0)
+    result = fit_flow(two_moons, 2, FlowDesign("spline", 2, hidden=(16,)), max_iter=1200, random_state=0)
     assert 0 < result.kl_estimate(LOG_Z, random_state=0) < 0.3  # the limit of a single moon is log 2
 
 
 def test_a_lost_mode_is_warned_about():
     # One Gaussian settles in the near peak, which costs log 2.
     with pytest.warns(ModeCollapseWarning, match="no samples around a mode"):
-        result = fit_flow(two_peaks, 2, n_layers=0, base="learned", anneal=0.0, max_iter=1500, random_state=0)
+        result = fit_flow(
+            two_peaks, 2, FlowDesign(n_layers=0, base="learned"), anneal=0.0, max_iter=1500, random_state=0
+        )
     assert result.kl_estimate(np.log(4 * np.pi), random_state=0) == pytest.approx(np.log(2), abs=0.05)
 
 
@@ -189,11 +196,13 @@ def test_interruption_keeps_the_best_so_far():
         return gaussian(z)
 
     with on_interrupt("keep"), pytest.warns(UserWarning, match=r"interrupted after \d+ of 8000 iterations"):
-        result = fit_flow(density, 2, n_layers=2, base="learned", anneal=0.0, learning_rate=0.02, random_state=0)
+        result = fit_flow(
+            density, 2, FlowDesign(n_layers=2, base="learned"), anneal=0.0, learning_rate=0.02, random_state=0
+        )
     assert result.interrupted
     assert 300 < result.n_iter < 350
     assert np.isfinite(result.log_prob(result.sample(5, 0))).all()
-    base = fit_flow(gaussian, 2, n_layers=0, max_iter=1, random_state=0, check_modes=False)
+    base = fit_flow(gaussian, 2, FlowDesign(n_layers=0), max_iter=1, random_state=0, check_modes=False)
     assert result.kl_estimate(np.log(2 * np.pi), random_state=0) < base.kl_estimate(np.log(2 * np.pi), random_state=0)
 
 
@@ -226,8 +235,7 @@ def test_bad_targets_are_refused(density, message):
     [
         ({"flow": "square"}, "flow must be one of"),
         ({"flow": Flow(3, (Planar(3),))}, "flow must have dim 2, got one with dim 3"),
-        ({"base": "wide"}, "base must be"),
-        ({"n_layers": -1}, "n_layers must be an integer of at least 0, got -1"),
+        ({"flow": FlowDesign(base="wide")}, "base must be"),
         ({"batch_size": 1}, "batch_size must be an integer of at least 2"),
         ({"max_iter": 0}, "max_iter"),
         ({"anneal": 1.5}, "anneal must be a number of at least 0 and at most 1, got 1.5"),
@@ -241,6 +249,15 @@ def test_bad_settings_are_refused(settings, message):
         fit_flow(gaussian, 2, **settings)
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [({"kind": "square"}, "flow must be one of"), ({"n_layers": -1}, "n_layers must be an integer of at least 0")],
+)
+def test_bad_designs_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        FlowDesign(**settings)
+
+
 def test_bad_dimensions_are_refused():
     with pytest.raises(ValueError, match="dim must be an integer of at least 1, got 0"):
         fit_flow(gaussian, 0)
@@ -250,7 +267,7 @@ def test_bad_dimensions_are_refused():
 
 
 def test_progress_is_shown_when_asked_for(capsys):
-    fit_flow(gaussian, 2, n_layers=1, max_iter=200, random_state=0, verbose=2, check_modes=False)
+    fit_flow(gaussian, 2, FlowDesign(n_layers=1), max_iter=200, random_state=0, verbose=2, check_modes=False)
     assert "iteration 200/200" in capsys.readouterr().err
 
 
@@ -258,5 +275,5 @@ def test_a_result_is_shown_in_one_line():
     def density(z):
         return -0.5 * (z * z).sum(axis=1), -z
 
-    result = fit_flow(density, dim=2, flow="planar", n_layers=2, max_iter=5, check_modes=False, random_state=0)
+    result = fit_flow(density, dim=2, flow=FlowDesign("planar", 2), max_iter=5, check_modes=False, random_state=0)
     assert repr(result).startswith("<FlowResult: 2 layers, dim 2, 5 iterations, free energy ")

@@ -5,14 +5,14 @@ import pytest
 from scipy import sparse
 
 from pluri import on_interrupt
-from pluri.engine import ArraySource, Batch, IterableSource
+from pluri.engine import ArraySource, Batch, IterableSource, resolve_engine
 from pluri.inference.variational import (
     RobbinsMonro,
     conjugate_coordinate_ascent,
     natural_step,
     stochastic_variational_inference,
 )
-from pluri.inference.variational.minibatches import minibatches
+from pluri.inference.variational.minibatches import Minibatches, minibatches
 
 
 @pytest.fixture
@@ -92,7 +92,13 @@ def test_arrays_files_and_sparse_matrices_serve_alike(model, X, start):
     stream = IterableSource(lambda: (Batch(part) for part in np.array_split(X, 20)))
     for data in (ArraySource(X, batch_size=30), stream):
         result = stochastic_variational_inference(
-            model, data, rng=np.random.default_rng(1), start=start, max_iter=10, tol=-1.0, n_jobs=2
+            model,
+            data,
+            rng=np.random.default_rng(1),
+            start=start,
+            max_iter=10,
+            tol=-1.0,
+            engine=resolve_engine(n_jobs=2),
         )
         assert abs(result.elbo - batch.objective) < 0.01 * abs(batch.objective)
 
@@ -129,7 +135,7 @@ def test_it_stops_when_the_bound_settles_or_the_callback_says_so(model, X, start
 
 def test_without_evaluation_the_bound_is_the_last_estimate(model, X, start):
     result = stochastic_variational_inference(
-        model, X, rng=np.random.default_rng(0), start=start, batch_size=60, max_iter=3, evaluate=False
+        model, X, rng=np.random.default_rng(0), start=start, batch_size=60, max_iter=3, tol=None
     )
     assert (result.trace, result.reason) == ([], "max_iter")
     assert result.elbo == result.history.objective[-1]
@@ -182,10 +188,10 @@ def test_constant_steps_need_the_whole_data_set(model, X):
     [
         ({"data": np.zeros(3)}, "data must be a Source or have 2 dimensions"),
         ({"data": np.zeros((0, 2))}, "at least one row"),
-        ({"batch_size": 0}, "batch_size must be None or an integer of at least 1, got 0"),
+        ({"batch_size": 0}, "batch_size must be an integer of at least 1 or None, got 0"),
         ({"max_iter": 0}, "max_iter"),
-        ({"n_total": -1.0}, "n_total must be finite and positive"),
-        ({"tol": None}, "tol must be a number"),
+        ({"data": Minibatches(np.zeros((3, 2)), n_total=-1.0)}, "n_total must be finite and positive"),
+        ({"tol": "small"}, "tol must be a number or None"),
     ],
 )
 def test_bad_arguments_are_refused(model, X, options, message):

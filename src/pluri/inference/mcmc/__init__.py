@@ -6,8 +6,12 @@ Without: `RandomWalk`, `ComponentWise`, `Slice`, `EllipticalSlice` (Gaussian pri
 `Space` turns constrained parameters into the vectors that kernels move. ``sample_blackjax`` runs a JAX density.
 """
 
+from pluri.inference.mcmc.accept_reject.component_wise import ComponentWise
+from pluri.inference.mcmc.accept_reject.independence import Independence
+from pluri.inference.mcmc.accept_reject.metropolis_hastings import MetropolisHastings
+from pluri.inference.mcmc.accept_reject.proposals import DiscreteFlip, Langevin
+from pluri.inference.mcmc.accept_reject.random_walk import RandomWalk
 from pluri.inference.mcmc.blackjax_adapter import sample_blackjax
-from pluri.inference.mcmc.component_wise import ComponentWise
 from pluri.inference.mcmc.composition import KernelCycle, KernelMixture
 from pluri.inference.mcmc.diagnostics import (
     autocorrelation,
@@ -22,16 +26,15 @@ from pluri.inference.mcmc.diagnostics import (
 from pluri.inference.mcmc.driver import resume, sample
 from pluri.inference.mcmc.elliptical import EllipticalSlice
 from pluri.inference.mcmc.gibbs import Conditional, Gibbs
+from pluri.inference.mcmc.hamiltonian.hmc import HMC
+from pluri.inference.mcmc.hamiltonian.nuts import NUTS
 from pluri.inference.mcmc.health import LATENT_R_HAT_LIMIT, R_HAT_LIMIT, Verdict, judge
-from pluri.inference.mcmc.hmc import HMC
 from pluri.inference.mcmc.kernel import Adaptation, Info, Kernel, State
-from pluri.inference.mcmc.metropolis import Independence, MetropolisHastings
-from pluri.inference.mcmc.nuts import NUTS
-from pluri.inference.mcmc.proposals import DiscreteFlip, Langevin
-from pluri.inference.mcmc.random_walk import RandomWalk
 from pluri.inference.mcmc.sampled import Sampled
 from pluri.inference.mcmc.slice_sampling import Slice
-from pluri.inference.mcmc.space import (
+from pluri.inference.mcmc.summary import Summary
+from pluri.inference.mcmc.trace import ChainEnd, Trace
+from pluri.inference.mcmc.transforms.space import (
     Correlation,
     CorrelationCholesky,
     Covariance,
@@ -46,8 +49,6 @@ from pluri.inference.mcmc.space import (
     Space,
     UpperBound,
 )
-from pluri.inference.mcmc.summary import Summary
-from pluri.inference.mcmc.trace import ChainEnd, Trace
 
 __all__ = [
     "HMC",

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import Any, Literal
 
@@ -24,7 +25,7 @@ from pluri.engine.extras import import_extra
 from pluri.inference.mcmc.driver import initial_positions
 from pluri.inference.mcmc.health import warn_of_problems
 from pluri.inference.mcmc.trace import Trace
-from pluri.validation import RandomState, as_generator
+from pluri.validation import Number, Only, RandomState, Whole, as_generator, check_count, check_value
 from pluri.validation.interruption import holding, interruptible, kept
 
 #: Draws of one compiled round: Ctrl-C is heard between rounds.
@@ -39,11 +40,10 @@ def sample_blackjax(
     n_draws: int = 1000,
     n_warmup: int = 1000,
     n_chains: int = 4,
-    algorithm: Literal["nuts", "hmc"] = "nuts",
     metric: Literal["diag", "dense"] = "diag",
     target_accept: float = 0.8,
     max_tree_depth: int = 10,
-    n_leapfrog: int = 16,
+    n_leapfrog: int | None = None,
     x64: bool = True,
     random_state: RandomState = None,
     warn: bool = True,
@@ -59,14 +59,14 @@ def sample_blackjax(
         dots, or ``"x"`` if the position is an array.
     n_draws, n_warmup : int, default=1000
     n_chains : int, default=4
-    algorithm : {"nuts", "hmc"}, default="nuts"
     metric : {"diag", "dense"}, default="diag"
         What the warm-up learns of the mass matrix.
     target_accept : float, default=0.8
     max_tree_depth : int, default=10
-        For "nuts".
-    n_leapfrog : int, default=16
-        For "hmc": steps of a trajectory.
+        Doublings of a trajectory at most.
+    n_leapfrog : int, optional
+        If it is given, trajectories have this many steps (Hamiltonian Monte Carlo) instead of turning back by
+        themselves (NUTS).
     x64 : bool, default=True
         Compute in double precision during this call, whatever JAX is set to.
     random_state : int, Generator or None
@@ -89,19 +89,16 @@ def sample_blackjax(
     <Trace of 4 chains x 300 draws: x (2,), y ()>
     """
     for name, value in (("n_draws", n_draws), ("n_warmup", n_warmup), ("n_chains", n_chains)):
-        if not isinstance(value, int | np.integer) or value < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
-    if algorithm not in ("nuts", "hmc"):
-        raise ValueError(f"algorithm must be 'nuts' or 'hmc', got {algorithm!r}")
-    if metric not in ("diag", "dense"):
-        raise ValueError(f"metric must be 'diag' or 'dense', got {metric!r}")
-    if not 0 < target_accept < 1:
-        raise ValueError(f"target_accept must lie between 0 and 1, got {target_accept!r}")
+        check_count(value, name)
+    check_value(metric, "metric", Only("diag", "dense"))
+    check_value(target_accept, "target_accept", Number(above=0, below=1))
+    check_value(n_leapfrog, "n_leapfrog", Whole(1) | Only(None))
     blackjax, jax = (import_extra(name, "sample_blackjax", extra="jax") for name in ("blackjax", "jax"))
     started = perf_counter()
     rng = as_generator(random_state)
     positions = initial_positions(initial, n_chains, rng.spawn(n_chains))
-    extra = {"max_num_doublings": max_tree_depth} if algorithm == "nuts" else {"num_integration_steps": n_leapfrog}
+    trajectory = {"max_num_doublings": max_tree_depth} if n_leapfrog is None else {"num_integration_steps": n_leapfrog}
+    method = blackjax.nuts if n_leapfrog is None else blackjax.hmc
     with _precision(jax, x64):
         start = _stacked(jax, positions, x64)
         values = np.asarray(jax.vmap(log_density)(start))
@@ -109,37 +106,19 @@ def sample_blackjax(
             raise ValueError(f"log_density must return one number, got shape {values.shape[1:]}")
         if not np.isfinite(values).all():
             raise ValueError(f"log_density must be finite at the initial positions, got {values.tolist()}")
-        method = getattr(blackjax, algorithm)
         warm_up = blackjax.window_adaptation(
             method,
             log_density,
             is_mass_matrix_diagonal=metric == "diag",
             target_acceptance_rate=target_accept,
             adaptation_info_fn=lambda *_: None,  # keep nothing of the warm-up
-            **extra,
+            **trajectory,
         )
         key, warm_key = jax.random.split(jax.random.PRNGKey(int(rng.integers(2**32))))
-        keys = jax.random.split(warm_key, n_chains)
-
-        def warmed(key: Any, position: Any) -> Any:
-            (state, parameters), _ = warm_up.run(key, position, n_warmup)
-            # Numbers only: the other parameters are the same for all chains.
-            return state, {name: parameters[name] for name in ("step_size", "inverse_mass_matrix")}
-
-        states, learned = jax.jit(jax.vmap(warmed))(keys, start)
+        states, learned = _warmed(jax, warm_up, jax.random.split(warm_key, n_chains), start, n_warmup)
         n_rounds = math.ceil(n_draws / ROUND)
-        length = math.ceil(n_draws / n_rounds)
-
-        def one_round(key: Any, state: Any, learned: Any) -> Any:
-            kernel = method(log_density, **learned, **extra)
-
-            def move(state: Any, key: Any) -> Any:
-                state, info = kernel.step(key, state)
-                return state, (state.position, _told(info, state, learned["step_size"]))
-
-            return jax.lax.scan(move, state, jax.random.split(key, length))
-
-        run = jax.jit(jax.vmap(one_round))
+        make = partial(method, log_density, **trajectory)
+        run = jax.jit(jax.vmap(_one_round(jax, make, math.ceil(n_draws / n_rounds))))
         rounds: list[Any] = []
         with holding(having=rounds) as block:
             for _ in range(n_rounds):
@@ -153,6 +132,32 @@ def sample_blackjax(
     elif warn:
         warn_of_problems(trace)
     return trace
+
+
+def _warmed(jax: Any, warm_up: Any, keys: Any, start: Any, n_warmup: int) -> Any:
+    """States of the chains after the warm-up, and what each has learned."""
+
+    def warmed(key: Any, position: Any) -> Any:
+        (state, parameters), _ = warm_up.run(key, position, n_warmup)
+        # Numbers only: the other parameters are the same for all chains.
+        return state, {name: parameters[name] for name in ("step_size", "inverse_mass_matrix")}
+
+    return jax.jit(jax.vmap(warmed))(keys, start)
+
+
+def _one_round(jax: Any, make: Callable[..., Any], length: int) -> Callable[[Any, Any, Any], Any]:
+    """Some steps of one chain, as a function that JAX compiles."""
+
+    def one_round(key: Any, state: Any, learned: Any) -> Any:
+        kernel = make(**learned)
+
+        def move(state: Any, key: Any) -> Any:
+            state, info = kernel.step(key, state)
+            return state, (state.position, _told(info, state, learned["step_size"]))
+
+        return jax.lax.scan(move, state, jax.random.split(key, length))
+
+    return one_round
 
 
 def _precision(jax: Any, x64: bool) -> Any:

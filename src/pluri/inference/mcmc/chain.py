@@ -84,9 +84,13 @@ class Logbook:
         self._adaptation = chain.adaptation
         self._between = list(chain.since_draw)
         self._n_warmup, self._thin, self._record = n_warmup, thin, record
+        self._n_before = self._n_draws()
         self._positions: list[Any] = []
         self._infos: list[Info] = []
         self._values: list[float] = []
+
+    def _n_draws(self) -> int:
+        return max(self.done - self._n_warmup, 0) // self._thin
 
     def took(self, state: Any, info: Info) -> None:
         """A step was made: adapt during warm-up, keep every `thin`-th state after it."""
@@ -95,19 +99,23 @@ class Logbook:
             self.kernel = self._adaptation.update(self.rng, self.kernel, state, info)
             if done + 1 == n_warmup:
                 self.kernel, self._adaptation = self._adaptation.finish(self.kernel), None
-        self.state, self.done = state, done + 1
-        if self.done > n_warmup:
+        if done >= n_warmup:
             self._between.append(info)
-            if (self.done - n_warmup) % self._thin == 0:
+            if (done + 1 - n_warmup) % self._thin == 0:
                 self._positions.append(recorded(state.position, self._record))
                 self._infos.append(info if self._thin == 1 else _mean_info(self._between))
                 self._values.append(state.log_density)
                 self._between = []
+        # Last: Ctrl-C may come anywhere above, and the step then counts as not made.
+        self.state, self.done = state, done + 1
 
     def segment(self, interrupted: bool = False) -> Segment:
         """What was done."""
-        chain = Chain(self.kernel, self._adaptation, self.state, self.rng, self.done, tuple(self._between))
-        return Segment(chain, stacked(self._positions), _stack_infos(self._infos, self._values), interrupted)
+        n_draws = self._n_draws() - self._n_before
+        n_between = max(self.done - self._n_warmup, 0) % self._thin
+        chain = Chain(self.kernel, self._adaptation, self.state, self.rng, self.done, tuple(self._between[:n_between]))
+        stats = _stack_infos(self._infos[:n_draws], self._values[:n_draws])
+        return Segment(chain, stacked(self._positions[:n_draws]), stats, interrupted)
 
 
 def advance(

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pluri.inference.mcmc.accept_reject.step_search import with_setting
 from pluri.inference.mcmc.kernel import Info
-from pluri.inference.mcmc.step_search import with_setting
 
 #: Switches of kernels that test a target once: not again each time that a chain passes from one kernel to another.
 CHECKS = ("check_gradient", "check_proposal")
@@ -95,7 +95,7 @@ class KernelMixture(_Composition):
     >>> import numpy as np
     >>> from pluri.inference import mcmc
     >>> from pluri.inference.mcmc.composition import KernelMixture
-    >>> from pluri.inference.mcmc.random_walk import RandomWalk
+    >>> from pluri.inference.mcmc.accept_reject.random_walk import RandomWalk
     >>> def log_density(x):
     ...     return float(np.logaddexp(-0.5 * (x[0] - 6) ** 2, -0.5 * (x[0] + 6) ** 2))
     >>> steps = [RandomWalk(log_density, step_size=size, adapt=False) for size in (1.5, 12.0)]
@@ -143,7 +143,7 @@ class KernelCycle(_Composition):
     >>> import numpy as np
     >>> from pluri.inference import mcmc
     >>> from pluri.inference.mcmc.composition import KernelCycle
-    >>> from pluri.inference.mcmc.random_walk import RandomWalk
+    >>> from pluri.inference.mcmc.accept_reject.random_walk import RandomWalk
     >>> kernel = KernelCycle([RandomWalk(lambda x: -0.5 * float(x @ x)), mcmc.NUTS(lambda x: (-0.5 * x @ x, -x))])
     >>> mcmc.sample(kernel, np.zeros(2), n_draws=100, n_warmup=100, random_state=0, warn=False)["x"].shape
     (4, 100, 2)

@@ -15,6 +15,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pluri.validation import Number, check_value
+
 Array = NDArray[np.float64]
 
 
@@ -163,8 +165,7 @@ def highest_density_interval(draws: ArrayLike, mass: float = 0.94) -> tuple[floa
     >>> bool(low < 0.01 and abs(high - np.log(2)) < 0.05)
     True
     """
-    if not 0 < mass < 1:
-        raise ValueError(f"mass must lie between 0 and 1, got {mass!r}")
+    check_value(mass, "mass", Number(above=0, below=1))
     values = np.sort(np.asarray(draws, dtype=np.float64), axis=None)
     if len(values) == 0 or not np.isfinite(values).all():
         return float("nan"), float("nan")

@@ -1,36 +1,20 @@
-"""Running chains: warm-up, draws, progress, Ctrl-C, and going on later.
-
-Chains advance in rounds: each makes some steps, then all are looked at. So Ctrl-C ends them at the same length and
-nothing that was drawn is lost; progress and checkpoints come between rounds; and chains can live in other processes,
-as a chain is a record that can be sent there and back. Results do not depend on the rounds or on where they ran.
-"""
+"""Sampling with any kernel: where chains begin, and going on where a trace stopped."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from time import perf_counter
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from pluri.inference.mcmc.chain import Chain, Segment, advance, recorded, stacked, start_chain
-from pluri.inference.mcmc.health import warn_of_problems
+from pluri.inference.mcmc.chain import Chain, recorded, stacked, start_chain
 from pluri.inference.mcmc.kernel import Kernel
-from pluri.inference.mcmc.trace import ChainEnd, Trace, random_state_of, restored_generator
-from pluri.inference.mcmc.workers import Advance, open_workers
-from pluri.inference.result import IterationState
-from pluri.validation import RandomState, as_generator, check_writable
-from pluri.validation.interruption import Interrupted, hold, interruptible
-from pluri.validation.interruption import kept as say_kept
-
-#: How long a round should take: short enough for progress and Ctrl-C, long enough that sending chains does not matter.
-ROUND_SECONDS = {"serial": 1.0, "threads": 1.0, "processes": 2.0}
-CHECKPOINT_SECONDS = 30.0
-
-Record = Callable[[Any], Mapping[str, Any]]
+from pluri.inference.mcmc.rounds import Backend, Callback, OnStep, Plan, Record, run_chains
+from pluri.inference.mcmc.trace import Trace, restored_generator
+from pluri.validation import RandomState, as_generator, check_count
+from pluri.validation.interruption import interruptible
 
 
 @interruptible
@@ -45,13 +29,13 @@ def sample(
     record: Record | None = None,
     random_state: RandomState = None,
     n_jobs: int | None = None,
-    backend: Literal["processes", "threads"] = "processes",
+    backend: Backend = "processes",
     verbose: int = 0,
-    callback: Callable[[Trace], bool | None] | None = None,
+    callback: Callback | None = None,
     checkpoint: str | Path | None = None,
     warn: bool = True,
     draw_if_interrupted: bool = False,
-    on_step: Callable[[IterationState[Any]], bool] | None = None,
+    on_step: OnStep | None = None,
 ) -> Trace:
     """Run several chains of a kernel.
 
@@ -103,11 +87,10 @@ def sample(
     >>> trace["x"].shape
     (4, 300, 2)
     """
-    for name, value, least in (
-        ("n_draws", n_draws, 1), ("n_warmup", n_warmup, 0), ("n_chains", n_chains, 1), ("thin", thin, 1),
-    ):  # fmt: skip
-        if not isinstance(value, int | np.integer) or value < least:
-            raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    for name, value, least in zip(
+        ("n_draws", "n_warmup", "n_chains", "thin"), (n_draws, n_warmup, n_chains, thin), (1, 0, 1, 1)
+    ):
+        check_count(value, name, least)
     if isinstance(kernel, type) or not (hasattr(kernel, "init") and hasattr(kernel, "step")):
         raise ValueError(f"kernel must be a kernel such as NUTS(value_and_grad), got {kernel!r}")
     streams = as_generator(random_state).spawn(n_chains)
@@ -115,10 +98,8 @@ def sample(
         start_chain(kernel, position, rng, n_warmup)
         for position, rng in zip(initial_positions(initial, n_chains, streams), streams)
     ]
-    return _run(
-        chains, n_draws, n_warmup, thin, record, n_jobs=n_jobs, backend=backend, verbose=verbose, callback=callback,
-        checkpoint=checkpoint, warn=warn, draw_if_interrupted=draw_if_interrupted, on_step=on_step,
-    )  # fmt: skip
+    plan = Plan(n_draws, n_warmup, thin, record, n_jobs, backend, verbose, callback, checkpoint, warn)
+    return run_chains(chains, replace(plan, draw_if_interrupted=draw_if_interrupted, on_step=on_step))
 
 
 @interruptible
@@ -129,9 +110,9 @@ def resume(
     kernel: Kernel | None = None,
     record: Record | None = None,
     n_jobs: int | None = None,
-    backend: Literal["processes", "threads"] = "processes",
+    backend: Backend = "processes",
     verbose: int = 0,
-    callback: Callable[[Trace], bool | None] | None = None,
+    callback: Callback | None = None,
     checkpoint: str | Path | None = None,
     warn: bool = True,
 ) -> Trace:
@@ -165,8 +146,7 @@ def resume(
     >>> bool((both["x"] == whole["x"]).all())
     True
     """
-    if not isinstance(n_draws, int | np.integer) or n_draws < 1:
-        raise ValueError(f"n_draws must be a whole number of at least 1, got {n_draws!r}")
+    check_count(n_draws, "n_draws")
     if not trace.ends:
         raise ValueError("the trace does not know where its chains stopped: it was put together by hand")
     record = trace.ends[0].record if record is None else record
@@ -181,10 +161,8 @@ def resume(
         moved: Any = replace(kernel, **end.settings) if end.settings else kernel  # type: ignore[type-var]
         chains.append(Chain(moved, None, moved.init(rng, end.position), rng, 0))
     _check_same_variables(trace, chains[0].state.position, record)
-    return _run(
-        chains, n_draws, 0, trace.thin, record, n_jobs=n_jobs, backend=backend, verbose=verbose, callback=callback,
-        checkpoint=checkpoint, warn=warn, before=trace,
-    )  # fmt: skip
+    plan = Plan(n_draws, 0, trace.thin, record, n_jobs, backend, verbose, callback, checkpoint, warn)
+    return run_chains(chains, replace(plan, before=trace))
 
 
 def _check_same_variables(trace: Trace, position: Any, record: Record | None) -> None:
@@ -220,127 +198,3 @@ def initial_positions(initial: Any, n_chains: int, streams: Sequence[np.random.G
             raise ValueError(f"initial must have a row for each of {n_chains} chains, got shape {values.shape}")
         return list(values)
     return [np.atleast_1d(values)] * n_chains
-
-
-def _run(
-    chains: list[Chain], n_draws: int, n_warmup: int, thin: int, record: Record | None, *, n_jobs: int | None,
-    backend: Literal["processes", "threads"], verbose: int, callback: Callable[[Trace], bool | None] | None,
-    checkpoint: str | Path | None, warn: bool, before: Trace | None = None, draw_if_interrupted: bool = False,
-    on_step: Callable[[IterationState[Any]], bool] | None = None,
-) -> Trace:  # fmt: skip
-    from pluri.progress import open_progress
-
-    if checkpoint is not None:
-        check_writable(checkpoint, "checkpoint")
-    started = saved = perf_counter()
-    n_steps = n_warmup + n_draws * thin
-    kept: list[Any] = [[] for _ in chains]
-    done, interrupted, round_steps = 0, False, 1
-    workers = open_workers(n_jobs, backend, len(chains))
-    goal = ROUND_SECONDS[workers.kind]
-    move = partial(advance, n_warmup=n_warmup, thin=thin, record=record)
-
-    def so_far() -> Trace:
-        return _assemble(chains, kept, n_warmup, thin, interrupted, perf_counter() - started, before, record)
-
-    try:
-        with workers, open_progress(verbose) as report:
-            while done < n_steps and not interrupted:
-                began = perf_counter()
-                count = 1 if on_step is not None else min(round_steps, n_steps - done)
-                segments, interrupted = workers.map(move, chains, count)
-                if interrupted:
-                    hold()
-                # After Ctrl-C chains may be of different lengths by a part of a round: let the shorter ones catch up.
-                if interrupted:
-                    longest = max(segment.chain.done for segment in segments)
-                    segments = [_caught_up(segment, longest, move) for segment in segments]
-                for index, segment in enumerate(segments):
-                    chains[index] = segment.chain
-                    if segment.draws:
-                        kept[index].append((segment.draws, segment.stats))
-                done = chains[0].done
-                seconds = perf_counter() - began
-                round_steps = max(1, min(16 * count, int(count * goal / max(seconds, 1e-6))))
-                # A log density may take as long as a step: it is computed only if it is shown.
-                for index, chain in enumerate(chains if verbose else ()):
-                    report(chain.iteration_state(index, len(chains), n_steps, seconds))
-                if on_step is not None and on_step(_mean_state(chains, n_steps, seconds)):
-                    draw_if_interrupted = True
-                    break
-                if callback is not None and kept[0] and callback(so_far()):
-                    break
-                if checkpoint is not None and kept[0] and perf_counter() - saved > CHECKPOINT_SECONDS:
-                    so_far().save(checkpoint)
-                    saved = perf_counter()
-    except KeyboardInterrupt as stop:  # between two rounds: those that are complete are kept
-        hold(stop)
-        interrupted = True
-        for rounds in kept:
-            del rounds[min(map(len, kept)) :]
-    except Exception as error:
-        if all(kept):
-            error.trace = so_far()  # type: ignore[attr-defined]
-            error.add_note("The draws made until then are the attribute `trace` of this error.")
-            if checkpoint is not None:
-                so_far().save(checkpoint)
-        raise
-    if not any(kept) and before is None:
-        if not draw_if_interrupted:
-            raise Interrupted  # there is no draw to keep
-        for rounds, chain in zip(kept, chains):
-            value = {"log_density": np.array([float(chain.state.log_density)])}
-            rounds.append((stacked([recorded(chain.state.position, record)]), value))
-    trace = so_far()
-    if checkpoint is not None:
-        trace.save(checkpoint)
-    if interrupted:
-        say_kept(f"interrupted after {trace.n_draws} draws of each chain; they are kept")
-    elif warn:
-        warn_of_problems(trace)
-    return trace
-
-
-def _mean_state(chains: list[Chain], n_steps: int, seconds: float) -> IterationState[Any]:
-    value = float(np.mean([chain.state.log_density for chain in chains]))
-    return replace(chains[0].iteration_state(0, 1, n_steps, seconds), objective=value, log_likelihood=value)
-
-
-def _caught_up(segment: Segment, n_done: int, move: Advance) -> Segment:
-    """A segment with the steps that its chain is behind the others."""
-    if segment.chain.done == n_done:
-        return segment
-    more = move([segment.chain], n_done - segment.chain.done)[0]
-    if more.interrupted:
-        hold()  # a second time: this does not return
-    return segment.followed_by(more)
-
-
-def _assemble(
-    chains: list[Chain], kept: list[Any], n_warmup: int, thin: int, interrupted: bool, seconds: float,
-    before: Trace | None, record: Record | None,
-) -> Trace:  # fmt: skip
-    def joined(which: int, old: Mapping[str, Any]) -> dict[str, Any]:
-        names = kept[0][0][which] if kept[0] else old
-        parts: dict[str, Any] = {}
-        for name in names:
-            rows = [np.concatenate([segment[which][name] for segment in chain]) for chain in kept if chain]
-            new = [np.stack(rows)] if rows else []
-            parts[name] = np.concatenate(([old[name]] if name in old else []) + new, axis=1)
-        return parts
-
-    ends = tuple(
-        ChainEnd(
-            chain.state.position,
-            random_state_of(chain.rng),
-            {name: getattr(chain.kernel, name) for name in getattr(chain.kernel, "tuned", ())},
-            chain.kernel,
-            chain.state,
-            record,
-        )
-        for chain in chains
-    )
-    if before is not None:
-        n_warmup, seconds = before.n_warmup, seconds + before.seconds
-    draws, stats = joined(0, before.draws if before else {}), joined(1, before.stats if before else {})
-    return Trace(draws, stats, ends, n_warmup, thin, interrupted, seconds)

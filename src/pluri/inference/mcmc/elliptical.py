@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.inference.mcmc.accept_reject.metropolis_hastings import LogDensity, as_vector, initial_point
+from pluri.inference.mcmc.accept_reject.step_search import square_root
 from pluri.inference.mcmc.kernel import Info
-from pluri.inference.mcmc.metropolis import LogDensity, as_vector, initial_point
 from pluri.inference.mcmc.slice_intervals import MOST_SHRINKS, Slicing, stuck
-from pluri.inference.mcmc.step_search import square_root
 
 Array = NDArray[np.float64]
 

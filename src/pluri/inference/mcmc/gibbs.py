@@ -19,10 +19,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from pluri.inference.mcmc.accept_reject.metropolis_hastings import one_number
+from pluri.inference.mcmc.accept_reject.step_search import with_setting
 from pluri.inference.mcmc.composition import joined_info, settings_from, settings_of, settings_text, with_settings
 from pluri.inference.mcmc.kernel import Info
-from pluri.inference.mcmc.metropolis import one_number
-from pluri.inference.mcmc.step_search import with_setting
+from pluri.validation import Only, check_value
 
 Values = dict[str, Any]
 #: ``draw(rng, position)``: the new value of a block, or a dict of the new values of several variables.
@@ -144,8 +145,7 @@ class Gibbs:
     def __post_init__(self) -> None:
         if not self.blocks:
             raise ValueError("blocks must hold at least one block, got none")
-        if self.scan not in ("fixed", "random"):
-            raise ValueError(f"scan must be 'fixed' or 'random', got {self.scan!r}")
+        check_value(self.scan, "scan", Only("fixed", "random"))
         table = []
         for key, block in self.blocks.items():
             names = (key,) if isinstance(key, str) else tuple(key)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pluri.inference.mcmc.metropolis import LogDensity, one_number
+from pluri.inference.mcmc.accept_reject.metropolis_hastings import LogDensity, one_number
 
 #: A slice of positive width is met long before this.
 MOST_SHRINKS = 200

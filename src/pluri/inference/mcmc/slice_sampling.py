@@ -20,11 +20,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.inference.mcmc.accept_reject.metropolis_hastings import LogDensity, as_vector, initial_point
+from pluri.inference.mcmc.accept_reject.step_search import with_setting
 from pluri.inference.mcmc.adaptation import RunningVariance, window_ends
 from pluri.inference.mcmc.kernel import Info
-from pluri.inference.mcmc.metropolis import LogDensity, as_vector, initial_point
 from pluri.inference.mcmc.slice_intervals import MOST_SHRINKS, Slicing, never_ends, slice_line, stuck
-from pluri.inference.mcmc.step_search import with_setting
 
 Array = NDArray[np.float64]
 Mode = Literal["coordinate", "direction", "box"]

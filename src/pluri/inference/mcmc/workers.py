@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, Literal, Protocol, Self
 
 from pluri.inference.mcmc.chain import Chain, Segment
+from pluri.validation import Only, check_value
 
 #: Makes some steps of several chains.
 Advance = Callable[[Sequence[Chain], int], list[Segment]]
@@ -265,8 +266,7 @@ def can_fork() -> bool:
 
 def open_workers(n_jobs: int | None, backend: str, n_chains: int) -> Workers:
     """Workers for chains; `n_jobs` counts as in joblib."""
-    if backend not in ("processes", "threads"):
-        raise ValueError(f"backend must be 'processes' or 'threads', got {backend!r}")
+    check_value(backend, "backend", Only("processes", "threads"))
     if n_jobs is not None and (not isinstance(n_jobs, int) or n_jobs == 0):
         raise ValueError(f"n_jobs must be a whole number other than 0, or None, got {n_jobs!r}")
     processors = os.cpu_count() or 1

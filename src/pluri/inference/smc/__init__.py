@@ -9,9 +9,10 @@ from pluri.inference.smc.model import StateSpaceModel
 from pluri.inference.smc.online import ParticleFilter
 from pluri.inference.smc.particle_gibbs import ParticleGibbs
 from pluri.inference.smc.particle_metropolis import ParticleMarginalMetropolis
+from pluri.inference.smc.random_walk_moves import random_walk_kernel
 from pluri.inference.smc.rao_blackwell import RaoBlackwellResult, rao_blackwell_filter
 from pluri.inference.smc.resampling import RESAMPLING_METHODS, resample
-from pluri.inference.smc.sampler import ParticleCollapseError, SMCSampler, random_walk_kernel
+from pluri.inference.smc.sampler import ParticleCollapseError, SMCSampler
 from pluri.inference.smc.simulate import simulate
 from pluri.inference.smc.smoothing import ancestral_paths, backward_simulation, fixed_lag_smoother
 from pluri.inference.smc.stochastic_volatility import StochasticVolatility
@@ -21,7 +22,7 @@ from pluri.inference.smc.switching import (
     make_slds_random,
     regime_probabilities,
 )
-from pluri.inference.smc.tempered import tempered_smc
+from pluri.inference.smc.tempered import Cooling, tempered_smc
 from pluri.inference.smc.tempered_result import TemperedResult
 from pluri.inference.smc.weights import ParticleDegeneracyError, effective_sample_size, normalize_log_weights
 
@@ -29,6 +30,7 @@ __all__ = [
     "RESAMPLING_METHODS",
     "Cloud",
     "CompiledModel",
+    "Cooling",
     "KalmanResult",
     "LinearGaussianModel",
     "ParticleCollapseError",

@@ -35,6 +35,7 @@ from pluri.inference.smc.model import (
 )
 from pluri.inference.smc.resampling import check_method, draw_ancestors
 from pluri.inference.smc.weights import ParticleDegeneracyError, normalize_log_weights
+from pluri.validation import Only, check_value
 
 Floats = NDArray[np.float64]
 
@@ -66,8 +67,7 @@ class Scheme:
         if not isinstance(self.ess_threshold, Real) or not 0 <= self.ess_threshold <= 1:
             raise ValueError(f"ess_threshold must be between 0 and 1, got {self.ess_threshold!r}")
         check_method(self.resampling, "resampling")
-        if self.proposal not in NEEDS:
-            raise ValueError(f"proposal must be one of {', '.join(NEEDS)}, got {self.proposal!r}")
+        check_value(self.proposal, "proposal", Only(*NEEDS))
 
     def check(self, model: object) -> None:
         """Refuse a model that lacks what the proposal needs."""

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pluri.validation import check_count
+
 __all__ = ["CompiledModel"]
 
 Floats = NDArray[np.float64]
@@ -67,8 +69,7 @@ class CompiledModel:
     log_transition_density: Callable[..., float] | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.n_dims, int) or self.n_dims < 1:
-            raise ValueError(f"n_dims must be an integer of at least 1, got {self.n_dims!r}")
+        check_count(self.n_dims, "n_dims")
         for name in ("initial", "transition", "log_density"):
             if not callable(getattr(self, name)):
                 raise TypeError(f"{name} must be a function, got {getattr(self, name)!r}")

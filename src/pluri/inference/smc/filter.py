@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from pluri.inference.smc.cloud import Cloud, Scheme, degenerate, first_cloud, next_cloud
 from pluri.inference.smc.model import StateSpaceModel, as_observations
 from pluri.inference.smc.resampling import RESAMPLING_METHODS
-from pluri.validation import RandomState, as_generator
+from pluri.validation import Only, RandomState, as_generator, check_value
 from pluri.validation.interruption import holding, interruptible
 
 __all__ = ["ParticleFilterResult", "particle_filter"]
@@ -155,8 +155,7 @@ def particle_filter(
     """
     scheme = Scheme(n_particles, resampling, ess_threshold, proposal)
     scheme.check(model)
-    if store not in STORES:
-        raise ValueError(f"store must be one of {', '.join(STORES)}, got {store!r}")
+    check_value(store, "store", Only(*STORES))
     return run_filter(model, observations, scheme, as_generator(random_state), store, verbose, compiled)
 
 

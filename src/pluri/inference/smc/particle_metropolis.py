@@ -27,6 +27,7 @@ from pluri.inference.smc.cloud import Scheme
 from pluri.inference.smc.filter import run_filter
 from pluri.inference.smc.gaussian import covariance_factor
 from pluri.inference.smc.weights import ParticleDegeneracyError
+from pluri.validation import Number, check_value
 
 __all__ = ["ParticleMarginalMetropolis"]
 
@@ -98,8 +99,7 @@ class ParticleMarginalMetropolis:
         Scheme(self.n_particles, self.resampling, self.ess_threshold, self.proposal)
         if self.step_size is not None and not 0 < self.step_size < math.inf:
             raise ValueError(f"step_size must be positive, got {self.step_size!r}")
-        if not 0 < self.target_accept < 1:
-            raise ValueError(f"target_accept must lie between 0 and 1, got {self.target_accept!r}")
+        check_value(self.target_accept, "target_accept", Number(above=0, below=1))
 
     @cached_property
     def _factor(self) -> Floats | None:

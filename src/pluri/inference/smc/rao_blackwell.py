@@ -29,7 +29,7 @@ from pluri.inference.smc.model import as_observations
 from pluri.inference.smc.resampling import draw_ancestors
 from pluri.inference.smc.switching import SwitchingLinearModel
 from pluri.inference.smc.weights import ParticleDegeneracyError, normalize_log_weights
-from pluri.validation import RandomState, as_generator
+from pluri.validation import Only, RandomState, as_generator, check_value
 from pluri.validation.interruption import interruptible
 
 __all__ = ["RaoBlackwellResult", "rao_blackwell_filter"]
@@ -135,8 +135,7 @@ def rao_blackwell_filter(
     scheme = Scheme(n_particles, resampling, ess_threshold)
     if not isinstance(model, SwitchingLinearModel):
         raise TypeError(f"model must be a SwitchingLinearModel, got {type(model).__name__}")
-    if proposal not in ("prior", "optimal"):
-        raise ValueError(f"proposal must be 'prior' or 'optimal', got {proposal!r}")
+    check_value(proposal, "proposal", Only("prior", "optimal"))
     rows = as_observations(model, observations)
     rng = as_generator(random_state)
     arrays = model.arrays

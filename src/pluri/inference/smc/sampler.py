@@ -24,19 +24,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.inference.smc.random_walk_moves import Floats, LogTarget, MoveKernel, evaluate_target
 from pluri.inference.smc.resampling import check_method, draw_ancestors
 from pluri.inference.smc.weights import ParticleDegeneracyError, effective_sample_size, normalize_log_weights
 from pluri.validation import Number, Only, RandomState, Whole, as_generator, check_value
 from pluri.validation.interruption import holding, interruptible
 
-__all__ = ["ParticleCollapseError", "SMCSampler", "random_walk_kernel"]
-
-Floats = NDArray[np.float64]
-#: Particles (n, ...) to log densities (n,), up to a constant; -inf where impossible.
-LogTarget = Callable[[NDArray[Any]], Any]
-#: (rng, particles, log densities, log target) to new particles, their log densities, and the share accepted.
-MoveKernel = Callable[[np.random.Generator, NDArray[Any], Floats, LogTarget], tuple[NDArray[Any], Floats, float]]
-
+__all__ = ["ParticleCollapseError", "SMCSampler"]
 ORDERS = ("resample_move", "move_resample")
 
 
@@ -203,7 +197,7 @@ class SMCSampler:
             ancestors = np.full(self.n_particles, -1, dtype=np.int64)
         else:
             particles, ancestors = self.particles_, np.arange(self.n_particles)
-            densities = _evaluate(log_target, particles, self.n_particles)
+            densities = evaluate_target(log_target, particles, self.n_particles)
             log_weights = np.full(self.n_particles, -math.inf)
             alive = self.log_weights_ > -math.inf  # a dead particle stays dead: there is nothing to divide
             log_weights[alive] = self.log_weights_[alive] + (densities[alive] - self._densities[alive])
@@ -254,10 +248,10 @@ class SMCSampler:
         particles = np.asarray(self.initial(self._rng, self.n_particles))
         if particles.ndim == 0 or len(particles) != self.n_particles:
             raise ValueError(f"initial must draw {self.n_particles} particles, got shape {particles.shape}")
-        densities = _evaluate(log_target, particles, self.n_particles)
+        densities = evaluate_target(log_target, particles, self.n_particles)
         log_weights = np.full(self.n_particles, -math.log(self.n_particles))
         if self.log_initial is not None:
-            log_weights += densities - _evaluate(self.log_initial, particles, self.n_particles, "log_initial")
+            log_weights += densities - evaluate_target(self.log_initial, particles, self.n_particles, "log_initial")
         else:
             log_weights[densities == -math.inf] = -math.inf
         return particles, densities, log_weights
@@ -279,57 +273,6 @@ class SMCSampler:
                 _convergence_warning(),
                 stacklevel=3,
             )
-
-
-def random_walk_kernel(scale: float | None = None) -> MoveKernel:
-    """Random-walk Metropolis for particles that are vectors, in the shape of the cloud.
-
-    Parameters
-    ----------
-    scale : float, optional
-        Length of the steps relative to the spread of the particles; ``2.38 / sqrt(d)`` by default.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from pluri.inference.smc.sampler import random_walk_kernel
-    >>> log_target = lambda x: -0.5 * (x**2).sum(axis=1)
-    >>> x = np.random.default_rng(0).normal(size=(500, 2))
-    >>> moved, densities, rate = random_walk_kernel()(np.random.default_rng(1), x, log_target(x), log_target)
-    >>> moved.shape, 0.2 < rate < 0.5
-    ((500, 2), True)
-    """
-    if scale is not None and not scale > 0:
-        raise ValueError(f"scale must be positive, got {scale!r}")
-
-    def kernel(
-        rng: np.random.Generator, particles: NDArray[Any], densities: Floats, log_target: LogTarget
-    ) -> tuple[NDArray[Any], Floats, float]:
-        n, d = particles.shape
-        length = 2.38 / math.sqrt(d) if scale is None else scale
-        spread = np.atleast_2d(np.cov(particles.T)) if n > 1 else np.eye(d)
-        # A cloud that has shrunk to copies of one particle still needs steps of some length.
-        root = np.linalg.cholesky(spread + 1e-12 * (1.0 + np.trace(spread) / d) * np.eye(d))
-        proposals = particles + length * rng.normal(size=(n, d)) @ root.T
-        proposed = _evaluate(log_target, proposals, n)
-        with np.errstate(invalid="ignore"):
-            accepted = np.log(rng.random(n)) < proposed - densities
-        accepted |= (densities == -math.inf) & (proposed > -math.inf)
-        moved = np.where(accepted[:, None], proposals, particles)
-        return moved, np.where(accepted, proposed, densities), float(accepted.mean())
-
-    return kernel
-
-
-def _evaluate(log_target: LogTarget, particles: NDArray[Any], n: int, name: str = "log_target") -> Floats:
-    values = np.asarray(log_target(particles), dtype=np.float64)
-    if values.shape != (n,):
-        raise ValueError(f"{name} must give one log density for each of the {n} particles, got shape {values.shape}")
-    wrong = np.isnan(values) | (values == math.inf)
-    if wrong.any():
-        i = int(np.flatnonzero(wrong)[0])
-        raise ValueError(f"{name} must be below infinity and not NaN, got {values[i]} at particle {i}")
-    return values
 
 
 def _convergence_warning() -> type[Warning]:

@@ -84,10 +84,8 @@ class SwitchingLinearModel:
         transition = as_array(self.transition, (None, None), "transition")
         k = len(transition)
         initial = as_array(self.initial_probabilities, (k,), "initial_probabilities")
-        for name, rows in (
-            ("transition", as_array(transition, (k, k), "transition")),
-            ("initial_probabilities", initial),
-        ):
+        as_array(transition, (k, k), "transition")
+        for name, rows in {"transition": transition, "initial_probabilities": initial}.items():
             if (rows < 0).any() or np.abs(rows.sum(axis=-1) - 1).max() > 1e-8:
                 raise ValueError(f"{name} must have rows that are not negative and add up to 1")
         dynamics = as_array(self.dynamics, (k, None, None), "dynamics")
@@ -98,16 +96,14 @@ class SwitchingLinearModel:
         B = as_array(self.dynamics_noise, (k, d, None), "dynamics_noise")
         D = as_array(self.emission_noise, (k, m, None), "emission_noise")
         R = D @ np.swapaxes(D, 1, 2)
-        factors = [
-            covariance_factor(R[i], f"the covariance of emission_noise in regime {i}", definite=True) for i in range(k)
-        ]
+        told = "the covariance of emission_noise in regime"
+        factors = [covariance_factor(R[i], f"{told} {i}", definite=True) for i in range(k)]
         covariance = as_array(self.initial_covariance, (d, d), "initial_covariance")
         inputs = np.zeros(1) if self.inputs is None else np.array(self.inputs, dtype=np.float64)
         if inputs.ndim not in (1, 2) or not np.isfinite(inputs).all():
             raise ValueError(f"inputs must be finite, of shape (n_inputs,) or (n_steps, n_inputs), got {inputs.shape}")
         n_inputs = inputs.shape[-1]
-        F = np.zeros((k, d, n_inputs)) if self.dynamics_input is None else self.dynamics_input
-        G = np.zeros((k, m, n_inputs)) if self.emission_input is None else self.emission_input
+        F, G = self.dynamics_input, self.emission_input
         return SwitchingArrays(
             P=transition,
             p0=initial,
@@ -115,8 +111,8 @@ class SwitchingLinearModel:
             B=B,
             C=emission,
             D=D,
-            F=as_array(F, (k, d, n_inputs), "dynamics_input"),
-            G=as_array(G, (k, m, n_inputs), "emission_input"),
+            F=as_array(np.zeros((k, d, n_inputs)) if F is None else F, (k, d, n_inputs), "dynamics_input"),
+            G=as_array(np.zeros((k, m, n_inputs)) if G is None else G, (k, m, n_inputs), "emission_input"),
             u=inputs,
             Q=B @ np.swapaxes(B, 1, 2),
             R=R,

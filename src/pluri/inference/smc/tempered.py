@@ -14,6 +14,7 @@ References
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -30,9 +31,44 @@ from pluri.inference.smc.tempered_result import TemperedResult, warn_of_particle
 from pluri.validation import RandomState, as_generator, check_count, check_value
 from pluri.validation.interruption import holding, interruptible, kept
 
-__all__ = ["TemperedResult", "tempered_smc"]
+__all__ = ["Cooling", "TemperedResult", "tempered_smc"]
 
 Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Cooling:
+    """How particles go from one temperature to the next.
+
+    Parameters
+    ----------
+    ess_target : float, default=0.5
+        Share of the particles that stays effective at each step of the temperature; more makes shorter steps.
+    n_steps : int, default=5
+        Steps of every particle at each temperature; with `waste_free` the length of the chains.
+    resampling : {"systematic", "stratified", "residual", "multinomial"}, default="systematic"
+    waste_free : bool, default=False
+        Resample ``n_particles / n_steps`` particles and keep all states of their chains.
+    max_temperatures : int, default=1000
+
+    Examples
+    --------
+    >>> from pluri.inference.smc import Cooling
+    >>> Cooling(n_steps=10, waste_free=True).ess_target
+    0.5
+    """
+
+    ess_target: float = 0.5
+    n_steps: int = 5
+    resampling: str = "systematic"
+    waste_free: bool = False
+    max_temperatures: int = 1000
+
+    def __post_init__(self) -> None:
+        check_value(self.ess_target, "ess_target", SHARE)
+        check_count(self.n_steps, "n_steps", 2 if self.waste_free else 1)
+        check_count(self.max_temperatures, "max_temperatures")
+        check_method(self.resampling, "resampling")
 
 
 class _Round(NamedTuple):
@@ -57,15 +93,11 @@ def tempered_smc(
     sample_prior: Sampler,
     *,
     n_particles: int = 1000,
-    ess_target: float = 0.5,
     transition: Any = "mh",
-    n_steps: int = 5,
-    resampling: str = "systematic",
-    waste_free: bool = False,
+    cooling: Cooling | None = None,
     grad_log_prior: Gradient | None = None,
     grad_log_likelihood: Gradient | None = None,
     vectorized: bool = True,
-    max_temperatures: int = 1000,
     random_state: RandomState = None,
     verbose: int = 0,
     warn: bool = True,
@@ -81,20 +113,14 @@ def tempered_smc(
     sample_prior : callable
         ``sample_prior(rng, n)`` draws points (n, d).
     n_particles : int, default=1000
-    ess_target : float, default=0.5
-        Share of the particles that stays effective at each step of the temperature; more makes shorter steps.
     transition : {"mh", "slice", "hmc", "identity"}, Moves or callable, default="mh"
         As in :class:`pluri.inference.ais.annealed_importance.AnnealedImportanceSampler`.
-    n_steps : int, default=5
-        Steps of every particle at each temperature; with `waste_free` the length of the chains.
-    resampling : {"systematic", "stratified", "residual", "multinomial"}, default="systematic"
-    waste_free : bool, default=False
-        Resample ``n_particles / n_steps`` particles and keep all states of their chains.
+    cooling : Cooling, optional
+        How long the steps of the temperature are, and how particles are resampled and moved at each.
     grad_log_prior, grad_log_likelihood : callable, optional
         Points (n, d) to gradients (n, d), for "hmc".
     vectorized : bool, default=True
         False if log densities and gradients take one point (d,) at a time.
-    max_temperatures : int, default=1000
     random_state : int, Generator, RandomState or None
     verbose : int, default=0
         1 shows progress.
@@ -121,14 +147,9 @@ def tempered_smc(
     from pluri.progress import Step, open_progress
 
     check_count(n_particles, "n_particles", 2)
-    check_count(n_steps, "n_steps")
-    check_count(max_temperatures, "max_temperatures")
-    check_value(ess_target, "ess_target", SHARE)
-    check_method(resampling, "resampling")
-    if waste_free and (n_steps < 2 or n_particles % n_steps):
-        raise ValueError(
-            f"waste_free needs n_steps of at least 2 that divides n_particles ({n_particles}), got {n_steps}"
-        )
+    cooling = Cooling() if cooling is None else cooling
+    if cooling.waste_free and n_particles % cooling.n_steps:
+        raise ValueError(f"waste_free needs n_steps that divides n_particles ({n_particles}), got {cooling.n_steps}")
     moves = as_moves(transition)
     path = TemperedPath(log_prior, log_likelihood, True, vectorized, grad_log_prior, grad_log_likelihood)
     rng = as_generator(random_state)
@@ -140,15 +161,16 @@ def tempered_smc(
         rounds = [_Round(cloud, moves, 0.0, 0.0, 0.0, _mean(cloud.gain), float(n), math.nan, n, 0)]
         with holding(having=lambda: len(rounds) > 1) as block:
             while rounds[-1].beta < 1.0:
-                if len(rounds) > max_temperatures:
+                if len(rounds) > cooling.max_temperatures:
                     raise ValueError(
-                        f"only beta = {rounds[-1].beta:.3g} was reached in max_temperatures = {max_temperatures} "
-                        "steps: raise it, lower ess_target, or look whether the likelihood is what it should be"
+                        f"only beta = {rounds[-1].beta:.3g} was reached in max_temperatures = "
+                        f"{cooling.max_temperatures} steps: raise it, lower ess_target, or look whether the likelihood "
+                        "is what it should be"
                     )
-                rounds.append(_cool(rng, path, rounds[-1], ess_target, n_steps, resampling, waste_free))
+                rounds.append(_cool(rng, path, rounds[-1], cooling))
                 if verbose:
                     last = "converged" if rounds[-1].beta == 1.0 else None
-                    report(Step(len(rounds) - 1, max_temperatures, rounds[-1].log_z, reason=last))
+                    report(Step(len(rounds) - 1, cooling.max_temperatures, rounds[-1].log_z, reason=last))
                 # Only the last cloud is needed.
                 rounds[-2] = rounds[-2]._replace(cloud=cloud, moves=moves)
     result = _result(rounds, block.interrupted, perf_counter() - started)
@@ -159,28 +181,25 @@ def tempered_smc(
     return result
 
 
-def _cool(
-    rng: np.random.Generator, path: TemperedPath, before: _Round, ess_target: float, n_steps: int, resampling: str,
-    waste_free: bool,
-) -> _Round:  # fmt: skip
+def _cool(rng: np.random.Generator, path: TemperedPath, before: _Round, cooling: Cooling) -> _Round:
     """One round: a temperature, weights, resampling, moves."""
     n = len(before.cloud.x)
-    beta = next_temperature(before.cloud.gain, before.beta, ess_target)
+    beta = next_temperature(before.cloud.gain, before.beta, cooling.ess_target)
     increments = (beta - before.beta) * before.cloud.gain
     largest = increments.max()
     log_z = before.log_z + float(largest + np.log(np.exp(increments - largest).mean()))
     alive, weights = weigh(before.cloud, beta - before.beta)
     ess = float(1.0 / np.square(weights).sum())
     moves = before.moves.learn(alive.x, weights)
-    chosen = choose(rng, alive, weights, resampling, n // n_steps if waste_free else n)
+    chosen = choose(rng, alive, weights, cooling.resampling, n // cooling.n_steps if cooling.waste_free else n)
     moves = moves.settle(rng, beta, chosen)
     steps: list[Moved] = []
     kept = [chosen]
-    for _ in range(n_steps - 1 if waste_free else n_steps):
+    for _ in range(cooling.n_steps - 1 if cooling.waste_free else cooling.n_steps):
         steps.append(moves.move(rng, path, beta, kept[-1], 1))
         kept.append(steps[-1].cloud)
         moves = moves.retune(steps[-1].acceptance)
-    cloud = Cloud(*(np.concatenate(parts) for parts in zip(*kept))) if waste_free else kept[-1]
+    cloud = Cloud(*(np.concatenate(parts) for parts in zip(*kept))) if cooling.waste_free else kept[-1]
     return _Round(
         cloud, moves, beta, log_z, before.variance + 1.0 / ess - 1.0 / n, _mean(cloud.gain), ess,
         float(np.mean([step.acceptance for step in steps])), sum(step.n_evaluations for step in steps),

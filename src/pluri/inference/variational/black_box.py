@@ -27,18 +27,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pluri.inference.variational.adam import Array, decays_of, descend
-from pluri.inference.variational.black_box_ascent import CoolingAscent, CoolingSettings
-from pluri.inference.variational.black_box_gradients import path_gradient, score_gradient
+from pluri.inference.variational.adam import Array, Descent, descend
+from pluri.inference.variational.black_box_ascent import AscentSettings, CoolingAscent
+from pluri.inference.variational.black_box_gradients import ScoreGradient, path_gradient, score_gradient
 from pluri.inference.variational.families import MeanFieldGaussian, make_family
 from pluri.inference.variational.flows.importance import Evidence, evidence
 from pluri.inference.variational.flows.target import Target, check_target, differentiate
-from pluri.validation import Number, Only, Whole, as_generator, check_value
+from pluri.validation import Made, Only, Whole, as_generator, check_value
 from pluri.validation.interruption import interruptible
 from pluri.validation.random import RandomState
 
 #: Number of draws of an iteration, by kind of gradient.
-BATCH_SIZES = {"reparameterized": 16, "score": 256}
+PATH_DRAWS, SCORE_DRAWS = 16, 256
 
 
 @dataclass(frozen=True)
@@ -88,18 +88,13 @@ def fit_black_box(
     dim: int,
     family: str = "full_rank",
     *,
-    gradient: str = "reparameterized",
-    local_terms: Callable[[Array], Any] | None = None,
+    gradient: str | ScoreGradient = "reparameterized",
     vectorized: bool = True,
     backend: str = "numpy",
     location: ArrayLike | None = None,
     scale: ArrayLike = 1.0,
-    optimizer: str = "adam",
-    learning_rate: float = 0.05,
-    batch_size: int | None = None,
-    window: int = 100,
+    settings: AscentSettings | None = None,
     max_iter: int = 20_000,
-    n_final: int = 4000,
     random_state: RandomState = None,
     verbose: int = 0,
 ) -> BlackBoxResult:
@@ -114,12 +109,9 @@ def fit_black_box(
         Number of coordinates.
     family : {"full_rank", "mean_field"}, default="full_rank"
         Any covariance, or a diagonal one.
-    gradient : {"reparameterized", "score"}, default="reparameterized"
-        The score-function gradient needs no derivative of the density, and far more draws.
-    local_terms : callable, optional
-        For ``gradient="score"`` and the mean-field family: from points (n, dim) to (n, dim), where column i is the
-        sum of those terms of the log density in which coordinate i occurs. The others only add noise to the gradient
-        of that coordinate (Rao-Blackwellisation).
+    gradient : {"reparameterized", "score"} or ScoreGradient, default="reparameterized"
+        The score-function gradient needs no derivative of the density, and far more draws; a `ScoreGradient` knows
+        which terms of the density matter for each coordinate.
     vectorized : bool, default=True
         False if `log_density` takes one point (dim,) at a time.
     backend : {"numpy", "jax"}, default="numpy"
@@ -127,16 +119,9 @@ def fit_black_box(
     location, scale : array of shape (dim,) or float, default=0 and 1
         Mean and standard deviation of the first q, and the units of the steps: give rough ones where coordinates have
         very different units.
-    optimizer : {"adam", "rmsprop"}, default="adam"
-    learning_rate : float, default=0.05
-        First rate, in units of `scale`.
-    batch_size : int, optional
-        Number of draws of an iteration; 16, or 256 with the score-function gradient.
-    window : int, default=100
-        Number of iterations over which the ELBO is averaged to see whether it still rises.
+    settings : AscentSettings, optional
+        How the ascent goes: optimizer, first learning rate in units of `scale`, draws of an iteration, ...
     max_iter : int, default=20_000
-    n_final : int, default=4000
-        Number of fresh draws for the final ELBO and importance weights.
     random_state : int, Generator, RandomState or None
     verbose : int, default=0
         1 shows a progress bar.
@@ -165,57 +150,31 @@ def fit_black_box(
     (array([1., 1.]), array([[ 0.67, -0.33],
            [-0.33,  0.67]]))
     """
-    check_value(gradient, "gradient", Only(*BATCH_SIZES))
+    check_value(gradient, "gradient", Only("reparameterized", "score") | Made(ScoreGradient, "a ScoreGradient"))
     check_value(backend, "backend", Only("numpy", "jax"))
-    n_draws = BATCH_SIZES[gradient] if batch_size is None else batch_size
-    for name, value, least in (
-        ("dim", dim, 1), ("batch_size", n_draws, 2), ("window", window, 10), ("max_iter", max_iter, 1),
-        ("n_final", n_final, 2),
-    ):  # fmt: skip
-        check_value(value, name, Whole(least))
-    check_value(learning_rate, "learning_rate", Number(above=0))
+    check_value(dim, "dim", Whole(1))
+    check_value(max_iter, "max_iter", Whole(1))
+    settings = AscentSettings() if settings is None else settings
+    score = ScoreGradient() if gradient == "score" else gradient if isinstance(gradient, ScoreGradient) else None
     shape = make_family(family, dim)
-    if local_terms is not None and not (gradient == "score" and isinstance(shape, MeanFieldGaussian)):
-        raise ValueError("local_terms must be None unless gradient is 'score' and family is 'mean_field'")
-    center = _vector(0.0 if location is None else location, dim, "location")
-    units = _vector(scale, dim, "scale")
-    if not (units > 0).all():
-        raise ValueError(f"scale must be positive, got {scale!r}")
+    if score is not None and score.local_terms is not None and not isinstance(shape, MeanFieldGaussian):
+        raise ValueError("local_terms must be None unless family is 'mean_field'")
+    frame = _Frame.checked(location, scale, dim)
     rng = as_generator(random_state)
-
     function = differentiate(log_density) if backend == "jax" else log_density if vectorized else _by_rows(log_density)
-    given = Target(function, dim, "log_density")
-    # In units of scale around location; the Jacobian is a constant, added to the ELBO at the end.
-    target = Target(_rescaled(given, center, units, gradient == "reparameterized"), dim, "log_density")
-    check_target(target, rng, with_gradient=gradient == "reparameterized")
-    terms = None if local_terms is None else _checked_terms(local_terms, center, units)
+    target = frame.target(Target(function, dim, "log_density"), score is None)
+    check_target(target, rng, with_gradient=score is None)
+    terms = None if score is None or score.local_terms is None else frame.terms(score.local_terms)
 
     def estimate(parameters: Array, noise: Array) -> tuple[float, Array]:
-        if gradient == "score":
+        if score is not None:
             return score_gradient(shape, parameters, noise, target, terms)
         return path_gradient(shape, parameters, noise, target)
 
-    settings = CoolingSettings(float(learning_rate), decays_of(optimizer), n_draws, window)
-    ascent = CoolingAscent(shape, estimate, settings, rng)
-    run = descend(ascent.step, max_iter, settled=ascent.settled, window=window, verbose=verbose)
+    batch_size = settings.batch_size or (PATH_DRAWS if score is None else SCORE_DRAWS)
+    ascent = CoolingAscent(shape, estimate, settings, batch_size, rng)
+    run = descend(ascent.step, max_iter, settled=ascent.settled, window=settings.window, verbose=verbose)
     parameters = ascent.mean if run.converged else ascent.adam.parameters
-    noise = rng.standard_normal((n_final, dim))
-    z = shape.draw(parameters, noise)
-    found = evidence(target.values(z) - shape.log_prob(parameters, z) + np.log(units).sum())
-    mean, factor = shape.moments(parameters)
-    factor = units[:, None] * factor
-    result = BlackBoxResult(
-        mean=center + units * mean,
-        cov=factor @ factor.T,
-        elbo=found.elbo,
-        elbo_standard_error=found.elbo_standard_error,
-        elbo_trace=np.log(units).sum() - np.array(run.losses),
-        evidence=found,
-        n_iter=len(run.losses),
-        converged=run.converged,
-        interrupted=run.interrupted,
-        factor=factor,
-    )
     if not (run.interrupted or run.converged):
         from sklearn.exceptions import ConvergenceWarning
 
@@ -224,7 +183,62 @@ def fit_black_box(
             ConvergenceWarning,
             stacklevel=2,
         )
-    return result
+    z = shape.draw(parameters, rng.standard_normal((settings.n_final, dim)))
+    found = evidence(target.values(z) - shape.log_prob(parameters, z) + frame.log_volume)
+    return _result(frame, *shape.moments(parameters), run, found)
+
+
+def _result(frame: _Frame, mean: Array, factor: Array, run: Descent, found: Evidence) -> BlackBoxResult:
+    factor = frame.units[:, None] * factor
+    return BlackBoxResult(
+        mean=frame.center + frame.units * mean,
+        cov=factor @ factor.T,
+        elbo=found.elbo,
+        elbo_standard_error=found.elbo_standard_error,
+        elbo_trace=frame.log_volume - np.array(run.losses),
+        evidence=found,
+        n_iter=len(run.losses),
+        converged=run.converged,
+        interrupted=run.interrupted,
+        factor=factor,
+    )
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """Coordinates around a location, in units of a scale; the Jacobian is a constant, added to the ELBO at the end."""
+
+    center: Array
+    units: Array
+
+    @classmethod
+    def checked(cls, location: ArrayLike | None, scale: ArrayLike, dim: int) -> _Frame:
+        frame = cls(_vector(0.0 if location is None else location, dim, "location"), _vector(scale, dim, "scale"))
+        if not (frame.units > 0).all():
+            raise ValueError(f"scale must be positive, got {scale!r}")
+        return frame
+
+    @property
+    def log_volume(self) -> float:
+        return float(np.log(self.units).sum())
+
+    def target(self, given: Target, with_gradient: bool) -> Target:
+        def rescaled(x: Array) -> Any:
+            if not with_gradient:
+                return given.values(self.center + self.units * x)
+            values, slope = given(self.center + self.units * x)
+            return values, self.units * slope
+
+        return Target(rescaled, given.dim, "log_density")
+
+    def terms(self, local_terms: Callable[[Array], Any]) -> Callable[[Array], Array]:
+        def checked(x: Array) -> Array:
+            terms = np.asarray(local_terms(self.center + self.units * x), dtype=np.float64)
+            if terms.shape != x.shape:
+                raise ValueError(f"local_terms must return an array of shape {x.shape}, got {terms.shape}")
+            return terms
+
+        return checked
 
 
 def _vector(value: ArrayLike, dim: int, name: str) -> Array:
@@ -242,23 +256,3 @@ def _by_rows(log_density: Callable[[Array], Any]) -> Callable[[Array], Any]:
         return np.array(answers)
 
     return rows
-
-
-def _rescaled(given: Target, center: Array, units: Array, with_gradient: bool) -> Callable[[Array], Any]:
-    def rescaled(x: Array) -> Any:
-        if not with_gradient:
-            return given.values(center + units * x)
-        values, slope = given(center + units * x)
-        return values, units * slope
-
-    return rescaled
-
-
-def _checked_terms(local_terms: Callable[[Array], Any], center: Array, units: Array) -> Callable[[Array], Array]:
-    def checked(x: Array) -> Array:
-        terms = np.asarray(local_terms(center + units * x), dtype=np.float64)
-        if terms.shape != x.shape:
-            raise ValueError(f"local_terms must return an array of shape {x.shape}, got {terms.shape}")
-        return terms
-
-    return checked

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pluri.inference.variational.adam import Adam, Array, refuse_divergence
+from pluri.inference.variational.adam import Adam, Array, decays_of, refuse_divergence
 from pluri.inference.variational.families import Family
+from pluri.validation import Number, Only, Whole, check_value
 
 #: Mean gradient over a window, in standard errors, above which a parameter still travels.
 DRIFT = 4.0
@@ -20,13 +21,40 @@ COOLING, COLDEST = 0.4, 0.01
 
 
 @dataclass(frozen=True)
-class CoolingSettings:
-    """How an ascent goes: its first rate, decays of the moments, draws of an iteration, iterations of a window."""
+class AscentSettings:
+    """How an ascent of the ELBO goes.
 
-    learning_rate: float
-    decays: tuple[float, float]
-    batch_size: int
-    window: int
+    Parameters
+    ----------
+    optimizer : {"adam", "rmsprop"}, default="adam"
+    learning_rate : float, default=0.05
+        First rate.
+    batch_size : int, optional
+        Number of draws of an iteration; by default 16, or 256 with the score-function gradient.
+    window : int, default=100
+        Number of iterations over which the ELBO is averaged to see whether it still rises.
+    n_final : int, default=4000
+        Number of fresh draws for the final ELBO and importance weights.
+
+    Examples
+    --------
+    >>> from pluri.inference.variational import AscentSettings
+    >>> AscentSettings(learning_rate=0.01, batch_size=64).window
+    100
+    """
+
+    optimizer: str = "adam"
+    learning_rate: float = 0.05
+    batch_size: int | None = None
+    window: int = 100
+    n_final: int = 4000
+
+    def __post_init__(self) -> None:
+        decays_of(self.optimizer)
+        check_value(self.learning_rate, "learning_rate", Number(above=0))
+        check_value(self.batch_size, "batch_size", Whole(2) | Only(None))
+        check_value(self.window, "window", Whole(10))
+        check_value(self.n_final, "n_final", Whole(2))
 
 
 class CoolingAscent:
@@ -37,7 +65,9 @@ class CoolingAscent:
     family : Family
     estimate : callable
         ``estimate(parameters, noise)``: ELBO of a batch and its gradient.
-    settings : CoolingSettings
+    settings : AscentSettings
+    batch_size : int
+        Draws of an iteration.
     rng : numpy.random.Generator
     """
 
@@ -45,19 +75,21 @@ class CoolingAscent:
         self,
         family: Family,
         estimate: Callable[[Array, Array], tuple[float, Array]],
-        settings: CoolingSettings,
+        settings: AscentSettings,
+        batch_size: int,
         rng: np.random.Generator,
     ) -> None:
         self.family, self.estimate, self.settings, self.rng = family, estimate, settings, rng
-        slow, fast = settings.decays
+        self.batch_size = batch_size
+        slow, fast = decays_of(settings.optimizer)
         self.adam = Adam(family.standard(), (slow, min(fast, MEMORY)))
-        self.rate = settings.learning_rate
+        self.rate = float(settings.learning_rate)
         self.gradients: list[Array] = []
         self.total, self.since, self.mean = np.zeros(family.n_parameters), 0, self.adam.parameters
 
     def step(self, number: int) -> float:
         """Climb once; gives the negative ELBO of the batch."""
-        noise = self.rng.standard_normal((self.settings.batch_size, self.family.dim))
+        noise = self.rng.standard_normal((self.batch_size, self.family.dim))
         elbo, gradient = self.estimate(self.adam.parameters, noise)
         refuse_divergence(number, elbo, gradient)
         self.gradients.append(gradient)

@@ -6,12 +6,29 @@ See :mod:`pluri.inference.variational.black_box` for the formulas.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from pluri.inference.variational.adam import Array
 from pluri.inference.variational.families import Family, MeanFieldGaussian
 from pluri.inference.variational.flows.target import Target
+
+
+@dataclass(frozen=True)
+class ScoreGradient:
+    """The score-function gradient, which needs no derivative of the density.
+
+    Parameters
+    ----------
+    local_terms : callable, optional
+        For the mean-field family: from points (n, dim) to (n, dim), where column i is the sum of those terms of the log
+        density in which coordinate i occurs. The others only add noise to the gradient of that coordinate
+        (Rao-Blackwellisation).
+    """
+
+    local_terms: Callable[[Array], Any] | None = None
 
 
 def path_gradient(family: Family, parameters: Array, noise: Array, target: Target) -> tuple[float, Array]:

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pluri.inference.variational.coordinate_ascent import CoordinateAscentResult, coordinate_ascent
 from pluri.inference.variational.factor_graph import LOG_ZERO, FactorGraph
-from pluri.validation import RandomState, as_generator
+from pluri.validation import Only, RandomState, as_generator, check_value
 from pluri.validation.interruption import interruptible
 
 Array = NDArray[np.float64]
@@ -202,8 +202,7 @@ class MeanFieldInference:
         init : dict of arrays, optional
             Marginals to start the first run from, by variable.
         """
-        if self.schedule not in SCHEDULES:
-            raise ValueError(f"schedule must be one of {SCHEDULES}, got {self.schedule!r}")
+        check_value(self.schedule, "schedule", Only(*SCHEDULES))
         if not isinstance(self.damping, Real) or not 0 < self.damping <= 1:
             raise ValueError(f"damping must lie in (0, 1], got {self.damping!r}")
         graph = FactorGraph.of(factors)

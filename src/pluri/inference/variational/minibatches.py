@@ -3,15 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from numbers import Integral
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pluri.engine import Batch, LazyBatch, Source
+from pluri.validation import Only, Whole, check_value
 
 #: Batches of a source that wait to be drawn from; they are read from disk only when drawn, where the source can.
 WINDOW = 16
+
+
+@dataclass(frozen=True)
+class Minibatches:
+    """Data, and how a pass cuts them.
+
+    Parameters
+    ----------
+    data : array or sparse matrix of shape (n_samples, n_features), or Source
+    batch_size : int or None, default=256
+        Rows of a minibatch; None is all rows. Not used for a source, which is cut already.
+    shuffle : bool, default=True
+        Whether minibatches are drawn at random; False takes them in the order of the data.
+    n_total : float, optional
+        Number of rows of the data set that the minibatches stand for; counted if not given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.inference.variational import Minibatches
+    >>> in_order = Minibatches(np.arange(4.0)[:, None], 2, shuffle=False)
+    >>> [batch.X.ravel().tolist() for batch in in_order.drawn(np.random.default_rng(0))]
+    [[0.0, 1.0], [2.0, 3.0]]
+    """
+
+    data: Any
+    batch_size: int | None = 256
+    shuffle: bool = True
+    n_total: float | None = None
+
+    def drawn(self, rng: np.random.Generator) -> Iterator[Batch]:
+        """The minibatches of one pass."""
+        return minibatches(self.data, self.batch_size, rng, shuffle=self.shuffle)
 
 
 def minibatches(
@@ -41,9 +75,7 @@ def minibatches(
         yield from (batch for item in items if (batch := item.load()).n_sequences)
         return
     n_samples = data.shape[0]
-    integral = isinstance(batch_size, Integral) and not isinstance(batch_size, bool)
-    if batch_size is not None and not (integral and batch_size >= 1):
-        raise ValueError(f"batch_size must be None or an integer of at least 1, got {batch_size!r}")
+    check_value(batch_size, "batch_size", Whole(1) | Only(None))
     if batch_size is None or batch_size >= n_samples:
         yield Batch(data)
         return

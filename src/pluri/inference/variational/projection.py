@@ -22,12 +22,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from pluri.inference.variational.density_grid import Array, DensityGrid, checked_log_density
 from pluri.inference.variational.mixture_density import LOG_2PI, MixtureDensity
-from pluri.validation import RandomState, as_generator
-
-Array = NDArray[np.float64]
+from pluri.validation import Only, RandomState, as_generator, check_value
 
 
 @dataclass(frozen=True)
@@ -109,60 +108,20 @@ def kl_project(
     >>> abs(seek.mean).round(2), seek.covariance.round(2), round(seek.kl, 3), len(seek.optima)
     (array([4.]), array([[1.]]), 0.693, 2)
     """
-    if direction not in ("reverse", "forward"):
-        raise ValueError(f"direction must be 'reverse' or 'forward', got {direction!r}")
-    if family not in ("gaussian", "diagonal"):
-        raise ValueError(f"family must be 'gaussian' or 'diagonal', got {family!r}")
+    check_value(direction, "direction", Only("reverse", "forward"))
+    check_value(family, "family", Only("gaussian", "diagonal"))
     if n_starts < 1 or n_samples < 1:
         raise ValueError(f"n_starts and n_samples must be at least 1, got {n_starts} and {n_samples}")
     rng = as_generator(random_state)
     box = _as_box(bounds, isinstance(target, MixtureDensity))
-    grid = _Grid.of(target, box, resolution) if box is not None and len(box) <= 3 else None
+    grid = DensityGrid.of(target, box, resolution) if box is not None and len(box) <= 3 else None
     if direction == "forward":
         return _forward(target, grid, family, rng)
     log_normalizer = 0.0 if isinstance(target, MixtureDensity) else grid.log_normalizer if grid else math.nan
     return _reverse(target, gradient, box, family, log_normalizer, n_starts, n_samples, rng)
 
 
-# Forward ------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Grid:
-    """Midpoints of equal cells of a box, and the density's share of each."""
-
-    points: Array
-    log_density: Array
-    log_cell: float
-
-    @classmethod
-    def of(cls, target: Callable[[Array], Array], box: Array, resolution: int | None) -> _Grid | None:
-        d = len(box)
-        per_axis = {1: 20_000, 2: 400, 3: 80}[d] if resolution is None else resolution
-        widths = (box[:, 1] - box[:, 0]) / per_axis
-        axes = [low + width * (np.arange(per_axis) + 0.5) for (low, _), width in zip(box, widths)]
-        points = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
-        return cls(points, _log_density(target, points), float(np.log(widths).sum()))
-
-    @property
-    def log_normalizer(self) -> float:
-        highest = self.log_density.max()
-        return float(highest + np.log(np.exp(self.log_density - highest).sum()) + self.log_cell)
-
-    def moments(self) -> tuple[Array, Array]:
-        share = np.exp(self.log_density - self.log_density.max())
-        share /= share.sum()
-        mean = share @ self.points
-        spread = self.points - mean
-        return mean, (share[:, None] * spread).T @ spread
-
-    def divergence(self, log_q: Array) -> float:
-        log_p = self.log_density - self.log_normalizer
-        share = np.exp(log_p + self.log_cell)
-        return float((share * np.where(share > 0, log_p - log_q, 0.0)).sum())
-
-
-def _forward(target: Any, grid: _Grid | None, family: str, rng: np.random.Generator) -> GaussianProjection:
+def _forward(target: Any, grid: DensityGrid | None, family: str, rng: np.random.Generator) -> GaussianProjection:
     if isinstance(target, MixtureDensity):
         mean, covariance = target.moments()
     elif grid is not None:
@@ -179,9 +138,6 @@ def _forward(target: Any, grid: _Grid | None, family: str, rng: np.random.Genera
         draws = target.sample(20_000, rng)
         kl = float((target(draws) - q(draws)).mean())
     return GaussianProjection(mean, covariance, kl, math.nan, "forward")
-
-
-# Reverse ------------------------------------------------------------------------------------------------------------
 
 
 def _reverse(
@@ -205,57 +161,78 @@ def _reverse(
         spread = (box[:, 1] - box[:, 0]) / 20.0
     d = starts.shape[1]
     noise, fresh = _normal_points(n_samples, d, rng), _normal_points(max(n_samples, 2**14), d, rng)
-    n_samples = len(noise)
-    below = np.tril_indices(d, -1)
-    n_below = 0 if family == "diagonal" else len(below[0])
-
-    def unpack(vector: Array) -> tuple[Array, Array]:
-        factor = np.diag(np.exp(vector[d : 2 * d]))
-        if n_below:
-            factor[below] = vector[2 * d :]
-        return vector[:d], factor
-
-    def value_and_gradient(X: Array) -> tuple[Array, Array]:
-        if isinstance(target, MixtureDensity):
-            return target.value_and_gradient(X)
-        value = _log_density(target, X)
-        if gradient is not None:
-            return value, np.asarray(gradient(X), dtype=np.float64)
-        slope = np.empty_like(X)
-        for axis, step in enumerate(1e-5 * spread):
-            shift = np.zeros(d)
-            shift[axis] = step
-            slope[:, axis] = (_log_density(target, X + shift) - _log_density(target, X - shift)) / (2.0 * step)
-        return value, slope
-
-    def objective(vector: Array) -> tuple[float, Array]:
-        mean, factor = unpack(vector)
-        value, slope = value_and_gradient(mean + noise @ factor.T)
-        by_factor = slope.T @ noise / n_samples
-        descent = np.concatenate([slope.mean(axis=0), np.diag(by_factor) * np.diag(factor) + 1.0])
-        if n_below:
-            descent = np.concatenate([descent, by_factor[below]])
-        entropy = vector[d : 2 * d].sum() + 0.5 * d * (1.0 + LOG_2PI)
-        return float(-entropy - value.mean()), -descent
-
-    def free_energy(mean: Array, factor: Array) -> float:
-        entropy = np.log(np.diag(factor)).sum() + 0.5 * d * (1.0 + LOG_2PI)
-        return float(-entropy - _log_density(target, mean + fresh @ factor.T).mean())
-
+    energy = _FreeEnergy(target, gradient, spread, family == "gaussian", noise)
     found: list[GaussianProjection] = []
     for start in starts:
-        vector = np.concatenate([start, np.log(spread), np.zeros(n_below)])
-        solution = minimize(objective, vector, jac=True, method="L-BFGS-B", options={"maxiter": 500, "gtol": 1e-7})
-        mean, factor = unpack(solution.x)
-        energy = free_energy(mean, factor)
-        candidate = GaussianProjection(mean, factor @ factor.T, energy + log_normalizer, energy, "reverse")
-        if math.isfinite(energy) and not any(_same(candidate, other, spread) for other in found):
+        vector = np.concatenate([start, np.log(spread), np.zeros(energy.n_below)])
+        solution = minimize(energy, vector, jac=True, method="L-BFGS-B", options={"maxiter": 500, "gtol": 1e-7})
+        mean, factor = energy.unpack(solution.x)
+        value = energy.at(mean, factor, fresh)
+        candidate = GaussianProjection(mean, factor @ factor.T, value + log_normalizer, value, "reverse")
+        if math.isfinite(value) and not any(_same(candidate, other, spread) for other in found):
             found.append(candidate)
     if not found:
         raise FloatingPointError("the free energy is not finite from any start; check the density, or give bounds")
     found.sort(key=lambda optimum: optimum.free_energy)
     best = found[0]
     return GaussianProjection(best.mean, best.covariance, best.kl, best.free_energy, "reverse", tuple(found))
+
+
+@dataclass(frozen=True)
+class _FreeEnergy:
+    """Free energy of a Gaussian, as a function of its mean, log diagonal and lower triangle, on fixed noise."""
+
+    target: Any
+    gradient: Callable[[Array], Array] | None
+    spread: Array
+    full: bool
+    noise: Array
+
+    @property
+    def n_below(self) -> int:
+        """Entries of the factor below its diagonal."""
+        d = len(self.spread)
+        return d * (d - 1) // 2 if self.full else 0
+
+    def unpack(self, vector: Array) -> tuple[Array, Array]:
+        """Mean and lower triangular factor of the covariance."""
+        d = len(self.spread)
+        factor = np.diag(np.exp(vector[d : 2 * d]))
+        if self.n_below:
+            factor[np.tril_indices(d, -1)] = vector[2 * d :]
+        return vector[:d], factor
+
+    def __call__(self, vector: Array) -> tuple[float, Array]:
+        """Value and gradient at the parameters."""
+        mean, factor = self.unpack(vector)
+        d = len(mean)
+        value, slope = self._log_density(mean + self.noise @ factor.T)
+        by_factor = slope.T @ self.noise / len(self.noise)
+        descent = np.concatenate([slope.mean(axis=0), np.diag(by_factor) * np.diag(factor) + 1.0])
+        if self.n_below:
+            descent = np.concatenate([descent, by_factor[np.tril_indices(d, -1)]])
+        entropy = vector[d : 2 * d].sum() + 0.5 * d * (1.0 + LOG_2PI)
+        return float(-entropy - value.mean()), -descent
+
+    def at(self, mean: Array, factor: Array, noise: Array) -> float:
+        """Value on other noise."""
+        entropy = np.log(np.diag(factor)).sum() + 0.5 * len(mean) * (1.0 + LOG_2PI)
+        return float(-entropy - checked_log_density(self.target, mean + noise @ factor.T).mean())
+
+    def _log_density(self, X: Array) -> tuple[Array, Array]:
+        """Log densities and their gradients; by differences if there is no gradient."""
+        if isinstance(self.target, MixtureDensity):
+            return self.target.value_and_gradient(X)
+        value = checked_log_density(self.target, X)
+        if self.gradient is not None:
+            return value, np.asarray(self.gradient(X), dtype=np.float64)
+        slope = np.empty_like(X)
+        for axis, step in enumerate(1e-5 * self.spread):
+            shift = np.zeros(X.shape[1])
+            shift[axis] = step
+            above, below = checked_log_density(self.target, X + shift), checked_log_density(self.target, X - shift)
+            slope[:, axis] = (above - below) / (2.0 * step)
+        return value, slope
 
 
 def _normal_points(n_points: int, d: int, rng: np.random.Generator) -> Array:
@@ -273,15 +250,6 @@ def _normal_points(n_points: int, d: int, rng: np.random.Generator) -> Array:
 def _same(one: GaussianProjection, other: GaussianProjection, spread: Array) -> bool:
     near = np.abs(one.mean - other.mean).max() < 0.1 * spread.max()
     return bool(near and np.abs(one.covariance - other.covariance).max() < 0.1 * spread.max() ** 2)
-
-
-def _log_density(target: Callable[[Array], Array], X: Array) -> Array:
-    value = np.asarray(target(X), dtype=np.float64)
-    if value.shape != (len(X),):
-        raise ValueError(f"target must give one log density per row ({len(X)}), got shape {value.shape}")
-    if np.isnan(value).any() or (value == np.inf).any():
-        raise ValueError("target must give log densities below infinity, got NaN or +inf")
-    return value
 
 
 def _as_box(bounds: ArrayLike | None, optional: bool) -> Array | None:

@@ -22,7 +22,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from numbers import Real
 from time import perf_counter
 from typing import Any, Literal
 
@@ -38,9 +37,9 @@ from pluri.inference.variational.conjugate import (
     evidence_lower_bound,
     natural_target,
 )
-from pluri.inference.variational.minibatches import count_rows, minibatches
+from pluri.inference.variational.minibatches import Minibatches, count_rows
 from pluri.progress import open_progress
-from pluri.validation import Number, check_count, check_value
+from pluri.validation import Number, Only, check_count, check_value
 from pluri.validation.interruption import holding, interruptible
 
 
@@ -119,9 +118,9 @@ class StochasticResult:
     params : dict of arrays
         Natural parameters of q(beta) after the last step.
     elbo : float
-        The bound over the whole data set at `params`; the last estimate if ``evaluate=False`` or after Ctrl-C.
+        The bound over the whole data set at `params`; the last estimate if ``tol=None`` or after Ctrl-C.
     trace : list of float
-        The bound over the whole data set after each pass; empty if ``evaluate=False``.
+        The bound over the whole data set after each pass; empty if ``tol=None``.
     history : History
         One row per step; the objective is the minibatch's estimate of the bound before it.
     n_steps, n_passes : int
@@ -158,14 +157,9 @@ def stochastic_variational_inference(
     batch_size: int | None = 256,
     schedule: RobbinsMonro | None = None,
     max_iter: int = 10,
-    tol: float = 1e-4,
+    tol: float | None = 1e-4,
     start: Natural | None = None,
-    first_step: int = 1,
-    n_total: float | None = None,
-    evaluate: bool = True,
-    shuffle: bool = True,
     engine: Any = None,
-    n_jobs: int | None = None,
     verbose: int = 0,
     on_iteration: Callable[[IterationState[Natural]], bool | None] | None = None,
 ) -> StochasticResult:
@@ -174,33 +168,25 @@ def stochastic_variational_inference(
     Parameters
     ----------
     model : ConjugateModel
-    data : array or sparse matrix of shape (n_samples, n_features), or Source
+    data : array or sparse matrix of shape (n_samples, n_features), Source or Minibatches
         Rows of an array are drawn in a new random order each pass. A source keeps its own batches, which are shuffled
-        within a window of 16: its rows should not be sorted.
+        within a window of 16: its rows should not be sorted. :class:`Minibatches` says otherwise.
     rng : numpy.random.Generator
     batch_size : int or None, default=256
-        Rows of an array in a minibatch; None is all of them. A source is cut already.
+        Rows of an array in a minibatch; None is all of them. A source and `Minibatches` are cut already.
     schedule : RobbinsMonro, optional
         Step sizes; by default ``RobbinsMonro(0.7, 10.0)``. A decay of 0 (steps of size 1: batch coordinate ascent) is
-        accepted only if one minibatch has all the data.
+        accepted only if one minibatch has all the data. To go on with an earlier fit, raise the offset by its steps.
     max_iter : int, default=10
         Largest number of passes over the data.
-    tol : float, default=1e-4
-        Stop when the bound over the whole data set changes by less than `tol` times its size from pass to pass;
-        needs `evaluate`.
+    tol : float or None, default=1e-4
+        Stop when the bound over the whole data set changes by less than `tol` times its size from pass to pass. With
+        None the bound is not computed: there is one reading of the data per pass instead of two, and no test of
+        convergence.
     start : dict of arrays, optional
         Parameters to start from, in place of ``model.initialize``.
-    first_step : int, default=1
-        Number t of the first step, to go on with an earlier fit's schedule.
-    n_total : float, optional
-        Number of rows of the data set that the minibatches stand for; counted if not given.
-    evaluate : bool, default=True
-        Compute the bound over the whole data set after each pass, on `engine`; without it there is one reading of
-        the data per pass instead of two, and no test of convergence.
-    shuffle : bool, default=True
-        Whether minibatches are drawn at random; False takes them in the order of the data.
-    engine, n_jobs
-        Where that happens: see :func:`pluri.engine.open_engine`.
+    engine : None, "serial", "threads", "dask", Engine or distributed.Client
+        Where that bound is computed; ``resolve_engine(n_jobs=2)`` of `pluri.engine` gives two threads.
     verbose : int, default=0
         1 shows a progress bar over the passes.
     on_iteration : callable, optional
@@ -238,46 +224,38 @@ def stochastic_variational_inference(
     >>> bool(abs(mean[0] - x.sum() / 1001) < 0.05)
     True
     """
-    schedule = RobbinsMonro() if schedule is None else schedule
     check_count(max_iter, "max_iter")
-    check_count(first_step, "first_step")
-    if not isinstance(tol, Real) or tol != tol:
-        raise ValueError(f"tol must be a number, got {tol!r}")
-    source = as_source(data)
-    counted = count_rows(data)
-    total = float(counted if n_total is None else n_total)
+    check_value(tol, "tol", Number(finite=False) | Only(None))
+    parts = data if isinstance(data, Minibatches) else Minibatches(data, batch_size)
+    source = as_source(parts.data)
+    n_rows = count_rows(parts.data)
+    total = float(n_rows if parts.n_total is None else parts.n_total)
     if not 0 < total < math.inf:
         raise ValueError(f"n_total must be finite and positive, got {total}")
     params = model.initialize(source, rng) if start is None else start
-    history, trace = History(), list[float]()
-    step, n_passes, last = first_step - 1, 0, math.nan
+    steps = _Steps(model, RobbinsMonro() if schedule is None else schedule, params, n_rows, total)
+    trace: list[float] = []
+    n_passes = 0
     reason: Literal["converged", "max_iter", "stopped", "interrupted"] = "max_iter"
-    message = lambda: f"fit interrupted after {len(history)} steps; the parameters so far are kept"  # noqa: E731
+    message = lambda: f"fit interrupted after {len(steps.history)} steps; the parameters so far are kept"  # noqa: E731
     with open_progress(verbose) as report:
-        with holding(message, having=history) as block:
+        with holding(message, having=steps.history) as block:
             for number in range(1, max_iter + 1):
                 began = perf_counter()
-                for batch in minibatches(data, batch_size, rng, shuffle=shuffle):
-                    if schedule.decay == 0 and batch.n_sequences < counted:
-                        raise ValueError(
-                            f"decay must lie in (0.5, 1] unless a minibatch has all {counted} rows, got 0 with "
-                            f"{batch.n_sequences} rows"
-                        )
-                    started = perf_counter()
-                    params, last = natural_step(model, params, batch, rho=schedule(step + 1), n_total=total)
-                    step += 1
-                    history.append(HistoryRow(0, step, last, last, perf_counter() - started))
+                for batch in parts.drawn(rng):
+                    steps.take(batch)
                 n_passes = number
                 previous = trace[-1] if trace else math.nan
-                if evaluate:
-                    last = evidence_lower_bound(model, source, params, engine=engine, n_jobs=n_jobs)
-                    trace.append(last)
-                gain = last - previous
-                settled = abs(gain) < tol * max(1.0, abs(last))
+                if tol is not None:
+                    steps.bound = evidence_lower_bound(model, source, steps.params, engine=engine)
+                    trace.append(steps.bound)
+                gain = steps.bound - previous
+                settled = tol is not None and abs(gain) < tol * max(1.0, abs(steps.bound))
                 ended: Any = "converged" if settled else "max_iter" if number == max_iter else None
                 seen = IterationState(
-                    params=params, restart=0, n_init=1, iteration=number, max_iter=max_iter, objective=last,
-                    log_likelihood=last, gain=gain, seconds=perf_counter() - began, accepted=True, reason=ended,
+                    params=steps.params, restart=0, n_init=1, iteration=number, max_iter=max_iter,
+                    objective=steps.bound, log_likelihood=steps.bound, gain=gain, seconds=perf_counter() - began,
+                    accepted=True, reason=ended,
                 )  # fmt: skip
                 report(seen)
                 told = on_iteration is not None and bool(on_iteration(seen))
@@ -286,4 +264,31 @@ def stochastic_variational_inference(
                     break
         if block.interrupted:
             reason = "interrupted"
-    return StochasticResult(params, last, trace, history, len(history), n_passes, reason)
+    n_steps = len(steps.history)
+    return StochasticResult(steps.params, steps.bound, trace, steps.history, n_steps, n_passes, reason)
+
+
+class _Steps:
+    """The parameters on their way, and the last that is known of the bound."""
+
+    def __init__(
+        self, model: ConjugateModel, schedule: RobbinsMonro, params: Natural, n_rows: int, n_total: float
+    ) -> None:
+        self.model, self.schedule, self.params = model, schedule, params
+        self.n_rows, self.n_total = n_rows, n_total
+        self.bound = math.nan
+        self.history = History()
+
+    def take(self, batch: Batch) -> None:
+        """One natural-gradient step."""
+        if self.schedule.decay == 0 and batch.n_sequences < self.n_rows:
+            raise ValueError(
+                f"decay must lie in (0.5, 1] unless a minibatch has all {self.n_rows} rows, got 0 with "
+                f"{batch.n_sequences} rows"
+            )
+        started = perf_counter()
+        number = len(self.history) + 1
+        self.params, self.bound = natural_step(
+            self.model, self.params, batch, rho=self.schedule(number), n_total=self.n_total
+        )
+        self.history.append(HistoryRow(0, number, self.bound, self.bound, perf_counter() - started))

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.optimize.manifolds import Manifold
-from pluri.optimize.riemannian.descent import Descent, downhill, run
+from pluri.optimize.riemannian.descent import Descent, LineSearch, Tolerances, downhill, run
 from pluri.optimize.riemannian.problem import ManifoldProblem
 from pluri.optimize.riemannian.result import RiemannianResult
 from pluri.validation import Only, check_count, check_value
@@ -133,11 +133,8 @@ def riemannian_cg(
     return run(
         problem,
         ConjugateGradient(rule, max(manifold.dimension, 1)),
-        tol=tol,
-        gradient_tol=gradient_tol,
+        Tolerances(tol, gradient_tol),
+        LineSearch(c1, c2, cap_first_step=False),
         max_iter=max_iter,
-        c1=c1,
-        c2=c2,
-        cap_first_step=False,
         on_iteration=on_iteration,
     )

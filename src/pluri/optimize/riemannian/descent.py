@@ -6,8 +6,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from numbers import Real
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from pluri.optimize.riemannian.line_search import strong_wolfe
 from pluri.optimize.riemannian.problem import CurveProblem, ManifoldProblem
 from pluri.optimize.riemannian.result import Journal, Reason, RiemannianResult
-from pluri.validation import check_count
+from pluri.validation import Number, check_count, check_value
 from pluri.validation.interruption import holding
 
 Array = NDArray[np.float64]
@@ -38,6 +37,36 @@ class Directions(Protocol):
     def forget(self) -> bool:
         """Drop the past; False if there was none."""
         ...
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """When a descent ends: a change of the value, a norm of the gradient, or a length of the step below these."""
+
+    tol: float
+    gradient_tol: float = 1e-6
+    step_tol: float = 1e-10
+
+
+@dataclass(frozen=True)
+class LineSearch:
+    """Constants of the strong Wolfe conditions, and the first trial step.
+
+    It is ``2 (f_k - f_(k-1)) / slope`` (the decrease of the last step, expected again), 1.1 times that and at most one
+    if `cap_first_step`; or always one with ``first_step="unit"``.
+    """
+
+    c1: float = 1e-4
+    c2: float = 0.9
+    first_step: FirstStep = "scaled"
+    cap_first_step: bool = True
+
+    def first(self, value: float, previous: float, slope: float) -> float:
+        """First trial step, after one from the value `previous`."""
+        if self.first_step == "unit" or not (math.isfinite(previous) and value < previous):
+            return 1.0
+        expected = 2.2 * (value - previous) / slope
+        return min(1.0, expected) if self.cap_first_step else expected
 
 
 @dataclass
@@ -64,24 +93,15 @@ def downhill(slopes: Array, precondition: Callable[[Array], Array] | None) -> Ar
 def descend(
     problem: CurveProblem,
     directions: Directions,
+    tolerances: Tolerances,
+    search: LineSearch,
     *,
     max_iter: int,
-    tol: float,
-    gradient_tol: float = 1e-6,
-    step_tol: float = 1e-10,
-    c1: float = 1e-4,
-    c2: float = 0.9,
-    first_step: FirstStep = "scaled",
-    cap_first_step: bool = True,
     state: Descent | None = None,
     journal: Journal | None = None,
     on_iteration: Callable[[Descent], bool | None] | None = None,
 ) -> Descent:
-    """Run a descent method until a tolerance is met; on Ctrl-C what was reached is returned.
-
-    The first trial step of an iteration is ``2 (f_k - f_(k-1)) / slope`` (the decrease of the last step, expected
-    again), 1.1 times that and at most one; or always one with ``first_step="unit"``.
-    """
+    """Run a descent method until a tolerance is met; on Ctrl-C what was reached is returned."""
     if state is None:
         value, slopes = problem.evaluate()
         state = Descent(value, slopes, journal=journal or Journal())
@@ -91,25 +111,17 @@ def descend(
     with holding(INTERRUPTED) as block:
         while True:
             norm = float(np.linalg.norm(state.slopes))
-            if norm < gradient_tol:
+            if norm < tolerances.gradient_tol:
                 state.reason = "gradient"
                 break
             if state.n_iter - begin >= max_iter:
                 state.reason = "max_iter"
                 break
-            direction = directions.propose(state.slopes, problem.precondition)
-            slope = float(state.slopes @ direction)
-            if not (slope < 0 and math.isfinite(slope)):
-                directions.forget()
-                direction = directions.propose(state.slopes, problem.precondition)
-                slope = float(state.slopes @ direction)
-            first = 1.0
-            if first_step == "scaled" and math.isfinite(previous) and state.value < previous:
-                first = 2.2 * (state.value - previous) / slope
-                first = min(1.0, first) if cap_first_step else first
+            direction, slope = _direction(problem, directions, state.slopes)
+            first = search.first(state.value, previous, slope)
             longest = problem.longest(direction)
             phi = problem.along(direction)
-            line = strong_wolfe(phi, state.value, slope, first=first, longest=longest, c1=c1, c2=c2)
+            line = strong_wolfe(phi, state.value, slope, first=first, longest=longest, c1=search.c1, c2=search.c2)
             if line.step == 0.0:
                 if directions.forget():
                     previous = math.nan
@@ -122,21 +134,15 @@ def descend(
             state.n_iter += 1
             move = line.step * direction
             directions.observe(move, slopes, slopes - old)
-            state.journal.add(
-                value,
-                float(np.linalg.norm(slopes)),
-                problem.n_evaluations,
-                step=line.step,
-                slope=slope,
-                strong=line.strong,
-            )
+            norm = float(np.linalg.norm(slopes))
+            state.journal.add(value, norm, problem.n_evaluations, step=line.step, slope=slope, strong=line.strong)
             if on_iteration is not None and on_iteration(state):
                 state.reason = "stopped"
                 break
-            if abs(previous - value) < tol:
+            if abs(previous - value) < tolerances.tol:
                 state.reason = "converged"
                 break
-            if float(np.linalg.norm(move)) < step_tol:
+            if float(np.linalg.norm(move)) < tolerances.step_tol:
                 state.reason = "step"
                 break
     if block.interrupted:
@@ -144,15 +150,31 @@ def descend(
     return state
 
 
+def _direction(problem: CurveProblem, directions: Directions, slopes: Array) -> tuple[Array, float]:
+    """A direction and the slope along it; the past is dropped if it does not lead down."""
+    direction = directions.propose(slopes, problem.precondition)
+    slope = float(slopes @ direction)
+    if not (slope < 0 and math.isfinite(slope)):
+        directions.forget()
+        direction = directions.propose(slopes, problem.precondition)
+        slope = float(slopes @ direction)
+    return direction, slope
+
+
 def run(
-    problem: ManifoldProblem, directions: Directions, *, max_iter: int, tol: float, gradient_tol: float, **options: Any
+    problem: ManifoldProblem,
+    directions: Directions,
+    tolerances: Tolerances,
+    search: LineSearch,
+    *,
+    max_iter: int,
+    on_iteration: Callable[[Descent], bool | None] | None,
 ) -> RiemannianResult:
     """Descend, and say so if the end was not a good one."""
     check_count(max_iter, "max_iter")
-    for name, value in {"tol": tol, "gradient_tol": gradient_tol}.items():
-        if not isinstance(value, Real) or value != value:
-            raise ValueError(f"{name} must be a number, got {value!r}")
-    state = descend(problem, directions, max_iter=max_iter, tol=tol, gradient_tol=gradient_tol, **options)
+    for name, value in {"tol": tolerances.tol, "gradient_tol": tolerances.gradient_tol}.items():
+        check_value(value, name, Number(finite=False))
+    state = descend(problem, directions, tolerances, search, max_iter=max_iter, on_iteration=on_iteration)
     if not state.converged and state.reason not in ("stopped", "interrupted"):
         # Imported here: scikit-learn is slow to load, and this is rarely needed.
         from sklearn.exceptions import ConvergenceWarning

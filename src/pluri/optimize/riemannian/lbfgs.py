@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.optimize.manifolds import Manifold
-from pluri.optimize.riemannian.descent import Descent, FirstStep, downhill, run
+from pluri.optimize.riemannian.descent import Descent, FirstStep, LineSearch, Tolerances, downhill, run
 from pluri.optimize.riemannian.problem import ManifoldProblem
 from pluri.optimize.riemannian.result import RiemannianResult
 from pluri.validation import check_count
@@ -158,11 +158,8 @@ def riemannian_lbfgs(
     return run(
         problem,
         QuasiNewton(memory),
-        tol=tol,
-        gradient_tol=gradient_tol,
+        Tolerances(tol, gradient_tol),
+        LineSearch(c1, c2, first_step),
         max_iter=max_iter,
-        c1=c1,
-        c2=c2,
-        first_step=first_step,
         on_iteration=on_iteration,
     )

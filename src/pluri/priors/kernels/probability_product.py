@@ -32,7 +32,7 @@ from pluri.priors.kernels.similarity import (
 )
 from pluri.priors.kernels.vectors import CosineKernel, LinearKernel
 from pluri.priors.protocol import FloatArray
-from pluri.validation import check_positive
+from pluri.validation import Only, check_positive, check_value
 
 FAMILIES = ("categorical", "bernoulli", "gaussian", "poisson")
 
@@ -79,14 +79,12 @@ class ProbabilityProductKernel(SimilarityKernel):
     covariance_type: str = "auto"
 
     def __post_init__(self) -> None:
-        if self.family not in FAMILIES:
-            raise ValueError(f"family must be one of {FAMILIES}, got {self.family!r}")
+        check_value(self.family, "family", Only(*FAMILIES))
         object.__setattr__(self, "rho", check_positive(self.rho, "rho"))
         if not isinstance(self.normalized, (bool, np.bool_)):
             raise ValueError(f"normalized must be True or False, got {self.normalized!r}")
         object.__setattr__(self, "normalized", bool(self.normalized))
-        if self.covariance_type not in COVARIANCE_TYPES:
-            raise ValueError(f"covariance_type must be one of {COVARIANCE_TYPES}, got {self.covariance_type!r}")
+        check_value(self.covariance_type, "covariance_type", Only(*COVARIANCE_TYPES))
 
     def __call__(self, parameters: Any, others: Any = None) -> FloatArray:
         """Similarities (n_parts, n_others); of the parts among each other if ``others`` is None."""

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pluri.priors.protocol import FloatArray
+from pluri.validation import Only, check_value
 
 REPAIRS = ("clip", "shift")
 
@@ -43,8 +44,7 @@ def repair_kernel(kernel: ArrayLike, how: str = "clip") -> FloatArray:
            [0.729, 1.   , 0.729],
            [0.064, 0.729, 1.   ]])
     """
-    if how not in REPAIRS:
-        raise ValueError(f"how must be one of {REPAIRS}, got {how!r}")
+    check_value(how, "how", Only(*REPAIRS))
     matrix = np.array(kernel, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
         raise ValueError(f"kernel must be a square matrix, got shape {matrix.shape}")

@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike
 
 from pluri.priors.kernels.similarity import SimilarityKernel, symmetric
 from pluri.priors.protocol import FloatArray
-from pluri.validation import check_positive
+from pluri.validation import Only, check_positive, check_value
 
 SUBSPACE_KERNELS = ("projection", "sum_cosine")
 
@@ -67,8 +67,7 @@ class SubspaceKernel(SimilarityKernel):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rho", check_positive(self.rho, "rho"))
-        if self.kernel not in SUBSPACE_KERNELS:
-            raise ValueError(f"kernel must be one of {SUBSPACE_KERNELS}, got {self.kernel!r}")
+        check_value(self.kernel, "kernel", Only(*SUBSPACE_KERNELS))
         if not isinstance(self.weighted, (bool, np.bool_)):
             raise ValueError(f"weighted must be True or False, got {self.weighted!r}")
         object.__setattr__(self, "weighted", bool(self.weighted))

@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from pluri.engine import Source
+from pluri.engine import Source, resolve_engine
 from pluri.inference import expectation_maximization
 from pluri.inference.history import History
 from pluri.inference.result import IterationState
@@ -178,7 +178,7 @@ def fit_maximum(
     settling = Settling(tol, on_iteration)
     result = expectation_maximization(
         problem, source, rng=as_generator(random_state), max_iter=max_iter, tol=-math.inf, n_init=n_init, start=first,
-        engine=engine, n_jobs=n_jobs, verbose=verbose, on_iteration=settling, **options,
+        engine=resolve_engine(engine, n_jobs), verbose=verbose, on_iteration=settling, **options,
     )  # fmt: skip
     trace = [float(value) for value in result.history.run(result.restart).objective]
     return MaximumFit(

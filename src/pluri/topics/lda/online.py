@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.engine import Batch, Source, SparseSource
+from pluri.engine import Batch, Source, SparseSource, resolve_engine
 from pluri.inference.history import History
 from pluri.inference.result import IterationState
-from pluri.inference.variational import RobbinsMonro, natural_step, stochastic_variational_inference
+from pluri.inference.variational import Minibatches, RobbinsMonro, natural_step, stochastic_variational_inference
 from pluri.topics.lda.document_source import Documents, size_of_source
 from pluri.topics.lda.document_step import DocumentStep
 from pluri.topics.lda.online_model import Natural, OnlineModel
@@ -181,9 +181,9 @@ def fit_online(
             data, sample_weight = data[order], np.asarray(sample_weight)[order]
         data = SparseSource(data, sample_weight=sample_weight, batch_size=batch_size)
     result = stochastic_variational_inference(
-        model, data, rng=rng, batch_size=batch_size, schedule=schedule, max_iter=max_iter, tol=tol, start=first,
-        n_total=n_rows, evaluate=evaluate, shuffle=shuffle, engine=engine, n_jobs=n_jobs,
-        verbose=verbose, on_iteration=on_iteration,
+        model, Minibatches(data, batch_size, shuffle, n_rows), rng=rng, schedule=schedule, max_iter=max_iter,
+        tol=tol if evaluate else None, start=first, engine=resolve_engine(engine, n_jobs), verbose=verbose,
+        on_iteration=on_iteration,
     )  # fmt: skip
     components = np.ascontiguousarray(result.params["word_topic"].T)
     return OnlineFit(

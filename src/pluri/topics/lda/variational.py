@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.engine import Source
+from pluri.engine import Source, resolve_engine
 from pluri.inference import expectation_maximization
 from pluri.inference.em import AscentWarning
 from pluri.inference.history import History
@@ -138,7 +138,7 @@ def fit_batch(
     verbose, on_iteration
         As for :func:`pluri.inference.expectation_maximization`.
     **options
-        Passed on to it (`checkpoint`, `checkpoint_every`, `fingerprint`).
+        Passed on to it (`checkpoint`).
 
     Returns
     -------
@@ -183,8 +183,8 @@ def fit_batch(
         if may_fall:
             warnings.simplefilter("ignore", AscentWarning)
         result = expectation_maximization(
-            problem, source, rng=rng, max_iter=max_iter, tol=-np.inf, n_init=n_init, start=first, engine=engine,
-            n_jobs=n_jobs, verbose=verbose, on_iteration=settling, **options,
+            problem, source, rng=rng, max_iter=max_iter, tol=-np.inf, n_init=n_init, start=first,
+            engine=resolve_engine(engine, n_jobs), verbose=verbose, on_iteration=settling, **options,
         )  # fmt: skip
     params = result.params
     trace = [float(value) for value in result.history.run(result.restart).objective]

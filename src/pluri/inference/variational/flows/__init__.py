@@ -3,7 +3,7 @@
 from pluri.inference.variational.flows.coupling import AffineCoupling
 from pluri.inference.variational.flows.elementwise import ElementwiseAffine, Permutation
 from pluri.inference.variational.flows.fit import fit_flow
-from pluri.inference.variational.flows.flow import FLOWS, Flow, build_flow
+from pluri.inference.variational.flows.flow import FLOWS, Flow, FlowDesign, build_flow
 from pluri.inference.variational.flows.importance import Evidence, evidence
 from pluri.inference.variational.flows.layer import Layer
 from pluri.inference.variational.flows.modes import ModeCollapseWarning
@@ -18,6 +18,7 @@ __all__ = [
     "ElementwiseAffine",
     "Evidence",
     "Flow",
+    "FlowDesign",
     "FlowResult",
     "Layer",
     "ModeCollapseWarning",

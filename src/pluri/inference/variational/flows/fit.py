@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from pluri.inference.variational.adam import Adam, decays_of, descend, refuse_divergence
-from pluri.inference.variational.flows.flow import Flow, build_flow, log_standard_normal
+from pluri.inference.variational.flows.flow import Flow, FlowDesign, log_standard_normal
 from pluri.inference.variational.flows.layer import Array
 from pluri.inference.variational.flows.modes import ModeCollapseWarning, missed_mode
 from pluri.inference.variational.flows.result import FlowResult
@@ -41,18 +41,13 @@ COOLING = 0.3
 def fit_flow(
     log_density_and_grad: Callable[[Any], Any],
     dim: int,
-    flow: str | Flow = "planar",
-    n_layers: int = 8,
+    flow: str | FlowDesign | Flow = "planar",
     *,
-    base: str = "standard",
     anneal: float = 0.5,
     optimizer: str = "adam",
     learning_rate: float = 5e-3,
     batch_size: int = 128,
     max_iter: int = 8000,
-    hidden: tuple[int, ...] = (32,),
-    n_bins: int = 8,
-    bound: float = 5.0,
     backend: str = "numpy",
     check_modes: bool = True,
     random_state: RandomState = None,
@@ -67,13 +62,9 @@ def fit_flow(
         one point (dim,) to a number, written in ``jax.numpy``; the gradient is then made by JAX.
     dim : int
         Number of coordinates.
-    flow : {"planar", "radial", "mixed", "coupling", "spline"} or Flow, default="planar"
-        See :func:`build_flow`. On four test densities (``benchmarks/reproduce/flows_four_densities.py``) eight coupling
-        layers come close from every start; splines come closer still, but not from every start.
-    n_layers : int, default=8
-        Number of layers.
-    base : {"standard", "learned"}, default="standard"
-        Whether the base normal has means and scales of its own.
+    flow : {"planar", "radial", "mixed", "coupling", "spline"}, FlowDesign or Flow, default="planar"
+        A kind alone has eight layers. On four test densities (``benchmarks/reproduce/flows_four_densities.py``) eight
+        coupling layers come close from every start; splines come closer still, but not from every start.
     anneal : float, default=0.5
         Share of the iterations in which the power of the target grows from 0.01 to 1; 0 for none.
     optimizer : {"adam", "rmsprop"}, default="adam"
@@ -83,8 +74,6 @@ def fit_flow(
         Number of samples of an iteration.
     max_iter : int, default=8000
         Number of iterations: there is no test of convergence.
-    hidden, n_bins, bound
-        Networks and splines of coupling layers; see :func:`build_flow`.
     backend : {"numpy", "jax"}, default="numpy"
         Who makes the gradient of the target.
     check_modes : bool, default=True
@@ -116,17 +105,16 @@ def fit_flow(
     A banana: z2 is near z1^2. Its normaliser is known, log Z = log(2 pi * 0.5).
 
     >>> import numpy as np
-    >>> from pluri.inference.variational.flows import fit_flow
+    >>> from pluri.inference.variational.flows import FlowDesign, fit_flow
     >>> def banana(z):
     ...     gap = (z[:, 1] - z[:, 0] ** 2) / 0.5
     ...     gradient = np.column_stack([-z[:, 0] + gap / 0.5 * 2 * z[:, 0], -gap / 0.5])
     ...     return -0.5 * z[:, 0] ** 2 - 0.5 * gap**2, gradient
-    >>> result = fit_flow(banana, dim=2, flow="coupling", n_layers=4, max_iter=1000, random_state=1)
+    >>> result = fit_flow(banana, dim=2, flow=FlowDesign("coupling", 4), max_iter=1000, random_state=1)
     >>> result.kl_estimate(log_z=np.log(np.pi), random_state=0) < 0.1  # the base alone has 6.9
     True
     """
     check_value(backend, "backend", Only("numpy", "jax"))
-    check_value(n_layers, "n_layers", Whole(0))
     check_value(batch_size, "batch_size", Whole(2))
     check_value(max_iter, "max_iter", Whole(1))
     check_value(anneal, "anneal", Number(least=0, most=1))
@@ -134,13 +122,11 @@ def fit_flow(
     rng = as_generator(random_state)
     target = Target(differentiate(log_density_and_grad) if backend == "jax" else log_density_and_grad, dim)
     check_target(target, rng)
-    if isinstance(flow, str):
-        shape = build_flow(flow, dim, n_layers, rng, hidden=tuple(hidden), n_bins=n_bins, bound=bound, base=base)
-    elif flow.dim != dim:
-        raise ValueError(f"flow must have dim {dim}, got one with dim {flow.dim}")
-    else:
-        shape = flow
-    start = shape.initialize(rng, START[flow] if isinstance(flow, str) else 0.1)
+    design = FlowDesign(flow) if isinstance(flow, str) else flow
+    shape = design.build(dim, rng) if isinstance(design, FlowDesign) else design
+    if shape.dim != dim:
+        raise ValueError(f"flow must have dim {dim}, got one with dim {shape.dim}")
+    start = shape.initialize(rng, START[design.kind] if isinstance(design, FlowDesign) else 0.1)
     course = _Course(int(max_iter), float(anneal), float(learning_rate), int(batch_size), decays_of(optimizer))
     fitted = _descend(shape, start, target, course, rng, verbose)
     if check_modes and not fitted.interrupted:

@@ -17,6 +17,7 @@ from pluri.inference.variational.flows.layer import Array, Cache, Layer
 from pluri.inference.variational.flows.planar import Planar
 from pluri.inference.variational.flows.radial import Radial
 from pluri.inference.variational.flows.spline_coupling import SplineCoupling
+from pluri.validation import Only, Whole, check_value
 
 FLOWS = ("planar", "radial", "mixed", "coupling", "spline")
 
@@ -104,6 +105,46 @@ def log_standard_normal(z: Array) -> Array:
     return -0.5 * (np.einsum("nd,nd->n", z, z) + z.shape[1] * np.log(2.0 * np.pi))
 
 
+@dataclass(frozen=True)
+class FlowDesign:
+    """What a flow is to be made of, whatever the number of coordinates; see :func:`build_flow`.
+
+    Parameters
+    ----------
+    kind : {"planar", "radial", "mixed", "coupling", "spline"}, default="planar"
+    n_layers : int, default=8
+    hidden, n_bins, bound
+        Networks and splines of the coupling layers.
+    base : {"standard", "learned"}, default="standard"
+        Whether the base normal has means and scales of its own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.inference.variational.flows import FlowDesign
+    >>> len(FlowDesign("spline", n_layers=2, hidden=(16,)).build(3, np.random.default_rng(0)).layers)
+    3
+    """
+
+    kind: str = "planar"
+    n_layers: int = 8
+    hidden: tuple[int, ...] = (32,)
+    n_bins: int = 8
+    bound: float = 5.0
+    base: str = "standard"
+
+    def __post_init__(self) -> None:
+        check_value(self.kind, "flow", Only(*FLOWS))
+        check_value(self.n_layers, "n_layers", Whole(0))
+
+    def build(self, dim: int, rng: np.random.Generator) -> Flow:
+        """The flow, for a number of coordinates."""
+        return build_flow(
+            self.kind, dim, self.n_layers, rng, hidden=tuple(self.hidden), n_bins=self.n_bins, bound=self.bound,
+            base=self.base,
+        )  # fmt: skip
+
+
 def build_flow(
     kind: str,
     dim: int,
@@ -146,10 +187,8 @@ def build_flow(
     >>> [type(layer).__name__ for layer in flow.layers]
     ['Planar', 'Radial', 'Planar']
     """
-    if kind not in FLOWS:
-        raise ValueError(f"flow must be one of {FLOWS}, got {kind!r}")
-    if base not in ("standard", "learned"):
-        raise ValueError(f"base must be 'standard' or 'learned', got {base!r}")
+    check_value(kind, "flow", Only(*FLOWS))
+    check_value(base, "base", Only("standard", "learned"))
     layers: list[Layer] = [ElementwiseAffine(dim)] if base == "learned" else []
     order = list(range(dim))
     for index in range(n_layers):

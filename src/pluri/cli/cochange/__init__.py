@@ -1,0 +1,1 @@
+"""``pluri cochange``: which files change together."""

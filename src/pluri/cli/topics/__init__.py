@@ -1,0 +1,1 @@
+"""``pluri topics``: topics of documents."""

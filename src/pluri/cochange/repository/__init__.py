@@ -1,0 +1,1 @@
+"""What git knows: commits, changes, and the names of files."""

@@ -1,0 +1,1 @@
+"""Kernels that propose a move and accept it or not."""

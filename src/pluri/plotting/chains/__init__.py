@@ -1,0 +1,1 @@
+"""Pictures of chains, particles and approximations."""

@@ -1,0 +1,1 @@
+"""Pictures of subsets and of the processes that draw them."""

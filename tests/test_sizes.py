@@ -1,0 +1,111 @@
+"""Code stays readable in size: few parameters, short functions and files, folders that one can look over.
+
+The constants say how much is left of what came before the rule; they may only fall.
+"""
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import pluri
+
+ROOT = Path(pluri.__file__).parent
+
+#: Parameters of a function, without self; what belongs together is a record.
+MOST_PARAMETERS = 12
+#: Modules of a folder.
+MOST_MODULES = 25
+#: Lines of a file, and how many files may have more.
+LONG_FILE, MOST_LONG_FILES = 300, 40
+#: Lines of a function without its docstring, and how many functions may have more.
+LONG_FUNCTION, MOST_LONG_FUNCTIONS = 60, 15
+
+#: Public functions whose many settings, all with defaults, serve best as plain keywords.
+DRIVERS = {
+    "inference/mcmc/driver.py:sample": "one keyword for each word of the vocabulary: draws, chains, where, who watches",
+}
+#: Methods whose arguments scikit-learn prescribes, and constructors.
+SCIKIT_LEARN = {"__init__", "fit", "partial_fit", "fit_predict", "fit_transform"}
+
+
+def functions():
+    """Every function of the library: where it is, and its node."""
+    for path in sorted(ROOT.rglob("*.py")):
+        place = path.relative_to(ROOT).as_posix()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield f"{place}:{node.name}", node
+
+
+def commands():
+    """Commands of the shell, whose options are parameters."""
+    from pluri.cli.application import application
+
+    found = list(application.registered_commands)
+    for group in application.registered_groups:
+        found += group.typer_instance.registered_commands
+    callbacks = [command.callback for command in found]
+    return {f"{c.__module__.removeprefix('pluri.').replace('.', '/')}.py:{c.__name__}" for c in callbacks}
+
+
+def n_parameters(node):
+    arguments = node.args
+    names = [one.arg for one in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]]
+    return len(names) - (names[:1] in (["self"], ["cls"]))
+
+
+def n_lines(node):
+    """Lines from ``def`` to the end, without the docstring."""
+    first = node.body[0]
+    documented = ast.get_docstring(node, clean=False) is not None
+    return node.end_lineno - node.lineno + 1 - (first.end_lineno - first.lineno + 1 if documented else 0)
+
+
+def long_files():
+    return sorted(p for p in ROOT.rglob("*.py") if p.read_text(encoding="utf-8").count("\n") > LONG_FILE)
+
+
+def test_no_function_has_too_many_parameters():
+    allowed = commands() | DRIVERS.keys()
+    found = {
+        place: n_parameters(node)
+        for place, node in functions()
+        if n_parameters(node) > MOST_PARAMETERS and node.name not in SCIKIT_LEARN and place not in allowed
+    }
+    assert not found, f"what belongs together should be a record: {found}"
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_the_drivers_that_may_have_many_settings_have_them_as_keywords_with_defaults(driver):
+    node = dict(functions())[driver]
+    assert n_parameters(node) > MOST_PARAMETERS, "it needs no exception any more"
+    assert None not in node.args.kw_defaults
+    assert len(node.args.args) <= 3
+
+
+def test_no_folder_has_too_many_modules():
+    found = Counter(path.parent.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
+    assert {folder: n for folder, n in found.items() if n > MOST_MODULES} == {}
+
+
+def test_few_files_are_long():
+    found = [path.relative_to(ROOT).as_posix() for path in long_files()]
+    assert len(found) <= MOST_LONG_FILES, found
+
+
+def test_few_functions_are_long():
+    found = {place: n_lines(node) for place, node in functions() if n_lines(node) > LONG_FUNCTION}
+    assert len(found) <= MOST_LONG_FUNCTIONS, found
+
+
+def test_the_rulers_measure_what_they_say():
+    source = '''
+def f(self, a, /, b, *, c=1):
+    """Two
+    lines."""
+    return a
+'''
+    node = ast.parse(source).body[0]
+    assert (n_parameters(node), n_lines(node)) == (3, 2)
