@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
 from pluri.components import gaussian as components
-from pluri.components.covariance import COVARIANCE_TYPES
+from pluri.components.covariance import COVARIANCE_TYPES, covariance_shape
 from pluri.components.first_rows import weighted_initial_rows
 from pluri.components.gaussian import CollapsedComponentError, GaussianParameters
 from pluri.components.starting_shares import INIT_PARAMS
@@ -307,7 +307,7 @@ class GaussianMixture(MixtureModel):
         if self.precisions_init is None:
             return None
         precisions = np.asarray(self.precisions_init, dtype=np.float64)
-        shape = _covariance_shape(self.covariance_type, self.n_components, n_features)
+        shape = covariance_shape(self.covariance_type, self.n_components, n_features)
         if precisions.shape != shape:
             raise ValueError(
                 f"The parameter '{self.covariance_type} precision' should have the shape of {shape}, "
@@ -329,7 +329,7 @@ class GaussianMixture(MixtureModel):
     def _component_parameters(self, family: GaussianFamily) -> GaussianParameters:
         means = np.asarray(self.means_, dtype=np.float64)
         factors = np.asarray(self._factors(), dtype=np.float64)
-        shape = _covariance_shape(self.covariance_type, self.n_components, means.shape[1])
+        shape = covariance_shape(self.covariance_type, self.n_components, means.shape[1])
         if factors.shape != shape:
             raise ValueError(
                 f"covariance_type must be that of the last fit for queries, partial_fit and warm_start: "
@@ -416,19 +416,9 @@ class GaussianMixture(MixtureModel):
         super()._check_fitted_state()
         for name in ("covariances_", "precisions_", "precisions_cholesky_"):
             if hasattr(self, "weights_") and hasattr(self, name):
-                shape = _covariance_shape(self.covariance_type, self.n_components, self.means_.shape[1])
+                shape = covariance_shape(self.covariance_type, self.n_components, self.means_.shape[1])
                 if np.shape(getattr(self, name)) != shape:
                     raise ValueError(f"{name} must have shape {shape}, got {np.shape(getattr(self, name))}")
-
-
-def _covariance_shape(covariance_type: str, k: int, n_features: int) -> tuple[int, ...]:
-    shapes = {
-        "full": (k, n_features, n_features),
-        "tied": (n_features, n_features),
-        "diag": (k, n_features),
-        "spherical": (k,),
-    }
-    return shapes[covariance_type]
 
 
 def _checked_scale(value: ArrayLike, covariance_type: str, n_features: int) -> Array:

@@ -12,7 +12,7 @@ clusters; with it the prior concerns the means alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,10 @@ from scipy import linalg
 from pluri.components import gaussian as components
 from pluri.components.diverse_update import ascend
 from pluri.components.gaussian import CollapsedComponentError, GaussianParameters, GaussianPrior, GaussianStatistics
+from pluri.components.gaussian.family import GaussianComponents
 from pluri.components.starting_shares import divide_rows, some_rows
 from pluri.components.starting_values import MAX_ROWS, filled
 from pluri.priors import DeterminantalPrior
-from pluri.validation import check_width
 
 Array = NDArray[np.float64]
 
@@ -48,7 +48,7 @@ class RepulsiveMeans:
 
 
 @dataclass(frozen=True)
-class GaussianFamily:
+class GaussianFamily(GaussianComponents):
     """Hyper-parameters of the Gaussian components of a mixture.
 
     Parameters
@@ -74,15 +74,8 @@ class GaussianFamily:
     repulsion: RepulsiveMeans | None = None
     advice: ClassVar[str] = "raise reg_covar, use a prior, or use fewer components"
 
-    def prepare(self, X: NDArray[Any]) -> Array:
-        return components.check_magnitude(np.ascontiguousarray(X, dtype=np.float64))
-
-    def parameters(self, means: Array, covariances: Array) -> GaussianParameters:
-        """Record of `means` (k, D) and covariances in the shape of `covariance_type`."""
-        kind, group = self.covariance_type, np.arange(len(means))
-        if kind == "tied":
-            kind, group, covariances = "full", np.zeros(len(means), dtype=np.int64), covariances[None]
-        return GaussianParameters(means, covariances, kind, group, self.reg_covar)
+    def _floor(self, covariances: Array, kind: str) -> float:
+        return self.reg_covar
 
     # Starting values --------------------------------------------------------------------------------------------
 
@@ -156,17 +149,10 @@ class GaussianFamily:
         degrees = np.full((k, n_features), gamma + normal)
         return GaussianPrior(location, weight, np.tile(variances, (k, 1)), degrees)
 
-    def log_prob(self, parameters: GaussianParameters, X: Array, out: Array) -> None:
-        check_width(X, parameters.means.shape[1])
-        components.log_prob(parameters, X, out)
-
-    def accumulate(self, parameters: GaussianParameters, X: Array, posterior: Array) -> GaussianStatistics:
-        return components.accumulate(parameters, X, posterior)
-
     def maximize(self, stats: GaussianStatistics, parameters: GaussianParameters) -> GaussianParameters:
-        prior = self.prior(parameters)
         if self.repulsion is None:
-            return components.maximize(stats, parameters, prior)
+            return super().maximize(stats, parameters)
+        prior = self.prior(parameters)
         return components.maximize(stats, parameters, prior, means=self._spread_means(stats, parameters, prior))
 
     def _spread_means(self, stats: GaussianStatistics, parameters: GaussianParameters, prior: GaussianPrior) -> Array:
@@ -190,7 +176,7 @@ class GaussianFamily:
         return ascend(value_and_gradient, [old.ravel(), plain.ravel()], curvature=diagonal).reshape(old.shape)
 
     def log_prior(self, parameters: GaussianParameters) -> float:
-        total = components.log_prior(parameters, self.prior(parameters))
+        total = super().log_prior(parameters)
         return total if self.repulsion is None else total + self.repulsion.log_density(parameters.means)
 
     def rebase(self, stats: GaussianStatistics, old: GaussianParameters, new: GaussianParameters) -> GaussianStatistics:
@@ -200,20 +186,6 @@ class GaussianFamily:
     def expected(self, parameters: GaussianParameters, mass: Array) -> GaussianStatistics:
         """Statistics of rows that the components expect, `mass` (k,) of each, for a stream after a fit."""
         return components.expected(parameters, mass)
-
-    # Queries ----------------------------------------------------------------------------------------------------
-
-    def sample(self, parameters: GaussianParameters, states: NDArray[np.int64], rng: np.random.Generator) -> Array:
-        return components.sample(parameters, states, rng)
-
-    def n_free(self, parameters: GaussianParameters) -> int:
-        return parameters.means.size + components.n_covariance_parameters(parameters)
-
-    def pack(self, parameters: GaussianParameters) -> Array:
-        return components.pack(parameters)
-
-    def unpack(self, vector: Array, like: GaussianParameters) -> GaussianParameters:
-        return components.unpack(vector, like)
 
 
 def reference_whitening(X: Array, weight: Array | None, n_components: int, reg_covar: float) -> Array:
@@ -233,9 +205,7 @@ def _precisions(parameters: GaussianParameters) -> Array:
     if parameters.kind == "full":
         whitening, _ = parameters.whitening
         return np.einsum("gji,gjk->gik", whitening, whitening)[parameters.group]
-    variances = parameters.covariances
-    variances = np.repeat(variances[:, None], n_features, axis=1) if parameters.kind == "spherical" else variances
-    return np.einsum("jd,de->jde", 1.0 / variances, np.eye(n_features))
+    return np.einsum("jd,de->jde", 1.0 / parameters.variances, np.eye(n_features))
 
 
 def _above(matrices: Array, reg_covar: float) -> Array:
