@@ -14,12 +14,11 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-class Pattern(NamedTuple):
-    """Rows that all miss the same features: their numbers, and the features that are observed and missing."""
+class Patterns(NamedTuple):
+    """Numbers of the rows that miss something, those that miss the same side by side, and where each such part ends."""
 
     rows: Integers
-    observed: Integers
-    missing: Integers
+    ends: Integers
 
 
 class Components(NamedTuple):
@@ -40,11 +39,12 @@ class Moments(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """Room for a Cholesky factor and its inverse, (D, D), and for the deviations of a row, (D,)."""
+    """Room for a Cholesky factor and its inverse, (D, D), and for deviations and numbers of features, (D,)."""
 
     factor: Array
     inverse: Array
     difference: Array
+    features: Integers
 
 
 @compiled(reorder=True)
@@ -89,75 +89,110 @@ def _complete(x, mean, precision, observed, missing, factor, difference):
         difference[missing[a]] = total / factor[a, a]
 
 
+@compiled()
+def _split(x, features):
+    """Write the observed features of a row, then the missing ones; gives the number of the observed."""
+    n_observed = 0
+    for d in range(len(x)):
+        if not np.isnan(x[d]):
+            features[n_observed] = d
+            n_observed += 1
+    place = n_observed
+    for d in range(len(x)):
+        if np.isnan(x[d]):
+            features[place] = d
+            place += 1
+    return n_observed
+
+
 @compiled(reorder=True)
-def log_prob_missing(X, pattern, components, log_normalizer, out, work):
-    """Write out[t, c] = log N(x_observed | component c) for the rows t of `pattern`.
+def log_prob_missing(X, patterns, components, log_normalizer, out, work):
+    """Write out[t, c] = log N(x_observed | component c) for the rows t that miss something.
 
     |W_c d|^2, with the missing deviations at their expectation, is the square that the observed ones have by
-    themselves, and log|S_oo| = log|S| + log|P_mm|. `log_normalizer` (G,) holds log|S_g| + n_observed log 2 pi.
+    themselves, and log|S_oo| = log|S| + log|P_mm|. `log_normalizer` (patterns, G) holds log|S_g| + n_observed log 2 pi.
     """
-    rows, observed, missing = pattern.rows, pattern.observed, pattern.missing
     means, precisions, whitening = components.means, components.precisions, components.whitening
     factor, difference = work.factor, work.difference
-    before = -1
-    log_determinant = 0.0
-    for c in range(means.shape[0]):
-        g = components.group[c]
-        if g != before:
-            log_determinant = log_normalizer[g] + _factorize(precisions[g], missing, factor)
-            before = g
-        for place in range(rows.shape[0]):
-            t = rows[place]
-            _complete(X[t], means[c], precisions[g], observed, missing, factor, difference)
-            total = log_determinant
-            for d in range(means.shape[1]):
-                z = 0.0
-                for e in range(d + 1):
-                    z += whitening[g, d, e] * difference[e]
-                total += z * z
-            out[t, c] = -0.5 * total
+    begin = 0
+    for pattern in range(len(patterns.ends)):
+        rows = patterns.rows[begin : patterns.ends[pattern]]
+        begin = patterns.ends[pattern]
+        n_observed = _split(X[rows[0]], work.features)
+        observed, missing = work.features[:n_observed], work.features[n_observed:]
+        before = -1
+        log_determinant = 0.0
+        for c in range(means.shape[0]):
+            g = components.group[c]
+            if g != before and n_observed > 0:
+                log_determinant = log_normalizer[pattern, g] + _factorize(precisions[g], missing, factor)
+                before = g
+            for place in range(rows.shape[0]):
+                t = rows[place]
+                if n_observed == 0:
+                    out[t, c] = 0.0
+                    continue
+                _complete(X[t], means[c], precisions[g], observed, missing, factor, difference)
+                total = log_determinant
+                for d in range(means.shape[1]):
+                    z = 0.0
+                    for e in range(d + 1):
+                        z += whitening[g, d, e] * difference[e]
+                    total += z * z
+                out[t, c] = -0.5 * total
 
 
 @compiled(reorder=True)
-def accumulate_missing(X, pattern, posterior, components, moments, work):
-    """Add to `moments` those expected of the rows of `pattern`, as `accumulate_full` does for complete rows."""
-    rows, observed, missing = pattern.rows, pattern.observed, pattern.missing
-    means, precisions = components.means, components.precisions
+def _invert(factor, size, inverse):
+    """Write the inverse of a triangular factor, transposed: upper triangular."""
+    for b in range(size):
+        for a in range(b, size):
+            total = 1.0 if a == b else 0.0
+            for e in range(b, a):
+                total -= factor[a, e] * inverse[b, e]
+            inverse[b, a] = total / factor[a, a]
+
+
+@compiled(reorder=True)
+def accumulate_missing(X, patterns, posterior, components, moments, work):
+    """Add to `moments` those expected of the rows that miss something, as `accumulate_full` does for complete rows."""
+    means, precisions, group = components.means, components.precisions, components.group
     count, first, second = moments.mass, moments.first, moments.second
     factor, inverse, difference = work.factor, work.inverse, work.difference
-    before = -1
-    n_missing = missing.shape[0]
-    for c in range(means.shape[0]):
-        g = components.group[c]
-        mass = 0.0
-        for place in range(rows.shape[0]):
-            mass += posterior[rows[place], c]
-        if mass == 0.0:
-            continue
-        if g != before:
-            _factorize(precisions[g], missing, factor)
-            before = g
-            for b in range(n_missing):  # the inverse of the factor, transposed: upper triangular
-                for a in range(b, n_missing):
-                    total = 1.0 if a == b else 0.0
-                    for e in range(b, a):
-                        total -= factor[a, e] * inverse[b, e]
-                    inverse[b, a] = total / factor[a, a]
-        for place in range(rows.shape[0]):
-            t = rows[place]
-            weight = posterior[t, c]
-            if weight == 0.0:
+    begin = 0
+    for pattern in range(len(patterns.ends)):
+        rows = patterns.rows[begin : patterns.ends[pattern]]
+        begin = patterns.ends[pattern]
+        n_observed = _split(X[rows[0]], work.features)
+        observed, missing = work.features[:n_observed], work.features[n_observed:]
+        n_missing = len(missing)
+        before = -1
+        for c in range(means.shape[0]):
+            g = group[c]
+            mass = 0.0
+            for place in range(rows.shape[0]):
+                mass += posterior[rows[place], c]
+            if mass == 0.0:
                 continue
-            _complete(X[t], means[c], precisions[g], observed, missing, factor, difference)
-            for d in range(means.shape[1]):
-                weighted = weight * difference[d]
-                first[c, d] += weighted
-                for e in range(d + 1):
-                    second[c, d, e] += weighted * difference[e]
-        count[c] += mass
-        for a in range(n_missing):
-            for b in range(a + 1):
-                total = 0.0
-                for e in range(a, n_missing):
-                    total += inverse[a, e] * inverse[b, e]
-                second[c, missing[a], missing[b]] += mass * total
+            if g != before:
+                _factorize(precisions[g], missing, factor)
+                _invert(factor, n_missing, inverse)
+                before = g
+            for place in range(rows.shape[0]):
+                t = rows[place]
+                weight = posterior[t, c]
+                if weight == 0.0:
+                    continue
+                _complete(X[t], means[c], precisions[g], observed, missing, factor, difference)
+                for d in range(means.shape[1]):
+                    weighted = weight * difference[d]
+                    first[c, d] += weighted
+                    for e in range(d + 1):
+                        second[c, d, e] += weighted * difference[e]
+            count[c] += mass
+            for a in range(n_missing):
+                for b in range(a + 1):
+                    total = 0.0
+                    for e in range(a, n_missing):
+                        total += inverse[a, e] * inverse[b, e]
+                    second[c, missing[a], missing[b]] += mass * total

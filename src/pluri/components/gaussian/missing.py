@@ -6,13 +6,11 @@ A missing value is integrated out: its conditional mean and covariance given the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
 from pluri.components.gaussian import _missing_kernels as kernels
-from pluri.components.gaussian._missing_kernels import Components, Moments, Pattern, Workspace
+from pluri.components.gaussian._missing_kernels import Components, Moments, Patterns, Workspace
 from pluri.components.gaussian.records import GaussianParameters
 
 Array = NDArray[np.float64]
@@ -22,26 +20,20 @@ LOG_2PI = float(np.log(2.0 * np.pi))
 
 def log_prob_missing(parameters: GaussianParameters, X: Array, out: Array) -> None:
     """Write the densities of the rows that miss something."""
-    n_components, n_features = parameters.means.shape
-    components, work = _components(parameters), _workspace(n_features)
+    patterns, n_observed = missing_patterns(X)
     _, log_determinant = parameters.whitening
-    for pattern in missing_patterns(X):
-        if pattern.observed.size == 0:
-            out[pattern.rows, :n_components] = 0.0
-            continue
-        log_normalizer = log_determinant + pattern.observed.size * LOG_2PI
-        kernels.log_prob_missing(X, pattern, components, log_normalizer, out, work)
+    log_normalizer = log_determinant + (n_observed * LOG_2PI)[:, None]
+    kernels.log_prob_missing(X, patterns, _components(parameters), log_normalizer, out, _workspace(X.shape[1]))
 
 
 def accumulate_missing(parameters: GaussianParameters, X: Array, posterior: Array, moments: Moments) -> None:
     """Add to `moments` what is expected of the rows that miss something."""
-    components, work = _components(parameters), _workspace(X.shape[1])
-    for pattern in missing_patterns(X):
-        kernels.accumulate_missing(X, pattern, posterior, components, moments, work)
+    patterns, _ = missing_patterns(X)
+    kernels.accumulate_missing(X, patterns, posterior, _components(parameters), moments, _workspace(X.shape[1]))
 
 
-def missing_patterns(X: Array) -> Iterator[Pattern]:
-    """The rows that miss something, by what they miss."""
+def missing_patterns(X: Array) -> tuple[Patterns, NDArray[np.int64]]:
+    """The rows that miss something by what they miss, and the number of features that each pattern has."""
     gone = np.isnan(X)
     incomplete = np.flatnonzero(gone.any(axis=1))
     # Rows of bits as one string of bytes each: sorting these is far cheaper than sorting rows.
@@ -50,14 +42,16 @@ def missing_patterns(X: Array) -> Iterator[Pattern]:
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
     order = np.argsort(which.reshape(-1), kind="stable")
     ends = np.cumsum(np.bincount(which.reshape(-1)))
-    for row, members in zip(incomplete[first], np.split(incomplete[order], ends[:-1])):
-        yield Pattern(members, np.flatnonzero(~gone[row]), np.flatnonzero(gone[row]))
+    return Patterns(incomplete[order], ends), (~gone[incomplete[first]]).sum(axis=1)
 
 
 def conditional_means(parameters: GaussianParameters, X: Array, posterior: Array) -> Array:
     """X with its missing values replaced by their expectation, given the rest and P(component | row), (n, C)."""
     filled = X.copy()
-    for rows, observed, missing in missing_patterns(X):
+    patterns, _ = missing_patterns(X)
+    for rows in np.split(patterns.rows, patterns.ends)[:-1]:
+        gone = np.isnan(X[rows[0]])
+        observed, missing = np.flatnonzero(~gone), np.flatnonzero(gone)
         part = np.zeros((len(rows), len(missing)))
         for c, mean in enumerate(parameters.means):
             expected = np.broadcast_to(mean[missing], part.shape)
@@ -78,4 +72,4 @@ def _components(parameters: GaussianParameters) -> Components:
 
 def _workspace(n_features: int) -> Workspace:
     factor, inverse = np.empty((2, n_features, n_features))
-    return Workspace(factor, inverse, np.empty(n_features))
+    return Workspace(factor, inverse, np.empty(n_features), np.empty(n_features, dtype=np.int64))
