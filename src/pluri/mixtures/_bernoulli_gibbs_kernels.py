@@ -8,7 +8,7 @@ A row with ones S goes to cluster j with probability proportional to
 c_ij members of j having i, N_j members, p_j the prior weight. The products run over clusters in the inner loop, so that
 the processor does several at a time, and need no logarithm unless they could leave the range of a double. The product
 over all i in w_j is a short sum over the histogram of c_ij, kept for each cluster. Where entries are missing, known
-zeros are listed like ones, and w_j = p_j.
+zeros are listed like ones, and w_j = p_j. The records are in `pluri.mixtures.bernoulli_counts`.
 """
 
 import math
@@ -24,15 +24,19 @@ NEGLIGIBLE = -45.0
 #: Slots that are looked through at a time when a cluster is drawn.
 STRIDE = 16
 
+#: Nothing here allocates: without counts of references, reading an array from a record costs nothing.
+loop = compiled(reorder=True, _nrt=False)
 
-@compiled(reorder=True)
-def shift_row(first, last, indices, known, listed, j, step, ones, zeros, sizes, histogram, top):
-    """Add a row to cluster j (step 1) or take it out (step -1)."""
-    sizes[j] += step
-    for e in range(first, last):
-        i = indices[e]
-        if listed and not known[e]:
-            zeros[i, j] += step
+
+@loop
+def shift_row(rows, n, j, step, counts):
+    """Add row n to cluster j (step 1) or take it out (step -1), in `counts`."""
+    listed, ones, histogram, top = rows.listed, counts.ones, counts.histogram, counts.top
+    counts.sizes[j] += step
+    for e in range(rows.indptr[n], rows.indptr[n + 1]):
+        i = rows.indices[e]
+        if listed and not rows.known[e]:
+            counts.zeros[i, j] += step
         else:
             count = ones[i, j]
             ones[i, j] = count + step
@@ -46,35 +50,36 @@ def shift_row(first, last, indices, known, listed, j, step, ones, zeros, sizes, 
             top[j] -= 1
 
 
-@compiled(reorder=True)
-def count_rows(indptr, indices, known, listed, labels, ones, zeros, sizes, histogram, top):
-    """Put every row that has a label into its cluster."""
+@loop
+def count_rows(rows, labels, counts):
+    """Put every row that has a label into its cluster, in `counts`."""
     for n in range(len(labels)):
         if labels[n] >= 0:
-            shift_row(indptr[n], indptr[n + 1], indices, known, listed, labels[n], 1, ones, zeros, sizes, histogram,
-                      top)  # fmt: skip
+            shift_row(rows, n, labels[n], 1, counts)
 
 
-@compiled(reorder=True)
-def log_weight_of(j, listed, n_features, sizes, histogram, top, log_prior, log_failure, log_total, without):
+@loop
+def log_weight_of(j, rows, counts, tables, log_prior, without):
     """Log w_j. Also sets without[j] = sum_i log(g + N_j - 1 - c_ij) over the i that not all members have."""
-    size = sizes[j]
-    if listed:
+    size = counts.sizes[j]
+    if rows.listed:
         return log_prior[size]
+    top, histogram, log_failure = counts.top[j], counts.histogram, tables.log_failure
     total = 0.0
     less = 0.0
-    for count in range(min(top[j] + 1, size)):
+    for count in range(min(top + 1, size)):
         total += histogram[j, count] * log_failure[size - count]
         less += histogram[j, count] * log_failure[size - 1 - count]
-    if top[j] == size:
+    if top == size:
         total += histogram[j, size] * log_failure[0]
     without[j] = less
-    return log_prior[size] + total - n_features * log_total[size]
+    return log_prior[size] + total - rows.n_features * tables.log_total[size]
 
 
-@compiled(reorder=True)
-def log_weight_without(first, last, indices, j, listed, n_features, ones, sizes, log_prior, log_failure, log_total,
-                       without):  # fmt: skip
+@loop
+def log_weight_without(
+    first, last, indices, j, listed, n_features, ones, sizes, log_prior, log_failure, log_total, without
+):
     """Log w_j after the row with these entries has left cluster j, which stays as it is."""
     size = sizes[j]
     if listed:
@@ -88,9 +93,10 @@ def log_weight_without(first, last, indices, j, listed, n_features, ones, sizes,
     return log_prior[size - 1] + total - n_features * log_total[size - 1]
 
 
-@compiled(reorder=True)
-def log_ratio_without(first, last, indices, known, listed, j, ones, zeros, success, failure, sizes, step):
+@loop
+def log_ratio_without(first, last, indices, known, listed, j, ones, zeros, sizes, prior, step):
     """Logarithm of the product over the entries of a row, after it has left cluster j."""
+    success, failure = prior
     total, product = 0.0, 1.0
     for e in range(first, last):
         i = indices[e]
@@ -106,9 +112,10 @@ def log_ratio_without(first, last, indices, known, listed, j, ones, zeros, succe
     return total + math.log(product)
 
 
-@compiled(reorder=True)
-def multiply(first, last, indices, known, listed, high, ones, zeros, success, failure, sizes, above, below):
-    """Numerators and denominators of the products over entries `first` to `last`, times what is there."""
+@loop
+def multiply(first, last, indices, known, listed, high, ones, zeros, sizes, prior, above, below):
+    """Multiply `above` and `below` by the numerators and denominators of the entries `first` to `last`."""
+    success, failure = prior
     for e in range(first, last):
         i = indices[e]
         if not listed:
@@ -125,23 +132,36 @@ def multiply(first, last, indices, known, listed, high, ones, zeros, success, fa
                 below[j] *= (success + failure) + (ones[i, j] + zeros[i, j])
 
 
-@compiled(reorder=True)
-def score_logs(first, last, indices, known, listed, high, ones, zeros, success, failure, sizes, step, log_weight,
-               above, below, scores):  # fmt: skip
-    """Logarithms of the unnormalised probabilities, from products of at most `step` factors."""
+@loop
+def score_logs(rows, n, high, counts, tables, work):
+    """Write logarithms of the unnormalised probabilities, from products of at most `step` factors."""
+    ones, zeros, sizes, prior = counts.ones, counts.zeros, counts.sizes, (tables.success, tables.failure)
+    above, below, scores = work.above, work.below, work.scores
+    last, step = rows.indptr[n + 1], tables.step
     for j in range(high):
-        scores[j] = log_weight[j]
-    for begin in range(first, last, step):
+        scores[j] = work.log_weight[j]
+    for begin in range(rows.indptr[n], last, step):
         for j in range(high):
             above[j] = 1.0
             below[j] = 1.0
         end = min(begin + step, last)
-        multiply(begin, end, indices, known, listed, high, ones, zeros, success, failure, sizes, above, below)
+        multiply(begin, end, rows.indices, rows.known, rows.listed, high, ones, zeros, sizes, prior, above, below)
         for j in range(high):
             scores[j] += math.log(above[j] / below[j])
 
 
-@compiled(reorder=True)
+@loop
+def exponentiate(scores, high):
+    """Turn logarithms into probabilities in proportion, in place."""
+    largest = -np.inf
+    for j in range(high):
+        largest = max(largest, scores[j])
+    for j in range(high):
+        gap = scores[j] - largest
+        scores[j] = math.exp(gap) if gap > NEGLIGIBLE else 0.0
+
+
+@loop
 def draw(probabilities, high, uniform):
     """Index drawn in proportion to unnormalised probabilities."""
     total = 0.0
@@ -172,7 +192,7 @@ def draw(probabilities, high, uniform):
     return chosen
 
 
-@compiled(reorder=True)
+@loop
 def place(j, value, log_weight, weight, far, gauge):
     """Set log w_j. `gauge` holds what all weights are relative to, and how many of them are too far from it."""
     log_weight[j] = value
@@ -183,7 +203,7 @@ def place(j, value, log_weight, weight, far, gauge):
     far[j] = away
 
 
-@compiled(reorder=True)
+@loop
 def rescale(high, log_weight, weight, far, gauge):
     """Make weights relative to the largest."""
     largest = -np.inf
@@ -194,26 +214,44 @@ def rescale(high, log_weight, weight, far, gauge):
         place(j, log_weight[j], log_weight, weight, far, gauge)
 
 
-@compiled(reorder=True)
-def sweep(indptr, indices, known, listed, infinite, order, uniforms, start, n_features, success, failure, step,
-          log_prior, log_failure, log_total, labels, ones, zeros, sizes, histogram, top, fresh, log_weight, weight,
-          without, above, below, scores, far):  # fmt: skip
-    """Draw the cluster of each row in turn, from place `start` of `order`; a label of -1 has no cluster yet.
+@loop
+def weigh_all(rows, counts, tables, log_prior, fresh, infinite, work):
+    """Set the weights of all clusters in `work`; with `infinite`, of those with members and of the fresh one."""
+    log_weight, weight, far, gauge = work.log_weight, work.weight, work.far, work.gauge
+    for j in range(len(log_weight)):
+        value = -np.inf
+        if not infinite or counts.sizes[j] > 0 or j == fresh:
+            value = log_weight_of(j, rows, counts, tables, log_prior, work.without)
+        place(j, value, log_weight, weight, far, gauge)
+    rescale(len(log_weight), log_weight, weight, far, gauge)
+
+
+@loop
+def move_row(rows, n, old, new, counts, tables, log_prior, work):
+    """Take row n from cluster `old` (-1 is none) to cluster `new`: changes `counts`, and the weights in `work`."""
+    for j, step in ((old, -1), (new, 1)):
+        if j >= 0:
+            shift_row(rows, n, j, step, counts)
+            value = log_weight_of(j, rows, counts, tables, log_prior, work.without)
+            place(j, value, work.log_weight, work.weight, work.far, work.gauge)
+
+
+@loop
+def sweep(rows, counts, tables, log_prior, labels, order, uniforms, start, fresh, infinite, work):
+    """Draw the cluster of each row in turn, in place, from place `start` of `order`; a label of -1 is no cluster yet.
 
     A row leaves its cluster only if it moves: until then what that cluster would be without it is worked out aside.
     With `infinite`, slots without members are free, and `fresh`, the first of them, stands for a new cluster. Returns
     the next place and the fresh slot: if that is the number of slots, there is no room for another cluster.
     """
-    capacity = len(sizes)
-    gauge = np.zeros(2)
-    high = capacity
-    for j in range(capacity):
-        value = -np.inf
-        if not infinite or sizes[j] > 0 or j == fresh:
-            value = log_weight_of(j, listed, n_features, sizes, histogram, top, log_prior, log_failure, log_total,
-                                  without)  # fmt: skip
-        place(j, value, log_weight, weight, far, gauge)
-    rescale(high, log_weight, weight, far, gauge)
+    # What is called for each row takes arrays: a call copies all fields of its records.
+    indptr, indices, known, listed, n_features = rows.indptr, rows.indices, rows.known, rows.listed, rows.n_features
+    ones, zeros, sizes = counts.ones, counts.zeros, counts.sizes
+    log_failure, log_total, prior = tables.log_failure, tables.log_total, (tables.success, tables.failure)
+    log_weight, weight, without, far, gauge = work.log_weight, work.weight, work.without, work.far, work.gauge
+    above, below, scores, step = work.above, work.below, work.scores, tables.step
+    weigh_all(rows, counts, tables, log_prior, fresh, infinite, work)
+    high = capacity = len(sizes)
     for t in range(start, len(order)):
         n = order[t]
         first, last = indptr[n], indptr[n + 1]
@@ -225,74 +263,59 @@ def sweep(indptr, indices, known, listed, infinite, order, uniforms, start, n_fe
             rescale(high, log_weight, weight, far, gauge)
         own, ratio = 0.0, 0.0
         if old >= 0 and not alone:
-            own = log_weight_without(first, last, indices, old, listed, n_features, ones, sizes, log_prior,
-                                     log_failure, log_total, without)  # fmt: skip
-            ratio = log_ratio_without(first, last, indices, known, listed, old, ones, zeros, success, failure, sizes,
-                                      step)  # fmt: skip
+            own = log_weight_without(
+                first, last, indices, old, listed, n_features, ones, sizes, log_prior, log_failure, log_total, without
+            )
+            ratio = log_ratio_without(first, last, indices, known, listed, old, ones, zeros, sizes, prior, step)
         if gauge[1] == 0 and last - first <= step and (old < 0 or alone or abs(own - gauge[0]) <= SPREAD):
             for j in range(high):
                 above[j] = weight[j]
                 below[j] = 1.0
-            multiply(first, last, indices, known, listed, high, ones, zeros, success, failure, sizes, above, below)
+            multiply(first, last, indices, known, listed, high, ones, zeros, sizes, prior, above, below)
             for j in range(high):
                 scores[j] = above[j] / below[j]
             if old >= 0:
                 scores[old] = 0.0 if alone else math.exp(own - gauge[0] + ratio)
         else:
-            score_logs(first, last, indices, known, listed, high, ones, zeros, success, failure, sizes, step,
-                       log_weight, above, below, scores)  # fmt: skip
+            score_logs(rows, n, high, counts, tables, work)
             if old >= 0:
                 scores[old] = -np.inf if alone else own + ratio
-            largest = -np.inf
-            for j in range(high):
-                largest = max(largest, scores[j])
-            for j in range(high):
-                gap = scores[j] - largest
-                scores[j] = math.exp(gap) if gap > NEGLIGIBLE else 0.0
+            exponentiate(scores, high)
         new = draw(scores, high, uniforms[t])
         if new == old or (alone and new == fresh):
             continue
         labels[n] = new
-        if old >= 0:
-            shift_row(first, last, indices, known, listed, old, -1, ones, zeros, sizes, histogram, top)
-            value = log_weight_of(old, listed, n_features, sizes, histogram, top, log_prior, log_failure, log_total,
-                                  without)  # fmt: skip
-            if alone and old > fresh:
-                value = -np.inf
-            elif alone:
-                place(fresh, -np.inf, log_weight, weight, far, gauge)
-                fresh = old
-            place(old, value, log_weight, weight, far, gauge)
-        shift_row(first, last, indices, known, listed, new, 1, ones, zeros, sizes, histogram, top)
-        value = log_weight_of(new, listed, n_features, sizes, histogram, top, log_prior, log_failure, log_total,
-                              without)  # fmt: skip
-        place(new, value, log_weight, weight, far, gauge)
-        if infinite and new == fresh:
-            fresh += 1
+        move_row(rows, n, old, new, counts, tables, log_prior, work)
+        if alone:
+            # Of the two slots that are free now, the first is the fresh one.
+            place(max(old, fresh), -np.inf, log_weight, weight, far, gauge)
+            fresh = min(old, fresh)
+        elif infinite and new == fresh:
             while fresh < capacity and sizes[fresh] > 0:
                 fresh += 1
             if fresh == capacity:
                 return t + 1, fresh
             high = max(high, fresh + 1)
-            value = log_weight_of(fresh, listed, n_features, sizes, histogram, top, log_prior, log_failure, log_total,
-                                  without)  # fmt: skip
-            place(fresh, value, log_weight, weight, far, gauge)
+            empty = log_weight_of(fresh, rows, counts, tables, log_prior, without)
+            place(fresh, empty, log_weight, weight, far, gauge)
     return len(order), fresh
 
 
-@compiled(reorder=True)
-def log_evidence(listed, n_features, ones, zeros, sizes, histogram, top, rising_success, rising_failure, rising_total):
+@loop
+def log_evidence(rows, counts, tables):
     """Log p(X | labels), from log rising factorials of the prior counts."""
+    ones, zeros, sizes, histogram = counts.ones, counts.zeros, counts.sizes, counts.histogram
+    rising_success, rising_failure, rising_total = tables.rising_success, tables.rising_failure, tables.rising_total
     total = 0.0
-    if listed:
-        for i in range(n_features):
+    if rows.listed:
+        for i in range(rows.n_features):
             for j in range(len(sizes)):
                 on, off = ones[i, j], zeros[i, j]
                 total += rising_success[on] + rising_failure[off] - rising_total[on + off]
         return total
     for j in range(len(sizes)):
         size = sizes[j]
-        for count in range(top[j] + 1):
+        for count in range(counts.top[j] + 1):
             total += histogram[j, count] * (rising_success[count] + rising_failure[size - count])
-        total -= n_features * rising_total[size]
+        total -= rows.n_features * rising_total[size]
     return total

@@ -4,8 +4,34 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pluri.engine.compiled import compiled
+
+Array = NDArray[np.float64]
+
+
+class Before(NamedTuple):
+    """What is known before a batch of K stored clusters, and of a new one, which comes last.
+
+    Attributes
+    ----------
+    log_weight : (K,) log weights of stored clusters while they have no point
+    past : (K,) how many points they had
+    mean, precision : (K + 1, d) and (K + 1,), of the centres
+    log_new : log weight of a new cluster
+    noise_precision : of points about their centre
+    """
+
+    log_weight: Array
+    past: Array
+    mean: Array
+    precision: Array
+    log_new: float
+    noise_precision: float
 
 
 @compiled()
@@ -52,15 +78,15 @@ def dynamic_means_pass(X, order, stored, pull, revival, penalty, labels, centers
 
 
 @compiled()
-def sweep_labels(X, order, uniforms, labels, counts, sums, prior_log_weight, past, prior_mean, prior_precision,
-                 log_new, noise_precision, work):  # fmt: skip
+def sweep_labels(X, order, uniforms, before, labels, counts, sums, work):
     """Draw the cluster of every point given all others, means of the clusters integrated out; in place.
 
-    Places up to ``len(prior_log_weight)`` are stored clusters: their weight is ``exp(prior_log_weight[k])`` while they
-    have no point, ``past[k] + n`` afterwards. All other places are new clusters, whose prior is the last row of
-    `prior_mean` (K + 1, d) and `prior_precision` (K + 1,). `counts` (m,), `sums` (m, d), `work` (m + 1,) with room for
-    a cluster for each point.
+    The first places are those of stored clusters: their weight is ``exp(before.log_weight[k])`` while they have no
+    point, ``before.past[k] + n`` afterwards. All other places are new clusters. `counts` (m,), `sums` (m, d), `work`
+    (m + 1,) with room for a cluster for each point.
     """
+    prior_log_weight, past, prior_mean, prior_precision = before.log_weight, before.past, before.mean, before.precision
+    log_new, noise_precision = before.log_new, before.noise_precision
     n_old, d = len(prior_log_weight), X.shape[1]
     top = n_old
     for k in range(n_old, len(counts)):

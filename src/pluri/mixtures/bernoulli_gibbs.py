@@ -27,10 +27,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from scipy.special import gammaln
 
 from pluri.factors.binary_completion import BinaryRows
+from pluri.mixtures.bernoulli_counts import Counts, ListedRows, Tables, Workspace
 from pluri.priors.hyperpriors import Beta, Hyperparameter
 from pluri.validation import check_count, check_positive
 
@@ -52,63 +52,6 @@ class LabelState:
 
     position: Position
     log_density: float
-
-
-@dataclass(frozen=True, eq=False)
-class ListedRows:
-    """Binary rows as the compiled loops read them.
-
-    Attributes
-    ----------
-    indptr, indices : columns of the ones of each row; of all known entries if some are missing
-    known : what the listed entries are (empty if all of them are ones)
-    listed : whether zeros are listed too
-    n_features, most : number of columns, and the largest number of ones in a column
-    """
-
-    indptr: Integers
-    indices: NDArray[np.int32]
-    known: NDArray[np.bool_]
-    listed: bool
-    n_features: int
-    most: int
-
-    @classmethod
-    def of(cls, rows: BinaryRows) -> ListedRows:
-        """List the entries of rows."""
-        ones = rows.ones
-        most = int(np.bincount(ones.indices, minlength=1).max()) if ones.nnz else 0
-        if rows.missing is None:
-            known, entries = np.empty(0, dtype=bool), ones
-        else:
-            entries = sparse.csr_array(ones + rows.zeros)
-            entries.sort_indices()
-            known = ones.toarray()[entries.nonzero()] > 0
-        return cls(
-            entries.indptr.astype(np.int64), entries.indices.astype(np.int32), known, rows.missing is not None,
-            rows.shape[1], most,
-        )  # fmt: skip
-
-
-class Counts:
-    """Members of the clusters and what they have: arrays that a sweep changes."""
-
-    def __init__(self, rows: ListedRows, labels: Integers, capacity: int) -> None:
-        from pluri.mixtures._bernoulli_gibbs_kernels import count_rows
-
-        width, listed = rows.n_features, rows.listed
-        self.ones = np.zeros((width, capacity), dtype=np.int32)
-        self.zeros = np.zeros((width if listed else 0, capacity), dtype=np.int32)
-        self.sizes = np.zeros(capacity, dtype=np.int64)
-        self.histogram = np.zeros((capacity, 1 if listed else rows.most + 1), dtype=np.int32)
-        self.histogram[:, 0] = width
-        self.top = np.zeros(capacity, dtype=np.int64)
-        count_rows(rows.indptr, rows.indices, rows.known, listed, labels, *self.arrays)
-
-    @property
-    def arrays(self) -> tuple[NDArray[Any], ...]:
-        """As the compiled loops take them."""
-        return self.ones, self.zeros, self.sizes, self.histogram, self.top
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +77,8 @@ class BernoulliGibbs:
     >>> from pluri.factors.binary_completion import BinaryRows, pattern
     >>> from pluri.inference import mcmc
     >>> from pluri.mixtures.bernoulli_gibbs import BernoulliGibbs
-    >>> from pluri.priors.hyperpriors import Hyperparameter
+    >>> from pluri.mixtures.bernoulli_counts import Counts, ListedRows, Tables, Workspace
+    from pluri.priors.hyperpriors import Hyperparameter
     >>> X = np.repeat([[1, 1, 0, 0], [0, 0, 1, 1]], 10, axis=0)
     >>> kernel = BernoulliGibbs(BinaryRows(pattern(X)), None, Hyperparameter(1.0))
     >>> trace = mcmc.sample(kernel, kernel.start(), record=kernel.record, n_draws=50, n_warmup=50, n_chains=2,
@@ -148,7 +92,7 @@ class BernoulliGibbs:
     weight_concentration: Hyperparameter = Hyperparameter(50.0)
     probabilities_prior: Beta = Beta(0.005, 0.95)
     _rows: ListedRows = field(init=False, repr=False)
-    _tables: _Tables = field(init=False, repr=False)
+    _tables: Tables = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.n_components is not None:
@@ -160,7 +104,7 @@ class BernoulliGibbs:
                 f"probabilities_prior must have a and b between {EXTREME:g} and {1 / EXTREME:g}, got {prior!r}"
             )
         object.__setattr__(self, "_rows", ListedRows.of(self.data))
-        object.__setattr__(self, "_tables", _Tables(self.data.shape[0], prior.a, prior.b))
+        object.__setattr__(self, "_tables", Tables.of(self.data.shape[0], prior))
 
     def adaptation(self, n_warmup: int) -> None:
         """Nothing is tuned."""
@@ -204,7 +148,7 @@ class BernoulliGibbs:
         if (labels < 0).any():
             labels, counts = self._pass(rng, labels, alpha, self._rows, np.flatnonzero(labels < 0))
         else:
-            counts = Counts(self._rows, labels, self._room(labels))
+            counts = Counts.of(self._rows, labels, self._room(labels))
         return self._state(labels, alpha, counts, self._rows)
 
     def step(self, rng: np.random.Generator, state: LabelState) -> tuple[LabelState, dict[str, float]]:
@@ -226,7 +170,7 @@ class BernoulliGibbs:
         """Log p(z, X) given the concentration."""
         rows = self._rows if data is None else ListedRows.of(data)
         labels = np.asarray(position["labels"], dtype=np.int64)
-        counts = Counts(rows, labels, self._room(labels))
+        counts = Counts.of(rows, labels, self._room(labels))
         return self._state(labels, float(position["concentration"]), counts, rows).log_density
 
     def sample_prior(self, rng: np.random.Generator) -> Position:
@@ -274,7 +218,7 @@ class BernoulliGibbs:
         from pluri.mixtures._bernoulli_gibbs_kernels import log_evidence
 
         value = self.log_prior(counts.sizes, alpha)
-        value += log_evidence(rows.listed, rows.n_features, *counts.arrays, *self._tables.rising)
+        value += log_evidence(rows, counts, self._tables)
         return LabelState({"labels": labels, "concentration": np.asarray(alpha)}, float(value))
 
     def _move(self, rng: np.random.Generator, position: Position, rows: ListedRows) -> LabelState:
@@ -291,19 +235,26 @@ class BernoulliGibbs:
         """Draw the labels of some rows in turn, in copies."""
         from pluri.mixtures._bernoulli_gibbs_kernels import sweep
 
-        labels, infinite, prior = labels.copy(), self.n_components is None, self.probabilities_prior
+        labels, infinite = labels.copy(), self.n_components is None
         uniforms = rng.random(len(order))
         log_prior = self._tables.log_prior(alpha, self.n_components)
         capacity, start = self._room(labels), 0
         while True:
-            counts = Counts(rows, labels, capacity)
+            counts = Counts.of(rows, labels, capacity)
             fresh = int(np.argmin(counts.sizes > 0)) if infinite else 0
-            work = np.zeros((6, capacity))
             start, fresh = sweep(
-                rows.indptr, rows.indices, rows.known, rows.listed, infinite, order, uniforms, start, rows.n_features,
-                prior.a, prior.b, self._tables.step, log_prior, *self._tables.logs, labels, *counts.arrays, fresh,
-                *work, np.zeros(capacity, dtype=np.int8),
-            )  # fmt: skip
+                rows,
+                counts,
+                self._tables,
+                log_prior,
+                labels,
+                order,
+                uniforms,
+                start,
+                fresh,
+                infinite,
+                Workspace.of(capacity),
+            )
             if start == len(order):
                 return labels, counts
             capacity *= 2
@@ -320,29 +271,3 @@ class BernoulliGibbs:
         kernel = Slice(log_density, width=1.0)
         state, _ = kernel.step(rng, kernel.init(rng, np.array([math.log(alpha)])))
         return math.exp(float(state.position[0]))
-
-
-class _Tables:
-    """Logarithms of prior counts plus whole numbers: counts are integers, so that a sweep needs no others."""
-
-    def __init__(self, n_samples: int, success: float, failure: float) -> None:
-        from pluri.mixtures._bernoulli_gibbs_kernels import ROOM, SPREAD
-
-        counts = np.arange(n_samples + 1.0)
-        self.logs = tuple(np.log(prior + counts) for prior in (failure, success + failure))
-        # Sums, not differences of gammaln: these lose all digits where a prior count is large.
-        self.rising = tuple(
-            np.append(0.0, np.cumsum(np.log(p + counts[:-1]))) for p in (success, failure, success + failure)
-        )
-        factors = [success, failure, success + n_samples, failure + n_samples, success + failure + n_samples]
-        ratios = [success / factors[4], failure / factors[4], factors[2] / failure]
-        largest = max(abs(math.log(value)) for value in factors + ratios)
-        #: How many factors can be multiplied by a weight before a double might overflow or underflow.
-        self.step = max(1, int((ROOM - SPREAD) / max(largest, 1e-3)))
-        self._counts = counts
-
-    def log_prior(self, alpha: float, n_components: int | None) -> Array:
-        """Log weight of a cluster by its size; that of size 0 is a new cluster if there is no limit."""
-        if n_components is not None:
-            return np.asarray(np.log(self._counts + alpha / n_components))
-        return np.log(np.concatenate([[alpha], self._counts[1:]]))

@@ -183,12 +183,15 @@ class DependentClusterGibbs:
         counts, sums = np.zeros(n_known + n, dtype=np.int64), np.zeros((n_known + n, X.shape[1]))
         np.add.at(counts, labels, 1)
         np.add.at(sums, labels, X)
-        means, precisions = self.centre_priors()
-        _dynamic_kernels.sweep_labels(
-            X, rng.permutation(n), rng.random(n), labels, counts, sums, self.log_weights,
-            self.known.counts.astype(np.float64), means, precisions, math.log(self.prior.concentration),
-            1.0 / self.prior.noise_variance, np.empty(n_known + n + 1),
-        )  # fmt: skip
+        before = _dynamic_kernels.Before(
+            self.log_weights,
+            self.known.counts.astype(np.float64),
+            *self.centre_priors(),
+            math.log(self.prior.concentration),
+            1.0 / self.prior.noise_variance,
+        )
+        order, uniforms, work = rng.permutation(n), rng.random(n), np.empty(n_known + n + 1)
+        _dynamic_kernels.sweep_labels(X, order, uniforms, before, labels, counts, sums, work)
         return {"labels": self.canonical(labels)}
 
     def canonical(self, labels: Integers) -> Integers:

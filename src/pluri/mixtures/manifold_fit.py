@@ -14,7 +14,8 @@ from pluri.engine import Source
 from pluri.inference import EMResult, History, HistoryRow, IterationState
 from pluri.mixtures.gaussian_family import GaussianFamily
 from pluri.mixtures.learning import MixtureParameters, MixtureProblem
-from pluri.mixtures.riemannian_gaussian import Method, Parametrization, RiemannianFit, fit_riemannian
+from pluri.mixtures.riemannian_gaussian import RiemannianFit, fit_riemannian
+from pluri.mixtures.riemannian_inputs import Method, Parametrization
 from pluri.priors import Dirichlet
 from pluri.progress import open_progress
 from pluri.validation import as_generator

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,25 +29,21 @@ from pluri.mixtures.riemannian_augmented import AugmentedMixture, CollapseError,
 from pluri.mixtures.riemannian_baselines import cholesky_point, cholesky_problem, original_point, original_problem
 from pluri.mixtures.riemannian_data_pass import DataPass
 from pluri.mixtures.riemannian_inputs import (
+    DescentSettings,
     augmented_start,
-    check_settings,
     checked_data,
     checked_start,
     standardized_prior,
 )
 from pluri.mixtures.riemannian_record import INTERRUPTED, RiemannianFit, Watch
 from pluri.mixtures.riemannian_stochastic import stochastic_descent
-from pluri.optimize.riemannian.conjugate_gradient import ConjugateGradient
 from pluri.optimize.riemannian.descent import Descent, Directions, descend
 from pluri.optimize.riemannian.lbfgs import QuasiNewton
-from pluri.validation import check_count
 from pluri.validation.interruption import holding, interruptible
 
-__all__ = ["RiemannianFit", "fit_riemannian"]
+__all__ = ["DescentSettings", "RiemannianFit", "fit_riemannian"]
 
 Array = NDArray[np.float64]
-Method = Literal["lbfgs", "cg", "sgd"]
-Parametrization = Literal["augmented", "original", "cholesky"]
 
 #: EM leads for at least this many steps, and goes on while each gains less than this share of the one before.
 LEAD, FAST = 10, 0.8
@@ -63,24 +59,10 @@ def fit_riemannian(
     means: ArrayLike,
     covariances: ArrayLike,
     *,
-    method: Method = "lbfgs",
-    parametrization: Parametrization = "augmented",
-    tol: float = 1e-6,
-    max_iter: int = 1500,
-    memory: int = 20,
-    c1: float = 1e-4,
-    c2: float | None = None,
-    covariance_prior: ArrayLike | None = None,
-    covariance_prior_mean: ArrayLike | None = None,
-    covariance_prior_weight: float = 0.0,
-    weight_concentration: float = 0.0,
-    lead: int | None = None,
-    branches: int = 1,
-    preconditioned: bool = True,
-    batch_size: int = 256,
     random_state: Any = None,
     n_jobs: int | None = None,
     on_iteration: Callable[[IterationState[Any]], bool | None] | None = None,
+    **settings: Any,
 ) -> RiemannianFit:
     """Fit a Gaussian mixture with full covariances by descent on the manifold, from given parameters.
 
@@ -91,35 +73,6 @@ def fit_riemannian(
         A weight of two equals two copies of the row.
     weights, means, covariances : array-like of shape (K,), (K, n_features), (K, n_features, n_features)
         Where to start; a singular covariance is replaced by that of all data.
-    method : {"lbfgs", "cg", "sgd"}, default="lbfgs"
-        Quasi-Newton, conjugate gradients, or stochastic steps on ``batch_size`` rows at a time.
-    parametrization : {"augmented", "original", "cholesky"}, default="augmented"
-        The other two are there for comparison, without lead and preconditioner, and slower.
-    tol : float, default=1e-6
-        Ends when a step changes the average objective by less, and so does an EM step.
-    max_iter : int, default=1500
-        Largest number of steps; of passes over the data with ``method="sgd"``.
-    memory : int, default=20
-        Steps that the quasi-Newton method remembers.
-    c1, c2 : float, default=1e-4 and 0.9 (0.1 for "cg")
-        Constants of the line search.
-    covariance_prior : array-like of shape (n_features, n_features), optional
-        Scatter of the prior's pseudo-observations; ``covariance_prior_weight`` times the covariance of X if not given.
-    covariance_prior_mean : array-like of shape (n_features,), optional
-        Their mean; that of X if not given.
-    covariance_prior_weight : float, default=0.0
-        Their number, for each component.
-    weight_concentration : float, default=0.0
-        Penalty ``-weight_concentration * sum(log(weights))`` on tiny components.
-    lead : int, optional
-        Number of EM steps at the beginning; as long as EM is fast if not given.
-    branches : int, default=1
-        Largest number of descents. Where the first one takes long there are many optima nearby; the next one leaves
-        EM's path later, and the best is kept.
-    preconditioned : bool, default=True
-        Whether directions are scaled by the complete-data Hessian.
-    batch_size : int, default=256
-        Rows in a stochastic step.
     random_state : int, Generator, RandomState or None
         Order of the rows of stochastic steps.
     n_jobs : int, optional
@@ -127,6 +80,8 @@ def fit_riemannian(
     on_iteration : callable, optional
         Called after each step with an :class:`~pluri.inference.IterationState` (parameters: weights, means,
         covariances; objective: what is maximised, an average over samples); returning True ends the fit.
+    **settings
+        Method, tolerance, prior and the rest: the fields of `DescentSettings`.
 
     Returns
     -------
@@ -147,61 +102,46 @@ def fit_riemannian(
     >>> fit.weights.round(2), fit.means.round(1).ravel(), fit.converged
     (array([0.74, 0.26]), array([-2.1,  1.9]), True)
     """
+    chosen = DescentSettings(**settings)
     X, sample_weight = checked_data(X, sample_weight)
     start = checked_start(weights, means, covariances, X)
-    check_settings(method, parametrization, tol, covariance_prior_weight, weight_concentration)
-    check_count(max_iter, "max_iter")
-    check_count(memory, "memory")
-    check_count(branches, "branches")
     total = float(len(X)) if sample_weight is None else float(sample_weight.sum())
-    frame, penalty = standardized_prior(
-        X, sample_weight, total, covariance_prior, covariance_prior_mean, covariance_prior_weight, weight_concentration
-    )
+    frame, penalty = standardized_prior(X, sample_weight, total, chosen)
     rows = np.column_stack([frame.forward(X), np.ones(len(X))])
     data = DataPass(rows, None if sample_weight is None else sample_weight / total, len(start[0]), n_jobs)
     mixture = AugmentedMixture(
-        data, penalty, *augmented_start(frame, *start), preconditioned=preconditioned, cheap_trials=method == "cg"
+        data,
+        penalty,
+        *augmented_start(frame, *start),
+        preconditioned=chosen.preconditioned,
+        cheap_trials=chosen.method == "cg",
     )
-    watch = Watch(mixture, frame, max_iter, on_iteration)
+    watch = Watch(mixture, frame, chosen.max_iter, on_iteration)
     with data.threads():
-        if method == "sgd":
-            stochastic_descent(mixture, watch, tol=tol, batch_size=batch_size, random_state=random_state)
-        elif parametrization == "augmented":
-
-            def make() -> Directions:
-                return _directions(method, memory, math.prod(mixture.shape))
-
-            c2 = (0.1 if method == "cg" else 0.9) if c2 is None else c2
-            _descend_augmented(mixture, make, watch, tol=tol, lead=lead, branches=branches, c1=c1, c2=c2)
+        if chosen.method == "sgd":
+            stochastic_descent(mixture, watch, tol=chosen.tol, batch_size=chosen.batch_size, random_state=random_state)
+        elif chosen.parametrization == "augmented":
+            _descend_augmented(mixture, watch, chosen)
         else:
-            _descend_baseline(mixture, method, parametrization, watch, tol=tol, memory=memory, c1=c1, c2=c2)
+            _descend_baseline(mixture, watch, chosen)
         return watch.result()
 
 
-def _descend_augmented(
-    mixture: AugmentedMixture,
-    make_directions: Callable[[], Directions],
-    watch: Watch,
-    *,
-    tol: float,
-    lead: int | None,
-    branches: int,
-    c1: float,
-    c2: float,
-) -> None:
+def _descend_augmented(mixture: AugmentedMixture, watch: Watch, settings: DescentSettings) -> None:
     """EM while it is fast, then the descent method, then EM's word on whether this is the end; the best branch wins."""
     best: MixturePoint | None = None
+    dimension, branches, tol = math.prod(mixture.shape), settings.branches, settings.tol
     with holding(INTERRUPTED) as block:
         try:
             mixture.evaluate()
             watch.journal.add(mixture.point.value, _norm(mixture), mixture.n_evaluations)
-            directions = make_directions()
-            watch.reason = _em_lead(mixture, directions, watch, tol, lead)
+            directions = settings.directions(dimension)
+            watch.reason = _em_lead(mixture, directions, watch, tol, settings.lead)
             for branch in range(branches):
                 trunk, begin = mixture.point, watch.n_iter
                 watch.journal.branch = branch
                 if watch.reason == "max_iter":
-                    watch.reason = _descend_branch(mixture, directions, watch, tol, c1, c2)
+                    watch.reason = _descend_branch(mixture, directions, watch, settings)
                 if best is None or mixture.point.value < best.value:
                     best = mixture.point
                 quick = watch.n_iter - begin < QUICK
@@ -209,7 +149,7 @@ def _descend_augmented(
                     break
                 # A long descent: there are many optima. Let EM go on from where it was left, and leave later.
                 mixture.point = trunk
-                directions = make_directions()
+                directions = settings.directions(dimension)
                 watch.reason = _em_lead(mixture, directions, watch, tol, LATER)
         except CollapseError as error:
             if best is None:
@@ -224,9 +164,7 @@ def _descend_augmented(
         mixture.point = best
 
 
-def _descend_branch(
-    mixture: AugmentedMixture, directions: Directions, watch: Watch, tol: float, c1: float, c2: float
-) -> str:
+def _descend_branch(mixture: AugmentedMixture, directions: Directions, watch: Watch, settings: DescentSettings) -> str:
     """Descend until neither the method nor EM gains anything."""
     while watch.left > 0:
         state = Descent(*mixture.evaluate(), journal=watch.journal)
@@ -234,9 +172,9 @@ def _descend_branch(
             mixture,
             directions,
             max_iter=watch.left,
-            tol=tol,
-            c1=c1,
-            c2=c2,
+            tol=settings.tol,
+            c1=settings.c1,
+            c2=settings.curvature,
             first_step="unit" if mixture.precondition is not None else "scaled",
             cap_first_step=isinstance(directions, QuasiNewton),
             state=state,
@@ -244,7 +182,7 @@ def _descend_branch(
         )
         if state.reason in ("max_iter", "stopped", "interrupted") or watch.left <= 0:
             return state.reason if state.reason in ("max_iter", "stopped", "interrupted") else "max_iter"
-        if _em_steps(mixture, directions, watch, 1) < tol:
+        if _em_steps(mixture, directions, watch, 1) < settings.tol:
             return "converged"
     return "max_iter"
 
@@ -285,22 +223,12 @@ def _norm(mixture: AugmentedMixture) -> float:
     return float(np.linalg.norm(mixture.slopes(mixture.point)))
 
 
-def _descend_baseline(
-    mixture: AugmentedMixture,
-    method: str,
-    parametrization: str,
-    watch: Watch,
-    *,
-    tol: float,
-    memory: int,
-    c1: float,
-    c2: float | None,
-) -> None:
+def _descend_baseline(mixture: AugmentedMixture, watch: Watch, settings: DescentSettings) -> None:
     """Run the generic optimisers on another parametrisation."""
-    original = parametrization == "original"
+    original = settings.parametrization == "original"
     problem = (original_problem if original else cholesky_problem)(mixture)
     where = original_point if original else cholesky_point
-    directions = _directions(method, memory, problem.manifold.dimension)
+    directions = settings.directions(problem.manifold.dimension)
 
     def note(state: Descent) -> bool:
         point = where(problem)
@@ -316,10 +244,10 @@ def _descend_baseline(
             problem,
             directions,
             max_iter=watch.max_iter,
-            tol=tol,
-            c1=c1,
-            c2=(0.1 if method == "cg" else 0.9) if c2 is None else c2,
-            cap_first_step=method == "lbfgs",
+            tol=settings.tol,
+            c1=settings.c1,
+            c2=settings.curvature,
+            cap_first_step=settings.method == "lbfgs",
             journal=watch.journal,
             on_iteration=note,
         )
@@ -328,7 +256,3 @@ def _descend_baseline(
         watch.reason, watch.collapsed = "collapsed", error.component
     mixture.n_trials = problem.n_evaluations - 1
     mixture.point = where(problem)
-
-
-def _directions(method: str, memory: int, dimension: int) -> Directions:
-    return QuasiNewton(memory) if method == "lbfgs" else ConjugateGradient("hestenes_stiefel", dimension)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import math
-from numbers import Real
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pluri.mixtures.riemannian_coordinates import Penalty, Standardization, augment, standardize
+from pluri.optimize.riemannian.conjugate_gradient import ConjugateGradient
+from pluri.optimize.riemannian.descent import Directions
+from pluri.optimize.riemannian.lbfgs import QuasiNewton
+from pluri.validation import Number, Only, check_count, check_value
 
 Array = NDArray[np.float64]
+Method = Literal["lbfgs", "cg", "sgd"]
+Parametrization = Literal["augmented", "original", "cholesky"]
 
 
 def checked_data(X: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Array, Array | None]:
@@ -46,30 +52,89 @@ def checked_start(weights: ArrayLike, means: ArrayLike, covariances: ArrayLike, 
     return w / w.sum(), m, c
 
 
-def check_settings(method: str, parametrization: str, tol: float, prior_weight: float, concentration: float) -> None:
-    if method not in ("lbfgs", "cg", "sgd"):
-        raise ValueError(f"method must be 'lbfgs', 'cg' or 'sgd', got {method!r}")
-    if parametrization not in ("augmented", "original", "cholesky"):
-        raise ValueError(f"parametrization must be 'augmented', 'original' or 'cholesky', got {parametrization!r}")
-    if method == "sgd" and parametrization != "augmented":
-        raise ValueError(f"parametrization must be 'augmented' with method='sgd', got {parametrization!r}")
-    if not isinstance(tol, Real) or not tol >= 0:
-        raise ValueError(f"tol must be a non-negative number, got {tol!r}")
-    for name, value in {"covariance_prior_weight": prior_weight, "weight_concentration": concentration}.items():
-        if not isinstance(value, Real) or not (value >= 0 and math.isfinite(value)):
-            raise ValueError(f"{name} must be a non-negative number, got {value!r}")
+@dataclass(frozen=True)
+class DescentSettings:
+    """How to descend, how long, and under which prior.
+
+    Parameters
+    ----------
+    method : {"lbfgs", "cg", "sgd"}, default="lbfgs"
+        Quasi-Newton, conjugate gradients, or stochastic steps on ``batch_size`` rows at a time.
+    parametrization : {"augmented", "original", "cholesky"}, default="augmented"
+        The other two are there for comparison, without lead and preconditioner, and slower.
+    tol : float, default=1e-6
+        Ends when a step changes the average objective by less, and so does an EM step.
+    max_iter : int, default=1500
+        Largest number of steps; of passes over the data with ``method="sgd"``.
+    memory : int, default=20
+        Steps that the quasi-Newton method remembers.
+    c1, c2 : float, default=1e-4 and 0.9 (0.1 for "cg")
+        Constants of the line search.
+    covariance_prior : array-like of shape (n_features, n_features), optional
+        Scatter of the prior's pseudo-observations; ``covariance_prior_weight`` times the covariance of X if not given.
+    covariance_prior_mean : array-like of shape (n_features,), optional
+        Their mean; that of X if not given.
+    covariance_prior_weight : float, default=0.0
+        Their number, for each component.
+    weight_concentration : float, default=0.0
+        Penalty ``-weight_concentration * sum(log(weights))`` on tiny components.
+    lead : int, optional
+        Number of EM steps at the beginning; as long as EM is fast if not given.
+    branches : int, default=1
+        Largest number of descents. Where the first one takes long there are many optima nearby; the next one leaves
+        EM's path later, and the best is kept.
+    preconditioned : bool, default=True
+        Whether directions are scaled by the complete-data Hessian.
+    batch_size : int, default=256
+        Rows in a stochastic step.
+    """
+
+    method: Method = "lbfgs"
+    parametrization: Parametrization = "augmented"
+    tol: float = 1e-6
+    max_iter: int = 1500
+    memory: int = 20
+    c1: float = 1e-4
+    c2: float | None = None
+    covariance_prior: ArrayLike | None = None
+    covariance_prior_mean: ArrayLike | None = None
+    covariance_prior_weight: float = 0.0
+    weight_concentration: float = 0.0
+    lead: int | None = None
+    branches: int = 1
+    preconditioned: bool = True
+    batch_size: int = 256
+
+    def __post_init__(self) -> None:
+        check_value(self.method, "method", Only("lbfgs", "cg", "sgd"))
+        check_value(self.parametrization, "parametrization", Only("augmented", "original", "cholesky"))
+        if self.method == "sgd" and self.parametrization != "augmented":
+            raise ValueError(f"parametrization must be 'augmented' with method='sgd', got {self.parametrization!r}")
+        check_value(self.tol, "tol", Number(least=0, finite=False))
+        for name in ("covariance_prior_weight", "weight_concentration"):
+            check_value(getattr(self, name), name, Number(least=0))
+        for name in ("max_iter", "memory", "branches"):
+            check_count(getattr(self, name), name)
+
+    @property
+    def curvature(self) -> float:
+        """The second constant of the line search."""
+        return (0.1 if self.method == "cg" else 0.9) if self.c2 is None else self.c2
+
+    def directions(self, dimension: int) -> Directions:
+        """A descent method that has seen nothing yet."""
+        lbfgs = self.method == "lbfgs"
+        return QuasiNewton(self.memory) if lbfgs else ConjugateGradient("hestenes_stiefel", dimension)
 
 
 def standardized_prior(
     X: Array,
     sample_weight: Array | None,
     total: float,
-    prior: ArrayLike | None,
-    prior_mean: ArrayLike | None,
-    prior_weight: float,
-    concentration: float,
+    settings: DescentSettings,
 ) -> tuple[Standardization, Penalty]:
     """Standardise the data, and the prior with them."""
+    prior, prior_weight = settings.covariance_prior, settings.covariance_prior_weight
     n_features = X.shape[1]
     scatter: Array | None = None
     if prior is not None:
@@ -84,12 +149,16 @@ def standardized_prior(
     frame = standardize(X, sample_weight, scatter / total if scatter is not None and share else None, share)
     second = np.zeros((n_features + 1, n_features + 1))
     if share:
-        mean = frame.shift if prior_mean is None else np.asarray(prior_mean, dtype=np.float64)
+        mean = (
+            frame.shift
+            if settings.covariance_prior_mean is None
+            else np.asarray(settings.covariance_prior_mean, dtype=np.float64)
+        )
         if mean.shape != (n_features,) or not np.isfinite(mean).all():
             raise ValueError(f"covariance_prior_mean must be {n_features} finite numbers, got shape {mean.shape}")
         white = np.eye(n_features) if scatter is None else frame.forward_covariances(scatter) / prior_weight
         second = share * augment(frame.forward(mean[None]), white[None])[0]
-    return frame, Penalty(second, share, concentration / total)
+    return frame, Penalty(second, share, settings.weight_concentration / total)
 
 
 def augmented_start(frame: Standardization, weights: Array, means: Array, covariances: Array) -> tuple[Array, Array]:

@@ -37,6 +37,9 @@ HUGE = 1e120
 #: Up to this count a ratio of gamma functions is a product.
 FEW = 24
 
+#: Nothing here allocates: without counts of references, reading an array from a record costs nothing.
+loop = compiled(_nrt=False)
+
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
@@ -61,11 +64,7 @@ class Law(NamedTuple):
 
 
 class Clusters(NamedTuple):
-    """Rows, their likelihood, and the slots of clusters; `work` (D,) is room for a row.
-
-    Functions that are called for each row take the fields one by one: reading an array from a record counts a
-    reference, which is not free.
-    """
+    """Rows, their likelihood, and the slots of clusters; `work` (D,) is room for a row."""
 
     rows: Rows
     law: Law
@@ -73,7 +72,7 @@ class Clusters(NamedTuple):
     work: Array
 
 
-@compiled()
+@loop
 def log_predictive(rows, law, slots, i, k, work):
     """Log density of row i after the rows of cluster k."""
     n_features = len(work)
@@ -120,7 +119,7 @@ def log_predictive(rows, law, slots, i, k, work):
     return total + slots[k, CONSTANT]
 
 
-@compiled()
+@loop
 def log_predictive_table(clusters, out):
     """Write the log density of every row after the rows of every cluster; out: (n_rows, n_clusters)."""
     rows, law, slots, work = clusters.rows, clusters.law, clusters.slots, clusters.work
@@ -129,7 +128,7 @@ def log_predictive_table(clusters, out):
             out[i, k] = log_predictive(rows, law, slots, i, k, work)
 
 
-@compiled()
+@loop
 def settle(law, slots, n_features, k):
     """Write what follows from the number of rows of cluster k, and from its scales."""
     size = slots[k, SIZE]
@@ -164,14 +163,14 @@ def settle(law, slots, n_features, k):
     slots[k, POWER] = 0.5 * (law.freedom + size + 1.0)
 
 
-@compiled()
+@loop
 def copy(slots, source, target):
     """Put what is in one slot into another."""
     for a in range(slots.shape[1]):
         slots[target, a] = slots[source, a]
 
 
-@compiled()
+@loop
 def change(rows, law, slots, i, k, sign, work):
     """Add (sign 1) or remove (sign -1) row i of cluster k; False if that loses too many digits: build the slot anew."""
     n_features = len(work)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 
-from pluri.engine.compiled import compiled
 from pluri.mixtures.dirichlet_process._kernels import (
     BEFORE,
     BINARY,
@@ -15,13 +14,14 @@ from pluri.mixtures.dirichlet_process._kernels import (
     change,
     copy,
     log_predictive,
+    loop,
 )
 
 #: Rows of `seats`: slots in use, where in that list each is, slots to use, and the numbers of the first and the third.
 ACTIVE, WHERE, FREE, TALLY = range(4)
 
 
-@compiled()
+@loop
 def move(rows, law, slots, labels, i, source, target, work):
     """Take row i out of cluster `source`, or put it into cluster `target`; -1 is none."""
     k = target if target >= 0 else source
@@ -35,7 +35,7 @@ def move(rows, law, slots, labels, i, source, target, work):
             change(rows, law, slots, row, k, 1.0, work)
 
 
-@compiled()
+@loop
 def open_slot(seats):
     """A slot for a new cluster."""
     seats[TALLY, 1] -= 1
@@ -46,7 +46,7 @@ def open_slot(seats):
     return k
 
 
-@compiled()
+@loop
 def close_slot(seats, k):
     """Give the slot of a cluster back."""
     seats[TALLY, 0] -= 1
@@ -57,7 +57,7 @@ def close_slot(seats, k):
     seats[TALLY, 1] += 1
 
 
-@compiled()
+@loop
 def choose(weights, n, uniform):
     """Draw a number below n in proportion to exp(weights), which are overwritten."""
     largest = -math.inf
@@ -74,7 +74,7 @@ def choose(weights, n, uniform):
     return k
 
 
-@compiled()
+@loop
 def sweep_rows(clusters, seats, labels, order, uniforms, log_alpha, log_new, begin, weights):
     """Draw the cluster of each row given the others, in place; rows labelled -1 are not in any yet.
 
@@ -113,7 +113,7 @@ def sweep_rows(clusters, seats, labels, order, uniforms, log_alpha, log_new, beg
     return len(order)
 
 
-@compiled()
+@loop
 def log_marginal(clusters, labels, members, k):
     """Log density of the members that have the label k, which are put into slot k."""
     rows, law, slots, work = clusters.rows, clusters.law, clusters.slots, clusters.work
@@ -126,7 +126,7 @@ def log_marginal(clusters, labels, members, k):
     return total
 
 
-@compiled()
+@loop
 def log_density_apart(clusters, labels, members, a, b, log_alpha):
     """Log density of the members on two sides, which are put into slots a and b, relative to all on one."""
     slots = clusters.slots
@@ -136,7 +136,7 @@ def log_density_apart(clusters, labels, members, a, b, log_alpha):
     return total - math.lgamma(float(len(members)))
 
 
-@compiled()
+@loop
 def take_sides(clusters, labels, members, before, a, b, uniforms, begin, forced):
     """Put the members from place `begin` on, one after another, on side a or b; gives the log probability of that.
 
@@ -160,7 +160,7 @@ def take_sides(clusters, labels, members, before, a, b, uniforms, begin, forced)
     return total
 
 
-@compiled()
+@loop
 def split_or_merge(clusters, seats, labels, members, before, uniforms, log_alpha, n_scans):
     """Propose to split the cluster of the first two members, or to merge their two, in place; three slots are free.
 
