@@ -99,7 +99,9 @@ class Workspace(NamedTuple):
     @classmethod
     def of(cls, capacity: int) -> Workspace:
         """For so many clusters."""
-        return cls(*np.zeros((6, capacity)), np.zeros(capacity, dtype=np.int8), np.zeros(2))
+        log_weight, weight, without, above, below, scores = np.zeros((6, capacity))
+        far, gauge = np.zeros(capacity, dtype=np.int8), np.zeros(2)
+        return cls(log_weight, weight, without, above, below, scores, far, gauge)
 
 
 class Tables(NamedTuple):

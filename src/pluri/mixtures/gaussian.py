@@ -5,12 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from functools import partial
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import linalg
 
 from pluri.components import gaussian as components
 from pluri.components.covariance import COVARIANCE_TYPES, covariance_shape
@@ -20,6 +18,7 @@ from pluri.components.starting_shares import INIT_PARAMS
 from pluri.components.weighted_sums import averages, pooled_sums
 from pluri.engine import Source
 from pluri.inference import EMResult
+from pluri.mixtures import gaussian_given as given
 from pluri.mixtures.gaussian_family import GaussianFamily, RepulsiveMeans, reference_whitening
 from pluri.mixtures.learning import MixtureParameters, MixtureProblem
 from pluri.mixtures.mixture import DIVERSITY, MixtureModel, Prior
@@ -219,15 +218,17 @@ class GaussianMixture(MixtureModel):
         family = dataclasses.replace(family, **self._conjugate_prior(source, n_features))
         if source is None:
             return dataclasses.replace(family, repulsion=self._repulsion(source))
+        shape = self.n_components, n_features
+        means, precisions = self.means_init, self.precisions_init
         return dataclasses.replace(
             family,
-            means=self._checked_means_init(n_features),
-            covariances=self._checked_covariances_init(n_features),
+            means=None if means is None else given.starting_means(means, shape),
+            covariances=None if precisions is None else given.covariances(precisions, self.covariance_type, shape),
             repulsion=self._repulsion(source),
         )
 
     def _conjugate_prior(self, source: Source | None, n_features: int) -> dict[str, Any]:
-        given: dict[str, Any] = {}
+        prior: dict[str, Any] = {}
         if self.mean_precision_prior:
             location = self.mean_prior
             if location is None:
@@ -236,27 +237,17 @@ class GaussianMixture(MixtureModel):
             if location.shape != (n_features,) or not np.isfinite(location).all():
                 raise ValueError(f"mean_prior must be finite and have shape ({n_features},), got {self.mean_prior!r}")
             self.mean_prior_ = location
-            given |= {"mean_prior": location, "mean_precision": float(self.mean_precision_prior)}
+            prior |= {"mean_prior": location, "mean_precision": float(self.mean_precision_prior)}
         elif self.mean_prior is not None:
             raise ValueError("mean_prior needs mean_precision_prior, its weight in rows")
         if self.covariance_prior is not None:
-            given |= {
-                "covariance_scale": _checked_scale(self.covariance_prior, self.covariance_type, n_features),
-                "degrees": self._checked_degrees(n_features),
+            prior |= {
+                "covariance_scale": given.prior_scale(self.covariance_prior, self.covariance_type, n_features),
+                "degrees": given.prior_degrees(self.degrees_of_freedom_prior, n_features),
             }
         elif self.degrees_of_freedom_prior is not None:
             raise ValueError("degrees_of_freedom_prior needs covariance_prior, the scale that it gives weight to")
-        return given
-
-    def _checked_degrees(self, n_features: int) -> float:
-        if self.degrees_of_freedom_prior is None:
-            return n_features + 2.0
-        degrees = self.degrees_of_freedom_prior
-        if not isinstance(degrees, Real) or not degrees > n_features - 1:
-            raise ValueError(
-                f"degrees_of_freedom_prior must be above n_features - 1 = {n_features - 1}, got {degrees!r}"
-            )
-        return float(degrees)
+        return prior
 
     def _repulsion(self, source: Source | None) -> RepulsiveMeans | None:
         value = self.diversity
@@ -271,58 +262,8 @@ class GaussianMixture(MixtureModel):
             self._whitening = reference_whitening(rows, weight, self.n_components, float(self.reg_covar))
         return RepulsiveMeans(DeterminantalPrior(RBFKernel(1.0), float(value)), self._whitening)
 
-    # Starting values that the user gives ------------------------------------------------------------------------
-
     def _starting_weights(self) -> Array | None:
-        if self.weights_init is None:
-            return None
-        weights = np.asarray(self.weights_init, dtype=np.float64)
-        if weights.shape != (self.n_components,):
-            raise ValueError(
-                f"The parameter 'weights' should have the shape of ({self.n_components},), but got {weights.shape}"
-            )
-        if (weights < 0).any() or (weights > 1).any():
-            raise ValueError(
-                "The parameter 'weights' should be in the range [0, 1], but got max value "
-                f"{weights.min():.5f}, min value {weights.max():.5f}"  # the words, and the slip, are scikit-learn's
-            )
-        if abs(1.0 - weights.sum()) > 1e-6:
-            raise ValueError(
-                f"The parameter 'weights' should be normalized, but got sum(weights) = {weights.sum():.5f}"
-            )
-        return weights / weights.sum()
-
-    def _checked_means_init(self, n_features: int) -> Array | None:
-        if self.means_init is None:
-            return None
-        means = np.asarray(self.means_init, dtype=np.float64)
-        shape = (self.n_components, n_features)
-        if means.shape != shape:
-            raise ValueError(f"The parameter 'means' should have the shape of {shape}, but got {means.shape}")
-        if not np.isfinite(means).all():
-            raise ValueError("means_init must be finite")
-        return means
-
-    def _checked_covariances_init(self, n_features: int) -> Array | None:
-        if self.precisions_init is None:
-            return None
-        precisions = np.asarray(self.precisions_init, dtype=np.float64)
-        shape = covariance_shape(self.covariance_type, self.n_components, n_features)
-        if precisions.shape != shape:
-            raise ValueError(
-                f"The parameter '{self.covariance_type} precision' should have the shape of {shape}, "
-                f"but got {precisions.shape}"
-            )
-        if self.covariance_type in ("diag", "spherical"):
-            if not ((precisions > 0) & np.isfinite(precisions)).all():
-                raise ValueError(f"'{self.covariance_type} precision' should be positive")
-            return 1.0 / precisions
-        matrices = precisions if precisions.ndim == 3 else precisions[None]
-        symmetric = np.allclose(matrices, matrices.transpose(0, 2, 1))
-        if not symmetric or not (np.linalg.eigvalsh(matrices) > 0).all():
-            raise ValueError(f"'{self.covariance_type} precision' should be symmetric, positive-definite")
-        inverse = np.linalg.inv(matrices)
-        return np.asarray(inverse if precisions.ndim == 3 else inverse[0])
+        return None if self.weights_init is None else given.starting_weights(self.weights_init, self.n_components)
 
     # Fitted attributes ------------------------------------------------------------------------------------------
 
@@ -419,23 +360,6 @@ class GaussianMixture(MixtureModel):
                 shape = covariance_shape(self.covariance_type, self.n_components, self.means_.shape[1])
                 if np.shape(getattr(self, name)) != shape:
                     raise ValueError(f"{name} must have shape {shape}, got {np.shape(getattr(self, name))}")
-
-
-def _checked_scale(value: ArrayLike, covariance_type: str, n_features: int) -> Array:
-    """The scale of the prior in the shape of one covariance."""
-    scale = np.asarray(value, dtype=np.float64)
-    if covariance_type in ("full", "tied"):
-        if scale.ndim < 2:
-            scale = np.diag(np.broadcast_to(scale, (n_features,)))
-        good = scale.shape == (n_features, n_features) and np.allclose(scale, scale.T)
-        good = bool(good and (linalg.eigvalsh(scale) > 0).all())
-        wanted = f"a positive number, {n_features} of them or a positive definite matrix of that size"
-    else:
-        good = scale.shape in ((), (n_features,)) and bool((scale > 0).all() and np.isfinite(scale).all())
-        wanted = f"a positive number or {n_features} of them"
-    if not good:
-        raise ValueError(f"covariance_prior must be {wanted}, got {value!r}")
-    return scale
 
 
 def _observed_mean(source: Source) -> Array:

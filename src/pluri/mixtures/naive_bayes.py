@@ -12,61 +12,38 @@ Murphy (2012), Machine learning: a probabilistic perspective, section 3.5.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from pluri.mixtures.feature_families import (
-    ROWS,
     BernoulliFeatures,
     CategoricalFeatures,
-    GaussianFeatures,
     Inference,
     log_dirichlet,
     log_dirichlet_evidence,
     modes,
 )
+from pluri.mixtures.gaussian_features import GaussianFeatures
+from pluri.mixtures.naive_bayes_queries import LogOdds, NaiveBayesQueries, blocks, columns_of
 from pluri.priors import Beta
 from pluri.validation import Allowed, Made, Number, Only, Stored, Whole, check_parameters
 from pluri.validation.estimator import Estimator
+
+__all__ = ["LogOdds", "NaiveBayes"]
 
 Array = NDArray[np.float64]
 
 FAMILIES = ("bernoulli", "gaussian", "categorical")
 
 
-@dataclass(frozen=True)
-class LogOdds:
-    """Why a row was put into one class rather than another.
-
-    Attributes
-    ----------
-    target, against : (n_samples,): the two classes
-    prior : (n_samples,): log pi_target - log pi_against
-    contributions : (n_samples, n_features): log p(x_j | target) - log p(x_j | against)
-    """
-
-    target: NDArray[Any]
-    against: NDArray[Any]
-    prior: Array
-    contributions: Array
-
-    @property
-    def total(self) -> Array:
-        """Log odds of target to against: the prior's part and all features'."""
-        return self.prior + self.contributions.sum(axis=1)
-
-
-class NaiveBayes(ClassifierMixin, Estimator):
+class NaiveBayes(NaiveBayesQueries, ClassifierMixin, Estimator):
     """Naive Bayes classifier for binary, categorical and real features, in any mixture.
 
     Parameters
@@ -208,7 +185,7 @@ class NaiveBayes(ClassifierMixin, Estimator):
             raise ValueError(f"y must hold the classes {classes} only, got {y[classes[codes] != y][0]!r}")
         membership = np.zeros((X.shape[0], len(classes)))
         membership[np.arange(len(y)), codes] = weight
-        counted = [self._count(kind, _columns(X, columns), membership) for kind, columns in families]
+        counted = [self._count(kind, columns_of(X, columns), membership) for kind, columns in families]
         class_count = membership.sum(axis=0)
         if not afresh:
             counted = [old + new for old, new in zip(self._statistics, counted)]
@@ -222,7 +199,7 @@ class NaiveBayes(ClassifierMixin, Estimator):
         if isinstance(kind, BernoulliFeatures) or not sparse.issparse(X):
             return kind.count(kind.prepare(X), membership)
         # Blocks of rows: the whole would not fit as a dense array.
-        parts = [kind.count(kind.prepare(X[rows]), membership[rows]) for rows in _blocks(X.shape[0])]
+        parts = [kind.count(kind.prepare(X[rows]), membership[rows]) for rows in blocks(X.shape[0])]
         total = parts[0]
         for part in parts[1:]:
             total = total + part
@@ -255,93 +232,7 @@ class NaiveBayes(ClassifierMixin, Estimator):
             evidence = log_dirichlet_evidence(class_count, alpha)
             self.log_evidence_ = evidence + sum(k.log_evidence(s) for k, s, _ in triples)
 
-    # Answers ------------------------------------------------------------------------------------------------------
-
-    def predict_joint_log_proba(self, X: Any) -> Array:
-        """Log p(x, class), (n_samples, n_classes); -inf where a row is impossible."""
-        X = self._checked(X)
-        joint = np.tile(self._log_class_prior, (X.shape[0], 1))
-        for (kind, columns), estimate in zip(self._layout, self._estimates):
-            part = _columns(X, columns)
-            if isinstance(kind, BernoulliFeatures) or not sparse.issparse(part):
-                joint += kind.log_likelihood(estimate, kind.prepare(part))
-            else:
-                for rows in _blocks(X.shape[0]):
-                    joint[rows] += kind.log_likelihood(estimate, kind.prepare(part[rows]))
-        return joint
-
-    def predict_log_proba(self, X: Any) -> Array:
-        """Log posterior probability of each class; the class prior for rows that are impossible under every class."""
-        joint = self.predict_joint_log_proba(X)
-        impossible = np.isneginf(joint).all(axis=1)
-        if impossible.any():
-            warnings.warn(
-                f"{int(impossible.sum())} rows are impossible under every class; they get the class prior",
-                UserWarning,
-                stacklevel=2,
-            )
-            joint[impossible] = self._log_class_prior
-        return joint - logsumexp(joint, axis=1, keepdims=True)
-
-    def predict_proba(self, X: Any) -> Array:
-        """Posterior probability of each class, (n_samples, n_classes)."""
-        return np.exp(self.predict_log_proba(X))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Most probable class of each row."""
-        best = self.predict_log_proba(X).argmax(axis=1)
-        return self.classes_[best]
-
-    def explain(self, X: Any, target: Any = None, against: Any = None) -> LogOdds:
-        """What each feature says for one class against another, as log odds that add up.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-        target, against : class labels, optional
-            By default the most probable class of each row, and the most probable of the others.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from pluri.mixtures import NaiveBayes
-        >>> X = np.array([[1, 0, 1], [1, 1, 0], [1, 0, 0], [0, 1, 1], [0, 1, 0]])
-        >>> odds = NaiveBayes().fit(X, [0, 0, 0, 1, 1]).explain([[1, 1, 1]], target=0, against=1)
-        >>> odds.contributions.round(3), odds.total.round(3)
-        (array([[ 1.163, -0.629, -0.223]]), array([0.717]))
-        """
-        X = self._checked(X)
-        if len(self.classes_) < 2:
-            raise ValueError("explain needs at least two classes, got one")
-        joint = self.predict_joint_log_proba(X)
-        first = self._class_index("target", target, joint)
-        others = joint.copy()
-        others[np.arange(len(joint)), first] = -np.inf
-        second = self._class_index("against", against, others)
-        contributions = np.empty((X.shape[0], self.n_features_in_))
-        rows = np.arange(X.shape[0])
-        for (kind, columns), estimate in zip(self._layout, self._estimates):
-            logs = kind.contributions(estimate, kind.prepare(_columns(X, columns)))
-            # Impossible under both classes: it says nothing for either.
-            with np.errstate(invalid="ignore"):
-                gap = logs[rows, first] - logs[rows, second]
-            contributions[:, columns] = np.where(np.isnan(gap), 0.0, gap)
-        prior = self._log_class_prior[first] - self._log_class_prior[second]
-        return LogOdds(self.classes_[first], self.classes_[second], prior, contributions)
-
     # Checks -------------------------------------------------------------------------------------------------------
-
-    def _class_index(self, name: str, label: Any, joint: Array) -> NDArray[np.int64]:
-        if label is None:
-            return joint.argmax(axis=1)
-        where = np.flatnonzero(self.classes_ == label)
-        if not len(where):
-            raise ValueError(f"{name} must be one of the classes {self.classes_}, got {label!r}")
-        return np.full(len(joint), where[0])
-
-    def _checked(self, X: Any) -> Any:
-        check_is_fitted(self)
-        return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
 
     def _families(self, n_features: int) -> list[tuple[Any, NDArray[np.int64]]]:
         """Each family that occurs, with its columns."""
@@ -388,11 +279,3 @@ class NaiveBayes(ClassifierMixin, Estimator):
     def _check_fitted_state(self) -> None:
         if hasattr(self, "class_count_") and np.shape(self.classes_) != np.shape(self.class_count_):
             raise ValueError(f"classes_ must be {len(self.class_count_)}, got {len(self.classes_)}")
-
-
-def _columns(X: Any, columns: NDArray[np.int64]) -> Any:
-    return X if len(columns) == X.shape[1] else X[:, columns]
-
-
-def _blocks(n_rows: int) -> Iterator[slice]:
-    return (slice(begin, min(begin + ROWS, n_rows)) for begin in range(0, n_rows, ROWS))
