@@ -17,11 +17,11 @@ from pluri import on_interrupt
 from pluri.factors.binary_completion import BinaryRows, pattern
 from pluri.inference import mcmc
 from pluri.io import load, save
-from pluri.mixtures.bayesian_bernoulli import BayesianBernoulliMixture
-from pluri.mixtures.bernoulli import BernoulliMixture
-from pluri.mixtures.bernoulli_counts import Counts, ListedRows, Tables, Workspace
-from pluri.mixtures.bernoulli_gibbs import BernoulliGibbs
-from pluri.mixtures.bernoulli_predictive import ClusterTables
+from pluri.mixtures.bayesian_bernoulli.counts import Counts, ListedRows, Tables, Workspace
+from pluri.mixtures.bayesian_bernoulli.estimator import BayesianBernoulliMixture
+from pluri.mixtures.bayesian_bernoulli.gibbs import BernoulliGibbs
+from pluri.mixtures.bayesian_bernoulli.predictive import ClusterTables
+from pluri.mixtures.discrete.bernoulli import BernoulliMixture
 from pluri.priors.hyperpriors import Beta, Gamma, Hyperparameter
 from pluri.testing import (
     SamplerProblem,
@@ -77,7 +77,7 @@ def test_log_joint_equals_the_formula(data, k):
 @pytest.mark.parametrize("k", [3, None])
 def test_conditional_is_the_ratio_of_log_joints(data, k, steps):
     """The scores that the compiled draw leaves in its workspace, for every row and cluster."""
-    from pluri.mixtures._bernoulli_gibbs_kernels import sweep
+    from pluri.mixtures.bayesian_bernoulli._gibbs_kernels import sweep
 
     kernel = kernel_of(data, k)
     rows, labels = ListedRows.of(kernel.data), np.array([0, 1, 1, 2, 0])
@@ -444,7 +444,7 @@ def test_a_saved_model_answers_as_before(tmp_path):
 
 
 def test_a_chain_that_still_rises_warns_and_ctrl_c_keeps_what_is_there(monkeypatch):
-    from pluri.mixtures import bayesian_bernoulli
+    from pluri.mixtures.bayesian_bernoulli import estimator as bayesian_bernoulli
 
     monkeypatch.setattr(bayesian_bernoulli, "_still_rising", lambda trace: True)
     apart = mcmc.Verdict(False, 1.5, "log_density", 1.1)
@@ -468,7 +468,7 @@ def test_a_chain_that_still_rises_warns_and_ctrl_c_keeps_what_is_there(monkeypat
 
 
 def test_rise_is_told_from_noise():
-    from pluri.mixtures.bayesian_bernoulli import _still_rising
+    from pluri.mixtures.bayesian_bernoulli.estimator import _still_rising
 
     rng = np.random.default_rng(0)
     assert _still_rising(np.arange(40.0) + 0.1 * rng.normal(size=(5, 40)))
@@ -517,7 +517,7 @@ def test_wrong_queries_get_a_sentence_and_odd_shapes_work():
 
 
 def test_a_matrix_of_very_many_pairs_is_refused(monkeypatch):
-    monkeypatch.setattr("pluri.mixtures.bayesian_bernoulli.MOST_PAIRS", 3)
+    monkeypatch.setattr("pluri.mixtures.bayesian_bernoulli.estimator.MOST_PAIRS", 3)
     model = fitted()
     assert model.similarity_matrix([0, 1, 2]).shape == (3, 3)
     with pytest.raises(ValueError, match="rows must be given, at most 3"):

@@ -1,7 +1,7 @@
 """The estimator shell that every mixture fitted by EM shares: check, run, store.
 
 A family subclasses `MixtureModel` with its constructor and a few small methods that translate between fitted attributes
-and the records of its component family; see `pluri.mixtures.gaussian` for the pattern.
+and the records of its component family; see `pluri.mixtures.gaussian.estimator` for the pattern.
 """
 
 from __future__ import annotations

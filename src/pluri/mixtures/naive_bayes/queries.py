@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from pluri.mixtures.feature_families import ROWS, BernoulliFeatures
+from pluri.mixtures.naive_bayes.feature_families import ROWS, BernoulliFeatures
 
 Array = NDArray[np.float64]
 

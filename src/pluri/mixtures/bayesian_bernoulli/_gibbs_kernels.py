@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-untyped-calls
-"""Compiled sweep of the collapsed Gibbs sampler of a Bernoulli mixture; see `pluri.mixtures.bernoulli_gibbs`.
+"""Compiled sweep of the collapsed Gibbs sampler of a Bernoulli mixture; see `pluri.mixtures.bayesian_bernoulli.gibbs`.
 
 A row with ones S goes to cluster j with probability proportional to
 
@@ -8,7 +8,7 @@ A row with ones S goes to cluster j with probability proportional to
 c_ij members of j having i, N_j members, p_j the prior weight. The products run over clusters in the inner loop, so that
 the processor does several at a time, and need no logarithm unless they could leave the range of a double. The product
 over all i in w_j is a short sum over the histogram of c_ij, kept for each cluster. Where entries are missing, known
-zeros are listed like ones, and w_j = p_j. The records are in `pluri.mixtures.bernoulli_counts`.
+zeros are listed like ones, and w_j = p_j. The records are in `pluri.mixtures.bayesian_bernoulli.counts`.
 """
 
 import math

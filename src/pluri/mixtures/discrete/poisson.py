@@ -13,7 +13,7 @@ from pluri.components.counts import check_counts
 from pluri.components.poisson import PoissonFamily, PoissonParameters
 from pluri.components.sparse_rows import canonical_rows
 from pluri.engine import Source
-from pluri.mixtures.discrete_mixture import DiscreteMixture
+from pluri.mixtures.discrete.mixture import DiscreteMixture
 from pluri.mixtures.mixture import Prior
 from pluri.priors import Gamma
 from pluri.priors.kernels import ProbabilityProductKernel

@@ -18,8 +18,8 @@ from pluri.components.starting_shares import INIT_PARAMS
 from pluri.components.weighted_sums import averages, pooled_sums
 from pluri.engine import Source
 from pluri.inference import EMResult
-from pluri.mixtures import gaussian_given as given
-from pluri.mixtures.gaussian_family import GaussianFamily, RepulsiveMeans, reference_whitening
+from pluri.mixtures.gaussian import given
+from pluri.mixtures.gaussian.family import GaussianFamily, RepulsiveMeans, reference_whitening
 from pluri.mixtures.learning import MixtureParameters, MixtureProblem
 from pluri.mixtures.mixture import DIVERSITY, MixtureModel, Prior
 from pluri.priors import DeterminantalPrior
@@ -349,7 +349,7 @@ class GaussianMixture(MixtureModel):
                     "(for instance caused by singleton or collapsed samples). Try to decrease the number of "
                     "components, increase reg_covar, or scale the input data."
                 ) from error
-        from pluri.mixtures.manifold_fit import fit_on_manifold
+        from pluri.mixtures.riemannian.manifold_fit import fit_on_manifold
 
         return fit_on_manifold(self, problem, source, total, start, on_iteration)
 

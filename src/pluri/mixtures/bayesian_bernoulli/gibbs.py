@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from pluri.factors.binary_completion import BinaryRows
-from pluri.mixtures.bernoulli_counts import Counts, ListedRows, Tables, Workspace
+from pluri.mixtures.bayesian_bernoulli.counts import Counts, ListedRows, Tables, Workspace
 from pluri.priors.hyperpriors import Beta, Hyperparameter
 from pluri.validation import check_count, check_positive
 
@@ -76,8 +76,8 @@ class BernoulliGibbs:
     >>> import numpy as np
     >>> from pluri.factors.binary_completion import BinaryRows, pattern
     >>> from pluri.inference import mcmc
-    >>> from pluri.mixtures.bernoulli_gibbs import BernoulliGibbs
-    >>> from pluri.mixtures.bernoulli_counts import Counts, ListedRows, Tables, Workspace
+    >>> from pluri.mixtures.bayesian_bernoulli.gibbs import BernoulliGibbs
+    >>> from pluri.mixtures.bayesian_bernoulli.counts import Counts, ListedRows, Tables, Workspace
     from pluri.priors.hyperpriors import Hyperparameter
     >>> X = np.repeat([[1, 1, 0, 0], [0, 0, 1, 1]], 10, axis=0)
     >>> kernel = BernoulliGibbs(BinaryRows(pattern(X)), None, Hyperparameter(1.0))
@@ -215,7 +215,7 @@ class BernoulliGibbs:
         return max(FIRST_ROOM, int(labels.max(initial=-1)) + 2)
 
     def _state(self, labels: Integers, alpha: float, counts: Counts, rows: ListedRows) -> LabelState:
-        from pluri.mixtures._bernoulli_gibbs_kernels import log_evidence
+        from pluri.mixtures.bayesian_bernoulli._gibbs_kernels import log_evidence
 
         value = self.log_prior(counts.sizes, alpha)
         value += log_evidence(rows, counts, self._tables)
@@ -233,7 +233,7 @@ class BernoulliGibbs:
         self, rng: np.random.Generator, labels: Integers, alpha: float, rows: ListedRows, order: Integers
     ) -> tuple[Integers, Counts]:
         """Draw the labels of some rows in turn, in copies."""
-        from pluri.mixtures._bernoulli_gibbs_kernels import sweep
+        from pluri.mixtures.bayesian_bernoulli._gibbs_kernels import sweep
 
         labels, infinite = labels.copy(), self.n_components is None
         uniforms = rng.random(len(order))

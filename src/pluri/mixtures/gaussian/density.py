@@ -31,7 +31,7 @@ class GaussianMixtureDensity:
     Examples
     --------
     >>> import numpy as np
-    >>> from pluri.mixtures.gaussian_density import GaussianMixtureDensity
+    >>> from pluri.mixtures.gaussian.density import GaussianMixtureDensity
     >>> target = GaussianMixtureDensity([0.4, 0.6], [[4, 0], [-4, 0]], [[[2, 1], [1, 1]], np.eye(2)])
     >>> target.mean
     array([-0.8,  0. ])

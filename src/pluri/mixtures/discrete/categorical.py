@@ -21,9 +21,9 @@ from pluri.components.categories import UNSEEN, Categories, given_categories, jo
 from pluri.components.diverse_tables import ProductCategoricalKernel, columns_of
 from pluri.components.weighted_sums import WeightedSums
 from pluri.engine import Source
-from pluri.mixtures.discrete_mixture import DiscreteMixture, check_repelling_prior, smoothed_prior
+from pluri.mixtures.discrete.mixture import DiscreteMixture, check_repelling_prior, smoothed_prior
+from pluri.mixtures.discrete.prepared_source import PreparedSource
 from pluri.mixtures.mixture import Prior
-from pluri.mixtures.prepared_source import PreparedSource
 from pluri.priors import RowPrior, as_row_prior
 from pluri.validation import Allowed, Only, check_distributions
 

@@ -68,7 +68,7 @@ class Counts(NamedTuple):
     @classmethod
     def of(cls, rows: ListedRows, labels: Integers, capacity: int) -> Counts:
         """Count the rows that have a label."""
-        from pluri.mixtures._bernoulli_gibbs_kernels import count_rows
+        from pluri.mixtures.bayesian_bernoulli._gibbs_kernels import count_rows
 
         width, listed = rows.n_features, rows.listed
         histogram = np.zeros((capacity, 1 if listed else rows.most + 1), dtype=np.int32)
@@ -122,7 +122,7 @@ class Tables(NamedTuple):
     @classmethod
     def of(cls, n_samples: int, prior: Beta) -> Tables:
         """Tables for clusters of up to `n_samples` rows."""
-        from pluri.mixtures._bernoulli_gibbs_kernels import ROOM, SPREAD
+        from pluri.mixtures.bayesian_bernoulli._gibbs_kernels import ROOM, SPREAD
 
         success, failure = float(prior.a), float(prior.b)
         counts = np.arange(n_samples + 1.0)

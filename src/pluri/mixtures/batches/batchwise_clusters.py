@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
-from pluri.mixtures.cluster_tracks import (
+from pluri.mixtures.batches.cluster_tracks import (
     Array,
     ClusterTrack,
     Integers,

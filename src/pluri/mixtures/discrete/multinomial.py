@@ -12,9 +12,9 @@ from scipy import sparse
 from pluri.components.multinomial import MultinomialFamily, MultinomialParameters
 from pluri.components.weighted_sums import WeightedSums, averages, pooled_sums
 from pluri.engine import Source
-from pluri.mixtures.discrete_mixture import DiscreteMixture, check_repelling_prior, smoothed_prior
+from pluri.mixtures.discrete.mixture import DiscreteMixture, check_repelling_prior, smoothed_prior
+from pluri.mixtures.discrete.poisson import count_rows
 from pluri.mixtures.mixture import DIVERSITY, Prior
-from pluri.mixtures.poisson import count_rows
 from pluri.priors import DeterminantalPrior, Diversity, as_diversity, as_row_prior
 from pluri.validation import Allowed, Made, Only, Stored, Whole, check_distributions
 

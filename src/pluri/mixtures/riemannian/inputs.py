@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.mixtures.riemannian_coordinates import Penalty, Standardization, augment, standardize
+from pluri.mixtures.riemannian.coordinates import Penalty, Standardization, augment, standardize
 from pluri.optimize.riemannian.conjugate_gradient import ConjugateGradient
 from pluri.optimize.riemannian.descent import Directions
 from pluri.optimize.riemannian.lbfgs import QuasiNewton

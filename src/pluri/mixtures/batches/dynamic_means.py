@@ -28,9 +28,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils.validation import check_is_fitted
 
-from pluri.mixtures import _dynamic_kernels
-from pluri.mixtures.batchwise_clusters import BatchwiseClusters
-from pluri.mixtures.cluster_tracks import (
+from pluri.mixtures.batches import _dynamic_kernels
+from pluri.mixtures.batches.batchwise_clusters import BatchwiseClusters
+from pluri.mixtures.batches.cluster_tracks import (
     check_batch,
     is_list_of_batches,
 )
@@ -198,7 +198,7 @@ class DynamicMeans(BatchwiseClusters):
     Examples
     --------
     >>> from pluri.datasets.moving_clusters import make_moving_clusters
-    >>> from pluri.mixtures.dynamic_means import DynamicMeans
+    >>> from pluri.mixtures.batches.dynamic_means import DynamicMeans
     >>> data = make_moving_clusters(n_batches=10, min_distance=2.0, random_state=0)
     >>> model = DynamicMeans(penalty=4.0, random_state=0).fit(data.batches)
     >>> model.n_clusters_, len(model.labels_)

@@ -1,4 +1,4 @@
-"""Gaussian features given the class, with a Normal-Gamma prior; see `pluri.mixtures.feature_families`."""
+"""Gaussian features given the class, with a Normal-Gamma prior; see `pluri.mixtures.naive_bayes.feature_families`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from pluri.components.gaussian import check_magnitude
-from pluri.mixtures.feature_families import ROWS, Inference, dense
+from pluri.mixtures.naive_bayes.feature_families import ROWS, Inference, dense
 
 Array = NDArray[np.float64]
 LOG_2PI = float(np.log(2.0 * np.pi))

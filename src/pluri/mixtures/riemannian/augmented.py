@@ -5,7 +5,7 @@ Minimises :math:`f = -\frac1n \sum_i \log \sum_j \pi_j q(y_i; S_j)` over the aug
 
 .. math:: \tfrac12 (N_j I - M_j), \qquad \partial f / \partial \omega_k = \pi_k - N_k,
 
-(shares and moments of :mod:`pluri.mixtures.riemannian_data_pass`). If the assignments were known, the Hessian would be
+(shares and moments of :mod:`pluri.mixtures.riemannian.data_pass`). If the assignments were known, the Hessian would be
 :math:`N_j / 2` on matrices and :math:`\operatorname{diag}\pi - \pi\pi^\top` on logits. Its inverse serves as
 preconditioner: the first direction is then EM's, and quasi-Newton pairs correct it for what EM does not see, the
 information lost by not knowing the assignments. That is what makes EM slow where components overlap.
@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.mixtures.riemannian_coordinates import COLLAPSED, LOG_2PI, Penalty, read_off
-from pluri.mixtures.riemannian_data_pass import DataPass, Moments
+from pluri.mixtures.riemannian.coordinates import COLLAPSED, LOG_2PI, Penalty, read_off
+from pluri.mixtures.riemannian.data_pass import DataPass, Moments
 from pluri.optimize.manifolds.positive_definite import LARGEST_EXPONENT
 
 Array = NDArray[np.float64]

@@ -2,7 +2,8 @@
 
 A Dirichlet process mixture whose clusters of earlier batches are remembered: each lives on with probability q, its
 centre moves by ``N(0, xi I)``, and it attracts points in proportion to those that it has had. Labels of a batch are
-sampled with the past as it was found (`pluri.mixtures.dependent_gibbs`); then the likeliest draw becomes the past.
+sampled with the past as it was found (`pluri.mixtures.batches.dependent_gibbs`); then the likeliest draw becomes the
+past.
 :class:`pluri.mixtures.DynamicMeans` is the limit of small variances, and much faster.
 
 References
@@ -22,8 +23,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from pluri.inference import mcmc
 from pluri.metrics import co_clustering_matrix
-from pluri.mixtures.batchwise_clusters import BatchwiseClusters
-from pluri.mixtures.dependent_gibbs import ClusterMemory, ClusterPrior, DependentClusterGibbs
+from pluri.mixtures.batches.batchwise_clusters import BatchwiseClusters
+from pluri.mixtures.batches.dependent_gibbs import ClusterMemory, ClusterPrior, DependentClusterGibbs
 from pluri.validation import Allowed, Number, Only, RandomState, as_generator, check_parameters
 
 Array = NDArray[np.float64]
@@ -81,7 +82,7 @@ class DependentDirichletMixture(mcmc.Sampled, BatchwiseClusters):
     Examples
     --------
     >>> from pluri.datasets.moving_clusters import make_moving_clusters
-    >>> from pluri.mixtures.dependent_dirichlet_mixture import DependentDirichletMixture
+    >>> from pluri.mixtures.batches.dependent_dirichlet_mixture import DependentDirichletMixture
     >>> data = make_moving_clusters(n_batches=5, n_clusters=3, min_distance=3.0, random_state=0)
     >>> model = DependentDirichletMixture(noise_variance=0.1, random_state=0).fit(data.batches)
     >>> model.n_clusters_, len(model.labels_)

@@ -3,7 +3,7 @@ r"""Naive Bayes with a family for each feature, explicit priors, and an exact Ba
     p(y = c | x) proportional to pi_c prod_j p(x_j | theta_jc),    pi ~ Dirichlet(alpha),
 
 with theta_jc estimated by maximum likelihood, as the posterior mode, or integrated out. See
-`pluri.mixtures.feature_families` for the families and their priors.
+`pluri.mixtures.naive_bayes.feature_families` for the families and their priors.
 
 References
 ----------
@@ -22,7 +22,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from pluri.mixtures.feature_families import (
+from pluri.mixtures.naive_bayes.feature_families import (
     BernoulliFeatures,
     CategoricalFeatures,
     Inference,
@@ -30,8 +30,8 @@ from pluri.mixtures.feature_families import (
     log_dirichlet_evidence,
     modes,
 )
-from pluri.mixtures.gaussian_features import GaussianFeatures
-from pluri.mixtures.naive_bayes_queries import LogOdds, NaiveBayesQueries, blocks, columns_of
+from pluri.mixtures.naive_bayes.gaussian_features import GaussianFeatures
+from pluri.mixtures.naive_bayes.queries import LogOdds, NaiveBayesQueries, blocks, columns_of
 from pluri.priors import Beta
 from pluri.validation import Allowed, Made, Number, Only, Stored, Whole, check_parameters
 from pluri.validation.estimator import Estimator

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.mixtures.riemannian_augmented import AugmentedMixture, MixturePoint, located
-from pluri.mixtures.riemannian_coordinates import augment
+from pluri.mixtures.riemannian.augmented import AugmentedMixture, MixturePoint, located
+from pluri.mixtures.riemannian.coordinates import augment
 from pluri.optimize.manifolds import SPD, Euclidean, Product
 from pluri.optimize.riemannian.problem import ManifoldProblem
 

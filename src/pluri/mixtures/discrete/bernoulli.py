@@ -24,10 +24,10 @@ from pluri.components.bernoulli import MARGIN, BernoulliFamily, BernoulliParamet
 from pluri.components.sparse_rows import canonical_rows
 from pluri.engine import Source
 from pluri.factors.binary_completion import check_columns
-from pluri.mixtures.discrete_mixture import DiscreteMixture
+from pluri.mixtures.discrete.mixture import DiscreteMixture
+from pluri.mixtures.discrete.prepared_source import PreparedSource
 from pluri.mixtures.learning import BLOCK
 from pluri.mixtures.mixture import Prior
-from pluri.mixtures.prepared_source import PreparedSource
 from pluri.priors import Beta
 from pluri.priors.kernels import ProbabilityProductKernel
 from pluri.validation import Allowed, Made, Number, Only, Stored

@@ -22,8 +22,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pluri.inference.mcmc import NUTS, RandomWalk, Sampled, Trace, sample
-from pluri.mixtures.gaussian_density import GaussianMixtureDensity
-from pluri.mixtures.mixture_posterior import MixturePosterior, MixturePrior, relabelled
+from pluri.mixtures.gaussian.density import GaussianMixtureDensity
+from pluri.mixtures.gaussian.posterior import MixturePosterior, MixturePrior, relabelled
 from pluri.validation import Allowed, Number, Only, RandomState, Stored, Whole, as_generator, check_parameters
 from pluri.validation.estimator import Estimator
 
@@ -74,7 +74,7 @@ class MetropolisGaussianMixture(Sampled, DensityMixin, Estimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from pluri.mixtures.metropolis_gaussian import MetropolisGaussianMixture
+    >>> from pluri.mixtures.gaussian.metropolis import MetropolisGaussianMixture
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(-3, 1, size=(40, 1)), rng.normal(3, 1, size=(60, 1))])
     >>> model = MetropolisGaussianMixture(n_draws=500, n_warmup=300, n_chains=2, random_state=0).fit(X)

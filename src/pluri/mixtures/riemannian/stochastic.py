@@ -1,6 +1,6 @@
 r"""Stochastic descent on the manifold: a Gaussian mixture that learns from one batch after the other.
 
-A batch gives the gradient of :mod:`pluri.mixtures.riemannian_augmented`; scaled by the complete-data Hessian the step
+A batch gives the gradient of :mod:`pluri.mixtures.riemannian.augmented`; scaled by the complete-data Hessian the step
 in the whitened frame of component :math:`j` is
 
 .. math:: z_j = a_t (M_j - N_j I) / \pi_j, \qquad a_t = a_0 (1 + t / t_0)^{-3/4},
@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.mixtures.riemannian_augmented import AugmentedMixture, CollapseError, MixturePoint, located
-from pluri.mixtures.riemannian_coordinates import Penalty, augment
-from pluri.mixtures.riemannian_data_pass import DataPass
-from pluri.mixtures.riemannian_inputs import checked_data
-from pluri.mixtures.riemannian_record import INTERRUPTED, Watch
+from pluri.mixtures.riemannian.augmented import AugmentedMixture, CollapseError, MixturePoint, located
+from pluri.mixtures.riemannian.coordinates import Penalty, augment
+from pluri.mixtures.riemannian.data_pass import DataPass
+from pluri.mixtures.riemannian.inputs import checked_data
+from pluri.mixtures.riemannian.record import INTERRUPTED, Watch
 from pluri.validation import as_generator, check_count
 from pluri.validation.interruption import holding
 
@@ -51,7 +51,7 @@ class RiemannianSGD:
     Examples
     --------
     >>> import numpy as np
-    >>> from pluri.mixtures.riemannian_stochastic import RiemannianSGD
+    >>> from pluri.mixtures.riemannian.stochastic import RiemannianSGD
     >>> rng = np.random.default_rng(0)
     >>> learner = RiemannianSGD([0.5, 0.5], [[-1.0], [1.0]], [[[1.0]], [[1.0]]])
     >>> for _ in range(100):

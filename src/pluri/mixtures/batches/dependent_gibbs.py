@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-from pluri.mixtures import _dynamic_kernels
+from pluri.mixtures.batches import _dynamic_kernels
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -111,7 +111,7 @@ class DependentClusterGibbs:
     --------
     >>> import numpy as np
     >>> from pluri.inference import mcmc
-    >>> from pluri.mixtures.dependent_gibbs import ClusterPrior, DependentClusterGibbs
+    >>> from pluri.mixtures.batches.dependent_gibbs import ClusterPrior, DependentClusterGibbs
     >>> X = np.array([[0.0], [0.2], [9.0], [9.2], [9.1]])
     >>> kernel = DependentClusterGibbs(X, ClusterPrior(1.0, 0.9, 0.1, np.zeros(1), 25.0, 0.1))
     >>> trace = mcmc.sample(kernel, kernel.start, n_draws=200, n_warmup=50, n_chains=1, random_state=0, warn=False)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from pluri.inference.result import IterationState
-from pluri.mixtures.riemannian_augmented import AugmentedMixture, MixturePoint, located
-from pluri.mixtures.riemannian_coordinates import Standardization, augment
+from pluri.mixtures.riemannian.augmented import AugmentedMixture, MixturePoint, located
+from pluri.mixtures.riemannian.coordinates import Standardization, augment
 from pluri.optimize.riemannian.result import Journal
 from pluri.validation.interruption import kept
 

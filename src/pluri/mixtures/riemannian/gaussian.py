@@ -25,18 +25,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pluri.inference.result import IterationState
-from pluri.mixtures.riemannian_augmented import AugmentedMixture, CollapseError, MixturePoint
-from pluri.mixtures.riemannian_baselines import cholesky_point, cholesky_problem, original_point, original_problem
-from pluri.mixtures.riemannian_data_pass import DataPass
-from pluri.mixtures.riemannian_inputs import (
+from pluri.mixtures.riemannian.augmented import AugmentedMixture, CollapseError, MixturePoint
+from pluri.mixtures.riemannian.baselines import cholesky_point, cholesky_problem, original_point, original_problem
+from pluri.mixtures.riemannian.data_pass import DataPass
+from pluri.mixtures.riemannian.inputs import (
     DescentSettings,
     augmented_start,
     checked_data,
     checked_start,
     standardized_prior,
 )
-from pluri.mixtures.riemannian_record import INTERRUPTED, RiemannianFit, Watch
-from pluri.mixtures.riemannian_stochastic import stochastic_descent
+from pluri.mixtures.riemannian.record import INTERRUPTED, RiemannianFit, Watch
+from pluri.mixtures.riemannian.stochastic import stochastic_descent
 from pluri.optimize.riemannian.descent import Descent, Directions, descend
 from pluri.optimize.riemannian.lbfgs import QuasiNewton
 from pluri.validation.interruption import holding, interruptible
@@ -95,7 +95,7 @@ def fit_riemannian(
     Examples
     --------
     >>> import numpy as np
-    >>> from pluri.mixtures.riemannian_gaussian import fit_riemannian
+    >>> from pluri.mixtures.riemannian.gaussian import fit_riemannian
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(-2.0, 1.0, (300, 1)), rng.normal(2.0, 1.0, (100, 1))])
     >>> fit = fit_riemannian(X, None, [0.5, 0.5], [[-1.0], [1.0]], [[[1.0]], [[1.0]]])

@@ -1,8 +1,8 @@
 """Bernoulli mixture whose clusters are sampled, with weights and probabilities integrated out.
 
 ``pi ~ Dirichlet(a/k, ..., a/k)``, ``theta_ij ~ Beta(b, g)``, ``z_n ~ pi``, ``x_ni ~ Bernoulli(theta_i,z_n)``. Several
-chains of collapsed Gibbs sweeps (`pluri.mixtures.bernoulli_gibbs`) each leave one sample of the labels; what is asked
-of the model is averaged over them (`pluri.mixtures.bernoulli_predictive`).
+chains of collapsed Gibbs sweeps (`pluri.mixtures.bayesian_bernoulli.gibbs`) each leave one sample of the labels; what
+is asked of the model is averaged over them (`pluri.mixtures.bayesian_bernoulli.predictive`).
 
 References
 ----------
@@ -22,9 +22,9 @@ from sklearn.base import DensityMixin
 
 from pluri.factors.binary_completion import BinaryCompletionMixin, BinaryRows, check_binary
 from pluri.inference import mcmc
-from pluri.mixtures.bernoulli_gibbs import BernoulliGibbs
-from pluri.mixtures.bernoulli_predictive import ClusterTables
-from pluri.mixtures.bernoulli_queries import ClusterQueries
+from pluri.mixtures.bayesian_bernoulli.gibbs import BernoulliGibbs
+from pluri.mixtures.bayesian_bernoulli.predictive import ClusterTables
+from pluri.mixtures.bayesian_bernoulli.queries import ClusterQueries
 from pluri.priors.hyperpriors import Beta, Gamma, as_hyperparameter
 from pluri.validation import (
     Allowed,
@@ -124,7 +124,7 @@ class BayesianBernoulliMixture(ClusterQueries, mcmc.Sampled, BinaryCompletionMix
     Examples
     --------
     >>> import numpy as np
-    >>> from pluri.mixtures.bayesian_bernoulli import BayesianBernoulliMixture
+    >>> from pluri.mixtures.bayesian_bernoulli.estimator import BayesianBernoulliMixture
     >>> X = np.repeat([[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 0]], 20, axis=0)
     >>> model = BayesianBernoulliMixture(5, weight_concentration=1.0, n_chains=4, random_state=0).fit(X)
     >>> model.n_clusters_

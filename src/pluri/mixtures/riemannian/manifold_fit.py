@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 from pluri.components.gaussian import GaussianParameters
 from pluri.engine import Source
 from pluri.inference import EMResult, History, HistoryRow, IterationState
-from pluri.mixtures.gaussian_family import GaussianFamily
+from pluri.mixtures.gaussian.family import GaussianFamily
 from pluri.mixtures.learning import MixtureParameters, MixtureProblem
-from pluri.mixtures.riemannian_gaussian import RiemannianFit, fit_riemannian
-from pluri.mixtures.riemannian_inputs import Method, Parametrization
+from pluri.mixtures.riemannian.gaussian import RiemannianFit, fit_riemannian
+from pluri.mixtures.riemannian.inputs import Method, Parametrization
 from pluri.priors import Dirichlet
 from pluri.progress import open_progress
 from pluri.validation import as_generator
 
 if TYPE_CHECKING:
-    from pluri.mixtures.gaussian import GaussianMixture
+    from pluri.mixtures.gaussian.estimator import GaussianMixture
 
 Array = NDArray[np.float64]
 

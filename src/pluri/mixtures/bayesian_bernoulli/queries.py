@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.factors.binary_completion import BLOCK, BinaryRows, check_binary
-from pluri.mixtures.bernoulli_predictive import ClusterTables
+from pluri.mixtures.bayesian_bernoulli.predictive import ClusterTables
 from pluri.validation import as_generator, check_count
 
 Array = NDArray[np.float64]
