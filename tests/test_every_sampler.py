@@ -26,7 +26,7 @@ from pluri.inference import mcmc
 from pluri.inference.mcmc import slice_intervals
 from pluri.inference.smc import LinearGaussianModel, ParticleGibbs, ParticleMarginalMetropolis
 from pluri.mixtures.dirichlet_process import collapsed_gibbs as mixtures_gibbs
-from pluri.mixtures.mixture_posterior import MixturePosterior, MixturePrior
+from pluri.mixtures.gaussian.posterior import MixturePosterior, MixturePrior
 from pluri.priors import Gamma
 from pluri.processes import DirectAssignmentGibbs, FranchiseGibbs, NormalGamma, grouped_mixture
 from pluri.processes.dpp.continuous.domains import NormalBase
@@ -586,7 +586,7 @@ COVERED.update({
 })  # fmt: skip
 
 
-@sampler("MetropolisGaussianMixture", "pluri.mixtures.metropolis_gaussian")
+@sampler("MetropolisGaussianMixture", "pluri.mixtures.gaussian.metropolis")
 def gaussian_mixture():
     """The posterior that it samples, Jacobians and all, by HMC of a given step size."""
     prior = MixturePrior(2.0, np.array([0.5, -0.5]), 0.8, 6.0, np.array([[4.0, 1.0], [1.0, 3.0]]))
@@ -848,7 +848,7 @@ elsewhere(
 )  # fmt: skip
 elsewhere(
     "DependentClusterGibbs", "mixtures/test_dependent_dirichlet_mixture.py", "sampler_problem",
-    covers=(KERNELS["DependentClusterGibbs"], "pluri.mixtures.dependent_gibbs"),
+    covers=(KERNELS["DependentClusterGibbs"], "pluri.mixtures.batches.dependent_gibbs"),
 )  # fmt: skip
 elsewhere(
     "FactorMixtureGibbs", "mixtures/test_factor_analyzers_nonparametric.py", "factor_mixture_problem",
@@ -870,7 +870,8 @@ for title, function, arguments in (
     elsewhere(
         f"BernoulliGibbs, {title}", "mixtures/test_bayesian_bernoulli.py", function, *arguments,
         covers=(
-            KERNELS["BernoulliGibbs"], "pluri.mixtures.bernoulli_gibbs", "pluri.mixtures._bernoulli_gibbs_kernels"
+            KERNELS["BernoulliGibbs"], "pluri.mixtures.bayesian_bernoulli.gibbs",
+            "pluri.mixtures.bayesian_bernoulli._gibbs_kernels",
         ),
     )  # fmt: skip
 

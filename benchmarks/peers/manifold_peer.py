@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.cluster import kmeans_plusplus
 
 from pluri.datasets import make_separated_gaussians
-from pluri.mixtures.riemannian_gaussian import fit_riemannian
+from pluri.mixtures.riemannian.gaussian import fit_riemannian
 
 
 def start(X: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -23,7 +23,7 @@ from sklearn.cluster import kmeans_plusplus
 from pluri.datasets import data_home
 from pluri.datasets.separated_gaussians import make_separated_gaussians
 from pluri.mixtures import GaussianMixture
-from pluri.mixtures.riemannian_gaussian import fit_riemannian
+from pluri.mixtures.riemannian.gaussian import fit_riemannian
 
 warnings.simplefilter("ignore")
 

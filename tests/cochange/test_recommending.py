@@ -24,7 +24,7 @@ from pluri.cochange.queries import Answers, answer, make_queries
 from pluri.cochange.scoring import best_threshold, score_queries
 from pluri.datasets.commits import make_commits
 from pluri.io import save
-from pluri.mixtures.bernoulli_gibbs import BernoulliGibbs
+from pluri.mixtures.bayesian_bernoulli.gibbs import BernoulliGibbs
 from pluri.priors import Beta
 
 PAIRS = [("a.c", "a.h"), ("b.c", "b.h"), ("c.c", "c.h", "c.md")]

@@ -17,10 +17,11 @@ from pluri import on_interrupt
 from pluri.factors.binary_completion import BinaryRows, pattern
 from pluri.inference import mcmc
 from pluri.io import load, save
-from pluri.mixtures.bayesian_bernoulli import BayesianBernoulliMixture
-from pluri.mixtures.bernoulli import BernoulliMixture
-from pluri.mixtures.bernoulli_gibbs import BernoulliGibbs, Counts, ListedRows, _Tables
-from pluri.mixtures.bernoulli_predictive import ClusterTables
+from pluri.mixtures.bayesian_bernoulli.counts import Counts, ListedRows, Tables, Workspace
+from pluri.mixtures.bayesian_bernoulli.estimator import BayesianBernoulliMixture
+from pluri.mixtures.bayesian_bernoulli.gibbs import BernoulliGibbs
+from pluri.mixtures.bayesian_bernoulli.predictive import ClusterTables
+from pluri.mixtures.discrete.bernoulli import BernoulliMixture
 from pluri.priors.hyperpriors import Beta, Gamma, Hyperparameter
 from pluri.testing import (
     SamplerProblem,
@@ -76,21 +77,19 @@ def test_log_joint_equals_the_formula(data, k):
 @pytest.mark.parametrize("k", [3, None])
 def test_conditional_is_the_ratio_of_log_joints(data, k, steps):
     """The scores that the compiled draw leaves in its workspace, for every row and cluster."""
-    from pluri.mixtures._bernoulli_gibbs_kernels import sweep
+    from pluri.mixtures.bayesian_bernoulli._gibbs_kernels import sweep
 
     kernel = kernel_of(data, k)
     rows, labels = ListedRows.of(kernel.data), np.array([0, 1, 1, 2, 0])
     capacity = 3 if k else 6
-    step = kernel._tables.step if steps == "products" else 1
+    tables = kernel._tables if steps == "products" else kernel._tables._replace(step=1)
 
     def scores(n):
-        counts, work = Counts(rows, labels, capacity), np.zeros((6, capacity))
-        sweep(
-            rows.indptr, rows.indices, rows.known, rows.listed, k is None, np.array([n]), np.array([0.5]), 0, 4,
-            SUCCESS, FAILURE, step, kernel._tables.log_prior(ALPHA, k), *kernel._tables.logs, labels.copy(),
-            *counts.arrays, 3 if k is None else 0, *work, np.zeros(capacity, dtype=np.int8),
-        )  # fmt: skip
-        found = work[5]
+        counts, work, fresh = Counts.of(rows, labels, capacity), Workspace.of(capacity), 3 if k is None else 0
+        order, uniforms = np.array([n]), np.array([0.5])
+        log_prior = tables.log_prior(ALPHA, k)
+        sweep(rows, counts, tables, log_prior, labels.copy(), order, uniforms, 0, fresh, k is None, work)
+        found = work.scores
         return found / found.sum()
 
     for n in range(5):
@@ -445,7 +444,7 @@ def test_a_saved_model_answers_as_before(tmp_path):
 
 
 def test_a_chain_that_still_rises_warns_and_ctrl_c_keeps_what_is_there(monkeypatch):
-    from pluri.mixtures import bayesian_bernoulli
+    from pluri.mixtures.bayesian_bernoulli import estimator as bayesian_bernoulli
 
     monkeypatch.setattr(bayesian_bernoulli, "_still_rising", lambda trace: True)
     apart = mcmc.Verdict(False, 1.5, "log_density", 1.1)
@@ -469,7 +468,7 @@ def test_a_chain_that_still_rises_warns_and_ctrl_c_keeps_what_is_there(monkeypat
 
 
 def test_rise_is_told_from_noise():
-    from pluri.mixtures.bayesian_bernoulli import _still_rising
+    from pluri.mixtures.bayesian_bernoulli.estimator import _still_rising
 
     rng = np.random.default_rng(0)
     assert _still_rising(np.arange(40.0) + 0.1 * rng.normal(size=(5, 40)))
@@ -518,7 +517,7 @@ def test_wrong_queries_get_a_sentence_and_odd_shapes_work():
 
 
 def test_a_matrix_of_very_many_pairs_is_refused(monkeypatch):
-    monkeypatch.setattr("pluri.mixtures.bayesian_bernoulli.MOST_PAIRS", 3)
+    monkeypatch.setattr("pluri.mixtures.bayesian_bernoulli.estimator.MOST_PAIRS", 3)
     model = fitted()
     assert model.similarity_matrix([0, 1, 2]).shape == (3, 3)
     with pytest.raises(ValueError, match="rows must be given, at most 3"):
@@ -527,7 +526,8 @@ def test_a_matrix_of_very_many_pairs_is_refused(monkeypatch):
 
 @pytest.mark.parametrize("prior", [1e-40, 0.3, 1e20, 1e60])
 def test_rising_factorials_keep_their_digits_whatever_the_prior(prior):
-    _, failures, totals = _Tables(6, 0.5, prior).rising
+    tables = Tables.of(6, Beta(0.5, prior))
+    failures, totals = tables.rising_failure, tables.rising_total
     exact = [sum(math.log(prior + j) for j in range(n)) for n in range(7)]
     np.testing.assert_allclose(failures, exact, rtol=1e-14)
     np.testing.assert_allclose(totals, [sum(math.log(prior + 0.5 + j) for j in range(n)) for n in range(7)], rtol=1e-14)

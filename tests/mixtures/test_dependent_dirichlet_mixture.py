@@ -12,8 +12,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pluri.datasets.moving_clusters import make_moving_clusters
 from pluri.inference import mcmc
-from pluri.mixtures.dependent_dirichlet_mixture import DependentDirichletMixture
-from pluri.mixtures.dependent_gibbs import ClusterMemory, ClusterPrior, DependentClusterGibbs
+from pluri.mixtures.batches.dependent_dirichlet_mixture import DependentDirichletMixture
+from pluri.mixtures.batches.dependent_gibbs import ClusterMemory, ClusterPrior, DependentClusterGibbs
 from pluri.processes import ChineseRestaurantProcess
 from pluri.testing import DiscretePosterior, SamplerProblem, set_partitions
 

@@ -276,7 +276,7 @@ def test_clusters_that_lost_and_gained_rows_equal_those_made_anew(family):
     labels = seating.labels
     fresh = as_slots(likelihood, cluster_sums(likelihood, X, labels, labels.max() + 1), np.bincount(labels))
     for k, row in enumerate(fresh):
-        slot = seating._slots[seating._labels[np.argmax(labels == k)]]
+        slot = seating._clusters.slots[seating._labels[np.argmax(labels == k)]]
         np.testing.assert_allclose(slot[: len(row)], row, rtol=1e-9, atol=1e-9)
 
 
@@ -303,7 +303,7 @@ def test_rows_on_a_line_far_from_the_prior_do_not_break_the_factors():
     for _ in range(30):
         seating.sweep(rng, 1.0)
         seating.split_or_merge(rng, 1.0, 2)
-        assert np.isfinite(seating._slots).sum() >= seating._slots.size - len(seating._slots)
+        assert np.isfinite(seating._clusters.slots).sum() >= seating._clusters.slots.size - len(seating._clusters.slots)
     labels = seating.labels
     assert len(labels) == 60
 

@@ -13,11 +13,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import pluri.io
 from pluri.engine import ArraySource, Batch, IterableSource
-from pluri.mixtures.bernoulli import BernoulliMixture
-from pluri.mixtures.categorical import CategoricalMixture
+from pluri.mixtures.discrete.bernoulli import BernoulliMixture
+from pluri.mixtures.discrete.categorical import CategoricalMixture
+from pluri.mixtures.discrete.multinomial import MultinomialMixture
+from pluri.mixtures.discrete.poisson import PoissonMixture
 from pluri.mixtures.mixture import DeadComponentWarning
-from pluri.mixtures.multinomial import MultinomialMixture
-from pluri.mixtures.poisson import PoissonMixture
 from pluri.priors import Beta, DeterminantalPrior, Dirichlet, Diversity, Gamma
 from pluri.priors.kernels import CosineKernel, ProbabilityProductKernel
 

@@ -10,8 +10,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pluri import on_interrupt
 from pluri.datasets.moving_clusters import make_moving_clusters
+from pluri.mixtures.batches.dynamic_means import DynamicMeans, StoredClusters, cluster_batch
 from pluri.mixtures.dp_means import DPMeans
-from pluri.mixtures.dynamic_means import DynamicMeans, StoredClusters, cluster_batch
 from pluri.testing import set_partitions
 
 

@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from pluri.engine import ArraySource
 from pluri.inference import AscentWarning
 from pluri.mixtures import DeadComponentWarning, GaussianMixture
-from pluri.mixtures.gaussian_family import GaussianFamily
+from pluri.mixtures.gaussian.family import GaussianFamily
 from pluri.priors import DeterminantalPrior
 from pluri.priors.kernels import RBFKernel
 

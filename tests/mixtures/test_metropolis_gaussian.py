@@ -14,9 +14,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from pluri.inference import mcmc
 from pluri.inference.mcmc.accept_reject.random_walk import RandomWalk
 from pluri.inference.mcmc.gibbs import Gibbs
-from pluri.mixtures.gaussian_density import GaussianMixtureDensity
-from pluri.mixtures.metropolis_gaussian import MetropolisGaussianMixture
-from pluri.mixtures.mixture_posterior import MixturePosterior, MixturePrior, relabelled
+from pluri.mixtures.gaussian.density import GaussianMixtureDensity
+from pluri.mixtures.gaussian.metropolis import MetropolisGaussianMixture
+from pluri.mixtures.gaussian.posterior import MixturePosterior, MixturePrior, relabelled
 
 TWO = GaussianMixtureDensity([0.4, 0.6], [[4, 0], [-4, 0]], [[[2, 1], [1, 1]], np.eye(2)])
 LINE = GaussianMixtureDensity([0.3, 0.7], [[3.0], [-3.0]], np.ones((2, 1, 1)))

@@ -110,7 +110,7 @@ def test_the_cheap_test_of_the_variance_floor_gives_the_same_as_eigenvalues() ->
         units = np.sqrt(floor[:, None] * floor)
         values, vectors = np.linalg.eigh(matrices / units)
         wanted = (vectors * np.maximum(values, 1.0)[:, None]) @ vectors.transpose(0, 2, 1) * units
-        np.testing.assert_allclose(components._raise_eigenvalues(matrices, floor), wanted, rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(components.raise_eigenvalues(matrices, floor), wanted, rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize(("cls", "settings", "rows"), STREAMS)

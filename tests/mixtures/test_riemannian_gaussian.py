@@ -10,12 +10,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from pluri import on_interrupt
 from pluri.datasets.separated_gaussians import make_separated_gaussians
-from pluri.mixtures.riemannian_augmented import AugmentedMixture, MixturePoint, located
-from pluri.mixtures.riemannian_baselines import cholesky_problem, original_problem
-from pluri.mixtures.riemannian_coordinates import Penalty, augment, read_off
-from pluri.mixtures.riemannian_data_pass import DataPass
-from pluri.mixtures.riemannian_gaussian import fit_riemannian
-from pluri.mixtures.riemannian_stochastic import RiemannianSGD
+from pluri.mixtures.riemannian.augmented import AugmentedMixture, MixturePoint, located
+from pluri.mixtures.riemannian.baselines import cholesky_problem, original_problem
+from pluri.mixtures.riemannian.coordinates import Penalty, augment, read_off
+from pluri.mixtures.riemannian.data_pass import DataPass
+from pluri.mixtures.riemannian.gaussian import fit_riemannian
+from pluri.mixtures.riemannian.stochastic import RiemannianSGD
 from pluri.optimize.manifolds import SPD
 
 
@@ -400,7 +400,7 @@ def test_singular_start_and_empty_component_are_mended(overlapping):
 
 
 def test_second_branch_never_hurts(monkeypatch):
-    monkeypatch.setattr("pluri.mixtures.riemannian_gaussian.QUICK", 1)
+    monkeypatch.setattr("pluri.mixtures.riemannian.gaussian.QUICK", 1)
     data = make_separated_gaussians(400, 8, 3, separation=0.2, random_state=0)
     start = near_start(data.X, 3, 0)
     settings = {"covariance_prior_weight": 5.0, "tol": 1e-9}

@@ -10,9 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from pluri.engine import ArraySource, SparseSource
-from pluri.mixtures.bernoulli import BernoulliMixture
-from pluri.mixtures.multinomial import MultinomialMixture
-from pluri.mixtures.poisson import PoissonMixture
+from pluri.mixtures.discrete.bernoulli import BernoulliMixture
+from pluri.mixtures.discrete.multinomial import MultinomialMixture
+from pluri.mixtures.discrete.poisson import PoissonMixture
 
 MODELS = (BernoulliMixture, PoissonMixture, MultinomialMixture)
 K, D = 4, 60

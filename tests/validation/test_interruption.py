@@ -282,7 +282,7 @@ def unmarked_em():
 
 
 def test_batches_after_an_interrupted_one_are_not_begun(monkeypatch):
-    from pluri.mixtures import dynamic_means
+    from pluri.mixtures.batches import dynamic_means
 
     cluster, calls = dynamic_means.cluster_batch, []
 

@@ -10,6 +10,17 @@ Array = NDArray[np.float64]
 COVARIANCE_TYPES = ("spherical", "diag", "full", "tied")
 
 
+def covariance_shape(covariance_type: str, n_components: int, n_features: int) -> tuple[int, ...]:
+    """Shape of the array of all covariances."""
+    shapes = {
+        "full": (n_components, n_features, n_features),
+        "tied": (n_features, n_features),
+        "diag": (n_components, n_features),
+        "spherical": (n_components,),
+    }
+    return shapes[covariance_type]
+
+
 def spread_covariance(covariance: Array, covariance_type: str, n_components: int) -> Array:
     """The covariance matrix of all data, as the starting value of each state."""
     if covariance_type == "spherical":

@@ -28,6 +28,11 @@ class EMEstimator(Estimator):
         """Refuse a batch that the model cannot learn from, and take note of its form."""
         raise NotImplementedError  # abstract
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
     def _checked_source(self, source: Source) -> Source:
         """Look at the first batch: the others have its form, or fail when they are read."""
         for lazy in source.batches():
@@ -51,3 +56,9 @@ class EMEstimator(Estimator):
         given = self.get_params(deep=False).items()
         settings = {name: value for name, value in given if name not in self._free_of_checkpoint}
         return " ".join(map(str, [type(self).__name__, settings, *more, digest(source)]))
+
+
+def refuse_dates(X: Any) -> None:
+    """Refuse dates and durations, which NumPy would take for whole numbers."""
+    if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
+        raise ValueError(f"X must hold numbers, got dates or durations ({X.dtype}): take differences first")

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.components import gaussian as components
 from pluri.components.covariance import COVARIANCE_TYPES, check_covariances, expand_covariances, spread_covariance
-from pluri.components.gaussian import GaussianParameters, GaussianPrior, GaussianStatistics
+from pluri.components.gaussian import GaussianParameters, GaussianPrior, variance_floor
+from pluri.components.gaussian.family import GaussianComponents
 from pluri.components.starting_values import centers_and_covariance
 from pluri.sequences.data_scale import SHARE, InUnitsOfTheData, is_auto
 from pluri.sequences.hmm import HiddenMarkovModel, Prior
-from pluri.validation import Only, check_broadcast, check_value, check_width
+from pluri.validation import Only, check_broadcast, check_value
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class GaussianEmission:
+class GaussianEmission(GaussianComponents):
     """The Gaussian observation model; `means` and `covariances` are starting values, chosen from the data if None."""
 
     covariance_type: str = "diag"
@@ -34,9 +33,6 @@ class GaussianEmission:
     update_covariances: bool = True
     means: Array | None = None
     covariances: Array | None = None
-
-    def prepare(self, X: NDArray[Any]) -> Array:
-        return components.check_magnitude(np.ascontiguousarray(X, dtype=np.float64))
 
     def initialize(self, X: Array, n_components: int, rng: np.random.Generator) -> GaussianParameters:
         means, covariances = self.means, self.covariances
@@ -56,12 +52,8 @@ class GaussianEmission:
         self.prior(parameters)  # refuses hyper-parameters that do not fit, before the first sweep
         return parameters
 
-    def parameters(self, means: Array, covariances: Array) -> GaussianParameters:
-        """Record of `means` (k, D) and covariances in the shape of `covariance_type`."""
-        kind, group = self.covariance_type, np.arange(len(means))
-        if kind == "tied":
-            kind, group, covariances = "full", np.zeros(len(means), dtype=np.int64), covariances[None]
-        return GaussianParameters(means, covariances, kind, group, components.variance_floor(covariances, kind))
+    def _floor(self, covariances: Array, kind: str) -> Array:
+        return variance_floor(covariances, kind)
 
     def prior(self, parameters: GaussianParameters) -> GaussianPrior:
         """Hmmlearn's hyper-parameters in the form of `pluri.components.gaussian`.
@@ -90,44 +82,6 @@ class GaussianEmission:
             weight,
             check_broadcast("covars_prior", _per_state(self.covars_prior, k), (k, n_features), least=0.0),
             np.maximum(degrees, 0.0),
-        )
-
-    def log_prob(self, parameters: GaussianParameters, X: Array, out: Array) -> None:
-        check_width(X, parameters.means.shape[1])
-        components.log_prob(parameters, X, out)
-
-    def accumulate(self, parameters: GaussianParameters, X: Array, posterior: Array) -> GaussianStatistics:
-        return components.accumulate(parameters, X, posterior)
-
-    def maximize(self, stats: GaussianStatistics, parameters: GaussianParameters) -> GaussianParameters:
-        return components.maximize(
-            stats,
-            parameters,
-            self.prior(parameters),
-            update_means=self.update_means,
-            update_covariances=self.update_covariances,
-        )
-
-    def log_prior(self, parameters: GaussianParameters) -> float:
-        if not (self.update_means or self.update_covariances):
-            return 0.0
-        return components.log_prior(parameters, self.prior(parameters))
-
-    def sample(self, parameters: GaussianParameters, states: NDArray[np.int64], rng: np.random.Generator) -> Array:
-        return components.sample(parameters, states, rng)
-
-    def n_free(self, parameters: GaussianParameters) -> int:
-        return parameters.means.size + components.n_covariance_parameters(parameters)
-
-    def pack(self, parameters: GaussianParameters) -> Array:
-        return components.pack(parameters)
-
-    def unpack(self, vector: Array, like: GaussianParameters) -> GaussianParameters:
-        unpacked = components.unpack(vector, like)
-        return dataclasses.replace(
-            unpacked,
-            means=unpacked.means if self.update_means else like.means,
-            covariances=unpacked.covariances if self.update_covariances else like.covariances,
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -215,15 +214,13 @@ class MixtureEmission:
     def unpack(self, vector: Array, like: MixtureParameters) -> MixtureParameters:
         logits = vector[: like.weights.size].reshape(like.weights.shape)
         weights = rows_from_logits(logits, like.weights, Dirichlet(self.weights_prior))
-        gaussians = components.unpack(vector[like.weights.size :], like.gaussians)
-        return MixtureParameters(
-            weights if self.update_weights else like.weights,
-            dataclasses.replace(
-                gaussians,
-                means=gaussians.means if self.update_means else like.gaussians.means,
-                covariances=gaussians.covariances if self.update_covariances else like.gaussians.covariances,
-            ),
+        gaussians = components.unpack(
+            vector[like.weights.size :],
+            like.gaussians,
+            update_means=self.update_means,
+            update_covariances=self.update_covariances,
         )
+        return MixtureParameters(weights if self.update_weights else like.weights, gaussians)
 
 
 def check_mixture(

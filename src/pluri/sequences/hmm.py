@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from pluri.components.em_estimator import EMEstimator
+from pluri.components.em_estimator import EMEstimator, refuse_dates
 from pluri.components.family import ComponentFamily
 from pluri.engine import ArraySource, Batch, Source, resolve_engine
 from pluri.inference import Checkpoint, EMResult, History, IterationState, expectation_maximization
@@ -123,11 +123,6 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, EMEstimator):
 
     # Input ------------------------------------------------------------------------------------------------------
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
     @property
     def n_features(self) -> int:
         """Number of features: hmmlearn's name of `n_features_in_`."""
@@ -140,8 +135,7 @@ class HiddenMarkovModel(ChainQueries, CallbackSupport, EMEstimator):
 
     def _validated(self, X: Any, fitting: bool, **options: Any) -> NDArray[Any]:
         options = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"} | options
-        if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
-            raise ValueError(f"X must hold numbers, got dates or durations ({X.dtype}): take differences first")
+        refuse_dates(X)
         if fitting or hasattr(self, "n_features_in_"):
             return np.asarray(validate_data(self, X, reset=fitting, **options))
         # Parameters set by hand: nothing was fitted that could tell the number of features.

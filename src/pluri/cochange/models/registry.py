@@ -41,20 +41,20 @@ MODELS: dict[str, ModelEntry] = {
         {"size_power": (0.5, 1.0), "age_scale": (300.0, 1000.0, None)},
     ),
     "bayesian": ModelEntry(
-        "pluri.mixtures.bayesian_bernoulli",
+        "pluri.mixtures.bayesian_bernoulli.estimator",
         "BayesianBernoulliMixture",
         # Fewer chains than the model's own 30: suggestions hardly change, and training takes a seventh of the time.
         {"n_components": 400, "weight_concentration": 200.0, "n_chains": 4, **SPARSE_PRIOR},
         {"n_components": (200, 400), "weight_concentration": (50.0, 200.0, 1000.0)},
     ),
     "dp": ModelEntry(
-        "pluri.mixtures.bayesian_bernoulli",
+        "pluri.mixtures.bayesian_bernoulli.estimator",
         "BayesianBernoulliMixture",
         {"n_components": None, "weight_concentration": 200.0, "n_chains": 4, **SPARSE_PRIOR},
         {"weight_concentration": (50.0, 200.0, 1000.0)},
     ),
     "mixture": ModelEntry(
-        "pluri.mixtures.bernoulli",
+        "pluri.mixtures.discrete.bernoulli",
         "BernoulliMixture",
         {"n_components": 200},
         {"n_components": (50, 100, 200, 400)},

@@ -6,7 +6,7 @@ See `pluri.mixtures.dirichlet_process._kernels` for what the arrays mean.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,9 @@ from pluri.mixtures.dirichlet_process._kernels import (
     SHRINK,
     SIZE,
     TOKENS,
+    Clusters,
+    Law,
+    Rows,
     log_predictive_table,
 )
 from pluri.processes.conjugate import BetaBernoulli, DirichletMultinomial, GammaPoisson
@@ -37,25 +40,6 @@ KINDS = {
     NormalInverseWishart: GAUSSIAN, NormalGamma: COLUMNS, BetaBernoulli: BINARY, DirichletMultinomial: TOKENS,
     GammaPoisson: COUNTS,
 }  # fmt: skip
-
-
-class Rows(NamedTuple):
-    """Data: dense and from the prior mean for Gaussian likelihoods, otherwise the entries of a CSR matrix."""
-
-    dense: Array
-    start: Integers
-    column: Integers
-    value: Array
-    total: Array
-
-
-class Law(NamedTuple):
-    """A likelihood: `table` has what depends on the number of rows of a cluster only."""
-
-    kind: int
-    strength: float
-    freedom: float
-    table: Array
 
 
 def kind_of(likelihood: Any) -> int:
@@ -254,5 +238,6 @@ def log_predictive(likelihood: Any, data: Any, statistics: Array, sizes: Array) 
     n, d = data.shape
     out = np.empty((n, len(statistics)))
     slots = as_slots(likelihood, statistics, sizes)
-    log_predictive_table(as_rows(likelihood, data), as_law(likelihood, 1), slots, d, out, np.empty(d))
+    clusters = Clusters(as_rows(likelihood, data), as_law(likelihood, 1), slots, np.empty(d))
+    log_predictive_table(clusters, out)
     return out + row_constants(likelihood, data)[:, None]

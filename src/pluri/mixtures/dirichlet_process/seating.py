@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from pluri.mixtures.dirichlet_process._kernels import FIRST, split_or_merge, sweep_rows
+from pluri.mixtures.dirichlet_process._kernels import FIRST, Clusters
+from pluri.mixtures.dirichlet_process._seating_kernels import split_or_merge, sweep_rows
 from pluri.mixtures.dirichlet_process.records import (
     Integers,
     as_law,
@@ -53,8 +54,9 @@ class Seating:
         filled = as_slots(
             likelihood, np.concatenate([likelihood.empty(FIRST), sums]), np.append(np.zeros(FIRST), sizes)
         )
-        self._slots = np.zeros((n_slots, filled.shape[1]))
-        self._slots[: len(filled)] = filled
+        slots = np.zeros((n_slots, filled.shape[1]))
+        slots[: len(filled)] = filled
+        self._clusters = Clusters(prepared.rows, prepared.law, slots, np.zeros(prepared.data.shape[1]))
         self._labels = np.where(seated, labels + FIRST, -1)
         self._seats = np.zeros((4, n_slots), dtype=np.int64)
         active, where, free, tally = self._seats
@@ -62,7 +64,6 @@ class Seating:
         where[FIRST : FIRST + n_clusters] = np.arange(n_clusters)
         free[:SPARE] = np.arange(n_slots - 1, n_slots - 1 - SPARE, -1)
         tally[:2] = n_clusters, SPARE
-        self._work = np.zeros(prepared.data.shape[1])
 
     @property
     def labels(self) -> Integers:
@@ -71,19 +72,20 @@ class Seating:
 
     def sweep(self, rng: np.random.Generator, alpha: float) -> None:
         """Draw the cluster of each row given those of the others, in random order."""
-        of, n = self._of, len(self._labels)
+        n = len(self._labels)
         order, uniforms = rng.permutation(n), rng.random(n)
         done = 0
         while done < n:
             self._make_room(1)
+            weights = np.empty(self._seats.shape[1])
+            log_alpha, log_new = np.log(alpha), self._of.log_new
             done = sweep_rows(
-                of.rows, of.law, self._slots, of.data.shape[1], self._seats, self._labels, order, uniforms,
-                np.log(alpha), of.log_new, done, np.empty(self._seats.shape[1]), self._work,
-            )  # fmt: skip
+                self._clusters, self._seats, self._labels, order, uniforms, log_alpha, log_new, done, weights
+            )
 
     def split_or_merge(self, rng: np.random.Generator, alpha: float, n_scans: int) -> bool:
         """Propose to split a cluster or to merge two; tells whether the proposal was accepted."""
-        of, labels, n = self._of, self._labels, len(self._labels)
+        labels, n = self._labels, len(self._labels)
         if n < 2:
             return False
         self._make_room(3)
@@ -93,9 +95,8 @@ class Seating:
         members = np.concatenate([pair, rng.permutation(np.flatnonzero(others))])
         uniforms = rng.random((n_scans + 2, len(members)))
         accepted = split_or_merge(
-            of.rows, of.law, self._slots, of.data.shape[1], self._seats, labels, members, labels[members],
-            uniforms, np.log(alpha), n_scans, self._work,
-        )  # fmt: skip
+            self._clusters, self._seats, labels, members, labels[members], uniforms, np.log(alpha), n_scans
+        )
         return bool(accepted)
 
     def _make_room(self, least: int) -> None:
@@ -103,7 +104,8 @@ class Seating:
         n_free, old = int(self._seats[3, 1]), self._seats.shape[1]
         if n_free >= least:
             return
-        self._slots = np.concatenate([self._slots, np.zeros_like(self._slots)])
+        slots = self._clusters.slots
+        self._clusters = self._clusters._replace(slots=np.concatenate([slots, np.zeros_like(slots)]))
         self._seats = np.concatenate([self._seats, np.zeros_like(self._seats)], axis=1)
         free = self._seats[2]
         # Those that were free are on top of the new ones, and so are used first.

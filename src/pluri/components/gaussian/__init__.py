@@ -1,0 +1,52 @@
+"""A set of Gaussian components: densities, weighted moments, the MAP update and sampling.
+
+Shared by the Gaussian mixture, the Gaussian HMM (a component for each state) and the Gaussian-mixture HMM.
+The prior on component c, in the form that makes the M-step closed, is
+
+    log p(mu, S) = -1/2 [ w log|S| + tr(Psi S^-1) + lambda (mu - m)^T S^-1 (mu - m) ] + const,
+
+a normal-inverse-Wishart (or inverse-gamma) density; w = 0, Psi = 0, lambda = 0 is maximum likelihood. Its update is
+
+    mu = (lambda m + sum q x) / (lambda + n),      S = (Psi + lambda (mu-m)(mu-m)^T + scatter) / (w + n).
+
+No variance falls below a floor; the update then maximises the same objective among covariances above it, which only
+raises the eigenvalues of S that are too small.
+
+A missing value (NaN) is integrated out: with diagonal covariances it drops from the sums, with full ones its
+conditional mean and covariance given the observed features enter them (Dempster, Laird and Rubin 1977).
+"""
+
+from pluri.components.gaussian.density import accumulate, expected, log_prob, rebased, sample
+from pluri.components.gaussian.missing import conditional_means
+from pluri.components.gaussian.packing import n_covariance_parameters, pack, unpack
+from pluri.components.gaussian.records import (
+    CollapsedComponentError,
+    GaussianParameters,
+    GaussianPrior,
+    GaussianStatistics,
+    check_magnitude,
+    variance_floor,
+)
+from pluri.components.gaussian.update import log_prior, maximize, negligible, raise_eigenvalues
+
+__all__ = [
+    "CollapsedComponentError",
+    "GaussianParameters",
+    "GaussianPrior",
+    "GaussianStatistics",
+    "accumulate",
+    "check_magnitude",
+    "conditional_means",
+    "expected",
+    "log_prior",
+    "log_prob",
+    "maximize",
+    "n_covariance_parameters",
+    "negligible",
+    "pack",
+    "raise_eigenvalues",
+    "rebased",
+    "sample",
+    "unpack",
+    "variance_floor",
+]

@@ -1,0 +1,1 @@
+"""Clusters that live on from one batch of data to the next."""

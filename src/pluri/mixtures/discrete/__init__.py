@@ -1,0 +1,1 @@
+"""Mixtures of counts, categories, and zeros and ones, fitted by EM."""

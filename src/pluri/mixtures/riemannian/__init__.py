@@ -1,0 +1,1 @@
+"""Gaussian mixtures by descent on the manifold of positive definite matrices."""
