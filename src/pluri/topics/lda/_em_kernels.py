@@ -11,29 +11,26 @@ from pluri.topics.lda.aligned_arrays import LANES
 
 
 @compiled(reorder=True)
-def shares_of_documents(
-    indptr, indices, data, weight, table, pseudo, power, max_iter, tol, scratch, lists, rows, shares, stats, values
-):  # fmt: skip
-    """EM for the shares of topics: `max_iter` updates, the last together with the expected counts of the topics.
+def shares_of_documents(documents, table, pseudo, power, max_iter, tol, room, shares, stats, values):
+    """Change the last three: EM for the shares of topics, the last of `max_iter` updates together with counts of words.
 
     p_wk = (theta_k beta_kw)^b / sum_j (theta_j beta_jw)^b,  theta_k = (pseudo_k + sum_w n_w p_wk) / sum of these.
 
     Parameters
     ----------
-    indptr, indices, data : counts of words, CSR
-    weight : (n_documents,), of the documents in `stats`
+    documents : WordCounts, weighted in `stats`
     table : (n_words, width) beta^b, padded with zeros
     pseudo : (n_topics,) alpha - 1
     power : b
     max_iter, tol : updates end when the largest change of a share is below `tol`; 0 updates evaluate only
-    scratch, lists, rows : memory of shapes (3, width), (3, longest document, padded) and their product
+    room : Room
     shares : (n_documents, n_topics) theta, changed
     stats : (n_words, width), expected counts at the shares before the last update are added; (0, 0) for none
     values : (n_documents,) sum_w n_w log sum_k (theta_k beta_kw)^b / b at the same shares; out
     """
     n_topics, width = pseudo.size, table.shape[1]
-    theta, sums, powered = scratch[0], scratch[1], scratch[2]
-    counts, norms, ratios = lists[0], lists[1], lists[2]
+    theta, sums, powered, counts, norms, ratios, rows = room
+    indptr, indices, data, weight = documents
     for document in range(indptr.size - 1):
         begin = indptr[document]
         n = indptr[document + 1] - begin

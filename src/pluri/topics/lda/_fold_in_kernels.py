@@ -12,21 +12,54 @@ from pluri.topics.lda._token_draws import AHEAD, ZERO, next_bits, search
 _f, _u = np.float32, np.uint64
 
 
+@compiled(inline="always")
+def ask_for(masks, flat, row):
+    """Let the processor fetch the probabilities of a word in the blocks of topics that have a bit."""
+    for mask in range(_u(len(masks))):
+        bits = masks[_u(mask)]
+        while bits != _u(0):
+            prefetch(flat, row + _u(16) * (lowest_bit(bits) + _u(64) * _u(mask)))
+            bits &= bits - _u(1)
+
+
+@compiled(inline="always")
+def draw_from_prior(flat, row, alpha, k, target, work):
+    """Change `work`: topic at a target among the prior weights ``a_k phi_wk``, topic `k` left out."""
+    n_blocks = _u(len(alpha)) >> _u(4)
+    sums = spread(ZERO)
+    for block in range(n_blocks):
+        at = _u(16) * _u(block)
+        weight = multiply(load(flat, row + at), load(alpha, at))
+        sums = add(sums, replaced(weight, k - at, ZERO))
+        store(work, at, sums)
+    return search(sums, work, n_blocks, target)
+
+
+@compiled(inline="always")
+def move_token(in_document, held, masks, old, new, had_one):
+    """Change the first three: a token has another topic, or its first."""
+    if had_one:
+        in_document[old] -= _f(1.0)
+        held[old >> _u(4)] -= 1
+        if held[old >> _u(4)] == 0:
+            masks[old >> _u(10)] &= ~(_u(1) << ((old >> _u(4)) & _u(63)))
+    in_document[new] += _f(1.0)
+    held[new >> _u(4)] += 1
+    masks[new >> _u(10)] |= _u(1) << ((new >> _u(4)) & _u(63))
+
+
 @compiled()
-def fold_in_documents(
-    words, offsets, first, stop, seeds, phi, alpha, n_topics, smoothing, n_sweeps, n_samples, topics, in_document,
-    work, listed, held, masks, theta,
-):  # fmt: skip
-    """Sample topics of the tokens of documents given word probabilities `phi` (words, topics).
+def fold_in_documents(tokens, first, stop, seeds, known, n_sweeps, n_samples, room, theta):
+    """Fill the topics of `tokens` and `theta`: sample the topics of documents first..stop given the topics' words.
 
     The weight of a topic is ``n_dk phi_wk + a_k phi_wk``: the first part is read only in blocks of topics that the
-    document has (`held` counts its tokens by block, `masks` has a bit for those that have some), the second sums to
-    ``smoothing[w]``. Row d of `theta` becomes the mean of ``(n_dk + a_k) / (n_d + A)`` over the last `n_samples`
-    sweeps. Each document has its own random numbers.
+    document has, the second sums to ``smoothing[w]``. Row d of `theta` becomes the mean of ``(n_dk + a_k) / (n_d + A)``
+    over the last `n_samples` sweeps. Each document has its own random numbers.
     """
-    width = _u(phi.shape[1])
-    n_masks = _u(len(masks))
-    flat = phi.reshape(-1)
+    words, offsets, topics = tokens.words, tokens.offsets, tokens.topics
+    alpha, smoothing, n_topics = known.alpha, known.smoothing, known.n_topics
+    flat, width = known.phi.reshape(-1), _u(known.phi.shape[1])
+    in_document, work, listed, held, masks = room
     alpha_total = 0.0
     for k in range(n_topics):
         alpha_total += alpha[k]
@@ -38,12 +71,7 @@ def fold_in_documents(
         for sweep in range(n_sweeps + n_samples):
             for i in range(offsets[d], offsets[d + 1]):
                 if i + AHEAD < offsets[d + 1]:
-                    ahead = _u(words[i + AHEAD]) * width
-                    for mask in range(n_masks):
-                        bits = masks[_u(mask)]
-                        while bits != _u(0):
-                            prefetch(flat, ahead + _u(16) * (lowest_bit(bits) + _u(64) * _u(mask)))
-                            bits &= bits - _u(1)
+                    ask_for(masks, flat, _u(words[i + AHEAD]) * width)
                 w = _u(words[i])
                 row = w * width
                 k, stay, rest = width, ZERO, np.float64(smoothing[w])
@@ -52,7 +80,7 @@ def fold_in_documents(
                     stay = (in_document[k] - _f(1.0) + alpha[k]) * flat[row + k]
                     rest = max(rest - np.float64(alpha[k] * flat[row + k]), 0.0)
                 sums, n_listed = spread(ZERO), _u(0)
-                for mask in range(n_masks):
+                for mask in range(_u(len(masks))):
                     bits = masks[_u(mask)]
                     while bits != _u(0):
                         block = lowest_bit(bits) + _u(64) * _u(mask)
@@ -72,22 +100,9 @@ def fold_in_documents(
                     place = search(sums, work, n_listed, _f(target))
                     new = _u(16) * listed[place >> _u(4)] + (place & _u(15))
                 else:
-                    sums = spread(ZERO)
-                    for block in range(width >> _u(4)):
-                        at = _u(16) * _u(block)
-                        weight = multiply(load(flat, row + at), load(alpha, at))
-                        sums = add(sums, replaced(weight, k - at, ZERO))
-                        store(work, at, sums)
-                    new = search(sums, work, width >> _u(4), _f(target - sparse))
+                    new = draw_from_prior(flat, row, alpha, k, _f(target - sparse), work)
                 new = min(new, _u(n_topics - 1))
-                if sweep > 0:
-                    in_document[k] -= _f(1.0)
-                    held[k >> _u(4)] -= 1
-                    if held[k >> _u(4)] == 0:
-                        masks[k >> _u(10)] &= ~(_u(1) << ((k >> _u(4)) & _u(63)))
-                in_document[new] += _f(1.0)
-                held[new >> _u(4)] += 1
-                masks[new >> _u(10)] |= _u(1) << ((new >> _u(4)) & _u(63))
+                move_token(in_document, held, masks, k, new, sweep > 0)
                 topics[i] = new
             if sweep >= n_sweeps:
                 for i in range(offsets[d], offsets[d + 1]):

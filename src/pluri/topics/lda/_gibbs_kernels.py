@@ -1,40 +1,24 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
-"""Compiled sweeps of collapsed Gibbs sampling for latent Dirichlet allocation.
+"""Compiled loops of collapsed Gibbs sampling for latent Dirichlet allocation: counts, their probability, and sweeps.
 
 A token of word w in document d, without itself, has topic k with weight ``(n_wk + e_wk) c_k`` where
 ``c_k = (n_dk + a_k) / (n_k + E_k)``. Topics are looked at sixteen at a time, in any order that suits: lane by lane.
 
-- The token's present topic comes first. If the draw falls on it nothing changes, and as that happens often, the
-  processor guesses so and begins with the next token: more than half of the speed.
-- `dense_sweep` goes through all topics. `sparse_sweep` splits the weight into ``n_wk c_k``, of which it reads only
-  blocks of sixteen topics where word w has tokens (bits in `active`), and ``e_w c_k``, whose sum is kept up to date
-  and which is searched only if the draw falls there, block by block and then within one. Both are exact.
-
-Counts are whole numbers and `c` is computed from them anew whenever it changes, so that nothing drifts.
+The token's present topic comes first. If the draw falls on it nothing changes, and as that happens often, the
+processor guesses so and begins with the next token: more than half of the speed. Counts are whole numbers and `c` is
+computed from them anew whenever it changes, so that nothing drifts. The records are those of `topic_assignments`.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from pluri.engine.compiled import compiled
-from pluri.topics.lda._lanes import (
-    add,
-    count_at_most,
-    cumulated,
-    lane_of,
-    last,
-    load,
-    lowest_bit,
-    multiply,
-    prefetch,
-    replaced,
-    spread,
-    store,
-    subtract,
-    total,
-)
-from pluri.topics.lda._token_draws import AHEAD, BELOW_ONE, ZERO, next_bits, search
+from pluri.topics._draws import first_above
+from pluri.topics.lda._lanes import add, load, multiply, prefetch, replaced, spread, store, total
+from pluri.topics.lda._token_draws import AHEAD, ZERO, next_bits, search
 
 _f, _u = np.float32, np.uint64
 TINY_UNIT = _f(2.0**-24)
@@ -43,20 +27,104 @@ FEW_BLOCKS = _u(8)
 
 
 @compiled()
-def dense_sweep(
-    words, offsets, begins, ends, first, stop, topics, word_topic, totals, alpha, prior, prior_by_topic, prior_totals,
-    seeds, in_document, share, work,
-):  # fmt: skip
-    """Redraw tokens begins[d]..ends[d] of documents first..stop by going through all topics; how many moved.
+def count_tokens(words, topics, word_topic, totals):
+    """Change `word_topic` and `totals`: count the tokens that have a topic."""
+    for i in range(len(words)):
+        if topics[i] >= 0:
+            word_topic[words[i], topics[i]] += 1
+            totals[topics[i]] += 1
 
-    `prior` has an entry for each word or, if `prior_by_topic`, the shape of `word_topic`, flat.
-    """
-    n_topics, width = _u(len(alpha)), _u(word_topic.shape[1])
+
+@compiled()
+def count_documents(offsets, topics, n_topics, indptr, indices, counts):
+    """Fill the last three: topics of each document and their counts, as a sparse matrix; how many entries."""
+    in_document = np.zeros(n_topics, dtype=np.int32)
+    n = 0
+    for d in range(len(offsets) - 1):
+        start = n
+        for i in range(offsets[d], offsets[d + 1]):
+            k = topics[i]
+            if in_document[k] == 0:
+                indices[n] = k
+                n += 1
+            in_document[k] += 1
+        for entry in range(start, n):
+            counts[entry] = in_document[indices[entry]]
+            in_document[indices[entry]] = 0
+        indptr[d + 1] = n
+    return n
+
+
+@compiled()
+def draw_topics(offsets, alpha_ends, seeds, topics):
+    """Fill `topics` under the prior, by an urn: a token repeats an earlier one of its document, or is new."""
+    state = (seeds[0], seeds[1])
+    alpha_total = alpha_ends[-1]
+    for d in range(len(offsets) - 1):
+        for i in range(offsets[d], offsets[d + 1]):
+            n = i - offsets[d]
+            bits, state = next_bits(state)
+            place = np.float64(bits >> _u(11)) * 2.0**-53 * (alpha_total + n)
+            if place < n:
+                topics[i] = topics[offsets[d] + int(place)]
+            else:
+                topics[i] = first_above(place - n, alpha_ends)
+
+
+@compiled()
+def log_words(word_topic, totals, prior, prior_by_topic, prior_totals, n_topics):
+    """Log p(w | z): sums of log rising factorials, few logarithms as factors are multiplied while there is room."""
+    value, product = 0.0, 1.0
+    for w in range(word_topic.shape[0]):
+        for k in range(n_topics):
+            n = word_topic[w, k]
+            if n == 0:
+                continue
+            eta = prior[w, k] if prior_by_topic else prior[w, 0]
+            if n > 16:
+                value += math.lgamma(n + eta) - math.lgamma(eta)
+                continue
+            for j in range(n):
+                product *= eta + j
+                if not 1e-250 < product < 1e250:
+                    value += math.log(product)
+                    product = 1.0
+    for k in range(n_topics):
+        value -= math.lgamma(totals[k] + prior_totals[k]) - math.lgamma(prior_totals[k])
+    return value + math.log(product)
+
+
+@compiled()
+def log_topics(offsets, topics, alpha, alpha_total):
+    """Log p(z) of the topics of all tokens."""
+    value, product = 0.0, 1.0
+    in_document = np.zeros(len(alpha), dtype=np.int32)
+    for d in range(len(offsets) - 1):
+        for i in range(offsets[d], offsets[d + 1]):
+            k = topics[i]
+            product *= (alpha[k] + in_document[k]) / (alpha_total + (i - offsets[d]))
+            in_document[k] += 1
+            if not 1e-250 < product < 1e250:
+                value += math.log(product)
+                product = 1.0
+        for i in range(offsets[d], offsets[d + 1]):
+            in_document[topics[i]] = 0
+    return value + math.log(product)
+
+
+@compiled()
+def dense_sweep(tokens, part, counts, priors, seeds, room):
+    """Change `tokens` and `counts`: redraw the topics of a part of the tokens by going through all; how many moved."""
+    words, offsets, topics = tokens.words, tokens.offsets, tokens.topics
+    begins, ends, totals = part.begins, part.ends, counts.totals
+    alpha, prior, prior_by_topic, prior_totals = priors.alpha, priors.word, priors.by_topic, priors.word_totals
+    in_document, share, work = room.in_document, room.share, room.work
+    n_topics, width = _u(len(alpha)), _u(counts.word_topic.shape[1])
     n_blocks = width >> _u(4)
-    counts = word_topic.reshape(-1)
+    table = counts.word_topic.reshape(-1)
     state = (seeds[0], seeds[1])
     n_moved = 0
-    for d in range(first, stop):
+    for d in range(part.first, part.stop):
         for k in range(width):
             in_document[k] = 0
         for i in range(offsets[d], offsets[d + 1]):
@@ -66,10 +134,10 @@ def dense_sweep(
         for i in range(begins[d], ends[d]):
             if i + AHEAD < ends[d]:
                 for block in range(min(n_blocks, FEW_BLOCKS)):
-                    prefetch(counts, _u(words[i + AHEAD]) * width + _u(16) * _u(block))
+                    prefetch(table, _u(words[i + AHEAD]) * width + _u(16) * _u(block))
             w, k = _u(words[i]), _u(topics[i])
             row = w * width
-            n = counts[row + k]
+            n = table[row + k]
             eta = prior[row + k] if prior_by_topic else prior[w]
             low = (_f(in_document[k] - 1) + alpha[k]) / (_f(totals[k] - 1) + prior_totals[k])
             stay = (_f(n - 1) + eta) * low
@@ -79,7 +147,7 @@ def dense_sweep(
                 at = _u(16) * _u(block)
                 if prior_by_topic:
                     smoothing = load(prior, row + at)
-                weight = multiply(add(load(counts, row + at), smoothing), load(share, at))
+                weight = multiply(add(load(table, row + at), smoothing), load(share, at))
                 sums = add(sums, replaced(weight, k - at, ZERO))
                 store(work, at, sums)
             target = _f(bits >> _u(40)) * TINY_UNIT * (total(sums) + stay) - stay
@@ -88,8 +156,8 @@ def dense_sweep(
                 if new < n_topics:
                     n_moved += 1
                     topics[i] = new
-                    counts[row + k] = n - 1
-                    counts[row + new] += 1
+                    table[row + k] = n - 1
+                    table[row + new] += 1
                     in_document[k] -= 1
                     in_document[new] += 1
                     totals[k] -= 1
@@ -105,133 +173,13 @@ def dense_sweep(
 
 
 @compiled()
-def set_share(share, block_share, k, value):
-    """Change a share and the sum of its block."""
-    start = k & ~_u(15)
-    block = replaced(load(share, start), k - start, value)
-    store(share, start, block)
-    block_share[k >> _u(4)] = total(block)
-
-
-@compiled()
-def draw_smoothing(share, block_share, work, target):
-    """Topic at a target in the cumulated shares, or one that does not exist if rounding is unlucky."""
-    n_rows = _u(len(block_share)) >> _u(4)
-    sums = spread(ZERO)
-    for row in range(n_rows):
-        at = _u(16) * _u(row)
-        sums = add(sums, load(block_share, at))
-        store(work, at, sums)
-    target = min(target, total(sums) * BELOW_ONE)
-    block = search(sums, work, n_rows, target)
-    lane = block & _u(15)
-    rest = target - lane_of(subtract(cumulated(sums), sums), lane)
-    if block > lane:
-        rest -= work[block - _u(16)]
-    ends = cumulated(load(share, _u(16) * block))
-    return _u(16) * block + count_at_most(ends, max(ZERO, min(rest, last(ends) * BELOW_ONE)))
-
-
-@compiled()
-def sparse_sweep(
-    words, offsets, begins, ends, first, stop, topics, word_topic, totals, alpha, prior, active, prior_totals, seeds,
-    in_document, share, work, block_share, listed,
-):  # fmt: skip
-    """Redraw tokens as `dense_sweep` does, by reading only blocks of topics in which a word has tokens.
-
-    Bit b of ``active[w]`` says that word w has tokens in topics 16 b, ..., 16 b + 15.
-    """
-    n_topics, width = _u(len(alpha)), _u(word_topic.shape[1])
-    n_masks = _u(active.shape[1])
-    counts = word_topic.reshape(-1)
-    state = (seeds[0], seeds[1])
-    n_moved = 0
-    for k in range(n_topics):
-        share[k] = alpha[k] / (_f(totals[k]) + prior_totals[k])
-    for block in range(width >> _u(4)):
-        block_share[block] = total(load(share, _u(16) * _u(block)))
-    for d in range(first, stop):
-        for i in range(offsets[d], offsets[d + 1]):
-            in_document[_u(topics[i])] += 1
-        for i in range(offsets[d], offsets[d + 1]):
-            k = _u(topics[i])
-            share[k] = (_f(in_document[k]) + alpha[k]) / (_f(totals[k]) + prior_totals[k])
-        for i in range(offsets[d], offsets[d + 1]):
-            block = _u(topics[i]) >> _u(4)
-            block_share[block] = total(load(share, _u(16) * block))
-        all_shares = 0.0
-        for row in range(_u(len(block_share)) >> _u(4)):
-            all_shares += total(load(block_share, _u(16) * _u(row)))
-        for i in range(begins[d], ends[d]):
-            if i + AHEAD < ends[d]:
-                w = _u(words[i + AHEAD])
-                for mask in range(n_masks):
-                    bits = active[w, _u(mask)]
-                    while bits != _u(0):
-                        prefetch(counts, w * width + _u(16) * (lowest_bit(bits) + _u(64) * _u(mask)))
-                        bits &= bits - _u(1)
-            w, k = _u(words[i]), _u(topics[i])
-            row = w * width
-            n, eta, old = counts[row + k], prior[w], share[k]
-            low = (_f(in_document[k] - 1) + alpha[k]) / (_f(totals[k] - 1) + prior_totals[k])
-            stay = (_f(n - 1) + eta) * low
-            sums, n_blocks = spread(ZERO), _u(0)
-            for mask in range(n_masks):
-                bits = active[w, _u(mask)]
-                while bits != _u(0):
-                    block = lowest_bit(bits) + _u(64) * _u(mask)
-                    bits &= bits - _u(1)
-                    weight = multiply(load(counts, row + _u(16) * block), load(share, _u(16) * block))
-                    sums = add(sums, replaced(weight, k - _u(16) * block, ZERO))
-                    store(work, _u(16) * n_blocks, sums)
-                    listed[n_blocks] = block
-                    n_blocks += _u(1)
-            bits, state = next_bits(state)
-            sparse = np.float64(total(sums))
-            smooth = eta * max(all_shares - old, 0.0)
-            target = np.float64(bits >> _u(11)) * 2.0**-53 * (sparse + smooth + stay) - stay
-            if target >= 0.0:
-                if target < sparse:
-                    place = search(sums, work, n_blocks, _f(target))
-                    new = _u(16) * listed[place >> _u(4)] + (place & _u(15))
-                else:
-                    set_share(share, block_share, k, ZERO)
-                    new = draw_smoothing(share, block_share, work, _f((target - sparse) / eta))
-                    set_share(share, block_share, k, old)
-                if new < n_topics and new != k:
-                    n_moved += 1
-                    topics[i] = new
-                    counts[row + k] = n - 1
-                    if n == 1 and total(load(counts, row + (k & ~_u(15)))) == ZERO:
-                        active[w, k >> _u(10)] &= ~(_u(1) << ((k >> _u(4)) & _u(63)))
-                    counts[row + new] += 1
-                    active[w, new >> _u(10)] |= _u(1) << ((new >> _u(4)) & _u(63))
-                    in_document[k] -= 1
-                    in_document[new] += 1
-                    totals[k] -= 1
-                    totals[new] += 1
-                    high = (_f(in_document[new]) + alpha[new]) / (_f(totals[new]) + prior_totals[new])
-                    all_shares += np.float64(low - old) + np.float64(high - share[new])
-                    set_share(share, block_share, k, low)
-                    set_share(share, block_share, new, high)
-        for i in range(offsets[d], offsets[d + 1]):
-            k = _u(topics[i])
-            in_document[k] = 0
-            share[k] = alpha[k] / (_f(totals[k]) + prior_totals[k])
-        for i in range(offsets[d], offsets[d + 1]):
-            block = _u(topics[i]) >> _u(4)
-            block_share[block] = total(load(share, _u(16) * block))
-    return n_moved
-
-
-@compiled()
-def seat(
-    words, offsets, first, topics, word_topic, totals, alpha, prior, prior_by_topic, prior_totals, seeds, in_document,
-    share, work,
-):  # fmt: skip
-    """Give tokens that have no topic (-1) one in turn, each given those before it; from document `first` on."""
-    n_topics, width = _u(len(alpha)), _u(word_topic.shape[1])
-    counts = word_topic.reshape(-1)
+def seat(tokens, first, counts, priors, seeds, room):
+    """Change `tokens` and `counts`: give tokens without a topic (-1) one in turn, from document `first` on."""
+    words, offsets, topics, totals = tokens.words, tokens.offsets, tokens.topics, counts.totals
+    alpha, prior, prior_by_topic, prior_totals = priors.alpha, priors.word, priors.by_topic, priors.word_totals
+    in_document, share, work = room.in_document, room.share, room.work
+    n_topics, width = _u(len(alpha)), _u(counts.word_topic.shape[1])
+    table = counts.word_topic.reshape(-1)
     state = (seeds[0], seeds[1])
     for d in range(first, len(offsets) - 1):
         for k in range(width):
@@ -252,12 +200,12 @@ def seat(
                 at = _u(16) * _u(block)
                 if prior_by_topic:
                     smoothing = load(prior, row + at)
-                sums = add(sums, multiply(add(load(counts, row + at), smoothing), load(share, at)))
+                sums = add(sums, multiply(add(load(table, row + at), smoothing), load(share, at)))
                 store(work, at, sums)
             new = search(sums, work, width >> _u(4), _f(bits >> _u(40)) * TINY_UNIT * total(sums))
             new = min(new, n_topics - _u(1))
             topics[i] = new
-            counts[row + new] += 1
+            table[row + new] += 1
             in_document[new] += 1
             totals[new] += 1
             share[new] = (_f(in_document[new]) + alpha[new]) / (_f(totals[new]) + prior_totals[new])

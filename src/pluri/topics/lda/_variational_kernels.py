@@ -42,18 +42,71 @@ def _log_share(gamma, word_topic, word, psi_totals, shares):
     return largest + math.log(total)
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
-def _pack(rows, base, n, width, kept, n_kept, packed):
-    """The columns `kept` of the rows, or of columns packed before (`base` is `packed`), one after another."""
-    for j in range(n_kept):
-        start, stride = (base + kept[j] * n, 1) if base else (kept[j], width)
-        for w in range(n):
-            rows[packed + j * n + w] = rows[start + w * stride]
+@compiled(reorder=True, inline="always")
+def _prior_terms(alpha, log_gamma_alpha, psi_alpha):
+    """Fill the last two; log Gamma of the sum of alpha."""
+    total = 0.0
+    for k in range(alpha.size):
+        total += alpha[k]
+        log_gamma_alpha[k], psi_alpha[k] = log_gamma(alpha[k]), digamma(alpha[k])
+    return log_gamma(total)
+
+
+@compiled(reorder=True, inline="always")
+def _read(words, data, table, counts, softening, rows):
+    """Fill the last three for a document, its words padded to whole vectors; its length."""
+    n, width = words.size, table.shape[1]
+    length = 0.0
+    for w in range((n + LANES - 1) // LANES * LANES):
+        i = words[min(w, n - 1)]
+        counts[w] = data[w] if w < n else 0.0
+        length += counts[w]
+        softening[w] = 0.0
+        for k in range(width):
+            rows[w * width + k] = table[i, k]
+    return length
+
+
+@compiled(reorder=True, inline="always")
+def _expectations(width, current, exponents, powers, bits, theta):
+    """Fill `theta`: exp(E[log theta])."""
+    for k in range(width):
+        theta[k], s = exp_psi_parts(current[k])
+        exponents[k] = -s
+    exponentials(width, exponents, powers, bits, theta)
+
+
+@compiled(reorder=True, inline="always")
+def _divide(rows, padded, width, theta, counts, softening, norms, ratios):
+    """Fill the last two: probabilities of words, and counts over them."""
+    rows_times(rows, padded, width, theta, norms)
+    for w in range(padded):
+        ratios[w] = counts[w] / (norms[w] + softening[w])
+
+
+@compiled(reorder=True, inline="always")
+def _all_sound(norms, softening, padded):
+    """Whether no word is too improbable."""
+    n_unsound = 0
+    for w in range(padded):
+        n_unsound += 1 if norms[w] + softening[w] < TINY else 0
+    return n_unsound == 0
+
+
+@compiled(reorder=True, inline="always")
+def _expected_counts(packed, rows, padded, width, ratios, theta, sums):
+    """Fill `sums`, of which columns that are packed have a part already."""
+    if not packed:
+        for k in range(width):
+            sums[k] = 0.0
+        add_rows(rows, padded, width, ratios, sums)
+    for k in range(width):
+        sums[k] *= theta[k]
 
 
 @compiled(reorder=True, no_cpython_wrapper=True)
 def _all_topics(everywhere, alpha, current, prior, topics):
-    """All topics again, in their order."""
+    """Fill the last three: all topics, in their order."""
     for k in range(current.size):
         current[k] = everywhere[k]
         prior[k] = alpha[k] if k < alpha.size else 1.0
@@ -61,196 +114,206 @@ def _all_topics(everywhere, alpha, current, prior, topics):
 
 
 @compiled(reorder=True, no_cpython_wrapper=True)
-def _unsound_sums(indices, begin, n, counts, norms, ratios, rows, theta, gamma, word_topic, psi_totals, shares, sums):
-    """The expected counts of all topics once more, in log space for the words whose probability is too small."""
-    n_topics, width = psi_totals.size, theta.size
+def _soften(words, topics, epsilon, elsewhere, current, n_live, last_total, softening):
+    """Change `softening`, what is added to the probability of each word, if the sum of gamma has changed; that sum."""
+    total, inverse_top = elsewhere, topics.inverse_top
+    for k in range(n_live):
+        total += current[k]
+    if abs(total - last_total) > 1e-13 * total:  # it hardly ever changes
+        last_total = total
+        soften = epsilon * math.exp(digamma(total))
+        for w in range(words.size):
+            softening[w] = soften * inverse_top[words[w]]
+    return last_total
+
+
+@compiled(reorder=True, no_cpython_wrapper=True)
+def _unsound_sums(words, topics, room):
+    """Fill the expected counts of all topics once more, in log space for the words whose probability is too small."""
+    sums, shares, norms, ratios, counts = room.sums, room.shares, room.norms, room.ratios, room.counts
+    theta, rows, width, n_topics = room.theta, room.rows, room.theta.size, topics.psi_totals.size
     for k in range(width):
         sums[k] = 0.0
-    for w in range(n):
+    for w in range(words.size):
         if norms[w] < TINY:
-            _log_share(gamma, word_topic, indices[begin + w], psi_totals, shares)
+            _log_share(room.current, topics.word_topic, words[w], topics.psi_totals, shares)
         for k in range(n_topics):
             share = counts[w] * shares[k] if norms[w] < TINY else ratios[w] * theta[k] * rows[w * width + k]
             sums[k] += share
 
 
+@compiled(reorder=True, inline="always")
+def _update(prior, sums, n_live, current, kept):
+    """Change gamma, and list the topics that have not lost the document; the change, and their number."""
+    change, n_kept = 0.0, 0
+    for k in range(n_live):
+        new = prior[k] + sums[k]
+        change += abs(new - current[k])
+        current[k] = new
+        kept[n_kept] = k
+        n_kept += sums[k] >= LOST
+    return change, n_kept
+
+
+@compiled(reorder=True, no_cpython_wrapper=True)
+def _pack(room, base, width, padded, n_live, n_kept, elsewhere):
+    """Change `room`: topics that are not kept are left out, columns of the others packed; the sum of gamma left out."""
+    current, prior, topics, kept, rows = room.current, room.prior, room.topics, room.kept, room.rows
+    packed, everywhere = rows.size // 2, room.everywhere
+    for k in range(n_live):
+        everywhere[topics[k]] = current[k]
+        elsewhere += current[k]
+    for j in range(n_kept):
+        start, stride = (base + kept[j] * padded, 1) if base else (kept[j], width)
+        for w in range(padded):
+            rows[packed + j * padded + w] = rows[start + w * stride]
+    for j in range(n_kept):
+        k = kept[j]
+        topics[j], current[j], prior[j] = topics[k], current[k], prior[k]
+        elsewhere -= current[j]
+    return elsewhere
+
+
+@compiled(reorder=True, no_cpython_wrapper=True)
+def _unpack(room, alpha, n_live, mark):
+    """Change `room`: all topics again; if `mark`, those that were left out are -1 in `topics`, the others in `kept`."""
+    current, everywhere, topics, kept = room.current, room.everywhere, room.topics, room.kept
+    for k in range(n_live):
+        everywhere[topics[k]] = current[k]
+        kept[k] = topics[k]
+    _all_topics(everywhere, alpha, current, room.prior, topics)
+    if mark:
+        for k in range(alpha.size):
+            topics[k] = -1
+        for j in range(n_live):
+            topics[kept[j]] = kept[j]
+
+
+@compiled(reorder=True, inline="always")
+def _returned(sums, topics, n_topics):
+    """Whether a topic that was left out has come back; none is left out any more in `topics`, which is changed."""
+    returned = False
+    for k in range(n_topics):
+        returned |= sums[k] > RETURNED and topics[k] < 0
+        topics[k] = k
+    return returned
+
+
+@compiled(reorder=True, inline="always")
+def _add_up(document, words, share, length, constant, topics, alpha, epsilon, was_packed, n_kept, room, found):
+    """Fill gamma and the bound of a document in `found`, and add its expected counts and E[log theta] there."""
+    current, theta, rows, kept, shares = room.current, room.theta, room.rows, room.kept, room.shares
+    counts, norms, ratios, psi_alpha, log_gamma_alpha = (
+        room.counts, room.norms, room.ratios, room.psi_alpha, room.log_gamma_alpha
+    )  # fmt: skip
+    gamma, stats, log_theta, bounds, top = found.gamma, found.stats, found.log_theta, found.bounds, topics.top
+    n_topics, full = alpha.size, theta.size
+    total = 0.0
+    for k in range(n_topics):
+        gamma[document, k] = current[k]
+        total += current[k]
+    if stats.size == 0 and bounds.size == 0:
+        return
+    psi_total = digamma(total)
+    if not was_packed:
+        n_kept = n_topics
+        for k in range(n_topics):
+            kept[k] = k
+    # A topic that has lost the document has gamma = alpha: its terms of the bound cancel.
+    bound = constant - log_gamma(total) - length * psi_total
+    for k in range(n_topics):
+        log_theta[k] += share * (psi_alpha[k] - psi_total)
+    for j in range(n_kept):
+        k = kept[j]
+        psi_k = digamma(current[k])
+        log_theta[k] += share * (psi_k - psi_alpha[k])
+        bound += (alpha[k] - current[k]) * (psi_k - psi_total) + log_gamma(current[k]) - log_gamma_alpha[k]
+    for w in range(words.size):
+        i = words[w]
+        if norms[w] < TINY:
+            bound += counts[w] * _log_share(current, topics.word_topic, i, topics.psi_totals, shares)
+        elif bounds.size:
+            bound += counts[w] * (math.log(norms[w]) + top[i])
+        if stats.size:
+            ratio = share * ratios[w]
+            if epsilon == 0.0 and norms[w] < TINY:
+                for k in range(n_topics):
+                    stats[i, k] += share * counts[w] * shares[k]
+            elif was_packed:
+                for j in range(n_kept):
+                    stats[i, kept[j]] += ratio * theta[kept[j]] * rows[w * full + kept[j]]
+            else:
+                for k in range(full):
+                    stats[i, k] += ratio * theta[k] * rows[w * full + k]
+    if bounds.size:
+        bounds[document] = bound
+
+
 @compiled(reorder=True)
-def documents(
-    indptr, indices, data, weight, word_topic, psi_totals, table, top, inverse_top, alpha, start, max_iter, tol,
-    epsilon, scratch, lists, numbers, powers, rows, parts, gamma, stats, log_theta, bounds,
-):  # fmt: skip
-    """Bring gamma of every document to rest given the topics, and add up what follows; the number of iterations.
+def documents(counts, topics, alpha, start, max_iter, tol, epsilon, room, found):
+    """Fill `found`: bring gamma of every document to rest given the topics, and add up what follows; iterations.
 
     Topics that have lost a document are left out of its iterations: their expected count is below LOST, and so is what
     they would change. All topics are asked again at the end, and if one came back the iterations go on with all.
-
-    Parameters
-    ----------
-    indptr, indices, data : counts of words, CSR
-    weight : (n_documents,), of the documents in `stats` and `log_theta`
-    word_topic, psi_totals : lambda (n_words, n_topics) and psi(sum_w lambda_kw)
-    table, top, inverse_top : of `topic_table`, and exp(-top)
-    alpha : (n_topics,)
-    start : (n_documents, n_topics) gamma to begin from, or (0, 0) for ones
-    max_iter, tol : end when the mean change of gamma is below `tol`; `max_iter` 0 takes gamma as it is
-    epsilon : added to the probability of each word in phi (0: nothing)
-    scratch, lists : memory of shapes (9, width) and (4, length of the longest document, padded)
-    numbers, powers : memory of shape (3, width), integers; its first row as floating-point numbers
-    rows, parts : memory, twice (length of the longest document, padded) * width, and width * LANES
-    gamma : (n_documents, n_topics), out
-    stats : (n_words, width), expected counts are added; (0, 0) for none
-    log_theta : (n_topics,), E[log theta] is added
-    bounds : (n_documents,), out; (0,) for none
+    The records are those of `factors`; `start` is gamma to begin from, (0, 0) for ones. Iterations end when the mean
+    change of gamma is below `tol`; if `max_iter` is 0 gamma is taken as it is. `epsilon` is added to the probability
+    of each word in phi. `stats` is (0, 0) and `bounds` is (0,) where they are not asked for.
     """
-    n_topics, full = alpha.size, table.shape[1]
-    current, exponents, theta, sums, everywhere = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4]
-    shares, prior, log_gamma_alpha, psi_alpha = scratch[5], scratch[6], scratch[7], scratch[8]
-    counts, norms, ratios, softening = lists[0], lists[1], lists[2], lists[3]
-    bits, topics, kept = numbers[0], numbers[1], numbers[2]
-    packed = rows.size // 2
-    constant = 0.0
-    for k in range(n_topics):
-        constant += alpha[k]
-        log_gamma_alpha[k], psi_alpha[k] = log_gamma(alpha[k]), digamma(alpha[k])
-    constant = log_gamma(constant)
-    n_iterations = 0
+    # Arrays are taken out of the record once: within the loops that would cost as much as a small document.
+    (
+        current, exponents, theta, sums, everywhere, _, prior, log_gamma_alpha, psi_alpha, count, norms, ratios,
+        softening, bits, live, kept, powers, rows, parts,
+    ) = room  # fmt: skip
+    n_topics, full, indptr, n_iterations = alpha.size, current.size, counts.indptr, 0
+    indices, data, table, weight = counts.indices, counts.data, topics.table, counts.weight
+    constant = _prior_terms(alpha, log_gamma_alpha, psi_alpha)
     for document in range(indptr.size - 1):
-        begin = indptr[document]
-        n = indptr[document + 1] - begin
-        padded = (n + LANES - 1) // LANES * LANES
-        length = 0.0
-        for w in range(padded):
-            i = indices[begin + min(w, n - 1)]
-            counts[w] = data[begin + w] if w < n else 0.0
-            length += counts[w]
-            softening[w] = 0.0
-            for k in range(full):
-                rows[w * full + k] = table[i, k]
+        begin, end = indptr[document], indptr[document + 1]
+        words, padded = indices[begin:end], (end - begin + LANES - 1) // LANES * LANES
+        length = _read(words, data[begin:end], table, count, softening, rows)
         for k in range(full):
             everywhere[k] = start[document, k] if start.size and k < n_topics else 1.0
-        _all_topics(everywhere, alpha, current, prior, topics)
+        _all_topics(everywhere, alpha, current, prior, live)
         base, width, n_live, elsewhere = 0, full, n_topics, 0.0
         left, finishing, may_pack, was_packed = max_iter, max_iter == 0, True, False
-        total, last_total, n_kept = 0.0, 0.0, 0
+        last_total, n_kept = 0.0, 0
         while True:
             if epsilon > 0.0:
-                total = elsewhere
-                for k in range(n_live):
-                    total += current[k]
-                if abs(total - last_total) > 1e-13 * total:  # it hardly ever changes
-                    last_total = total
-                    soften = epsilon * math.exp(digamma(total))
-                    for w in range(n):
-                        softening[w] = soften * inverse_top[indices[begin + w]]
-            for k in range(width):
-                theta[k], s = exp_psi_parts(current[k])
-                exponents[k] = -s
-            exponentials(width, exponents, powers, bits, theta)
+                last_total = _soften(words, topics, epsilon, elsewhere, current, n_live, last_total, softening)
+            _expectations(width, current, exponents, powers, bits, theta)
             if base:
-                columns_step(rows, base, padded, width, theta, counts, softening, norms, ratios, parts, sums)
+                columns_step(rows, base, padded, width, theta, count, softening, norms, ratios, parts, sums)
             else:
-                rows_times(rows, padded, width, theta, norms)
-                for w in range(padded):
-                    ratios[w] = counts[w] / (norms[w] + softening[w])
-            n_unsound = 0
-            for w in range(padded):
-                n_unsound += 1 if norms[w] + softening[w] < TINY else 0
-            sound = n_unsound == 0
+                _divide(rows, padded, width, theta, count, softening, norms, ratios)
+            sound = _all_sound(norms, softening, padded)
             if finishing and not was_packed:
                 break
-            if base == 0:
-                for k in range(width):
-                    sums[k] = 0.0
-                add_rows(rows, padded, width, ratios, sums)
-            for k in range(width):
-                sums[k] *= theta[k]
+            _expected_counts(base > 0, rows, padded, width, ratios, theta, sums)
             unpack = False
             if not sound and base:
                 unpack, may_pack = True, False  # and once more, with all topics
             else:
                 if not sound:
-                    _unsound_sums(indices, begin, n, counts, norms, ratios, rows, theta, current, word_topic,
-                                  psi_totals, shares, sums)  # fmt: skip
+                    _unsound_sums(words, topics, room)
                 if finishing:
-                    returned = False
-                    for k in range(n_topics):
-                        returned |= sums[k] > RETURNED and topics[k] < 0
-                        topics[k] = k
+                    returned = _returned(sums, live, n_topics)
                     if left == 0 or not returned:
                         break
                     finishing, may_pack, was_packed = False, False, False
-                change = 0.0
-                n_kept = 0
-                for k in range(n_live):
-                    new = prior[k] + sums[k]
-                    change += abs(new - current[k])
-                    current[k] = new
-                    kept[n_kept] = k
-                    n_kept += sums[k] >= LOST
+                change, n_kept = _update(prior, sums, n_live, current, kept)
                 left -= 1
                 n_iterations += 1
                 if change < tol * n_topics or left == 0:
                     finishing, unpack = True, base > 0
                 elif may_pack and 0 < n_kept <= (width - 1 if base else n_topics // 3):
-                    for k in range(n_live):
-                        everywhere[topics[k]] = current[k]
-                        elsewhere += current[k]
-                    _pack(rows, base, padded, width, kept, n_kept, packed)
-                    for j in range(n_kept):
-                        k = kept[j]
-                        topics[j], current[j], prior[j] = topics[k], current[k], prior[k]
-                        elsewhere -= current[j]
-                    base, width, n_live = packed, n_kept, n_kept
+                    elsewhere = _pack(room, base, width, padded, n_live, n_kept, elsewhere)
+                    base, width, n_live = rows.size // 2, n_kept, n_kept
             if unpack:
-                for k in range(n_live):
-                    everywhere[topics[k]] = current[k]
-                    kept[k] = topics[k]
-                _all_topics(everywhere, alpha, current, prior, topics)
-                if finishing:  # mark those that were left out
+                _unpack(room, alpha, n_live, finishing)
+                if finishing:
                     was_packed, n_kept = True, n_live
-                    for k in range(n_topics):
-                        topics[k] = -1
-                    for j in range(n_live):
-                        topics[kept[j]] = kept[j]
                 base, width, n_live, elsewhere = 0, full, n_topics, 0.0
-        total = 0.0
-        for k in range(n_topics):
-            gamma[document, k] = current[k]
-            total += current[k]
-        if stats.size == 0 and bounds.size == 0:
-            continue
-        psi_total = digamma(total)
-        share = weight[document]
-        if not was_packed:
-            n_kept = n_topics
-            for k in range(n_topics):
-                kept[k] = k
-        # A topic that has lost the document has gamma = alpha: its terms of the bound cancel.
-        bound = constant - log_gamma(total) - length * psi_total
-        for k in range(n_topics):
-            log_theta[k] += share * (psi_alpha[k] - psi_total)
-        for j in range(n_kept):
-            k = kept[j]
-            psi_k = digamma(current[k])
-            log_theta[k] += share * (psi_k - psi_alpha[k])
-            bound += (alpha[k] - current[k]) * (psi_k - psi_total) + log_gamma(current[k]) - log_gamma_alpha[k]
-        for w in range(n):
-            i = indices[begin + w]
-            if norms[w] < TINY:
-                bound += counts[w] * _log_share(current, word_topic, i, psi_totals, shares)
-            elif bounds.size:
-                bound += counts[w] * (math.log(norms[w]) + top[i])
-            if stats.size:
-                ratio = share * ratios[w]
-                if epsilon == 0.0 and norms[w] < TINY:
-                    for k in range(n_topics):
-                        stats[i, k] += share * counts[w] * shares[k]
-                elif was_packed:
-                    for j in range(n_kept):
-                        stats[i, kept[j]] += ratio * theta[kept[j]] * rows[w * full + kept[j]]
-                else:
-                    for k in range(full):
-                        stats[i, k] += ratio * theta[k] * rows[w * full + k]
-        if bounds.size:
-            bounds[document] = bound
+        _add_up(
+            document, words, weight[document], length, constant, topics, alpha, epsilon, was_packed, n_kept, room, found
+        )
     return n_iterations

@@ -23,22 +23,21 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.special import digamma, gammaln
 
-from pluri.topics.lda.aligned_arrays import aligned, padded_to_lanes
+from pluri.engine import pairwise_sum
+from pluri.topics.lda.aligned_arrays import WordCounts
+from pluri.topics.lda.document_source import on_threads
+from pluri.topics.lda.factors import Found, LocalFactors, Room, Topics, topics_bound
 from pluri.topics.lda.topic_priors import TopicPriors
 
 Array = NDArray[np.float64]
 
-#: Factors of topics lie within exp of this, above and below.
-LARGEST_LOG = 600.0
 #: What scikit-learn adds to the probability of a word; words that no topic has seen are then left out of a document.
 SCIKIT_LEARN_EPSILON = float(np.finfo(np.float64).eps)
 
@@ -77,82 +76,6 @@ class DocumentStep:
                 raise ValueError(f"{name} of a document must be a number that is not negative, got {value!r}")
 
 
-@dataclass(frozen=True, eq=False)
-class Topics:
-    """q of the topics, and what documents ask of it.
-
-    Attributes
-    ----------
-    word_topic : (n_words, n_topics) lambda
-    psi_totals : (n_topics,) psi(sum_w lambda_kw)
-    table : (n_words, n_topics, padded) exp(E[log beta_kw] - top_w)
-    top : (n_words,) largest of E[log beta_kw] over the topics
-    """
-
-    word_topic: Array
-    psi_totals: Array
-    table: Array
-    top: Array
-
-    @classmethod
-    def of(cls, word_topic: Array) -> Topics:
-        """Prepare lambda, word after word."""
-        from pluri.topics.lda._topic_kernels import topic_table
-
-        lambdas = np.ascontiguousarray(word_topic, dtype=np.float64)
-        n_words, n_topics = lambdas.shape
-        psi_totals = np.asarray(digamma(lambdas.sum(axis=0)))
-        table, top = aligned(n_words, padded_to_lanes(n_topics)), np.empty(n_words)
-        # Relative to the topic with the fewest words, whose factor is the largest; one without any would leave nothing
-        # of the others, and has no word to which its factor could matter.
-        least = max(psi_totals.min(), psi_totals.max() - LARGEST_LOG)
-        bits = np.empty(n_topics, dtype=np.int64)
-        scale = np.exp(np.minimum(least - psi_totals, LARGEST_LOG))
-        topic_table(lambdas, scale, -least, aligned(2, n_topics), bits, bits.view(np.float64), table, top)
-        return cls(lambdas, psi_totals, table, top)
-
-    @classmethod
-    def from_components(cls, components: ArrayLike) -> Topics:
-        """Prepare lambda as scikit-learn stores it, topic after topic."""
-        return cls.of(np.asarray(components, dtype=np.float64).T)
-
-    @cached_property
-    def components(self) -> Array:
-        """Lambda as (n_topics, n_words)."""
-        return np.ascontiguousarray(self.word_topic.T)
-
-    @cached_property
-    def inverse_top(self) -> Array:
-        """exp(-top), infinite for words that no topic has seen."""
-        with np.errstate(over="ignore"):
-            return np.exp(-self.top)
-
-    @property
-    def n_topics(self) -> int:
-        """Number of topics."""
-        return int(self.word_topic.shape[1])
-
-
-@dataclass(frozen=True, eq=False)
-class LocalFactors:
-    """Documents at rest.
-
-    Attributes
-    ----------
-    gamma : (n_documents, n_topics)
-    counts : (n_words, n_topics) expected counts, weighted; None if not asked for
-    log_theta : (n_topics,) sum over documents of E[log theta], weighted
-    bounds : (n_documents,) their parts of the bound; None if not asked for
-    n_iterations : int
-    """
-
-    gamma: Array
-    counts: Array | None
-    log_theta: Array
-    bounds: Array | None
-    n_iterations: int
-
-
 def local_factors(
     topics: Topics,
     doc_topic_prior: Array,
@@ -163,6 +86,7 @@ def local_factors(
     weight: Array | None = None,
     counts: bool = True,
     bounds: bool = True,
+    n_jobs: int | None = None,
 ) -> LocalFactors:
     """The best q(theta_d) of every document, and what the topics need to know of it.
 
@@ -178,66 +102,152 @@ def local_factors(
         Weights of the documents in `counts` and `log_theta`.
     counts, bounds : bool, default=True
         Whether to compute them.
+    n_jobs : int, optional
+        Threads that share the documents.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from scipy import sparse
-    >>> from pluri.topics.lda.document_step import Topics, local_factors
+    >>>     >>> from pluri.topics.lda.document_step import local_factors
+    >>> from pluri.topics.lda.factors import Topics
     >>> topics = Topics.from_components([[9.0, 1.0], [1.0, 9.0]])
     >>> found = local_factors(topics, np.full(2, 0.5), sparse.csr_matrix([[6.0, 0.0], [0.0, 0.0]]))
     >>> found.gamma.round(2)
     array([[6.49, 0.51],
            [0.5 , 0.5 ]])
     """
+    step = DocumentStep() if step is None else step
+    if n_jobs is None or n_jobs == 1:
+        return _of_rows(topics, doc_topic_prior, X, step, start, weight, counts, bounds)
+    csr = X if sparse.issparse(X) and X.format == "csr" else sparse.csr_matrix(X)
+    parts = on_threads(
+        lambda rows: _of_rows(topics, doc_topic_prior, rows(csr), step, rows(start), rows(weight), counts, bounds),
+        csr.shape[0], n_jobs,
+    )  # fmt: skip
+    return LocalFactors(
+        np.concatenate([part.gamma for part in parts]),
+        pairwise_sum(part.counts for part in parts) if counts else None,
+        pairwise_sum(part.log_theta for part in parts),
+        np.concatenate([part.bounds for part in parts]) if bounds else None,
+        sum(part.n_iterations for part in parts),
+    )
+
+
+def _of_rows(
+    topics: Topics, doc_topic_prior: Array, X: Any, step: DocumentStep, start: Array | None, weight: Array | None,
+    counts: bool, bounds: bool,
+) -> LocalFactors:  # fmt: skip
+    """The same, on this thread."""
     from pluri.topics.lda._variational_kernels import documents
 
-    step = DocumentStep() if step is None else step
-    csr = X if sparse.issparse(X) and X.format == "csr" else sparse.csr_matrix(X)
-    n_documents, n_words = csr.shape
-    if n_words != topics.table.shape[0]:
-        raise ValueError(f"X must have {topics.table.shape[0]} columns, got {n_words}")
-    width, n_topics = topics.table.shape[1], topics.n_topics
-    longest = padded_to_lanes(max(int(np.diff(csr.indptr).max(initial=0)), 1))
-    gamma, log_theta = np.empty((n_documents, n_topics)), np.zeros(n_topics)
-    expected = np.zeros((n_words, width) if counts else (0, 0))
-    parts = np.empty(n_documents if bounds else 0)
-    numbers = np.empty((3, width), dtype=np.int64)
+    n_words, width = topics.table.shape
+    words, n_topics = WordCounts.of(X, weight, n_words), topics.n_topics
+    found = Found(
+        np.empty((words.n_documents, n_topics)), np.zeros((n_words, width) if counts else (0, 0)), np.zeros(n_topics),
+        np.empty(words.n_documents if bounds else 0),
+    )  # fmt: skip
     n_iterations = documents(
-        csr.indptr.astype(np.int64, copy=False),
-        csr.indices.astype(np.int32, copy=False),
-        csr.data.astype(np.float64, copy=False),
-        np.ones(n_documents) if weight is None else np.asarray(weight, dtype=np.float64),
-        topics.word_topic,
-        topics.psi_totals,
-        topics.table,
-        topics.top,
-        topics.inverse_top if step.epsilon > 0 else topics.top,
+        words,
+        topics.arrays(epsilon=step.epsilon > 0),
         np.ascontiguousarray(doc_topic_prior, dtype=np.float64),
         np.empty((0, 0)) if start is None else np.ascontiguousarray(start, dtype=np.float64),
         int(step.max_iter),
         float(step.tol),
         float(step.epsilon),
-        aligned(9, width),
-        aligned(4, longest),
-        numbers,
-        numbers[0].view(np.float64),
-        aligned(2 * longest * width),
-        aligned(8 * width),
-        gamma,
-        expected,
-        log_theta,
-        parts,
+        Room.of(width, words.longest),
+        found,
     )
     return LocalFactors(
-        gamma, expected[:, :n_topics] if counts else None, log_theta, parts if bounds else None, int(n_iterations)
-    )
+        found.gamma, found.stats[:, :n_topics] if counts else None, found.log_theta, found.bounds if bounds else None,
+        int(n_iterations),
+    )  # fmt: skip
 
 
-def topics_bound(topics: Topics, priors: TopicPriors) -> float:
-    """The topics' part of the bound: minus the divergence of q(beta) from the prior."""
-    from pluri.topics.lda._topic_kernels import topic_divergence
+def infer(
+    components: ArrayLike | Topics,
+    X: Any,
+    doc_topic_prior: Array,
+    *,
+    step: DocumentStep | None = None,
+    n_jobs: int | None = None,
+) -> Array:
+    """Find gamma of documents given topics; divided by their sums the rows are the expected shares of topics.
 
-    eta = priors.topic_word
-    totals = gammaln(priors.word_totals(topics.n_topics)) - gammaln(topics.word_topic.sum(axis=0))
-    return float(totals.sum() + topic_divergence(topics.word_topic, eta, topics.psi_totals))
+    From ones, as ``sklearn.decomposition.LatentDirichletAllocation.transform`` starts; a ``DocumentStep`` with
+    `SCIKIT_LEARN_EPSILON` gives its numbers.
+
+    Parameters
+    ----------
+    components : array of shape (n_topics, n_words), or Topics
+        lambda.
+    X : csr matrix or array of shape (n_documents, n_words)
+    doc_topic_prior : array of shape (n_topics,)
+    step : DocumentStep, optional
+    n_jobs : int, optional
+        Number of threads.
+
+    Returns
+    -------
+    array of shape (n_documents, n_topics)
+    """
+    topics = Topics.from_components(components)
+    return local_factors(topics, doc_topic_prior, X, step=step, counts=False, bounds=False, n_jobs=n_jobs).gamma
+
+
+def document_bounds(
+    components: ArrayLike | Topics,
+    X: Any,
+    doc_topic_prior: Array,
+    *,
+    gamma: Array | None = None,
+    step: DocumentStep | None = None,
+    n_jobs: int | None = None,
+) -> Array:
+    """Bound of the log probability of each document, the topics' own part left out.
+
+    Parameters
+    ----------
+    components, X, doc_topic_prior, step, n_jobs
+        As for `infer`.
+    gamma : array of shape (n_documents, n_topics), optional
+        Take this q(theta) as it is, instead of the best.
+
+    Returns
+    -------
+    array of shape (n_documents,)
+    """
+    topics, step = Topics.from_components(components), step if gamma is None else DocumentStep(max_iter=0)
+    found = local_factors(topics, doc_topic_prior, X, step=step, start=gamma, counts=False, n_jobs=n_jobs)
+    assert found.bounds is not None
+    return found.bounds
+
+
+def approximate_bound(
+    components: ArrayLike | Topics,
+    X: Any,
+    priors: TopicPriors,
+    *,
+    gamma: Array | None = None,
+    step: DocumentStep | None = None,
+    total_samples: float | None = None,
+    n_jobs: int | None = None,
+) -> float:
+    """Bound over documents and topics, as scikit-learn's ``score`` has it.
+
+    Parameters
+    ----------
+    components, X, gamma, step, n_jobs
+        As for `document_bounds`.
+    priors : TopicPriors
+    total_samples : float, optional
+        Number of documents that those of X stand for (scikit-learn's ``sub_sampling=True``).
+
+    Returns
+    -------
+    float
+        Its perplexity is ``exp(-bound / number of words)``, the number being scaled too.
+    """
+    topics = Topics.from_components(components)
+    bounds = document_bounds(topics, X, priors.doc_topic, gamma=gamma, step=step, n_jobs=n_jobs)
+    ratio = 1.0 if total_samples is None else total_samples / X.shape[0]
+    return ratio * float(bounds.sum()) + topics_bound(topics, priors)

@@ -40,7 +40,7 @@ from pluri.inference import expectation_maximization
 from pluri.inference.history import History
 from pluri.inference.result import IterationState
 from pluri.priors import Diversity
-from pluri.topics.lda.document_source import Documents
+from pluri.topics.lda.document_source import Documents, on_threads
 from pluri.topics.lda.maximum_problem import (
     FOLD_IN_ITERATIONS,
     FOLD_IN_TOL,
@@ -50,7 +50,6 @@ from pluri.topics.lda.maximum_problem import (
 )
 from pluri.topics.lda.settling import Settling
 from pluri.topics.lda.starts import TopicStart
-from pluri.topics.lda.threads import cut_rows, on_threads
 from pluri.validation import RandomState, as_generator
 
 Array = NDArray[np.float64]
@@ -228,12 +227,12 @@ def fold_in(
     pseudo = np.broadcast_to(_at_least_one("doc_topic_prior", doc_topic_prior), (n_topics,)) - 1.0
     csr = X if sparse.issparse(X) and X.format == "csr" else sparse.csr_matrix(X)
 
-    def one(rows: slice) -> Array:
-        part = csr[rows]
+    def one(rows: Callable[[Any], Any]) -> Array:
+        part = rows(csr)
         start = np.full((part.shape[0], n_topics), 1.0 / n_topics)
         return best_shares(topic_word, part, pseudo, start, max_iter, tol, 1.0, None)[1]
 
-    return np.concatenate(on_threads(one, cut_rows(csr.shape[0], n_jobs)))
+    return np.concatenate(on_threads(one, csr.shape[0], n_jobs))
 
 
 def document_log_likelihood(topic_word: Array, X: Any, doc_topic: Array) -> Array:

@@ -13,9 +13,9 @@ from pluri.topics.documents import check_documents
 from pluri.topics.expected_shares import expected_shares
 from pluri.topics.flat_topics import FlatTopicModel, held_out_flat
 from pluri.topics.lda.checked_settings import checked_weights, warn_of_weights
-from pluri.topics.lda.document_step import Topics
+from pluri.topics.lda.document_step import document_bounds, infer
+from pluri.topics.lda.factors import Topics
 from pluri.topics.lda.learning import document_step
-from pluri.topics.lda.new_documents import document_bounds, infer
 from pluri.validation.interruption import holding
 
 if TYPE_CHECKING:

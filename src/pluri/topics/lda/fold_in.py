@@ -7,17 +7,46 @@ depend on each other, so any number of threads gives the same result.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pluri.topics.documents import Tokens, tokens_of
 from pluri.topics.lda.aligned_arrays import BLOCK, aligned_zeros, padded
+from pluri.topics.lda.topic_assignments import TokenTopics
+from pluri.validation import check_count
 
 Array = NDArray[np.float64]
 #: Documents whose proportions are held in memory together where only the topics of tokens are wanted.
 DOCUMENTS_AT_ONCE = 10_000
+
+
+class KnownTopics(NamedTuple):
+    """Probabilities of words (n_words, width), a (width,), sum_k a_k phi_wk (n_words,), and the number of topics."""
+
+    phi: NDArray[np.float32]
+    alpha: NDArray[np.float32]
+    smoothing: NDArray[np.float32]
+    n_topics: int
+
+
+class Room(NamedTuple):
+    """Room for a document: counts and cumulated weights of topics; a list of blocks, their tokens, bits if any."""
+
+    in_document: NDArray[np.float32]
+    work: NDArray[np.float32]
+    listed: NDArray[np.uint64]
+    held: NDArray[np.int32]
+    masks: NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, width: int) -> Room:
+        """Room for so many topics, rounded up to 16."""
+        n_blocks = width // BLOCK
+        topics = aligned_zeros(width, np.float32), aligned_zeros(width, np.float32)
+        blocks = np.zeros(n_blocks, dtype=np.uint64), np.zeros(n_blocks, dtype=np.int32)
+        return cls(*topics, *blocks, np.zeros(-(-n_blocks // 64), dtype=np.uint64))
 
 
 def fold_in(
@@ -70,8 +99,7 @@ def fold_in(
     if phi.ndim != 2 or phi.shape[1] != X.shape[1]:
         raise ValueError(f"topic_word must have a column for each of the {X.shape[1]} words, got shape {phi.shape}")
     for name, value, least in (("n_sweeps", n_sweeps, 0), ("n_samples", n_samples, 1), ("n_threads", n_threads, 1)):
-        if value < least:
-            raise ValueError(f"{name} must be at least {least}, got {value!r}")
+        check_count(value, name, least)
     theta, _ = sampled_topics(phi, alpha, tokens_of(X), rng, n_sweeps, n_samples, n_threads)
     return theta
 
@@ -89,20 +117,14 @@ def sampled_topics(
     by_word[: len(used), :n_topics] = phi[:, used].T
     prior = aligned_zeros(width, np.float32)
     prior[:n_topics] = alpha
-    smoothing = (by_word @ prior).astype(np.float32)
-    words = words.astype(np.int32)
+    known = KnownTopics(by_word, prior, (by_word @ prior).astype(np.float32), n_topics)
     seeds = rng.integers(0, 2**64, size=(tokens.n_documents, 2), dtype=np.uint64)
     topics = np.zeros(tokens.n_tokens, dtype=np.int32)
+    seated = TokenTopics(words.astype(np.int32), tokens.offsets, topics)
     theta = np.zeros((tokens.n_documents, n_topics))
 
     def run(first: int, stop: int) -> None:
-        n_blocks = width // BLOCK
-        fold_in_documents(
-            words, tokens.offsets, first, stop, seeds, by_word, prior, n_topics, smoothing, n_sweeps, n_samples,
-            topics, aligned_zeros(width, np.float32), aligned_zeros(width, np.float32),
-            np.zeros(n_blocks, dtype=np.uint64), np.zeros(n_blocks, dtype=np.int32),
-            np.zeros(-(-n_blocks // 64), dtype=np.uint64), theta,
-        )  # fmt: skip
+        fold_in_documents(seated, first, stop, seeds, known, n_sweeps, n_samples, Room.of(width), theta)
 
     if n_threads == 1 or tokens.n_documents < 2:
         run(0, tokens.n_documents)

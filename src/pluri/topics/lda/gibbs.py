@@ -24,12 +24,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.topics.documents import Tokens
-from pluri.topics.lda.aligned_arrays import BLOCK, aligned_zeros, padded
-from pluri.topics.lda.averaging import AverageAfterWarmup
 from pluri.topics.lda.fold_in import topics_given_words
 from pluri.topics.lda.partitioned_sweeps import Partition, partition, run_sweep
 from pluri.topics.lda.priors_learning import PriorLearning, learn_priors
-from pluri.topics.lda.topic_assignments import LARGEST_PRIOR, SMALLEST_PRIOR, GibbsState, checked_priors
+from pluri.topics.lda.topic_assignments import (
+    LARGEST_PRIOR,
+    SMALLEST_PRIOR,
+    Counts,
+    GibbsState,
+    Part,
+    Room,
+    checked_priors,
+)
 from pluri.validation import Allowed, Only, Whole, check_parameters
 
 Array = NDArray[np.float64]
@@ -96,7 +102,7 @@ class CollapsedGibbs:
     learning: PriorLearning | None = None
     average_every: int = 0
     averaging: bool = False
-    _partition: Partition = field(init=False, repr=False)
+    _partition: Partition | None = field(init=False, repr=False)
     _parameters: ClassVar[Mapping[str, Allowed]] = {
         "n_components": Whole(1), "n_threads": Whole(1), "average_every": Whole(0),
         "method": Only("auto", "dense", "sparse"),
@@ -111,7 +117,8 @@ class CollapsedGibbs:
             raise ValueError("method='sparse' needs a topic_word_prior that is the same for all topics; use 'dense'")
         if self.learning is not None and self.learning.topic_word is not None and eta.ndim > 0:
             raise ValueError(f"topic_word_prior must be a number to be learned, got shape {eta.shape}")
-        object.__setattr__(self, "_partition", partition(self.tokens, self.n_threads))
+        cut = partition(self.tokens, self.n_threads) if self.n_threads > 1 else None
+        object.__setattr__(self, "_partition", cut)
 
     def adaptation(self, n_warmup: int) -> AverageAfterWarmup | None:
         """Nothing is tuned; but the mean of the topics is kept from the end of the warm-up on."""
@@ -123,7 +130,7 @@ class CollapsedGibbs:
         If the prior favours words in topics, given the words and the prior means of the topics: otherwise chains would
         find other topics first, and keep them.
         """
-        from pluri.topics.lda._count_kernels import draw_topics
+        from pluri.topics.lda._gibbs_kernels import draw_topics
 
         alpha, eta = self._priors()
         if eta.ndim == 2:
@@ -229,48 +236,54 @@ class CollapsedGibbs:
         return self.method == "sparse"
 
     def _sweep(self, rng: np.random.Generator, state: GibbsState) -> int:
-        from pluri.topics.lda._count_kernels import mark_active
-        from pluri.topics.lda._gibbs_kernels import dense_sweep, sparse_sweep
+        from pluri.topics.lda._gibbs_kernels import dense_sweep
 
-        cut, tokens, width = self._partition, self.tokens, state.word_topic.shape[1]
-        n_blocks, use_sparse = width // BLOCK, self._sparse
-        seeds = _seeds(rng, cut.n_parts, cut.n_parts)
-        prior_totals = state._prior_totals.astype(np.float32)
-        if use_sparse and not state.active.size:
-            state.active = np.zeros((tokens.n_words, -(-n_blocks // 64)), dtype=np.uint64)
-            mark_active(state.word_topic, state.active)
+        seeds, tokens, width = (
+            _seeds(rng, self.n_threads, self.n_threads),
+            state.token_topics,
+            state.word_topic.shape[1],
+        )
+        sweep: Any = dense_sweep
+        active: tuple[NDArray[np.uint64], ...] = ()
+        if self._sparse:
+            from pluri.topics.lda._sparse_kernels import sparse_sweep
 
-        def run(part: int, words: int, totals: Integers) -> int:
-            common = (
-                tokens.words, tokens.offsets, cut.bounds[words], cut.bounds[words + 1], cut.documents[part],
-                cut.documents[part + 1], state.topics, state.word_topic, totals, state._alpha, state._prior,
-            )  # fmt: skip
-            room = (
-                prior_totals, seeds[part, words], aligned_zeros(width, np.int32), aligned_zeros(width, np.float32),
-                aligned_zeros(max(width, padded(n_blocks)), np.float32),
-            )  # fmt: skip
-            if use_sparse:
-                block_share = aligned_zeros(padded(n_blocks), np.float32)
-                return int(sparse_sweep(*common, state.active, *room, block_share, np.zeros(n_blocks, dtype=np.uint64)))
-            return int(dense_sweep(*common, state.topic_word_prior.ndim == 2, *room))
+            sweep, active = sparse_sweep, (state.active_blocks(),)
 
-        few = tokens.n_tokens < FEW_TOKENS * cut.n_parts
-        return run_sweep(run, cut.n_parts, state.topic_totals, 1 if few else cut.n_parts)
+        def run(part: Part, seeds: NDArray[np.uint64], totals: Integers, room: Room | None = None) -> int:
+            counts = Counts(state.word_topic, totals)
+            return int(sweep(tokens, part, counts, *active, state.priors, seeds, room or Room.of(width)))
+
+        if self._partition is None:
+            whole = Part(tokens.offsets[:-1], tokens.offsets[1:], 0, self.tokens.n_documents)
+            return run(whole, seeds[0, 0], state.topic_totals, state.room)
+        few = self.tokens.n_tokens < FEW_TOKENS * self.n_threads
+        return run_sweep(run, self._partition, seeds, state.topic_totals, 1 if few else self.n_threads)
 
     def _seat(self, rng: np.random.Generator, state: GibbsState, first: int) -> None:
         from pluri.topics.lda._gibbs_kernels import seat
 
-        if not (state.topics < 0).any():
-            return
-        width = state.word_topic.shape[1]
-        seat(
-            state.tokens.words, state.tokens.offsets, first, state.topics, state.word_topic, state.topic_totals,
-            state._alpha, state._prior, state.topic_word_prior.ndim == 2, state._prior_totals.astype(np.float32),
-            _seeds(rng), aligned_zeros(width, np.int32), aligned_zeros(width, np.float32),
-            aligned_zeros(width, np.float32),
-        )  # fmt: skip
+        if (state.topics < 0).any():
+            counts = Counts(state.word_topic, state.topic_totals)
+            seat(state.token_topics, first, counts, state.priors, _seeds(rng), state.room)
 
 
 def _seeds(rng: np.random.Generator, *shape: int) -> NDArray[np.uint64]:
     """Starting points of the compiled loops' random numbers; never zero."""
     return rng.integers(0, 2**64, size=(*shape, 2), dtype=np.uint64) | np.uint64(1)
+
+
+class AverageAfterWarmup:
+    """Lets a kernel keep the mean of the topics once the warm-up is over."""
+
+    def start(self, rng: np.random.Generator, kernel: CollapsedGibbs, state: GibbsState) -> CollapsedGibbs:
+        """Begin without."""
+        return kernel
+
+    def update(self, rng: np.random.Generator, kernel: CollapsedGibbs, state: GibbsState, info: Any) -> CollapsedGibbs:
+        """Nothing is learned from a sweep."""
+        return kernel
+
+    def finish(self, kernel: CollapsedGibbs) -> CollapsedGibbs:
+        """From now on."""
+        return replace(kernel, averaging=True)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from pluri.engine import Batch, Source, Statistics
 from pluri.priors import Diversity, maximize_rows
-from pluri.topics.lda.aligned_arrays import aligned, padded_to_lanes
+from pluri.topics.lda.aligned_arrays import WordCounts, aligned, padded_to_lanes
 from pluri.topics.lda.diverse_topics import log_diversity, pushed_apart
 from pluri.topics.lda.document_source import DocumentBatch, Documents, Stacked
 from pluri.topics.lda.starts import TopicStart, document_topics
@@ -128,6 +127,23 @@ def _log_prior(rows: Array, pseudo: Array) -> Array:
     return np.asarray(terms.sum(axis=1))
 
 
+class Room(NamedTuple):
+    """Room for a document: by topic shares, counts and powers; by word counts, norms and ratios; the table's rows."""
+
+    theta: Array
+    sums: Array
+    powered: Array
+    counts: Array
+    norms: Array
+    ratios: Array
+    rows: Array
+
+    @classmethod
+    def of(cls, width: int, longest: int) -> Room:
+        """Room for so many topics and words of a document."""
+        return cls(*aligned(3, width), *aligned(3, longest), aligned(longest * width))
+
+
 def best_shares(
     topic_word: Array, X: Any, pseudo: Array, start: Array, n_inner: int, tol: float, temper: float,
     weight: Array | None,
@@ -135,26 +151,17 @@ def best_shares(
     """Shares before the last update and after it, values of the documents before it, expected counts."""
     from pluri.topics.lda._em_kernels import shares_of_documents
 
-    csr = X if sparse.issparse(X) and X.format == "csr" else sparse.csr_matrix(X)
     n_topics, n_words = topic_word.shape
-    if csr.shape[1] != n_words:
-        raise ValueError(f"X must have {n_words} columns, got {csr.shape[1]}")
-    width = padded_to_lanes(n_topics)
-    longest = padded_to_lanes(max(int(np.diff(csr.indptr).max(initial=0)), 1))
+    documents, width = WordCounts.of(X, weight, n_words), padded_to_lanes(n_topics)
     table = aligned(n_words, width)
     table[:, n_topics:] = 0.0
     table[:, :n_topics] = topic_word.T if temper == 1.0 else topic_word.T**temper
-    indptr, indices = csr.indptr.astype(np.int64, copy=False), csr.indices.astype(np.int32, copy=False)
-    data = csr.data.astype(np.float64, copy=False)
+    pseudo, room = np.ascontiguousarray(pseudo, dtype=np.float64), Room.of(width, documents.longest)
     stats = np.zeros((n_words, width) if weight is not None else (0, 0))
-    values = np.empty(csr.shape[0])
+    values = np.empty(documents.n_documents)
 
     def run(shares: Array, max_iter: int, stats: Array) -> None:
-        shares_of_documents(
-            indptr, indices, data, np.empty(0) if weight is None else np.asarray(weight, dtype=np.float64), table,
-            np.ascontiguousarray(pseudo, dtype=np.float64), float(temper), max_iter, tol, aligned(3, width),
-            aligned(3, longest), aligned(longest * width), shares, stats, values,
-        )  # fmt: skip
+        shares_of_documents(documents, table, pseudo, float(temper), max_iter, tol, room, shares, stats, values)
 
     before = np.array(start, dtype=np.float64, order="C")
     if n_inner > 1:

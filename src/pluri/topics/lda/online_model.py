@@ -8,13 +8,12 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from scipy.special import digamma
 
-from pluri.engine import Batch, Source, pairwise_sum
-from pluri.topics.lda.document_step import DocumentStep, LocalFactors, Topics, local_factors, topics_bound
+from pluri.engine import Batch, Source
+from pluri.topics.lda.document_step import DocumentStep, local_factors
+from pluri.topics.lda.factors import Topics, topics_bound
 from pluri.topics.lda.starts import Draws, TopicStart, first_topics, gamma_draws
-from pluri.topics.lda.threads import cut_rows, on_threads
 from pluri.topics.lda.topic_priors import TopicPriors
 from pluri.topics.lda.variational_prior import best_doc_topic_prior
 
@@ -80,21 +79,16 @@ class OnlineModel:
         """Documents at rest: their expected counts and parts of the bound."""
         topics, alpha = Topics.of(params["word_topic"]), self.doc_topic_prior(params)
         start = None if self.draws is None else gamma_draws(self.draws, (batch.n_samples, alpha.size))
-        csr = batch.X if sparse.issparse(batch.X) else sparse.csr_matrix(batch.X)
-
-        def one(rows: slice) -> LocalFactors:
-            return local_factors(
-                topics, alpha, csr[rows], step=self.step, start=None if start is None else start[rows],
-                weight=None if batch.weight is None else batch.weight[rows],
-            )  # fmt: skip
-
-        parts: list[LocalFactors] = on_threads(one, cut_rows(csr.shape[0], self.n_jobs))
-        bounds = np.concatenate([part.bounds for part in parts if part.bounds is not None])
-        weight = np.ones(bounds.size) if batch.weight is None else batch.weight
-        stats = {"word_topic": pairwise_sum(part.counts for part in parts if part.counts is not None)}
+        found = local_factors(
+            topics, alpha, batch.X, step=self.step, start=start, weight=batch.weight, n_jobs=self.n_jobs
+        )
+        assert found.bounds is not None
+        assert found.counts is not None
+        weight = np.ones(found.bounds.size) if batch.weight is None else batch.weight
+        stats = {"word_topic": found.counts}
         if self.n_total is not None:
-            stats["log_theta"] = pairwise_sum(part.log_theta for part in parts)
-        return stats, float(weight @ bounds)
+            stats["log_theta"] = found.log_theta
+        return stats, float(weight @ found.bounds)
 
     def global_elbo(self, params: Natural) -> float:
         """The topics' part of the bound."""

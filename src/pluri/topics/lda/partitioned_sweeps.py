@@ -25,10 +25,11 @@ from numpy.typing import NDArray
 
 from pluri.inference.mcmc.workers import through_one_interrupt
 from pluri.topics.documents import Tokens
+from pluri.topics.lda.topic_assignments import Part
 
 Integers = NDArray[np.int64]
-#: ``run(part, step range, totals) -> number of tokens that moved``; changes `totals` in place.
-RunBlock = Callable[[int, int, NDArray[np.int32]], int]
+#: ``run(part, seeds, totals) -> number of tokens that moved``; changes `totals` in place.
+RunPart = Callable[[Part, NDArray[np.uint64], NDArray[np.int32]], int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,10 @@ class Partition:
     def n_parts(self) -> int:
         """Number of parts."""
         return len(self.documents) - 1
+
+    def part(self, part: int, words: int) -> Part:
+        """Tokens of a part of the documents whose words are in a range."""
+        return Part(self.bounds[words], self.bounds[words + 1], self.documents[part], self.documents[part + 1])
 
 
 def partition(tokens: Tokens, n_parts: int) -> Partition:
@@ -79,24 +84,21 @@ def partition(tokens: Tokens, n_parts: int) -> Partition:
     return Partition(documents, bounds)
 
 
-def run_sweep(run: RunBlock, n_parts: int, totals: NDArray[np.int32], n_threads: int) -> int:
-    """Go through all blocks once and bring the totals of the topics up to date; how many tokens moved.
+def run_sweep(
+    run: RunPart, cut: Partition, seeds: NDArray[np.uint64], totals: NDArray[np.int32], n_threads: int
+) -> int:
+    """Go through all parts once and bring the totals of the topics, which are changed, up to date; how many moved.
 
-    The number of parts changes results, that of threads does not. Ctrl-C ends a sweep after the step under way, with
-    all counts consistent.
+    The number of parts changes results, that of threads does not; `seeds` are (n_parts, n_parts, 2). Ctrl-C ends a
+    sweep after the step under way, with all counts consistent.
     """
-    if n_parts == 1:
-        return run(0, 0, totals)
-    moved = 0
+    moved, n_parts = 0, cut.n_parts
     with ThreadPoolExecutor(n_threads) as pool:
         for step in range(n_parts):
             own = [totals.copy() for _ in range(n_parts)]
-            futures = [
-                _done(run, part, (part + step) % n_parts, own[part])
-                if n_threads == 1
-                else pool.submit(run, part, (part + step) % n_parts, own[part])
-                for part in range(n_parts)
-            ]
+            blocks = [(part, (part + step) % n_parts) for part in range(n_parts)]
+            work = [(cut.part(*block), seeds[block], mine) for block, mine in zip(blocks, own)]
+            futures = [_done(run, *one) if n_threads == 1 else pool.submit(run, *one) for one in work]
             interrupted = through_one_interrupt(partial(_all_done, futures))
             totals += np.sum([mine - totals for mine in own], axis=0, dtype=np.int32)
             moved += sum(future.result() for future in futures)
@@ -109,8 +111,8 @@ def _all_done(futures: list[Future[int]]) -> bool:
     return not wait(futures).not_done
 
 
-def _done(run: RunBlock, part: int, words: int, totals: NDArray[np.int32]) -> Future[int]:
-    """The same here and now, for blocks that are done sooner than a thread starts."""
+def _done(run: RunPart, part: Part, seeds: NDArray[np.uint64], totals: NDArray[np.int32]) -> Future[int]:
+    """The same here and now, for parts that are done sooner than a thread starts."""
     future: Future[int] = Future()
-    future.set_result(run(part, words, totals))
+    future.set_result(run(part, seeds, totals))
     return future

@@ -2,20 +2,71 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from pluri.topics.documents import Tokens
-from pluri.topics.lda.aligned_arrays import aligned_zeros, padded
+from pluri.topics.lda.aligned_arrays import BLOCK, aligned_zeros, padded
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int32]
 
 #: Prior counts lie between these, so that products of two of them are float32 numbers.
 SMALLEST_PRIOR, LARGEST_PRIOR = 1e-12, 1e9
+
+
+class TokenTopics(NamedTuple):
+    """Word and topic of each token; those of document d are ``offsets[d]``, ..., ``offsets[d + 1] - 1``."""
+
+    words: Integers
+    offsets: NDArray[np.int64]
+    topics: Integers
+
+
+class Part(NamedTuple):
+    """Tokens ``begins[d]``, ..., ``ends[d] - 1`` of documents `first`, ..., `stop` - 1."""
+
+    begins: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    first: int
+    stop: int
+
+
+class Counts(NamedTuple):
+    """Tokens by word and topic (n_words, width), and by topic (width,): n_topics, rounded up to 16."""
+
+    word_topic: Integers
+    totals: Integers
+
+
+class Priors(NamedTuple):
+    """a (n_topics,); e, for each word or, if `by_topic`, of the shape of the counts, flat; and E (width,); float32."""
+
+    alpha: NDArray[np.float32]
+    word: NDArray[np.float32]
+    by_topic: bool
+    word_totals: NDArray[np.float32]
+
+
+class Room(NamedTuple):
+    """Room for a document: counts, shares and cumulated weights of topics; sums of shares, and a list, of blocks."""
+
+    in_document: Integers
+    share: NDArray[np.float32]
+    work: NDArray[np.float32]
+    block_share: NDArray[np.float32]
+    listed: NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, width: int) -> Room:
+        """Room for so many topics, rounded up to 16."""
+        n_blocks = width // BLOCK
+        shares = aligned_zeros(width, np.float32), aligned_zeros(max(width, padded(n_blocks)), np.float32)
+        sums = aligned_zeros(padded(n_blocks), np.float32)
+        return cls(aligned_zeros(width, np.int32), *shares, sums, np.zeros(n_blocks, dtype=np.uint64))
 
 
 class GibbsState:
@@ -30,6 +81,8 @@ class GibbsState:
     topic_totals : int32 array of shape (n_topics rounded up to 16,)
     doc_topic_prior : array of shape (n_topics,)
     topic_word_prior : array of shape (), (n_words,) or (n_topics, n_words)
+    room : Room
+        For a sweep of one thread over the documents.
     n_sweeps : int
     means : dict of arrays, or None
         Means over `n_averaged` sweeps after the warm-up, if the kernel keeps them: ``topic_word``, the estimates of the
@@ -37,7 +90,7 @@ class GibbsState:
     """
 
     def __init__(self, tokens: Tokens, topics: Integers, doc_topic_prior: Array, topic_word_prior: Array) -> None:
-        from pluri.topics.lda._count_kernels import count_tokens
+        from pluri.topics.lda._gibbs_kernels import count_tokens
 
         width = padded(len(doc_topic_prior))
         self.tokens = tokens
@@ -45,6 +98,7 @@ class GibbsState:
         self.word_topic = aligned_zeros((tokens.n_words, width), np.int32)
         self.topic_totals = aligned_zeros(width, np.int32)
         count_tokens(tokens.words, topics, self.word_topic, self.topic_totals)
+        self.room = Room.of(width)
         self.active = np.zeros((0, 0), dtype=np.uint64)
         self.n_sweeps = 0
         self.n_averaged = 0
@@ -64,14 +118,20 @@ class GibbsState:
         if eta.ndim == 2:
             by_topic = aligned_zeros((n_words, width), np.float32)
             by_topic[:, :n_topics] = eta.T
-            self._prior = by_topic.reshape(-1)
+            prior = by_topic.reshape(-1)
         else:
-            self._prior = np.broadcast_to(eta, n_words).astype(np.float32)
+            prior = np.broadcast_to(eta, n_words).astype(np.float32)
+        self.priors = Priors(self._alpha, prior, eta.ndim == 2, self._prior_totals.astype(np.float32))
 
     @property
     def n_topics(self) -> int:
         """Number of topics."""
         return len(self.doc_topic_prior)
+
+    @property
+    def token_topics(self) -> TokenTopics:
+        """Words and topics of the tokens, which sweeps change."""
+        return TokenTopics(self.tokens.words, self.tokens.offsets, self.topics)
 
     @property
     def position(self) -> dict[str, NDArray[Any]]:
@@ -89,7 +149,7 @@ class GibbsState:
         return self._log_density
 
     def _log_joint(self) -> float:
-        from pluri.topics.lda._count_kernels import log_topics, log_words
+        from pluri.topics.lda._gibbs_kernels import log_topics, log_words
 
         eta, by_topic = self.topic_word_prior, self.topic_word_prior.ndim == 2
         prior = np.ascontiguousarray(eta.T) if by_topic else np.broadcast_to(eta, self.tokens.n_words).reshape(-1, 1)
@@ -99,6 +159,16 @@ class GibbsState:
         )  # fmt: skip
         alpha = self.doc_topic_prior
         return float(words + log_topics(self.tokens.offsets, self.topics, alpha, float(alpha.sum())))
+
+    def active_blocks(self) -> NDArray[np.uint64]:
+        """Bits of blocks of topics in which each word has tokens; sparse sweeps keep them up to date."""
+        from pluri.topics.lda._sparse_kernels import mark_active
+
+        if not self.active.size:
+            n_blocks = self.word_topic.shape[1] // BLOCK
+            self.active = np.zeros((self.tokens.n_words, -(-n_blocks // 64)), dtype=np.uint64)
+            mark_active(self.word_topic, self.active)
+        return self.active
 
     def topic_counts(self) -> Integers:
         """Tokens by topic and word, (n_topics, n_words)."""
@@ -128,7 +198,7 @@ class GibbsState:
 
     def document_counts(self) -> sparse.csr_matrix:
         """Tokens by document and topic, (n_documents, n_topics)."""
-        from pluri.topics.lda._count_kernels import count_documents
+        from pluri.topics.lda._gibbs_kernels import count_documents
 
         offsets = self.tokens.offsets
         indptr = np.zeros(len(offsets), dtype=np.int64)
@@ -169,7 +239,7 @@ def checked_priors(doc_topic_prior: Any, topic_word_prior: Any, n_topics: int, n
 
 def check_counts(state: GibbsState) -> None:
     """Raise an AssertionError if the counts of a state are not those of its tokens."""
-    from pluri.topics.lda._count_kernels import mark_active
+    from pluri.topics.lda._sparse_kernels import mark_active
 
     anew = GibbsState(state.tokens, state.topics, state.doc_topic_prior, state.topic_word_prior)
     np.testing.assert_array_equal(state.word_topic, anew.word_topic)

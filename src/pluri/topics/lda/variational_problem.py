@@ -13,7 +13,8 @@ from pluri.engine import Batch, Source, Statistics
 from pluri.priors import Diversity
 from pluri.topics.lda.diverse_topics import log_diversity, posterior_pushed_apart
 from pluri.topics.lda.document_source import DocumentBatch, Documents, Stacked
-from pluri.topics.lda.document_step import DocumentStep, Topics, local_factors, topics_bound
+from pluri.topics.lda.document_step import DocumentStep, local_factors
+from pluri.topics.lda.factors import Topics, topics_bound
 from pluri.topics.lda.settling import has_settled
 from pluri.topics.lda.starts import Draws, TopicStart, first_topics, gamma_draws
 from pluri.topics.lda.topic_priors import TopicPriors
