@@ -28,8 +28,14 @@ from scipy.optimize import linear_sum_assignment
 from threadpoolctl import threadpool_limits
 
 from pluri.inference.variational import RobbinsMonro
-from pluri.topics.lda.document_step import SCIKIT_LEARN_EPSILON, DocumentStep, Topics, local_factors
-from pluri.topics.lda.new_documents import approximate_bound, document_bounds
+from pluri.topics.lda.document_step import (
+    SCIKIT_LEARN_EPSILON,
+    DocumentStep,
+    approximate_bound,
+    document_bounds,
+    local_factors,
+)
+from pluri.topics.lda.factors import Topics
 from pluri.topics.lda.online import fit_online
 from pluri.topics.lda.streaming import CountFiles, write_counts
 from pluri.topics.lda.topic_priors import TopicPriors

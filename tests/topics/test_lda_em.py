@@ -178,7 +178,7 @@ def test_words_that_no_topic_has_are_explained():
         ({"topic_word_prior": 0.5}, "topic_word_prior must be finite and at least 1"),
         ({"doc_topic_prior": [1.0, 1.0]}, "have 3 numbers"),
         ({"topic_word_prior": np.ones((2, 2))}, "topic_word_prior must be a number"),
-        ({"temper": 1.5}, "temper must lie"),
+        ({"temper": 1.5}, "temper must be a number above 0"),
         ({"n_inner": 0}, "n_inner must be"),
         ({"start": "nowhere"}, "start must be"),
     ],

@@ -276,6 +276,18 @@ def test_more_documents_are_seated_and_the_old_ones_stay():
         kernel.extended(rng, state, TINY)
 
 
+@pytest.mark.parametrize("method", ["dense", "sparse"])
+def test_a_sweep_does_not_depend_on_what_the_room_of_its_state_was_used_for(method):
+    tokens = tokens_of(corpus())
+    kernel = CollapsedGibbs(tokens, 20, method=method)
+    rng = np.random.default_rng(0)
+    seated = kernel.init(rng, {"topics": np.full(tokens.n_tokens, -1)})
+    fresh = kernel.init(rng, seated.position)
+    for state in (seated, fresh):
+        kernel.step(np.random.default_rng(1), state)
+    np.testing.assert_array_equal(seated.topics, fresh.topics)
+
+
 # Recovery ------------------------------------------------------------------------------------------------------------
 
 

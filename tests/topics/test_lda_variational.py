@@ -17,11 +17,12 @@ from pluri.priors import Diversity, log_determinant
 from pluri.topics.lda.document_step import (
     SCIKIT_LEARN_EPSILON,
     DocumentStep,
-    Topics,
+    approximate_bound,
+    document_bounds,
+    infer,
     local_factors,
-    topics_bound,
 )
-from pluri.topics.lda.new_documents import approximate_bound, document_bounds, infer
+from pluri.topics.lda.factors import Topics, topics_bound
 from pluri.topics.lda.online import OnlineModel, first_params, fit_online, partial_step
 from pluri.topics.lda.topic_priors import TopicPriors
 from pluri.topics.lda.variational import fit_batch

@@ -17,7 +17,7 @@ from pluri.topics.lda.diverse_topics import (
     pushed_apart,
     row_bound,
 )
-from pluri.topics.lda.document_step import Topics, topics_bound
+from pluri.topics.lda.factors import Topics, topics_bound
 from pluri.topics.lda.topic_priors import TopicPriors
 
 

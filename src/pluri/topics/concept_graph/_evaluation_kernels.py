@@ -31,11 +31,13 @@ def path_likelihood(words, counts, topic_word, path, length, share):
 
 
 @compiled(no_cpython_wrapper=True)
-def document_posterior(words, counts, topic_word, paths, lengths, log_prior, share, log_weight, look, score):
-    """Log p(document, path, point of the grid) in `score`; the log likelihood of the document.
+def document_posterior(words, counts, topic_word, known, grid, score):
+    """Fill `score`, log p(document, path, point of the grid); the log likelihood of the document.
 
     Paths that a coarse look finds hopeless get -inf.
     """
+    paths, lengths, log_prior = known
+    share, log_weight, look = grid
     n_paths, n_points = score.shape
     coarse = np.empty(n_paths)
     best = -np.inf
@@ -74,18 +76,19 @@ def document_posterior(words, counts, topic_word, paths, lengths, log_prior, sha
 
 
 @compiled()
-def documents_posterior(indptr, indices, counts, topic_word, paths, lengths, log_prior, share, log_weight, look,
-                        log_likelihood, path_share, node_share, wanted, next_word):  # fmt: skip
-    """For each document: log likelihood; if `wanted`, posterior of the paths and expected shares of the nodes.
+def documents_posterior(indptr, indices, counts, topic_word, known, grid, found, wanted, next_word):
+    """Fill `found`: log likelihoods of documents; if `wanted`, posterior of the paths and expected shares of the nodes.
 
     Shares are those of the words of the document, or, if `next_word`, those that a further word would have.
     """
-    n_paths, n_points = len(lengths), len(log_weight)
+    paths, lengths, share = known.paths, known.lengths, grid.share
+    log_likelihood, path_share, node_share = found
+    n_paths, n_points = len(lengths), len(grid.log_weight)
     score = np.empty((n_paths, n_points))
     part = np.empty(paths.shape[1])
     for d in range(len(indptr) - 1):
         words, times = indices[indptr[d] : indptr[d + 1]], counts[indptr[d] : indptr[d + 1]]
-        value = document_posterior(words, times, topic_word, paths, lengths, log_prior, share, log_weight, look, score)
+        value = document_posterior(words, times, topic_word, known, grid, score)
         log_likelihood[d] = value
         if not wanted:
             continue

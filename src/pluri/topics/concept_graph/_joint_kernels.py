@@ -177,22 +177,21 @@ def log_score_of(graph, score, path, length):
 
 
 @compiled(no_cpython_wrapper=True)
-def weigh_paths(rng, graph, numbers, corpus, d, step, present, n, paths, lengths, levels, taus, logits, share, sizes,
-                seen):  # fmt: skip
-    """Add to `logits` the importance weight of each path, with levels and tau drawn; row 0 keeps the present ones."""
-    first, last = corpus.offsets[d], corpus.offsets[d + 1]
-    n_words = last - first
+def weigh_paths(rng, graph, numbers, corpus, d, step, present, n, compared, room):
+    """Add to the logits of n paths their importance weights, with levels and tau drawn; row 0 keeps those it has."""
+    paths, lengths, levels, taus, logits = compared
+    share, sizes, seen = room.share, room.sizes, room.seen
+    words = corpus.words[corpus.offsets[d] : corpus.offsets[d + 1]]
     for c in range(0 if present else 1, n):
         logits[c] += seat_levels(
-            rng, graph, numbers, corpus.words, first, last, paths[c], lengths[c], levels[c], c > 0, step, share, sizes,
-            seen,
-        )  # fmt: skip
+            rng, graph, numbers, words, paths[c], lengths[c], levels[c], c > 0, step, share, sizes, seen
+        )
         if numbers.dirichlet:
             continue
         total = np.int64(0)
         for l in range(lengths[c]):
             total += l * sizes[l]
-        peak, scale = tau_peak(numbers.a, numbers.b, total, n_words, lengths[c])
+        peak, scale = tau_peak(numbers.a, numbers.b, total, len(words), lengths[c])
         if c == 0:
             taus[c] = corpus.tau[d]
             z = math.log(taus[c]) - math.log1p(-taus[c])
@@ -202,22 +201,23 @@ def weigh_paths(rng, graph, numbers, corpus, d, step, present, n, paths, lengths
             z = peak + scale * (2.0 * u - 1.0) / math.sqrt(2.0 * u * (1.0 - u))
             taus[c] = logistic(z)
         t = (z - peak) / scale
-        logits[c] += log_tau_density(z, numbers.a, numbers.b, total, n_words, lengths[c])
+        logits[c] += log_tau_density(z, numbers.a, numbers.b, total, len(words), lengths[c])
         logits[c] += math.log(scale) + 1.5 * math.log(2.0 + t * t)
 
 
 @compiled(no_cpython_wrapper=True)
-def joint_move(rng, graph, numbers, corpus, d, step, anywhere, number, path, paths, lengths, levels, taus, logits,
-               states, share, sizes, seen, factor, score, value):  # fmt: skip
-    """Draw path, levels and tau of a document together; put in a document that has no path yet."""
+def joint_move(rng, graph, numbers, corpus, d, step, anywhere, number, path, compared, room):
+    """Change `graph` and `corpus`: draw path, levels and tau of a document together; it may have no path yet."""
     first, last = corpus.offsets[d], corpus.offsets[d + 1]
+    paths, lengths, levels, taus, logits = compared
+    score, value = room.score, room.value
     length, chosen = corpus.length[d], 0
     present = length > 0
     if present:
         take_out(graph, numbers, corpus, d, path)
     if anywhere:
-        score_nodes(graph, numbers.eta, corpus.words, first, last, factor, value, score)
-        propose_paths(rng, graph, numbers, corpus.label[d], number, score, value, logits, states, paths, lengths)
+        score_nodes(graph, numbers.eta, corpus.words, first, last, room.factor, value, score)
+        propose_paths(rng, graph, numbers, corpus.label[d], number, score, value, logits, room.states, paths, lengths)
         n = number + 1
         copy_path(path, length, paths, lengths, np.int64(0))
         logits[0] = -np.inf
@@ -231,8 +231,7 @@ def joint_move(rng, graph, numbers, corpus, d, step, anywhere, number, path, pat
         if present:
             for i in range(first, last):
                 levels[0, i - first] = corpus.level[i]
-        weigh_paths(rng, graph, numbers, corpus, d, step, present, n, paths, lengths, levels, taus, logits, share,
-                    sizes, seen)  # fmt: skip
+        weigh_paths(rng, graph, numbers, corpus, d, step, present, n, compared, room)
         chosen = draw_log(rng, logits, n)
         for i in range(first, last):
             corpus.level[i] = levels[chosen, i - first]

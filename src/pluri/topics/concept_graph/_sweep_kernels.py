@@ -17,6 +17,7 @@ from pluri.topics.concept_graph._graph_kernels import (
 from pluri.topics.concept_graph._joint_kernels import MOST_PATHS, joint_move
 from pluri.topics.concept_graph._level_kernels import draw_levels, draw_tau
 from pluri.topics.concept_graph._path_kernels import backward, draw_path, word_terms
+from pluri.topics.concept_graph.arrays import Compared, JointRoom
 
 #: Paths proposed by a joint move that frees all places, and those among which a document that has none chooses.
 N_PROPOSED, N_FIRST = 4, 8
@@ -24,7 +25,7 @@ N_PROPOSED, N_FIRST = 4, 8
 
 @compiled()
 def sweep(rng, graph, numbers, sticks, corpus, documents, step, n_joint, draw_paths, longest):
-    """One visit to each of the documents: path, joint moves, levels, tau, and a swap at each node on the path.
+    """Change `graph` and `corpus`: visit documents for path, joint moves, levels, tau, and swaps at nodes on the path.
 
     Documents without a path get one, and no more. Returns the numbers of joint moves and swaps that changed something,
     and of swaps that were tried.
@@ -39,9 +40,10 @@ def sweep(rng, graph, numbers, sticks, corpus, documents, step, n_joint, draw_pa
     path = np.empty(n_levels, dtype=np.int64)
     paths, lengths = np.empty((room, n_levels), dtype=np.int64), np.empty(room, dtype=np.int64)
     levels = np.empty((min(room, MOST_PATHS + 1), longest), dtype=np.int8)
-    factor, score = np.empty((longest, capacity)), np.empty(capacity)
     share, decay = np.empty(n_levels), np.empty(n_levels)
     sizes, seen = np.empty(n_levels, np.int64), np.empty(n_levels, np.int64)
+    compared = Compared(paths, lengths, levels, taus, logits)
+    joint = JointRoom(states, share, sizes, seen, np.empty((longest, capacity)), np.empty(capacity), value)
     moved = swapped = tried = 0
     for d in documents:
         if corpus.frozen[d]:
@@ -62,10 +64,8 @@ def sweep(rng, graph, numbers, sticks, corpus, documents, step, n_joint, draw_pa
             put_in(rng, graph, numbers, corpus, d, path, length)
         for _ in range(n_joint if seated else 1):
             anywhere = not seated or rng.random() < 0.5
-            moved += joint_move(
-                rng, graph, numbers, corpus, d, step, anywhere, N_PROPOSED if seated else N_FIRST, path, paths, lengths,
-                levels, taus, logits, states, share, sizes, seen, factor, score, value,
-            )  # fmt: skip
+            number = N_PROPOSED if seated else N_FIRST
+            moved += joint_move(rng, graph, numbers, corpus, d, step, anywhere, number, path, compared, joint)
         if not seated:
             continue
         draw_levels(rng, graph, numbers, corpus, d, share, decay, sizes)

@@ -9,7 +9,7 @@ distribution of levels (`pluri.topics.concept_graph.levels`): exact but for the 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,7 @@ Integers = NDArray[np.int64]
 MOST_PATHS = 5000
 
 
-@dataclass(frozen=True, eq=False)
-class PathPosterior:
+class PathPosterior(NamedTuple):
     """What a fitted graph says of some documents.
 
     Attributes
@@ -40,6 +39,14 @@ class PathPosterior:
     log_likelihood: Array
     path_share: Array
     node_share: Array
+
+
+class KnownPaths(NamedTuple):
+    """Nodes of each path (n_paths, n_levels), their number, and the log probability of the path."""
+
+    paths: Integers
+    lengths: Integers
+    log_prior: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,18 +114,17 @@ class FittedGraph:
         """
         from pluri.topics.concept_graph._evaluation_kernels import documents_posterior
 
-        n, grid, topic_word = X.shape[0], self.grid, np.ascontiguousarray(self.topic_word.T)
-        log_likelihood = np.zeros(n)
-        path_share = np.zeros((n if shares else 0, len(self.paths)))
-        node_share = np.zeros((n if shares else 0, len(self.topic_word)))
+        n, n_shares = X.shape[0], X.shape[0] if shares else 0
+        found = PathPosterior(
+            np.zeros(n), np.zeros((n_shares, len(self.paths))), np.zeros((n_shares, len(self.topic_word)))
+        )
         documents_posterior(
-            X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data, topic_word,
-            self.paths, self.lengths, self.log_prior, grid.share, grid.log_weight, grid.look, log_likelihood,
-            path_share, node_share, shares, next_word,
+            X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data, np.ascontiguousarray(self.topic_word.T),
+            KnownPaths(self.paths, self.lengths, self.log_prior), self.grid, found, shares, next_word,
         )  # fmt: skip
         if shares:
-            node_share /= node_share.sum(axis=1, keepdims=True)
-        return PathPosterior(log_likelihood, path_share, node_share)
+            np.divide(found.node_share, found.node_share.sum(axis=1, keepdims=True), out=found.node_share)
+        return found
 
     def draw_shares(self, rng: np.random.Generator, n_draws: int, *, spread: bool = False) -> tuple[Integers, Array]:
         """Paths of made-up documents, and the shares of the nodes in each: (n_draws,) and (n_draws, n_nodes).

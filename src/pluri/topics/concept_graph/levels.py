@@ -9,7 +9,7 @@ A document's likelihood given its path is an integral over tau, here a sum over 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +35,7 @@ def level_distribution(tau: float | Array, length: int) -> Array:
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
-@dataclass(frozen=True, eq=False)
-class LevelGrid:
+class LevelGrid(NamedTuple):
     """Distributions of levels that stand for all: an integral over them is a weighted sum.
 
     Attributes

@@ -134,6 +134,7 @@ def sparse_sweep(tokens, part, counts, active, priors, seeds, room):
     state = (seeds[0], seeds[1])
     n_moved = 0
     for k in range(n_topics):
+        in_document[k] = 0
         share[k] = alpha[k] / (_f(totals[k]) + prior_totals[k])
     for block in range(width >> _u(4)):
         block_share[block] = total(load(share, _u(16) * _u(block)))

@@ -15,14 +15,12 @@ import numpy as np
 
 from pluri.engine.compiled import compiled
 from pluri.topics._special_functions import digamma, exp_psi_parts, exponentials, log_gamma
+from pluri.topics.lda._left_out_kernels import all_topics, bring_back, leave_out, returned, update
 from pluri.topics.lda._vector_rows import add_rows, columns_step, rows_times
 from pluri.topics.lda.aligned_arrays import LANES
 
 #: A word whose probability is below this is done in log space, since factors that were set to zero could matter.
 TINY = 1e-110
-#: Expected count below which a topic has lost a document, and that above which it has returned.
-LOST = 1e-13
-RETURNED = 1e-10
 
 
 @compiled(reorder=True, no_cpython_wrapper=True)
@@ -105,15 +103,6 @@ def _expected_counts(packed, rows, padded, width, ratios, theta, sums):
 
 
 @compiled(reorder=True, no_cpython_wrapper=True)
-def _all_topics(everywhere, alpha, current, prior, topics):
-    """Fill the last three: all topics, in their order."""
-    for k in range(current.size):
-        current[k] = everywhere[k]
-        prior[k] = alpha[k] if k < alpha.size else 1.0
-        topics[k] = k
-
-
-@compiled(reorder=True, no_cpython_wrapper=True)
 def _soften(words, topics, epsilon, elsewhere, current, n_live, last_total, softening):
     """Change `softening`, what is added to the probability of each word, if the sum of gamma has changed; that sum."""
     total, inverse_top = elsewhere, topics.inverse_top
@@ -140,63 +129,6 @@ def _unsound_sums(words, topics, room):
         for k in range(n_topics):
             share = counts[w] * shares[k] if norms[w] < TINY else ratios[w] * theta[k] * rows[w * width + k]
             sums[k] += share
-
-
-@compiled(reorder=True, inline="always")
-def _update(prior, sums, n_live, current, kept):
-    """Change gamma, and list the topics that have not lost the document; the change, and their number."""
-    change, n_kept = 0.0, 0
-    for k in range(n_live):
-        new = prior[k] + sums[k]
-        change += abs(new - current[k])
-        current[k] = new
-        kept[n_kept] = k
-        n_kept += sums[k] >= LOST
-    return change, n_kept
-
-
-@compiled(reorder=True, no_cpython_wrapper=True)
-def _pack(room, base, width, padded, n_live, n_kept, elsewhere):
-    """Change `room`: topics that are not kept are left out, columns of the others packed; the sum of gamma left out."""
-    current, prior, topics, kept, rows = room.current, room.prior, room.topics, room.kept, room.rows
-    packed, everywhere = rows.size // 2, room.everywhere
-    for k in range(n_live):
-        everywhere[topics[k]] = current[k]
-        elsewhere += current[k]
-    for j in range(n_kept):
-        start, stride = (base + kept[j] * padded, 1) if base else (kept[j], width)
-        for w in range(padded):
-            rows[packed + j * padded + w] = rows[start + w * stride]
-    for j in range(n_kept):
-        k = kept[j]
-        topics[j], current[j], prior[j] = topics[k], current[k], prior[k]
-        elsewhere -= current[j]
-    return elsewhere
-
-
-@compiled(reorder=True, no_cpython_wrapper=True)
-def _unpack(room, alpha, n_live, mark):
-    """Change `room`: all topics again; if `mark`, those that were left out are -1 in `topics`, the others in `kept`."""
-    current, everywhere, topics, kept = room.current, room.everywhere, room.topics, room.kept
-    for k in range(n_live):
-        everywhere[topics[k]] = current[k]
-        kept[k] = topics[k]
-    _all_topics(everywhere, alpha, current, room.prior, topics)
-    if mark:
-        for k in range(alpha.size):
-            topics[k] = -1
-        for j in range(n_live):
-            topics[kept[j]] = kept[j]
-
-
-@compiled(reorder=True, inline="always")
-def _returned(sums, topics, n_topics):
-    """Whether a topic that was left out has come back; none is left out any more in `topics`, which is changed."""
-    returned = False
-    for k in range(n_topics):
-        returned |= sums[k] > RETURNED and topics[k] < 0
-        topics[k] = k
-    return returned
 
 
 @compiled(reorder=True, inline="always")
@@ -273,7 +205,7 @@ def documents(counts, topics, alpha, start, max_iter, tol, epsilon, room, found)
         length = _read(words, data[begin:end], table, count, softening, rows)
         for k in range(full):
             everywhere[k] = start[document, k] if start.size and k < n_topics else 1.0
-        _all_topics(everywhere, alpha, current, prior, live)
+        all_topics(everywhere, alpha, current, prior, live)
         base, width, n_live, elsewhere = 0, full, n_topics, 0.0
         left, finishing, may_pack, was_packed = max_iter, max_iter == 0, True, False
         last_total, n_kept = 0.0, 0
@@ -296,20 +228,20 @@ def documents(counts, topics, alpha, start, max_iter, tol, epsilon, room, found)
                 if not sound:
                     _unsound_sums(words, topics, room)
                 if finishing:
-                    returned = _returned(sums, live, n_topics)
-                    if left == 0 or not returned:
+                    came_back = returned(sums, live, n_topics)
+                    if left == 0 or not came_back:
                         break
                     finishing, may_pack, was_packed = False, False, False
-                change, n_kept = _update(prior, sums, n_live, current, kept)
+                change, n_kept = update(prior, sums, n_live, current, kept)
                 left -= 1
                 n_iterations += 1
                 if change < tol * n_topics or left == 0:
                     finishing, unpack = True, base > 0
                 elif may_pack and 0 < n_kept <= (width - 1 if base else n_topics // 3):
-                    elsewhere = _pack(room, base, width, padded, n_live, n_kept, elsewhere)
+                    elsewhere = leave_out(room, base, width, padded, n_live, n_kept, elsewhere)
                     base, width, n_live = rows.size // 2, n_kept, n_kept
             if unpack:
-                _unpack(room, alpha, n_live, finishing)
+                bring_back(room, alpha, n_live, finishing)
                 if finishing:
                     was_packed, n_kept = True, n_live
                 base, width, n_live, elsewhere = 0, full, n_topics, 0.0

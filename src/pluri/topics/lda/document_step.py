@@ -23,7 +23,6 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -35,6 +34,7 @@ from pluri.topics.lda.aligned_arrays import WordCounts
 from pluri.topics.lda.document_source import on_threads
 from pluri.topics.lda.factors import Found, LocalFactors, Room, Topics, topics_bound
 from pluri.topics.lda.topic_priors import TopicPriors
+from pluri.validation import Number, Whole, check_value
 
 Array = NDArray[np.float64]
 
@@ -68,12 +68,9 @@ class DocumentStep:
     epsilon: float = 0.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.max_iter, Integral) or isinstance(self.max_iter, bool) or self.max_iter < 0:
-            raise ValueError(f"max_iter of a document must be an integer of at least 0, got {self.max_iter!r}")
+        check_value(self.max_iter, "max_iter of a document", Whole(0))
         for name in ("tol", "epsilon"):
-            value = getattr(self, name)
-            if not isinstance(value, Real) or not 0 <= value < np.inf:
-                raise ValueError(f"{name} of a document must be a number that is not negative, got {value!r}")
+            check_value(getattr(self, name), f"{name} of a document", Number(least=0))
 
 
 def local_factors(

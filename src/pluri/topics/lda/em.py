@@ -50,7 +50,7 @@ from pluri.topics.lda.maximum_problem import (
 )
 from pluri.topics.lda.settling import Settling
 from pluri.topics.lda.starts import TopicStart
-from pluri.validation import RandomState, as_generator
+from pluri.validation import Number, RandomState, as_generator, check_count, check_value
 
 Array = NDArray[np.float64]
 
@@ -99,13 +99,8 @@ def fit_maximum(
     n_inner: int = 1,
     start: TopicStart | Array = "random",
     sample_weight: Array | None = None,
-    n_init: int = 1,
-    max_iter: int = 200,
     tol: float = 1e-6,
     random_state: RandomState = None,
-    engine: Any = None,
-    n_jobs: int | None = None,
-    verbose: int = 0,
     on_iteration: Callable[[IterationState[MaximumParameters]], bool | None] | None = None,
     **options: Any,
 ) -> MaximumFit:
@@ -128,10 +123,11 @@ def fit_maximum(
         Updates of the shares in each pass.
     start : {"random", "documents"} or array of shape (n_topics, n_words), default="random"
     sample_weight : array of shape (n_documents,), optional
-    n_init, max_iter, random_state, engine, n_jobs, verbose, on_iteration, **options
-        As for :func:`pluri.inference.expectation_maximization`.
     tol : float, default=1e-6
         A run ends when a pass raises the objective by at most this share of it; negative: never.
+    random_state : int, Generator, RandomState or None
+    on_iteration, **options
+        Passed on to :func:`pluri.inference.expectation_maximization`: `max_iter` passes (200), `n_init`, `engine`, ...
 
     Returns
     -------
@@ -160,10 +156,8 @@ def fit_maximum(
         raise ValueError(
             f"topic_word_prior must be a number or have shape ({n_words},) or ({n_topics}, {n_words}), got {eta.shape}"
         )
-    if not 0 < temper <= 1:
-        raise ValueError(f"temper must lie in (0, 1], got {temper!r}")
-    if n_inner < 1:
-        raise ValueError(f"n_inner must be at least 1, got {n_inner!r}")
+    check_value(temper, "temper", Number(above=0, most=1))
+    check_count(n_inner, "n_inner")
     problem = MaximumProblem(
         np.broadcast_to(alpha, (n_topics,)).copy(), np.atleast_2d(eta), n_words, diversity, float(temper), int(n_inner),
         start if isinstance(start, str) else "random",
@@ -176,8 +170,8 @@ def fit_maximum(
         first = problem.begin(given / given.sum(axis=1, keepdims=True), data.shape[0] if in_memory else None)
     settling = Settling(tol, on_iteration)
     result = expectation_maximization(
-        problem, source, rng=as_generator(random_state), max_iter=max_iter, tol=-math.inf, n_init=n_init, start=first,
-        engine=engine, n_jobs=n_jobs, verbose=verbose, on_iteration=settling, **options,
+        problem, source, rng=as_generator(random_state), tol=-math.inf, start=first, on_iteration=settling,
+        **{"max_iter": 200} | options,
     )  # fmt: skip
     trace = [float(value) for value in result.history.run(result.restart).objective]
     return MaximumFit(

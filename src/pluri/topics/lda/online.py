@@ -16,7 +16,6 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +24,6 @@ from numpy.typing import NDArray
 
 from pluri.engine import Batch, Source, SparseSource
 from pluri.inference.history import History
-from pluri.inference.result import IterationState
 from pluri.inference.variational import RobbinsMonro, natural_step, stochastic_variational_inference
 from pluri.topics.lda.document_source import Documents, size_of_source
 from pluri.topics.lda.document_step import DocumentStep
@@ -86,17 +84,11 @@ def fit_online(
     learn_doc_topic_prior: bool = False,
     sample_weight: Array | None = None,
     batch_size: int = 512,
-    schedule: RobbinsMonro | None = None,
     shuffle: bool = True,
-    max_iter: int = 10,
-    tol: float = 1e-4,
     evaluate: bool = False,
-    n_total: float | None = None,
     random_state: RandomState = None,
-    engine: Any = None,
     n_jobs: int | None = None,
-    verbose: int = 0,
-    on_iteration: Callable[[IterationState[Natural]], bool | None] | None = None,
+    **options: Any,
 ) -> OnlineFit:
     """Learn topics from minibatches.
 
@@ -112,25 +104,16 @@ def fit_online(
         SCIKIT_LEARN_EPSILON)`` the result is scikit-learn's.
     batch_size : int, default=512
         Documents of a minibatch, for documents in memory.
-    schedule : RobbinsMonro, optional
-        Step sizes; by default ``RobbinsMonro(0.7, 10.0)``.
     shuffle : bool, default=True
         Whether documents come in a new random order in each pass.
-    max_iter : int, default=10
-        Largest number of passes.
-    tol : float, default=1e-4
-        Share of the bound by which it may still change when the fit ends; needs `evaluate`.
     evaluate : bool, default=False
         Compute the bound over all documents after each pass, which takes about as long as the pass.
-    n_total : float, optional
-        Number of documents that the data stand for; those that there are, by default.
     random_state : int, Generator, RandomState or None
-    engine : object, optional
-        Where the bound is evaluated.
     n_jobs : int, optional
         Threads that share a minibatch.
-    verbose, on_iteration
-        As for :func:`pluri.inference.variational.stochastic_variational_inference`.
+    **options
+        Passed on to :func:`pluri.inference.variational.stochastic_variational_inference`: `max_iter` passes (10 at most
+        by default), `tol` of the bound, if it is evaluated, `schedule` of the steps, `engine`, `on_iteration`, ...
 
     Returns
     -------
@@ -156,8 +139,6 @@ def fit_online(
         raise ValueError(f"document_start must be 'ones' or 'random' for online learning, got {document_start!r}")
     draws = legacy_stream(random_state)
     n_rows, n_documents = _numbers(data, sample_weight)
-    if n_total is not None:
-        n_rows, n_documents = n_total, n_documents * n_total / max(n_rows, 1)
     model = OnlineModel(
         priors,
         DocumentStep() if step is None else step,
@@ -181,9 +162,8 @@ def fit_online(
             data, sample_weight = data[order], np.asarray(sample_weight)[order]
         data = SparseSource(data, sample_weight=sample_weight, batch_size=batch_size)
     result = stochastic_variational_inference(
-        model, data, rng=rng, batch_size=batch_size, schedule=schedule, max_iter=max_iter, tol=tol, start=first,
-        n_total=n_rows, evaluate=evaluate, shuffle=shuffle, engine=engine, n_jobs=n_jobs,
-        verbose=verbose, on_iteration=on_iteration,
+        model, data, rng=rng, batch_size=batch_size, start=first, n_total=n_rows, evaluate=evaluate, shuffle=shuffle,
+        n_jobs=n_jobs, **options,
     )  # fmt: skip
     components = np.ascontiguousarray(result.params["word_topic"].T)
     return OnlineFit(

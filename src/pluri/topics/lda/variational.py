@@ -99,12 +99,8 @@ def fit_batch(
     diversity: Diversity | None = None,
     sample_weight: Array | None = None,
     n_init: int = 1,
-    max_iter: int = 100,
     tol: float = 1e-5,
     random_state: RandomState = None,
-    engine: Any = None,
-    n_jobs: int | None = None,
-    verbose: int = 0,
     on_iteration: Callable[[IterationState[VariationalParameters]], bool | None] | None = None,
     **options: Any,
 ) -> VariationalFit:
@@ -128,17 +124,13 @@ def fit_batch(
         A document of weight 2 counts as two. A source has weights of its own.
     n_init : int, default=1
         Number of runs; the one with the highest bound wins.
-    max_iter : int, default=100
-        Largest number of passes.
     tol : float, default=1e-5
         A run ends when a pass raises the bound by at most this share of it; negative: never.
     random_state : int, Generator, RandomState or None
-    engine, n_jobs
-        Where documents are worked on, see :func:`pluri.engine.open_engine`.
-    verbose, on_iteration
+    on_iteration
         As for :func:`pluri.inference.expectation_maximization`.
     **options
-        Passed on to it (`checkpoint`, `checkpoint_every`, `fingerprint`).
+        Passed on to it (`max_iter` passes, 100 at most by default, `engine`, `n_jobs`, `verbose`, `checkpoint`, ...).
 
     Returns
     -------
@@ -183,9 +175,8 @@ def fit_batch(
         if may_fall:
             warnings.simplefilter("ignore", AscentWarning)
         result = expectation_maximization(
-            problem, source, rng=rng, max_iter=max_iter, tol=-np.inf, n_init=n_init, start=first, engine=engine,
-            n_jobs=n_jobs, verbose=verbose, on_iteration=settling, **options,
-        )  # fmt: skip
+            problem, source, rng=rng, tol=-np.inf, n_init=n_init, start=first, on_iteration=settling, **options
+        )
     params = result.params
     trace = [float(value) for value in result.history.run(result.restart).objective]
     if document_start == "settling":
