@@ -28,18 +28,18 @@ from scipy.optimize import linear_sum_assignment
 from threadpoolctl import threadpool_limits
 
 from pluri.inference.variational import RobbinsMonro
-from pluri.topics.lda.document_step import (
+from pluri.topics.lda.streaming import CountFiles, write_counts
+from pluri.topics.lda.topic_priors import TopicPriors
+from pluri.topics.lda.variational.batch import fit_batch
+from pluri.topics.lda.variational.document_step import (
     SCIKIT_LEARN_EPSILON,
     DocumentStep,
     approximate_bound,
     document_bounds,
     local_factors,
 )
-from pluri.topics.lda.factors import Topics
-from pluri.topics.lda.online import fit_online
-from pluri.topics.lda.streaming import CountFiles, write_counts
-from pluri.topics.lda.topic_priors import TopicPriors
-from pluri.topics.lda.variational import fit_batch
+from pluri.topics.lda.variational.factors import Topics
+from pluri.topics.lda.variational.online import fit_online
 
 N_TOPICS, N_WORDS, LENGTH = 50, 5000, 100
 AS_SCIKIT_LEARN: dict[str, Any] = {"step": DocumentStep(epsilon=SCIKIT_LEARN_EPSILON), "document_start": "random"}

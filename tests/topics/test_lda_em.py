@@ -9,7 +9,7 @@ from sklearn.decomposition import non_negative_factorization
 
 from pluri.engine import SparseSource
 from pluri.priors import Diversity, log_determinant
-from pluri.topics.lda.em import document_log_likelihood, fit_maximum, fold_in
+from pluri.topics.lda.maximum.em import document_log_likelihood, fit_maximum, fold_in
 
 
 def corpus(n_documents=60, n_words=30, n_topics=4, length=40, seed=0):

@@ -14,13 +14,13 @@ from pluri.priors import Gamma
 from pluri.testing import SamplerProblem, enumerate_posterior
 from pluri.topics.dirichlet_counts import CountTable, fixed_point
 from pluri.topics.documents import Tokens, tokens_of
-from pluri.topics.lda import gibbs, partitioned_sweeps
-from pluri.topics.lda.fold_in import fold_in
-from pluri.topics.lda.gibbs import CollapsedGibbs
-from pluri.topics.lda.partitioned_sweeps import partition
-from pluri.topics.lda.priors_learning import PriorLearning, slice_priors
-from pluri.topics.lda.topic_assignments import GibbsState, check_counts
-from pluri.topics.lda.variational_prior import best_doc_topic_prior
+from pluri.topics.lda.sampling import gibbs, partitioned_sweeps
+from pluri.topics.lda.sampling.fold_in import fold_in
+from pluri.topics.lda.sampling.gibbs import CollapsedGibbs
+from pluri.topics.lda.sampling.partitioned_sweeps import partition
+from pluri.topics.lda.sampling.priors_learning import PriorLearning, slice_priors
+from pluri.topics.lda.sampling.topic_assignments import GibbsState, check_counts
+from pluri.topics.lda.variational.doc_topic_prior import best_doc_topic_prior
 
 #: Documents (0, 0, 1) and (2, 2, 1); tokens in the order of the columns.
 TINY = tokens_of(sparse.csr_matrix([[2, 1, 0], [0, 1, 2]]))

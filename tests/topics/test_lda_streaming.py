@@ -8,11 +8,11 @@ import pytest
 from scipy import sparse
 
 from pluri.engine import SparseSource
-from pluri.topics.lda.em import fit_maximum
-from pluri.topics.lda.online import fit_online
+from pluri.topics.lda.maximum.em import fit_maximum
 from pluri.topics.lda.streaming import CountFiles, read_json_lines, write_counts
 from pluri.topics.lda.topic_priors import TopicPriors
-from pluri.topics.lda.variational import fit_batch
+from pluri.topics.lda.variational.batch import fit_batch
+from pluri.topics.lda.variational.online import fit_online
 
 
 def counts(n_documents=50, n_words=20, seed=0):

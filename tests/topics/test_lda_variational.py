@@ -14,7 +14,10 @@ from pluri import on_interrupt
 from pluri.engine import SparseSource
 from pluri.inference.variational import RobbinsMonro
 from pluri.priors import Diversity, log_determinant
-from pluri.topics.lda.document_step import (
+from pluri.topics.lda.topic_priors import TopicPriors
+from pluri.topics.lda.variational.batch import fit_batch
+from pluri.topics.lda.variational.doc_topic_prior import best_doc_topic_prior
+from pluri.topics.lda.variational.document_step import (
     SCIKIT_LEARN_EPSILON,
     DocumentStep,
     approximate_bound,
@@ -22,11 +25,8 @@ from pluri.topics.lda.document_step import (
     infer,
     local_factors,
 )
-from pluri.topics.lda.factors import Topics, topics_bound
-from pluri.topics.lda.online import OnlineModel, first_params, fit_online, partial_step
-from pluri.topics.lda.topic_priors import TopicPriors
-from pluri.topics.lda.variational import fit_batch
-from pluri.topics.lda.variational_prior import best_doc_topic_prior
+from pluri.topics.lda.variational.factors import Topics, topics_bound
+from pluri.topics.lda.variational.online import OnlineModel, first_params, fit_online, partial_step
 
 SCIKIT_LEARN = {"step": DocumentStep(epsilon=SCIKIT_LEARN_EPSILON), "document_start": "random"}
 

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-untyped-calls
-"""Compiled draws of the levels of a document's words and of tau; see `pluri.topics.concept_graph.levels`."""
+"""Compiled draws of the levels of a document's words and of tau; see `pluri.topics.concept_graph.evaluation.levels`."""
 
 import math
 

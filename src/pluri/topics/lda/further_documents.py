@@ -53,7 +53,7 @@ def go_on_online(model: Model, counts: Any, alpha: Array, eta: Any, weight: Arra
     would count as those of a multitude that nobody has seen, and bury what was learned before. In a stream from its
     beginning all minibatches stand for equally many, a large number: then the random start is forgotten soonest.
     """
-    from pluri.topics.lda.online import first_params, partial_step
+    from pluri.topics.lda.variational.online import first_params, partial_step
 
     priors = TopicPriors.checked(model.n_components, counts.shape[1], alpha, eta)
     step, done = getattr(model, "n_batch_iter_", 1), getattr(model, "n_iter_", 0)
@@ -95,7 +95,7 @@ def _numbers_of_documents(model: Model) -> tuple[float, float]:
 
 def go_on_sampling(model: Model, counts: Any, alpha: Array, eta: Any) -> Learned:
     """Topics of further tokens given all counts so far, which become part of the prior."""
-    from pluri.topics.lda.gibbs import CollapsedGibbs
+    from pluri.topics.lda.sampling.gibbs import CollapsedGibbs
 
     prior = getattr(model, "components_", None)
     if prior is None:

@@ -16,9 +16,9 @@ from pluri.inference import AscentWarning, mcmc
 from pluri.priors import Diversity, as_diversity
 from pluri.topics.documents import tokens_of
 from pluri.topics.lda.document_source import size_of_source
-from pluri.topics.lda.document_step import DocumentStep
 from pluri.topics.lda.settling import RISING, last_gain
 from pluri.topics.lda.topic_priors import TopicPriors
+from pluri.topics.lda.variational.document_step import DocumentStep
 from pluri.topics.topic_model import verdict_of_topics, warn_if_interrupted
 from pluri.validation import as_generator, is_source
 
@@ -113,7 +113,7 @@ def document_step(model: Model) -> DocumentStep:
 
 def learn_batch(model: Model, data: Any, alpha: Array, eta: Any, weight: Array | None) -> Learned:
     """Variational Bayes with all documents at a time."""
-    from pluri.topics.lda.variational import fit_batch
+    from pluri.topics.lda.variational.batch import fit_batch
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AscentWarning)
@@ -133,7 +133,7 @@ def learn_batch(model: Model, data: Any, alpha: Array, eta: Any, weight: Array |
 
 def learn_online(model: Model, data: Any, alpha: Array, eta: Any, weight: Array | None) -> Learned:
     """Variational Bayes with minibatches."""
-    from pluri.topics.lda.online import fit_online
+    from pluri.topics.lda.variational.online import fit_online
 
     fit = fit_online(
         data, TopicPriors.checked(model.n_components, model.n_features_in_, alpha, eta), step=document_step(model),
@@ -150,7 +150,7 @@ def learn_online(model: Model, data: Any, alpha: Array, eta: Any, weight: Array 
 
 def learn_maximum(model: Model, data: Any, alpha: Array, eta: Any, weight: Array | None) -> Learned:
     """The most probable topics and shares, in log odds: pseudo-counts are alpha and eta."""
-    from pluri.topics.lda.em import fit_maximum
+    from pluri.topics.lda.maximum.em import fit_maximum
 
     fit = fit_maximum(
         data, model.n_components, doc_topic_prior=1.0 + alpha, topic_word_prior=1.0 + np.asarray(eta),
@@ -168,7 +168,7 @@ def learn_maximum(model: Model, data: Any, alpha: Array, eta: Any, weight: Array
 
 
 def _tokens_by_topic(fit: Any, data: Any, weight: Array | None, alpha: Array) -> Array:
-    from pluri.topics.lda.em import fold_in
+    from pluri.topics.lda.maximum.em import fold_in
 
     if fit.doc_topic is not None:
         lengths = np.asarray(data.sum(axis=1)).ravel() * (1.0 if weight is None else weight)
@@ -182,8 +182,8 @@ def _tokens_by_topic(fit: Any, data: Any, weight: Array | None, alpha: Array) ->
 
 def learn_by_sampling(model: Model, data: Any, alpha: Array, eta: Any, weight: Array | None) -> Learned:
     """Collapsed Gibbs sampling; topics, their sizes and learned priors are means over the draws of the best chain."""
-    from pluri.topics.lda.gibbs import CollapsedGibbs
-    from pluri.topics.lda.priors_learning import PriorLearning
+    from pluri.topics.lda.sampling.gibbs import CollapsedGibbs
+    from pluri.topics.lda.sampling.priors_learning import PriorLearning
 
     learned = model._learned("doc_topic_prior"), model._learned("topic_word_prior")
     kernel = CollapsedGibbs(
