@@ -72,7 +72,8 @@ def peak_megabytes() -> float:
 def cold() -> None:
     code = (
         "import time, numpy as np; from scipy import sparse; t = time.perf_counter();"
-        "from pluri.topics.lda.variational import fit_batch; from pluri.topics.lda.topic_priors import TopicPriors;"
+        "from pluri.topics.lda.variational.batch import fit_batch;"
+        "from pluri.topics.lda.topic_priors import TopicPriors;"
         "u = time.perf_counter();"
         "fit_batch(sparse.csr_matrix(np.eye(20)), TopicPriors.checked(3, 20), max_iter=2, tol=-1, random_state=0);"
         "print(f'{u - t:.2f} s to import, {time.perf_counter() - u:.2f} s for the first fit')"

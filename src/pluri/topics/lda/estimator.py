@@ -292,9 +292,7 @@ class LatentDirichletAllocation(mcmc.Sampled, LDAOfDocuments):
     def _learned(self, name: Literal["doc_topic_prior", "topic_word_prior"]) -> Gamma | Literal["learn"] | None:
         """What a prior is learned under; None if it is fixed."""
         given: Any = getattr(self, name)
-        if isinstance(given, str):
-            return "learn"
-        return given if isinstance(given, Gamma) else None
+        return given if isinstance(given, Gamma) else "learn" if isinstance(given, str) else None
 
     @property
     def _learns_alpha(self) -> bool:

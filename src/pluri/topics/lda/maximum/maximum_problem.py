@@ -141,7 +141,7 @@ class Room(NamedTuple):
     @classmethod
     def of(cls, width: int, longest: int) -> Room:
         """Room for so many topics and words of a document."""
-        return cls(*aligned(3, width), *aligned(3, longest), aligned(longest * width))
+        return cls._make([*aligned(3, width), *aligned(3, longest), aligned(longest * width)])
 
 
 def best_shares(

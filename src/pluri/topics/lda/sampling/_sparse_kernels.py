@@ -80,6 +80,16 @@ def sum_blocks(topics, begin, end, share, block_share):
 
 
 @compiled(no_cpython_wrapper=True)
+def without_tokens(totals, alpha, prior_totals, in_document, share, block_share):
+    """Fill the last three for a document without tokens."""
+    for k in range(len(alpha)):
+        in_document[k] = 0
+        share[k] = alpha[k] / (_f(totals[k]) + prior_totals[k])
+    for block in range(len(share) // 16):
+        block_share[block] = total(load(share, _u(16) * _u(block)))
+
+
+@compiled(no_cpython_wrapper=True)
 def open_document(tokens, d, totals, priors, room):
     """Change `room`: count the topics of a document, and set their shares; the sum of all shares."""
     topics, alpha, prior_totals = tokens.topics, priors.alpha, priors.word_totals
@@ -131,13 +141,8 @@ def sparse_sweep(tokens, part, counts, active, priors, seeds, room):
     in_document, share, work, block_share, listed = room
     n_topics, width = _u(len(alpha)), _u(counts.word_topic.shape[1])
     n_masks, table = _u(active.shape[1]), counts.word_topic.reshape(-1)
-    state = (seeds[0], seeds[1])
-    n_moved = 0
-    for k in range(n_topics):
-        in_document[k] = 0
-        share[k] = alpha[k] / (_f(totals[k]) + prior_totals[k])
-    for block in range(width >> _u(4)):
-        block_share[block] = total(load(share, _u(16) * _u(block)))
+    state, n_moved = (seeds[0], seeds[1]), 0
+    without_tokens(totals, alpha, prior_totals, in_document, share, block_share)
     for d in range(part.first, part.stop):
         all_shares = open_document(tokens, d, totals, priors, room)
         for i in range(begins[d], ends[d]):

@@ -151,10 +151,8 @@ class Room(NamedTuple):
     def of(cls, width: int, longest: int) -> Room:
         """Room for so many topics and words of a document."""
         numbers = np.empty((3, width), dtype=np.int64)
-        return cls(
-            *aligned(9, width), *aligned(4, longest), *numbers, numbers[0].view(np.float64),
-            aligned(2 * longest * width), aligned(LANES * width),
-        )  # fmt: skip
+        by_topic, by_word, rows = aligned(9, width), aligned(4, longest), aligned(2 * longest * width)
+        return cls._make([*by_topic, *by_word, *numbers, numbers[0].view(np.float64), rows, aligned(LANES * width)])
 
 
 @dataclass(frozen=True, eq=False)
