@@ -182,8 +182,8 @@ class ConceptGraphGibbs:
 
     def step(self, rng: np.random.Generator, state: GraphState) -> tuple[GraphState, Mapping[str, float]]:
         """One sweep; the state is changed in place."""
-        from pluri.topics.concept_graph import _graph_kernels as graph_kernels
-        from pluri.topics.concept_graph import _sweep_kernels as kernels
+        from pluri.topics.concept_graph.sampling import _graph_kernels as graph_kernels
+        from pluri.topics.concept_graph.sampling import _sweep_kernels as kernels
 
         documents = rng.permutation(self.n_documents)
         if self.path_sampler == "enumerate":
