@@ -41,7 +41,7 @@ from pluri.sequences import collapsed_gibbs, symbol_class_sampler
 from pluri.sequences.hidden_states_gibbs import HiddenStatesGibbs
 from pluri.sequences.symbol_class_gibbs import SymbolClassGibbs, concentrations_of, position_of
 from pluri.testing import SamplerProblem, check_sampler, enumerate_posterior, kernel_transition
-from pluri.topics.lda import gibbs as lda_gibbs
+from pluri.topics.lda.sampling import gibbs as lda_gibbs
 
 #: Name to a function that makes the problem.
 TABLE = {}
@@ -890,7 +890,7 @@ for family, kind in (("gaussian", "restricted split-merge"), ("multinomial", "sl
 for method, arguments in (("dense", ()), ("sparse", ()), ("sparse", ((3,),)), ("dense", ((2, 3),))):
     elsewhere(
         f"topics, {method} {arguments}", "topics/test_lda_gibbs.py", "enumeration_problem", method, *arguments,
-        covers=(lda_gibbs.CollapsedGibbs, "pluri.topics.lda.gibbs", "pluri.topics.lda._gibbs_kernels"),
+        covers=(lda_gibbs.CollapsedGibbs, lda_gibbs.__name__, "pluri.topics.lda.sampling._gibbs_kernels"),
     )  # fmt: skip
 for method, arguments in (("dense", ()), ("sparse", ()), ("dense", (True,))):
     elsewhere(f"topics, joint, {method} {arguments}", "topics/test_lda_gibbs.py", "joint_problem", method, *arguments)
@@ -907,7 +907,8 @@ for case in ("nsd", "sd", "slice sd"):
         covers=(KERNELS["TreeGibbs"], "pluri.topics.tree.gibbs"),
     )  # fmt: skip
 GRAPH_GIBBS = (
-    KERNELS["ConceptGraphGibbs"], "pluri.topics.concept_graph.gibbs", "pluri.topics.concept_graph.path_sampler"
+    KERNELS["ConceptGraphGibbs"],
+    *(f"pluri.topics.concept_graph.sampling.{name}" for name in ("gibbs", "path_sampler")),
 )  # fmt: skip
 for kind in ("learned", "dirichlet"):
     elsewhere(

@@ -95,7 +95,7 @@ class Ours:
 
     def __init__(self, X: Any, n_topics: int, n_threads: int, seed: int = 0) -> None:
         from pluri.topics.documents import tokens_of
-        from pluri.topics.lda.gibbs import CollapsedGibbs
+        from pluri.topics.lda.sampling.gibbs import CollapsedGibbs
 
         self.rng = np.random.default_rng(seed)
         self.kernel = CollapsedGibbs(tokens_of(X), n_topics, ALPHA, ETA, n_threads=n_threads)
@@ -138,7 +138,7 @@ class Theirs:
 
 def completion(phi: np.ndarray, observed: Any, scored: Any) -> float:
     """Perplexity of the scored halves."""
-    from pluri.topics.lda.fold_in import fold_in
+    from pluri.topics.lda.sampling.fold_in import fold_in
 
     theta = fold_in(phi, np.full(len(phi), ALPHA), observed, np.random.default_rng(0), n_sweeps=30, n_samples=20)
     value = 0.0
@@ -202,7 +202,7 @@ def cold() -> None:
     """Seconds of the first sweep of a program when nothing is compiled yet, and when it is."""
     program = (
         "import time, numpy as np; from scipy import sparse\n"
-        "from pluri.topics.documents import tokens_of; from pluri.topics.lda.gibbs import CollapsedGibbs\n"
+        "from pluri.topics.documents import tokens_of; from pluri.topics.lda.sampling.gibbs import CollapsedGibbs\n"
         "X = sparse.csr_matrix(np.ones((20, 30))); kernel = CollapsedGibbs(tokens_of(X), {topics})\n"
         "b = time.perf_counter()\n"
         "rng = np.random.default_rng(0); state = kernel.init(rng, kernel.start(rng)); kernel.step(rng, state)\n"
@@ -224,7 +224,7 @@ def new_documents() -> None:
     """Fold-in, against tomotopy's infer with as many sweeps."""
     import tomotopy
 
-    from pluri.topics.lda.fold_in import fold_in
+    from pluri.topics.lda.sampling.fold_in import fold_in
 
     X, held_out = kept(*synthetic())
     for n_topics in (50, 1000):

@@ -27,13 +27,20 @@ from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 from threadpoolctl import threadpool_limits
 
+from pluri.engine import resolve_engine
 from pluri.inference.variational import RobbinsMonro
-from pluri.topics.lda.document_step import SCIKIT_LEARN_EPSILON, DocumentStep, Topics, local_factors
-from pluri.topics.lda.new_documents import approximate_bound, document_bounds
-from pluri.topics.lda.online import fit_online
 from pluri.topics.lda.streaming import CountFiles, write_counts
 from pluri.topics.lda.topic_priors import TopicPriors
-from pluri.topics.lda.variational import fit_batch
+from pluri.topics.lda.variational.batch import fit_batch
+from pluri.topics.lda.variational.document_step import (
+    SCIKIT_LEARN_EPSILON,
+    DocumentStep,
+    approximate_bound,
+    document_bounds,
+    local_factors,
+)
+from pluri.topics.lda.variational.factors import Topics
+from pluri.topics.lda.variational.online import fit_online
 
 N_TOPICS, N_WORDS, LENGTH = 50, 5000, 100
 AS_SCIKIT_LEARN: dict[str, Any] = {"step": DocumentStep(epsilon=SCIKIT_LEARN_EPSILON), "document_start": "random"}
@@ -66,7 +73,8 @@ def peak_megabytes() -> float:
 def cold() -> None:
     code = (
         "import time, numpy as np; from scipy import sparse; t = time.perf_counter();"
-        "from pluri.topics.lda.variational import fit_batch; from pluri.topics.lda.topic_priors import TopicPriors;"
+        "from pluri.topics.lda.variational.batch import fit_batch;"
+        "from pluri.topics.lda.topic_priors import TopicPriors;"
         "u = time.perf_counter();"
         "fit_batch(sparse.csr_matrix(np.eye(20)), TopicPriors.checked(3, 20), max_iter=2, tol=-1, random_state=0);"
         "print(f'{u - t:.2f} s to import, {time.perf_counter() - u:.2f} s for the first fit')"
@@ -123,7 +131,14 @@ def batch(n_passes: int = 4) -> None:
         for name, options in {"as scikit-learn": AS_SCIKIT_LEARN, "default": {}}.items():
             watch = Stopwatch(n_jobs)
             fit = fit_batch(
-                X, priors, max_iter=n_passes, tol=-1, random_state=0, n_jobs=n_jobs, on_iteration=watch, **options
+                X,
+                priors,
+                max_iter=n_passes,
+                tol=-1,
+                random_state=0,
+                engine=resolve_engine(n_jobs=n_jobs),
+                on_iteration=watch,
+                **options,
             )
             ours = watch.per_pass
             reached = approximate_bound(fit.components, X, priors, step=AS_SCIKIT_LEARN["step"])

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from pluri.priors import Beta, Gamma
-from pluri.topics.concept_graph.gibbs import ConceptGraphGibbs
-from pluri.topics.concept_graph.starts import arranged_start
+from pluri.topics.concept_graph.sampling.gibbs import ConceptGraphGibbs
+from pluri.topics.concept_graph.sampling.starts import arranged_start
 from pluri.topics.hierarchical.document_tree import compact
 from pluri.topics.hierarchical.level_sticks import LevelSticks
 from pluri.topics.hierarchical.nested_crp_gibbs import NestedCRPGibbs

@@ -27,8 +27,8 @@ from pluri.testing import simulation_based_calibration
 from pluri.topics.documents import Tokens
 from pluri.topics.hdp.gibbs import TopicGibbs
 from pluri.topics.hdp.starts import draw_start
-from pluri.topics.lda.gibbs import CollapsedGibbs
-from pluri.topics.lda.priors_learning import PriorLearning
+from pluri.topics.lda.sampling.gibbs import CollapsedGibbs
+from pluri.topics.lda.sampling.priors_learning import PriorLearning
 from pluri.topics.supervised.gibbs import ClassesGibbs, RatingsGibbs
 
 LENGTHS, N_WORDS = (5, 4, 4), 4

@@ -16,12 +16,12 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 import pluri.io
-import pluri.topics.concept_graph.draws as draws_module
+import pluri.topics.concept_graph.evaluation.draws as draws_module
 from pluri import on_interrupt
 from pluri.datasets import make_concept_graph_documents
 from pluri.priors import Beta
 from pluri.topics.concept_graph import ConceptGraph, graph_recovery, level_distribution, read_graph
-from pluri.topics.concept_graph.draws import counts_of
+from pluri.topics.concept_graph.evaluation.draws import counts_of
 from pluri.topics.concept_graph.given_graph import read_labels
 from pluri.topics.held_out import split_documents
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.decomposition import non_negative_factorization
 
-from pluri.engine import SparseSource
+from pluri.engine import SparseSource, resolve_engine
 from pluri.priors import Diversity, log_determinant
-from pluri.topics.lda.em import document_log_likelihood, fit_maximum, fold_in
+from pluri.topics.lda.maximum.em import document_log_likelihood, fit_maximum, fold_in
 
 
 def corpus(n_documents=60, n_words=30, n_topics=4, length=40, seed=0):
@@ -128,7 +128,7 @@ def test_a_weight_of_two_is_a_document_twice():
 def test_engines_agree():
     X = corpus(300)
     alone = fit_maximum(X, 4, random_state=0, max_iter=8, tol=-1)
-    threads = fit_maximum(X, 4, random_state=0, max_iter=8, tol=-1, n_jobs=2)
+    threads = fit_maximum(X, 4, random_state=0, max_iter=8, tol=-1, engine=resolve_engine(n_jobs=2))
     np.testing.assert_array_equal(threads.topic_word, alone.topic_word)
     import distributed
 
@@ -178,7 +178,7 @@ def test_words_that_no_topic_has_are_explained():
         ({"topic_word_prior": 0.5}, "topic_word_prior must be finite and at least 1"),
         ({"doc_topic_prior": [1.0, 1.0]}, "have 3 numbers"),
         ({"topic_word_prior": np.ones((2, 2))}, "topic_word_prior must be a number"),
-        ({"temper": 1.5}, "temper must lie"),
+        ({"temper": 1.5}, "temper must be a number above 0"),
         ({"n_inner": 0}, "n_inner must be"),
         ({"start": "nowhere"}, "start must be"),
     ],

@@ -307,7 +307,7 @@ def test_a_fit_that_fails_loses_nothing(corpus):
 
 @pytest.mark.parametrize("when", [3, 45])
 def test_an_interrupted_fit_keeps_its_topics(when, corpus, monkeypatch):
-    from pluri.topics.lda.gibbs import CollapsedGibbs
+    from pluri.topics.lda.sampling.gibbs import CollapsedGibbs
 
     sweep = CollapsedGibbs._sweep
     done = []

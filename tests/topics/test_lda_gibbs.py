@@ -14,13 +14,13 @@ from pluri.priors import Gamma
 from pluri.testing import SamplerProblem, enumerate_posterior
 from pluri.topics.dirichlet_counts import CountTable, fixed_point
 from pluri.topics.documents import Tokens, tokens_of
-from pluri.topics.lda import gibbs, partitioned_sweeps
-from pluri.topics.lda.fold_in import fold_in
-from pluri.topics.lda.gibbs import CollapsedGibbs
-from pluri.topics.lda.partitioned_sweeps import partition
-from pluri.topics.lda.priors_learning import PriorLearning, slice_priors
-from pluri.topics.lda.topic_assignments import GibbsState, check_counts
-from pluri.topics.lda.variational_prior import best_doc_topic_prior
+from pluri.topics.lda.sampling import gibbs, partitioned_sweeps
+from pluri.topics.lda.sampling.fold_in import fold_in
+from pluri.topics.lda.sampling.gibbs import CollapsedGibbs
+from pluri.topics.lda.sampling.partitioned_sweeps import partition
+from pluri.topics.lda.sampling.priors_learning import PriorLearning, slice_priors
+from pluri.topics.lda.sampling.topic_assignments import GibbsState, check_counts
+from pluri.topics.lda.variational.doc_topic_prior import best_doc_topic_prior
 
 #: Documents (0, 0, 1) and (2, 2, 1); tokens in the order of the columns.
 TINY = tokens_of(sparse.csr_matrix([[2, 1, 0], [0, 1, 2]]))
@@ -274,6 +274,18 @@ def test_more_documents_are_seated_and_the_old_ones_stay():
     np.testing.assert_array_equal(extended.tokens.words, tokens_of(X).words)
     with pytest.raises(ValueError, match="60 words"):
         kernel.extended(rng, state, TINY)
+
+
+@pytest.mark.parametrize("method", ["dense", "sparse"])
+def test_a_sweep_does_not_depend_on_what_the_room_of_its_state_was_used_for(method):
+    tokens = tokens_of(corpus())
+    kernel = CollapsedGibbs(tokens, 20, method=method)
+    rng = np.random.default_rng(0)
+    seated = kernel.init(rng, {"topics": np.full(tokens.n_tokens, -1)})
+    fresh = kernel.init(rng, seated.position)
+    for state in (seated, fresh):
+        kernel.step(np.random.default_rng(1), state)
+    np.testing.assert_array_equal(seated.topics, fresh.topics)
 
 
 # Recovery ------------------------------------------------------------------------------------------------------------

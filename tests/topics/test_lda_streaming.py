@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from pluri.engine import SparseSource
-from pluri.topics.lda.em import fit_maximum
-from pluri.topics.lda.online import fit_online
+from pluri.engine import SparseSource, resolve_engine
+from pluri.topics.lda.maximum.em import fit_maximum
 from pluri.topics.lda.streaming import CountFiles, read_json_lines, write_counts
 from pluri.topics.lda.topic_priors import TopicPriors
-from pluri.topics.lda.variational import fit_batch
+from pluri.topics.lda.variational.batch import fit_batch
+from pluri.topics.lda.variational.online import fit_online
 
 
 def counts(n_documents=50, n_words=20, seed=0):
@@ -97,7 +97,9 @@ def test_fits_do_not_know_the_difference(folder):
 def test_threads_read_the_same_files(folder):
     priors = TopicPriors.checked(3, 20)
     source = CountFiles(folder, batch_size=10)
-    alone, threads = (fit_batch(source, priors, max_iter=4, random_state=0, n_jobs=n) for n in (None, 2))
+    alone, threads = (
+        fit_batch(source, priors, max_iter=4, random_state=0, engine=resolve_engine(n_jobs=n)) for n in (None, 2)
+    )
     np.testing.assert_array_equal(threads.components, alone.components)
 
 

@@ -11,21 +11,22 @@ from scipy.special import digamma, gammaln, logsumexp
 from sklearn.decomposition import LatentDirichletAllocation
 
 from pluri import on_interrupt
-from pluri.engine import SparseSource
+from pluri.engine import SparseSource, resolve_engine
 from pluri.inference.variational import RobbinsMonro
 from pluri.priors import Diversity, log_determinant
-from pluri.topics.lda.document_step import (
+from pluri.topics.lda.topic_priors import TopicPriors
+from pluri.topics.lda.variational.batch import fit_batch
+from pluri.topics.lda.variational.doc_topic_prior import best_doc_topic_prior
+from pluri.topics.lda.variational.document_step import (
     SCIKIT_LEARN_EPSILON,
     DocumentStep,
-    Topics,
+    approximate_bound,
+    document_bounds,
+    infer,
     local_factors,
-    topics_bound,
 )
-from pluri.topics.lda.new_documents import approximate_bound, document_bounds, infer
-from pluri.topics.lda.online import OnlineModel, first_params, fit_online, partial_step
-from pluri.topics.lda.topic_priors import TopicPriors
-from pluri.topics.lda.variational import fit_batch
-from pluri.topics.lda.variational_prior import best_doc_topic_prior
+from pluri.topics.lda.variational.factors import Topics, topics_bound
+from pluri.topics.lda.variational.online import OnlineModel, first_params, fit_online, partial_step
 
 SCIKIT_LEARN = {"step": DocumentStep(epsilon=SCIKIT_LEARN_EPSILON), "document_start": "random"}
 
@@ -282,7 +283,7 @@ def test_a_weight_of_two_is_a_document_twice():
 def test_threads_give_the_same_fit():
     X, priors = corpus(n_documents=300), TopicPriors.checked(4, 30)
     alone = fit_batch(X, priors, random_state=0, max_iter=5, tol=-1)
-    threads = fit_batch(X, priors, random_state=0, max_iter=5, tol=-1, n_jobs=2)
+    threads = fit_batch(X, priors, random_state=0, max_iter=5, tol=-1, engine=resolve_engine(n_jobs=2))
     np.testing.assert_array_equal(threads.components, alone.components)
     single = fit_online(X, priors, random_state=0, max_iter=2, batch_size=50)
     shared = fit_online(X, priors, random_state=0, max_iter=2, batch_size=50, n_jobs=2)
@@ -351,7 +352,7 @@ def test_online_learning_comes_near_a_maximum_and_reports_the_bound():
     X, priors = corpus(n_documents=400), TopicPriors.checked(4, 30)
     gaps = []
     for start in range(6):  # one start in six is still on its way: all of six in 2e-5
-        online = fit_online(X, priors, start="documents", batch_size=20, random_state=start, evaluate=True, tol=-1)
+        online = fit_online(X, priors, start="documents", batch_size=20, random_state=start, tol=-1)
         assert len(online.trace) == online.n_passes == 10
         assert online.bound == pytest.approx(approximate_bound(online.components, X, priors), rel=1e-12)
         on = fit_batch(X, priors, start=online.components)

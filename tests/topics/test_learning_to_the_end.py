@@ -13,8 +13,8 @@ from pluri.datasets import make_topic_documents
 from pluri.inference import mcmc
 from pluri.topics import LatentDirichletAllocation
 from pluri.topics.documents import tokens_of
-from pluri.topics.lda.gibbs import CollapsedGibbs
-from pluri.topics.lda.priors_learning import PriorLearning
+from pluri.topics.lda.sampling.gibbs import CollapsedGibbs
+from pluri.topics.lda.sampling.priors_learning import PriorLearning
 from pluri.topics.lda.settling import last_gain
 from pluri.topics.topic_model import verdict_of_topics
 from pluri.validation import as_generator

@@ -9,8 +9,8 @@ from scipy.special import gammaln, roots_jacobi
 
 from pluri.priors import Beta
 from pluri.topics import held_out
-from pluri.topics.concept_graph.evaluation import held_out as graph_held_out
-from pluri.topics.concept_graph.fitted import FittedGraph
+from pluri.topics.concept_graph.evaluation.fitted import FittedGraph
+from pluri.topics.concept_graph.evaluation.held_out import held_out as graph_held_out
 from pluri.topics.held_out._particle_kernels import copy_whom, few_effective, normalise
 from pluri.topics.hierarchical.fitted_pachinko import PachinkoTopics
 from pluri.topics.hierarchical.fitted_tree import TreeOfTopics

@@ -10,7 +10,7 @@ from scipy.special import log_softmax
 
 from pluri.topics.documents import tokens_of
 from pluri.topics.lda._lanes import load, store
-from pluri.topics.lda.topic_assignments import check_counts
+from pluri.topics.lda.sampling.topic_assignments import check_counts
 from pluri.topics.supervised import gibbs
 from pluri.topics.supervised._lane_functions import divide, exponential
 from pluri.topics.supervised.chain_state import document_counts, topic_shares

@@ -21,8 +21,8 @@ from pluri.topics import (
 from pluri.topics.documents import tokens_of, words_of_columns
 from pluri.topics.expected_shares import expected_shares
 from pluri.topics.held_out.halves import score_words
-from pluri.topics.lda.gibbs import CollapsedGibbs
-from pluri.topics.lda.new_documents import document_bounds
+from pluri.topics.lda.sampling.gibbs import CollapsedGibbs
+from pluri.topics.lda.variational.document_step import document_bounds
 from pluri.topics.topic_model import TopicModel
 
 X = np.random.default_rng(0).poisson(0.8, size=(40, 12))

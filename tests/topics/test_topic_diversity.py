@@ -17,8 +17,8 @@ from pluri.topics.lda.diverse_topics import (
     pushed_apart,
     row_bound,
 )
-from pluri.topics.lda.document_step import Topics, topics_bound
 from pluri.topics.lda.topic_priors import TopicPriors
+from pluri.topics.lda.variational.factors import Topics, topics_bound
 
 
 def overlapping_counts(rng, n_topics, n_words, n_tokens):

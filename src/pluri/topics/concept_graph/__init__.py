@@ -2,10 +2,10 @@
 
 from pluri.topics.concept_graph.edge_prior import edge_predictive, log_swap_ratio
 from pluri.topics.concept_graph.estimator import ConceptGraph
-from pluri.topics.concept_graph.gibbs import ConceptGraphGibbs
+from pluri.topics.concept_graph.evaluation.levels import level_distribution
 from pluri.topics.concept_graph.given_graph import GivenGraph, read_graph
-from pluri.topics.concept_graph.levels import level_distribution
 from pluri.topics.concept_graph.recovery import GraphRecovery, graph_recovery
+from pluri.topics.concept_graph.sampling.gibbs import ConceptGraphGibbs
 
 __all__ = [
     "ConceptGraph",

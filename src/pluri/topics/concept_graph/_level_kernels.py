@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-untyped-calls
-"""Compiled draws of the levels of a document's words and of tau; see `pluri.topics.concept_graph.levels`."""
+"""Compiled draws of the levels of a document's words and of tau; see `pluri.topics.concept_graph.evaluation.levels`."""
 
 import math
 
@@ -45,8 +45,8 @@ def draw_levels(rng, graph, numbers, corpus, d, weights, share, sizes):
 
 
 @compiled(no_cpython_wrapper=True)
-def seat_levels(rng, graph, numbers, words, first, last, path, length, level, redraw, step, share, sizes, seen):
-    """Draw the levels of all words of a document on a path, each given those before it, or keep them.
+def seat_levels(rng, graph, numbers, words, path, length, level, redraw, step, share, sizes, seen):
+    """Fill `level` and `sizes`: draw the levels of a document's words on a path, each given those before, or keep them.
 
     Levels are drawn in proportion to ``g_l f_l``: f_l is the predictive probability of the word at the node of level
     l, and ``g_l = a_l + n_l`` counts the words before it, as if levels had a Dirichlet prior. Returns the logarithm of
@@ -56,7 +56,7 @@ def seat_levels(rng, graph, numbers, words, first, last, path, length, level, re
     eta, prior = numbers.eta, numbers.eta * graph.word_count.shape[0]
     sizes[:] = 0
     product, log_weight, before = 1.0, 0.0, -1
-    for i in range(first, last):
+    for i in range(len(words)):
         word = words[i]
         if word != before:
             seen[:] = 0
@@ -76,15 +76,15 @@ def seat_levels(rng, graph, numbers, words, first, last, path, length, level, re
             goal, l = rng.random() * total, 0
             while l < length - 1 and share[l] <= goal:
                 l += 1
-            level[i - first] = l
+            level[i] = l
         else:
-            l = level[i - first]
+            l = level[i]
         g = (numbers.a if l == 0 else numbers.b) + sizes[l] if numbers.dirichlet else 1.0 + sizes[l]
         # With the Dirichlet prior, g / sum g is the prior of the level itself and cancels.
         product *= total / all_shares if numbers.dirichlet else total / g
         seen[l] += 1
         sizes[l] += 1
-        if (i - first) % step == step - 1:
+        if i % step == step - 1:
             log_weight += math.log(product)
             product = 1.0
     return log_weight + math.log(product)

@@ -103,3 +103,25 @@ class StickTables(NamedTuple):
     first: NDArray[np.float64]
     second: NDArray[np.float64]
     both: NDArray[np.float64]
+
+
+class Compared(NamedTuple):
+    """Paths that a joint move compares, a row each: nodes, their number, levels of the words, tau, and log weight."""
+
+    paths: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    levels: NDArray[np.int8]
+    taus: NDArray[np.float64]
+    logits: NDArray[np.float64]
+
+
+class JointRoom(NamedTuple):
+    """Room of a joint move: `states` that may follow; by level `share`, `sizes`, `seen`; by node the other three."""
+
+    states: NDArray[np.int64]
+    share: NDArray[np.float64]
+    sizes: NDArray[np.int64]
+    seen: NDArray[np.int64]
+    factor: NDArray[np.float64]
+    score: NDArray[np.float64]
+    value: NDArray[np.float64]

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from pluri.topics.checked_state import indices, number, numbers, one_for_each, whole_number
 from pluri.topics.concept_graph.arrays import END
-from pluri.topics.concept_graph.state import NOTHING, atoms_by_depth
+from pluri.topics.concept_graph.sampling.state import NOTHING, atoms_by_depth
 
 #: Nodes that may be there unused; there is room for all of them in the arrays of a sweep.
 MOST_UNUSED = 100_000

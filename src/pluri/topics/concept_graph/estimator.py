@@ -21,13 +21,13 @@ import numpy as np
 
 from pluri.inference import mcmc
 from pluri.priors.hyperpriors import Beta, Gamma
-from pluri.topics.concept_graph.gibbs import ConceptGraphGibbs
 from pluri.topics.concept_graph.given_graph import GivenGraph, read_graph
 from pluri.topics.concept_graph.kept import keep, warn_of_nodes
 from pluri.topics.concept_graph.queries import FittedConceptGraph
+from pluri.topics.concept_graph.sampling.gibbs import ConceptGraphGibbs
+from pluri.topics.concept_graph.sampling.starts import arranged_start, labelled_start
+from pluri.topics.concept_graph.sampling.state import Integers, Position
 from pluri.topics.concept_graph.settings import ALLOWED, check_settings, labels_or_warning, most_nodes
-from pluri.topics.concept_graph.starts import arranged_start, labelled_start
-from pluri.topics.concept_graph.state import Integers, Position
 from pluri.topics.documents import check_documents, tokens_of
 from pluri.validation import RandomState, as_generator, restored_on_failure
 
@@ -127,9 +127,9 @@ class ConceptGraph(FittedConceptGraph):
         Whether the chains agree on the log joint probability (R-hat of at most 1.1).
     draws_ : list of dict
         Up to ten draws of the best chain, evenly apart, by which new documents are judged; see
-        `pluri.topics.concept_graph.draws`.
+        `pluri.topics.concept_graph.evaluation.draws`.
     position_ : dict of arrays
-        All of the fitted draw; see `pluri.topics.concept_graph.state`.
+        All of the fitted draw; see `pluri.topics.concept_graph.sampling.state`.
 
     Notes
     -----

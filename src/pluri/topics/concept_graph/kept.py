@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.inference import mcmc
-from pluri.topics.concept_graph.draws import draw_of
-from pluri.topics.concept_graph.gibbs import ConceptGraphGibbs
+from pluri.topics.concept_graph.evaluation.draws import draw_of
 from pluri.topics.concept_graph.given_graph import GivenGraph
-from pluri.topics.concept_graph.state import GraphState, Position
+from pluri.topics.concept_graph.sampling.gibbs import ConceptGraphGibbs
+from pluri.topics.concept_graph.sampling.state import GraphState, Position
 
 Array = NDArray[np.float64]
 

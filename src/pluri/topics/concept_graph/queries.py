@@ -10,10 +10,10 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.priors.hyperpriors import Beta
-from pluri.topics.concept_graph.draws import Draw, fitted_draw
-from pluri.topics.concept_graph.evaluation import held_out_over_draws
-from pluri.topics.concept_graph.fitted import FittedGraph
-from pluri.topics.concept_graph.hyper_parameters import UNIFORM
+from pluri.topics.concept_graph.evaluation.draws import Draw, fitted_draw
+from pluri.topics.concept_graph.evaluation.fitted import FittedGraph
+from pluri.topics.concept_graph.evaluation.held_out import held_out_over_draws
+from pluri.topics.concept_graph.sampling.hyper_parameters import UNIFORM
 from pluri.topics.documents import check_documents
 from pluri.topics.held_out import HeldOut
 from pluri.topics.sampled_topics import SampledTopics

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.priors.hyperpriors import Beta, Gamma
-from pluri.topics.concept_graph.first_positions import FIRST_BLANKS
 from pluri.topics.concept_graph.given_graph import GivenGraph, read_labels
-from pluri.topics.concept_graph.hyper_parameters import BOUNDS
+from pluri.topics.concept_graph.sampling.first_positions import FIRST_BLANKS
+from pluri.topics.concept_graph.sampling.hyper_parameters import BOUNDS
 from pluri.validation import Allowed, Made, Number, Only, Whole, check_parameters
 
 if TYPE_CHECKING:

@@ -1,9 +1,10 @@
-"""Documents in memory as a source of batches, and arrays that batches bring back."""
+"""Documents in memory as a source of batches or shared among threads, and arrays that batches bring back."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -85,3 +86,24 @@ class Stacked:
     def array(self) -> Array:
         """All rows."""
         return self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)
+
+
+def on_threads(function: Callable[[Callable[[Any], Any]], Any], n_rows: int, n_jobs: int | None) -> list[Any]:
+    """What a function gives for each part of the rows, in order; as many parts as threads.
+
+    The function gets another one that cuts its part out of an array or a matrix; None stays None.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    from pluri.engine.executors import count_jobs
+
+    n_parts = max(1, min(1 if n_jobs is None else count_jobs(n_jobs), n_rows))
+    edges = np.linspace(0, n_rows, n_parts + 1).astype(int).tolist()
+
+    def one(edge: tuple[int, int]) -> Any:
+        return function(lambda rows: None if rows is None else rows[edge[0] : edge[1]])
+
+    if n_parts == 1:
+        return [one((0, n_rows))]
+    with ThreadPoolExecutor(n_parts, thread_name_prefix="pluri") as pool:
+        return list(pool.map(one, pairwise(edges)))

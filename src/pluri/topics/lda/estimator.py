@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
 from pluri.inference import mcmc
 from pluri.priors import Gamma
-from pluri.topics.documents import check_documents
 from pluri.topics.lda.checked_settings import (
     check_settings,
     checked_documents,
@@ -24,9 +20,9 @@ from pluri.topics.lda.checked_settings import (
     words_known,
 )
 from pluri.topics.lda.fitted_documents import LDAOfDocuments
+from pluri.topics.lda.further_documents import go_on
 from pluri.topics.lda.guided import SeedWords
-from pluri.topics.lda.learning import LEARNERS, Learned, go_on_online, go_on_sampling
-from pluri.topics.topic_model import warn_if_interrupted
+from pluri.topics.lda.learning import LEARNERS
 from pluri.validation import Allowed, Number, Only, RandomState, Whole, is_source, restored_on_failure
 
 Array = NDArray[np.float64]
@@ -94,9 +90,9 @@ class LatentDirichletAllocation(mcmc.Sampled, LDAOfDocuments):
     diversity : float or `pluri.priors.Diversity`, optional
         Determinantal prior that keeps topics apart; for "vb" and "em". A number is its weight as a share of the tokens
         of a topic, in the mean: 0.02 to 0.05 is mild, 0.1 strong. A `Diversity` has a weight of its own.
-        engine : {"serial", "threads", "dask"}, `distributed.Client` or None, default=None
+    engine : {"serial", "threads", "dask"}, `distributed.Client` or None, default=None
         Where "vb" and "em" run.
-        callback : callable, optional
+    callback : callable, optional
         Called after each pass of "vb", "svi" and "em", and with "gibbs" now and then once there are draws; True ends
         the fit.
 
@@ -262,8 +258,7 @@ class LatentDirichletAllocation(mcmc.Sampled, LDAOfDocuments):
             if weight is not None and how == "gibbs":
                 data, weight = repeated(data, weight), None
             alpha, eta = checked_priors(self, n_words, how)
-            learned = LEARNERS[how](self, data, alpha, eta, weight)
-            self._keep(learned)
+            LEARNERS[how](self, data, alpha, eta, weight).store(self)
             if not is_source(data):
                 self._keep_bound(data, weight)
         return self
@@ -290,63 +285,15 @@ class LatentDirichletAllocation(mcmc.Sampled, LDAOfDocuments):
         -------
         self
         """
-        how = check_settings(self)
-        first = not hasattr(self, "components_")
         with restored_on_failure(self):
-            if not first and len(self.components_) != self.n_components:
-                raise ValueError(
-                    f"n_components must be {len(self.components_)}, as it was, to go on learning, got "
-                    f"{self.n_components}; fit begins anew"
-                )
-            empty: Any = "warn" if how == "gibbs" else "ignore"
-            counts = check_documents(self, X, whole=how == "gibbs", reset=first, whom="partial_fit", empty=empty)
-            words_known(self, counts.shape[1])
-            weight = checked_weights(sample_weight, counts)
-            if weight is not None and how == "gibbs":
-                counts, weight = repeated(counts, weight), None
-            alpha, eta = checked_priors(self, counts.shape[1], how)
-            if not first:
-                alpha, eta = self._prior_vector(), self.topic_word_prior_
-            go_on = go_on_sampling if how == "gibbs" else go_on_online
-            self._keep(go_on(self, counts, alpha, eta, weight))
+            go_on(self, X, sample_weight).store(self)
         return self
 
     def _learned(self, name: Literal["doc_topic_prior", "topic_word_prior"]) -> Gamma | Literal["learn"] | None:
         """What a prior is learned under; None if it is fixed."""
         given: Any = getattr(self, name)
-        if isinstance(given, str):
-            return "learn"
-        return given if isinstance(given, Gamma) else None
+        return given if isinstance(given, Gamma) else "learn" if isinstance(given, str) else None
 
     @property
     def _learns_alpha(self) -> bool:
         return self._learned("doc_topic_prior") is not None
-
-    def _keep(self, learned: Learned) -> None:
-        self.components_ = learned.components
-        self.topic_word_ = learned.components / learned.components.sum(axis=1, keepdims=True)
-        alpha, eta = learned.doc_topic_prior, learned.topic_word_prior
-        equal = (alpha == alpha[0]).all() and np.ndim(self.doc_topic_prior) == 0
-        self.doc_topic_prior_ = float(alpha[0]) if equal else alpha
-        self.topic_word_prior_ = float(eta) if np.ndim(eta) == 0 else np.asarray(eta)
-        self.topic_weight_ = learned.topic_weight()
-        self.n_iter_, self.n_batch_iter_ = learned.n_iter, learned.n_batch_iter
-        self.n_documents_seen_ = learned.n_documents
-        self.total_samples_ = learned.n_documents if learned.n_total is None else learned.n_total
-        found: dict[str, Any] = {"elbo_": learned.elbo, "bound_": None}
-        found |= dict.fromkeys(("trace_", "log_joint_", "converged_"))
-        if learned.trace is not None and learned.verdict is not None:
-            # Where a chain stopped is the topics of all tokens, as large as the documents.
-            found["trace_"] = replace(learned.trace, ends=())
-            found["log_joint_"] = np.asarray(learned.trace.stats["log_density"][learned.best])
-            found["converged_"] = learned.verdict.settled
-        for name, value in found.items():
-            if value is not None:
-                setattr(self, name, value)
-            else:
-                self.__dict__.pop(name, None)
-        warn_if_interrupted(learned.interrupted, "LatentDirichletAllocation", learned.n_iter)
-        if learned.still_rising and not learned.interrupted:
-            warnings.warn(f"{type(self).__name__}: {learned.still_rising}", ConvergenceWarning, stacklevel=3)
-        if learned.verdict is not None and not learned.interrupted:
-            learned.verdict.warn(stacklevel=4)

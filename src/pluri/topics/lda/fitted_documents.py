@@ -13,9 +13,9 @@ from pluri.topics.documents import check_documents
 from pluri.topics.expected_shares import expected_shares
 from pluri.topics.flat_topics import FlatTopicModel, held_out_flat
 from pluri.topics.lda.checked_settings import checked_weights, warn_of_weights
-from pluri.topics.lda.document_step import Topics
 from pluri.topics.lda.learning import document_step
-from pluri.topics.lda.new_documents import document_bounds, infer
+from pluri.topics.lda.variational.document_step import document_bounds, infer
+from pluri.topics.lda.variational.factors import Topics
 from pluri.validation.interruption import holding
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class LDAOfDocuments(FlatTopicModel):
             )  # fmt: skip
             gamma *= lengths + alpha.sum()
             return gamma
-        from pluri.topics.lda.em import fold_in
+        from pluri.topics.lda.maximum.em import fold_in
 
         shares = fold_in(self.topic_word_, counts, doc_topic_prior=1.0 + alpha, n_jobs=self.n_jobs)
         return shares * np.maximum(lengths + alpha.sum(), 1e-300)

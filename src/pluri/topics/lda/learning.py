@@ -10,25 +10,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
+from pluri.engine import resolve_engine
 from pluri.inference import AscentWarning, mcmc
 from pluri.priors import Diversity, as_diversity
 from pluri.topics.documents import tokens_of
 from pluri.topics.lda.document_source import size_of_source
-from pluri.topics.lda.document_step import DocumentStep
 from pluri.topics.lda.settling import RISING, last_gain
 from pluri.topics.lda.topic_priors import TopicPriors
-from pluri.topics.topic_model import n_sweeps, verdict_of_topics
+from pluri.topics.lda.variational.document_step import DocumentStep
+from pluri.topics.topic_model import verdict_of_topics, warn_if_interrupted
 from pluri.validation import as_generator, is_source
 
 if TYPE_CHECKING:
+    from pluri.inference.variational import RobbinsMonro
     from pluri.topics.lda.estimator import LatentDirichletAllocation as Model
 
 Array = NDArray[np.float64]
 #: The bound has settled when a pass raises it by this share of it.
 SETTLED = 1e-7
-#: Documents that a stream is taken to have if nobody says how many: scikit-learn's number.
-STREAM = 1e6
 #: Tokens that a topic has at least, so that it is a distribution.
 NO_TOKENS = 1e-8
 
@@ -75,6 +76,36 @@ class Learned:
         tokens: Array = np.maximum((self.components - prior).sum(axis=1), 0.0)
         return tokens / tokens.sum() if tokens.sum() > 0 else self.doc_topic_prior / self.doc_topic_prior.sum()
 
+    def store(self, model: Model) -> None:
+        """Set the fitted attributes of a model, and warn of what went wrong."""
+        model.components_ = self.components
+        model.topic_word_ = self.components / self.components.sum(axis=1, keepdims=True)
+        alpha, eta = self.doc_topic_prior, self.topic_word_prior
+        equal = (alpha == alpha[0]).all() and np.ndim(model.doc_topic_prior) == 0
+        model.doc_topic_prior_ = float(alpha[0]) if equal else alpha
+        model.topic_word_prior_ = float(eta) if np.ndim(eta) == 0 else np.asarray(eta)
+        model.topic_weight_ = self.topic_weight()
+        model.n_iter_, model.n_batch_iter_ = self.n_iter, self.n_batch_iter
+        model.n_documents_seen_ = self.n_documents
+        model.total_samples_ = self.n_documents if self.n_total is None else self.n_total
+        found: dict[str, Any] = {"elbo_": self.elbo, "bound_": None}
+        found |= dict.fromkeys(("trace_", "log_joint_", "converged_"))
+        if self.trace is not None and self.verdict is not None:
+            # Where a chain stopped is the topics of all tokens, as large as the documents.
+            found["trace_"] = replace(self.trace, ends=())
+            found["log_joint_"] = np.asarray(self.trace.stats["log_density"][self.best])
+            found["converged_"] = self.verdict.settled
+        for name, value in found.items():
+            if value is not None:
+                setattr(model, name, value)
+            else:
+                model.__dict__.pop(name, None)
+        warn_if_interrupted(self.interrupted, "LatentDirichletAllocation", self.n_iter)
+        if self.still_rising and not self.interrupted:
+            warnings.warn(f"{type(model).__name__}: {self.still_rising}", ConvergenceWarning, stacklevel=3)
+        if self.verdict is not None and not self.interrupted:
+            self.verdict.warn(stacklevel=4)
+
 
 def document_step(model: Model) -> DocumentStep:
     """How far the iterations of a document go."""
@@ -83,15 +114,15 @@ def document_step(model: Model) -> DocumentStep:
 
 def learn_batch(model: Model, data: Any, alpha: Array, eta: Any, weight: Array | None) -> Learned:
     """Variational Bayes with all documents at a time."""
-    from pluri.topics.lda.variational import fit_batch
+    from pluri.topics.lda.variational.batch import fit_batch
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AscentWarning)
         fit = fit_batch(
             data, TopicPriors.checked(model.n_components, model.n_features_in_, alpha, eta), step=document_step(model),
-            start=_start(model, eta), learn_doc_topic_prior=model._learns_alpha, diversity=_diversity(model, data),
+            start=topic_start(model, eta), learn_doc_topic_prior=model._learns_alpha, diversity=_diversity(model, data),
             sample_weight=weight, n_init=model.n_init, max_iter=model.max_iter, tol=SETTLED,
-            random_state=model.random_state, engine=model.engine, n_jobs=model.n_jobs, verbose=model.verbose,
+            random_state=model.random_state, engine=resolve_engine(model.engine, model.n_jobs), verbose=model.verbose,
             on_iteration=_watch(model, data),
         )  # fmt: skip
     n_documents, n_batches = _size(model, data, weight)
@@ -103,14 +134,14 @@ def learn_batch(model: Model, data: Any, alpha: Array, eta: Any, weight: Array |
 
 def learn_online(model: Model, data: Any, alpha: Array, eta: Any, weight: Array | None) -> Learned:
     """Variational Bayes with minibatches."""
-    from pluri.topics.lda.online import fit_online
+    from pluri.topics.lda.variational.online import fit_online
 
     fit = fit_online(
         data, TopicPriors.checked(model.n_components, model.n_features_in_, alpha, eta), step=document_step(model),
-        start=_start(model, eta), learn_doc_topic_prior=model._learns_alpha, sample_weight=weight,
-        batch_size=model.batch_size, schedule=_schedule(model), max_iter=model.max_iter,
-        evaluate=model.evaluate_every > 0, random_state=model.random_state, engine=model.engine, n_jobs=model.n_jobs,
-        verbose=model.verbose, on_iteration=model.callback,
+        start=topic_start(model, eta), learn_doc_topic_prior=model._learns_alpha, sample_weight=weight,
+        batch_size=model.batch_size, schedule=schedule(model), max_iter=model.max_iter,
+        tol=1e-4 if model.evaluate_every > 0 else None, random_state=model.random_state, n_jobs=model.n_jobs,
+        engine=resolve_engine(model.engine, model.n_jobs), verbose=model.verbose, on_iteration=model.callback,
     )  # fmt: skip
     return Learned(
         fit.components, fit.doc_topic_prior, eta, fit.n_passes, fit.n_steps + 1, fit.n_documents,
@@ -120,13 +151,13 @@ def learn_online(model: Model, data: Any, alpha: Array, eta: Any, weight: Array 
 
 def learn_maximum(model: Model, data: Any, alpha: Array, eta: Any, weight: Array | None) -> Learned:
     """The most probable topics and shares, in log odds: pseudo-counts are alpha and eta."""
-    from pluri.topics.lda.em import fit_maximum
+    from pluri.topics.lda.maximum.em import fit_maximum
 
     fit = fit_maximum(
         data, model.n_components, doc_topic_prior=1.0 + alpha, topic_word_prior=1.0 + np.asarray(eta),
-        diversity=_diversity(model, data), start=_start(model, eta), sample_weight=weight, n_init=model.n_init,
-        max_iter=model.max_iter, tol=SETTLED, random_state=as_generator(model.random_state), engine=model.engine,
-        n_jobs=model.n_jobs, verbose=model.verbose, on_iteration=_watch(model, data),
+        diversity=_diversity(model, data), start=topic_start(model, eta), sample_weight=weight, n_init=model.n_init,
+        max_iter=model.max_iter, tol=SETTLED, random_state=as_generator(model.random_state),
+        engine=resolve_engine(model.engine, model.n_jobs), verbose=model.verbose, on_iteration=_watch(model, data),
     )  # fmt: skip
     tokens = np.maximum(_tokens_by_topic(fit, data, weight, alpha), NO_TOKENS)
     n_documents, n_batches = _size(model, data, weight)
@@ -138,7 +169,7 @@ def learn_maximum(model: Model, data: Any, alpha: Array, eta: Any, weight: Array
 
 
 def _tokens_by_topic(fit: Any, data: Any, weight: Array | None, alpha: Array) -> Array:
-    from pluri.topics.lda.em import fold_in
+    from pluri.topics.lda.maximum.em import fold_in
 
     if fit.doc_topic is not None:
         lengths = np.asarray(data.sum(axis=1)).ravel() * (1.0 if weight is None else weight)
@@ -152,13 +183,13 @@ def _tokens_by_topic(fit: Any, data: Any, weight: Array | None, alpha: Array) ->
 
 def learn_by_sampling(model: Model, data: Any, alpha: Array, eta: Any, weight: Array | None) -> Learned:
     """Collapsed Gibbs sampling; topics, their sizes and learned priors are means over the draws of the best chain."""
-    from pluri.topics.lda.gibbs import CollapsedGibbs
-    from pluri.topics.lda.priors_learning import PriorLearning
+    from pluri.topics.lda.sampling.gibbs import CollapsedGibbs
+    from pluri.topics.lda.sampling.priors_learning import PriorLearning
 
-    learning = PriorLearning(doc_topic=model._learned("doc_topic_prior"), topic_word=model._learned("topic_word_prior"))
+    learned = model._learned("doc_topic_prior"), model._learned("topic_word_prior")
     kernel = CollapsedGibbs(
-        tokens_of(data), model.n_components, alpha, eta, n_threads=_n_threads(model),
-        learning=learning, average_every=model.thin,
+        tokens_of(data), model.n_components, alpha, eta, n_threads=n_threads(model),
+        learning=None if learned == (None, None) else PriorLearning("optimize", *learned), average_every=model.thin,
         averaging=model.n_warmup == 0,
     )  # fmt: skip
     trace = mcmc.sample(
@@ -192,74 +223,7 @@ LEARNERS: dict[str, Callable[[Any, Any, Array, Any, Array | None], Learned]] = {
 }  # fmt: skip
 
 
-def go_on_online(model: Model, counts: Any, alpha: Array, eta: Any, weight: Array | None) -> Learned:
-    """A step of online variational Bayes for each minibatch of further documents.
-
-    After a fit a minibatch stands for all documents up to it. If it stood for more, the words of a few new documents
-    would count as those of a multitude that nobody has seen, and bury what was learned before. In a stream from its
-    beginning all minibatches stand for equally many, a large number: then the random start is forgotten soonest.
-    """
-    from pluri.topics.lda.online import first_params, partial_step
-
-    priors = TopicPriors.checked(model.n_components, counts.shape[1], alpha, eta)
-    step, done = getattr(model, "n_batch_iter_", 1), getattr(model, "n_iter_", 0)
-    begun: Any = getattr(model, "components_", None)
-    seen, total = _numbers_of_documents(model)
-    for begin in range(0, counts.shape[0], model.batch_size):
-        rows = slice(begin, begin + model.batch_size)
-        batch, own = counts[rows], None if weight is None else weight[rows]
-        if own is not None and not own.any():
-            continue
-        from_fit = total == seen
-        seen += batch.shape[0] if own is None else float(own.sum())
-        total = seen if from_fit else max(seen, total)
-        if model.total_samples is not None:
-            total = float(model.total_samples)
-        # The sum of E[log theta] over the documents is not kept: alpha stands for it.
-        online: Any = first_params(
-            replace(priors, doc_topic=alpha), start=_start(model, eta) if begun is None else begun, data=counts,
-            n_total=total, learn_doc_topic_prior=model._learns_alpha, random_state=model.random_state,
-        )  # fmt: skip
-        online, alpha, _ = partial_step(
-            online, batch, replace(priors, doc_topic=alpha), t=step, n_total=total, step=document_step(model),
-            schedule=_schedule(model), learn_doc_topic_prior=model._learns_alpha, sample_weight=own,
-            n_jobs=model.n_jobs,
-        )  # fmt: skip
-        begun = np.ascontiguousarray(online["word_topic"].T)
-        step += 1
-    return Learned(begun, alpha, eta, done, step, seen, total)
-
-
-def _numbers_of_documents(model: Model) -> tuple[float, float]:
-    """Documents seen so far, and those that the counts of the model stand for."""
-    if not hasattr(model, "components_"):
-        return 0.0, STREAM
-    if not hasattr(model, "total_samples_") and model.total_samples is None:  # a file of an earlier version
-        raise ValueError("total_samples must be given to go on with a model that does not know n_documents_seen_")
-    return float(getattr(model, "n_documents_seen_", 0.0)), float(getattr(model, "total_samples_", 0.0))
-
-
-def go_on_sampling(model: Model, counts: Any, alpha: Array, eta: Any, weight: Array | None) -> Learned:
-    """Topics of further tokens given all counts so far, which become part of the prior."""
-    from pluri.topics.lda.gibbs import CollapsedGibbs
-
-    prior = getattr(model, "components_", None)
-    if prior is None:
-        prior = np.array(np.broadcast_to(eta, (model.n_components, counts.shape[1])))
-    step = getattr(model, "n_batch_iter_", 1)
-    # Another stream for each batch.
-    rng = np.random.default_rng([int(as_generator(model.random_state).integers(2**63)), step])
-    kernel = CollapsedGibbs(tokens_of(counts), model.n_components, alpha, prior, n_threads=_n_threads(model))
-    trace = mcmc.sample(
-        kernel, kernel.start, n_draws=1, n_warmup=model.max_iter - 1, n_chains=1, record=kernel.record,
-        random_state=rng, warn=False, draw_if_interrupted=True,
-    )  # fmt: skip
-    counted = trace.ends[0].state.topic_counts()
-    seen = float(getattr(model, "n_documents_seen_", 0.0)) + counts.shape[0]
-    return Learned(prior + counted, alpha, eta, n_sweeps(trace), step + 1, seen, interrupted=trace.interrupted)
-
-
-def _start(model: Model, eta: Any) -> Any:
+def topic_start(model: Model, eta: Any) -> Any:
     """Topics to start from; seed words are part of a random start."""
     if model.seed_words is None or model.init == "documents":
         return model.init
@@ -273,11 +237,16 @@ def _diversity(model: Model, data: Any) -> Diversity | None:
     prior = as_diversity(model.diversity)
     if prior is None or isinstance(model.diversity, Diversity):
         return prior
-    n_tokens = sum(float(batch.load().X.sum()) for batch in data.batches()) if is_source(data) else float(data.sum())
-    return Diversity(prior.strength * max(n_tokens, 1.0) / model.n_components)
+    return Diversity(prior.strength * _n_tokens(data) / model.n_components)
 
 
-def _schedule(model: Model) -> Any:
+def _n_tokens(data: Any) -> float:
+    parts = (batch.load().X for batch in data.batches()) if is_source(data) else (data,)
+    return max(sum(float(part.sum()) for part in parts), 1.0)
+
+
+def schedule(model: Model) -> RobbinsMonro:
+    """Step sizes of online learning."""
     from pluri.inference.variational import RobbinsMonro
 
     return RobbinsMonro(model.learning_decay, model.learning_offset)
@@ -292,15 +261,11 @@ def _size(model: Model, data: Any, weight: Array | None) -> tuple[float, int]:
     return total, max(n_batches, 1)
 
 
-def _n_threads(model: Model) -> int:
+def n_threads(model: Model) -> int:
+    """Threads of a sweep."""
     from joblib import effective_n_jobs
 
     return int(effective_n_jobs(model.n_jobs))
-
-
-def _n_tokens(data: Any) -> float:
-    parts = (batch.load().X for batch in data.batches()) if is_source(data) else (data,)
-    return max(sum(float(part.sum()) for part in parts), 1.0)
 
 
 def _watch(model: Model, data: Any) -> Callable[[Any], bool] | None:

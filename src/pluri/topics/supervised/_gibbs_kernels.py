@@ -3,7 +3,7 @@
 
 A token of word w, without itself, has topic k with weight ``(n_wk + eta) c_k push_k``, where
 ``c_k = (n_dk + a_k) / (n_k + E)`` and `push` is p(y | topics with the token in k), up to a factor. Topics are looked at
-sixteen at a time, and the token's present topic first, as in `pluri.topics.lda._gibbs_kernels`.
+sixteen at a time, and the token's present topic first, as in `pluri.topics.lda.sampling._gibbs_kernels`.
 
 *Ratings*: with q_k = w_k sqrt(tau) / N and r = (y - w' zbar) sqrt(tau) without the token, push_k is proportional to
 exp{-(r - q_k)^2 / 2}. Relative to that of a topic b it is exp{s_k (r - q_b - s_k / 2)}, s_k = q_k - q_b: no large

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pluri.topics.documents import Tokens
 from pluri.topics.lda.aligned_arrays import aligned_zeros
-from pluri.topics.lda.topic_assignments import GibbsState
+from pluri.topics.lda.sampling.topic_assignments import GibbsState
 
 Array = NDArray[np.float64]
 Position = Mapping[str, NDArray[Any]]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pluri.topics.documents import Tokens
 from pluri.topics.lda.aligned_arrays import aligned_zeros
-from pluri.topics.lda.topic_assignments import checked_priors
+from pluri.topics.lda.sampling.topic_assignments import checked_priors
 from pluri.topics.supervised.chain_state import Position, SupervisedState, topic_shares
 
 Array = NDArray[np.float64]

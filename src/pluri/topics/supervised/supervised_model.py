@@ -217,7 +217,7 @@ class SupervisedTopicModel(mcmc.Sampled, FlatTopicModel):
 
     def _drawn_zbar(self, counts: Any, random_state: RandomState) -> Iterator[Array]:
         """Shares of topics among the tokens, drawn: some times for each draw of the topics."""
-        from pluri.topics.lda.fold_in import sampled_topics
+        from pluri.topics.lda.sampling.fold_in import sampled_topics
 
         rng = as_generator(self.random_state if random_state is None else random_state)
         tokens, prior = tokens_of(counts), self._prior_vector()
