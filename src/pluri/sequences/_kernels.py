@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code=call-arg
-"""The compiled loops over time: forward-backward, Viterbi, path sampling.
+"""The compiled loops over time: the forward and the backward pass.
 
 Layout. The number of states k is padded to a multiple of four, K, with impossible states (zero start and
 transition probability, zero likelihood), so that every inner loop runs over whole vector registers; at k = 15 this
@@ -20,7 +20,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from pluri.engine.compiled import compiled
-from pluri.sequences._vector_ops import add_outer, row_plus_matrix_maximum, row_times_matrix
+from pluri.sequences._vector_ops import add_outer, row_times_matrix
 
 #: A scale factor under this is treated as an underflow, and the sequence is done again in log space.
 UNDERFLOW = 1e-150
@@ -83,15 +83,17 @@ def exponentiate(log_emission, maxima):
 
 
 @compiled(reorder=True, inline="always")
-def forward(likelihood, begin, end, initial, transition, first, alpha, inverse_scale, work):
-    """Filtered distributions of rows begin:end into `alpha`; returns False on underflow.
+def forward(steps, begin, end, initial, transition, first, alpha, work):
+    """Change `alpha` and `steps.inverse_scale`: filtered distributions of rows begin:end; False on underflow.
 
-    With `first`, `initial` (1, K) is the start distribution; otherwise the filtered distribution one step earlier.
+    `steps` are `Steps` of `pluri.sequences.forward_backward`, here and below; `work` (K,) is scratch.
+    With `first`, `initial` (K,) is the start distribution; otherwise the filtered distribution one step earlier.
     """
+    likelihood = steps.likelihood
     width = work.shape[0]
     if first:
         for j in range(width):
-            work[j] = initial[0, j]
+            work[j] = initial[j]
     else:
         row_times_matrix(initial, 0, transition, work)
     for t in range(begin, end):
@@ -103,7 +105,7 @@ def forward(likelihood, begin, end, initial, transition, first, alpha, inverse_s
         if not total > UNDERFLOW:
             return False
         inverse = 1.0 / total
-        inverse_scale[t] = inverse
+        steps.inverse_scale[t] = inverse
         for j in range(width):
             alpha[t, j] *= inverse
         row_times_matrix(alpha, t, transition, work)
@@ -111,14 +113,14 @@ def forward(likelihood, begin, end, initial, transition, first, alpha, inverse_s
 
 
 @compiled(reorder=True, inline="always")
-def log_scale(inverse_scale, maxima, begin, end):
+def log_scale(steps, begin, end):
     """Sum over begin:end of log c_t + max_t: the log-likelihood of these rows."""
     total = 0.0
     product = 1.0
     for t in range(begin, end):
-        total += maxima[t]
+        total += steps.maxima[t]
         # One logarithm for many factors: 1/c_t lies in [1, 1/UNDERFLOW], so the product cannot overflow below.
-        product *= inverse_scale[t]
+        product *= steps.inverse_scale[t]
         if product > 1e100:
             total -= np.log(product)
             product = 1.0
@@ -126,15 +128,16 @@ def log_scale(inverse_scale, maxima, begin, end):
 
 
 @compiled(reorder=True, inline="always")
-def backward(likelihood, begin, end, weight, transposed, alpha, inverse_scale, beta, previous, pairs):
+def backward(steps, begin, end, weight, transposed, alpha, beta, previous, pairs):
     """Turn `alpha` into weighted posteriors on rows begin:end, add the pair sums, and leave beta_{begin-1} in `beta`.
 
-    On entry `beta` (1, K) is beta_{end-1}: ones at the end of a sequence. `likelihood` is overwritten with v_t.
+    On entry `beta` (1, K) is beta_{end-1}: ones at the end of a sequence. The likelihood is overwritten with v_t.
     `previous` (1, K) is alpha_{begin-1}, or zeros if `begin` starts the sequence. The pair sums lack the factor A_ij.
     """
+    likelihood = steps.likelihood
     width = beta.shape[1]
     for t in range(end - 1, begin - 1, -1):
-        factor = inverse_scale[t]
+        factor = steps.inverse_scale[t]
         for j in range(width):
             alpha[t, j] *= beta[0, j] * weight
             likelihood[t, j] *= beta[0, j] * factor
@@ -146,7 +149,7 @@ def backward(likelihood, begin, end, weight, transposed, alpha, inverse_scale, b
 
 
 @compiled(reorder=True, inline="always")
-def keeps_footing(likelihood, begin, end, transposed, inverse_scale, beta, work):
+def keeps_footing(steps, begin, end, transposed, beta, work):
     """Whether no beta_t / c_t on rows begin:end is too large; leaves beta_{begin-1} in `beta`.
 
     A state whose unnormalised alpha_t was rounded to zero had less than 1e-308 / c_t of the filtered probability, and
@@ -158,11 +161,11 @@ def keeps_footing(likelihood, begin, end, transposed, inverse_scale, beta, work)
     width = beta.shape[1]
     for t in range(end - 1, begin - 1, -1):
         largest = 0.0
-        factor = inverse_scale[t]
+        factor = steps.inverse_scale[t]
         for j in range(width):
             value = beta[0, j]
             largest = value if value > largest else largest
-            work[0, j] = value * likelihood[t, j] * factor
+            work[0, j] = value * steps.likelihood[t, j] * factor
         if not largest * factor < TOO_LARGE:
             return False
         row_times_matrix(work, 0, transposed, beta[0])
@@ -170,28 +173,17 @@ def keeps_footing(likelihood, begin, end, transposed, inverse_scale, beta, work)
 
 
 @compiled(reorder=True)
-def smooth_sequences(
-    likelihood,
-    maxima,
-    offsets,
-    weight,
-    start,
-    transition,
-    transposed,
-    has_gaps,
-    alpha,
-    inverse_scale,
-    work,
-    starts,
-    pairs,
-    scores,
-):
-    """Forward-backward over all sequences of a batch; returns how many lost their footing (their score is NaN).
+def smooth_sequences(steps, weight, chain, alpha, work, sums):
+    """Change all but `weight` and `chain`: forward-backward over all sequences of a batch.
 
-    `alpha` becomes the weighted posteriors; `starts` and `pairs` (without the factor A_ij) are added to; `scores`
-    receives each sequence's log-likelihood. `work` is (3, K).
+    `chain` and `sums` are `Chain` and `Sums` of `pluri.sequences.forward_backward`. `alpha` becomes the weighted
+    posteriors; `sums.pairs` lacks the factor A_ij. `work` is (3, K). Returns how many sequences lost their footing;
+    their score is NaN.
     """
-    width = start.shape[1]
+    offsets = steps.offsets
+    starts = sums.starts
+    scores = sums.scores
+    width = chain.start.shape[0]
     n_failed = 0
     nothing = work[0:1]
     beta = work[1:2]
@@ -201,11 +193,11 @@ def smooth_sequences(
         scores[n] = 0.0
         if begin == end:
             continue
-        good = forward(likelihood, begin, end, start, transition, True, alpha, inverse_scale, work[0])
-        if good and has_gaps:
+        good = forward(steps, begin, end, chain.start, chain.transition, True, alpha, work[0])
+        if good and chain.has_gaps:
             for j in range(width):
                 beta[0, j] = 1.0
-            good = keeps_footing(likelihood, begin, end, transposed, inverse_scale, beta, work[2:3])
+            good = keeps_footing(steps, begin, end, chain.transposed, beta, work[2:3])
         if not good:
             scores[n] = np.nan
             n_failed += 1
@@ -213,23 +205,26 @@ def smooth_sequences(
                 for j in range(width):
                     alpha[t, j] = 0.0
             continue
-        scores[n] = log_scale(inverse_scale, maxima, begin, end)
+        scores[n] = log_scale(steps, begin, end)
         for j in range(width):
             beta[0, j] = 1.0
             nothing[0, j] = 0.0
-        backward(likelihood, begin, end, weight[n], transposed, alpha, inverse_scale, beta, nothing, pairs)
+        backward(steps, begin, end, weight[n], chain.transposed, alpha, beta, nothing, sums.pairs)
         for j in range(width):
             starts[j] += alpha[begin, j]
     return n_failed
 
 
 @compiled(reorder=True)
-def score_sequences(likelihood, maxima, offsets, start, transition, transposed, has_gaps, work, inverse_scale, scores):
-    """Log-likelihood of each sequence by the forward pass alone, keeping one filtered distribution (`work`: (4, K)).
+def score_sequences(steps, chain, work, scores):
+    """Change `scores` (and `work`, `steps.inverse_scale`): log-likelihood of each sequence by the forward pass alone.
 
-    Returns how many sequences lost their footing; their score is NaN.
+    Only one filtered distribution is kept (`work`: (4, K)). Returns how many sequences lost their footing; their score
+    is NaN.
     """
-    width = start.shape[1]
+    likelihood = steps.likelihood
+    offsets = steps.offsets
+    width = chain.start.shape[0]
     n_failed = 0
     alpha = work[0]
     predicted = work[1]
@@ -239,9 +234,9 @@ def score_sequences(likelihood, maxima, offsets, start, transition, transposed, 
         for t in range(offsets[n], offsets[n + 1]):
             if t == offsets[n]:
                 for j in range(width):
-                    predicted[j] = start[0, j]
+                    predicted[j] = chain.start[j]
             else:
-                row_times_matrix(work, 0, transition, predicted)
+                row_times_matrix(work, 0, chain.transition, predicted)
             total = 0.0
             for j in range(width):
                 predicted[j] *= likelihood[t, j]
@@ -250,159 +245,16 @@ def score_sequences(likelihood, maxima, offsets, start, transition, transposed, 
                 failed = True
                 break
             inverse = 1.0 / total
-            inverse_scale[t] = inverse
+            steps.inverse_scale[t] = inverse
             for j in range(width):
                 alpha[j] = predicted[j] * inverse
-        if has_gaps and not failed:
+        if chain.has_gaps and not failed:
             for j in range(width):
                 work[2, j] = 1.0
-            failed = not keeps_footing(
-                likelihood, offsets[n], offsets[n + 1], transposed, inverse_scale, work[2:3], work[3:4]
-            )
+            failed = not keeps_footing(steps, offsets[n], offsets[n + 1], chain.transposed, work[2:3], work[3:4])
         if failed:
             scores[n] = np.nan
             n_failed += 1
         else:
-            scores[n] = log_scale(inverse_scale, maxima, offsets[n], offsets[n + 1])
+            scores[n] = log_scale(steps, offsets[n], offsets[n + 1])
     return n_failed
-
-
-@compiled()
-def viterbi_sequences(best, offsets, log_start, log_transition, transposed, work, path, scores):
-    """Most probable path of each sequence; `best` holds log emissions on entry and delta_t on return.
-
-    No back-pointers are kept: the argmax is found again on the way back for the one state on the path, which leaves
-    the k x k loop free of bookkeeping. The lowest index wins a tie.
-    """
-    width = log_start.shape[0]
-    for n in range(offsets.shape[0] - 1):
-        begin = offsets[n]
-        end = offsets[n + 1]
-        scores[n] = 0.0
-        if begin == end:
-            continue
-        for j in range(width):
-            best[begin, j] += log_start[j]
-        for t in range(begin + 1, end):
-            row_plus_matrix_maximum(best, t - 1, log_transition, work)
-            for j in range(width):
-                best[t, j] += work[j]
-        state = 0
-        for j in range(1, width):
-            if best[end - 1, j] > best[end - 1, state]:
-                state = j
-        scores[n] = best[end - 1, state]
-        path[end - 1] = state
-        for t in range(end - 2, begin - 1, -1):
-            origin = 0
-            value = best[t, 0] + transposed[state, 0]
-            for i in range(1, width):
-                candidate = best[t, i] + transposed[state, i]
-                if candidate > value:
-                    value = candidate
-                    origin = i
-            state = origin
-            path[t] = state
-
-
-@compiled()
-def sample_paths(log_filtered, offsets, log_transition, uniforms, masses, paths):
-    """Backward sampling given log filtered probabilities; `uniforms` and `paths` are (n_paths, n_samples)."""
-    width = log_transition.shape[0]
-    for p in range(paths.shape[0]):
-        for n in range(offsets.shape[0] - 1):
-            state = -1
-            for t in range(offsets[n + 1] - 1, offsets[n] - 1, -1):
-                largest = -np.inf
-                for i in range(width):
-                    masses[i] = log_filtered[t, i] + (log_transition[i, state] if state >= 0 else 0.0)
-                    largest = max(largest, masses[i])
-                total = 0.0
-                for i in range(width):
-                    masses[i] = np.exp(masses[i] - largest)
-                    total += masses[i]
-                threshold = uniforms[p, t] * total
-                running = 0.0
-                for i in range(width):
-                    running += masses[i]
-                    if masses[i] > 0.0:
-                        state = i
-                        if running > threshold:
-                            break
-                paths[p, t] = state
-
-
-@compiled()
-def best_paths(log_emission, log_start, log_transition, n_paths, values, origin_state, origin_rank, paths, scores):
-    """The n most probable paths of one sequence (list Viterbi), best first; returns how many exist.
-
-    `values`, `origin_state`, `origin_rank` are (n_samples, k, n_paths): the r-th best score of a path that ends in
-    state j at time t, and where it came from.
-    """
-    n_samples, width = log_emission.shape
-    for j in range(width):
-        for r in range(n_paths):
-            values[0, j, r] = -np.inf
-        values[0, j, 0] = log_start[j] + log_emission[0, j]
-    for t in range(1, n_samples):
-        for j in range(width):
-            filled = 0
-            for i in range(width):
-                for r in range(n_paths):
-                    value = values[t - 1, i, r] + log_transition[i, j]
-                    if value == -np.inf:
-                        break
-                    if filled == n_paths and not value > values[t, j, n_paths - 1]:
-                        break
-                    # Insertion into the sorted list; strict > keeps the lower index first on ties.
-                    place = filled if filled < n_paths else n_paths - 1
-                    while place > 0 and value > values[t, j, place - 1]:
-                        values[t, j, place] = values[t, j, place - 1]
-                        origin_state[t, j, place] = origin_state[t, j, place - 1]
-                        origin_rank[t, j, place] = origin_rank[t, j, place - 1]
-                        place -= 1
-                    values[t, j, place] = value
-                    origin_state[t, j, place] = i
-                    origin_rank[t, j, place] = r
-                    filled = min(filled + 1, n_paths)
-            for r in range(n_paths):
-                values[t, j, r] = values[t, j, r] + log_emission[t, j] if r < filled else -np.inf
-    found = 0
-    last = n_samples - 1
-    taken = np.zeros(width, np.int64)
-    while found < n_paths:
-        state = -1
-        value = -np.inf
-        for j in range(width):
-            if taken[j] < n_paths and values[last, j, taken[j]] > value:
-                value = values[last, j, taken[j]]
-                state = j
-        if state < 0:
-            break
-        rank = taken[state]
-        taken[state] += 1
-        scores[found] = value
-        for t in range(last, -1, -1):
-            paths[found, t] = state
-            if t > 0:
-                previous = origin_state[t, state, rank]
-                rank = origin_rank[t, state, rank]
-                state = previous
-        found += 1
-    return found
-
-
-@compiled()
-def sample_chain(start_cumulative, transition_cumulative, uniforms, current, states):
-    """States of one sequence by inversion; `current` is the first state, or -1 to draw it."""
-    width = start_cumulative.shape[0]
-    for t in range(states.shape[0]):
-        if t == 0 and current >= 0:
-            states[0] = current
-            continue
-        cumulative = start_cumulative if t == 0 else transition_cumulative[states[t - 1]]
-        threshold = uniforms[t] * cumulative[width - 1]
-        state = 0
-        while state < width - 1 and cumulative[state] <= threshold:
-            state += 1
-        states[t] = state

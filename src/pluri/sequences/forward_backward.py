@@ -1,4 +1,4 @@
-"""Exact inference on a chain: smoothing, filtering, scoring, decoding and path sampling on plain arrays.
+"""Exact inference on a chain: smoothing and scoring on plain arrays; see `pluri.sequences.paths` for the rest.
 
 A chain is its start distribution and transition matrix; observations enter only through their log densities
 ``log_emission`` (n_samples, padded width). The recursions are scaled (Rabiner 1989) after dividing each row by its
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,14 +31,17 @@ LONG = 1 << 18
 FORBIDDEN = 1e-100
 
 
-@dataclass(frozen=True)
-class Chain:
-    """Start and transition probabilities, padded with impossible states for the compiled functions."""
+class Chain(NamedTuple):
+    """Start (K,) and transition (K, K) probabilities, padded with impossible states for the compiled functions.
+
+    `has_gaps` is whether some transition is (all but) forbidden: only then can a rounded-off state matter later.
+    """
 
     start: Array
     transition: Array
     transposed: Array
     n_states: int
+    has_gaps: bool
 
     @classmethod
     def from_probabilities(cls, start: Array, transition: Array) -> Chain:
@@ -48,13 +52,8 @@ class Chain:
         padded_start[:k] = start
         padded = np.zeros((width, width))
         padded[:k, :k] = transition
-        return cls(padded_start, padded, np.ascontiguousarray(padded.T), k)
-
-    @property
-    def has_gaps(self) -> bool:
-        """Whether some transition is (all but) forbidden: only then can a rounded-off state matter later."""
-        k = self.n_states
-        return bool((self.transition[:k, :k] < FORBIDDEN).any())
+        has_gaps = bool((padded[:k, :k] < FORBIDDEN).any())
+        return cls(padded_start, padded, np.ascontiguousarray(padded.T), k, has_gaps)
 
     @property
     def width(self) -> int:
@@ -65,6 +64,38 @@ class Chain:
         """Log start and log transition probabilities, padded with -inf."""
         with np.errstate(divide="ignore"):
             return np.log(self.start), np.log(self.transition)
+
+
+class Steps(NamedTuple):
+    """Consecutive steps for the compiled functions.
+
+    Attributes
+    ----------
+    likelihood : (n_samples, K): densities, divided by the largest of each step
+    maxima : (n_samples,): logarithms of these largest ones
+    inverse_scale : (n_samples,): what the forward pass multiplies each step by, written by it
+    offsets : (n_sequences + 1,): where each sequence begins and ends
+    """
+
+    likelihood: Array
+    maxima: Array
+    inverse_scale: Array
+    offsets: Integers
+
+    @classmethod
+    def of(cls, log_emission: Array, offsets: Integers) -> Steps:
+        """Steps of log densities, which are overwritten."""
+        maxima = np.empty(len(log_emission))
+        kernels.exponentiate(log_emission, maxima)
+        return cls(log_emission, maxima, np.empty(len(log_emission)), offsets)
+
+
+class Sums(NamedTuple):
+    """What a compiled smoother adds to and writes: starts (K,), pairs (K, K) and scores (n_sequences,)."""
+
+    starts: Array
+    pairs: Array
+    scores: Array
 
 
 @dataclass(frozen=True)
@@ -90,31 +121,13 @@ def smooth(
 ) -> Smoothed:
     """Forward-backward over sequences that lie end to end in rows ``offsets[0]:offsets[-1]``."""
     n_samples, k, width = int(offsets[-1]), chain.n_states, chain.width
-    n_sequences = len(offsets) - 1
-    starts, pairs = np.zeros(width), np.zeros((width, width))
-    scores = np.full(n_sequences, np.nan)
+    scores = np.full(len(offsets) - 1, np.nan)
+    sums = Sums(np.zeros(width), np.zeros((width, width)), scores)
     posterior = np.empty((n_samples, width))
     if not in_log_space:
-        likelihood = log_emission(0, n_samples)
-        maxima, inverse_scale = np.empty(n_samples), np.empty(n_samples)
-        kernels.exponentiate(likelihood, maxima)
-        kernels.smooth_sequences(
-            likelihood,
-            maxima,
-            offsets,
-            weight,
-            chain.start[None],
-            chain.transition,
-            chain.transposed,
-            chain.has_gaps,
-            posterior,
-            inverse_scale,
-            np.empty((3, width)),
-            starts,
-            pairs,
-            scores,
-        )
-    starts, pairs = starts[:k], pairs[:k, :k] * chain.transition[:k, :k]
+        steps = Steps.of(log_emission(0, n_samples), offsets)
+        kernels.smooth_sequences(steps, weight, chain, posterior, np.empty((3, width)), sums)
+    starts, pairs = sums.starts[:k], sums.pairs[:k, :k] * chain.transition[:k, :k]
     for n in np.flatnonzero(np.isnan(scores)):
         begin, end = int(offsets[n]), int(offsets[n + 1])
         scores[n] = 0.0
@@ -140,13 +153,23 @@ def _smooth_one_in_log_space(chain: Chain, log_emission: Array, posterior: Array
     )
 
 
-@dataclass(frozen=True)
-class _Block:
-    """The forward pass through some consecutive steps."""
+class _Block(NamedTuple):
+    """The forward pass through some consecutive steps of one sequence."""
 
-    likelihood: Array
+    steps: Steps
     alpha: Array
-    inverse_scale: Array
+
+    @classmethod
+    def after(cls, before: Array, chain: Chain, log_emission: Array, alpha: Array, *, first: bool) -> _Block | None:
+        """The pass from the filtered distribution `before` (the start if `first`) into `alpha`; None on underflow."""
+        length = len(log_emission)
+        steps = Steps.of(log_emission, np.array([0, length]))
+        good = kernels.forward(steps, 0, length, before, chain.transition, first, alpha, np.empty(chain.width))
+        return cls(steps, alpha) if good else None
+
+    def log_likelihood(self) -> float:
+        """Log-likelihood of these steps, given those before."""
+        return float(kernels.log_scale(self.steps, 0, len(self.alpha)))
 
 
 def smooth_long(
@@ -162,32 +185,17 @@ def smooth_long(
     edges = [*range(0, n_samples, BLOCK), n_samples]
     before = np.zeros((len(edges), width))
     before[0] = chain.start
-    maxima, work = np.empty(min(BLOCK, n_samples)), np.empty(width)
 
     def forward(b: int) -> _Block | None:
-        likelihood = log_emission(edges[b], edges[b + 1])
-        length = len(likelihood)
-        block = _Block(likelihood, np.empty_like(likelihood), np.empty(length))
-        kernels.exponentiate(likelihood, maxima[:length])
-        good = kernels.forward(
-            likelihood,
-            0,
-            length,
-            before[b : b + 1],
-            chain.transition,
-            b == 0,
-            block.alpha,
-            block.inverse_scale,
-            work,
-        )
-        return block if good else None
+        rows = log_emission(edges[b], edges[b + 1])
+        return _Block.after(before[b], chain, rows, np.empty_like(rows), first=b == 0)
 
     score, kept = 0.0, []
     for b in range(len(edges) - 1):
         block = forward(b)
         if block is None:
             return _smooth_whole(chain, log_emission, n_samples, weight, consume)
-        score += float(kernels.log_scale(block.inverse_scale, maxima, 0, len(block.alpha)))
+        score += block.log_likelihood()
         before[b + 1] = block.alpha[-1]
         if n_samples <= LONG:
             kept.append(block)
@@ -198,18 +206,8 @@ def smooth_long(
     for b in reversed(range(len(edges) - 1)):
         block = kept.pop() if kept else forward(b)
         assert block is not None
-        kernels.backward(
-            block.likelihood,
-            0,
-            len(block.alpha),
-            weight,
-            chain.transposed,
-            block.alpha,
-            block.inverse_scale,
-            beta,
-            before[b : b + 1] if b else nothing,
-            pairs,
-        )
+        previous = before[b : b + 1] if b else nothing
+        kernels.backward(block.steps, 0, len(block.alpha), weight, chain.transposed, block.alpha, beta, previous, pairs)
         consume(edges[b], edges[b + 1], block.alpha)
         starts = block.alpha[0, :k]
     return Smoothed(np.empty((0, width)), starts, pairs[:k, :k] * chain.transition[:k, :k], np.array([score]))
@@ -221,9 +219,7 @@ def _keeps_footing(chain: Chain, block_of: Callable[[int], _Block | None], n_blo
     for b in reversed(range(n_blocks)):
         block = block_of(b)
         assert block is not None
-        if not kernels.keeps_footing(
-            block.likelihood, 0, len(block.alpha), chain.transposed, block.inverse_scale, beta, work
-        ):
+        if not kernels.keeps_footing(block.steps, 0, len(block.alpha), chain.transposed, beta, work):
             return False
     return True
 
@@ -266,113 +262,31 @@ def _score_run(chain: Chain, log_emission: LogEmission, offsets: Integers, in_lo
     begin, end = int(offsets[0]), int(offsets[-1])
     scores = np.full(len(offsets) - 1, np.nan)
     if not in_log_space:
-        likelihood = log_emission(begin, end)
-        maxima, inverse_scale = np.empty(end - begin), np.empty(end - begin)
-        kernels.exponentiate(likelihood, maxima)
-        kernels.score_sequences(
-            likelihood,
-            maxima,
-            offsets - begin,
-            chain.start[None],
-            chain.transition,
-            chain.transposed,
-            chain.has_gaps,
-            np.empty((4, chain.width)),
-            inverse_scale,
-            scores,
-        )
+        steps = Steps.of(log_emission(begin, end), offsets - begin)
+        kernels.score_sequences(steps, chain, np.empty((4, chain.width)), scores)
     for n in np.flatnonzero(np.isnan(scores)):
         rows = log_emission(int(offsets[n]), int(offsets[n + 1]))
-        scores[n] = _filter_one_in_log_space(chain, rows, np.empty((len(rows), chain.n_states))) if len(rows) else 0.0
+        scores[n] = filter_one(chain, rows, np.empty((len(rows), chain.n_states))) if len(rows) else 0.0
     return scores
 
 
 def _score_long(chain: Chain, log_emission: LogEmission, begin: int, end: int) -> float:
-    alpha, inverse_scale, maxima = np.empty((BLOCK, chain.width)), np.empty(BLOCK), np.empty(BLOCK)
-    before, work, total = chain.start[None], np.empty(chain.width), 0.0
+    before, total = chain.start, 0.0
+    alpha = np.empty((BLOCK, chain.width))  # one for all blocks: the first touch of fresh memory is slow
     for left in range(begin, end, BLOCK):
-        likelihood = log_emission(left, min(left + BLOCK, end))
-        length = len(likelihood)
-        kernels.exponentiate(likelihood, maxima[:length])
-        first = left == begin
-        if not kernels.forward(likelihood, 0, length, before, chain.transition, first, alpha, inverse_scale, work):
+        rows = log_emission(left, min(left + BLOCK, end))
+        block = _Block.after(before, chain, rows, alpha[: len(rows)], first=left == begin)
+        if block is None:
             rows = log_emission(begin, end)
-            return _filter_one_in_log_space(chain, rows, np.empty((len(rows), chain.n_states)))
-        total += float(kernels.log_scale(inverse_scale, maxima, 0, length))
-        before = alpha[length - 1 : length].copy()
+            return filter_one(chain, rows, np.empty((len(rows), chain.n_states)))
+        total += block.log_likelihood()
+        before = block.alpha[-1].copy()
     return total
 
 
-def _filter_one_in_log_space(chain: Chain, log_emission: Array, log_filtered: Array) -> float:
+def filter_one(chain: Chain, log_emission: Array, log_filtered: Array) -> float:
+    """Write log P(state_t | observations up to t) of one sequence (n_samples, k); return its log-likelihood."""
     log_start, log_transition = chain.logarithms()
     k = chain.n_states
     rows = np.ascontiguousarray(log_emission[:, :k])
     return float(filter_in_log_space(rows, log_start[:k], log_transition[:k, :k], log_filtered))
-
-
-def filter_states(chain: Chain, log_emission: LogEmission, offsets: Integers) -> tuple[Array, Array]:
-    """Log P(state_t | observations up to t): (n_samples, k), and the log-likelihood of each sequence."""
-    k, n_samples = chain.n_states, int(offsets[-1])
-    filtered = np.empty((n_samples, k))
-    scores = np.zeros(len(offsets) - 1)
-    for n, (begin, end) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)):
-        if end > begin:
-            scores[n] = _filter_one_in_log_space(chain, log_emission(begin, end), filtered[begin:end])
-    return filtered, scores
-
-
-def viterbi(chain: Chain, log_emission: LogEmission, offsets: Integers) -> tuple[Array, Integers]:
-    """Log probability of the best path of each sequence, and the paths end to end; lowest index wins a tie."""
-    log_start, log_transition = chain.logarithms()
-    path = np.empty(int(offsets[-1]), dtype=np.int64)
-    scores = np.empty(len(offsets) - 1)
-    for first, last in runs(offsets):
-        begin, end = int(offsets[first]), int(offsets[last])
-        rows = log_emission(begin, end)
-        kernels.viterbi_sequences(
-            rows,
-            offsets[first : last + 1] - begin,
-            log_start,
-            log_transition,
-            np.ascontiguousarray(log_transition.T),
-            np.empty(chain.width),
-            path[begin:end],
-            scores[first:last],
-        )
-    return scores, path
-
-
-def best_paths(chain: Chain, log_emission: Array, n_paths: int) -> tuple[Array, Integers]:
-    """The `n_paths` most probable paths of one sequence, best first: scores (n,), paths (n, n_samples)."""
-    k, n_samples = chain.n_states, len(log_emission)
-    if n_samples == 0:
-        return np.zeros(1), np.empty((1, 0), dtype=np.int64)
-    log_start, log_transition = chain.logarithms()
-    paths, scores = np.empty((n_paths, n_samples), dtype=np.int64), np.empty(n_paths)
-    shape = (n_samples, k, n_paths)
-    found = kernels.best_paths(
-        np.ascontiguousarray(log_emission[:, :k]),
-        log_start[:k],
-        np.ascontiguousarray(log_transition[:k, :k]),
-        n_paths,
-        np.empty(shape),
-        np.zeros(shape, dtype=np.int64),
-        np.zeros(shape, dtype=np.int64),
-        paths,
-        scores,
-    )
-    return scores[:found], paths[:found]
-
-
-def sample_posterior_paths(
-    chain: Chain, log_emission: LogEmission, offsets: Integers, n_paths: int, rng: np.random.Generator
-) -> Integers:
-    """Paths from P(states | observations) by forward filtering, backward sampling: (n_paths, n_samples)."""
-    filtered, scores = filter_states(chain, log_emission, offsets)
-    if np.isneginf(scores).any():
-        raise ValueError(f"sequence {int(np.argmin(scores))} has probability zero under the model: no path to sample")
-    paths = np.empty((n_paths, int(offsets[-1])), dtype=np.int64)
-    k = chain.n_states
-    log_transition = np.ascontiguousarray(chain.logarithms()[1][:k, :k])
-    kernels.sample_paths(filtered, offsets, log_transition, rng.random(paths.shape), np.empty(k), paths)
-    return paths

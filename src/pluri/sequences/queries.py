@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.components.family import ComponentFamily
-from pluri.sequences import _kernels as kernels
+from pluri.sequences import _path_kernels as kernels
 from pluri.sequences import forward_backward as inference
+from pluri.sequences import paths as state_paths
 from pluri.sequences.boundaries import check_not_lost, sequence_lengths
 from pluri.sequences.forward_backward import Chain, LogEmission
 from pluri.sequences.inputs import check_sequence_weight, lengths_in_second_place, offsets_of, weight_by_either_name
@@ -210,7 +211,7 @@ class ChainQueries:
             posteriors = self.predict_proba(X, lengths, groups=groups)
             return float(posteriors.max(axis=1).sum()), posteriors.argmax(axis=1).astype(np.int64)
         chain, densities, offsets = self._open(X, lengths, groups)
-        scores, path = inference.viterbi(chain, densities, offsets)
+        scores, path = state_paths.viterbi(chain, densities, offsets)
         if np.isneginf(scores).any():
             n = int(np.argmin(scores))
             raise ValueError(f"sequence {n} has probability zero under the model: it has no most probable path")
@@ -250,7 +251,7 @@ class ChainQueries:
         chain, densities, offsets = self._open(X, None)
         if len(offsets) != 2:
             raise ValueError(f"X must be one sequence, got a list of {len(offsets) - 1}")
-        return inference.best_paths(chain, densities(0, int(offsets[-1])), n_paths)
+        return state_paths.best_paths(chain, densities(0, int(offsets[-1])), n_paths)
 
     def sample_paths(
         self,
@@ -280,7 +281,7 @@ class ChainQueries:
         check_count(n_paths, "n_paths")
         chain, densities, offsets = self._open(X, lengths, groups)
         rng = as_generator(self.random_state if random_state is None else random_state)
-        return inference.sample_posterior_paths(chain, densities, offsets, n_paths, rng)
+        return state_paths.sample_posterior_paths(chain, densities, offsets, n_paths, rng)
 
     def filter_proba(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Array:
         """Probability of each state at each step, given the observations up to that step.
@@ -290,7 +291,7 @@ class ChainQueries:
         filtered : array of shape (n_samples, n_components)
         """
         chain, densities, offsets = self._open(X, lengths, groups)
-        log_filtered, scores = inference.filter_states(chain, densities, offsets)
+        log_filtered, scores = state_paths.filter_states(chain, densities, offsets)
         if np.isneginf(scores).any():
             n = int(np.argmin(scores))
             raise ValueError(f"sequence {n} has probability zero under the model: its states cannot be filtered")
