@@ -142,7 +142,7 @@ PARTS = frozenset(
         "pluri.processes.weight_posterior.RegressionData",
         "pluri.processes.weight_posterior.WeightPosterior",
         "pluri.sequences.folds.SequenceKFold",
-        "pluri.sequences.monitor.ConvergenceMonitor",
+        "pluri.sequences.fitting.ConvergenceMonitor",
         "pluri.topics.tree.tree.Tree",
     }
 )
@@ -155,8 +155,8 @@ RECORDS = frozenset(
 #: Functions that a model may refer to: pure functions of data, which `load` looks up and does not call.
 FUNCTIONS = frozenset(
     {
-        "pluri.sequences.search._accuracy",
-        "pluri.sequences.search.log_likelihood_per_sample",
+        "pluri.sequences.scorers.accuracy",
+        "pluri.sequences.scorers.log_likelihood_per_sample",
     }
 )
 

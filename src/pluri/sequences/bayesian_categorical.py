@@ -12,6 +12,7 @@ Goldwater and Griffiths (2007), A fully Bayesian approach to unsupervised part-o
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,13 +20,13 @@ from numpy.typing import ArrayLike
 
 from pluri.inference import mcmc
 from pluri.priors import LogUniform, log_determinant
-from pluri.priors.hyperpriors import as_hyperparameter
-from pluri.progress.callbacks import fit_callbacks, with_callbacks
-from pluri.sequences.categorical import CategoricalEmission, CategoricalHMM, CategoricalParameters
+from pluri.progress.callbacks import with_callbacks
+from pluri.sequences.categorical_emission import CategoricalEmission, CategoricalParameters
 from pluri.sequences.collapsed_gibbs import LEARNED, ConcentrationPriors, Concentrations, SymbolSequences
 from pluri.sequences.hidden_states_gibbs import HiddenStatesGibbs, posterior_means
 from pluri.sequences.inputs import offsets_of
 from pluri.sequences.queries import ALGORITHMS
+from pluri.sequences.sampled_hmm import SampledHMM
 from pluri.validation import (
     Allowed,
     Flag,
@@ -33,7 +34,6 @@ from pluri.validation import (
     Only,
     Stored,
     Whole,
-    as_generator,
     check_parameters,
     restored_on_failure,
 )
@@ -42,7 +42,7 @@ from pluri.validation import (
 FIRST_CONCENTRATION = 0.1
 
 
-class BayesianCategoricalHMM(mcmc.Sampled, CategoricalHMM):
+class BayesianCategoricalHMM(SampledHMM):
     """Categorical hidden Markov model by collapsed Gibbs sampling.
 
     `fit` samples the states of the data; the fitted probabilities are posterior means, with which the model answers
@@ -91,7 +91,9 @@ class BayesianCategoricalHMM(mcmc.Sampled, CategoricalHMM):
         Posterior means.
     trace_ : `pluri.inference.mcmc.Trace`
         Draws of ``states``, ``transition_concentration`` and ``emission_concentration``; among its statistics are
-        ``log_density``, log p(states, symbols), and ``log_likelihood``, log p(symbols | states).
+        ``log_density``, log p(states, symbols), and ``log_likelihood``, log p(symbols | states). The states of every
+        draw are kept, one byte each (two from 257 states on): n_chains * n_draws * n_samples bytes in memory and in a
+        saved file, 500 MB for a million samples, one chain and 500 draws.
     best_chain_ : int
         The chain with the highest mean log density of its draws.
     converged_ : bool
@@ -168,11 +170,8 @@ class BayesianCategoricalHMM(mcmc.Sampled, CategoricalHMM):
 
     def _concentrations(self) -> tuple[Concentrations, ConcentrationPriors]:
         """Where the concentrations begin, and the priors of those that are learned."""
-        given = []
-        for name in ("transition_concentration", "emission_concentration"):
-            value = getattr(self, name)
-            start = FIRST_CONCENTRATION if isinstance(value, str) else None
-            given.append(as_hyperparameter(value, name, LEARNED, kinds=LogUniform, start=start))
+        names = ("transition_concentration", "emission_concentration")
+        given = [self._hyperparameter(name, LEARNED, FIRST_CONCENTRATION) for name in names]
         first = Concentrations(float(self.start_concentration), *(each.value for each in given))
         return first, ConcentrationPriors(*(each.prior for each in given))
 
@@ -220,20 +219,8 @@ class BayesianCategoricalHMM(mcmc.Sampled, CategoricalHMM):
         with restored_on_failure(self):
             data = self._coded(X, self._boundaries(X, y, lengths, groups))
             kernel = HiddenStatesGibbs(data, self.n_components, concentrations, priors, temperatures)
-            with fit_callbacks(self, max_iter=self.n_warmup + self.n_draws * self.thin, X=X) as on_step:
-                trace = mcmc.sample(
-                    kernel, kernel.sample_start, record=kernel.record, n_draws=self.n_draws, n_warmup=self.n_warmup,
-                    n_chains=self.n_chains, thin=self.thin, random_state=as_generator(self.random_state),
-                    n_jobs=self.n_jobs, backend="threads", verbose=int(self.verbose), warn=False,
-                    draw_if_interrupted=True, on_step=on_step,
-                )  # fmt: skip
-                self._store_draws(trace, kernel)
-            # The other chains are starts that were given up: what is judged is what the averages are over.
-            judged = trace.stats["log_density"][[self.best_chain_]]
-            verdict = mcmc.judge({"log_density": judged}, mcmc.LATENT_R_HAT_LIMIT)
-            self.converged_ = verdict.settled
-            if not trace.interrupted:
-                verdict.warn("Annealing may help", stacklevel=4)
+            trace = self._sample_chains(kernel, X, partial(self._store_draws, kernel))
+            self._judge(trace, 0.0, "Annealing may help")
         return self
 
     def _coded(self, X: Any, lengths: ArrayLike | None) -> SymbolSequences:
@@ -243,8 +230,8 @@ class BayesianCategoricalHMM(mcmc.Sampled, CategoricalHMM):
         codes = np.concatenate([symbols.encode(batch.X) for batch in batches])
         return SymbolSequences(codes, offsets_of(np.concatenate([batch.lengths for batch in batches])), symbols.offsets)
 
-    def _store_draws(self, trace: mcmc.Trace, kernel: HiddenStatesGibbs) -> None:
-        best = self.best_chain_ = int(trace.stats["log_density"].mean(axis=1).argmax())
+    def _store_draws(self, kernel: HiddenStatesGibbs, trace: mcmc.Trace) -> None:
+        best = self.best_chain_
         end = trace.ends[best].state
         means = posterior_means(kernel, {name: values[best] for name, values in trace.draws.items()})
         self.startprob_ = means.start
@@ -253,9 +240,5 @@ class BayesianCategoricalHMM(mcmc.Sampled, CategoricalHMM):
         self.labels_ = means.labels
         self.best_labels_ = end.best["states"]
         self.objective_ = end.best_log_density
-        self.transition_concentration_ = float(trace["transition_concentration"][best].mean())
-        self.emission_concentration_ = float(trace["emission_concentration"][best].mean())
-        self.trace_ = trace.detached()
-        self.n_iter_ = end.n_sweeps
         self.log_det_ = log_determinant(self.transmat_)
         self.state_occupancy_ = means.occupancy

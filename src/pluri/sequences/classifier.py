@@ -15,38 +15,38 @@ on Knowledge and Data Engineering 27, 2015.
 
 from __future__ import annotations
 
-import copy
 import dataclasses
-import warnings
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted
 
 from pluri.engine import Source
-from pluri.priors import PseudoCountPrior, RowPrior
-from pluri.sequences.boundaries import check_not_lost, sequence_lengths
+from pluri.sequences.classification import SequenceClassification
 from pluri.sequences.counting import (
     LabelCounts,
     count_labels,
-    counted_chain,
-    emissions_of_labelled,
     labels_in_source,
-    with_one_more,
+    starting_values,
+    warn_never_left,
     with_pseudo_count,
 )
 from pluri.sequences.gaussian import GaussianHMM
 from pluri.sequences.hmm import HiddenMarkovModel
-from pluri.sequences.inputs import is_sequence_list, may_be_rows, weight_by_either_name
-from pluri.sequences.labels import Integers, encode_labels, find_unknown, join_labels
-from pluri.sequences.learning import ChainPrior, HMMParameters
+from pluri.sequences.inputs import (
+    check_not_lost,
+    is_sequence_list,
+    may_be_rows,
+    sequence_lengths,
+    weight_by_either_name,
+)
+from pluri.sequences.labels import check_label_lengths, encode_labels, join_labels
+from pluri.sequences.learning import ChainPrior
 from pluri.sequences.queries import BOUNDARIES
-from pluri.validation import Allowed, Number, Stored, as_generator, check_parameters, is_source
-from pluri.validation.estimator import Estimator
+from pluri.validation import Allowed, Number, Stored, check_parameters, is_source
 
 Array = NDArray[np.float64]
 
@@ -54,7 +54,7 @@ Array = NDArray[np.float64]
 BARRIER = 1e-9
 
 
-class HMMClassifier(ClassifierMixin, Estimator):
+class HMMClassifier(SequenceClassification):
     """Classifier of the samples of sequences: a hidden Markov model with one state for each class.
 
     Parameters
@@ -97,12 +97,7 @@ class HMMClassifier(ClassifierMixin, Estimator):
 
     _fitted_layout: ClassVar[Mapping[str, Stored]] = {"anchor_transmat_": Stored("n_states_", "n_states_")}
 
-    # With metadata routing, boundaries reach the model without being asked for: without them it would be wrong.
     __metadata_request__fit: ClassVar[dict[str, bool]] = BOUNDARIES
-    __metadata_request__predict: ClassVar[dict[str, bool]] = BOUNDARIES
-    __metadata_request__predict_proba: ClassVar[dict[str, bool]] = BOUNDARIES
-    __metadata_request__score: ClassVar[dict[str, bool]] = BOUNDARIES
-
     _parameters: ClassVar[Mapping[str, Allowed]] = {"anchor": Number(least=0), "pseudo_count": Number(least=0)}
 
     def __init__(
@@ -175,8 +170,8 @@ class HMMClassifier(ClassifierMixin, Estimator):
         counts = count_labels(source, len(classes))
         prior = self._counting_prior(hmm, counts)
         if counts.unknown == 0:
-            _warn_never_left(counts, prior.transition, classes)
-        anchor, start = _starting_values(hmm, source, counts, prior, given)
+            warn_never_left(counts, prior.transition, classes)
+        anchor, start = starting_values(hmm, source, counts, prior, given)
         if self.anchor > 0:
             own = with_pseudo_count(hmm._chain_prior().transition, BARRIER, anchor.shape)
             prior = dataclasses.replace(prior, transition=own, anchor=anchor, anchor_weight=float(self.anchor))
@@ -207,7 +202,7 @@ class HMMClassifier(ClassifierMixin, Estimator):
             lengths = label_lengths
         check_not_lost(X, lengths, fitting=True)
         _, counts = hmm._sequences(X, lengths, fitting=True)
-        _check_label_lengths(labels, label_lengths, counts)
+        check_label_lengths(labels, label_lengths, counts)
         classes, states = encode_labels(labels, self.unknown)
         source, n_samples = hmm._source(X, lengths, weight, states)
         return classes, source, n_samples
@@ -220,158 +215,3 @@ class HMMClassifier(ClassifierMixin, Estimator):
             start=with_pseudo_count(prior.start, self.pseudo_count, counts.starts.shape),
             transition=with_pseudo_count(prior.transition, self.pseudo_count, counts.pairs.shape),
         )
-
-    def predict(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> NDArray[Any]:
-        """Labels of the samples: the most probable path, or what else the model's `algorithm` says.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features), or list of sequences
-        lengths, groups : arrays of shape (n_sequences,) and (n_samples,), optional
-            See `fit`; one sequence if neither is given.
-
-        Returns
-        -------
-        labels : array of shape (n_samples,)
-        """
-        check_is_fitted(self)
-        return np.asarray(self.classes_[self.hmm_.predict(X, lengths, groups=groups)])
-
-    def decode(
-        self,
-        X: Any,
-        lengths: ArrayLike | None = None,
-        algorithm: str | None = None,
-        *,
-        groups: ArrayLike | None = None,
-    ) -> tuple[float, NDArray[Any]]:
-        """Log probability and labels; see the model's `decode`.
-
-        Returns
-        -------
-        log_prob : float
-        labels : array of shape (n_samples,)
-        """
-        check_is_fitted(self)
-        log_prob, states = self.hmm_.decode(X, lengths, algorithm, groups=groups)
-        return log_prob, np.asarray(self.classes_[states])
-
-    def predict_proba(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Array:
-        """Posterior probability of each class at each step, given the whole sequence.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features), or list of sequences
-        lengths, groups : arrays of shape (n_sequences,) and (n_samples,), optional
-            See `fit`; one sequence if neither is given.
-
-        Returns
-        -------
-        probabilities : array of shape (n_samples, n_classes)
-        """
-        check_is_fitted(self)
-        return self.hmm_.predict_proba(X, lengths, groups=groups)
-
-    def score(
-        self,
-        X: Any,
-        y: Any,
-        lengths: ArrayLike | None = None,
-        *,
-        groups: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> float:
-        """Accuracy: share of the samples of known label that `predict` gets right.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features), or list of sequences
-        y : array of shape (n_samples,), or list of sequences of labels
-        lengths, groups : arrays of shape (n_sequences,) and (n_samples,), optional
-            See `fit`.
-        sample_weight : array of shape (n_samples,) or (n_sequences,), optional
-            Weight of each sample, or of each sequence, which then is that of all its samples.
-
-        Returns
-        -------
-        accuracy : float
-        """
-        labels, label_lengths = join_labels(y)
-        if label_lengths is None and may_be_rows(X) and len(labels) == len(X) > 0:
-            X = np.array(X)
-        lengths = sequence_lengths(X, lengths, groups)
-        if lengths is None and label_lengths is not None and not is_sequence_list(X):
-            lengths = label_lengths
-        predicted = self.predict(X, lengths)
-        if len(labels) != len(predicted):
-            raise ValueError(f"y must have one label for each of {len(predicted)} samples, got {len(labels)}")
-        missing, marked = find_unknown(labels, self.unknown)
-        known = ~(missing | marked)
-        known[marked] = np.isin(labels[marked], self.classes_)
-        if not known.any():
-            raise ValueError("y must have at least one known label, got none")
-        right = labels[known] == predicted[known]
-        if sample_weight is None:
-            return float(right.mean())
-        weight = np.asarray(sample_weight, dtype=np.float64)
-        if weight.shape != labels.shape:
-            counts = self.hmm_._observations(X, lengths)[1]
-            if weight.shape != counts.shape:
-                raise ValueError(
-                    f"sample_weight must have one weight for each of {len(labels)} samples (or of {len(counts)} "
-                    f"sequences), got shape {weight.shape}"
-                )
-            weight = np.repeat(weight, counts)
-        if not np.isfinite(weight).all() or (weight < 0).any() or not weight[known].any():
-            raise ValueError("sample_weight must be finite and non-negative, with a positive one among known labels")
-        return float(np.average(right, weights=weight[known]))
-
-    def _check_fitted_state(self) -> None:
-        if hasattr(self, "hmm_") and len(self.classes_) != self.hmm_.n_components:
-            raise ValueError(f"classes_ must be {self.hmm_.n_components}, one for each state, got {len(self.classes_)}")
-
-
-def _check_label_lengths(labels: NDArray[Any], label_lengths: Integers | None, lengths: Integers) -> None:
-    if len(labels) != lengths.sum():
-        raise ValueError(
-            f"y must have one label for each of {lengths.sum()} samples, got {len(labels)}: inconsistent numbers of "
-            "samples (for one label a sequence, fit one model a class and compare score_sequences)"
-        )
-    if label_lengths is not None and len(label_lengths) == len(lengths):
-        wrong = np.flatnonzero(label_lengths != lengths)
-        if wrong.size:
-            n = wrong[0]
-            raise ValueError(
-                f"y[{n}] must have as many labels as X[{n}] has samples ({lengths[n]}), got {label_lengths[n]}"
-            )
-
-
-def _warn_never_left(counts: LabelCounts, prior: RowPrior, classes: NDArray[Any]) -> None:
-    shape = counts.pairs.shape
-    extra = prior.pseudo_counts(shape) if isinstance(prior, PseudoCountPrior) else np.zeros(shape)
-    empty = np.flatnonzero((counts.pairs + extra).sum(axis=1) <= 0)
-    if empty.size:
-        warnings.warn(
-            f"nothing ever follows the classes {classes[empty].tolist()}: their rows of the transition matrix are "
-            "uniform; a positive pseudo_count says so on purpose",
-            UserWarning,
-            stacklevel=3,
-        )
-
-
-def _starting_values(
-    hmm: HiddenMarkovModel, source: Source, counts: LabelCounts, prior: ChainPrior, given: dict[str, Any]
-) -> tuple[Array, HMMParameters[Any]]:
-    """The transition matrix by counting, and the parameters that EM starts from."""
-    counter = copy.copy(hmm)
-    counter.params = "st" + "".join(letter for letter, name in hmm._emission_attributes.items() if name not in given)
-    problem = counter._problem(prior, given)
-    emission = emissions_of_labelled(problem.emission, source, counts, as_generator(hmm.random_state))
-    start, anchor = counted_chain(counts, prior, problem.start, problem.transition)
-    transition = anchor
-    # EM keeps a zero for ever, and one that only the labelled samples know of may be wrong.
-    if counts.unknown > 0 and "s" in hmm.params and "startprob_" not in given:
-        start = with_one_more(start, counts.starts)
-    if (counts.unknown > 0 or prior.diversity is not None) and "t" in hmm.params and "transmat_" not in given:
-        transition = with_one_more(anchor, counts.pairs)
-    return anchor, HMMParameters(start, transition, emission, np.full(len(start), np.nan))

@@ -7,10 +7,12 @@ end are not counted.
 
 from __future__ import annotations
 
+import copy
+import warnings
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import add
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +22,11 @@ from pluri.components.padding import padded_width
 from pluri.engine import Batch, Source, Statistics, map_reduce
 from pluri.priors import Dirichlet, PseudoCountPrior, RowPrior
 from pluri.sequences.forward_backward import BLOCK
-from pluri.sequences.learning import ChainPrior
+from pluri.sequences.learning import ChainPrior, HMMParameters
+from pluri.validation import as_generator
+
+if TYPE_CHECKING:
+    from pluri.sequences.hmm import HiddenMarkovModel
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -109,6 +115,38 @@ def with_one_more(rows: Array, counts: Array) -> Array:
     """Rows after one more count that is spread evenly: none of their entries is zero."""
     total = counts.sum(axis=-1, keepdims=True)
     return (total * rows + 1.0 / rows.shape[-1]) / (total + 1.0)
+
+
+def warn_never_left(counts: LabelCounts, prior: RowPrior, classes: NDArray[Any]) -> None:
+    """Say so if nothing ever follows a class."""
+    shape = counts.pairs.shape
+    extra = prior.pseudo_counts(shape) if isinstance(prior, PseudoCountPrior) else np.zeros(shape)
+    empty = np.flatnonzero((counts.pairs + extra).sum(axis=1) <= 0)
+    if empty.size:
+        warnings.warn(
+            f"nothing ever follows the classes {classes[empty].tolist()}: their rows of the transition matrix are "
+            "uniform; a positive pseudo_count says so on purpose",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def starting_values(
+    hmm: HiddenMarkovModel, source: Source, counts: LabelCounts, prior: ChainPrior, given: dict[str, Any]
+) -> tuple[Array, HMMParameters[Any]]:
+    """The transition matrix by counting, and the parameters that EM starts from."""
+    counter = copy.copy(hmm)
+    counter.params = "st" + "".join(letter for letter, name in hmm._emission_attributes.items() if name not in given)
+    problem = counter._problem(prior, given)
+    emission = emissions_of_labelled(problem.emission, source, counts, as_generator(hmm.random_state))
+    start, anchor = counted_chain(counts, prior, problem.start, problem.transition)
+    transition = anchor
+    # EM keeps a zero for ever, and one that only the labelled samples know of may be wrong.
+    if counts.unknown > 0 and "s" in hmm.params and "startprob_" not in given:
+        start = with_one_more(start, counts.starts)
+    if (counts.unknown > 0 or prior.diversity is not None) and "t" in hmm.params and "transmat_" not in given:
+        transition = with_one_more(anchor, counts.pairs)
+    return anchor, HMMParameters(start, transition, emission, np.full(len(start), np.nan))
 
 
 def emissions_of_labelled(

@@ -44,6 +44,22 @@ def _as_array(y: Any) -> NDArray[Any]:
     return np.asarray(column_or_1d(y, warn=True))
 
 
+def check_label_lengths(labels: NDArray[Any], label_lengths: Integers | None, lengths: Integers) -> None:
+    """Refuse labels that are not one for each sample."""
+    if len(labels) != lengths.sum():
+        raise ValueError(
+            f"y must have one label for each of {lengths.sum()} samples, got {len(labels)}: inconsistent numbers of "
+            "samples (for one label a sequence, fit one model a class and compare score_sequences)"
+        )
+    if label_lengths is not None and len(label_lengths) == len(lengths):
+        wrong = np.flatnonzero(label_lengths != lengths)
+        if wrong.size:
+            n = wrong[0]
+            raise ValueError(
+                f"y[{n}] must have as many labels as X[{n}] has samples ({lengths[n]}), got {label_lengths[n]}"
+            )
+
+
 def encode_labels(y: NDArray[Any], unknown: Any = "auto") -> tuple[NDArray[Any], Integers]:
     """The sorted classes, and the class number of each label, -1 where it is not known; see `HMMClassifier`."""
     if y.dtype.kind == "f" and not np.isfinite(y).all():

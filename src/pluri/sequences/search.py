@@ -6,77 +6,27 @@ is the held-out log-likelihood per sample, or the accuracy of an `HMMClassifier`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted
 
-from pluri.sequences.boundaries import sequence_lengths
-from pluri.sequences.classifier import HMMClassifier
-from pluri.sequences.folds import SequenceKFold, block_lengths
+from pluri.sequences.best_model import BestModel
+from pluri.sequences.folds import SequenceKFold
 from pluri.sequences.hmm import HiddenMarkovModel
-from pluri.sequences.inputs import is_sequence_list, lengths_in_second_place
+from pluri.sequences.inputs import is_sequence_list
 from pluri.sequences.labels import join_labels
-from pluri.sequences.pipelines import SequencePipeline, divide_rows, fit_pipeline, join_rows, transform_rows
+from pluri.sequences.pipelines import SequencePipeline, divide_rows, fit_pipeline, join_rows
 from pluri.sequences.queries import BOUNDARIES
-from pluri.validation.estimator import Estimator
+from pluri.sequences.scorers import OfPipelines, Scorer, accuracy, log_likelihood_per_sample
 from pluri.validation.interruption import Interrupted, hold
 
-Scorer = Callable[..., float]
 
-
-def log_likelihood_per_sample(estimator: Any, X: Any, y: Any = None) -> float:
-    """Log-likelihood of sequences under a fitted model, divided by the number of samples: a scorer.
-
-    Parameters
-    ----------
-    estimator : fitted hidden Markov model, or `HMMClassifier`
-    X : array of shape (n_samples, n_features), or list of sequences
-    y : ignored
-
-    Returns
-    -------
-    score : float
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from pluri.sequences import PoissonHMM, log_likelihood_per_sample
-    >>> X = np.array([[1], [0], [3], [2], [1], [1]])
-    >>> log_likelihood_per_sample(PoissonHMM().fit(X), X)
-    -1.36391
-    """
-    if isinstance(estimator, SequencePipeline):
-        X, estimator = estimator.transformed(X), estimator.pipeline[-1]
-    model = getattr(estimator, "hmm_", estimator)
-    n_samples = sum(len(item) for item in X) if isinstance(X, list | tuple) else len(X)
-    return float(model.score(X)) / n_samples
-
-
-def _accuracy(estimator: Any, X: Any, y: Any) -> float:
-    if isinstance(estimator, SequencePipeline):
-        X, estimator = estimator.transformed(X), estimator.pipeline[-1]
-    return float(estimator.score(X, y))
-
-
-@dataclass(frozen=True)
-class _OfPipelines:
-    """A scorer of the user's own, for the last step of a pipeline and sequences as it sees them."""
-
-    scorer: Scorer
-
-    def __call__(self, estimator: SequencePipeline, X: Any, y: Any = None) -> float:
-        return self.scorer(estimator.pipeline[-1], estimator.transformed(X), y)
-
-
-class HMMSearchCV(MetaEstimatorMixin, Estimator):
+class HMMSearchCV(MetaEstimatorMixin, BestModel):
     """Search over the settings of a hidden Markov model, by cross-validation over whole sequences.
 
     Parameters
@@ -132,10 +82,6 @@ class HMMSearchCV(MetaEstimatorMixin, Estimator):
     """
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = BOUNDARIES
-    __metadata_request__predict: ClassVar[dict[str, bool]] = BOUNDARIES
-    __metadata_request__predict_proba: ClassVar[dict[str, bool]] = BOUNDARIES
-    # A pipeline always names weights, if only to say that there are none: known, and an error if there are some.
-    __metadata_request__score: ClassVar[dict[str, bool | None]] = BOUNDARIES | {"sample_weight": None}
 
     def __init__(
         self,
@@ -172,47 +118,6 @@ class HMMSearchCV(MetaEstimatorMixin, Estimator):
         tags.estimator_type, tags.classifier_tags = inner.estimator_type, inner.classifier_tags
         tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
         return tags
-
-    @property
-    def _is_pipeline(self) -> bool:
-        return isinstance(self.estimator, Pipeline)
-
-    @property
-    def _last_step(self) -> Any:
-        return self.estimator[-1] if self._is_pipeline else self.estimator
-
-    @property
-    def _is_classifier(self) -> bool:
-        return isinstance(self._last_step, HMMClassifier)
-
-    def _labels_and_lengths(
-        self, X: Any, y: Any, lengths: ArrayLike | None, groups: ArrayLike | None
-    ) -> tuple[Any, ArrayLike | None]:
-        """Labels and lengths; tells labels from hmmlearn's habit of passing `lengths` in second place."""
-        lengths = sequence_lengths(X, lengths, groups)
-        if self._is_classifier or y is None or lengths is not None:
-            return y, lengths
-        lengths = lengths_in_second_place(y, None, X)
-        return (y, None) if lengths is None else (None, lengths)
-
-    def _as_lists(
-        self, model: Any, X: Any, y: Any, lengths: ArrayLike | None, *, fitting: bool
-    ) -> tuple[list[Any], list[NDArray[Any]] | None]:
-        """Sequences and their labels as lists, which scikit-learn takes for samples."""
-        if self._is_pipeline:
-            sequences, counts = divide_rows(X, lengths)
-            data, _ = join_rows(sequences)
-        else:
-            data, counts = model._sequences(X, lengths, fitting=fitting)
-        if fitting and self.block_length is not None:
-            counts = block_lengths(counts, self.block_length)
-        divided, _ = divide_rows(data, counts[counts > 0])
-        if y is None:
-            return divided, None
-        labels, _ = join_labels(y)
-        if len(labels) != len(data):
-            raise ValueError(f"y must have one label for each of {len(data)} samples, got {len(labels)}")
-        return divided, _divide(labels, counts)
 
     def _with_model(self, model: HiddenMarkovModel) -> Any:
         """The estimator, of which the settings of the model can be set: a classifier's model may be left out."""
@@ -329,119 +234,20 @@ class HMMSearchCV(MetaEstimatorMixin, Estimator):
     def _scorer(self) -> Scorer:
         scoring = self.scoring
         if callable(scoring):
-            is_own = scoring in (log_likelihood_per_sample, _accuracy)
-            return _OfPipelines(scoring) if self._is_pipeline and not is_own else scoring
+            is_own = scoring in (log_likelihood_per_sample, accuracy)
+            return OfPipelines(scoring) if self._is_pipeline and not is_own else scoring
         if scoring is None:
             scoring = "accuracy" if self._is_classifier else "log_likelihood"
         if scoring == "log_likelihood":
             return log_likelihood_per_sample
         if scoring == "accuracy" and self._is_classifier:
-            return _accuracy
+            return accuracy
         raise ValueError(
             "scoring must be 'log_likelihood', 'accuracy' (for an HMMClassifier), a callable or None, "
             f"got {self.scoring!r}"
         )
 
-    def _best(self) -> Any:
-        check_is_fitted(self, "best_params_")
-        if not hasattr(self, "best_estimator_"):
-            raise AttributeError("refit must be True for predictions, got False")
-        return self.best_estimator_
-
-    def _at_last_step(
-        self, X: Any, lengths: ArrayLike | None, groups: ArrayLike | None
-    ) -> tuple[Any, Any, ArrayLike | None]:
-        """The best model, and the data as it takes them: the steps of a pipeline are gone through here."""
-        best = self._best()
-        lengths = sequence_lengths(X, lengths, groups)
-        if not self._is_pipeline:
-            return best, X, lengths
-        parts, counts = divide_rows(X, lengths)
-        return best[-1], transform_rows(best, join_rows(parts)[0] if is_sequence_list(X) else X), counts
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """Classes of the best classifier."""
-        return np.asarray(self._best().classes_)
-
-    def score(
-        self, X: Any, y: Any = None, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None
-    ) -> float:
-        """Score of the best model on other data, by the `scoring` of the search.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features), or list of sequences
-        y : array of shape (n_samples,), or list of sequences of labels, optional
-        lengths, groups : arrays of shape (n_sequences,) and (n_samples,), optional
-            See `fit`.
-
-        Returns
-        -------
-        score : float
-        """
-        best = self._best()
-        y, lengths = self._labels_and_lengths(X, y, lengths, groups)
-        if self._is_pipeline:
-            sequences, labels = self._as_lists(None, X, y, lengths, fitting=False)
-            return float(self.scorer_(SequencePipeline(best), sequences, labels))
-        model = best.hmm_ if self._is_classifier else best
-        sequences, labels = self._as_lists(model, X, y, lengths, fitting=False)
-        return float(self.scorer_(best, sequences, labels))
-
-    def predict(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> NDArray[Any]:
-        """States or labels by the best model.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features), or list of sequences
-        lengths, groups : arrays of shape (n_sequences,) and (n_samples,), optional
-            See `fit`.
-
-        Returns
-        -------
-        states : array of shape (n_samples,)
-        """
-        model, data, counts = self._at_last_step(X, lengths, groups)
-        return np.asarray(model.predict(data, counts))
-
-    def predict_proba(
-        self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None
-    ) -> NDArray[np.float64]:
-        """Posterior probabilities by the best model; arguments as in `predict`.
-
-        Returns
-        -------
-        probabilities : array of shape (n_samples, n_states)
-        """
-        model, data, counts = self._at_last_step(X, lengths, groups)
-        return np.asarray(model.predict_proba(data, counts))
-
-    def decode(
-        self,
-        X: Any,
-        lengths: ArrayLike | None = None,
-        algorithm: str | None = None,
-        *,
-        groups: ArrayLike | None = None,
-    ) -> tuple[float, NDArray[Any]]:
-        """Log probability and states (or labels) by the best model; see `HiddenMarkovModel.decode`.
-
-        Returns
-        -------
-        log_prob : float
-        states : array of shape (n_samples,)
-        """
-        model, data, counts = self._at_last_step(X, lengths, groups)
-        log_prob, states = model.decode(data, counts, algorithm)
-        return float(log_prob), states
-
     def _check_fitted_state(self) -> None:
         for name, values in getattr(self, "cv_results_", {}).items():
             if len(values) != len(self.cv_results_["params"]):
                 raise ValueError(f"cv_results_[{name!r}] must have an entry for each candidate, got {len(values)}")
-
-
-def _divide(array: NDArray[Any], lengths: NDArray[np.int64]) -> list[NDArray[Any]]:
-    """The sequences of an array as a list; empty ones are left out."""
-    return np.split(array, np.cumsum(lengths[lengths > 0])[:-1])

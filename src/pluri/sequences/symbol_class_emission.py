@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from pluri.sequences import _count_kernels as kernels
-from pluri.sequences.categorical import CategoricalEmission, CategoricalParameters
+from pluri.sequences.categorical_emission import CategoricalEmission, CategoricalParameters
 from pluri.sequences.symbols import Symbols, missing_words
 
 Array = NDArray[np.float64]

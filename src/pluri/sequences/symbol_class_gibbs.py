@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,11 @@ from pluri.sequences.symbol_class_sampler import (
     ConcentrationPriors,
     Concentrations,
     Corpus,
+    Counts,
     Tables,
 )
 
+Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 #: ``classes`` (V,) and the concentrations by name.
 Position = Mapping[str, NDArray[Any]]
@@ -130,3 +132,31 @@ def majority(draws: NDArray[Any], n_components: int) -> Integers:
     for classes in draws:
         votes[symbols, classes] += 1
     return votes.argmax(axis=1).astype(np.int64)
+
+
+class PosteriorMeans(NamedTuple):
+    """Expected probabilities given the classes: start (k,), transition (k, k), emission (k, V), features (k, S_f)."""
+
+    start: Array
+    transition: Array
+    emission: Array
+    features: list[Array]
+
+
+def posterior_means(
+    corpus: Corpus, counts: Counts, classes: Integers, concentrations: Concentrations
+) -> PosteriorMeans:
+    """Posterior means given the classes (V,) and their counts; a class without symbols has them all alike."""
+    k, n_symbols = len(counts.tokens), len(classes)
+    # A part of a Dirichlet vector, divided by its sum, is Dirichlet too: the boundary's column drops out.
+    rows = (counts.transition[:, :k] + concentrations.transition).astype(np.float64)
+    rows /= rows.sum(axis=1, keepdims=True)
+    b = concentrations.emission
+    emission = np.zeros((k, n_symbols))
+    emission[classes, np.arange(n_symbols)] = (corpus.frequencies + b) / (counts.tokens + counts.types * b)[classes]
+    emission[counts.types == 0] = 1.0 / n_symbols
+    values = np.split(counts.features, np.cumsum(corpus.sizes)[:-1])  # a part for each feature, if there are any
+    features = [
+        ((part + e) / (counts.types + len(part) * e)).T.copy() for part, e in zip(values, concentrations.features)
+    ]
+    return PosteriorMeans(rows[k], rows[:k], emission, features)

@@ -11,6 +11,7 @@ Lee, Haghighi and Barzilay (2010), Simple type-level unsupervised POS tagging, E
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,21 +20,19 @@ from numpy.typing import ArrayLike, NDArray
 from pluri.engine import ArraySource
 from pluri.inference import mcmc
 from pluri.priors import LogUniform, log_determinant
-from pluri.priors.hyperpriors import as_hyperparameter
-from pluri.progress.callbacks import fit_callbacks, with_callbacks
-from pluri.sequences.categorical import CategoricalHMM
+from pluri.progress.callbacks import with_callbacks
 from pluri.sequences.queries import ALGORITHMS
+from pluri.sequences.sampled_hmm import SampledHMM
 from pluri.sequences.symbol_class_emission import UNSEEN, SymbolClassEmission, log_newcomer
-from pluri.sequences.symbol_class_gibbs import SymbolClassGibbs, majority
+from pluri.sequences.symbol_class_gibbs import SymbolClassGibbs, concentrations_of, majority, posterior_means
 from pluri.sequences.symbol_class_sampler import LEARNED, ConcentrationPriors, Concentrations, Corpus, assign
-from pluri.sequences.symbols import Symbols
+from pluri.sequences.symbols import Symbols, distinct_symbols
 from pluri.validation import (
     Allowed,
     Flag,
     Only,
     Stored,
     Whole,
-    as_generator,
     check_parameters,
     check_value,
     is_source,
@@ -43,11 +42,13 @@ from pluri.validation import (
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+#: A drift of this share of the log density is no reason to warn.
+NEGLIGIBLE = 1e-3
 #: Where concentrations begin that are only said to be learned.
 FIRST = Concentrations(transition=0.1, emission=1.0, classes=1.0, features=(0.1,))
 
 
-class SymbolClassHMM(mcmc.Sampled, CategoricalHMM):
+class SymbolClassHMM(SampledHMM):
     """Hidden Markov model in which each symbol belongs to one state, by collapsed Gibbs sampling.
 
     `fit` groups the symbols into classes by what stands before and after them, and by features of the symbols if there
@@ -58,10 +59,9 @@ class SymbolClassHMM(mcmc.Sampled, CategoricalHMM):
     ----------
     n_components : int, default=1
         Number of states.
-    n_warmup : int, default=170
-        Sweeps of each chain before the first draw, thrown away: each moves every symbol once.
-    n_draws : int, default=30
-        Draws of each chain, a sweep each, which vote on the class of each symbol.
+    n_warmup, n_draws : int, default=170 and 30
+        Sweeps of each chain, in each of which every symbol moves once: those before the first draw, which are thrown
+        away, and those that vote on the class of each symbol.
     n_chains : int, default=1
         Number of chains from random classes; the one with the highest mean log joint of its draws is kept.
     transition_concentration : float, LogUniform or "learn", default="learn"
@@ -80,14 +80,11 @@ class SymbolClassHMM(mcmc.Sampled, CategoricalHMM):
     unseen : {"new", "missing", "error"}, default="new"
         What a symbol is that `fit` did not see: one more symbol, which states with many rare symbols are likely to
         have; a missing value; or a mistake. Its features count in the first two cases.
-    algorithm : {"map", "viterbi"}, default="map"
-        How `predict` decodes; it matters only for sequences with unseen symbols.
-    implementation
-        See `CategoricalHMM`.
+    algorithm, implementation
+        See `CategoricalHMM`; how `predict` decodes matters only for sequences with unseen symbols.
     random_state : int, numpy Generator, RandomState or None, default=None
         Seed of the chains and of `sample`.
     verbose : int, default=0
-        1 shows a progress bar.
     n_jobs : int or None, default=None
         Number of chains that run at a time, in threads; -1 is all cores. The results do not depend on it.
 
@@ -120,8 +117,8 @@ class SymbolClassHMM(mcmc.Sampled, CategoricalHMM):
     best_chain_ : int
         The chain with the highest mean log density of its draws.
     converged_ : bool
-        Whether the log density of the best chain had stopped drifting, by `pluri.inference.mcmc.judge`. A chain need
-        not converge to find good classes.
+        Whether the log density of the best chain had stopped drifting, by `pluri.inference.mcmc.judge`; a drift by a
+        tenth of a percent, or by the square root of half the number of symbols, does not count. If not, `fit` warns.
     state_occupancy_ : array of shape (n_components,)
         Number of samples in each state.
     vocabulary_, n_symbols_, log_det_, n_features_in_
@@ -193,12 +190,9 @@ class SymbolClassHMM(mcmc.Sampled, CategoricalHMM):
     def _concentrations(self, n_features: int) -> tuple[Concentrations, ConcentrationPriors]:
         """Where the concentrations begin, and the priors of those that are learned."""
         given = []
-        names = ("transition", "emission", "class", "feature")
-        for name, first, prior in zip(names, FIRST.as_tuple(), LEARNED):
-            value, full = getattr(self, f"{name}_concentration"), f"{name}_concentration"
-            start = first if isinstance(value, str) else None
+        for name, first, prior in zip(("transition", "emission", "class", "feature"), FIRST.as_tuple(), LEARNED):
             assert prior is not None
-            given.append(as_hyperparameter(value, full, prior, kinds=LogUniform, start=start))
+            given.append(self._hyperparameter(f"{name}_concentration", prior, first))
         a, b, g, e = (each.value for each in given)
         return Concentrations(a, b, g, (e,) * n_features), ConcentrationPriors(*(each.prior for each in given))
 
@@ -233,19 +227,12 @@ class SymbolClassHMM(mcmc.Sampled, CategoricalHMM):
             codes, counts = self._coded(X, self._boundaries(X, y, lengths, groups))
             seen, types, features = distinct_symbols(codes, self._symbols())
             corpus = Corpus.from_codes(types, counts, features, np.array(self.n_symbols_[1:], dtype=np.int64))
-            n_sweeps = self.n_warmup + self.n_draws
-            n_held = min(self.n_warmup, n_sweeps // 3)
+            n_held = min(self.n_warmup, (self.n_warmup + self.n_draws) // 3)
             kernel = SymbolClassGibbs(corpus, self.n_components, *self._concentrations(features.shape[1]), n_held)
-            with fit_callbacks(self, max_iter=n_sweeps, X=X) as on_step:
-                trace = mcmc.sample(
-                    kernel, kernel.sample_start, record=kernel.record, n_draws=self.n_draws, n_warmup=self.n_warmup,
-                    n_chains=self.n_chains, random_state=as_generator(self.random_state), n_jobs=self.n_jobs,
-                    backend="threads", verbose=int(self.verbose), warn=False, draw_if_interrupted=True,
-                    on_step=on_step,
-                )  # fmt: skip
-                self._store_draws(trace)
-                self._store_classes(corpus, seen, features)
-                self.labels_ = self.symbol_classes_[codes[:, 0]]
+            trace = self._sample_chains(kernel, X, partial(self._store_draws, corpus, seen, codes))
+            # Nor is what the log density of so many settled numbers varies by: the draws only vote on classes.
+            trifle = max(NEGLIGIBLE * abs(self.objective_), float(np.sqrt(len(seen) / 2)))
+            self._judge(trace, trifle, "Its classes may be those of a chain that was still finding better ones")
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -266,42 +253,23 @@ class SymbolClassHMM(mcmc.Sampled, CategoricalHMM):
             raise ValueError("X must have no missing values in fit, got NaN or None")
         return codes, counts
 
-    def _store_draws(self, trace: mcmc.Trace) -> None:
-        density = trace.stats["log_density"]
-        best = self.best_chain_ = int(density.mean(axis=1).argmax())
-        self.trace_ = trace.detached()
-        self.n_iter_ = trace.ends[best].state.n_sweeps
-        # The other chains are starts that were given up: what is judged is what the averages are over.
-        self.converged_ = mcmc.judge({"log_density": density[[best]]}, mcmc.LATENT_R_HAT_LIMIT).settled
-        self.objective_ = float(density[best].mean())
-        self.transition_concentration_ = float(trace["transition_concentration"][best].mean())
-        self.emission_concentration_ = float(trace["emission_concentration"][best].mean())
-        self.class_concentration_ = float(trace["class_concentration"][best].mean())
-        self.feature_concentration_ = trace["feature_concentration"][best].mean(axis=0)
-
-    def _store_classes(self, corpus: Corpus, seen: Integers, features: Integers) -> None:
+    def _store_draws(self, corpus: Corpus, seen: Integers, codes: Integers, trace: mcmc.Trace) -> None:
         """Set the posterior means given the classes; `seen` (V,) are the symbols that occur."""
-        k, classes = self.n_components, majority(self.trace_["classes"][self.best_chain_], self.n_components)
+        best, k, n_symbols = self.best_chain_, self.n_components, self.n_symbols_[0]
+        self.objective_ = float(trace.stats["log_density"][best].mean())
+        learned = concentrations_of({name: draws[best].mean(axis=0) for name, draws in trace.draws.items()})
+        self.class_concentration_, self.feature_concentration_ = learned.classes, np.array(learned.features)
+        classes = majority(trace["classes"][best], k)
         counts = assign(corpus, classes, k).counts
-        self.symbol_classes_ = np.full(self.n_symbols_[0], -1, dtype=np.int64)
+        self.symbol_classes_ = np.full(n_symbols, -1, dtype=np.int64)
         self.symbol_classes_[seen] = classes
-        self.symbol_features_ = np.full((self.n_symbols_[0], features.shape[1]), -1, dtype=np.int64)
-        self.symbol_features_[seen] = features
-        # A part of a Dirichlet vector, divided by its sum, is Dirichlet too: the boundary's column drops out.
-        rows = (counts.transition[:, :k] + self.transition_concentration_).astype(np.float64)
-        rows /= rows.sum(axis=1, keepdims=True)
-        self.startprob_, self.transmat_ = rows[k], rows[:k]
-        b = self.emission_concentration_
-        own: Array = (corpus.frequencies + b) / (counts.tokens + counts.types * b)[classes]
-        table = np.zeros((k, self.n_symbols_[0]))
-        table[classes, seen] = own
-        table[np.ix_(counts.types == 0, seen)] = 1.0 / len(seen)
-        self.emissionprob_ = table
-        values = np.split(counts.features, np.cumsum(corpus.sizes)[:-1])  # a part for each feature, if there are any
-        self.featureprob_ = [
-            ((part + e) / (counts.types + len(part) * e)).T.copy()
-            for part, e in zip(values, self.feature_concentration_)
-        ]
+        self.symbol_features_ = np.full((n_symbols, codes.shape[1] - 1), -1, dtype=np.int64)
+        self.symbol_features_[codes[:, 0]] = codes[:, 1:]
+        self.labels_ = self.symbol_classes_[codes[:, 0]]
+        means = posterior_means(corpus, counts, classes, learned)
+        self.startprob_, self.transmat_, self.featureprob_ = means.start, means.transition, means.features
+        self.emissionprob_ = np.zeros((k, n_symbols))
+        self.emissionprob_[:, seen] = means.emission
         self.state_occupancy_ = counts.tokens.astype(np.float64)
         self.log_det_ = log_determinant(self.transmat_)
 
@@ -316,13 +284,12 @@ class SymbolClassHMM(mcmc.Sampled, CategoricalHMM):
     def _emission(self, given: dict[str, Any]) -> SymbolClassEmission:
         check_value(self.unseen, "unseen", self._parameters["unseen"])
         types = np.bincount(self.symbol_classes_[self.symbol_classes_ >= 0], minlength=self.n_components)
+        newcomer = log_newcomer(types, self.state_occupancy_, self.emission_concentration_, self.class_concentration_)
         return SymbolClassEmission(
             self._symbols(),
             classes=self.symbol_classes_,
             features=self.symbol_features_,
-            newcomer=log_newcomer(
-                types, self.state_occupancy_, self.emission_concentration_, self.class_concentration_
-            ),
+            newcomer=newcomer,
             unseen=self.unseen,
         )
 
@@ -331,22 +298,3 @@ class SymbolClassHMM(mcmc.Sampled, CategoricalHMM):
         for column, table in enumerate(getattr(self, "featureprob_", ())):
             if self.symbol_features_[:, column].max(initial=-1) >= table.shape[1]:
                 raise ValueError(f"symbol_features_ must be below {table.shape[1]} in column {column}")
-
-
-def distinct_symbols(codes: Integers, symbols: Symbols) -> tuple[Integers, Integers, Integers]:
-    """Symbols that occur (V,), number of each sample's among them (n_samples,), and their features (V, F).
-
-    `codes` (n_samples, 1 + F) are the columns' own; a symbol with two values of a feature is refused.
-    """
-    seen, firsts, types = np.unique(codes[:, 0], return_index=True, return_inverse=True)
-    features = codes[firsts, 1:]
-    differs = codes[:, 1:] != features[types]
-    if differs.any():
-        t, f = (int(index) for index in np.argwhere(differs)[0])
-        word = symbols.decode(0, codes[t : t + 1, 0])[0]
-        values = [symbols.decode(f + 1, code[None])[0] for code in (features[types[t], f], codes[t, f + 1])]
-        raise ValueError(
-            f"X must have one value of the feature in column {f + 1} wherever symbol {word} stands, got {values[0]} "
-            f"and {values[1]}"
-        )
-    return seen.astype(np.int64), types.astype(np.int64), features

@@ -146,3 +146,22 @@ def check_symbols(X: NDArray[Any]) -> None:
         raise ValueError(f"X must hold symbols as non-negative integers, got {values.min()}: Negative values in data")
     if values.dtype.kind not in "iub" and not np.array_equal(values, np.floor(values)):
         raise ValueError("X must hold symbols as integers or strings, got numbers that are not integers")
+
+
+def distinct_symbols(codes: Integers, symbols: Symbols) -> tuple[Integers, Integers, Integers]:
+    """Symbols that occur (V,), number of each sample's among them (n_samples,), and their features (V, F).
+
+    `codes` (n_samples, 1 + F) are the columns' own; a symbol with two values of a feature is refused.
+    """
+    seen, firsts, types = np.unique(codes[:, 0], return_index=True, return_inverse=True)
+    features = codes[firsts, 1:]
+    differs = codes[:, 1:] != features[types]
+    if differs.any():
+        t, f = (int(index) for index in np.argwhere(differs)[0])
+        word = symbols.decode(0, codes[t : t + 1, 0])[0]
+        values = [symbols.decode(f + 1, code[None])[0] for code in (features[types[t], f], codes[t, f + 1])]
+        raise ValueError(
+            f"X must have one value of the feature in column {f + 1} wherever symbol {word} stands, got {values[0]} "
+            f"and {values[1]}"
+        )
+    return seen.astype(np.int64), types.astype(np.int64), features

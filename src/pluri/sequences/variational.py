@@ -31,7 +31,8 @@ from pluri.components.family import ComponentFamily, P
 from pluri.components.first_rows import initial_rows
 from pluri.engine import Batch, Source
 from pluri.inference import EMResult
-from pluri.sequences.hmm import DeadStateWarning, HiddenMarkovModel
+from pluri.sequences.fitting import DeadStateWarning
+from pluri.sequences.hmm import HiddenMarkovModel
 from pluri.sequences.learning import ChainPrior, HiddenMarkovProblem, HMMParameters, HMMStatistics
 from pluri.validation import Stored
 
@@ -222,7 +223,7 @@ class VariationalHMM(HiddenMarkovModel):
             update_transition="t" in self.params,
             start=start,
             transition=transition,
-            in_log_space=self._in_log_space,
+            in_log_space=self.implementation == "log",
             start_prior=prior.start_concentration,
             transition_prior=prior.transition_concentration,
         )

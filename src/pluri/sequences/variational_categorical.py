@@ -16,12 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from pluri.components.padding import padded_width
 from pluri.engine import Source
-from pluri.sequences.categorical import (
-    CategoricalEmission,
-    CategoricalHMM,
-    CategoricalParameters,
-    CategoricalStatistics,
-)
+from pluri.sequences.categorical import CategoricalHMM
+from pluri.sequences.categorical_emission import CategoricalEmission, CategoricalParameters, CategoricalStatistics
 from pluri.sequences.variational import VariationalHMM, as_concentration, dirichlet_divergence, expected_log
 
 Array = NDArray[np.float64]

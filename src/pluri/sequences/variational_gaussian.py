@@ -6,99 +6,23 @@ for the rest.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.components import gaussian as components
-from pluri.components.covariance import COVARIANCE_TYPES, check_positive_definite, spread_covariance
+from pluri.components.covariance import COVARIANCE_TYPES, check_positive_definite
 from pluri.components.first_rows import initial_rows
-from pluri.components.gaussian import GaussianStatistics
-from pluri.components.starting_values import centers_and_covariance, filled
+from pluri.components.starting_values import filled
 from pluri.engine import Source
-from pluri.sequences import normal_wishart
-from pluri.sequences.data_scale import SHARE
-from pluri.sequences.gaussian import GaussianEmission, GaussianHMM
-from pluri.sequences.normal_wishart import NormalWishart
+from pluri.sequences.gaussian import GaussianHMM
+from pluri.sequences.gaussian_emission import SHARE, GaussianEmission
+from pluri.sequences.normal_wishart import NormalWishart, VariationalGaussianEmission
 from pluri.sequences.variational import VariationalHMM, as_positive
-from pluri.validation import Allowed, Only, check_width
+from pluri.validation import Allowed, Only
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class VariationalGaussianEmission:
-    """The Gaussian observation model with normal-Wishart posteriors.
-
-    `start` has the hyper-parameters to start from where `keep_means` and `keep_covariances` say so; the others are
-    chosen from the data.
-    """
-
-    covariance_type: str
-    prior: NormalWishart
-    min_covar: Any = 1e-3
-    update_means: bool = True
-    update_covariances: bool = True
-    keep_means: bool = False
-    keep_covariances: bool = False
-    start: NormalWishart | None = None
-
-    def prepare(self, X: NDArray[Any]) -> Array:
-        return components.check_magnitude(np.ascontiguousarray(X, dtype=np.float64))
-
-    def initialize(self, X: Array, n_components: int, rng: np.random.Generator) -> NormalWishart:
-        prior, share = self.prior, len(X) / n_components
-        means, covariance = centers_and_covariance(X, n_components, rng, with_centers=not self.keep_means)
-        covariance = covariance + self.min_covar * np.eye(X.shape[1])
-        beta = prior.beta + share
-        dof = prior.dof + share * (n_components / len(prior.dof))
-        spread = spread_covariance(covariance, self.covariance_type, n_components).reshape(prior.scale.shape)
-        scale = spread * dof.reshape(-1, *[1] * (spread.ndim - 1))
-        if self.start is not None and self.keep_means:
-            means, beta = self.start.means, self.start.beta
-        if self.start is not None and self.keep_covariances:
-            dof, scale = self.start.dof, self.start.scale
-        return dataclasses.replace(prior, means=means, beta=beta, dof=dof, scale=scale)
-
-    def log_prob(self, parameters: NormalWishart, X: Array, out: Array) -> None:
-        check_width(X, parameters.means.shape[1])
-        normal_wishart.expected_log_prob(parameters, X, out)
-
-    def accumulate(self, parameters: NormalWishart, X: Array, posterior: Array) -> GaussianStatistics:
-        return normal_wishart.accumulate(parameters, X, posterior)
-
-    def maximize(self, stats: GaussianStatistics, parameters: NormalWishart) -> NormalWishart:
-        return normal_wishart.update(
-            stats,
-            parameters,
-            self.prior,
-            update_means=self.update_means,
-            update_covariances=self.update_covariances,
-        )
-
-    def log_prior(self, parameters: NormalWishart) -> float:
-        return -normal_wishart.divergence(parameters, self.prior)
-
-    def sample(self, parameters: NormalWishart, states: NDArray[np.int64], rng: np.random.Generator) -> Array:
-        return components.sample(parameters.center, states, rng)
-
-    def n_free(self, parameters: NormalWishart) -> int:
-        return parameters.means.size + components.n_covariance_parameters(parameters.center)
-
-    def pack(self, parameters: NormalWishart) -> Array:
-        return normal_wishart.pack(parameters)
-
-    def unpack(self, vector: Array, like: NormalWishart) -> NormalWishart:
-        unpacked = normal_wishart.unpack(vector, like)
-        if not self.update_means:
-            unpacked = dataclasses.replace(unpacked, means=like.means, beta=like.beta)
-        if not self.update_covariances:
-            unpacked = dataclasses.replace(unpacked, dof=like.dof, scale=like.scale)
-        return unpacked
 
 
 class VariationalGaussianHMM(VariationalHMM, GaussianHMM):
