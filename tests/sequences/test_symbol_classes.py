@@ -20,11 +20,11 @@ from pluri.engine import ArraySource
 from pluri.inference import mcmc
 from pluri.metrics import one_to_one_accuracy
 from pluri.priors import LogUniform
-from pluri.sequences import symbol_class_sampler as sampler
-from pluri.sequences.symbol_class_emission import log_newcomer
-from pluri.sequences.symbol_class_gibbs import SymbolClassGibbs, majority
-from pluri.sequences.symbol_class_sampler import LEARNED, Concentrations, Corpus, Tables, assign, log_joint
-from pluri.sequences.symbol_classes import SymbolClassHMM
+from pluri.sequences.sampled import symbol_class_sampler as sampler
+from pluri.sequences.sampled.symbol_class_emission import log_newcomer
+from pluri.sequences.sampled.symbol_class_gibbs import SymbolClassGibbs, majority
+from pluri.sequences.sampled.symbol_class_sampler import LEARNED, Concentrations, Corpus, Tables, assign, log_joint
+from pluri.sequences.sampled.symbol_classes import SymbolClassHMM
 
 SENTENCES = [
     ["the", "dog", "sees", "a", "cat"],

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pluri.priors import as_row_prior
-from pluri.sequences.categorical_emission import CategoricalEmission, CategoricalParameters
+from pluri.sequences.emissions.categorical import CategoricalEmission, CategoricalParameters
+from pluri.sequences.emissions.symbols import Symbols, are_words, check_symbols, decoded, is_text, learn_vocabulary
 from pluri.sequences.fitting import Prior
 from pluri.sequences.hmm import HiddenMarkovModel
-from pluri.sequences.symbols import Symbols, are_words, check_symbols, decoded, is_text, learn_vocabulary
 from pluri.validation import Only, check_distributions, check_value, is_source
 
 Array = NDArray[np.float64]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from pluri.sequences import _path_kernels as kernels
+from pluri.sequences.chain import _path_kernels as kernels
 from pluri.sequences.inputs import check_sequence_weight, sequence_lengths, weight_by_either_name
 from pluri.sequences.online import OnlineFilter
 from pluri.sequences.queries import ChainQueries

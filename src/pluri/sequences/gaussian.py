@@ -9,14 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from pluri.components.covariance import COVARIANCE_TYPES, check_covariances, expand_covariances
 from pluri.components.gaussian import GaussianParameters
-from pluri.sequences.fitting import Prior
-from pluri.sequences.gaussian_emission import (
+from pluri.sequences.emissions.gaussian import (
     SHARE,
     GaussianEmission,
     InUnitsOfTheData,
     check_covariance_width,
     is_auto,
 )
+from pluri.sequences.fitting import Prior
 from pluri.sequences.hmm import HiddenMarkovModel
 from pluri.validation import Only, check_value
 

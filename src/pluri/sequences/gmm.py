@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pluri.components.covariance import COVARIANCE_TYPES
+from pluri.sequences.emissions.gaussian import InUnitsOfTheData
+from pluri.sequences.emissions.gaussian_mixture import MixtureEmission, MixtureParameters, check_mixture
 from pluri.sequences.fitting import Prior
-from pluri.sequences.gaussian_emission import InUnitsOfTheData
-from pluri.sequences.gmm_emission import MixtureEmission, MixtureParameters, check_mixture
 from pluri.sequences.hmm import HiddenMarkovModel
 from pluri.validation import Only, Whole, check_broadcast, check_value
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pluri.components.family import ComponentFamily
-from pluri.sequences import forward_backward as inference
-from pluri.sequences import paths as state_paths
-from pluri.sequences.forward_backward import Chain, LogEmission
+from pluri.sequences.chain import forward_backward as inference
+from pluri.sequences.chain import paths as state_paths
+from pluri.sequences.chain.forward_backward import Chain, LogEmission
 from pluri.sequences.inputs import (
     check_not_lost,
     check_sequence_weight,

@@ -43,8 +43,9 @@ def _renew(c, counts, concentration, sizes, log_gamma_rows, base, single):
 def resample_classes(order, uniforms, corpus, tables, point):
     """Change `point` in place: a new class for each symbol of `order`; returns how many moved.
 
-    `corpus`, `tables` and `point` are `Corpus`, `Tables` and `Assignment` of `pluri.sequences.symbol_class_sampler`.
-    After a call with a single symbol, ``tables.work[0]`` has its unnormalised conditional.
+    `corpus`, `tables` and `point` are `Corpus`, `Tables` and `Assignment` of
+    `pluri.sequences.sampled.symbol_class_sampler`. After a call with a single symbol, ``tables.work[0]`` has its
+    unnormalised conditional.
     """
     symbols = corpus.symbols
     places = corpus.places

@@ -21,7 +21,7 @@ from pluri.components.family import ComponentFamily, P
 from pluri.components.padding import padded_width
 from pluri.engine import Batch, Source, Statistics, map_reduce
 from pluri.priors import Dirichlet, PseudoCountPrior, RowPrior
-from pluri.sequences.forward_backward import BLOCK
+from pluri.sequences.chain.forward_backward import BLOCK
 from pluri.sequences.learning import ChainPrior, HMMParameters
 from pluri.validation import as_generator
 

@@ -1,4 +1,4 @@
-"""The collapsed Gibbs sampler of `pluri.sequences.collapsed_gibbs` as a kernel for `pluri.inference.mcmc.sample`.
+"""The sampler of `pluri.sequences.sampled.collapsed_gibbs` as a kernel for `pluri.inference.mcmc.sample`.
 
 States have no names of their own: two chains may call the same state differently, so averages are only ever taken
 within one chain.
@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.sequences import collapsed_gibbs as gibbs
-from pluri.sequences.collapsed_gibbs import ConcentrationPriors, Concentrations, Counts, SymbolSequences
+from pluri.sequences.sampled import collapsed_gibbs as gibbs
+from pluri.sequences.sampled.collapsed_gibbs import ConcentrationPriors, Concentrations, Counts, SymbolSequences
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

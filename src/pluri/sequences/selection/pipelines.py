@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
 from pluri.sequences.inputs import check_sequence_lengths, is_sequence_list, join_sequences
-from pluri.sequences.labels import join_labels
+from pluri.sequences.labelled.labels import join_labels
 
 Integers = NDArray[np.int64]
 
@@ -34,7 +34,7 @@ class SequencePipeline(BaseEstimator):
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
     >>> from pluri.sequences import GaussianHMM
-    >>> from pluri.sequences.pipelines import SequencePipeline
+    >>> from pluri.sequences.selection.pipelines import SequencePipeline
     >>> pipeline = make_pipeline(StandardScaler(), GaussianHMM(2, random_state=0))
     >>> model = SequencePipeline(pipeline).fit([np.zeros((5, 1)), np.arange(8.0).reshape(-1, 1)])
     >>> model.pipeline[-1].startprob_.shape

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from pluri.sequences import _count_kernels as kernels
-from pluri.sequences.categorical_emission import CategoricalEmission, CategoricalParameters
-from pluri.sequences.symbols import Symbols, missing_words
+from pluri.sequences.emissions import _count_kernels as kernels
+from pluri.sequences.emissions.categorical import CategoricalEmission, CategoricalParameters
+from pluri.sequences.emissions.symbols import Symbols, missing_words
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -1,7 +1,7 @@
 """A hidden Markov model whose states are the classes: supervised and semi-supervised labelling of sequences.
 
-With all labels known, the fit is counting (`pluri.sequences.counting`). A diversity prior of strength alpha and an
-anchor of weight w at the smoothed counts A0 turn the transition matrix A into the maximiser of
+With all labels known, the fit is counting (`pluri.sequences.labelled.counting`). A diversity prior of strength alpha
+and an anchor of weight w at the smoothed counts A0 turn the transition matrix A into the maximiser of
 
     sum_ij C_ij log A_ij  +  alpha log det K(A)  -  w ||A - A0||^2,
 
@@ -25,15 +25,6 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from pluri.engine import Source
-from pluri.sequences.classification import SequenceClassification
-from pluri.sequences.counting import (
-    LabelCounts,
-    count_labels,
-    labels_in_source,
-    starting_values,
-    warn_never_left,
-    with_pseudo_count,
-)
 from pluri.sequences.gaussian import GaussianHMM
 from pluri.sequences.hmm import HiddenMarkovModel
 from pluri.sequences.inputs import (
@@ -43,7 +34,16 @@ from pluri.sequences.inputs import (
     sequence_lengths,
     weight_by_either_name,
 )
-from pluri.sequences.labels import check_label_lengths, encode_labels, join_labels
+from pluri.sequences.labelled.classification import SequenceClassification
+from pluri.sequences.labelled.counting import (
+    LabelCounts,
+    count_labels,
+    labels_in_source,
+    starting_values,
+    warn_never_left,
+    with_pseudo_count,
+)
+from pluri.sequences.labelled.labels import check_label_lengths, encode_labels, join_labels
 from pluri.sequences.learning import ChainPrior
 from pluri.sequences.queries import BOUNDARIES
 from pluri.validation import Allowed, Number, Stored, check_parameters, is_source

@@ -1,8 +1,8 @@
 """Hidden Markov model with categorical emissions, sampled: a posterior over states instead of a point estimate.
 
 The start, transition and symbol probabilities have Dirichlet priors and are integrated out
-(`pluri.sequences.collapsed_gibbs`). Concentrations well below 1 say that a state has few symbols, and is followed by
-few others.
+(`pluri.sequences.sampled.collapsed_gibbs`). Concentrations well below 1 say that a state has few symbols, and is
+followed by few others.
 
 References
 ----------
@@ -21,12 +21,12 @@ from numpy.typing import ArrayLike
 from pluri.inference import mcmc
 from pluri.priors import LogUniform, log_determinant
 from pluri.progress.callbacks import with_callbacks
-from pluri.sequences.categorical_emission import CategoricalEmission, CategoricalParameters
-from pluri.sequences.collapsed_gibbs import LEARNED, ConcentrationPriors, Concentrations, SymbolSequences
-from pluri.sequences.hidden_states_gibbs import HiddenStatesGibbs, posterior_means
+from pluri.sequences.emissions.categorical import CategoricalEmission, CategoricalParameters
 from pluri.sequences.inputs import offsets_of
 from pluri.sequences.queries import ALGORITHMS
-from pluri.sequences.sampled_hmm import SampledHMM
+from pluri.sequences.sampled.collapsed_gibbs import LEARNED, ConcentrationPriors, Concentrations, SymbolSequences
+from pluri.sequences.sampled.hidden_states_gibbs import HiddenStatesGibbs, posterior_means
+from pluri.sequences.sampled.sampled_hmm import SampledHMM
 from pluri.validation import (
     Allowed,
     Flag,

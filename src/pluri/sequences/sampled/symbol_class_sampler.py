@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from pluri.priors import LogUniform
-from pluri.sequences import _symbol_class_kernels as kernels
+from pluri.sequences.sampled import _symbol_class_kernels as kernels
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""The symbol-class sampler (`pluri.sequences.symbol_class_sampler`) as a kernel for `pluri.inference.mcmc.sample`.
+"""The sampler of `pluri.sequences.sampled.symbol_class_sampler` as a kernel for `pluri.inference.mcmc.sample`.
 
 The posterior of the classes has many modes, which a chain does not leave in a few hundred sweeps: a chain finds one,
 its draws vote on the class of each symbol within it, and chains are compared by the mean log joint probability of
@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.sequences import symbol_class_sampler as sampler
-from pluri.sequences.symbol_class_sampler import (
+from pluri.sequences.sampled import symbol_class_sampler as sampler
+from pluri.sequences.sampled.symbol_class_sampler import (
     LEARNED,
     Assignment,
     ConcentrationPriors,

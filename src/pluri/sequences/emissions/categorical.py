@@ -14,8 +14,8 @@ from pluri.components.padding import padded_width
 from pluri.components.probability_rows import rows_from_logits
 from pluri.engine import Statistics
 from pluri.priors import Dirichlet, RowPrior
-from pluri.sequences import _count_kernels as kernels
-from pluri.sequences.symbols import Symbols
+from pluri.sequences.emissions import _count_kernels as kernels
+from pluri.sequences.emissions.symbols import Symbols
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

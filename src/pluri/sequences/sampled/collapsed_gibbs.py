@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from pluri.priors import LogUniform
-from pluri.sequences import _gibbs_kernels as kernels
+from pluri.sequences.sampled import _gibbs_kernels as kernels
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pluri.sequences.hmm import HiddenMarkovModel
 from pluri.sequences.inputs import is_sequence_list, may_be_rows, sequence_lengths
-from pluri.sequences.labels import find_unknown, join_labels
+from pluri.sequences.labelled.labels import find_unknown, join_labels
 from pluri.sequences.queries import BOUNDARIES
 from pluri.validation.estimator import Estimator
 

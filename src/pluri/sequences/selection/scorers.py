@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pluri.sequences.pipelines import SequencePipeline
+from pluri.sequences.selection.pipelines import SequencePipeline
 
 Scorer = Callable[..., float]
 

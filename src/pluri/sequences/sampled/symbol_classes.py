@@ -1,7 +1,7 @@
 """Hidden Markov model in which each symbol belongs to one state: classes of words from text, without labels.
 
-A word has nearly always the same part of speech. A model that says so (`pluri.sequences.symbol_class_sampler`) has one
-class to find for each symbol instead of one state for each token, which leaves sampling far fewer ways to go wrong.
+A word has nearly always the same part of speech. A model that says so (see `symbol_class_sampler.py`) has one class to
+find for each symbol instead of one state for each token, which leaves sampling far fewer ways to go wrong.
 
 References
 ----------
@@ -21,12 +21,12 @@ from pluri.engine import ArraySource
 from pluri.inference import mcmc
 from pluri.priors import LogUniform, log_determinant
 from pluri.progress.callbacks import with_callbacks
+from pluri.sequences.emissions.symbols import Symbols, distinct_symbols
 from pluri.sequences.queries import ALGORITHMS
-from pluri.sequences.sampled_hmm import SampledHMM
-from pluri.sequences.symbol_class_emission import UNSEEN, SymbolClassEmission, log_newcomer
-from pluri.sequences.symbol_class_gibbs import SymbolClassGibbs, concentrations_of, majority, posterior_means
-from pluri.sequences.symbol_class_sampler import LEARNED, ConcentrationPriors, Concentrations, Corpus, assign
-from pluri.sequences.symbols import Symbols, distinct_symbols
+from pluri.sequences.sampled.sampled_hmm import SampledHMM
+from pluri.sequences.sampled.symbol_class_emission import UNSEEN, SymbolClassEmission, log_newcomer
+from pluri.sequences.sampled.symbol_class_gibbs import SymbolClassGibbs, concentrations_of, majority, posterior_means
+from pluri.sequences.sampled.symbol_class_sampler import LEARNED, ConcentrationPriors, Concentrations, Corpus, assign
 from pluri.validation import (
     Allowed,
     Flag,
@@ -130,7 +130,7 @@ class SymbolClassHMM(SampledHMM):
 
     Examples
     --------
-    >>> from pluri.sequences.symbol_classes import SymbolClassHMM
+    >>> from pluri.sequences.sampled.symbol_classes import SymbolClassHMM
     >>> sentences = [["the", "dog", "runs"], ["the", "cat", "sleeps"], ["a", "dog", "sleeps"], ["a", "cat", "runs"]]
     >>> model = SymbolClassHMM(n_components=3, n_chains=5, random_state=0).fit(sentences)
     >>> groups = model.labels_.reshape(4, 3)

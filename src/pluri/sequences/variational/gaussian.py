@@ -1,7 +1,7 @@
 """Hidden Markov model with Gaussian emissions fitted by variational Bayes.
 
-q of the means and precisions is normal-Wishart (`pluri.sequences.normal_wishart`); see `pluri.sequences.variational`
-for the rest.
+q of the means and precisions is normal-Wishart (`pluri.sequences.variational.normal_wishart`); see
+`pluri.sequences.variational.hmm` for the rest.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from pluri.components.covariance import COVARIANCE_TYPES, check_positive_definit
 from pluri.components.first_rows import initial_rows
 from pluri.components.starting_values import filled
 from pluri.engine import Source
+from pluri.sequences.emissions.gaussian import SHARE, GaussianEmission
 from pluri.sequences.gaussian import GaussianHMM
-from pluri.sequences.gaussian_emission import SHARE, GaussianEmission
-from pluri.sequences.normal_wishart import NormalWishart, VariationalGaussianEmission
-from pluri.sequences.variational import VariationalHMM, as_positive
+from pluri.sequences.variational.hmm import VariationalHMM, as_positive
+from pluri.sequences.variational.normal_wishart import NormalWishart, VariationalGaussianEmission
 from pluri.validation import Allowed, Only
 
 Array = NDArray[np.float64]
@@ -34,7 +34,7 @@ class VariationalGaussianHMM(VariationalHMM, GaussianHMM):
         Number of states; those that the data do not ask for are left with their prior. With more states than needed
         there are many local optima: use `n_init`.
     covariance_type : {"spherical", "diag", "full", "tied"}, default="full"
-        Form of the Wishart scale: see `pluri.sequences.normal_wishart`.
+        Form of the Wishart scale: see `pluri.sequences.variational.normal_wishart`.
     startprob_prior, transmat_prior : float, array or prior object, default=None
         Dirichlet concentration of the start distribution and of the transition rows; 1 / n_components if None.
         `transmat_prior` also takes `pluri.priors.Sticky`.

@@ -19,9 +19,9 @@ from pluri.engine.compiled import compiled
 def resample_states(data, states, counts, concentration, inverse_temperature, uniforms, work):
     """Change `states` (n_samples,) and `counts` in place: a new state for every step.
 
-    `data` and `counts` are `SymbolSequences` and `Counts` of `pluri.sequences.collapsed_gibbs`; `concentration` is
-    (c, a, b); `uniforms` (n_samples,); `work` (n_columns + 2, k) is scratch. Counts are whole numbers held as doubles,
-    so that nothing drifts.
+    `data` and `counts` are `SymbolSequences` and `Counts` of `pluri.sequences.sampled.collapsed_gibbs`; `concentration`
+    is (c, a, b); `uniforms` (n_samples,); `work` (n_columns + 2, k) is scratch. Counts are whole numbers held as
+    doubles, so that nothing drifts.
 
     The changes of the counts are written out twice: a compiled function that takes all these arrays, called twice a
     step, took most of the time of a sweep.

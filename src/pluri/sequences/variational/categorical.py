@@ -1,7 +1,7 @@
 """Hidden Markov model with categorical emissions fitted by variational Bayes.
 
 q of the symbol probabilities is a Dirichlet distribution for each state (and column); see
-`pluri.sequences.variational`.
+`pluri.sequences.variational.hmm`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from pluri.components.padding import padded_width
 from pluri.engine import Source
 from pluri.sequences.categorical import CategoricalHMM
-from pluri.sequences.categorical_emission import CategoricalEmission, CategoricalParameters, CategoricalStatistics
-from pluri.sequences.variational import VariationalHMM, as_concentration, dirichlet_divergence, expected_log
+from pluri.sequences.emissions.categorical import CategoricalEmission, CategoricalParameters, CategoricalStatistics
+from pluri.sequences.variational.hmm import VariationalHMM, as_concentration, dirichlet_divergence, expected_log
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
