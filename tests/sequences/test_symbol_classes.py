@@ -26,6 +26,9 @@ from pluri.sequences.sampled.symbol_class_gibbs import SymbolClassGibbs, majorit
 from pluri.sequences.sampled.symbol_class_sampler import LEARNED, Concentrations, Corpus, Tables, assign, log_joint
 from pluri.sequences.sampled.symbol_classes import SymbolClassHMM
 
+# Most fits here are as short as their claims allow.
+pytestmark = pytest.mark.filterwarnings("ignore:the chains have not settled")
+
 SENTENCES = [
     ["the", "dog", "sees", "a", "cat"],
     ["a", "cat", "sleeps"],
