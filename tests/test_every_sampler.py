@@ -37,9 +37,9 @@ from pluri.processes.dpp.samplers.chain_kernels import AddDelete, Exchange
 from pluri.processes.gp_inference.polya_gamma import PolyaGammaGibbs
 from pluri.processes.ising_gibbs import LabelGibbs
 from pluri.processes.ising_grid import LabelField
-from pluri.sequences import collapsed_gibbs, symbol_class_sampler
-from pluri.sequences.hidden_states_gibbs import HiddenStatesGibbs
-from pluri.sequences.symbol_class_gibbs import SymbolClassGibbs, concentrations_of, position_of
+from pluri.sequences.sampled import collapsed_gibbs, symbol_class_sampler
+from pluri.sequences.sampled.hidden_states_gibbs import HiddenStatesGibbs
+from pluri.sequences.sampled.symbol_class_gibbs import SymbolClassGibbs, concentrations_of, position_of
 from pluri.testing import SamplerProblem, check_sampler, enumerate_posterior, kernel_transition
 from pluri.topics.lda.sampling import gibbs as lda_gibbs
 
@@ -409,8 +409,8 @@ def chain_statistics(theta, codes):
     return found
 
 
-@sampler("BayesianCategoricalHMM", "pluri.sequences.collapsed_gibbs", "pluri.sequences._gibbs_kernels",
-         "pluri.sequences.hidden_states_gibbs", HiddenStatesGibbs)  # fmt: skip
+@sampler("BayesianCategoricalHMM", "pluri.sequences.sampled.collapsed_gibbs", "pluri.sequences.sampled._gibbs_kernels",
+         "pluri.sequences.sampled.hidden_states_gibbs", HiddenStatesGibbs)  # fmt: skip
 def hidden_chain():
     return SamplerProblem(
         "collapsed Gibbs of a categorical HMM",
@@ -525,7 +525,10 @@ def class_statistics(theta, y):
 
 
 @sampler(
-    "SymbolClassHMM", "pluri.sequences.symbol_class_sampler", "pluri.sequences.symbol_class_gibbs", SymbolClassGibbs
+    "SymbolClassHMM",
+    "pluri.sequences.sampled.symbol_class_sampler",
+    "pluri.sequences.sampled.symbol_class_gibbs",
+    SymbolClassGibbs,
 )
 def symbol_classes():
     return SamplerProblem(
@@ -978,5 +981,5 @@ def test_every_kernel_is_in_the_table():
 
 def test_every_gibbs_sampler_is_in_the_table():
     found = set(modules(r"gibbs|_sampler$|metropolis|direct_assignment|slice_sampling"))
-    assert "pluri.sequences.collapsed_gibbs" in found
+    assert "pluri.sequences.sampled.collapsed_gibbs" in found
     assert found <= COVERED, f"not tested: {sorted(found - COVERED)}"

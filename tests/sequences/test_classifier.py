@@ -13,8 +13,8 @@ from pluri.datasets import make_toy_hmm
 from pluri.engine import ArraySource
 from pluri.priors import Dirichlet, Diversity, Sticky, log_determinant, rows_objective
 from pluri.sequences import GMMHMM, BernoulliHMM, CategoricalHMM, GaussianHMM, PoissonHMM
-from pluri.sequences.classifier import HMMClassifier
-from pluri.sequences.labels import encode_labels, join_labels
+from pluri.sequences.labelled.classifier import HMMClassifier
+from pluri.sequences.labelled.labels import encode_labels, join_labels
 
 TIGHT = {"rtol": 1e-9, "atol": 1e-12}
 

@@ -14,10 +14,10 @@ from pluri.engine import ArraySource
 from pluri.inference import mcmc
 from pluri.metrics import many_to_one_accuracy
 from pluri.priors import Gamma, LogUniform
-from pluri.sequences import collapsed_gibbs as gibbs
-from pluri.sequences.bayesian_categorical import BayesianCategoricalHMM
-from pluri.sequences.collapsed_gibbs import ConcentrationPriors, Concentrations, SymbolSequences
-from pluri.sequences.hidden_states_gibbs import HiddenStatesGibbs, posterior_means
+from pluri.sequences.sampled import collapsed_gibbs as gibbs
+from pluri.sequences.sampled.bayesian_categorical import BayesianCategoricalHMM
+from pluri.sequences.sampled.collapsed_gibbs import ConcentrationPriors, Concentrations, SymbolSequences
+from pluri.sequences.sampled.hidden_states_gibbs import HiddenStatesGibbs, posterior_means
 
 # A short chain that has settled may still seem to drift: the halves of 100 sweeps with memory differ by chance. Only
 # the test of that warning asks.

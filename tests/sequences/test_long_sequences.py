@@ -5,7 +5,8 @@ import pytest
 
 from pluri.engine import ArraySource, NpySource
 from pluri.inference import flatten
-from pluri.sequences import GaussianHMM, forward_backward
+from pluri.sequences import GaussianHMM
+from pluri.sequences.chain import forward_backward
 
 N = 60
 #: Steps of a block, and the length from which blocks are computed twice.

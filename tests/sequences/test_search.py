@@ -11,9 +11,9 @@ from sklearn.preprocessing import StandardScaler
 from pluri.datasets import make_toy_hmm
 from pluri.metrics import one_to_one_accuracy
 from pluri.sequences import CategoricalHMM, GaussianHMM
-from pluri.sequences.classifier import HMMClassifier
-from pluri.sequences.folds import SequenceKFold, block_lengths, sequence_ids
-from pluri.sequences.search import HMMSearchCV, log_likelihood_per_sample
+from pluri.sequences.labelled.classifier import HMMClassifier
+from pluri.sequences.selection.folds import SequenceKFold, block_lengths, sequence_ids
+from pluri.sequences.selection.search import HMMSearchCV, log_likelihood_per_sample
 
 TOY = make_toy_hmm(n_sequences=30, variance=0.3, random_state=0)
 SEQUENCES, LABELS = (list(parts) for parts in zip(*TOY.sequences()))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import _thread
 import threading
+import warnings
 from itertools import pairwise, permutations, product
 
 import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
 from scipy.stats import chi2
+from sklearn.exceptions import ConvergenceWarning
 
 from pluri import on_interrupt
 from pluri.datasets import make_zipf_tagging
@@ -18,11 +20,14 @@ from pluri.engine import ArraySource
 from pluri.inference import mcmc
 from pluri.metrics import one_to_one_accuracy
 from pluri.priors import LogUniform
-from pluri.sequences import symbol_class_sampler as sampler
-from pluri.sequences.symbol_class_emission import log_newcomer
-from pluri.sequences.symbol_class_gibbs import SymbolClassGibbs, majority
-from pluri.sequences.symbol_class_sampler import LEARNED, Concentrations, Corpus, Tables, assign, log_joint
-from pluri.sequences.symbol_classes import SymbolClassHMM
+from pluri.sequences.sampled import symbol_class_sampler as sampler
+from pluri.sequences.sampled.symbol_class_emission import log_newcomer
+from pluri.sequences.sampled.symbol_class_gibbs import SymbolClassGibbs, majority
+from pluri.sequences.sampled.symbol_class_sampler import LEARNED, Concentrations, Corpus, Tables, assign, log_joint
+from pluri.sequences.sampled.symbol_classes import SymbolClassHMM
+
+# Most fits here are as short as their claims allow.
+pytestmark = pytest.mark.filterwarnings("ignore:the chains have not settled")
 
 SENTENCES = [
     ["the", "dog", "sees", "a", "cat"],
@@ -532,3 +537,14 @@ def test_word_features_are_suffix_and_shape():
     assert word_features([]).shape == (0, 2)
     with pytest.raises(ValueError, match="min_words must be at least 1, got 0"):
         word_features(words, min_words=0)
+
+
+def test_a_chain_that_still_climbs_is_said_aloud_and_a_usual_fit_is_quiet():
+    corpus = make_zipf_tagging(150, n_states=5, n_words=100, as_words=True, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="have not settled: R-hat of log_density"):
+        climbing = SymbolClassHMM(5, n_warmup=0, random_state=0).fit(corpus.X, lengths=corpus.lengths)
+    assert not climbing.converged_
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        usual = SymbolClassHMM(5, random_state=0).fit(corpus.X, lengths=corpus.lengths)
+    assert usual.converged_

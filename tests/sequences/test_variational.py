@@ -11,11 +11,11 @@ from pluri.components.padding import padded_width
 from pluri.engine import ArraySource
 from pluri.inference import AscentWarning
 from pluri.priors import Sticky
-from pluri.sequences import normal_wishart
-from pluri.sequences.normal_wishart import NormalWishart
-from pluri.sequences.variational import dirichlet_divergence, expected_log
-from pluri.sequences.variational_categorical import VariationalCategoricalHMM
-from pluri.sequences.variational_gaussian import VariationalGaussianHMM
+from pluri.sequences.variational import normal_wishart
+from pluri.sequences.variational.categorical import VariationalCategoricalHMM
+from pluri.sequences.variational.gaussian import VariationalGaussianHMM
+from pluri.sequences.variational.hmm import dirichlet_divergence, expected_log
+from pluri.sequences.variational.normal_wishart import NormalWishart
 
 COVARIANCE_TYPES = ("spherical", "diag", "full", "tied")
 LENGTHS = [40, 1, 25, 34]

@@ -177,6 +177,6 @@ def _restore_monitor(state: State) -> State:
 #: Objects that look different in a file: how their state is written, and how it is read back.
 CODECS: dict[str, tuple[Callable[[State], State], Callable[[State], State]]] = {
     "pluri.inference.history.History": (_pack_history, _restore_history),
-    "pluri.sequences.monitor.ConvergenceMonitor": (_pack_monitor, _restore_monitor),
+    "pluri.sequences.fitting.ConvergenceMonitor": (_pack_monitor, _restore_monitor),
     "sklearn.impute._base.SimpleImputer": (dict, restore_imputer),
 }

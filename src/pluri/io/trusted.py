@@ -54,18 +54,18 @@ MODELS = frozenset(
         "pluri.processes.gaussian_process_classification.GaussianProcessClassifier",
         "pluri.processes.gaussian_process_regression.GaussianProcessRegressor",
         "pluri.processes.ising.IsingDenoiser",
-        "pluri.sequences.bayesian_categorical.BayesianCategoricalHMM",
+        "pluri.sequences.sampled.bayesian_categorical.BayesianCategoricalHMM",
         "pluri.sequences.bernoulli.BernoulliHMM",
         "pluri.sequences.categorical.CategoricalHMM",
-        "pluri.sequences.classifier.HMMClassifier",
+        "pluri.sequences.labelled.classifier.HMMClassifier",
         "pluri.sequences.gaussian.GaussianHMM",
         "pluri.sequences.gmm.GMMHMM",
         "pluri.sequences.multinomial.MultinomialHMM",
         "pluri.sequences.poisson.PoissonHMM",
-        "pluri.sequences.search.HMMSearchCV",
-        "pluri.sequences.symbol_classes.SymbolClassHMM",
-        "pluri.sequences.variational_categorical.VariationalCategoricalHMM",
-        "pluri.sequences.variational_gaussian.VariationalGaussianHMM",
+        "pluri.sequences.selection.search.HMMSearchCV",
+        "pluri.sequences.sampled.symbol_classes.SymbolClassHMM",
+        "pluri.sequences.variational.categorical.VariationalCategoricalHMM",
+        "pluri.sequences.variational.gaussian.VariationalGaussianHMM",
         "pluri.topics.concept_graph.estimator.ConceptGraph",
         "pluri.topics.hdp.estimator.HDPTopicModel",
         "pluri.topics.hierarchical.nested_crp.HierarchicalLDA",
@@ -141,8 +141,8 @@ PARTS = frozenset(
         "pluri.processes.weight_posterior.PriorRoot",
         "pluri.processes.weight_posterior.RegressionData",
         "pluri.processes.weight_posterior.WeightPosterior",
-        "pluri.sequences.folds.SequenceKFold",
-        "pluri.sequences.monitor.ConvergenceMonitor",
+        "pluri.sequences.selection.folds.SequenceKFold",
+        "pluri.sequences.fitting.ConvergenceMonitor",
         "pluri.topics.tree.tree.Tree",
     }
 )
@@ -155,8 +155,8 @@ RECORDS = frozenset(
 #: Functions that a model may refer to: pure functions of data, which `load` looks up and does not call.
 FUNCTIONS = frozenset(
     {
-        "pluri.sequences.search._accuracy",
-        "pluri.sequences.search.log_likelihood_per_sample",
+        "pluri.sequences.selection.scorers.accuracy",
+        "pluri.sequences.selection.scorers.log_likelihood_per_sample",
     }
 )
 

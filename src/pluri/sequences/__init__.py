@@ -4,23 +4,24 @@ Each model is hmmlearn's in names and attributes, and more: missing values, weig
 than memory, several threads, and a prior that keeps the states distinct.
 """
 
-from pluri.sequences.bayesian_categorical import BayesianCategoricalHMM
 from pluri.sequences.bernoulli import BernoulliHMM
-from pluri.sequences.boundaries import BoundaryWarning
 from pluri.sequences.categorical import CategoricalHMM
-from pluri.sequences.classifier import HMMClassifier
-from pluri.sequences.folds import SequenceKFold, sequence_ids
+from pluri.sequences.fitting import ConvergenceMonitor, DeadStateWarning
 from pluri.sequences.gaussian import GaussianHMM
 from pluri.sequences.gmm import GMMHMM
-from pluri.sequences.hmm import DeadStateWarning, HiddenMarkovModel, TooManyParametersWarning
-from pluri.sequences.monitor import ConvergenceMonitor
+from pluri.sequences.hmm import HiddenMarkovModel, TooManyParametersWarning
+from pluri.sequences.inputs import BoundaryWarning
+from pluri.sequences.labelled.classifier import HMMClassifier
 from pluri.sequences.multinomial import MultinomialHMM
 from pluri.sequences.online import OnlineFilter
 from pluri.sequences.poisson import PoissonHMM
-from pluri.sequences.search import HMMSearchCV, log_likelihood_per_sample
-from pluri.sequences.symbol_classes import SymbolClassHMM
-from pluri.sequences.variational_categorical import VariationalCategoricalHMM
-from pluri.sequences.variational_gaussian import VariationalGaussianHMM
+from pluri.sequences.sampled.bayesian_categorical import BayesianCategoricalHMM
+from pluri.sequences.sampled.symbol_classes import SymbolClassHMM
+from pluri.sequences.selection.folds import SequenceKFold, sequence_ids
+from pluri.sequences.selection.scorers import log_likelihood_per_sample
+from pluri.sequences.selection.search import HMMSearchCV
+from pluri.sequences.variational.categorical import VariationalCategoricalHMM
+from pluri.sequences.variational.gaussian import VariationalGaussianHMM
 
 __all__ = [
     "GMMHMM",

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pluri.components.bernoulli import MARGIN, BernoulliFamily, BernoulliParameters
-from pluri.sequences.hmm import HiddenMarkovModel, Prior
+from pluri.sequences.fitting import Prior
+from pluri.sequences.hmm import HiddenMarkovModel
 from pluri.validation import Number, Only, check_broadcast, check_value
 
 Array = NDArray[np.float64]

@@ -2,99 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.components.covariance import COVARIANCE_TYPES, check_covariances, expand_covariances, spread_covariance
-from pluri.components.gaussian import GaussianParameters, GaussianPrior, variance_floor
-from pluri.components.gaussian.family import GaussianComponents
-from pluri.components.starting_values import centers_and_covariance
-from pluri.sequences.data_scale import SHARE, InUnitsOfTheData, is_auto
-from pluri.sequences.hmm import HiddenMarkovModel, Prior
-from pluri.validation import Only, check_broadcast, check_value
+from pluri.components.covariance import COVARIANCE_TYPES, check_covariances, expand_covariances
+from pluri.components.gaussian import GaussianParameters
+from pluri.sequences.emissions.gaussian import (
+    SHARE,
+    GaussianEmission,
+    InUnitsOfTheData,
+    check_covariance_width,
+    is_auto,
+)
+from pluri.sequences.fitting import Prior
+from pluri.sequences.hmm import HiddenMarkovModel
+from pluri.validation import Only, check_value
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class GaussianEmission(GaussianComponents):
-    """The Gaussian observation model; `means` and `covariances` are starting values, chosen from the data if None."""
-
-    covariance_type: str = "diag"
-    min_covar: Any = 1e-3
-    means_prior: Any = 0.0
-    means_weight: Any = 0.0
-    covars_prior: Any = 1e-2
-    covars_weight: Any = 1.0
-    update_means: bool = True
-    update_covariances: bool = True
-    means: Array | None = None
-    covariances: Array | None = None
-
-    def initialize(self, X: Array, n_components: int, rng: np.random.Generator) -> GaussianParameters:
-        means, covariances = self.means, self.covariances
-        if means is not None and means.shape != (n_components, X.shape[1]):
-            raise ValueError(f"means_ must have shape ({n_components}, {X.shape[1]}), got {means.shape}")
-        if means is not None and not np.isfinite(means).all():
-            raise ValueError("means_ must be finite")
-        if means is None or covariances is None:
-            centers, covariance = centers_and_covariance(X, n_components, rng, with_centers=means is None)
-            covariance = covariance + self.min_covar * np.eye(X.shape[1])
-            means = centers if means is None else means
-            if covariances is None:
-                covariances = spread_covariance(covariance, self.covariance_type, n_components)
-        check_covariances(covariances, self.covariance_type, n_components)
-        _check_covariance_width(covariances, self.covariance_type, X.shape[1])
-        parameters = self.parameters(means, covariances)
-        self.prior(parameters)  # refuses hyper-parameters that do not fit, before the first sweep
-        return parameters
-
-    def _floor(self, covariances: Array, kind: str) -> Array:
-        return variance_floor(covariances, kind)
-
-    def prior(self, parameters: GaussianParameters) -> GaussianPrior:
-        """Hmmlearn's hyper-parameters in the form of `pluri.components.gaussian`.
-
-        A scalar `covars_prior` of a matrix-valued covariance is that multiple of the identity.
-        """
-        k, n_features = parameters.means.shape
-        location = check_broadcast("means_prior", _per_state(self.means_prior, k), (k, n_features))
-        weight = check_broadcast("means_weight", self.means_weight, (k,), least=0.0)
-        if parameters.kind == "full":
-            n_matrices = len(parameters.covariances)
-            scale = self.covars_prior
-            if np.ndim(scale) < 2:
-                scale = check_broadcast("covars_prior", scale, (n_matrices,), least=0.0)[:, None, None]
-                scale = scale * np.eye(n_features)
-            degrees = check_broadcast("covars_weight", self.covars_weight, (n_matrices,)) - n_features
-            return GaussianPrior(
-                location,
-                weight,
-                check_broadcast("covars_prior", scale, (n_matrices, n_features, n_features)),
-                np.maximum(degrees, 0.0),
-            )
-        degrees = check_broadcast("covars_weight", _per_state(self.covars_weight, k), (k, n_features)) - 1.0
-        return GaussianPrior(
-            location,
-            weight,
-            check_broadcast("covars_prior", _per_state(self.covars_prior, k), (k, n_features), least=0.0),
-            np.maximum(degrees, 0.0),
-        )
-
-
-def _check_covariance_width(covariances: Array, covariance_type: str, n_features: int) -> None:
-    if covariance_type != "spherical" and covariances.shape[-1] != n_features:
-        raise ValueError(
-            f"{covariance_type!r} covars_ must have {n_features} features, as means_ does, got {covariances.shape[-1]}"
-        )
-
-
-def _per_state(value: Any, n_components: int) -> Any:
-    """A scalar, a value for each state (k,), or a (k, D) array, ready to broadcast against (k, D)."""
-    return np.asarray(value)[:, None] if np.shape(value) == (n_components,) else value
 
 
 class GaussianHMM(InUnitsOfTheData, HiddenMarkovModel):
@@ -292,7 +218,7 @@ class GaussianHMM(InUnitsOfTheData, HiddenMarkovModel):
         if not np.isfinite(means).all():
             raise ValueError("means_ must be finite")
         check_covariances(self._covars_, self.covariance_type, self.n_components)
-        _check_covariance_width(self._covars_, self.covariance_type, means.shape[1])
+        check_covariance_width(self._covars_, self.covariance_type, means.shape[1])
         return emission.parameters(means, self._covars_)
 
     def _store_emission(self, parameters: GaussianParameters) -> None:

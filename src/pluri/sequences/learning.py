@@ -19,9 +19,9 @@ from pluri.components.first_rows import initial_rows
 from pluri.components.probability_rows import rows_from_logits
 from pluri.engine import ArraySource, Batch, Source, Statistics
 from pluri.priors import Dirichlet, Diversity, RowPrior, log_density_rows, maximize_rows
-from pluri.sequences import forward_backward
-from pluri.sequences.forward_backward import Chain, Smoothed, smooth, smooth_long
-from pluri.sequences.symbols import missing_words
+from pluri.sequences.chain import forward_backward
+from pluri.sequences.chain.forward_backward import Chain, Smoothed, smooth, smooth_long
+from pluri.sequences.emissions.symbols import missing_words
 
 Array = NDArray[np.float64]
 

@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from pluri.components.counts import check_counts
 from pluri.components.poisson import PoissonFamily, PoissonParameters
-from pluri.sequences.hmm import HiddenMarkovModel, Prior
+from pluri.sequences.fitting import Prior
+from pluri.sequences.hmm import HiddenMarkovModel
 from pluri.validation import check_broadcast
 
 Array = NDArray[np.float64]

@@ -1,29 +1,32 @@
-"""Everything one can ask a chain whose parameters are known: scores, paths, posteriors, samples."""
+"""What a chain whose parameters are known says of observations: scores, paths, posteriors."""
 
 from __future__ import annotations
 
-import copy
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from pluri.components.family import ComponentFamily
-from pluri.sequences import _kernels as kernels
-from pluri.sequences import forward_backward as inference
-from pluri.sequences.boundaries import check_not_lost, sequence_lengths
-from pluri.sequences.forward_backward import Chain, LogEmission
-from pluri.sequences.inputs import check_sequence_weight, lengths_in_second_place, offsets_of, weight_by_either_name
+from pluri.sequences.chain import forward_backward as inference
+from pluri.sequences.chain import paths as state_paths
+from pluri.sequences.chain.forward_backward import Chain, LogEmission
+from pluri.sequences.inputs import (
+    check_not_lost,
+    check_sequence_weight,
+    lengths_in_second_place,
+    offsets_of,
+    sequence_lengths,
+    weight_by_either_name,
+)
 from pluri.sequences.learning import HMMParameters, log_emission
-from pluri.sequences.online import OnlineFilter
 from pluri.validation import Only, RandomState, as_generator, check_count, check_value
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 ALGORITHMS = ("viterbi", "map")
+IMPLEMENTATIONS = ("scaling", "log")
 #: What methods ask metadata routing for.
 BOUNDARIES = {"lengths": True, "groups": True}
 
@@ -44,7 +47,6 @@ class ChainQueries:
     algorithm: str
     implementation: str
     random_state: Any
-    transmat_: Array
 
     def _model(self) -> tuple[ComponentFamily[Any, Any], HMMParameters[Any]]:
         raise NotImplementedError  # abstract
@@ -69,8 +71,7 @@ class ChainQueries:
 
     @property
     def _in_log_space(self) -> bool:
-        if self.implementation not in ("scaling", "log"):
-            raise ValueError(f"implementation must be 'scaling' or 'log', got {self.implementation!r}")
+        check_value(self.implementation, "implementation", Only(*IMPLEMENTATIONS))
         return self.implementation == "log"
 
     def score_sequences(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Array:
@@ -210,7 +211,7 @@ class ChainQueries:
             posteriors = self.predict_proba(X, lengths, groups=groups)
             return float(posteriors.max(axis=1).sum()), posteriors.argmax(axis=1).astype(np.int64)
         chain, densities, offsets = self._open(X, lengths, groups)
-        scores, path = inference.viterbi(chain, densities, offsets)
+        scores, path = state_paths.viterbi(chain, densities, offsets)
         if np.isneginf(scores).any():
             n = int(np.argmin(scores))
             raise ValueError(f"sequence {n} has probability zero under the model: it has no most probable path")
@@ -250,7 +251,7 @@ class ChainQueries:
         chain, densities, offsets = self._open(X, None)
         if len(offsets) != 2:
             raise ValueError(f"X must be one sequence, got a list of {len(offsets) - 1}")
-        return inference.best_paths(chain, densities(0, int(offsets[-1])), n_paths)
+        return state_paths.best_paths(chain, densities(0, int(offsets[-1])), n_paths)
 
     def sample_paths(
         self,
@@ -280,7 +281,7 @@ class ChainQueries:
         check_count(n_paths, "n_paths")
         chain, densities, offsets = self._open(X, lengths, groups)
         rng = as_generator(self.random_state if random_state is None else random_state)
-        return inference.sample_posterior_paths(chain, densities, offsets, n_paths, rng)
+        return state_paths.sample_posterior_paths(chain, densities, offsets, n_paths, rng)
 
     def filter_proba(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Array:
         """Probability of each state at each step, given the observations up to that step.
@@ -290,114 +291,8 @@ class ChainQueries:
         filtered : array of shape (n_samples, n_components)
         """
         chain, densities, offsets = self._open(X, lengths, groups)
-        log_filtered, scores = inference.filter_states(chain, densities, offsets)
+        log_filtered, scores = state_paths.filter_states(chain, densities, offsets)
         if np.isneginf(scores).any():
             n = int(np.argmin(scores))
             raise ValueError(f"sequence {n} has probability zero under the model: its states cannot be filtered")
         return np.exp(log_filtered)
-
-    def filter(self) -> OnlineFilter:
-        """Begin a new sequence that arrives one observation at a time.
-
-        Returns
-        -------
-        online : `OnlineFilter`
-            ``online.update(x)`` gives the state probabilities after each observation.
-        """
-        emission, parameters = self._model()
-        # A copy: the filter goes on with this model even if the estimator is fitted again.
-        return OnlineFilter(emission, parameters, partial(_checked_row, copy.copy(self)))
-
-    def sample(
-        self, n_samples: int = 1, random_state: RandomState = None, currstate: int | None = None
-    ) -> tuple[NDArray[Any], Integers]:
-        """Draw a sequence from the model.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-        random_state : optional
-            The model's own if None.
-        currstate : int, optional
-            State of the first sample; drawn from `startprob_` if None.
-
-        Returns
-        -------
-        X : array of shape (n_samples, n_features)
-        states : array of shape (n_samples,)
-        """
-        emission, parameters = self._model()
-        check_count(n_samples, "n_samples")
-        rng = as_generator(self.random_state if random_state is None else random_state)
-        if currstate is not None and not 0 <= currstate < len(parameters.start):
-            raise ValueError(f"currstate must be between 0 and {len(parameters.start) - 1}, got {currstate}")
-        states = np.empty(n_samples, dtype=np.int64)
-        kernels.sample_chain(
-            np.cumsum(parameters.start),
-            np.cumsum(parameters.transition, axis=1),
-            rng.random(n_samples),
-            -1 if currstate is None else int(currstate),
-            states,
-        )
-        return emission.sample(parameters.emission, states, rng), states
-
-    def get_stationary_distribution(self) -> Array:
-        """Distribution p of the states with p A = p; the average over time if the chain is periodic.
-
-        Returns
-        -------
-        stationary : array of shape (n_components,)
-        """
-        check_is_fitted(self, "transmat_")
-        transition = np.asarray(self.transmat_, dtype=np.float64)
-        k = len(transition)
-        system = np.concatenate([transition.T - np.eye(k), np.ones((1, k))])
-        solution = np.linalg.lstsq(system, np.concatenate([np.zeros(k), [1.0]]), rcond=None)[0]
-        solution = np.maximum(solution, 0.0)
-        return solution / solution.sum()
-
-    def n_free_parameters(self) -> int:
-        """Number of free scalar parameters: start, transitions and emissions."""
-        emission, parameters = self._model()
-        k = len(parameters.start)
-        return k - 1 + k * (k - 1) + emission.n_free(parameters.emission)
-
-    def aic(
-        self,
-        X: Any,
-        lengths: ArrayLike | None = None,
-        *,
-        groups: ArrayLike | None = None,
-        sequence_weight: ArrayLike | None = None,
-        **aliases: Any,
-    ) -> float:
-        """Akaike's information criterion, -2 log-likelihood + 2 n_free; lower is better. Arguments as in `score`."""
-        weight = weight_by_either_name(sequence_weight, aliases)
-        log_likelihood = self.score(X, lengths=lengths, groups=groups, sequence_weight=weight)
-        return -2.0 * log_likelihood + 2.0 * self.n_free_parameters()
-
-    def bic(
-        self,
-        X: Any,
-        lengths: ArrayLike | None = None,
-        *,
-        groups: ArrayLike | None = None,
-        sequence_weight: ArrayLike | None = None,
-        **aliases: Any,
-    ) -> float:
-        """Bayesian information criterion, -2 log-likelihood + n_free log(n_samples); lower is better.
-
-        Arguments as in `score`; samples count by the weight of their sequence.
-        """
-        lengths = sequence_lengths(X, lengths, groups)
-        weight = weight_by_either_name(sequence_weight, aliases)
-        log_likelihood = self.score(X, lengths=lengths, sequence_weight=weight)
-        counts = self._observations(X, lengths)[1]
-        checked = check_sequence_weight(weight, counts)
-        n_samples = float(counts.sum() if checked is None else checked @ counts)
-        return -2.0 * log_likelihood + self.n_free_parameters() * float(np.log(n_samples))
-
-
-def _checked_row(model: ChainQueries, x: Any) -> NDArray[Any]:
-    """One observation as a row."""
-    return model._observations(np.asarray(x).reshape(1, -1), None)[0]

@@ -1,0 +1,1 @@
+"""Learning from labels: a classifier of the samples of sequences, by counting and EM."""

@@ -1,0 +1,1 @@
+"""Choosing settings by cross-validation over whole sequences: folds, scorers, pipelines, and the search."""

@@ -1,0 +1,1 @@
+"""Hidden Markov models fitted by variational Bayes."""
