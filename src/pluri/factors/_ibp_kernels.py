@@ -45,8 +45,8 @@ class Buffet(NamedTuple):
         """Copy columns of Z; P and W are zero."""
         Z = np.zeros((len(columns), capacity), dtype=np.int8)
         Z[:, : columns.shape[1]] = columns
-        inverse = np.zeros((capacity, capacity)), np.zeros((capacity, n_dims))
-        return cls(Z, Z.sum(axis=0, dtype=np.float64), *inverse, *np.zeros((2, capacity)), np.zeros(n_dims))
+        owners, P, W = Z.sum(axis=0, dtype=np.float64), np.zeros((capacity, capacity)), np.zeros((capacity, n_dims))
+        return cls(Z, owners, P, W, np.zeros(capacity), np.zeros(capacity), np.zeros(n_dims))
 
     def fill(self, P: Any, W: Any, Z: Any) -> None:
         """Change P and W of the columns in use, and `owners` to those of Z."""

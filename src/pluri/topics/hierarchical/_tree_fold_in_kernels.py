@@ -43,9 +43,10 @@ class Room(NamedTuple):
     @classmethod
     def of(cls, n_nodes: int, n_levels: int, most: int) -> Room:
         """Room for so many nodes, levels, and paths that are looked at."""
-        by_path = np.zeros(most, dtype=np.int64), np.zeros(most), np.zeros((most, n_levels))
-        path = np.zeros(n_levels, dtype=np.int64)
-        return cls(*np.zeros((2, n_nodes)), path, *np.zeros((3, n_levels)), *by_path)
+        value, score = np.zeros((2, n_nodes))
+        mass, expected, held = np.zeros((3, n_levels))
+        path, chosen = np.zeros(n_levels, dtype=np.int64), np.zeros(most, dtype=np.int64)
+        return cls(value, score, path, mass, expected, held, chosen, np.zeros(most), np.zeros((most, n_levels)))
 
 
 @compiled(no_cpython_wrapper=True)

@@ -80,7 +80,9 @@ class Room(NamedTuple):
     @classmethod
     def of(cls, n_levels: int, n_nodes: int) -> Room:
         """Room for so many levels and nodes."""
-        return cls(np.zeros(n_levels, dtype=np.int64), *np.zeros((2, n_levels)), *np.zeros((3, n_nodes)))
+        share, mass = np.zeros((2, n_levels))
+        value, total, candidate = np.zeros((3, n_nodes))
+        return cls(np.zeros(n_levels, dtype=np.int64), share, mass, value, total, candidate)
 
 
 @compiled(no_cpython_wrapper=True)
