@@ -10,7 +10,7 @@ from scipy.special import expit, logsumexp
 from sklearn.utils.estimator_checks import check_estimator
 
 from pluri import on_interrupt
-from pluri.factors import binary_rbm
+from pluri.factors import rbm_training
 from pluri.factors.binary_completion import pattern
 from pluri.factors.binary_rbm import BinaryRBM
 from pluri.factors.rbm_chains import ClampedGibbs
@@ -191,7 +191,7 @@ def test_number_of_steps_grows_as_said(monkeypatch):
         seen.append(n_steps)
         return contrastive_gradient(machine, rows, n_steps, rng)
 
-    monkeypatch.setattr(binary_rbm, "contrastive_gradient", watched)
+    monkeypatch.setattr(rbm_training, "contrastive_gradient", watched)
     fitted(n_iter=30, batch_size=1000)
     assert seen == [1 + 8 * e // 29 for e in range(30)]
 
@@ -248,7 +248,7 @@ def test_ctrl_c_keeps_what_is_there(monkeypatch):
             raise KeyboardInterrupt
         return contrastive_gradient(*arguments)
 
-    monkeypatch.setattr(binary_rbm, "contrastive_gradient", stops)
+    monkeypatch.setattr(rbm_training, "contrastive_gradient", stops)
     with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted"):
         model = fitted()
     assert model.n_iter_ == 2

@@ -234,8 +234,8 @@ def test_a_refit_that_fails_loses_nothing():
     ({"loading_precision": -1.0}, "loading_precision must be a positive number"),
     ({"precision_update": "newton"}, "precision_update must be one of"),
     ({"init": "zeros"}, "init must be one of"),
-    ({"smoothing": -1.0}, "smoothing must be a non-negative number"),
-    ({"smoothing": "auto"}, "smoothing must be a non-negative number"),
+    ({"smoothing": -1.0}, "smoothing must be a number of at least 0"),
+    ({"smoothing": "auto"}, "smoothing must be a number of at least 0"),
     ({"tol": float("nan")}, "tol must be a number"),
     ({"max_iter": 0}, "max_iter must be an integer"),
 ])  # fmt: skip

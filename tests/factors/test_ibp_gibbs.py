@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from pluri.factors import IndianBuffetGibbs
-from pluri.factors._ibp_kernels import draw_new_features
+from pluri.factors._ibp_kernels import Buffet, draw_new_features
 from pluri.factors.ibp_likelihood import collapsed_log_likelihood, feature_posterior
 from pluri.inference import mcmc
 from pluri.priors import Gamma
@@ -234,8 +234,8 @@ def test_data_with_hardly_any_noise_do_not_spoil_the_inverse(noise, monkeypatch)
             errors.append(float(np.abs(room.W[: len(W)] - W).max()))
         original(room, P, W, Z)
 
-    original = ibp_gibbs._Room.fill
-    monkeypatch.setattr(ibp_gibbs._Room, "fill", fill)
+    original = Buffet.fill
+    monkeypatch.setattr(Buffet, "fill", fill)
     monkeypatch.setattr(ibp_gibbs, "REFRESH", 10)
     rng = np.random.default_rng(5)
     X = rng.integers(0, 2, size=(30, 3)) @ rng.normal(size=(3, 4)) + np.sqrt(noise) * rng.normal(size=(30, 4))

@@ -421,7 +421,7 @@ def test_warm_starts_go_on_with_frames():
     ({"diversity": 1.0, "n_latent": 0}, "diversity must be 0"),
     ({"sparsity": float("nan")}, "sparsity must be a non-negative number"),
     ({"rho": 0.0}, "rho must be a positive number"),
-    ({"smoothing": "much"}, "smoothing must be a non-negative number"),
+    ({"smoothing": "much"}, "smoothing must be a number of at least 0 or 'auto'"),
 ])  # fmt: skip
 def test_bad_settings_get_a_sentence(settings, words):
     with pytest.raises(ValueError, match=words):

@@ -133,7 +133,7 @@ def test_bad_data_are_refused(X, message):
         ({"backend": "torch"}, "backend must be"),
         ({"n_layers": 0}, "n_layers must be an integer of at least 1, got 0"),
         ({"hidden": (8, 0)}, "hidden must be an integer of at least 1, got 0"),
-        ({"validation_fraction": 1.0}, "validation_fraction must be at least 0 and below 1, got 1.0"),
+        ({"validation_fraction": 1.0}, "validation_fraction must be a number of at least 0 and below 1, got 1.0"),
         ({"learning_rate": 0}, "learning_rate must be a positive number, got 0"),
     ],
 )

@@ -374,13 +374,14 @@ def test_bound_of_two_levels_is_below_and_near_the_integral():
     from scipy.integrate import quad
     from scipy.stats import beta
 
-    from pluri.topics.hierarchical._tree_fold_in_kernels import spread
+    from pluri.topics.hierarchical._tree_fold_in_kernels import Room, Tree, spread
 
     topics = np.ascontiguousarray(np.array([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]]).T)
     words, copies = np.array([0, 1, 2], dtype=np.int32), np.array([9.0, 4.0, 7.0])
-    before, after = np.array([2.0]), np.array([3.0])
-    room = [np.zeros(2) for _ in range(3)]
-    bound = spread(words, copies, 0, 3, np.arange(2), topics, before, after, np.full(2, 0.5), 500, 1e-10, *room)
+    nodes = np.array([0, 1, 2]), np.array([-1, 0]), np.array([-np.inf, 0.0])
+    tree = Tree(topics, *nodes, before=np.array([2.0]), after=np.array([3.0]), mean_share=np.full(2, 0.5))
+    room = Room.of(2, 2, 1)._replace(path=np.arange(2))
+    bound = spread(words, copies, tree, 500, 1e-10, room)
     exact = np.log(
         quad(lambda t: beta.pdf(t, 2, 3) * np.prod((t * topics[:, 0] + (1 - t) * topics[:, 1]) ** copies), 0, 1)[0]
     )
@@ -388,7 +389,7 @@ def test_bound_of_two_levels_is_below_and_near_the_integral():
     mean = quad(lambda t: t * beta.pdf(t, 2, 3) * np.prod((t * topics[:, 0] + (1 - t) * topics[:, 1]) ** copies), 0, 1)[
         0
     ] / np.exp(exact)
-    assert room[1][0] == pytest.approx(mean, abs=0.02)
+    assert room.expected[0] == pytest.approx(mean, abs=0.02)
 
 
 # The estimator -------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,8 @@ from threadpoolctl import threadpool_limits
 
 from pluri.factors.binary_completion import BinaryCompletionMixin, check_binary
 from pluri.factors.rbm_chains import ClampedGibbs, share_of_ones
-from pluri.factors.rbm_energy import MOST_UNITS, JointPath, Machine, contrastive_gradient
+from pluri.factors.rbm_energy import MOST_UNITS, JointPath, Machine
+from pluri.factors.rbm_training import ContrastiveTraining, Training
 from pluri.inference import mcmc
 from pluri.optimize.fixed_point import iterate
 from pluri.progress import Step, open_progress
@@ -48,26 +49,8 @@ from pluri.validation.interruption import Interrupted, holding
 
 Array = NDArray[np.float64]
 
-#: The reconstruction error may rise this many iterations in a row before the learning rate is halved.
-PATIENCE = 5
-#: Iterations with the low momentum at the beginning, when gradients still change direction.
-SLOW_START, LOW_MOMENTUM = 5, 0.5
 #: Rows whose log-odds are computed at a time.
 STEP = 256
-
-
-class Training(NamedTuple):
-    """Where training is after a pass.
-
-    `risen` counts passes in a row in which the error rose, `errors` are those of the passes that count.
-    """
-
-    number: int
-    machine: Machine
-    velocity: Machine
-    rate: float
-    risen: int
-    errors: tuple[float, ...]
 
 
 class BinaryRBM(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, mcmc.Sampled, Estimator):
@@ -223,18 +206,15 @@ class BinaryRBM(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transfor
         rng = as_generator(self.random_state)
         n, width = rows.shape
         self.column_means_ = np.asarray(rows.sum(axis=0)).ravel() / n
-        share = (n * self.column_means_ + 0.5) / (n + 1.0)
-        machine = Machine(
-            0.01 * rng.standard_normal((width, int(self.n_components))),
-            np.log(share) - np.log1p(-share),
-            np.full(int(self.n_components), -1.0),
-        )
-        velocity = Machine(*(np.zeros_like(part) for part in machine))
-        last = Training(0, machine, velocity, float(self.learning_rate), 0, ())
+        training = ContrastiveTraining(
+            int(self.n_iter), int(self.cd_start), int(self.cd_end), int(self.batch_size), float(self.momentum),
+            float(self.weight_decay), self.sparsity_target, float(self.sparsity_cost),
+        )  # fmt: skip
+        last = Training.begun(self.column_means_, n, int(self.n_components), float(self.learning_rate), rng)
 
         def one_pass(state: Training) -> tuple[Training, float]:
             nonlocal last
-            last = self._after_pass(state, rows, rng)
+            last = training.after_pass(state, rows, rng)
             report(Step(last.number, int(self.n_iter), -last.errors[-1] if last.errors else np.nan))
             return last, np.inf  # the number of passes is fixed
 
@@ -252,43 +232,6 @@ class BinaryRBM(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transfor
         if self.inference == "gibbs" and not block.interrupted:
             nothing = np.zeros((1, width), dtype=bool)
             self.trace_ = self._chains(nothing, nothing, as_generator(self.random_state)).detached()
-
-    def _after_pass(self, state: Training, rows: Any, rng: np.random.Generator) -> Training:
-        number, machine, velocity, rate, risen, errors = state
-        n_steps = self.cd_start + (self.cd_end - self.cd_start) * number // max(1, self.n_iter - 1)
-        momentum = min(LOW_MOMENTUM, self.momentum) if number < SLOW_START else float(self.momentum)
-        after, speed, error = self._pass(machine, velocity, rows, int(n_steps), rate, momentum, rng)
-        risen = risen + 1 if errors and error > errors[-1] else 0
-        sound = all(np.isfinite(part).all() for part in after)
-        if sound:
-            machine, velocity, errors = after, speed, (*errors, error)
-        if not sound or risen >= PATIENCE:
-            rate, risen = rate / 2, 0
-            velocity = Machine(*(np.zeros_like(part) for part in machine))
-        return Training(number + 1, machine, velocity, rate, risen, errors)
-
-    def _pass(
-        self, machine: Machine, velocity: Machine, rows: Any, n_steps: int, rate: float, momentum: float,
-        rng: np.random.Generator,
-    ) -> tuple[Machine, Machine, float]:  # fmt: skip
-        """All batches once, in random order."""
-        n = rows.shape[0]
-        order = rng.permutation(n)
-        total = 0.0
-        with np.errstate(over="ignore", invalid="ignore"):  # what diverges is noticed after the pass
-            for first in range(0, n, int(self.batch_size)):
-                batch = rows[order[first : first + int(self.batch_size)]]
-                gradient, activity, error = contrastive_gradient(machine, batch, n_steps, rng)
-                weights, hidden = gradient.weights - float(self.weight_decay) * machine.weights, gradient.hidden
-                if self.sparsity_target is not None:
-                    pull = float(self.sparsity_cost) * (float(self.sparsity_target) - activity)
-                    hidden = hidden + pull
-                    weights = weights + np.outer(np.asarray(batch.mean(axis=0)).ravel(), pull)
-                steps = (weights, gradient.visible, hidden)
-                velocity = Machine(*(momentum * old + rate * new for old, new in zip(velocity, steps)))
-                machine = Machine(*(part + change for part, change in zip(machine, velocity)))
-                total += error * batch.shape[0]
-        return machine, velocity, total / n
 
     def _machine(self) -> Machine:
         check_is_fitted(self)

@@ -25,7 +25,8 @@ from sklearn.utils.validation import _check_sample_weight, check_array, check_is
 
 from pluri.engine import ArraySource, resolve_engine
 from pluri.factors.factor_analysis_gibbs import FactorAnalysisGibbs, Position, as_law
-from pluri.factors.factor_analyzer_family import FactorAnalysisProblem, FactorAnalyzerFamily, center_and_floor
+from pluri.factors.factor_analysis_problem import FactorAnalysisProblem
+from pluri.factors.factor_analyzer_family import FactorAnalyzerFamily, center_and_floor
 from pluri.factors.low_rank_gaussian import (
     LowRankGaussians,
     Patterns,

@@ -22,7 +22,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.components.first_rows import weighted_initial_rows
 from pluri.components.gaussian import check_magnitude
 from pluri.components.starting_values import filled, kmeans_centers, nearest_center
 from pluri.engine import Batch, Source, Statistics, map_reduce
@@ -288,46 +287,3 @@ def center_and_floor(source: Source, noise_floor: float) -> tuple[Array, Array]:
         raise ValueError("X must not be so large that its squares overflow: rescale it")
     tiny = 1e-12 * typical if typical > 0 else 0.0
     return center, noise_floor * np.where(variance > tiny, variance, typical if typical > 0 else 1.0)
-
-
-@dataclass(frozen=True)
-class SingleStatistics(Statistics):
-    """Log-likelihood of the rows, and the moments of the family."""
-
-    log_likelihood: float
-    moments: FactorStatistics
-
-
-@dataclass(frozen=True)
-class FactorAnalysisProblem:
-    """One factor analyser for `pluri.inference.expectation_maximization`."""
-
-    family: FactorAnalyzerFamily
-
-    def initialize(self, source: Source, rng: np.random.Generator) -> LowRankGaussians:
-        """Probabilistic PCA of (a sample of) the rows."""
-        rows, weight = weighted_initial_rows(source, self.family.prepare)
-        return self.family.start(rows, weight, 1, rng)[1]
-
-    def expect(self, params: LowRankGaussians, batch: Batch) -> SingleStatistics:
-        """Log-likelihood and moments of a batch of rows."""
-        X = self.family.prepare(batch.X)
-        weight = np.ones(len(X)) if batch.weight is None else batch.weight
-        score = log_density(params, Patterns.of(X))[:, 0]
-        return SingleStatistics(float(weight @ score), self.family.accumulate(params, X, weight[:, None]))
-
-    def maximize(self, stats: SingleStatistics, params: LowRankGaussians) -> LowRankGaussians:
-        """The M-step of the family."""
-        return self.family.maximize(stats.moments, params)
-
-    def log_prior(self, params: LowRankGaussians) -> float:
-        """Flat."""
-        return 0.0
-
-    def pack(self, params: LowRankGaussians) -> Array:
-        """Parameters as a vector."""
-        return self.family.pack(params)
-
-    def unpack(self, vector: Array, like: LowRankGaussians) -> LowRankGaussians:
-        """The inverse of `pack`."""
-        return self.family.unpack(vector, like)

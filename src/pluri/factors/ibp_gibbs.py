@@ -188,7 +188,7 @@ class IndianBuffetGibbs:
     def _sweep_rows(
         self, rng: np.random.Generator, X: Array, Z: Binary, concentration: float, noise: float, feature: float
     ) -> Binary:
-        from pluri.factors._ibp_kernels import LEAVE_OUT, NOTHING, sweep_rows
+        from pluri.factors._ibp_kernels import LEAVE_OUT, NOTHING, Buffet, sweep_rows
 
         if noise < SMALLEST_NOISE * feature:
             raise ValueError(
@@ -198,21 +198,20 @@ class IndianBuffetGibbs:
         n, first = len(X), 0 if self.bias_variance is None else 1
         columns = with_bias(Z, self.bias_variance)
         k, row, pending = columns.shape[1], 0, NOTHING
-        work = _Room(columns, X, k + SPARE)
-        uniforms = rng.random((n, work.capacity + 1))
+        work = Buffet.of(columns, X.shape[1], k + SPARE)
+        uniforms = rng.random((n, len(work.owners) + 1))
         while row < n:
             if pending < 0:
                 kept = np.arange(n) != row if pending == LEAVE_OUT else np.ones(n, dtype=bool)
                 posterior = feature_posterior(X[kept], work.Z[kept, first:k], noise, feature, self.bias_variance)
                 work.fill(posterior.spread, posterior.mean, work.Z[kept])
-            row, k, pending = sweep_rows(
-                X, work.Z, work.owners, work.P, work.W, k, first, row, min(n, row + REFRESH), pending, noise, feature,
-                concentration / n, uniforms, work.z, work.g, work.r,
-            )  # fmt: skip
-            if pending >= 0 or k + SPARE // 2 > work.capacity:
-                work = work.grown(X, k + max(pending, 0) + SPARE)
-                uniforms = rng.random((n, work.capacity + 1))
-        return work.Z[:, first:k].copy()
+            place = k, first, row, min(n, row + REFRESH), pending
+            row, k, pending = sweep_rows(X, *place, noise, feature, concentration / n, uniforms, work)
+            if pending >= 0 or k + SPARE // 2 > len(work.owners):
+                work = work.grown(k + max(pending, 0) + SPARE)
+                uniforms = rng.random((n, len(work.owners) + 1))
+        drawn: Binary = work.Z[:, first:k].copy()
+        return drawn
 
     def _draw_variances(
         self, rng: np.random.Generator, X: Array, Z: Binary, noise: float, feature: float
@@ -231,31 +230,3 @@ class IndianBuffetGibbs:
             prior, squares = self.feature_prior, float((features**2).sum())
             feature = (prior.rate + squares / 2) / rng.gamma(prior.shape + features.size / 2)
         return noise, feature
-
-
-class _Room:
-    """Arrays with some room for features to come."""
-
-    def __init__(self, columns: Binary, X: Array, capacity: int) -> None:
-        n, k = columns.shape
-        self.capacity = capacity
-        self.Z = np.zeros((n, capacity), dtype=np.int8)
-        self.Z[:, :k] = columns
-        self.owners = self.Z.sum(axis=0, dtype=np.float64)
-        self.P = np.zeros((capacity, capacity))
-        self.W = np.zeros((capacity, X.shape[1]))
-        self.z, self.g, self.r = np.zeros(capacity), np.zeros(capacity), np.zeros(X.shape[1])
-
-    def fill(self, P: Array, W: Array, Z: Binary) -> None:
-        k = len(P)
-        self.P[:k, :k] = P
-        self.W[:k] = W
-        self.owners[:] = Z.sum(axis=0, dtype=np.float64)
-
-    def grown(self, X: Array, capacity: int) -> _Room:
-        """The same with more room; a row may be out of the counts just now, so they are copied, not counted."""
-        more = _Room(self.Z, X, max(capacity, self.capacity))
-        more.owners[: self.capacity] = self.owners
-        more.P[: self.capacity, : self.capacity] = self.P
-        more.W[: self.capacity] = self.W
-        return more

@@ -20,6 +20,8 @@ from pluri.inference.mcmc.chain import Logbook
 from pluri.inference.mcmc.kernel import CountAfterWarmup
 
 Array = NDArray[np.float64]
+#: What a step of Gibbs sampling tells.
+ACCEPTED = {"accepted": 1.0, "acceptance": 1.0}
 
 
 class RowState(NamedTuple):
@@ -79,40 +81,41 @@ class ClampedGibbs:
 
     def step(self, rng: np.random.Generator, state: RowState) -> tuple[RowState, dict[str, float]]:
         """One step of all rows."""
-        return self._moved([rng], [state], [self.counting])[0], {"accepted": 1.0, "acceptance": 1.0}
+        visible, field, means = self._drawn([rng], state.visible[None], state.field[None])
+        total = state.total + means[0] if self.counting else state.total
+        value = float(self._log_density(visible, field)[0])
+        return RowState(visible[0], field[0], value, total, state.n_steps + self.counting), dict(ACCEPTED)
 
-    def _moved(
-        self, streams: Sequence[np.random.Generator], states: Sequence[RowState], counting: Sequence[bool]
-    ) -> list[RowState]:
-        """One step of some chains, as one batch of rows; each draws from its own stream."""
+    def _drawn(
+        self, streams: Sequence[np.random.Generator], visible: Array, field: Array
+    ) -> tuple[Array, Array, Array]:
+        """Visible units of some chains (chains, n, D) after a step, their fields, and what the units were drawn from.
+
+        Each chain draws from its own stream.
+        """
         W, b, c = self.machine
-        visible = np.stack([state.visible for state in states])
-        coins = np.stack([rng.random((len(self.known), len(c) + len(b))) for rng in streams])
-        hidden = coins[..., : len(c)] < expit(np.stack([state.field for state in states]))
+        coins = np.empty((len(streams), len(self.known), len(c) + len(b)))
+        for rng, own in zip(streams, coins):
+            rng.random(out=own)
+        hidden = coins[..., : len(c)] < expit(field)
         means = expit(hidden @ W.T + b)
         visible = np.where(self.known, visible, coins[..., len(c) :] < means)
-        fields = visible @ W + c
-        values = self._log_density(visible, fields).tolist()
-        return [
-            RowState(
-                visible[i],
-                fields[i],
-                values[i],
-                state.total + means[i] if counts else state.total,
-                state.n_steps + counts,
-            )
-            for i, (state, counts) in enumerate(zip(states, counting))
-        ]
+        return visible, visible @ W + c, means
 
     def advance_together(self, books: list[Logbook], n_steps: int) -> None:
         """Steps of all chains at a time: a chain of few rows by itself would mostly wait for Python."""
-        info = {"accepted": 1.0, "acceptance": 1.0}
+        states: list[RowState] = [book.state for book in books]
+        streams = [book.rng for book in books]
+        visible, field, total = (np.stack(part) for part in zip(*((s.visible, s.field, s.total) for s in states)))
+        numbers = [state.n_steps for state in states]
         for _ in range(n_steps):
-            moved = self._moved(
-                [book.rng for book in books], [book.state for book in books], [book.kernel.counting for book in books]
-            )
-            for book, state in zip(books, moved):
-                book.took(state, info)
+            visible, field, means = self._drawn(streams, visible, field)
+            counting = [book.kernel.counting for book in books]
+            if any(counting):
+                total = total + np.reshape(counting, (-1, 1, 1)) * means
+            numbers = [number + counts for number, counts in zip(numbers, counting)]
+            for book, *state in zip(books, visible, field, self._log_density(visible, field).tolist(), total, numbers):
+                book.took(RowState(*state), ACCEPTED)
 
     def adaptation(self, n_warmup: int) -> CountAfterWarmup:
         """What is seen in the warm-up does not count."""
@@ -121,4 +124,5 @@ class ClampedGibbs:
 
 def share_of_ones(position: Mapping[str, Array]) -> dict[str, Any]:
     """What a trace keeps of rows: how many of their units are on."""
-    return {"share_of_ones": np.asarray(position["visible"].mean())}
+    visible = position["visible"]
+    return {"share_of_ones": np.count_nonzero(visible) / visible.size}

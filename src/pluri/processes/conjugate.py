@@ -2,8 +2,7 @@
 
 The sufficient statistics of a cluster are one vector, the sum of those of its members, so that a point is added by
 ``+`` and removed by ``-`` and the statistics of several clusters are the rows of an array. Log densities are exact:
-``log_marginal`` is the density of all members together, ``log_predictive`` that of one more.
-Gaussian data are in `pluri.processes.conjugate_gaussian`.
+``log_marginal`` is that of all members, ``log_predictive`` that of one more. Gaussian data: `conjugate_gaussian`.
 """
 
 from __future__ import annotations

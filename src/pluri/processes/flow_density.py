@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -26,7 +25,17 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from pluri.inference.variational.flows.density import DensityModel, NumpyDensity, fit_density
 from pluri.inference.variational.flows.flow import FLOWS, build_flow
 from pluri.inference.variational.flows.jax_density import JAX_FLOWS, JaxDensity
-from pluri.validation import Stored, as_generator, weighted_mean
+from pluri.validation import (
+    Allowed,
+    Number,
+    Only,
+    Stored,
+    Whole,
+    as_generator,
+    check_count,
+    check_parameters,
+    weighted_mean,
+)
 from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
@@ -99,6 +108,14 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     (3, 2)
     """
 
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        "flow": Only(*FLOWS, "autoregressive"),
+        "backend": Only("auto", "numpy", "jax"),
+        **dict.fromkeys(("n_layers", "n_bins", "batch_size", "n_iter_no_change"), Whole(1)),
+        **dict.fromkeys(("bound", "learning_rate"), Number(above=0)),
+        "validation_fraction": Number(least=0, below=1),
+        "tol": Number(finite=False),
+    }
     _fitted_layout: ClassVar[Mapping[str, Stored]] = {
         "mean_": Stored("n_features_in_"),
         "scale_": Stored("n_features_in_"),
@@ -153,25 +170,18 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         -------
         self : object
         """
-        backend = self._check_settings()
+        backend, hidden = self._check_settings()
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         used = weights > 0
         if used.sum() < 2:
             raise ValueError(f"sample_weight must be positive for at least 2 samples, got {int(used.sum())}")
-        data, weights = X[used], weights[used] / weights[used].mean()
+        data, weights, rng = X[used], weights[used] / weights[used].mean(), as_generator(self.random_state)
         mean, scale = _standardisation(data, weights)
-        rng = as_generator(self.random_state)
         settings = {
-            "flow": self.flow,
-            "backend": backend,
-            "dim": data.shape[1],
-            "n_layers": int(self.n_layers),
-            "hidden": tuple(int(size) for size in self._hidden()),
-            "n_bins": int(self.n_bins),
-            "bound": float(self.bound),
-            "key": int(rng.integers(2**31)),
-        }
+            "flow": self.flow, "backend": backend, "dim": data.shape[1], "n_layers": int(self.n_layers),
+            "hidden": hidden, "n_bins": int(self.n_bins), "bound": float(self.bound), "key": int(rng.integers(2**31)),
+        }  # fmt: skip
         fitted = fit_density(
             _model(settings),
             (data - mean) / scale,
@@ -185,9 +195,8 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
             tol=self.tol,
             verbose=int(self.verbose),
         )
-        self.settings_ = settings
+        self.settings_, self.parameters_ = settings, fitted.parameters
         self.mean_, self.scale_ = mean, scale
-        self.parameters_ = fitted.parameters
         self.loss_, self.validation_loss_ = fitted.loss, fitted.validation_loss
         constant = float(np.log(scale).sum())
         self.elbo_ = [-loss - constant for loss in (fitted.validation_loss or fitted.loss)]
@@ -201,47 +210,24 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
             )
         return self
 
-    def _hidden(self) -> tuple[Any, ...]:
-        return tuple(self.hidden) if isinstance(self.hidden, tuple | list) else (self.hidden,)
-
-    def _check_settings(self) -> str:
-        """Refuse bad settings; gives the backend."""
-        kinds = (*FLOWS, "autoregressive")
-        if self.flow not in kinds:
-            raise ValueError(f"flow must be one of {kinds}, got {self.flow!r}")
-        if self.backend not in ("auto", "numpy", "jax"):
-            raise ValueError(f"backend must be 'auto', 'numpy' or 'jax', got {self.backend!r}")
-        backend = self.backend
-        if backend == "auto":
-            backend = "jax" if self.flow == "autoregressive" else "numpy"
+    def _check_settings(self) -> tuple[str, tuple[int, ...]]:
+        """Refuse bad settings; gives the backend, and the sizes of the hidden layers."""
+        check_parameters(self)
+        sizes = self.hidden if isinstance(self.hidden, tuple | list) else (self.hidden,)
+        hidden = tuple(check_count(size, "hidden") for size in sizes)
+        default = "jax" if self.flow == "autoregressive" else "numpy"
+        backend = default if self.backend == "auto" else self.backend
         allowed = JAX_FLOWS if backend == "jax" else FLOWS
         if self.flow not in allowed:
             raise ValueError(f"flow must be one of {allowed} with backend={backend!r}, got {self.flow!r}")
-        for name, value, lowest in [
-            ("n_layers", self.n_layers, 1),
-            ("n_bins", self.n_bins, 1),
-            ("batch_size", self.batch_size, 1),
-            ("max_iter", self.max_iter, 1),
-            ("n_iter_no_change", self.n_iter_no_change, 1),
-            *(("hidden", size, 1) for size in self._hidden()),
-        ]:
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < lowest:
-                raise ValueError(f"{name} must be an integer of at least {lowest}, got {value!r}")
-        for name in ("bound", "learning_rate"):
-            number: Any = getattr(self, name)
-            if not isinstance(number, Real) or not 0 < float(number) < np.inf:
-                raise ValueError(f"{name} must be a positive number, got {number!r}")
-        if not isinstance(self.validation_fraction, Real) or not 0 <= self.validation_fraction < 1:
-            raise ValueError(f"validation_fraction must be at least 0 and below 1, got {self.validation_fraction!r}")
-        return str(backend)
+        return backend, hidden
 
     def _encode(self, X: Any) -> tuple[Array, Array]:
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         model, standard = _model(self.settings_), (X - self.mean_) / self.scale_
-        parts = [
-            model.encode(self.parameters_, standard[begin : begin + CHUNK]) for begin in range(0, len(standard), CHUNK)
-        ]
+        starts = range(0, len(standard), CHUNK)
+        parts = [model.encode(self.parameters_, standard[begin : begin + CHUNK]) for begin in starts]
         return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
     def score_samples(self, X: Any) -> Array:
@@ -281,8 +267,7 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         array of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        if not isinstance(n_samples, Integral) or n_samples < 1:
-            raise ValueError(f"n_samples must be an integer of at least 1, got {n_samples!r}")
+        check_count(n_samples, "n_samples")
         rng = as_generator(self.random_state if random_state is None else random_state)
         return self.inverse_transform(rng.standard_normal((int(n_samples), self.n_features_in_)))
 

@@ -37,6 +37,7 @@ from pluri.processes.ising_grid import (
     flip_noise,
     gaussian_noise,
     n_edges,
+    warn_of_other_levels,
 )
 from pluri.validation import Allowed, Number, Only, RandomState, Whole, as_generator, check_parameters, check_value
 from pluri.validation.estimator import Estimator
@@ -180,7 +181,7 @@ class IsingDenoiser(mcmc.Sampled, Estimator):
         self._check_settings()
         self.levels_ = self._checked_levels()
         if self.levels is None and self.n_labels == 2 and self.noise_model == "gaussian":
-            _warn_of_other_levels(Y)
+            warn_of_other_levels(Y)
         field, shape = self._field(Y)
         for name in ("elbo_", "history_", "trace_"):
             self.__dict__.pop(name, None)
@@ -204,8 +205,6 @@ class IsingDenoiser(mcmc.Sampled, Estimator):
         check_is_fitted(self)
         return self.proba_ if Y is None else type(self)(**self.get_params()).fit(Y).proba_
 
-    # ------------------------------------------------------------------------------------------------------------
-
     def _mean_field(self, field: LabelField) -> Array:
         model = GridMeanField(field, float(self.damping), parallel=self.schedule == "parallel")
         mean_entropies: list[float] = [float(entropies(model.initialize(None, as_generator(0))).mean())]
@@ -223,27 +222,15 @@ class IsingDenoiser(mcmc.Sampled, Estimator):
         self.n_iter_, self.converged_ = result.n_iter, result.converged
         self.history_: History = result.history
         if not (result.converged or result.interrupted):
-            warnings.warn(
-                f"the bound had not settled after {result.n_iter} sweeps; raise max_iter or tol",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+            message = f"the bound had not settled after {result.n_iter} sweeps; raise max_iter or tol"
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
         return result.params
 
     def _gibbs(self, field: LabelField) -> Array:
-        labels = np.arange(self.n_labels)
-
-        def shares(position: Any) -> dict[str, Array]:
-            return {"share": (position["labels"][..., None] == labels).mean(axis=(0, 1, 2, 3))}
-
-        def start(stream: np.random.Generator) -> dict[str, Any]:
-            # Every pixel by itself, so that the first sweeps have no long way to go.
-            noise = -np.log(-np.log(stream.random(field.log_likelihood.shape)))
-            return {"labels": (field.log_likelihood + noise).argmax(axis=-1)}
-
+        kernel = LabelGibbs(field)
         trace = mcmc.sample(
-            LabelGibbs(field), start, n_draws=int(self.n_draws), n_warmup=int(self.n_warmup),
-            n_chains=int(self.n_chains), record=shares, random_state=as_generator(self.random_state),
+            kernel, kernel.start, n_draws=int(self.n_draws), n_warmup=int(self.n_warmup),
+            n_chains=int(self.n_chains), record=kernel.record, random_state=as_generator(self.random_state),
             n_jobs=self.n_jobs, backend="threads", verbose=self.verbose, warn=False,
         )  # fmt: skip
         states: list[LabelState] = [end.state for end in trace.ends]
@@ -262,8 +249,6 @@ class IsingDenoiser(mcmc.Sampled, Estimator):
         self.elbo_, self.entropy_ = [log_sum], [float(entropies(proba).mean())]
         self.n_iter_, self.converged_ = 1, True
         return proba
-
-    # ------------------------------------------------------------------------------------------------------------
 
     def _field(self, Y: ArrayLike) -> tuple[LabelField, tuple[int, ...]]:
         """The posterior to be approximated, and the shape of what came."""
@@ -313,16 +298,3 @@ class IsingDenoiser(mcmc.Sampled, Estimator):
                                 ("levels_", self.proba_.shape[-1:])):  # fmt: skip
                 if np.shape(getattr(self, name)) != shape:
                     raise ValueError(f"{name} must have shape {shape}, got {np.shape(getattr(self, name))}")
-
-
-def _warn_of_other_levels(Y: ArrayLike) -> None:
-    """Say so if an image looks like one from 0 to 1 or 255, while the levels are -1 and 1: all its pixels say 1."""
-    values = np.asarray(Y, dtype=np.float64)
-    values = values[np.isfinite(values)]
-    low, high = (values.min(), values.max()) if values.size else (-1.0, 1.0)
-    if 0 <= low < 0.5 < high:
-        warnings.warn(
-            f"Y lies between {low:.4g} and {high:.4g}, the levels are -1 and 1: give levels=({low:.4g}, {high:.4g})",
-            UserWarning,
-            stacklevel=3,
-        )

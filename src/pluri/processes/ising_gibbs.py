@@ -64,6 +64,15 @@ class LabelGibbs:
     field: LabelField
     counting: bool = True
 
+    def start(self, rng: np.random.Generator) -> dict[str, Any]:
+        """Every pixel drawn by itself, so that the first sweeps have no long way to go."""
+        noise = -np.log(-np.log(rng.random(self.field.log_likelihood.shape)))
+        return {"labels": (self.field.log_likelihood + noise).argmax(axis=-1)}
+
+    def record(self, position: Mapping[str, Any]) -> dict[str, Array]:
+        """What to keep of each sweep: the share of each label."""
+        return {"share": (position["labels"][..., None] == np.arange(self.field.n_labels)).mean(axis=(0, 1, 2, 3))}
+
     def init(self, rng: np.random.Generator, position: Mapping[str, Any]) -> LabelState:
         """State at the labels ``position["labels"]``."""
         labels = np.asarray(position["labels"])

@@ -7,6 +7,7 @@ of 2 J here, less the constant J for each edge.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -176,3 +177,16 @@ class GridMeanField:
 def _softmax(logits: Array) -> Array:
     weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def warn_of_other_levels(Y: ArrayLike) -> None:
+    """Say so if an image looks like one from 0 to 1 or 255, while the levels are -1 and 1: all its pixels say 1."""
+    values = np.asarray(Y, dtype=np.float64)
+    values = values[np.isfinite(values)]
+    low, high = (values.min(), values.max()) if values.size else (-1.0, 1.0)
+    if 0 <= low < 0.5 < high:
+        warnings.warn(
+            f"Y lies between {low:.4g} and {high:.4g}, the levels are -1 and 1: give levels=({low:.4g}, {high:.4g})",
+            UserWarning,
+            stacklevel=3,
+        )

@@ -4,10 +4,10 @@ from pluri.factors.exponential_family.families import (
     BernoulliFamily,
     BinomialFamily,
     Family,
-    GaussianFamily,
     PoissonFamily,
     as_family,
 )
+from pluri.factors.exponential_family.gaussian_family import GaussianFamily
 from pluri.factors.exponential_family.pca import ExponentialFamilyPCA
 
 __all__ = [

@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from pluri.factors.exponential_family.starts import INITS
 from pluri.inference.result import IterationState
 from pluri.inference.variational import coordinate_ascent
 from pluri.inference.variational.coordinate_ascent import CoordinateAscentResult
-from pluri.validation import as_generator
+from pluri.validation import Number, Only, Whole, as_generator, check_parameters
 from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
@@ -48,19 +48,16 @@ class ExponentialFamilyEstimator(Estimator):
         return tags
 
     def _check_settings(self, least: dict[str, int]) -> tuple[Family, WeightPrior]:
-        for name, lowest in (least | {"n_init": 1, "max_iter": 1}).items():
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < lowest:
-                raise ValueError(f"{name} must be an integer of at least {lowest}, got {value!r}")
+        smoothing = Number(least=0)
+        check_parameters(
+            self,
+            inference=Only(*INFERENCES),
+            init=Only(*INITS),
+            smoothing=smoothing | Only("auto") if self._may_learn_smoothing else smoothing,
+            tol=Number(finite=False),
+            **{name: Whole(lowest) for name, lowest in least.items()},
+        )
         family = as_family(self.family)
-        if self.inference not in INFERENCES:
-            raise ValueError(f"inference must be one of {INFERENCES}, got {self.inference!r}")
-        if self.init not in INITS:
-            raise ValueError(f"init must be one of {INITS}, got {self.init!r}")
-        if not (self._may_learn_smoothing and self.smoothing == "auto"):
-            check_non_negative("smoothing", self.smoothing)
-        if not isinstance(self.tol, Real) or math.isnan(self.tol):
-            raise ValueError(f"tol must be a number, got {self.tol!r}")
         prior = check_prior(self.loading_prior, self.loading_precision, self.precision_update)
         if prior.kind == "ard" and self.inference == "map":
             raise ValueError(

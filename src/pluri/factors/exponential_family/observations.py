@@ -105,3 +105,22 @@ def observe(X: Array, family: Family, sample_weight: Array | None = None) -> Obs
     weight = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     known = (~missing).astype(np.float64) if some else None
     return Observations(np.ascontiguousarray(statistic), known, base.sum(axis=1), weight, family)
+
+
+def explained_deviance(data: Observations, weights: Array, intercept: Array, latent: Array) -> Array:
+    """Share of the deviance that each column explains at the given latent variables, on top of those before it."""
+    family = data.family
+    null = family.natural(data.means())
+    unit = float(family.statistic(np.ones(1))[0])
+    saturated = family.saturated(data.statistic / unit)
+    totals = np.zeros(weights.shape[1] + 2)
+    for rows in data.blocks():
+        known = data.mask(rows)
+        for width in range(-1, weights.shape[1] + 1):
+            theta = null if width < 0 else latent[rows, :width] @ weights[:, :width].T + intercept
+            theta = np.broadcast_to(theta, data.statistic[rows].shape)
+            gap = saturated[rows] - data.statistic[rows] * theta + family.log_partition(theta)
+            totals[width + 1] += data.weight[rows] @ (gap if known is None else gap * known).sum(axis=1)
+    deviances = totals[1:]
+    deviances[0] = totals[0]
+    return -np.diff(deviances) / max(totals[0], 1e-300)

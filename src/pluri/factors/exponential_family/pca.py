@@ -29,7 +29,7 @@ from pluri.factors.exponential_family.families import as_family
 from pluri.factors.exponential_family.latents import Latents, Loadings
 from pluri.factors.exponential_family.learning import ComponentsModel, Fitted, State
 from pluri.factors.exponential_family.loadings import intercept_prior
-from pluri.factors.exponential_family.observations import Observations
+from pluri.factors.exponential_family.observations import Observations, explained_deviance
 from pluri.factors.exponential_family.relevance import WeightPrior, active_columns
 from pluri.validation import Stored, as_generator, restored_on_failure, weighted_mean
 
@@ -211,7 +211,9 @@ class ExponentialFamilyPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ex
         self.intercept_ = found.intercept
         self.alpha_ = state.fitted.alpha[0][order]
         self.effective_components_ = int(active_columns(sizes, data.n_features).sum())
-        self.explained_deviance_ratio_ = _explained(data, weights, found.intercept, (latents.mean @ turn.T) * signs)
+        self.explained_deviance_ratio_ = explained_deviance(
+            data, weights, found.intercept, (latents.mean @ turn.T) * signs
+        )
 
     def _fitted(self) -> Fitted:
         loadings = Loadings(np.ascontiguousarray(self.components_.T), self.intercept_)
@@ -294,25 +296,3 @@ class ExponentialFamilyPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ex
             for i in range(len(lengths))
         ]
         return "\n".join(lines)
-
-
-def _explained(data: Observations, weights: Array, intercept: Array, latent: Array) -> Array:
-    """Share of the deviance that each column explains at the given latent variables, on top of those before it."""
-    family = data.family
-    null = family.natural(data.means())
-    saturated = family.saturated(data.statistic / _statistic_unit(data))
-    totals = np.zeros(weights.shape[1] + 2)
-    for rows in data.blocks():
-        known = data.mask(rows)
-        for width in range(-1, weights.shape[1] + 1):
-            theta = null if width < 0 else latent[rows, :width] @ weights[:, :width].T + intercept
-            theta = np.broadcast_to(theta, data.statistic[rows].shape)
-            gap = saturated[rows] - data.statistic[rows] * theta + family.log_partition(theta)
-            totals[width + 1] += data.weight[rows] @ (gap if known is None else gap * known).sum(axis=1)
-    deviances = totals[1:]
-    deviances[0] = totals[0]
-    return -np.diff(deviances) / max(totals[0], 1e-300)
-
-
-def _statistic_unit(data: Observations) -> float:
-    return float(data.family.statistic(np.ones(1))[0])

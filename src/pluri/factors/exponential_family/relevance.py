@@ -21,13 +21,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pluri.factors.exponential_family.loadings import FLOOR
+from pluri.validation import Only, check_positive, check_value
 
 Array = NDArray[np.float64]
 
@@ -93,13 +93,9 @@ def check_prior(prior: Any, precision: Any, update: Any) -> WeightPrior:
     >>> check_prior("ridge", 2.0, "mackay").start(3)
     array([2., 2., 2.])
     """
-    if prior not in PRIORS:
-        raise ValueError(f"loading_prior must be one of {PRIORS}, got {prior!r}")
-    if not isinstance(precision, Real) or isinstance(precision, bool) or not 0 < float(precision) < math.inf:
-        raise ValueError(f"loading_precision must be a positive number, got {precision!r}")
-    if update not in ALPHA_UPDATES:
-        raise ValueError(f"precision_update must be one of {ALPHA_UPDATES}, got {update!r}")
-    return WeightPrior(prior, float(precision), update)
+    check_value(prior, "loading_prior", Only(*PRIORS))
+    check_value(update, "precision_update", Only(*ALPHA_UPDATES))
+    return WeightPrior(prior, check_positive(precision, "loading_precision"), update)
 
 
 def active_columns(scales: Array, n_features: int, threshold: float = 1e-2) -> NDArray[np.bool_]:

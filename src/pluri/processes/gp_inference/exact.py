@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from pluri.processes.gp_inference.covariance import Covariance, Part, as_matrix
-from pluri.validation import Stored
+from pluri.validation import Number, Only, Stored, check_value
 
 Array = NDArray[np.float64]
 Jitter = float | Literal["auto"]
@@ -63,11 +63,8 @@ def cholesky(matrix: Array, jitter: Jitter = "auto", scale: float | None = None)
 
 def check_jitter(jitter: Any) -> Jitter:
     """A jitter that `cholesky` understands."""
-    if isinstance(jitter, str) and jitter == "auto":
-        return "auto"
-    if isinstance(jitter, str) or not (np.ndim(jitter) == 0 and 0 <= jitter < math.inf):
-        raise ValueError(f"jitter must be 'auto' or a number of at least 0, got {jitter!r}")
-    return float(jitter)
+    check_value(jitter, "jitter", Only("auto") | Number(least=0))
+    return "auto" if isinstance(jitter, str) else float(jitter)
 
 
 @dataclass(frozen=True)

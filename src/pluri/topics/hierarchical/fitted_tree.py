@@ -81,22 +81,18 @@ class TreeOfTopics:
         shares : array of shape (n_documents, n_nodes)
         leaves : int array of shape (n_documents,)
         """
-        from pluri.topics.hierarchical._tree_fold_in_kernels import fold_in
+        from pluri.topics.hierarchical._tree_fold_in_kernels import Room, Tree, fold_in
 
         n_nodes, n_levels = len(self.parent), len(self.word_prior)
         leaf = self.depth == n_levels - 1
         log_leaf = np.where(leaf, self.log_candidates(), -np.inf)
         log_leaf -= np.logaddexp.reduce(log_leaf)
-        most = min(most, int(leaf.sum()))
+        topics = np.ascontiguousarray(self.topic_word.T)
+        tree = Tree(topics, self.first, self.parent, log_leaf, *self.sticks, self.sticks.mean())
+        room = Room.of(n_nodes, n_levels, min(most, int(leaf.sum())))
+        documents = X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data.astype(np.float64)
         shares, leaves = np.zeros((X.shape[0], n_nodes)), np.zeros(X.shape[0], dtype=np.int64)
-        fold_in(
-            X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data.astype(np.float64),
-            np.ascontiguousarray(self.topic_word.T), self.first, self.parent, log_leaf, *self.sticks,
-            self.sticks.mean(), most, max_iter, tol, np.zeros(n_nodes), np.zeros(n_nodes),
-            np.zeros(most, dtype=np.int64), np.zeros(most), np.zeros((most, n_levels)),
-            np.zeros(n_levels, dtype=np.int64), np.zeros(n_levels), np.zeros(n_levels), np.zeros(n_levels), shares,
-            leaves,
-        )  # fmt: skip
+        fold_in(*documents, tree, max_iter, tol, room, shares, leaves)
         empty = np.diff(X.indptr) == 0
         if empty.any():
             shares[empty] = self._prior_shares(np.exp(log_leaf))
@@ -111,21 +107,17 @@ class TreeOfTopics:
 
     def left_to_right(self, X: Any, rng: np.random.Generator, n_particles: int = 20) -> HeldOut:
         """Estimate the log probability of each document; see the module."""
-        from pluri.topics.hierarchical._tree_particle_kernels import left_to_right
+        from pluri.topics.hierarchical._tree_particle_kernels import Particles, Room, Tree, left_to_right
 
         words, offsets, places = shuffled_tokens(X, rng)
         longest, n_nodes, n_levels = int(np.diff(offsets).max(initial=1)), len(self.parent), len(self.word_prior)
         topics = np.ascontiguousarray(self.topic_word.T)
-        scores, size = np.zeros(X.shape[0]), n_particles
-        left_to_right(
-            offsets, words, places, topics, np.log(topics), self.first, self.parent, self.log_candidates(),
-            *self.sticks, self.word_prior, size, rng.integers(2**63, size=1).astype(np.uint64),
-            np.zeros((size, longest), dtype=np.int8), np.zeros((size, longest, n_levels), dtype=np.int32),
-            np.zeros((size, n_levels), dtype=np.int64), np.zeros((size, n_levels)), np.zeros((size, n_nodes)),
-            np.zeros(size, dtype=np.int64), np.zeros(size), np.zeros(size, dtype=np.int64),
-            np.zeros(size, dtype=np.int64), np.zeros(n_levels), np.zeros(n_levels),
-            np.zeros(n_levels, dtype=np.int64), np.zeros(n_nodes), np.zeros(n_nodes), np.zeros(n_nodes), scores,
-        )  # fmt: skip
+        nodes = self.first, self.parent, self.log_candidates()
+        tree = Tree(topics, np.log(topics), *nodes, *self.sticks, self.word_prior)
+        particles, room = Particles.of(n_particles, longest, n_levels, n_nodes), Room.of(n_levels, n_nodes)
+        random = rng.integers(2**63, size=1).astype(np.uint64)
+        scores = np.zeros(X.shape[0])
+        left_to_right(offsets, words, places, tree, particles, room, random, scores)
         return HeldOut(scores, np.diff(offsets), "left_to_right")
 
     def draw(self, rng: np.random.Generator, size: int) -> tuple[Array, Integers]:

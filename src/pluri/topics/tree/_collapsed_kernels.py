@@ -10,6 +10,8 @@ n_dm being the other tokens of its document below top node m; its own is then m 
 The sums over m are kept up to date as tokens come and go.
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from pluri.engine.compiled import compiled
@@ -18,21 +20,42 @@ from pluri.topics.tree._draws import uniform
 from pluri.topics.tree._token_kernels import locate, sum_counts
 
 
-@compiled(reorder=True)
+class Below(NamedTuple):
+    """What lies below the top nodes: D_k(m) with the nodes as rows (`ascent`), and with the top nodes (`descent`).
+
+    `weights` is eta alpha, `ground` the sums over m if a document has no tokens.
+    """
+
+    ascent: Any
+    descent: Any
+    weights: Any
+    ground: Any
+
+
+class Document(NamedTuple):
+    """Tokens of a document: the sums over m, tokens by scale and by top node, and the top node of each (-1: none)."""
+
+    reach: Any
+    at_scale: Any
+    at_top: Any
+    origin: Any
+
+
+@compiled(reorder=True, no_cpython_wrapper=True)
 def add_row(reach, row, factor):
     """Count a token into the sums over top nodes."""
     for k in range(reach.size):
         reach[k] += factor * row[k]
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def take_row(reach, row, ground):
     """Count a token out of them; rounding must not take more than it brought."""
     for k in range(reach.size):
         reach[k] = max(reach[k] - row[k], ground[k])
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def choose_top(stream, weights, counts, row):
     """Top node of a token, in proportion to ``(weights + counts) * row``."""
     total = 0.0
@@ -49,7 +72,7 @@ def choose_top(stream, weights, counts, row):
     return chosen
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def count_steps(stream, top, offsets, widths, s, t, m, transition, below, moves, path):
     """Draw the nodes between top node m and node t of scale s, and count the steps; `path` gets them if it has room."""
     keep = path.size > 0
@@ -78,6 +101,66 @@ def count_steps(stream, top, offsets, widths, s, t, m, transition, below, moves,
         moves[offsets[s] + t, m] += 1
 
 
+@compiled(no_cpython_wrapper=True)
+def read_document(stream, start, end, nodes, shares, below, placed, document):
+    """Change the document: count its tokens that have a node, with a top node drawn for each.
+
+    `shares` says from which top nodes they came. Gives how many have one.
+    """
+    reach, at_scale, at_top, origin = document
+    for k in range(reach.size):
+        reach[k] = below.ground[k]
+    for m in range(at_top.size):
+        at_top[m] = 0.0
+    for s in range(at_scale.size):
+        at_scale[s] = 0
+    nobody, n_deep = np.zeros(at_top.size), 0
+    for i in range(start, end):
+        t = placed.node[i]
+        if t < 0:
+            continue
+        s, m = placed.scale[i], -1
+        at_scale[s] += 1
+        if s >= nodes.top:
+            m = t
+            if s > nodes.top:
+                m = choose_top(stream, shares, nobody, below.ascent[nodes.offsets[s] + t])
+            at_top[m] += 1.0
+            n_deep += 1
+            add_row(reach, below.descent[m], 1.0)
+        origin[i] = m
+    return n_deep
+
+
+@compiled(no_cpython_wrapper=True)
+def shift_token(w, k, s, step, prior, placed, inverse, at_scale):
+    """Change the counts of `placed`, `inverse` and `at_scale`: put a token on a node (step 1), or take it off (-1)."""
+    placed.node_word[w, k] += step
+    placed.node_total[k] += step
+    inverse[k] = 1.0 / (placed.node_total[k] + prior)
+    at_scale[s] += step
+
+
+@compiled(no_cpython_wrapper=True)
+def weigh_nodes(row, first_scale, last_scale, nodes, prior, inverse, usage, weight, reach, running):
+    """Fill `running` with the running sums of the weights of the nodes of some scales for a word; gives the total.
+
+    `weight` is that of all tokens of the document below the top, and of their prior.
+    """
+    total = 0.0
+    for s in range(first_scale, last_scale):
+        first, last = nodes.offsets[s], nodes.offsets[s] + nodes.widths[s]
+        factor = usage[s]
+        if s < nodes.top:
+            reach[first] = 1.0
+        else:
+            factor /= weight
+        total = sum_counts(first, last, row, prior, inverse, reach, factor, running, total)
+        for k in range(last, nodes.offsets[s + 1]):  # room that no node has taken
+            running[k] = total
+    return total
+
+
 @compiled()
 def draw_tokens_in_turn(
     stream, words, doc_offsets, nodes, prior, rho, weights, theta, ascent, descent, placed, counts
@@ -93,95 +176,52 @@ def draw_tokens_in_turn(
     scale, node, paths, node_word, node_total = placed
     moves, doc_top, doc_scale = counts
     n_nodes, n_top = node_total.size, weights.size
-    reach, running, inverse, usage = np.zeros(n_nodes), np.zeros(n_nodes), np.zeros(n_nodes), np.zeros(depth)
-    ground, nobody, nowhere = np.zeros(n_nodes), np.zeros(n_top), np.zeros(0, dtype=np.int32)
-    at_scale, at_top = np.zeros(depth, dtype=np.int64), np.zeros(n_top)
-    longest = 0
-    for d in range(doc_offsets.size - 1):
-        longest = max(longest, doc_offsets[d + 1] - doc_offsets[d])
-    origin = np.zeros(longest, dtype=np.int64)
+    reach, running, inverse, usage = np.zeros(n_nodes), np.zeros(n_nodes), np.zeros(n_nodes), np.ones(depth)
+    below, nowhere = Below(ascent, descent, weights, np.zeros(n_nodes)), np.zeros(0, dtype=np.int32)
+    at_scale, at_top, origin = np.zeros(depth, dtype=np.int64), np.zeros(n_top), np.zeros(words.size, dtype=np.int64)
+    document = Document(reach, at_scale, at_top, origin)
     dependent = word_scale.size > 0
     eta = 0.0
     for m in range(n_top):
         eta += weights[m]
-        add_row(ground, descent[m], weights[m])
-    for s in range(depth):
-        usage[s] = 1.0
-        for k in range(offsets[s], offsets[s] + widths[s]):
-            inverse[k] = 1.0 / (node_total[k] + prior * sizes[s])
+        add_row(below.ground, descent[m], weights[m])
+    for k in range(n_nodes):
+        inverse[k] = 1.0 / (node_total[k] + prior * sizes[node_scale[k]])
     for d in range(doc_offsets.size - 1):
         start, end = doc_offsets[d], doc_offsets[d + 1]
-        if end == start:
-            continue
-        for k in range(n_nodes):
-            reach[k] = ground[k]
-        for m in range(n_top):
-            at_top[m] = 0.0
-        for s in range(depth):
-            at_scale[s] = 0
-        n_deep = 0
-        for i in range(start, end):
-            if node[i] < 0:
-                continue
-            s, m = scale[i], -1
-            at_scale[s] += 1
-            if s >= top:
-                m = node[i]
-                if s > top:
-                    m = choose_top(stream, theta[d], nobody, ascent[offsets[s] + node[i]])
-                at_top[m] += 1.0
-                n_deep += 1
-                add_row(reach, descent[m], 1.0)
-            origin[i - start] = m
+        n_deep = read_document(stream, start, end, nodes, theta[d], below, placed, document)
         for i in range(start, end):
             w = words[i]
-            first_scale, last_scale = 0, depth
+            first, last = 0, depth
             if dependent:
-                first_scale, last_scale = word_scale[w], word_scale[w] + 1
+                first, last = word_scale[w], word_scale[w] + 1
             if node[i] >= 0:
-                s, m = scale[i], origin[i - start]
+                s, m = scale[i], origin[i]
                 if dependent and s < top:  # there is only one place for it
                     doc_scale[d, s] += 1
                     if paths.size > 0:
                         paths[i, 0] = 0
                     continue
                 k = offsets[s] + node[i]
-                node_word[w, k] -= 1
-                node_total[k] -= 1
-                inverse[k] = 1.0 / (node_total[k] + prior * sizes[s])
-                at_scale[s] -= 1
+                shift_token(w, k, s, -1, prior * sizes[s], placed, inverse, at_scale)
                 if s >= top:
                     at_top[m] -= 1.0
                     n_deep -= 1
-                    take_row(reach, descent[m], ground)
+                    take_row(reach, descent[m], below.ground)
             if not dependent:
                 fill_usage(depth, rho, at_scale, usage)
-            total = 0.0
-            for s in range(first_scale, last_scale):
-                first, last = offsets[s], offsets[s] + widths[s]
-                factor = usage[s]
-                if s < top:
-                    reach[first] = 1.0
-                else:
-                    factor /= n_deep + eta
-                total = sum_counts(first, last, node_word[w], prior, inverse, reach, factor, running, total)
-                for k in range(last, offsets[s + 1]):  # room that no node has taken
-                    running[k] = total
-            k = locate(running, offsets[first_scale], offsets[last_scale], uniform(stream) * total)
+            total = weigh_nodes(node_word[w], first, last, nodes, prior, inverse, usage, n_deep + eta, reach, running)
+            k = locate(running, offsets[first], offsets[last], uniform(stream) * total)
             s = node_scale[k]
             t = k - offsets[s]
             scale[i], node[i] = s, t
-            node_word[w, k] += 1
-            node_total[k] += 1
-            inverse[k] = 1.0 / (node_total[k] + prior * sizes[s])
-            at_scale[s] += 1
+            shift_token(w, k, s, 1, prior * sizes[s], placed, inverse, at_scale)
             doc_scale[d, s] += 1
             if s >= top:
                 m = t if s == top else choose_top(stream, weights, at_top, ascent[k])
                 at_top[m] += 1.0
                 n_deep += 1
                 add_row(reach, descent[m], 1.0)
-                origin[i - start] = m
                 doc_top[d, m] += 1
                 path = paths[i] if paths.size > 0 else nowhere
                 count_steps(stream, top, offsets, widths, s, t, m, transition, descent[m], moves, path)

@@ -22,25 +22,51 @@ from pluri.topics.tree._growth_kernels import (
 from pluri.topics.tree._slice_kernels import slice_node, slice_scale
 
 
-@compiled()
-def move_scale(stream, tree, room, d, w, c, path, at_scale):
-    """New scale of a token, or -1 if there is no room. `at_scale` counts the tokens of each scale, this one too."""
-    usage, usage_rest, phi, offsets, depth = tree.usage, tree.usage_rest, tree.phi, tree.offsets, tree.depth
+@compiled(no_cpython_wrapper=True)
+def extent(counts, first, n):
+    """One more than the last of n places from `first` on that holds anything."""
     size = 0
-    for s in range(depth[0]):
-        if at_scale[s] > 0:
-            size = s + 1
-    if not continue_path(stream, tree, d, path, c + 1, size - 1):
-        return -1
-    inside, mass, highest = 0.0, 0.0, 0.0
+    for t in range(n):
+        if counts[first + t] > 0:
+            size = t + 1
+    return size
+
+
+@compiled(no_cpython_wrapper=True)
+def extent_after(counts, first, size, now, new):
+    """The same, of a row of that size, once a token has moved from `now` to `new`."""
+    after = new + 1
+    for t in range(size):
+        if counts[first + t] > (1 if t == now else 0):
+            after = max(after, t + 1)
+    return after
+
+
+@compiled(no_cpython_wrapper=True)
+def scale_weights(tree, d, w, path, size):
+    """Weight of the first scales for a word, what is left of the stick below them, and the highest likelihood."""
+    usage, phi, offsets = tree.usage, tree.phi, tree.offsets
+    inside, outside, highest = 0.0, tree.usage_rest[d], 0.0
     for s in range(size):
         f = phi[w, offsets[s] + path[s]]
         inside += usage[d, s] * f
-        mass += usage[d, s]
         highest = max(highest, f)
-    outside = usage_rest[d]
-    for s in range(size, depth[0]):
+    for s in range(size, tree.depth[0]):
         outside += usage[d, s]
+    return inside, outside, highest
+
+
+@compiled()
+def move_scale(stream, tree, room, d, w, c, path, at_scale):
+    """New scale of a token, or -1 if there is no room; changes the tree and `path` where they must grow.
+
+    `at_scale` counts the tokens of each scale, this one too.
+    """
+    usage, usage_rest, phi, offsets, depth = tree.usage, tree.usage_rest, tree.phi, tree.offsets, tree.depth
+    size = extent(at_scale, 0, depth[0])
+    if not continue_path(stream, tree, d, path, c + 1, size - 1):
+        return -1
+    inside, outside, highest = scale_weights(tree, d, w, path, size)
     whole = inside + highest * outside
     left = uniform(stream) * whole
     if left < inside:
@@ -65,20 +91,10 @@ def move_scale(stream, tree, room, d, w, c, path, at_scale):
             new += 1
         if not continue_path(stream, tree, d, path, size, new):
             return -1
-    size_after = new + 1
-    for s in range(size):
-        if at_scale[s] > (1 if s == c else 0):
-            size_after = max(size_after, s + 1)
+    size_after = extent_after(at_scale, 0, size, c, new)
     if size_after == size:
         return new
-    inside_after, outside_after, highest_after = 0.0, usage_rest[d], 0.0
-    for s in range(depth[0]):
-        if s < size_after:
-            f = phi[w, offsets[s] + path[s]]
-            inside_after += usage[d, s] * f
-            highest_after = max(highest_after, f)
-        else:
-            outside_after += usage[d, s]
+    inside_after, outside_after, highest_after = scale_weights(tree, d, w, path, size_after)
     whole_after = inside_after + highest_after * outside_after
     if new < size:
         ratio = whole * highest_after / (whole_after * phi[w, offsets[c] + path[c]])
@@ -87,24 +103,30 @@ def move_scale(stream, tree, room, d, w, c, path, at_scale):
     return new if uniform(stream) < ratio else c
 
 
-@compiled()
-def move_node(stream, tree, adaptive, d, w, s, parent, now, child, likelihood):
-    """New node of a token at scale s, or -1 if there is no room. `used` counts this token too."""
-    widths, offsets, used, caps = tree.widths, tree.offsets, tree.used, tree.caps
-    size = 0
-    for t in range(widths[s]):
-        if used[offsets[s] + t] > 0:
-            size = t + 1
-    if adaptive and size < caps[s] and widths[s] == size and not open_node(stream, tree, s):
-        return -1
-    fill_likelihood(tree, s, 0, widths[s], w, child, likelihood)
-    inside, highest = 0.0, 0.0
-    outside = stick_rest(tree, d, s, parent)
-    for t in range(size, widths[s]):
-        outside += piece(tree, d, s, parent, t)
+@compiled(no_cpython_wrapper=True)
+def node_weights(tree, d, s, parent, size, likelihood):
+    """Weight of the first nodes of a scale, what is left of the stick after them, and the highest likelihood."""
+    inside, outside, highest = 0.0, stick_rest(tree, d, s, parent), 0.0
     for t in range(size):
         inside += piece(tree, d, s, parent, t) * likelihood[t]
         highest = max(highest, likelihood[t])
+    for t in range(size, tree.widths[s]):
+        outside += piece(tree, d, s, parent, t)
+    return inside, outside, highest
+
+
+@compiled()
+def move_node(stream, tree, adaptive, d, w, s, parent, now, child, likelihood):
+    """New node of a token at scale s, or -1 if there is no room; changes the tree where it must grow.
+
+    `used` counts this token too; `likelihood` is room.
+    """
+    widths, first, used = tree.widths, tree.offsets[s], tree.used
+    size = extent(used, first, widths[s])
+    if adaptive and size < tree.caps[s] and widths[s] == size and not open_node(stream, tree, s):
+        return -1
+    fill_likelihood(tree, s, 0, widths[s], w, child, likelihood)
+    inside, outside, highest = node_weights(tree, d, s, parent, size, likelihood)
     if adaptive:  # the whole leftover goes to one new node
         more = outside * likelihood[size] if size < widths[s] else 0.0
         left = uniform(stream) * (inside + more)
@@ -136,20 +158,10 @@ def move_node(stream, tree, adaptive, d, w, s, parent, now, child, likelihood):
             if left < 0.0:
                 break
             new += 1
-    size_after = new + 1
-    for t in range(size):
-        if used[offsets[s] + t] > (1 if t == now else 0):
-            size_after = max(size_after, t + 1)
+    size_after = extent_after(used, first, size, now, new)
     if size_after == size:
         return new
-    inside_after, highest_after = 0.0, 0.0
-    outside_after = stick_rest(tree, d, s, parent)
-    for t in range(widths[s]):
-        if t < size_after:
-            inside_after += piece(tree, d, s, parent, t) * likelihood[t]
-            highest_after = max(highest_after, likelihood[t])
-        else:
-            outside_after += piece(tree, d, s, parent, t)
+    inside_after, outside_after, highest_after = node_weights(tree, d, s, parent, size_after, likelihood)
     whole_after = inside_after + highest_after * outside_after
     if new < size:
         ratio = whole * highest_after / (whole_after * likelihood[now])
@@ -160,7 +172,10 @@ def move_node(stream, tree, adaptive, d, w, s, parent, now, child, likelihood):
 
 @compiled()
 def move_tokens(stream, words, documents, tree, room, deep, sliced, adaptive, scale, paths, likelihood):
-    """Move every token in turn; False if there was no room for a scale or a node, and all must be done again."""
+    """Change the tree, `scale` and `paths`: move every token in turn.
+
+    False if there was no room for a scale or a node, and all must be done again.
+    """
     top, offsets, used = tree.top, tree.offsets, tree.used
     at_scale = np.zeros(paths.shape[1] + 1, dtype=np.int64)
     path = np.zeros(paths.shape[1], dtype=np.int32)

@@ -14,6 +14,7 @@ import numpy as np
 from pluri.engine.compiled import compiled
 from pluri.topics.tree._draws import log_gamma_draw, stick_draw, uniform
 from pluri.topics.tree._token_kernels import fill_reach
+from pluri.topics.tree._usage_kernels import shift_usage, split_usage
 
 
 class ScalePriors(NamedTuple):
@@ -33,6 +34,14 @@ class ScalePriors(NamedTuple):
     most_depth: int
 
 
+class OfWords(NamedTuple):
+    """Tokens in the order of their words, where those of each word begin, and the document of each token."""
+
+    offsets: Any
+    tokens: Any
+    documents: Any
+
+
 class Seating(NamedTuple):
     """Room for one word: ratios and tokens by node of a scale, and the seat of each of its tokens."""
 
@@ -41,7 +50,7 @@ class Seating(NamedTuple):
     seats: Any
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, no_cpython_wrapper=True)
 def dot(first, last, reach, ratio):
     """Sum of products over the nodes of a scale."""
     total = 0.0
@@ -50,7 +59,7 @@ def dot(first, last, reach, ratio):
     return total
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def resized(n, old, new):
     """What the evidence of a topic of n tokens gains if its prior weighs `new` instead of `old`."""
     if n == 0:
@@ -58,9 +67,9 @@ def resized(n, old, new):
     return math.lgamma(new) - math.lgamma(old) + math.lgamma(n + old) - math.lgamma(n + new)
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def fill_resized(first, last, node_total, old, new, gains):
-    """The same for all topics of a scale, and their sum."""
+    """Fill `gains` with the same for all topics of a scale; gives their sum."""
     start = math.lgamma(new) - math.lgamma(old)
     total = 0.0
     for k in range(first, last):
@@ -71,9 +80,9 @@ def fill_resized(first, last, node_total, old, new, gains):
     return total
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def seat_tokens(stream, tokens, documents, first, last, size, prior, reach, node_total, node, propose, room):
-    """Log of the product of Z_i over the tokens of a word, at the nodes of one scale of `size` words.
+    """Log of the product of Z_i over the tokens of a word, at the nodes of one scale of `size` words; changes `room`.
 
     With `propose` the tokens are put on nodes, which go into `seats`; otherwise they follow the nodes they have.
     `node_total` must not count these tokens.
@@ -110,65 +119,91 @@ def seat_tokens(stream, tokens, documents, first, last, size, prior, reach, node
     return log_z + math.log(product)
 
 
-@compiled()
-def usage_ratio(counts, depth, rho, old, new):
-    """Expected usage of one scale over that of another, given the scales of the other tokens of a document.
+@compiled(no_cpython_wrapper=True)
+def choose_scale(stream, old, size, depth, priors):
+    """Draw another scale to offer a word, or -1 if there is none; `depth` is a new one below the deepest.
 
-    ``E[pi_s] = (1 + n_s) / (1 + rho + n_{>=s}) prod_{h<s} (rho + n_{>h}) / (1 + rho + n_{>=h})``, the first factor
-    being one at the deepest scale.
+    A word that is alone at its scale can leave it only if that is the deepest, which is then closed.
     """
-    low, high = min(old, new), max(old, new)
-    later = 0
-    for s in range(low + 1, depth):
-        later += counts[s]
-    ratio = (rho + later) / (1.0 + counts[low])
-    for s in range(low + 1, high):
-        ratio *= (rho + later - counts[s]) / (1.0 + rho + later)
-        later -= counts[s]
-    if high < depth - 1:
-        ratio *= (1.0 + counts[high]) / (1.0 + rho + later)
-    return ratio if new == high else 1.0 / ratio
+    if size == 1 and not (old == depth - 1 and depth > priors.least_depth):
+        return -1
+    n_others = depth - 1
+    if size > 1 and depth < priors.most_depth:  # one more place to go: a scale of its own
+        n_others += 1
+    if n_others == 0:
+        return -1
+    new = min(int(uniform(stream) * n_others), n_others - 1)
+    return new + (new >= old)
 
 
-@compiled()
-def shift_usage(tokens, documents, doc_scale, depth, rho, old, new, counts):
-    """What the evidence of the scales of tokens gains if those of a word move, usages of documents integrated out."""
-    gain, product, j = 0.0, 1.0, 0
-    while j < tokens.size:
-        d = documents[tokens[j]]
-        for s in range(depth):
-            counts[s] = doc_scale[d, s]
-        while j < tokens.size and documents[tokens[j]] == d:
-            counts[old] -= 1
-            product *= usage_ratio(counts, depth, rho, old, new)
-            counts[new] += 1
-            j += 1
-            if not 1e-100 < product < 1e100:
-                gain += math.log(product)
-                product = 1.0
-    return gain + math.log(product)
+@compiled(no_cpython_wrapper=True)
+def concentration_of_scale(stream, old, opening, priors):
+    """Concentration of a scale that is opened, which is drawn, or closed, and what it adds to the log ratio."""
+    shape, rate, constant = priors.zeta_prior[0], priors.zeta_prior[1], priors.zeta_prior[2]
+    if not shape > 0.0:
+        return rate, 0.0
+    zeta = math.exp(log_gamma_draw(stream, 1.0)) if opening else priors.zeta[old]
+    density = constant + (shape - 1.0) * math.log(zeta) - rate * zeta + zeta
+    return zeta, density if opening else -density
 
 
-@compiled()
-def split_usage(tokens, documents, doc_scale, rho, level, more):
-    """Log evidence of all tokens of a scale staying there if there is a scale below, under Beta(1, rho) sticks.
+@compiled(no_cpython_wrapper=True)
+def draw_transitions(stream, zeta, s, nodes):
+    """Change the transitions into scale s: draw them from their prior."""
+    width = nodes.widths[s]
+    for m in range(nodes.widths[s - 1]):
+        rest = 1.0
+        for t in range(width):
+            left = 0.0 if t == width - 1 else rest * stick_draw(stream, zeta)
+            nodes.transition[nodes.offsets[s] + t, m] = rest - left
+            rest = left
 
-    With `more`, as if the tokens of a word were there too.
+
+@compiled(no_cpython_wrapper=True)
+def fill_reaches(depth, theta, nodes, reach):
+    """Fill `reach`: distribution of every document over the nodes of each scale."""
+    for d in range(theta.shape[0]):
+        fill_reach(nodes.top, depth, nodes.widths, nodes.offsets, theta[d], nodes.transition, reach[d])
+
+
+@compiled(no_cpython_wrapper=True)
+def add_shrunk(log_ratio, v, s, nodes, placed, prior, shrunk, gains):
+    """Add to a sum what the evidence of scale s gains if word v leaves; changes `shrunk` and `gains`, if not known."""
+    node_word, node_total = placed.node_word, placed.node_total
+    first, last = nodes.offsets[s], nodes.offsets[s] + nodes.widths[s]
+    before, after = prior * nodes.sizes[s], prior * (nodes.sizes[s] - 1)
+    if math.isnan(shrunk[s]):
+        shrunk[s] = fill_resized(first, last, node_total, before, after, gains)
+    log_ratio += shrunk[s]
+    for k in range(first, last):
+        if node_word[v, k] > 0:
+            log_ratio += resized(node_total[k] - node_word[v, k], before, after) - gains[k]
+    return log_ratio
+
+
+@compiled(no_cpython_wrapper=True)
+def take_seats(v, tokens, old, new, documents, nodes, seats, placed, doc_scale):
+    """Change `nodes`, `placed` and `doc_scale`: a word is at another scale, and its tokens at the seats they got there.
+
+    `node_total` does not count them at the old one any more.
     """
-    start = math.lgamma(rho) + math.log(rho)
-    gain, j = 0.0, 0
-    for d in range(doc_scale.shape[0]):
-        n = doc_scale[d, level]
-        while more and j < tokens.size and documents[tokens[j]] == d:
-            n += 1
-            j += 1
-        if n > 0:
-            gain += start + math.lgamma(1.0 + n) - math.lgamma(1.0 + n + rho)
-    return gain
+    offsets, node_word = nodes.offsets, placed.node_word
+    nodes.sizes[old] -= 1
+    nodes.sizes[new] += 1
+    nodes.word_scale[v] = new
+    for k in range(offsets[old], offsets[old] + nodes.widths[old]):
+        node_word[v, k] = 0
+    for j in range(tokens.size):
+        i, k = tokens[j], offsets[new] + seats[j]
+        doc_scale[documents[i], old] -= 1
+        doc_scale[documents[i], new] += 1
+        placed.scale[i], placed.node[i] = new, seats[j]
+        node_word[v, k] += 1
+        placed.node_total[k] += 1
 
 
 @compiled()
-def move_words(stream, order, word_offsets, word_tokens, documents, nodes, priors, theta, placed, doc_scale):
+def move_words(stream, order, of_words, nodes, priors, theta, placed, doc_scale):
     """Change `nodes`, `placed` and `doc_scale`: offer every word of `order` another scale.
 
     Returns the depth, accepted moves, births and deaths of scales. With ``least_depth < most_depth`` a word may also
@@ -176,39 +211,27 @@ def move_words(stream, order, word_offsets, word_tokens, documents, nodes, prior
     prior, and a concentration drawn from Gamma(1, 1), for which the decision makes up. Usages of scales are integrated
     out, and must be drawn anew.
     """
-    top, depth, widths, offsets, _, word_scale, sizes, transition = nodes
-    scale, node, _, node_word, node_total = placed
-    log_prior, prior, rho, zeta, zeta_prior, least_depth, most_depth = priors
-    n_documents, n_nodes, n_scales = theta.shape[0], node_total.size, sizes.size
-    reach = np.zeros((n_documents, n_nodes))
-    for d in range(n_documents):
-        fill_reach(top, depth, widths, offsets, theta[d], transition, reach[d])
+    depth, widths, offsets, sizes, documents = nodes.depth, nodes.widths, nodes.offsets, nodes.sizes, of_words.documents
+    node, node_word, node_total, prior, rho = placed.node, placed.node_word, placed.node_total, priors.prior, priors.rho
+    n_nodes, n_scales = node_total.size, sizes.size
+    reach = np.zeros((theta.shape[0], n_nodes))
+    fill_reaches(depth, theta, nodes, reach)
     seats, counts = np.zeros(documents.size, dtype=np.int64), np.zeros(n_scales, dtype=np.int64)
     room = Seating(np.zeros(n_nodes), np.zeros(n_nodes, dtype=np.int64), seats)
     # What the evidence of a scale gains by one word more or less, without its tokens; known until a word comes or goes.
-    grown, shrunk = np.zeros(n_scales), np.zeros(n_scales)
-    for s in range(n_scales):
-        grown[s], shrunk[s] = np.nan, np.nan
+    grown, shrunk = np.full(n_scales, np.nan), np.full(n_scales, np.nan)
     gains, unused = np.zeros(n_nodes), np.zeros(n_nodes)
-    accepted, births, deaths = 0, 0, 0
-    all_split = np.nan
+    accepted, births, deaths, all_split = 0, 0, 0, np.nan
     for v in order:
-        old = word_scale[v]
-        tokens = word_tokens[word_offsets[v] : word_offsets[v + 1]]
-        alone = sizes[old] == 1
-        closing = alone and old == depth - 1 and depth > least_depth
-        if alone and not closing:
+        old = nodes.word_scale[v]
+        new = choose_scale(stream, old, sizes[old], depth, priors)
+        if new < 0:
             continue
-        n_others = depth - 1
-        if not closing and depth < most_depth:  # one more place to go: a scale of its own
-            n_others += 1
-        if n_others == 0:
-            continue
-        new = min(int(uniform(stream) * n_others), n_others - 1)
-        new += new >= old
-        opening = new == depth
+        tokens = of_words.tokens[of_words.offsets[v] : of_words.offsets[v + 1]]
+        opening, closing = new == depth, sizes[old] == 1
         first, last = offsets[old], offsets[old] + widths[old]
-        log_ratio = log_prior[new] - log_prior[old]
+        start, end = offsets[new], offsets[new] + widths[new]
+        log_ratio = priors.log_stop[new] - priors.log_stop[old]
         log_ratio += shift_usage(tokens, documents, doc_scale, depth + opening, rho, old, new, counts)
         if opening:
             if math.isnan(all_split):
@@ -216,23 +239,10 @@ def move_words(stream, order, word_offsets, word_tokens, documents, nodes, prior
             log_ratio += all_split
         elif closing:
             log_ratio -= split_usage(tokens, documents, doc_scale, rho, depth - 2, new == depth - 2)
-        fresh = zeta_prior[1]  # if concentrations are fixed
-        learned = zeta_prior[0] > 0.0
-        if learned and opening:
-            fresh = math.exp(log_gamma_draw(stream, 1.0))
-        elif learned and closing:
-            fresh = zeta[old]
-        if learned and (closing or opening):
-            density = zeta_prior[2] + (zeta_prior[0] - 1.0) * math.log(fresh) - zeta_prior[1] * fresh + fresh
-            log_ratio += density if opening else -density
+        zeta, density = concentration_of_scale(stream, old, opening, priors) if opening or closing else (0.0, 0.0)
+        log_ratio += density
         if not closing:
-            before, after = prior * sizes[old], prior * (sizes[old] - 1)
-            if math.isnan(shrunk[old]):
-                shrunk[old] = fill_resized(first, last, node_total, before, after, gains)
-            log_ratio += shrunk[old]
-            for k in range(first, last):
-                if node_word[v, k] > 0:
-                    log_ratio += resized(node_total[k] - node_word[v, k], before, after) - gains[k]
+            log_ratio = add_shrunk(log_ratio, v, old, nodes, placed, prior, shrunk, gains)
         for k in range(first, last):
             node_total[k] -= node_word[v, k]
         if not closing:
@@ -240,7 +250,6 @@ def move_words(stream, order, word_offsets, word_tokens, documents, nodes, prior
                 stream, tokens, documents, first, last, sizes[old], prior, reach, node_total, node, False, room
             )
         if not opening:
-            start, end = offsets[new], offsets[new] + widths[new]
             if math.isnan(grown[new]):
                 grown[new] = fill_resized(start, end, node_total, prior * sizes[new], prior * (sizes[new] + 1), unused)
             log_ratio += grown[new] + seat_tokens(
@@ -250,37 +259,12 @@ def move_words(stream, order, word_offsets, word_tokens, documents, nodes, prior
             for k in range(first, last):
                 node_total[k] += node_word[v, k]
             continue
-        accepted += 1
-        all_split = np.nan
-        grown[old], grown[new], shrunk[old], shrunk[new] = np.nan, np.nan, np.nan, np.nan
-        for k in range(first, last):
-            node_word[v, k] = 0
-        sizes[old] -= 1
-        sizes[new] += 1
-        word_scale[v] = new
-        for i in tokens:
-            doc_scale[documents[i], old] -= 1
-            doc_scale[documents[i], new] += 1
-        if closing:
-            depth -= 1
-            deaths += 1
+        accepted, births, deaths, depth = accepted + 1, births + opening, deaths + closing, depth + opening - closing
+        all_split, grown[old], grown[new], shrunk[old], shrunk[new] = np.nan, np.nan, np.nan, np.nan, np.nan
         if opening:
-            zeta[new] = fresh
-            for m in range(widths[new - 1]):
-                rest = 1.0
-                for t in range(widths[new]):
-                    left = 0.0 if t == widths[new] - 1 else rest * stick_draw(stream, fresh)
-                    transition[offsets[new] + t, m] = rest - left
-                    rest = left
-            depth += 1
-            births += 1
-            for d in range(n_documents):
-                fill_reach(top, depth, widths, offsets, theta[d], transition, reach[d])
-            start, end = offsets[new], offsets[new] + widths[new]
+            priors.zeta[new] = zeta
+            draw_transitions(stream, zeta, new, nodes)
+            fill_reaches(depth, theta, nodes, reach)
             seat_tokens(stream, tokens, documents, start, end, 1, prior, reach, node_total, node, True, room)
-        for j in range(tokens.size):
-            i = tokens[j]
-            scale[i], node[i] = new, seats[j]
-            node_word[v, offsets[new] + seats[j]] += 1
-            node_total[offsets[new] + seats[j]] += 1
+        take_seats(v, tokens, old, new, documents, nodes, seats, placed, doc_scale)
     return depth, accepted, births, deaths

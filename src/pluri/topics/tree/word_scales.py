@@ -66,10 +66,9 @@ def move_word_scales(
     -------
     WordMoves
     """
-    from pluri.topics.tree._word_kernels import ScalePriors, move_words
+    from pluri.topics.tree._word_kernels import OfWords, ScalePriors, move_words
 
     order = rng.permutation(tokens.n_words)
-    word_offsets, word_tokens = of_words
     n_documents, n_scales = state.usage.shape
     cells = tokens.documents.astype(np.int64) * n_scales + state.scale
     doc_scale = np.bincount(cells, minlength=n_documents * n_scales).reshape(n_documents, n_scales)
@@ -83,7 +82,7 @@ def move_word_scales(
         settings.least_depth if varying else depth, settings.most_depth if varying else depth,
     )  # fmt: skip
     new_depth, accepted, births, deaths = move_words(
-        rng.integers(2**63, size=1).astype(np.uint64), order, word_offsets, word_tokens, tokens.documents,
+        rng.integers(2**63, size=1).astype(np.uint64), order, OfWords(*of_words, tokens.documents),
         state.nodes(settings.top), priors, state.theta, state.placed, doc_scale,
     )  # fmt: skip
     state.depth[0] = new_depth
