@@ -65,16 +65,7 @@ def target_of(kernel: Any) -> Target:
 
 @dataclass(eq=False)
 class Walk:
-    """A subset and the inverse of its kernel, in arrays with room for more items. Steps change them in place.
-
-    Attributes
-    ----------
-    items : (room,), of which the first `size` are the subset
-    place : (n_items,): where an item is in `items`, or -1
-    inverse : (room, room)
-    counts, numbers : see `_chain_kernels`
-    marks : (n_items,) a number for each item, whose sum over the subset is followed
-    """
+    """A subset and the inverse of its kernel, in arrays with room for more items; see `_chain_kernels.WalkArrays`."""
 
     items: IntArray
     place: IntArray
@@ -83,6 +74,13 @@ class Walk:
     numbers: Array
     marks: Array
     work: tuple[Array, Array, Array] = field(repr=False)
+
+    @property
+    def arrays(self) -> compiled_steps.WalkArrays:
+        """For the compiled steps."""
+        return compiled_steps.WalkArrays(
+            self.items, self.place, self.inverse, self.counts, self.numbers, self.marks, *self.work
+        )
 
     @property
     def size(self) -> int:
@@ -144,6 +142,11 @@ class Records:
     drawn: IntArray
     made: int = 0
     written: int = 0
+
+    @property
+    def arrays(self) -> compiled_steps.RecordArrays:
+        """For the compiled steps."""
+        return compiled_steps.RecordArrays(self.log_dets, self.sizes, self.mark_sums, self.drawn)
 
     @classmethod
     def empty(cls, n: int, with_items: bool = False, expected_size: int = 8) -> Records:
@@ -233,13 +236,12 @@ def _advance_on(
     records: Records | None,
 ) -> None:  # fmt: skip
     kept = Records.empty(0) if records is None else records
+    entries = compiled_steps.Entries(matrix, target.from_features, target.diagonal)
     done, n_steps = 0, len(proposals)
     while done < n_steps:
-        done = compiled_steps.walk(
-            matrix, target.from_features, target.diagonal, walk.marks, proposals, uniforms, done,
-            walk.items, walk.place, walk.inverse, *walk.work, walk.counts, walk.numbers,
-            MOVES[steps.moves], RULES[steps.rule], 0.5 if steps.lazy else 1.0, thin if records is not None else 0,
-            kept.log_dets, kept.sizes, kept.mark_sums, kept.drawn,
+        done = compiled_steps.take_steps(
+            entries, walk.arrays, proposals, uniforms, done, MOVES[steps.moves], RULES[steps.rule],
+            0.5 if steps.lazy else 1.0, 0 if records is None else thin, kept.arrays,
         )  # fmt: skip
         if done < 0:
             raise FloatingPointError("the items of a chain have become linearly dependent: is the kernel symmetric?")

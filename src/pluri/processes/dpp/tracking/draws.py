@@ -30,7 +30,6 @@ def loops() -> SimpleNamespace:
 
     return SimpleNamespace(
         carry=_carry_kernels.carry,
-        exchange_rows=_carry_kernels.exchange_rows,
         write_rows=_carry_kernels.write_rows,
         move_all=_move_kernels.move_all,
         prepare_rows=_move_kernels.prepare_rows,
@@ -96,5 +95,5 @@ def settled(kernel: Array, subsets: list[IntArray]) -> Particles:
     for row, subset in zip(particles.members, subsets):
         row[: subset.size] = subset
     particles.sizes[:] = sizes
-    loops().settle(kernel, *particles[:5], np.zeros(particles.room), np.zeros(particles.room))
+    loops().settle(kernel, particles, np.zeros(particles.room), np.zeros(particles.room))
     return particles

@@ -42,7 +42,18 @@ from pluri.processes.dpp.tracking.draws import (
     settled,
     solve_resolvent,
 )
-from pluri.processes.dpp.tracking.state import BLOCK, Particles, Stamp, in_blocks
+from pluri.processes.dpp.tracking.state import (
+    ACCEPTED,
+    BLOCK,
+    EFFECTIVE,
+    LARGEST_SIZE,
+    LOG_RATIO,
+    MEAN_SIZE,
+    SIZE_VARIANCE,
+    Particles,
+    Stamp,
+    Workspace,
+)
 from pluri.validation import Stored
 
 #: Updates after which the resolvent is made anew.
@@ -105,29 +116,6 @@ class Proposal(NamedTuple):
     ancestors: IntArray
     n_items: int
     stamp: Stamp
-
-
-class _Scratch:
-    """Buffers that the compiled loops write to.
-
-    They are for a number of slots, of items that leave or enter, of rows that change, and of items in a subset.
-    """
-
-    def __init__(self, n_slots: int, n_moved: int, n_changes: int, room: int) -> None:
-        self.n_slots, self.n_moved, self.n_changes, self.room = n_slots, n_moved, n_changes, room
-        width = in_blocks(n_moved)
-        self.first = width  # columns of items that leave, then of those that enter
-        self.panel = np.zeros((n_slots, 2 * width))
-        self.images = np.zeros((room, 2 * width))
-        self.conditional = np.zeros((n_moved, width))
-        self.lower = np.zeros((n_moved, n_moved))
-        self.pivots = np.zeros(n_moved)
-        self.block = np.zeros((n_changes, n_changes))
-        self.rows = np.zeros((n_changes, n_slots))
-        self.column = np.zeros(room)
-        self.image = np.zeros(room)
-        self.candidates = np.zeros(n_slots, dtype=np.int64)
-        self.report = np.zeros(6)
 
 
 class Tracker:
@@ -202,20 +190,20 @@ class Tracker:
         """The state after a change of the kernel; see the module's docstring."""
         started = perf_counter()
         settings, n = self.settings, self.settings.n_particles
-        scratch = self._scratch_for(change)
-        report = scratch.report
+        work = self._workspace_for(change)
+        report = work.report
         self._before = change.slots, self.kernel[change.slots]
-        n_candidates = loops().exchange_rows(
-            self.kernel, change.slots, change.rows, change.leaving, change.entering, scratch.panel,
-            scratch.first, scratch.candidates,
-        )  # fmt: skip
-        resolvent, age, log_normalizer = self._next_resolvent(change, scratch)
+        leaving, first = change.leaving.size, work.panel.shape[1] // 2
+        work.panel[:, :leaving] = self.kernel[:, change.leaving]
+        loops().write_rows(self.kernel, change.slots, change.rows)
+        work.panel[:, first : first + change.entering.size] = self.kernel[:, change.entering]
+        resolvent, age, log_normalizer = self._next_resolvent(change)
         expected = math.nan if resolvent is None else self.n_slots - float(resolvent.trace())
         weights, ancestors = self._spare_weights, self._identity
         resampled, restarted = False, change.turnover > settings.restart_fraction
         if not restarted:
-            particles = self._carry(change, scratch)
-            ratio, ess = float(report[0]), float(report[1])
+            particles = self._carry(change, work)
+            ratio, ess = float(report[LOG_RATIO]), float(report[EFFECTIVE])
             if ess == 0.0:
                 self._collapse()
                 restarted = True
@@ -227,18 +215,18 @@ class Tracker:
             weights = np.full(n, 1.0 / n)
             ess, ratio = float(n), log_normalizer - self.log_normalizer
             ancestors = np.full(n, -1, dtype=np.int64)
-            report[5] = particles.sizes.max()
+            report[LARGEST_SIZE] = particles.sizes.max()
         elif ess < settings.ess_threshold * n:
             weights, ancestors = self._resample(particles, weights)
             resampled = True
-        report[2] = 0.0
-        candidates = scratch.candidates[:n_candidates]
+        report[ACCEPTED] = 0.0
+        candidates = np.flatnonzero(self.kernel.diagonal() > 0)
         particles, n_moves = self._move(particles, candidates, weights, expected, restarted, resampled)
         n_tried = n_moves * n
         stamp = Stamp(
             change.n_items, change.n_changed, ess, resampled, restarted, n_moves,
-            float(report[2]) / n_tried if n_tried else math.nan, ratio, log_normalizer - self.log_normalizer, expected,
-            float(report[3]), perf_counter() - started,
+            float(report[ACCEPTED]) / n_tried if n_tried else math.nan, ratio, log_normalizer - self.log_normalizer,
+            expected, float(report[MEAN_SIZE]), perf_counter() - started,
         )  # fmt: skip
         return Proposal(
             particles, self.particles, weights, self.weights, resolvent, self.resolvent, age, log_normalizer,
@@ -262,7 +250,7 @@ class Tracker:
     def _make_room(self) -> None:
         """Buffers to work in, which are not part of the state."""
         n = self.settings.n_particles
-        self._scratch = _Scratch(len(self.kernel), 0, 0, self.particles.room)
+        self._work = Workspace.empty(len(self.kernel), 0, self.particles.room)
         self._spare = Particles.empty(n, self.particles.room, len(self.kernel))
         self._spare_weights = np.empty(n)
         self._identity: IntArray = np.arange(n)
@@ -278,22 +266,18 @@ class Tracker:
         self._before = None
         self._make_room()  # whatever a file says of them
 
-    def _scratch_for(self, change: Change) -> _Scratch:
-        scratch = self._scratch
-        n_moved, n_changes = max(change.leaving.size, change.entering.size), change.slots.size
-        n_changes = n_changes if self._is_few(n_changes) else 0
-        room = max(self.particles.room, self._spare.room)
-        # The panels are as wide as they must be, not wider: one large change would slow down all that follow.
-        fits = scratch.n_moved >= n_moved and scratch.first == in_blocks(n_moved) and scratch.n_changes >= n_changes
-        if not fits or scratch.n_slots != self.n_slots or scratch.room < room:
-            self._scratch = scratch = _Scratch(self.n_slots, n_moved, n_changes, room)
-        return scratch
+    def _workspace_for(self, change: Change) -> Workspace:
+        n_moved = max(change.leaving.size, change.entering.size)
+        wanted = self.n_slots, n_moved, max(self.particles.room, self._spare.room)
+        if not self._work.fits(*wanted):
+            self._work = Workspace.empty(*wanted)
+        return self._work
 
     def _is_few(self, n_changes: int) -> bool:
         """Whether it is less work to change the resolvent than to make it anew."""
         return 4 * n_changes <= self.n_slots
 
-    def _next_resolvent(self, change: Change, scratch: _Scratch) -> tuple[Array | None, int, float]:
+    def _next_resolvent(self, change: Change) -> tuple[Array | None, int, float]:
         """Resolvent, its age and the exact log normaliser of the new kernel."""
         if self.resolvent is None or self.n_slots > MAX_EXACT:
             return None, 0, math.nan
@@ -304,34 +288,30 @@ class Tracker:
             out = self._spare_resolvent
             if out is None or out is self.resolvent or out.shape != self.resolvent.shape:
                 out = np.empty_like(self.resolvent)
-            gain = loops().replace_in_resolvent(
-                self.resolvent, self.kernel, change.slots, out, scratch.block, scratch.rows
-            )
+            block, rows = np.empty((n, n)), np.empty((n, self.n_slots))
+            gain = loops().replace_in_resolvent(self.resolvent, self.kernel, change.slots, out, block, rows)
             if not math.isnan(gain):
                 return out, self._resolvent_age + 1, self.log_normalizer + gain
         resolvent, log_normalizer = solve_resolvent(self.kernel)
         return resolvent, 0, log_normalizer
 
-    def _carry(self, change: Change, scratch: _Scratch) -> Particles:
+    def _carry(self, change: Change, work: Workspace) -> Particles:
         """Weigh and extend the particles into the spare buffers."""
         uniforms = self.rng.random((self.settings.n_particles, change.entering.size))
         spare = self._spare
         while not loops().carry(
-            self.kernel, change.leaving, change.entering, change.reweighed, change.factor, scratch.panel,
-            scratch.first, *self.particles, *spare, uniforms, self.weights, self._spare_weights, scratch.report,
-            scratch.images, scratch.conditional, scratch.lower, scratch.pivots, scratch.column, scratch.image,
+            self.kernel, change.leaving, change.entering, change.reweighed, change.factor, self.particles, self.weights,
+            uniforms, spare, self._spare_weights, work,
         ):  # fmt: skip
             spare = self._widened(spare, spare.room + BLOCK)
+            work = self._work
         return spare
 
     def _widened(self, particles: Particles, room: int) -> Particles:
-        """The particles with more room, and scratch buffers to match."""
+        """The particles with more room, and a workspace to match."""
         particles = particles.widened(room)
-        scratch = self._scratch
-        if particles.room > scratch.room:
-            scratch.room = particles.room
-            scratch.images = np.zeros((particles.room, scratch.images.shape[1]))
-            scratch.column, scratch.image = np.zeros(particles.room), np.zeros(particles.room)
+        if particles.room > self._work.column.size:
+            self._work = self._work.widened(particles.room)
         return particles
 
     def _collapse(self) -> None:
@@ -367,18 +347,18 @@ class Tracker:
             return self._move_by(particles, candidates, weights, n), n
         batch = max(1, -(-candidates.size // 10))
         now, done = candidates.size if copied else batch, 0
-        report = self._scratch.report
+        report = self._work.report
         while True:
             particles = self._move_by(particles, candidates, weights, now)
             done, now = done + now, batch
-            error = abs(float(report[3]) - expected)
-            if not error > 3 * math.sqrt(max(float(report[4]), 1e-12)):
+            error = abs(float(report[MEAN_SIZE]) - expected)
+            if not error > 3 * math.sqrt(max(float(report[SIZE_VARIANCE]), 1e-12)):
                 return particles, done
             if done >= 2 * candidates.size:
                 from sklearn.exceptions import ConvergenceWarning
 
                 warnings.warn(
-                    f"after {done} moves of each particle the mean size of the subsets is {report[3]:.3g}, not "
+                    f"after {done} moves of each particle the mean size of the subsets is {report[MEAN_SIZE]:.3g}, not "
                     f"{expected:.3g}: use more particles or a lower restart_fraction",
                     ConvergenceWarning,
                     stacklevel=5,
@@ -389,13 +369,14 @@ class Tracker:
         while True:
             now = min(n_moves, MOVES_AT_A_TIME)
             if now and particles.room < self.n_slots:
-                needed = min(int(self._scratch.report[5]) + now, self.n_slots)
+                needed = min(int(self._work.report[LARGEST_SIZE]) + now, self.n_slots)
                 if needed > particles.room:
                     particles = self._widened(particles, needed)
-            scratch = self._scratch
+            uniforms = self.rng.random((self.settings.n_particles * now, 2))
+            work = self._work
             loops().move_all(
-                self.kernel, candidates, now, self.rng.random((self.settings.n_particles * now, 2)),
-                self.settings.metropolis, *particles, weights, scratch.report, scratch.column, scratch.image,
+                self.kernel, candidates, now, uniforms, self.settings.metropolis, particles, weights, work.report,
+                work.column, work.image,
             )  # fmt: skip
             n_moves -= now
             if not n_moves:
