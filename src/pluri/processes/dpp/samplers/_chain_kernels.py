@@ -88,13 +88,6 @@ class RecordArrays(NamedTuple):
 
 
 @compiled(no_cpython_wrapper=True)
-def find_gain(matrix, from_features, diagonal, items, size, item, inverse, column, product):
-    """The gain s of an item outside Y; its b and u = A b go to `column` and `product`."""
-    fill_column(matrix, from_features, diagonal, items, size, item, column)
-    return diagonal[item] - multiply(inverse, size, column, diagonal[item], product)
-
-
-@compiled(no_cpython_wrapper=True)
 def swap_item(items, place, inverse, counts, p, item, product, ratio, column):
     """Another item in the p-th place, given u and the ratio of determinants; Y, A and `product` are changed."""
     share = product[p] / inverse[p, p]
@@ -129,16 +122,14 @@ def take_steps(kernel, walk, proposals, uniforms, begin, moves, rule, laziness, 
     """
     matrix, from_features, diagonal = kernel
     items, place, inverse, counts, numbers, marks, factor, column, product = walk
-    room = records.drawn.size
     for step in range(begin, proposals.size):
         size = counts[SIZE]
         is_recorded = thin > 0 and (counts[STEPS] + 1) % thin == 0
-        if size == items.size or (is_recorded and room > 0 and counts[WRITTEN] + size + 1 > room):
+        if size == items.size or (is_recorded and 0 < records.drawn.size < counts[WRITTEN] + size + 1):
             return step
         item, choice = proposals[step], uniforms[step, 1]
-        swap = moves == SWAP
+        swap = moves == SWAP or (moves == FLIP_OR_SWAP and choice >= 0.5)
         if moves == FLIP_OR_SWAP:
-            swap = choice >= 0.5
             choice = 2.0 * choice - 1.0
         p = place[item]
         ratio = gain = 0.0
@@ -146,7 +137,8 @@ def take_steps(kernel, walk, proposals, uniforms, begin, moves, rule, laziness, 
             # An item of Y, or an empty Y: nothing to swap. Both ends of a swap have the same size, so it is symmetric.
             if p < 0 and size > 0:
                 p = min(int(choice * size), size - 1)
-                gain = find_gain(matrix, from_features, diagonal, items, size, item, inverse, column, product)
+                fill_column(matrix, from_features, diagonal, items, size, item, column)
+                gain = diagonal[item] - multiply(inverse, size, column, diagonal[item], product)
                 ratio = inverse[p, p] * gain + product[p] * product[p]
                 if ratio <= DEPENDENT * diagonal[item] * inverse[p, p]:
                     ratio = 0.0
@@ -155,7 +147,8 @@ def take_steps(kernel, walk, proposals, uniforms, begin, moves, rule, laziness, 
         elif p >= 0:
             ratio = inverse[p, p]
         else:
-            gain = find_gain(matrix, from_features, diagonal, items, size, item, inverse, column, product)
+            fill_column(matrix, from_features, diagonal, items, size, item, column)
+            gain = diagonal[item] - multiply(inverse, size, column, diagonal[item], product)
             if gain > DEPENDENT * diagonal[item]:
                 ratio = gain
         acceptance = (min(1.0, ratio) if rule == METROPOLIS else ratio / (1.0 + ratio)) * laziness

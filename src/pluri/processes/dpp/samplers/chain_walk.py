@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pluri.processes.dpp.kernel_forms import Array, DenseKernel, FeatureKernel, IntArray, KernelForm, as_kernel_form
 from pluri.processes.dpp.samplers import _chain_kernels as compiled_steps
+from pluri.processes.dpp.samplers._inverse_kernels import SIZE, invert
 
 #: Name of a move to what a step does; and of a rule to how it is accepted.
 MOVES = {"flip": compiled_steps.FLIP, "swap": compiled_steps.SWAP, "flip or swap": compiled_steps.FLIP_OR_SWAP}
@@ -85,7 +86,7 @@ class Walk:
     @property
     def size(self) -> int:
         """Number of items in the subset."""
-        return int(self.counts[compiled_steps.SIZE])
+        return int(self.counts[SIZE])
 
     @property
     def log_det(self) -> float:
@@ -156,10 +157,11 @@ class Records:
 
     def subsets(self) -> list[IntArray]:
         """The subsets that are recorded, each sorted."""
-        if self.made == 0:
-            return []
-        ends = np.cumsum(self.sizes[: self.made])
-        return [np.sort(part) for part in np.split(self.drawn[: self.written], ends[:-1])]
+        drawn, ends = self.drawn[: self.written].copy(), np.cumsum(self.sizes[: self.made]).tolist()
+        parts = [drawn[begin:end] for begin, end in zip([0, *ends], ends)]
+        for part in parts:
+            part.sort()
+        return parts
 
 
 def _scratch(room: int) -> tuple[Array, Array, Array]:
@@ -174,10 +176,10 @@ def start_walk(target: Target, items: ArrayLike, marks: Array | None = None) -> 
     padded[: len(chosen)], place[chosen] = chosen, np.arange(len(chosen))
     marks = np.zeros(target.n_items) if marks is None else marks
     walk = Walk(padded, place, np.zeros((room, room)), np.zeros(6, dtype=np.int64), np.zeros(3), marks, _scratch(room))
-    walk.counts[compiled_steps.SIZE] = len(chosen)
+    walk.counts[SIZE] = len(chosen)
     walk.numbers[compiled_steps.MARK] = marks[chosen].sum()
     block = np.ascontiguousarray(target.form.block(chosen, chosen), dtype=np.float64).reshape(len(chosen), len(chosen))
-    log_det = compiled_steps.invert(
+    log_det = invert(
         block, False, target.diagonal[chosen], np.arange(room), len(chosen), walk.inverse, walk.work[0], walk.work[1]
     )
     if not np.isfinite(log_det):

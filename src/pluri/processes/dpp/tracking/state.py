@@ -95,10 +95,16 @@ class Particles(NamedTuple):
         places[:, : kept.size] = self.places[:, kept]
         return self._replace(members=new_place[self.members], places=places)
 
-    def copy_over(self, targets: IntArray, sources: IntArray) -> None:
-        """Overwrite the particles `targets` by copies of `sources`."""
+    def resample(self, drawn: IntArray) -> IntArray:
+        """Copy particles over those that were not drawn, in place; the particle that each one comes from."""
+        copies = np.bincount(drawn, minlength=len(self.sizes))
+        free = np.flatnonzero(copies == 0)
+        sources = np.repeat(np.arange(copies.size), np.maximum(copies - 1, 0))
         for array in self:
-            array[targets] = array[sources]
+            array[free] = array[sources]
+        ancestors = np.arange(copies.size)
+        ancestors[free] = sources
+        return ancestors
 
 
 class Workspace(NamedTuple):

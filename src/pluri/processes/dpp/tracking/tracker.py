@@ -24,21 +24,21 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from time import perf_counter
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
 from pluri.inference.smc.resampling import draw_ancestors
 from pluri.inference.smc.weights import ParticleDegeneracyError
 from pluri.processes.dpp.kernel_forms import Array, IntArray
+from pluri.processes.dpp.tracking.changes import Change, Proposal, TrackerSettings
 from pluri.processes.dpp.tracking.draws import (
-    MAX_EXACT,
     NONE,
     draw_by_moves,
     draw_exactly,
     loops,
+    next_resolvent,
     settled,
     solve_resolvent,
 )
@@ -56,66 +56,10 @@ from pluri.processes.dpp.tracking.state import (
 )
 from pluri.validation import Stored
 
-#: Updates after which the resolvent is made anew.
-MAX_RESOLVENT_AGE = 64
 #: Moves of each particle in one compiled call: a subset can grow by no more.
 MOVES_AT_A_TIME = 16
 #: Below this effective share of the particles a change of the whole kernel is too large to follow.
 HOPELESS = 0.1
-
-
-@dataclass(frozen=True)
-class TrackerSettings:
-    """How particles follow the kernel; see `TimeVaryingDPP` for the meaning of each."""
-
-    n_particles: int = 100
-    ess_threshold: float = 0.5
-    n_moves: int | str = "auto"
-    metropolis: bool = False
-    resampling: str = "systematic"
-    init: str = "exact"
-    restart_fraction: float = 0.5
-    restart_on_collapse: bool = True
-
-
-class Change(NamedTuple):
-    """Which rows of the kernel change, and what that means for the items.
-
-    Attributes
-    ----------
-    slots : slots whose rows are replaced
-    rows : (n, n_slots), the new rows; zero for a slot that is left empty
-    leaving, entering, reweighed : slots of items that leave (or whose old content does), that enter, that stay
-    factor : scale of the new kernel relative to the old one, on the items that stay unchanged
-    n_items, n_changed : number of items after the change, and of those that it touches
-    turnover : share of the items that are new, gone or other than before
-    """
-
-    slots: IntArray
-    rows: Array
-    leaving: IntArray
-    entering: IntArray
-    reweighed: IntArray
-    factor: float
-    n_items: int
-    n_changed: int
-    turnover: float
-
-
-class Proposal(NamedTuple):
-    """The state after a change, which `Tracker.accept` makes the present one."""
-
-    particles: Particles
-    spare: Particles
-    weights: Array
-    spare_weights: Array
-    resolvent: Array | None
-    spare_resolvent: Array | None
-    resolvent_age: int
-    log_normalizer: float
-    ancestors: IntArray
-    n_items: int
-    stamp: Stamp
 
 
 class Tracker:
@@ -169,10 +113,6 @@ class Tracker:
         """Exact mean size of a subset, tr K; NaN when there are too many items."""
         return math.nan if self.resolvent is None else self.n_slots - float(self.resolvent.trace())
 
-    def inclusion(self) -> Array:
-        """Weighted share of the subsets that hold each slot."""
-        return np.asarray(self.weights @ (self.particles.places >= 0))
-
     def rearrange(self, kept: IntArray, n_slots: int) -> None:
         """Make the slots `kept` the first of `n_slots`; others must be empty, and are forgotten."""
         kernel = np.zeros((n_slots, n_slots))
@@ -197,12 +137,14 @@ class Tracker:
         work.panel[:, :leaving] = self.kernel[:, change.leaving]
         loops().write_rows(self.kernel, change.slots, change.rows)
         work.panel[:, first : first + change.entering.size] = self.kernel[:, change.entering]
-        resolvent, age, log_normalizer = self._next_resolvent(change)
+        resolvent, age, log_normalizer = next_resolvent(
+            self.kernel, change.slots, self.resolvent, self._resolvent_age, self.log_normalizer, self._spare_resolvent
+        )
         expected = math.nan if resolvent is None else self.n_slots - float(resolvent.trace())
         weights, ancestors = self._spare_weights, self._identity
         resampled, restarted = False, change.turnover > settings.restart_fraction
         if not restarted:
-            particles = self._carry(change, work)
+            particles = self._carry(change)
             ratio, ess = float(report[LOG_RATIO]), float(report[EFFECTIVE])
             if ess == 0.0:
                 self._collapse()
@@ -217,16 +159,16 @@ class Tracker:
             ancestors = np.full(n, -1, dtype=np.int64)
             report[LARGEST_SIZE] = particles.sizes.max()
         elif ess < settings.ess_threshold * n:
-            weights, ancestors = self._resample(particles, weights)
+            ancestors = particles.resample(draw_ancestors(self.rng, weights, settings.resampling, n))
+            weights = np.full(n, 1.0 / n)
             resampled = True
         report[ACCEPTED] = 0.0
         candidates = np.flatnonzero(self.kernel.diagonal() > 0)
         particles, n_moves = self._move(particles, candidates, weights, expected, restarted, resampled)
-        n_tried = n_moves * n
+        acceptance = float(report[ACCEPTED]) / (n_moves * n) if n_moves else math.nan
         stamp = Stamp(
-            change.n_items, change.n_changed, ess, resampled, restarted, n_moves,
-            float(report[ACCEPTED]) / n_tried if n_tried else math.nan, ratio, log_normalizer - self.log_normalizer,
-            expected, float(report[MEAN_SIZE]), perf_counter() - started,
+            change.n_items, change.n_changed, ess, resampled, restarted, n_moves, acceptance, ratio,
+            log_normalizer - self.log_normalizer, expected, float(report[MEAN_SIZE]), perf_counter() - started,
         )  # fmt: skip
         return Proposal(
             particles, self.particles, weights, self.weights, resolvent, self.resolvent, age, log_normalizer,
@@ -273,38 +215,15 @@ class Tracker:
             self._work = Workspace.empty(*wanted)
         return self._work
 
-    def _is_few(self, n_changes: int) -> bool:
-        """Whether it is less work to change the resolvent than to make it anew."""
-        return 4 * n_changes <= self.n_slots
-
-    def _next_resolvent(self, change: Change) -> tuple[Array | None, int, float]:
-        """Resolvent, its age and the exact log normaliser of the new kernel."""
-        if self.resolvent is None or self.n_slots > MAX_EXACT:
-            return None, 0, math.nan
-        n = change.slots.size
-        if n == 0:
-            return self.resolvent, self._resolvent_age, self.log_normalizer
-        if self._is_few(n) and self._resolvent_age < MAX_RESOLVENT_AGE:
-            out = self._spare_resolvent
-            if out is None or out is self.resolvent or out.shape != self.resolvent.shape:
-                out = np.empty_like(self.resolvent)
-            block, rows = np.empty((n, n)), np.empty((n, self.n_slots))
-            gain = loops().replace_in_resolvent(self.resolvent, self.kernel, change.slots, out, block, rows)
-            if not math.isnan(gain):
-                return out, self._resolvent_age + 1, self.log_normalizer + gain
-        resolvent, log_normalizer = solve_resolvent(self.kernel)
-        return resolvent, 0, log_normalizer
-
-    def _carry(self, change: Change, work: Workspace) -> Particles:
+    def _carry(self, change: Change) -> Particles:
         """Weigh and extend the particles into the spare buffers."""
         uniforms = self.rng.random((self.settings.n_particles, change.entering.size))
         spare = self._spare
         while not loops().carry(
             self.kernel, change.leaving, change.entering, change.reweighed, change.factor, self.particles, self.weights,
-            uniforms, spare, self._spare_weights, work,
+            uniforms, spare, self._spare_weights, self._work,
         ):  # fmt: skip
             spare = self._widened(spare, spare.room + BLOCK)
-            work = self._work
         return spare
 
     def _widened(self, particles: Particles, room: int) -> Particles:
@@ -321,18 +240,6 @@ class Tracker:
         from sklearn.exceptions import ConvergenceWarning
 
         warnings.warn(what + ": they are drawn anew", ConvergenceWarning, stacklevel=5)
-
-    def _resample(self, particles: Particles, weights: Array) -> tuple[Array, IntArray]:
-        """Copy particles over those that die out; those that survive stay where they are."""
-        n = weights.size
-        drawn = draw_ancestors(self.rng, weights, self.settings.resampling, n)
-        copies = np.bincount(drawn, minlength=n)
-        free = np.flatnonzero(copies == 0)
-        sources = np.repeat(np.arange(n), np.maximum(copies - 1, 0))
-        particles.copy_over(free, sources)
-        ancestors = np.arange(n)
-        ancestors[free] = sources
-        return np.full(n, 1.0 / n), ancestors
 
     def _move(
         self, particles: Particles, candidates: IntArray, weights: Array, expected: float, fresh: bool, copied: bool
@@ -388,7 +295,6 @@ class Tracker:
             subsets, exact = draw_exactly(self.kernel, self.settings.n_particles, self.rng)
             log_normalizer = exact if math.isnan(log_normalizer) else log_normalizer
         else:
-            n_particles = self.settings.n_particles
-            drawn = draw_by_moves(self.kernel, n_particles, self.rng, self.settings.metropolis)
-            subsets = [NONE] * n_particles if drawn is None else drawn.subsets
+            drawn = draw_by_moves(self.kernel, self.settings.n_particles, self.rng, self.settings.metropolis)
+            subsets = [NONE] * self.settings.n_particles if drawn is None else drawn.subsets
         return settled(self.kernel, subsets), log_normalizer
