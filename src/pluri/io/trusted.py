@@ -127,8 +127,7 @@ PARTS = frozenset(
         "pluri.processes.dpp.tracking.items.TrackedItems",
         "pluri.processes.dpp.tracking.separate.FreshDraws",
         "pluri.processes.dpp.tracking.tracker.Tracker",
-        "pluri.processes.dpp.tracking.tracker.TrackerSettings",
-        "pluri.processes.dpp.tracking.tracker._Scratch",
+        "pluri.processes.dpp.tracking.changes.TrackerSettings",
         "pluri.processes.gaussian_process_classification.BinaryFit",
         "pluri.processes.gp_inference.approximate.Component",
         "pluri.processes.gp_inference.covariance.Asked",
@@ -149,7 +148,8 @@ PARTS = frozenset(
 
 #: Named tuples that a model may hold.
 RECORDS = frozenset(
-    f"pluri.processes.dpp.tracking.{name}" for name in ("separate.Drawing", "state.Particles", "state.Stamp")
+    f"pluri.processes.dpp.tracking.{name}"
+    for name in ("separate.Drawing", "state.Particles", "state.Stamp", "state.Workspace")
 )
 
 #: Functions that a model may refer to: pure functions of data, which `load` looks up and does not call.

@@ -16,9 +16,9 @@ from pluri.processes.dpp.approximations.nystrom import (
     choose_landmarks,
     nystrom_features,
 )
-from pluri.processes.dpp.approximations.ridge import (
+from pluri.processes.dpp.approximations.ridge import RidgeDPP
+from pluri.processes.dpp.approximations.ridge_approximation import (
     RidgeApproximation,
-    RidgeDPP,
     product,
     ridge_by_em,
     ridge_from_eigenvectors,

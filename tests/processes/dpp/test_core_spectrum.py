@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from pluri.processes.dpp.kernel_forms import DenseKernel, FeatureKernel, FunctionKernel, as_subset, check_kernel
+from pluri.processes.dpp.kernel_checks import check_kernel
+from pluri.processes.dpp.kernel_forms import DenseKernel, FeatureKernel, FunctionKernel, as_subset
 from pluri.processes.dpp.samplers.spectral import draw_subsets
 from pluri.processes.dpp.sizes import scale_for_size, size_probabilities
 from pluri.processes.dpp.spectrum import Spectrum, spectrum_of_features, spectrum_of_kernel, spectrum_of_marginal

@@ -88,7 +88,7 @@ def test_rare_subsets_of_a_process_with_certain_directions_have_a_probability():
         (lambda: DPP(FunctionKernel(lambda a, b: np.full((len(a), len(b)), np.nan), np.zeros((3, 1)))).sample(),
          "must be finite"),
         (lambda: DPP(FunctionKernel(lambda a, b: a + 0 * b.T, np.arange(3.0)[:, None])).sample(), "must be symmetric"),
-        (lambda: KDPP(np.eye(3) * 1e-200, 2).sample(method="mcmc"), "the law of a fixed size does not change"),
+        (lambda: KDPP(np.eye(3) * 1e-200, 2).sample(method="mcmc"), "the distribution of a fixed size does not change"),
         (lambda: DPP(np.eye(2)).condition([True, False], [True, False]), r"got \[0\] in both"),
         (lambda: DPP(features=np.ones((30_000, 1))).complement(), "too large to be written out"),
         (lambda: DPP(features=np.ones((30_000, 1))).sample(method="sequential"), "too large to be written out"),

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from pluri.processes.dpp.tracking import draws as tracking_draws
+from pluri.processes.dpp.tracking.comparison import compare_streams, inner_similarity, jaccard_overlap
 from pluri.processes.dpp.tracking.draws import draw_by_moves
-from pluri.processes.dpp.tracking.separate import SeparateDPP, compare_streams, inner_similarity, jaccard_overlap
+from pluri.processes.dpp.tracking.separate import SeparateDPP
 from pluri.processes.dpp.tracking.time_varying import TimeVaryingDPP
 
 

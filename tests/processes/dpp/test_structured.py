@@ -184,7 +184,7 @@ FEATURES = np.ones((3, 2, 2))
         (lambda: StructuredDPP(FEATURES, np.zeros((3, 2))), "must allow at least one structure"),
         (lambda: StructuredDPP(FEATURES, edge_quality=np.ones((3, 2))), r"edge_quality\[0\] must have shape \(2, 2\)"),
         (lambda: StructuredDPP(FEATURES, edge_quality=[np.ones((2, 2))]), "one for each of 2 edges, got 1"),
-        (lambda: StructuredDPP(FEATURES, n_projections=0), "n_projections must be a positive whole number"),
+        (lambda: StructuredDPP(FEATURES, n_projections=0), "n_projections must be an integer of at least 1"),
         (lambda: StructuredDPP(FEATURES).sample(size=9), "size must be a whole number from 0 to the rank .1., got 9"),
         (lambda: StructuredDPP(FEATURES).sample(-1), "n_samples must be an integer of at least 0 or None"),
         (lambda: StructuredDPP(FEATURES).log_prob([[0, 0]]), r"structures must be whole numbers of shape"),

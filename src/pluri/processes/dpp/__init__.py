@@ -10,7 +10,12 @@ from pluri.processes.dpp.approximations.nystrom import (
     approximation_error,
     nystrom_features,
 )
-from pluri.processes.dpp.approximations.ridge import RidgeApproximation, RidgeDPP, ridge_by_em, ridge_from_eigenvectors
+from pluri.processes.dpp.approximations.ridge import RidgeDPP
+from pluri.processes.dpp.approximations.ridge_approximation import (
+    RidgeApproximation,
+    ridge_by_em,
+    ridge_from_eigenvectors,
+)
 from pluri.processes.dpp.continuous.diverse_simplex import DirichletDPP
 from pluri.processes.dpp.continuous.domains import Box, NormalBase
 from pluri.processes.dpp.continuous.gaussian import GaussianContinuousDPP, gaussian_eigenvalues
@@ -18,14 +23,8 @@ from pluri.processes.dpp.continuous.point_gibbs import PointGibbs
 from pluri.processes.dpp.continuous.process import ContinuousDPP
 from pluri.processes.dpp.finite import DPP
 from pluri.processes.dpp.fixed_size import KDPP
-from pluri.processes.dpp.kernel_forms import (
-    DenseKernel,
-    FeatureKernel,
-    FunctionKernel,
-    KernelForm,
-    as_subset,
-    check_kernel,
-)
+from pluri.processes.dpp.kernel_checks import check_kernel
+from pluri.processes.dpp.kernel_forms import DenseKernel, FeatureKernel, FunctionKernel, KernelForm, as_subset
 from pluri.processes.dpp.samplers.chain import DPPMarkovChain, draw_by_chain
 from pluri.processes.dpp.samplers.chain_kernels import AddDelete, Exchange
 from pluri.processes.dpp.samplers.intermediate import IntermediateSampler, draw_intermediate
@@ -45,18 +44,13 @@ from pluri.processes.dpp.selection.seeding import diverse_seeds
 from pluri.processes.dpp.selection.selector import DPPSelector
 from pluri.processes.dpp.spectrum import Spectrum
 from pluri.processes.dpp.structured.process import StructuredDPP
-from pluri.processes.dpp.subset_law import Entropy, SubsetLaw
+from pluri.processes.dpp.subset_distribution import Entropy, SubsetDistribution
 from pluri.processes.dpp.successive.markov import MarkovDPP
 from pluri.processes.dpp.successive.sequential import SequentialDPP
 from pluri.processes.dpp.successive.sequential_learning import SequentialDPPLearner
 from pluri.processes.dpp.symmetric_polynomials import log_elementary, log_elementary_table, log_elementary_without
-from pluri.processes.dpp.tracking.separate import (
-    Comparison,
-    SeparateDPP,
-    compare_streams,
-    inner_similarity,
-    jaccard_overlap,
-)
+from pluri.processes.dpp.tracking.comparison import Comparison, compare_streams, inner_similarity, jaccard_overlap
+from pluri.processes.dpp.tracking.separate import SeparateDPP
 from pluri.processes.dpp.tracking.state import Stamp, WeightedSubsets
 from pluri.processes.dpp.tracking.time_varying import TimeVaryingDPP
 
@@ -98,7 +92,7 @@ __all__ = [
     "Spectrum",
     "Stamp",
     "StructuredDPP",
-    "SubsetLaw",
+    "SubsetDistribution",
     "TimeVaryingDPP",
     "Unconstrained",
     "WeightedSubsets",

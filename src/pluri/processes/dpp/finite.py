@@ -20,15 +20,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pluri.processes.dpp.given_kernels import representation, similarity_representation
 from pluri.processes.dpp.ground_set import GroundSet
 from pluri.processes.dpp.kernel_forms import Array, FeatureKernel, IntArray, KernelForm, as_subset
 from pluri.processes.dpp.representation import LARGEST_DENSE, Representation
 from pluri.processes.dpp.samplers.spectral import SpectralSampler
 from pluri.processes.dpp.sizes import scale_for_size, size_probabilities
-from pluri.processes.dpp.subset_law import SubsetLaw, representation, similarity_representation
+from pluri.processes.dpp.subset_distribution import SubsetDistribution
 
 
-class DPP(SubsetLaw):
+class DPP(SubsetDistribution):
     """A determinantal point process: a random subset that prefers items that are good and different.
 
     Give one of ``L``, ``K`` and ``features``.

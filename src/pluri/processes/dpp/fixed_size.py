@@ -18,16 +18,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pluri.processes.dpp.given_kernels import representation, similarity_representation
 from pluri.processes.dpp.ground_set import GroundSet
 from pluri.processes.dpp.kernel_forms import Array, IntArray, KernelForm
 from pluri.processes.dpp.representation import Representation
 from pluri.processes.dpp.samplers.spectral import SpectralSampler
-from pluri.processes.dpp.subset_law import SubsetLaw, representation, similarity_representation
+from pluri.processes.dpp.subset_distribution import SubsetDistribution
 from pluri.processes.dpp.symmetric_polynomials import log_elementary, log_elementary_without
 from pluri.validation import Whole
 
 
-class KDPP(SubsetLaw):
+class KDPP(SubsetDistribution):
     """A determinantal point process that draws exactly ``size`` items.
 
     Parameters

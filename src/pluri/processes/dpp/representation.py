@@ -14,21 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from pluri.processes.dpp.kernel_forms import (
-    Array,
-    DenseKernel,
-    FeatureKernel,
-    FunctionKernel,
-    IntArray,
-    KernelForm,
-    check_symmetric,
-)
-from pluri.processes.dpp.spectrum import (
-    Spectrum,
-    spectrum_of_features,
-    spectrum_of_kernel,
-    spectrum_of_marginal,
-)
+from pluri.processes.dpp.kernel_checks import check_symmetric
+from pluri.processes.dpp.kernel_forms import Array, DenseKernel, FeatureKernel, FunctionKernel, IntArray, KernelForm
+from pluri.processes.dpp.spectrum import Spectrum, spectrum_of_features, spectrum_of_kernel, spectrum_of_marginal
 
 #: Kernels of more items than this are not written out as a matrix.
 LARGEST_DENSE = 20_000

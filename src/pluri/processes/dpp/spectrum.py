@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.processes.dpp.kernel_forms import ROUNDING, Array, check_eigenvalues
+from pluri.processes.dpp.kernel_checks import ROUNDING, check_eigenvalues
+from pluri.processes.dpp.kernel_forms import Array
 
 #: A marginal eigenvalue this close to one is a direction that is always taken.
 CERTAIN = 1e-12

@@ -23,18 +23,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pluri.processes.dpp.finite import DPP
+from pluri.processes.dpp.given_kernels import similarity_form
 from pluri.processes.dpp.ground_set import GroundSet
-from pluri.processes.dpp.kernel_forms import (
-    Array,
-    FeatureKernel,
-    IntArray,
-    KernelForm,
-    as_kernel_form,
-    as_subset,
-)
+from pluri.processes.dpp.kernel_forms import Array, FeatureKernel, IntArray, KernelForm, as_kernel_form, as_subset
 from pluri.processes.dpp.representation import Representation
 from pluri.processes.dpp.spectrum import spectrum_of_kernel
-from pluri.processes.dpp.subset_law import similarity_form
 from pluri.validation import Only, RandomState, Whole, as_generator, check_value
 
 #: Directions of the landmarks below this share of the largest are rounding of zero.

@@ -9,7 +9,8 @@ import numpy as np
 
 from pluri.processes.dpp.continuous.domains import Domain, spread_points
 from pluri.processes.dpp.continuous.point_gibbs import kernel_diagonal
-from pluri.processes.dpp.kernel_forms import Array, check_eigenvalues
+from pluri.processes.dpp.kernel_checks import check_eigenvalues
+from pluri.processes.dpp.kernel_forms import Array
 
 #: Points at which a kernel is looked at.
 N_POINTS = 64

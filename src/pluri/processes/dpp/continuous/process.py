@@ -126,24 +126,16 @@ class ContinuousDPP(mcmc.Sampled, PointProcess):
         check_trace(self._similarity, quality, domain)
         self._bound = largest_diagonal(self._similarity, self.quality, domain, quality_bound, callable(quality))
         self._exact: GaussianContinuousDPP | None = None
-        if (
-            method in ("auto", "exact")
-            and isinstance(self._similarity, GaussianSimilarity)
-            and isinstance(domain, NormalBase)
-            and not callable(quality)
-        ):
-            self._exact = GaussianContinuousDPP(
-                self._similarity.length_scale, domain.scale, mean=domain.mean, amplitude=float(quality) ** 2
-            )
-            self.log_odds = self._exact.log_odds
         self._products: BoxFunctions | None = None
-        if (
-            (method == "exact" or (method == "auto" and n_features is None and landmarks is None))
-            and isinstance(self._similarity, GaussianSimilarity)
-            and isinstance(domain, Box)
-            and not callable(quality)
-        ):
-            self._products = box_functions(self._similarity, domain)
+        if isinstance(self._similarity, GaussianSimilarity) and not callable(quality):
+            scale = self._similarity.length_scale
+            if method in ("auto", "exact") and isinstance(domain, NormalBase):
+                amplitude = float(quality) ** 2
+                self._exact = GaussianContinuousDPP(scale, domain.scale, mean=domain.mean, amplitude=amplitude)
+                self.log_odds = self._exact.log_odds
+            unlimited = method == "auto" and n_features is None and landmarks is None
+            if (method == "exact" or unlimited) and isinstance(domain, Box):
+                self._products = box_functions(self._similarity, domain)
         known = self._exact is not None or self._products is not None
         if method == "exact" and not known:
             raise ValueError(

@@ -19,14 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.processes.dpp.kernel_forms import check_kernel
-from pluri.processes.dpp.learning.observations import (
-    SizeGroup,
-    SubsetCounts,
-    count_subsets,
-    read_subsets,
-    scatter,
-)
+from pluri.processes.dpp.kernel_checks import check_kernel
+from pluri.processes.dpp.learning.observations import SizeGroup, SubsetCounts, count_subsets, read_subsets, scatter
 
 Array = NDArray[np.float64]
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.processes.dpp.kernel_forms import check_kernel
+from pluri.processes.dpp.kernel_checks import check_kernel
 from pluri.processes.dpp.learning.likelihood import subset_log_probabilities
 from pluri.processes.dpp.similarity import as_similarity
 

@@ -242,7 +242,7 @@ class DPPMarkovChain(mcmc.Sampled):
         if largest and not SMALLEST_SCALE < largest < 1 / SMALLEST_SCALE:
             raise ValueError(
                 f"kernel must have a diagonal between {SMALLEST_SCALE:g} and {1 / SMALLEST_SCALE:g} for a chain, got "
-                f"{largest:.3g}: scale it, the law of a fixed size does not change"
+                f"{largest:.3g}: scale it, the distribution of a fixed size does not change"
             )
         return greedy_map(target.form, self.size).items
 

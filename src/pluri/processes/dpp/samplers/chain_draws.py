@@ -110,11 +110,11 @@ class SubsetWalk:
 
 def _states(records: Records, walk: Walk | None) -> list[WalkState]:
     """The draws of a run, of which the last has the walk."""
-    last = records.made - 1
-    return [
-        WalkState(Subset(items), float(records.log_dets[n]), float(records.mark_sums[n]), walk if n == last else None)
-        for n, items in enumerate(records.subsets())
-    ]
+    followed = zip(records.subsets(), records.log_dets.tolist(), records.mark_sums.tolist())
+    states = [WalkState(Subset(items), log_det, mark_sum, None) for items, log_det, mark_sum in followed]
+    if states:
+        states[-1] = states[-1]._replace(walk=walk)
+    return states
 
 
 def _info(walk: Walk) -> dict[str, float]:

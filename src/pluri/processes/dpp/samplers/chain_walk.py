@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pluri.processes.dpp.kernel_forms import Array, DenseKernel, FeatureKernel, IntArray, KernelForm, as_kernel_form
 from pluri.processes.dpp.samplers import _chain_kernels as compiled_steps
+from pluri.processes.dpp.samplers._inverse_kernels import SIZE, invert
 
 #: Name of a move to what a step does; and of a rule to how it is accepted.
 MOVES = {"flip": compiled_steps.FLIP, "swap": compiled_steps.SWAP, "flip or swap": compiled_steps.FLIP_OR_SWAP}
@@ -65,16 +66,7 @@ def target_of(kernel: Any) -> Target:
 
 @dataclass(eq=False)
 class Walk:
-    """A subset and the inverse of its kernel, in arrays with room for more items. Steps change them in place.
-
-    Attributes
-    ----------
-    items : (room,), of which the first `size` are the subset
-    place : (n_items,): where an item is in `items`, or -1
-    inverse : (room, room)
-    counts, numbers : see `_chain_kernels`
-    marks : (n_items,) a number for each item, whose sum over the subset is followed
-    """
+    """A subset and the inverse of its kernel, in arrays with room for more items; see `_chain_kernels.WalkArrays`."""
 
     items: IntArray
     place: IntArray
@@ -85,9 +77,16 @@ class Walk:
     work: tuple[Array, Array, Array] = field(repr=False)
 
     @property
+    def arrays(self) -> compiled_steps.WalkArrays:
+        """For the compiled steps."""
+        return compiled_steps.WalkArrays(
+            self.items, self.place, self.inverse, self.counts, self.numbers, self.marks, *self.work
+        )
+
+    @property
     def size(self) -> int:
         """Number of items in the subset."""
-        return int(self.counts[compiled_steps.SIZE])
+        return int(self.counts[SIZE])
 
     @property
     def log_det(self) -> float:
@@ -145,6 +144,11 @@ class Records:
     made: int = 0
     written: int = 0
 
+    @property
+    def arrays(self) -> compiled_steps.RecordArrays:
+        """For the compiled steps."""
+        return compiled_steps.RecordArrays(self.log_dets, self.sizes, self.mark_sums, self.drawn)
+
     @classmethod
     def empty(cls, n: int, with_items: bool = False, expected_size: int = 8) -> Records:
         """Room for `n` records."""
@@ -153,10 +157,11 @@ class Records:
 
     def subsets(self) -> list[IntArray]:
         """The subsets that are recorded, each sorted."""
-        if self.made == 0:
-            return []
-        ends = np.cumsum(self.sizes[: self.made])
-        return [np.sort(part) for part in np.split(self.drawn[: self.written], ends[:-1])]
+        drawn, ends = self.drawn[: self.written].copy(), np.cumsum(self.sizes[: self.made]).tolist()
+        parts = [drawn[begin:end] for begin, end in zip([0, *ends], ends)]
+        for part in parts:
+            part.sort()
+        return parts
 
 
 def _scratch(room: int) -> tuple[Array, Array, Array]:
@@ -171,10 +176,10 @@ def start_walk(target: Target, items: ArrayLike, marks: Array | None = None) -> 
     padded[: len(chosen)], place[chosen] = chosen, np.arange(len(chosen))
     marks = np.zeros(target.n_items) if marks is None else marks
     walk = Walk(padded, place, np.zeros((room, room)), np.zeros(6, dtype=np.int64), np.zeros(3), marks, _scratch(room))
-    walk.counts[compiled_steps.SIZE] = len(chosen)
+    walk.counts[SIZE] = len(chosen)
     walk.numbers[compiled_steps.MARK] = marks[chosen].sum()
     block = np.ascontiguousarray(target.form.block(chosen, chosen), dtype=np.float64).reshape(len(chosen), len(chosen))
-    log_det = compiled_steps.invert(
+    log_det = invert(
         block, False, target.diagonal[chosen], np.arange(room), len(chosen), walk.inverse, walk.work[0], walk.work[1]
     )
     if not np.isfinite(log_det):
@@ -233,13 +238,12 @@ def _advance_on(
     records: Records | None,
 ) -> None:  # fmt: skip
     kept = Records.empty(0) if records is None else records
+    entries = compiled_steps.Entries(matrix, target.from_features, target.diagonal)
     done, n_steps = 0, len(proposals)
     while done < n_steps:
-        done = compiled_steps.walk(
-            matrix, target.from_features, target.diagonal, walk.marks, proposals, uniforms, done,
-            walk.items, walk.place, walk.inverse, *walk.work, walk.counts, walk.numbers,
-            MOVES[steps.moves], RULES[steps.rule], 0.5 if steps.lazy else 1.0, thin if records is not None else 0,
-            kept.log_dets, kept.sizes, kept.mark_sums, kept.drawn,
+        done = compiled_steps.take_steps(
+            entries, walk.arrays, proposals, uniforms, done, MOVES[steps.moves], RULES[steps.rule],
+            0.5 if steps.lazy else 1.0, 0 if records is None else thin, kept.arrays,
         )  # fmt: skip
         if done < 0:
             raise FloatingPointError("the items of a chain have become linearly dependent: is the kernel symmetric?")

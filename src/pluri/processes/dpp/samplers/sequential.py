@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 
-from pluri.processes.dpp.kernel_forms import ROUNDING, Array, IntArray, check_symmetric
+from pluri.processes.dpp.kernel_checks import ROUNDING, check_symmetric
+from pluri.processes.dpp.kernel_forms import Array, IntArray
 
 #: Items decided between two products of matrices.
 BLOCK = 64

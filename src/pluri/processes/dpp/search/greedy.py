@@ -121,13 +121,7 @@ def greedy_map(
     if lazy and window is None:
         # Nothing but the last items seen would be saved with a window.
         return _lazily(form, diagonal, size, weight, before, banned)
-    residuals: Residuals
-    if window is not None:
-        residuals = WindowResiduals(form, window)
-    elif isinstance(form, FeatureKernel):
-        residuals = FeatureResiduals(form)
-    else:
-        residuals = RowResiduals(form)
+    residuals = _residuals(form, window)
     left, squares = diagonal.copy(), np.empty(form.n_items)
     least = NOTHING_LEFT * diagonal
     least[banned] = np.inf
@@ -154,6 +148,12 @@ def greedy_map(
     if window is not None:
         log_det = _log_det(form, np.concatenate([before, chosen]))
     return MapResult(chosen, np.array(gains), log_det)
+
+
+def _residuals(form: KernelForm, window: int | None) -> Residuals:
+    if window is not None:
+        return WindowResiduals(form, window)
+    return FeatureResiduals(form) if isinstance(form, FeatureKernel) else RowResiduals(form)
 
 
 def _check_number(name: str, value: Any, least: int, most: int | None, what: str) -> None:

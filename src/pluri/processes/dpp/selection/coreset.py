@@ -27,8 +27,14 @@ from sklearn.utils import check_array
 
 from pluri.processes.dpp.approximations.nystrom import NO_DIRECTION
 from pluri.processes.dpp.kernel_forms import Array, FeatureKernel, FunctionKernel, IntArray, KernelForm
-from pluri.processes.dpp.selection.row_choice import LARGEST_WRITTEN, choose_rows, kernel_of_rows, law_of_rows, too_many
-from pluri.processes.dpp.selection.selector import number_of_rows
+from pluri.processes.dpp.selection.row_choice import (
+    LARGEST_WRITTEN,
+    choose_rows,
+    distribution_of_rows,
+    kernel_of_rows,
+    number_of_rows,
+    too_many,
+)
 from pluri.validation import RandomState, as_generator
 
 #: Landmarks of the kernel of many rows: at least, for each row drawn, and at most.
@@ -137,7 +143,7 @@ def coreset(
     mass = _checked_weight(sample_weight, rows.shape[0])
     form = kernel_of_rows(rows, kernel, kernel_params, np.sqrt(mass), n_chosen)
     if method == "map":
-        chosen = choose_rows(law_of_rows(form, n_chosen), n_chosen, "map", as_generator(random_state))
+        chosen = choose_rows(distribution_of_rows(form, n_chosen), n_chosen, "map", as_generator(random_state))
         weights = _mass_around(form, chosen, mass)
     else:
         chosen, weights = _draw(form, n_chosen, mass, as_generator(random_state))
@@ -149,17 +155,17 @@ def coreset(
 def _draw(form: KernelForm, size: int, mass: Array, rng: np.random.Generator) -> tuple[IntArray, Array]:
     if isinstance(form, FunctionKernel) and form.n_items > LARGEST_WRITTEN:
         form = FeatureKernel(_low_rank(form, size, mass, rng))
-    law = law_of_rows(form, size)
-    if size > law.rank:
-        raise too_many(size, law.rank, law.n_items, "size")
-    probabilities = law.inclusion_probabilities()
+    distribution = distribution_of_rows(form, size)
+    if size > distribution.rank:
+        raise too_many(size, distribution.rank, distribution.n_items, "size")
+    probabilities = distribution.inclusion_probabilities()
     never = np.flatnonzero((mass > 0) & (probabilities <= 0))
     if never.size:
         raise ValueError(
             f"every row of positive weight must have a chance, got {never.size} rows that this kernel never draws, "
             f"such as row {never[0]} (a row of zeros?)"
         )
-    chosen = law.sample(random_state=rng, method="spectral")
+    chosen = distribution.sample(random_state=rng, method="spectral")
     return chosen, mass[chosen] / probabilities[chosen]
 
 

@@ -7,6 +7,7 @@ Similarities that are products of features (cosine, linear) stay features; other
 
 from __future__ import annotations
 
+import numbers
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,21 +17,13 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from pluri.processes.dpp.finite import DPP
-from pluri.processes.dpp.kernel_forms import (
-    Array,
-    DenseKernel,
-    FeatureKernel,
-    FunctionKernel,
-    IntArray,
-    KernelForm,
-    check_kernel,
-    check_quality,
-)
+from pluri.processes.dpp.kernel_checks import check_kernel, check_quality
+from pluri.processes.dpp.kernel_forms import Array, DenseKernel, FeatureKernel, FunctionKernel, IntArray, KernelForm
 from pluri.processes.dpp.samplers.chain import DPPMarkovChain
 from pluri.processes.dpp.search.greedy import greedy_map
 from pluri.processes.dpp.search.local_search import local_search
 from pluri.processes.dpp.similarity import as_similarity
-from pluri.processes.dpp.subset_law import SubsetLaw
+from pluri.processes.dpp.subset_distribution import SubsetDistribution
 from pluri.validation import Only, check_value
 
 #: Ways to choose rows: see `choose_rows`.
@@ -123,17 +116,17 @@ def _with_median(similarity: Any, X: Any) -> Any:
     return similarity.fixed(X)
 
 
-def law_of_rows(form: KernelForm, size: int | None) -> SubsetLaw:
+def distribution_of_rows(form: KernelForm, size: int | None) -> SubsetDistribution:
     """The process of a kernel, of a fixed size if one is given; small kernels are checked and written out."""
     if isinstance(form, FunctionKernel) and form.n_items <= LARGEST_WRITTEN:
         form = DenseKernel(check_kernel(form.rows(np.arange(form.n_items)), "kernel(X, X)"))
     process = DPP(form)
-    law: SubsetLaw = process if size is None else process.fixed_size(size)
-    return law
+    distribution: SubsetDistribution = process if size is None else process.fixed_size(size)
+    return distribution
 
 
 def choose_rows(
-    law: SubsetLaw,
+    distribution: SubsetDistribution,
     size: int | None,
     method: str,
     rng: np.random.Generator,
@@ -145,8 +138,8 @@ def choose_rows(
 
     Parameters
     ----------
-    law : DPP or KDPP
-        From `law_of_rows`.
+    distribution : DPP or KDPP
+        From `distribution_of_rows`.
     size : int, optional
         Number of rows; without it as many as the process draws, or as raise its probability.
     method : {"exact", "map", "mcmc"}
@@ -168,35 +161,35 @@ def choose_rows(
         If fewer rows differ than are wanted.
     """
     check_value(method, "method", CHOICES)
-    written = not isinstance(law.kernel, FunctionKernel)
+    written = not isinstance(distribution.kernel, FunctionKernel)
     if method == "exact" and written:
-        if size is not None and size > law.rank:
-            raise too_many(size, law.rank, law.n_items, name)
-        return law.sample(random_state=rng, method="spectral")
+        if size is not None and size > distribution.rank:
+            raise too_many(size, distribution.rank, distribution.n_items, name)
+        return distribution.sample(random_state=rng, method="spectral")
     if size is not None:
         # Also before a draw: a search that ends early is a sure and cheap sign that there are too few rows.
         try:
-            found = greedy_map(law.kernel, size).items
+            found = greedy_map(distribution.kernel, size).items
         except ValueError as error:
-            raise too_many(size, _number_of_different(law.kernel, size), law.n_items, name) from error
+            raise too_many(size, _number_of_different(distribution.kernel, size), distribution.n_items, name) from error
         # What a search reaches by rounding only, a draw does not: both refuse it.
-        if written and _is_doubtful(law.kernel, found) and size > law.rank:
-            raise too_many(size, law.rank, law.n_items, name)
+        if written and _is_doubtful(distribution.kernel, found) and size > distribution.rank:
+            raise too_many(size, distribution.rank, distribution.n_items, name)
     if method == "exact":
-        return law.sample(random_state=rng, method="intermediate")
+        return distribution.sample(random_state=rng, method="intermediate")
     if method == "mcmc":
-        return _draw_by_chain(law, size, rng)
+        return _draw_by_chain(distribution, size, rng)
     if size is None:
-        found = greedy_map(law.kernel).items
+        found = greedy_map(distribution.kernel).items
     if not improve:
         return found
     moves = ("add", "delete", "swap") if size is None else ("swap",)
-    return local_search(law.kernel, found, moves=moves).items
+    return local_search(distribution.kernel, found, moves=moves).items
 
 
-def _draw_by_chain(law: SubsetLaw, size: int | None, rng: np.random.Generator) -> IntArray:
+def _draw_by_chain(distribution: SubsetDistribution, size: int | None, rng: np.random.Generator) -> IntArray:
     """A draw of a chain; what it advises about settings cannot be given here, so that the warning is another one."""
-    chain = DPPMarkovChain(law.kernel, size=size)
+    chain = DPPMarkovChain(distribution.kernel, size=size)
     try:
         (chosen,) = chain._draw(1, "auto", "auto", 1, rng)
     except FloatingPointError as error:
@@ -251,3 +244,27 @@ def too_many(size: int, possible: int, n_rows: int, name: str) -> ValueError:
         "duplicates and rows that depend on others count once (a smaller length_scale of 'rbf', or more columns for "
         "'cosine' and 'linear', tell more apart)"
     )
+
+
+def number_of_rows(wanted: int | float | None, n_rows: int, name: str = "size") -> int | None:
+    """How many of the rows are wanted: a number, a share of them, or None for as many as it may be.
+
+    Examples
+    --------
+    >>> from pluri.processes.dpp.selection.row_choice import number_of_rows
+    >>> number_of_rows(3, 20), number_of_rows(0.1, 20), number_of_rows(0.001, 20)
+    (3, 2, 1)
+    """
+    if wanted is None:
+        return None
+    whole = isinstance(wanted, numbers.Integral) and not isinstance(wanted, bool)
+    share = isinstance(wanted, numbers.Real) and not isinstance(wanted, numbers.Integral) and 0 < wanted < 1
+    if share:
+        return max(1, round(float(wanted) * n_rows))
+    if not whole or wanted < 1:
+        raise ValueError(
+            f"{name} must be a whole number of at least 1, a share between 0 and 1, or None, got {wanted!r}"
+        )
+    if wanted > n_rows:
+        raise ValueError(f"{name} must be at most the number of rows (n_samples = {n_rows}), got {wanted}")
+    return int(wanted)

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from pluri.processes.dpp.kernel_forms import Array, FeatureKernel, KernelForm
-from pluri.processes.dpp.selection.row_choice import choose_rows, kernel_of_rows, law_of_rows
-from pluri.processes.dpp.selection.selector import number_of_rows
+from pluri.processes.dpp.selection.row_choice import choose_rows, distribution_of_rows, kernel_of_rows, number_of_rows
 from pluri.validation import RandomState, as_generator
 
 #: Rows whose similarities are summed together.
@@ -98,8 +97,8 @@ def diverse_seeds(
         if not (np.isfinite(odds) and odds > 0):
             raise ValueError(f"odds must be a positive number, got {odds!r}")
         quality = np.sqrt(odds / _crowd(kernel_of_rows(rows, kernel, kernel_params)))
-    law = law_of_rows(kernel_of_rows(rows, kernel, kernel_params, quality), size)
-    chosen = choose_rows(law, size, method, as_generator(random_state), name="n_clusters")
+    distribution = distribution_of_rows(kernel_of_rows(rows, kernel, kernel_params, quality), size)
+    chosen = choose_rows(distribution, size, method, as_generator(random_state), name="n_clusters")
     centres = rows[chosen]
     return np.asarray(centres.toarray() if hasattr(centres, "toarray") else centres)
 

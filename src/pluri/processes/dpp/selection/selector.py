@@ -14,7 +14,6 @@ References
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
@@ -27,8 +26,15 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pluri.processes.dpp.kernel_forms import Array, FeatureKernel, FunctionKernel, IntArray, KernelForm
-from pluri.processes.dpp.selection.row_choice import CHOICES, choose_rows, kernel_of_rows, law_of_rows, sparse_rows
-from pluri.processes.dpp.subset_law import SubsetLaw
+from pluri.processes.dpp.selection.row_choice import (
+    CHOICES,
+    choose_rows,
+    distribution_of_rows,
+    kernel_of_rows,
+    number_of_rows,
+    sparse_rows,
+)
+from pluri.processes.dpp.subset_distribution import SubsetDistribution
 from pluri.validation import Allowed, RandomState, Stored, as_generator, check_parameters
 from pluri.validation.estimator import Estimator
 
@@ -158,8 +164,10 @@ class DPPSelector(OneToOneFeatureMixin, TransformerMixin, Estimator):
         if quality is None and self.quality is not None:
             quality = self.quality(X)
         form = kernel_of_rows(rows, self.kernel, self.kernel_params, quality, size)
-        law = law_of_rows(form, size)
-        chosen = choose_rows(law, size, self.method, as_generator(self.random_state), improve=bool(self.local_search))
+        distribution = distribution_of_rows(form, size)
+        chosen = choose_rows(
+            distribution, size, self.method, as_generator(self.random_state), improve=bool(self.local_search)
+        )
         if chosen.size == 0:
             warnings.warn(
                 "no row was chosen: give size, or a quality above 1 to rows that should be",
@@ -167,8 +175,8 @@ class DPPSelector(OneToOneFeatureMixin, TransformerMixin, Estimator):
                 stacklevel=2,
             )
         self.selected_indices_ = chosen
-        self.log_det_ = _log_determinant(law.kernel, chosen)
-        self.log_prob_ = law.log_prob(chosen) if _is_cheap(law, self.method) else np.nan
+        self.log_det_ = _log_determinant(distribution.kernel, chosen)
+        self.log_prob_ = distribution.log_prob(chosen) if _is_cheap(distribution, self.method) else np.nan
         self.n_samples_fit_ = n_rows
         return self
 
@@ -259,30 +267,6 @@ class DPPSelector(OneToOneFeatureMixin, TransformerMixin, Estimator):
         return tags
 
 
-def number_of_rows(wanted: int | float | None, n_rows: int, name: str = "size") -> int | None:
-    """How many of the rows are wanted: a number, a share of them, or None for as many as it may be.
-
-    Examples
-    --------
-    >>> from pluri.processes.dpp.selection.selector import number_of_rows
-    >>> number_of_rows(3, 20), number_of_rows(0.1, 20), number_of_rows(0.001, 20)
-    (3, 2, 1)
-    """
-    if wanted is None:
-        return None
-    whole = isinstance(wanted, numbers.Integral) and not isinstance(wanted, bool)
-    share = isinstance(wanted, numbers.Real) and not isinstance(wanted, numbers.Integral) and 0 < wanted < 1
-    if share:
-        return max(1, round(float(wanted) * n_rows))
-    if not whole or wanted < 1:
-        raise ValueError(
-            f"{name} must be a whole number of at least 1, a share between 0 and 1, or None, got {wanted!r}"
-        )
-    if wanted > n_rows:
-        raise ValueError(f"{name} must be at most the number of rows (n_samples = {n_rows}), got {wanted}")
-    return int(wanted)
-
-
 def _is_texts(X: Any) -> bool:
     """Whether rows are texts rather than rows of numbers."""
     if getattr(X, "ndim", 1) != 1 or not (hasattr(X, "iloc") or isinstance(X, np.ndarray | list | tuple)) or not len(X):
@@ -290,9 +274,9 @@ def _is_texts(X: Any) -> bool:
     return isinstance(X.iloc[0] if hasattr(X, "iloc") else X[0], str | bytes)
 
 
-def _is_cheap(law: SubsetLaw, method: str) -> bool:
+def _is_cheap(distribution: SubsetDistribution, method: str) -> bool:
     """Whether the normaliser is known, or can be had in little time."""
-    form = law.kernel
+    form = distribution.kernel
     if method == "exact":
         return not isinstance(form, FunctionKernel)
     return (min(form.features.shape) if isinstance(form, FeatureKernel) else form.n_items) <= SMALL

@@ -9,7 +9,7 @@ from pluri.engine.compiled import compiled
 from pluri.processes.dpp.samplers._spectral_kernels import NOTHING_LEFT, extend, reaches
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def pick(rng, weights, n_states, total):
     """A state with probability in proportion to its weight."""
     target = rng.random() * total
@@ -25,57 +25,65 @@ def pick(rng, weights, n_states, total):
     return chosen
 
 
-@compiled()
-def draw_structure(
-    rng, n, root, parent, n_states, conditional, mean, variance, message_mean, message_variance,
-    has_edge, edge_features, directions, weights, states,
-):  # fmt: skip
-    """States with probability ``q(y)^2 (direction_n . phi(y))^2``, from the root down.
+@compiled(no_cpython_wrapper=True)
+def draw_structure(rng, n, tables, directions, weights, states):
+    """Fill `states` with probability ``q(y)^2 (direction_n . phi(y))^2``, from the root down.
 
     Given the states above, the sum of the features has a mean and a variance; fixing one more state replaces the
     message of its node by what the node knows.
     """
+    parent, n_states, mean, variance = tables.parent, tables.n_states, tables.mean, tables.variance
     total = 0.0
     for s in range(n_states[0]):
-        weights[s] = root[s] * (variance[n, 0, s] + mean[n, 0, s] ** 2)
+        weights[s] = tables.root[s] * (variance[n, 0, s] + mean[n, 0, s] ** 2)
         total += weights[s]
     state = pick(rng, weights, n_states[0], total)
     states[0] = state
     centre, spread = mean[n, 0, state], variance[n, 0, state]
     for c in range(1, n_states.size):
         above = states[parent[c]]
-        centre -= message_mean[n, c, above]
-        spread = max(spread - message_variance[n, c, above], 0.0)
+        centre -= tables.message_mean[n, c, above]
+        spread = max(spread - tables.message_variance[n, c, above], 0.0)
         total = 0.0
         for s in range(n_states[c]):
             value = centre + mean[n, c, s]
-            if has_edge[c]:
+            if tables.has_edge[c]:
                 for d in range(directions.shape[0]):
-                    value += edge_features[c, above, s, d] * directions[d, n]
-            weights[s] = conditional[c, above, s] * (value * value + variance[n, c, s] + spread)
+                    value += tables.edge_features[c, above, s, d] * directions[d, n]
+            weights[s] = tables.conditional[c, above, s] * (value * value + variance[n, c, s] + spread)
             total += weights[s]
         state = pick(rng, weights, n_states[c], total)
         states[c] = state
         centre += mean[n, c, state]
-        if has_edge[c]:
+        if tables.has_edge[c]:
             for d in range(directions.shape[0]):
-                centre += edge_features[c, above, state, d] * directions[d, n]
+                centre += tables.edge_features[c, above, state, d] * directions[d, n]
         spread += variance[n, c, state]
 
 
+@compiled(no_cpython_wrapper=True)
+def add_features(tables, states, features):
+    """Fill `features` with those of a structure."""
+    features[:] = 0.0
+    for c in range(tables.n_states.size):
+        for d in range(features.size):
+            features[d] += tables.node_features[c, states[c], d]
+        if tables.has_edge[c]:
+            above = states[tables.parent[c]]
+            for d in range(features.size):
+                features[d] += tables.edge_features[c, above, states[c], d]
+
+
 @compiled()
-def draw_sets(
-    rng, taken, counts, root, parent, n_states, conditional, mean, variance, message_mean, message_variance,
-    has_edge, edge_features, node_features, directions, patience, structures, found,
-):  # fmt: skip
-    """Structures of the projection process on the directions ``taken``, for each draw; as for items, by rejection."""
-    n_nodes, n_features = n_states.size, directions.shape[0]
+def draw_sets(rng, taken, counts, tables, directions, patience, structures, found):
+    """Fill `structures` and `found`: the projection process on the directions ``taken``, by rejection as for items."""
+    n_features = directions.shape[0]
     largest = 0
     for count in counts:
         largest = max(largest, count)
     basis = np.empty((largest, largest))
     row, coefficients = np.empty(largest), np.empty(largest)
-    weights, features = np.empty(root.size), np.empty(n_features)
+    weights, features = np.empty(tables.root.size), np.empty(n_features)
     begin = 0
     for draw in range(counts.size):
         size = counts[draw]
@@ -84,18 +92,9 @@ def draw_sets(
             accepted = False
             for _ in range(patience * size):
                 states = structures[begin + drawn]
-                draw_structure(
-                    rng, taken[begin + int(rng.random() * size)], root, parent, n_states, conditional, mean, variance,
-                    message_mean, message_variance, has_edge, edge_features, directions, weights, states,
-                )  # fmt: skip
-                features[:] = 0.0
-                for c in range(n_nodes):
-                    for d in range(n_features):
-                        features[d] += node_features[c, states[c], d]
-                    if has_edge[c]:
-                        above = states[parent[c]]
-                        for d in range(n_features):
-                            features[d] += edge_features[c, above, states[c], d]
+                n = taken[begin + int(rng.random() * size)]
+                draw_structure(rng, n, tables, directions, weights, states)
+                add_features(tables, states, features)
                 full = 0.0
                 for a in range(size):
                     row[a] = 0.0

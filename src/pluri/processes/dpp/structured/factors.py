@@ -9,6 +9,7 @@ import numpy as np
 
 from pluri.processes.dpp.kernel_forms import Array
 from pluri.processes.dpp.structured.messages import FactorTree, root_tree
+from pluri.validation import Whole, check_value
 
 #: Features of structures above this would overflow in their products.
 LARGEST = 1e140
@@ -24,19 +25,8 @@ def read_factors(
     rng: np.random.Generator,
 ) -> FactorTree:
     """The arguments of `StructuredDPP` as a `FactorTree`; ValueError in one sentence where they do not fit."""
-    features = [_finite(values, f"node_features[{r}]", 2) for r, values in enumerate(node_features)]
-    if not features:
-        raise ValueError("node_features must have at least one node, got none")
+    features = _node_features(node_features)
     width, n_nodes = features[0].shape[1], len(features)
-    for r, values in enumerate(features):
-        if values.shape[1] != width or 0 in values.shape:
-            raise ValueError(
-                f"node_features must have the same number of columns at every node and a row for each state, got "
-                f"shapes {features[0].shape} and {values.shape} (node {r})"
-            )
-    largest = max(float(np.abs(values).max()) for values in features)
-    if largest > LARGEST / n_nodes:
-        raise ValueError(f"node_features must be at most {LARGEST:g} over the number of nodes, got {largest:.3g}")
     sizes = [len(values) for values in features]
     quality = [np.ones(size) for size in sizes]
     if node_quality is not None:
@@ -55,36 +45,40 @@ def read_factors(
         for e, values in enumerate(_for_each_edge(edge_features, len(pairs), 3, "edge_features"))
     ]
     if n_projections is not None:
-        if isinstance(n_projections, bool) or n_projections != int(n_projections) or n_projections < 1:
-            raise ValueError(f"n_projections must be a positive whole number, got {n_projections!r}")
+        check_value(n_projections, "n_projections", Whole(1))
         projection = rng.standard_normal((width, int(n_projections))) / np.sqrt(n_projections)
         features = [values @ projection for values in features]
         along = [values @ projection for values in along]
-
-    log_edge: list[Array | None] = []
-    edge_rows: list[Array | None] = []
+    log_edge: list[Array | None] = [None] * n_nodes
+    edge_rows: list[Array | None] = [None] * n_nodes
     for place, node in enumerate(order):
         if parent[place] < 0:
-            log_edge.append(None)
-            edge_rows.append(None)
             continue
         above, edge = int(order[parent[place]]), int(via[place])
         # An edge may be given from the child to the parent.
         turned = edge >= 0 and pairs[edge][0] != above
         factor = between[edge] if between and edge >= 0 else np.ones((sizes[above], sizes[node]))
-        log_edge.append(_log_square(factor.T if turned and between else factor))
+        log_edge[place] = _log_square(factor.T if turned and between else factor)
         if along and edge >= 0:
-            edge_rows.append(np.ascontiguousarray(along[edge].transpose(1, 0, 2) if turned else along[edge]))
-        else:
-            edge_rows.append(None)
-    return FactorTree(
-        order,
-        parent,
-        [_log_square(quality[node]) for node in order],
-        [features[node] for node in order],
-        log_edge,
-        edge_rows,
-    )
+            edge_rows[place] = np.ascontiguousarray(along[edge].transpose(1, 0, 2) if turned else along[edge])
+    log_node = [_log_square(quality[node]) for node in order]
+    return FactorTree(order, parent, log_node, [features[node] for node in order], log_edge, edge_rows)
+
+
+def _node_features(node_features: Any) -> list[Array]:
+    features = [_finite(values, f"node_features[{r}]", 2) for r, values in enumerate(node_features)]
+    if not features:
+        raise ValueError("node_features must have at least one node, got none")
+    for r, values in enumerate(features):
+        if values.shape[1] != features[0].shape[1] or 0 in values.shape:
+            raise ValueError(
+                f"node_features must have the same number of columns at every node and a row for each state, got "
+                f"shapes {features[0].shape} and {values.shape} (node {r})"
+            )
+    largest = max(float(np.abs(values).max()) for values in features)
+    if largest > LARGEST / len(features):
+        raise ValueError(f"node_features must be at most {LARGEST:g} over the number of nodes, got {largest:.3g}")
+    return features
 
 
 def _pairs(edges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

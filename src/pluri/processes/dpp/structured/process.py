@@ -17,7 +17,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,6 +33,7 @@ from pluri.processes.dpp.structured.messages import (
     state_moments,
     sum_weights,
 )
+from pluri.processes.dpp.structured.tables import PaddedTables, pad_tables
 from pluri.validation import RandomState, as_generator
 
 #: Eigenvalues below this share of the largest, and angles below it, are rounding of zero.
@@ -200,7 +200,7 @@ class StructuredDPP:
         taken, counts = take_directions(self.log_odds, n_draws, size, rng)
         structures, found = np.zeros((taken.size, self.n_nodes), dtype=np.int64), np.empty(n_draws, dtype=np.int64)
         if taken.size:
-            draw_sets(rng, taken, counts, *self._tables, PATIENCE, structures, found)
+            draw_sets(rng, taken, counts, self._tables, self._directions, PATIENCE, structures, found)
             if (found < counts).any():
                 warnings.warn(
                     "the features of the structures are not independent to working precision: some sets have fewer "
@@ -218,36 +218,8 @@ class StructuredDPP:
         return directional_moments(self._tree, self._weights, self._directions)
 
     @cached_property
-    def _tables(self) -> tuple[Any, ...]:
-        """What the compiled walk reads: everything padded to the largest number of states."""
-        tree, moments = self._tree, self._moments
-        n_states = np.array([len(values) for values in tree.log_node], dtype=np.int64)
-        most = int(n_states.max())
-        padded: list[Array] = []
-        for parts in (moments.mean, moments.variance, moments.message_mean, moments.message_variance):
-            table = np.zeros((self.rank, tree.n_nodes, most))
-            for c, part in enumerate(parts):
-                table[:, c, : len(part)] = part.T if part.size else 0.0
-            padded.append(table)
-        conditional = np.zeros((tree.n_nodes, most, most))
-        for c in range(1, tree.n_nodes):
-            above, below = self._weights.conditional[c].shape
-            conditional[c, :above, :below] = self._weights.conditional[c]
-        node_features = np.zeros((tree.n_nodes, most, tree.n_features))
-        for c, features in enumerate(tree.node_features):
-            node_features[c, : len(features)] = features
-        has_edge = np.array([features is not None for features in tree.edge_features])
-        shape = (tree.n_nodes, most, most, tree.n_features) if has_edge.any() else (0, 0, 0, 0)
-        edge_features = np.zeros(shape)
-        for c, edge in enumerate(tree.edge_features):
-            if edge is not None:
-                edge_features[c, : edge.shape[0], : edge.shape[1]] = edge
-        root = np.zeros(most)
-        root[: n_states[0]] = self._weights.root
-        return (
-            root, tree.parent.astype(np.int64), n_states, conditional, *padded, has_edge, edge_features, node_features,
-            self._directions,
-        )  # fmt: skip
+    def _tables(self) -> PaddedTables:
+        return pad_tables(self._tree, self._weights, self._moments)
 
     def _check_structures(self, structures: ArrayLike) -> IntArray:
         states = np.asarray(structures)

@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pluri.processes.dpp.finite import DPP
-from pluri.processes.dpp.kernel_forms import Array, DenseKernel, IntArray, as_subset, check_kernel
+from pluri.processes.dpp.kernel_checks import check_kernel
+from pluri.processes.dpp.kernel_forms import Array, DenseKernel, IntArray, as_subset
 from pluri.processes.dpp.representation import without_noise
 from pluri.processes.dpp.spectrum import spectrum_of_kernel
 from pluri.validation import RandomState, Whole, as_generator, check_value

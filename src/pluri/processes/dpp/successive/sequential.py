@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pluri.processes.dpp.finite import DPP
-from pluri.processes.dpp.kernel_forms import Array, DenseKernel, IntArray, as_subset, check_kernel, check_quality
+from pluri.processes.dpp.kernel_checks import check_kernel, check_quality
+from pluri.processes.dpp.kernel_forms import Array, DenseKernel, IntArray, as_subset
 from pluri.processes.dpp.similarity import as_similarity
 from pluri.processes.dpp.successive.markov import schur_complement
 from pluri.validation import Number, Only, RandomState, Whole, as_generator, check_value

@@ -1,27 +1,31 @@
 # mypy: allow-untyped-defs, allow-untyped-calls
-"""The compiled step of particles of subsets from one kernel to the next: project, weigh, extend."""
+r"""The compiled step of particles of subsets from one kernel to the next: project, weigh, extend.
+
+With c = x without the items that leave, D those items and N those that enter, the factor of the weight of x is
+
+    det(L'_c) / det(L_c) * det(I + R'_N(c)) / det(I + R_D(c)),
+
+where R(c) is the kernel given c; its weighted mean estimates Z'/Z. The first ratio is one but for items that are
+reweighed (their rows changed, and they stay where they are) and for a factor on the whole kernel.
+
+The functions take `Particles`, of which they work on the p-th, and the `Workspace`, whose panels hold columns of items
+that leave in their first half and of items that enter in the second.
+"""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from pluri.engine.compiled import compiled
-from pluri.processes.dpp.tracking._move_kernels import (
-    DEPENDENT,
-    FRAGILE,
-    MAX_AGE,
-    add_item,
-    drop_item,
-    forget_place,
-    gather,
-    quadratic,
-    rebuild,
-)
+from pluri.processes.dpp.tracking._move_kernels import DEPENDENT, FRAGILE, MAX_AGE, drop_item, rebuild, try_item
+from pluri.processes.dpp.tracking.state import EFFECTIVE, LARGEST_SIZE, LOG_RATIO
 
 
 @compiled()
 def write_rows(kernel, slots, rows):
-    """Put rows into the kernel, and columns alike."""
+    """Put rows into the kernel, which is changed, and columns alike."""
     for a in range(slots.shape[0]):
         for j in range(kernel.shape[0]):
             kernel[slots[a], j] = rows[a, j]
@@ -30,30 +34,9 @@ def write_rows(kernel, slots, rows):
             kernel[j, slots[a]] = kernel[slots[a], j]
 
 
-@compiled()
-def exchange_rows(kernel, slots, rows, leaving, entering, panel, first, candidates):
-    """Put rows into the kernel; columns of the items that leave, from before, and that enter, to the panel.
-
-    Returns the number of items that can be chosen at all (L_ii > 0), which are listed in `candidates`.
-    """
-    n_slots = kernel.shape[0]
-    for i in range(n_slots):
-        for a in range(leaving.shape[0]):
-            panel[i, a] = kernel[i, leaving[a]]
-    write_rows(kernel, slots, rows)
-    n_candidates = 0
-    for i in range(n_slots):
-        for a in range(entering.shape[0]):
-            panel[i, first + a] = kernel[i, entering[a]]
-        if kernel[i, i] > 0.0:
-            candidates[n_candidates] = i
-            n_candidates += 1
-    return n_candidates
-
-
-@compiled(reorder=True)
+@compiled(reorder=True, no_cpython_wrapper=True)
 def fill_images(panel, begin, end, members, size, inverse, images):
-    """``images = A panel`` for the rows of the members and the columns from begin to end, four rows at a time."""
+    """Fill ``images = A panel`` for the rows of the members and the columns from begin to end, four rows at a time."""
     for r in range(size):
         for c in range(begin, end):
             images[r, c] = 0.0
@@ -74,9 +57,9 @@ def fill_images(panel, begin, end, members, size, inverse, images):
         j += 1
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, no_cpython_wrapper=True)
 def condition(panel, begin, end, slots, members, size, images, conditional):
-    """Kernel of the items `slots` given the members, ``L_NN - L_Nx A L_xN``, from their columns of the panel."""
+    """Fill the kernel of the items `slots` given the members, ``L_NN - L_Nx A L_xN``, from the panel."""
     for a in range(slots.shape[0]):
         for c in range(begin, end):
             conditional[a, c - begin] = panel[slots[a], c]
@@ -88,7 +71,7 @@ def condition(panel, begin, end, slots, members, size, images, conditional):
                 conditional[a, c - begin] -= f * images[r, c]
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def eliminate(conditional, n, factor, pivots):
     """Pivots of ``I + conditional``, leading n, by its LDL factors; returns the log determinant.
 
@@ -114,149 +97,153 @@ def eliminate(conditional, n, factor, pivots):
     return log_determinant + math.log(product)
 
 
-@compiled()
-def carry(
-    kernel, leaving, entering, reweighed, factor, panel, first,
-    members, sizes, places, inverses, log_determinants, ages,
-    new_members, new_sizes, new_places, new_inverses, new_log_determinants, new_ages,
-    uniforms, weights, new_weights, report, images, conditional, lower, pivots, column, image,
-):  # fmt: skip
-    r"""Carry every particle to a new kernel: project, weigh, extend. Returns whether all subsets had room.
+@compiled(inline="always")
+def copy_particle(particles, spare, p):
+    """Copy particle p to `spare`, which is changed."""
+    size = spare.sizes[p] = particles.sizes[p]
+    spare.log_determinants[p] = particles.log_determinants[p]
+    spare.ages[p] = particles.ages[p]
+    for j in range(size):
+        spare.members[p, j] = particles.members[p, j]
+    for i in range(particles.places.shape[1]):
+        spare.places[p, i] = particles.places[p, i]
+    for r in range(size):
+        for c in range(0, size, 8):
+            for j in range(8):
+                spare.inverses[p, r, c + j] = particles.inverses[p, r, c + j]
 
-    With c = x without the items that leave, D those items and N those that enter, the factor of the weight is
 
-        det(L'_c) / det(L_c) * det(I + R'_N(c)) / det(I + R_D(c)),
+@compiled(inline="always")
+def project(leaving, particles, p, work):
+    """Take the items that leave out of particle p, which is changed."""
+    members, places, inverse = particles.members[p], particles.places[p], particles.inverses[p]
+    for a in range(leaving.shape[0]):
+        place = places[leaving[a]]
+        if place >= 0:
+            gain = inverse[place, place]
+            particles.log_determinants[p] += math.log(gain)
+            particles.ages[p] += 1
+            if gain * work.panel[leaving[a], a] > 1.0 / FRAGILE:
+                particles.ages[p] = MAX_AGE
+            drop_item(members, places, inverse, particles.sizes[p], place, work.column)
+            particles.sizes[p] -= 1
 
-    where R(c) is the kernel given c; its weighted mean estimates Z'/Z. The first ratio is one but for items that are
-    reweighed (their rows changed, and they stay where they are) and for a factor on the whole kernel. Items that enter
-    are then drawn from their distribution given c: from the last to the first, i is left out with probability 1/d_i, d
-    the pivots of I + R'; after one is taken, the distribution of the rest is conditioned on it.
 
-    `report` gets the log of the mean weight, the effective sample size, and the largest size.
-    """
-    n_particles, room = new_members.shape
-    n_slots = places.shape[1]
-    n_leaving, n_entering, n_reweighed = leaving.shape[0], entering.shape[0], reweighed.shape[0]
-    width = panel.shape[1] if n_entering else first
-    at_once = n_reweighed == 0 and factor == 1.0  # the inverse is the same for those that leave and that enter
-    log_factor = math.log(factor)
-    largest = -math.inf
-    largest_size = 0
-    for p in range(n_particles):
-        x, place_of, inverse = new_members[p], new_places[p], new_inverses[p]
-        size = sizes[p]
-        if size > room:
-            return False
-        log_determinant = log_determinants[p]
-        age = ages[p]
-        for j in range(size):
-            x[j] = members[p, j]
-        for i in range(n_slots):
-            place_of[i] = places[p, i]
-        for r in range(size):
-            for c in range(0, size, 8):
-                for j in range(8):
-                    inverse[r, c + j] = inverses[p, r, c + j]
-        log_weight = 0.0
-        for a in range(n_leaving):
-            place = place_of[leaving[a]]
+@compiled(inline="always")
+def reweigh(kernel, reweighed, particles, p, work):
+    """Give particle p the inverse of the new kernel, changing it; the log ratio of the determinants, or -inf."""
+    members, places, inverse = particles.members[p], particles.places[p], particles.inverses[p]
+    touched = 0
+    for a in range(reweighed.shape[0]):
+        if places[reweighed[a]] >= 0:
+            touched += 1
+    if not touched:
+        return 0.0
+    size, before = particles.sizes[p], particles.log_determinants[p]
+    if 2 * touched > size:
+        rebuild(kernel, particles, p, work.column, work.image)
+    else:
+        kept = size
+        for a in range(reweighed.shape[0]):
+            place = places[reweighed[a]]
             if place >= 0:
-                gain = inverse[place, place]
-                log_determinant += math.log(gain)
-                age += 1
-                if gain * panel[leaving[a], a] > 1.0 / FRAGILE:
-                    age = MAX_AGE
-                drop_item(inverse, size, place, column)
-                forget_place(x, place_of, size, place)
-                size -= 1
-        fill_images(panel, 0 if n_leaving else first, width if at_once else first, x, size, inverse, images)
-        if n_leaving:
-            condition(panel, 0, first, leaving, x, size, images, conditional)
-            log_weight -= eliminate(conditional, n_leaving, lower, pivots)
-        touched = 0
-        for a in range(n_reweighed):
-            if place_of[reweighed[a]] >= 0:
-                touched += 1
-        if factor != 1.0:
-            log_weight += size * log_factor
-            log_determinant += size * log_factor
-            for r in range(size):
-                for c in range(size):
-                    inverse[r, c] /= factor
-        if touched:
-            before = log_determinant
-            kept = size
-            if 2 * touched > size:
-                kept, log_determinant = rebuild(kernel, x, place_of, size, inverse, column, image)
-                age = 0
-            else:
-                n_away = 0
-                for a in range(n_reweighed):
-                    place = place_of[reweighed[a]]
-                    if place >= 0:
-                        log_determinant += math.log(inverse[place, place])
-                        drop_item(inverse, size - n_away, place, column)
-                        item = x[place]
-                        forget_place(x, place_of, size - n_away, place)
-                        n_away += 1
-                        x[size - n_away] = item  # beyond the end: those that come back
-                kept = size - n_away
-                for j in range(kept, size):
-                    item = x[j]
-                    gather(kernel, item, x, kept, column)
-                    schur = kernel[item, item] - quadratic(inverse, kept, column, image)
-                    if schur > DEPENDENT * kernel[item, item]:
-                        add_item(inverse, kept, image, schur)
-                        log_determinant += math.log(schur)
-                        x[kept] = item
-                        place_of[item] = kept
-                        kept += 1
-                age += 2 * touched
-            # A subset that has become impossible is dead; it goes on without the items that made it so.
-            log_weight += log_determinant - before if kept == size else -math.inf
-            size = kept
-        if n_entering:
-            if not at_once:
-                fill_images(panel, first, width, x, size, inverse, images)
-            condition(panel, first, width, entering, x, size, images, conditional)
-            log_weight += eliminate(conditional, n_entering, lower, pivots)
-            for i in range(n_entering - 1, -1, -1):
-                item = entering[i]
-                odds = conditional[i, i]
-                if uniforms[p, i] * pivots[i] >= 1.0 and odds > DEPENDENT * kernel[item, item]:
-                    if size == room:
-                        return False
-                    gather(kernel, item, x, size, column)
-                    schur = kernel[item, item] - quadratic(inverse, size, column, image)
-                    if schur > DEPENDENT * kernel[item, item]:
-                        add_item(inverse, size, image, schur)
-                        log_determinant += math.log(schur)
-                        age = age + 1 if schur > FRAGILE * kernel[item, item] else MAX_AGE
-                        x[size] = item
-                        place_of[item] = size
-                        size += 1
-                        if i:
-                            for a in range(i):
-                                share = conditional[i, a] / odds
-                                for b in range(a + 1):
-                                    conditional[a, b] -= share * conditional[i, b]
-                            eliminate(conditional, i, lower, pivots)
-        new_sizes[p] = size
-        largest_size = max(largest_size, size)
-        new_log_determinants[p] = log_determinant
-        new_ages[p] = age
-        if not weights[p] > 0.0:
-            log_weight = -math.inf
-        new_weights[p] = log_weight
-        largest = max(largest, log_weight)
-    report[5] = largest_size
-    normalize(weights, new_weights, largest, report)
+                particles.log_determinants[p] += math.log(inverse[place, place])
+                drop_item(members, places, inverse, kept, place, work.column)
+                kept -= 1
+                members[kept] = reweighed[a]  # beyond the end: those that come back
+        for j in range(kept, size):
+            schur = try_item(kernel, members, places, inverse, kept, np.int64(members[j]), work.column, work.image)
+            if schur > 0.0:
+                particles.log_determinants[p] += math.log(schur)
+                kept += 1
+        particles.sizes[p] = kept
+        particles.ages[p] += 2 * touched
+    # A subset that has become impossible is dead; it goes on without the items that made it so.
+    return particles.log_determinants[p] - before if particles.sizes[p] == size else -math.inf
+
+
+@compiled(inline="always")
+def extend(kernel, entering, uniforms, particles, p, work):
+    """Draw which of the items that enter join particle p, which is changed; returns whether it had room.
+
+    From the last to the first, i is left out with probability 1/d_i, d the pivots of I + R'; after one is taken, the
+    distribution of the rest is conditioned on it.
+    """
+    members, places, inverse = particles.members[p], particles.places[p], particles.inverses[p]
+    conditional = work.conditional
+    for i in range(entering.shape[0] - 1, -1, -1):
+        item = entering[i]
+        odds = conditional[i, i]
+        if uniforms[i] * work.pivots[i] >= 1.0 and odds > DEPENDENT * kernel[item, item]:
+            size = particles.sizes[p]
+            if size == members.shape[0]:
+                return False
+            schur = try_item(kernel, members, places, inverse, size, item, work.column, work.image)
+            if schur > 0.0:
+                particles.sizes[p] = size + 1
+                particles.log_determinants[p] += math.log(schur)
+                fragile = not schur > FRAGILE * kernel[item, item]
+                particles.ages[p] = MAX_AGE if fragile else particles.ages[p] + 1
+                if i:
+                    for a in range(i):
+                        share = conditional[i, a] / odds
+                        for b in range(a + 1):
+                            conditional[a, b] -= share * conditional[i, b]
+                    eliminate(conditional, i, work.lower, work.pivots)
     return True
 
 
 @compiled()
+def carry(kernel, leaving, entering, reweighed, factor, particles, weights, uniforms, spare, new_weights, work):
+    """Carry every particle to a new kernel, changing `spare` and `new_weights`; returns whether all had room.
+
+    The log of the mean weight, the effective sample size and the largest size go to the report.
+    """
+    n_leaving, n_entering = leaving.shape[0], entering.shape[0]
+    # Unsigned columns need no test whether they count from the end, which would keep loops from being vectorised.
+    none, first = np.uint64(0), np.uint64(work.panel.shape[1] // 2)
+    width = np.uint64(work.panel.shape[1]) if n_entering else first
+    at_once = reweighed.shape[0] == 0 and factor == 1.0  # one inverse for those that leave and that enter
+    largest = -math.inf
+    work.report[LARGEST_SIZE] = 0.0
+    for p in range(weights.shape[0]):
+        if particles.sizes[p] > spare.members.shape[1]:
+            return False
+        copy_particle(particles, spare, p)
+        members, inverse = spare.members[p], spare.inverses[p]
+        project(leaving, spare, p, work)
+        size = spare.sizes[p]
+        begin, end = none if n_leaving else first, width if at_once else first
+        fill_images(work.panel, begin, end, members, size, inverse, work.images)
+        log_weight = 0.0
+        if n_leaving:
+            condition(work.panel, none, first, leaving, members, size, work.images, work.conditional)
+            log_weight -= eliminate(work.conditional, n_leaving, work.lower, work.pivots)
+        if factor != 1.0:
+            log_weight += size * math.log(factor)
+            spare.log_determinants[p] += size * math.log(factor)
+            for r in range(size):
+                for c in range(size):
+                    inverse[r, c] /= factor
+        log_weight += reweigh(kernel, reweighed, spare, p, work)
+        if n_entering:
+            size = spare.sizes[p]
+            if not at_once:
+                fill_images(work.panel, first, width, members, size, inverse, work.images)
+            condition(work.panel, first, width, entering, members, size, work.images, work.conditional)
+            log_weight += eliminate(work.conditional, n_entering, work.lower, work.pivots)
+            if not extend(kernel, entering, uniforms[p], spare, p, work):
+                return False
+        work.report[LARGEST_SIZE] = max(work.report[LARGEST_SIZE], spare.sizes[p])
+        new_weights[p] = log_weight if weights[p] > 0.0 else -math.inf
+        largest = max(largest, new_weights[p])
+    normalize(weights, new_weights, largest, work.report)
+    return True
+
+
+@compiled(no_cpython_wrapper=True)
 def normalize(weights, new_weights, largest, report):
-    """Turn the log factors in `new_weights` into weights; log of their mean and effective sample size to `report`."""
+    """Turn the log factors in `new_weights` into weights; log of their mean and effective sample size to the report."""
     total = 0.0
     unchanged = largest == 0.0
     for p in range(weights.shape[0]):
@@ -275,7 +262,7 @@ def normalize(weights, new_weights, largest, report):
             new_weights[p] /= total
         squares += new_weights[p] * new_weights[p]
     if unchanged:  # to the last bit
-        report[0] = 0.0
+        report[LOG_RATIO] = 0.0
     else:
-        report[0] = largest + math.log(total) if total > 0.0 else -math.inf
-    report[1] = 1.0 / squares if squares > 0.0 else 0.0
+        report[LOG_RATIO] = largest + math.log(total) if total > 0.0 else -math.inf
+    report[EFFECTIVE] = 1.0 / squares if squares > 0.0 else 0.0

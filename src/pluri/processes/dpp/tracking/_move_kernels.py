@@ -17,7 +17,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from pluri.engine.compiled import compiled
+from pluri.processes.dpp.tracking.state import ACCEPTED, LARGEST_SIZE, MEAN_SIZE, SIZE_VARIANCE
 
 #: An item that adds less than this share of its own L_ii to the volume depends on the others: it is never added.
 DEPENDENT = 1e-10
@@ -30,10 +33,16 @@ MAX_AGE = 256
 UNRELATED = 1e-60
 
 
-@compiled(reorder=True)
-def quadratic(inverse, size, column, image):
-    """``image = inverse @ column``; returns ``column @ image``. The column is zero up to the end of its last block."""
+@compiled(reorder=True, no_cpython_wrapper=True)
+def quadratic(kernel, item, members, size, inverse, column, image):
+    """Fill `column`, b, and `image`, A b, of an item; returns ``b^T A b``. Both are zero up to the end of the block."""
     width = (size + 7) // 8 * 8
+    least = UNRELATED * kernel[item, item]
+    for j in range(size):
+        entry = kernel[item, members[j]]
+        column[j] = entry if entry * entry >= least * kernel[members[j], members[j]] else 0.0
+    for j in range(size, width):
+        column[j] = 0.0
     total = 0.0
     for r in range(size):
         t = 0.0
@@ -41,10 +50,12 @@ def quadratic(inverse, size, column, image):
             t += inverse[r, c] * column[c]
         image[r] = t
         total += t * column[r]
+    for j in range(size, width):
+        image[j] = 0.0
     return total
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, no_cpython_wrapper=True)
 def add_outer(inverse, size, vector, scale):
     """``inverse += scale * vector vector^T`` on the leading block; the vector is zero to the end of its last block."""
     width = (size + 7) // 8 * 8
@@ -54,38 +65,38 @@ def add_outer(inverse, size, vector, scale):
             inverse[r, c] += f * vector[c]
 
 
-@compiled()
-def gather(kernel, item, members, size, column):
-    """The entries of a row of the kernel at the members, zero up to the end of the block."""
-    least = UNRELATED * kernel[item, item]
-    for j in range(size):
-        entry = kernel[item, members[j]]
-        column[j] = entry if entry * entry >= least * kernel[members[j], members[j]] else 0.0
-    for j in range(size, (size + 7) // 8 * 8):
-        column[j] = 0.0
-
-
-@compiled(reorder=True)
-def add_item(inverse, size, image, schur):
-    """Grow the inverse by the item whose image and Schur complement are given."""
+@compiled(reorder=True, no_cpython_wrapper=True)
+def add_item(members, places, inverse, size, item, image, schur):
+    """Add an item, whose image and Schur complement are given, to a subset and its inverse, which are changed."""
     scale = 1.0 / schur
-    for j in range(size, (size + 7) // 8 * 8):
-        image[j] = 0.0
     add_outer(inverse, size, image, scale)
     for j in range(size):
         inverse[j, size] = inverse[size, j] = -image[j] * scale
     inverse[size, size] = scale
+    members[size] = item
+    places[item] = size
 
 
-@compiled(reorder=True)
-def drop_item(inverse, size, place, vector):
-    """Shrink the inverse by the item at a place, which the last one takes."""
+@compiled(no_cpython_wrapper=True)
+def try_item(kernel, members, places, inverse, size, item, column, image):
+    """Add an item unless it depends on the members; its Schur complement, or 0. The subset and inverse are changed."""
+    schur = kernel[item, item] - quadratic(kernel, item, members, size, inverse, column, image)
+    if not schur > DEPENDENT * kernel[item, item]:
+        return 0.0
+    add_item(members, places, inverse, size, item, image, schur)
+    return schur
+
+
+@compiled(reorder=True, no_cpython_wrapper=True)
+def drop_item(members, places, inverse, size, place, vector):
+    """Drop the item at a place, which the last one takes, from a subset and its inverse, which are changed."""
     last = size - 1
     for c in range(size):
         vector[c] = inverse[place, c]
     for c in range(size, (size + 7) // 8 * 8):
         vector[c] = 0.0
     add_outer(inverse, size, vector, -1.0 / vector[place])
+    places[members[place]] = -1
     if place != last:
         corner = inverse[last, last]
         for c in range(size):
@@ -93,46 +104,38 @@ def drop_item(inverse, size, place, vector):
         for r in range(size):
             inverse[r, place] = inverse[r, last]
         inverse[place, place] = corner
-
-
-@compiled()
-def forget_place(members, places, size, place):
-    """Take the member at a place off the list; the last one takes its place."""
-    places[members[place]] = -1
-    if place != size - 1:
-        members[place] = members[size - 1]
+        members[place] = members[last]
         places[members[place]] = place
 
 
-@compiled()
-def rebuild(kernel, members, places, size, inverse, column, image):
-    """Make the inverse anew from the kernel; returns its size and the log determinant.
+@compiled(no_cpython_wrapper=True)
+def rebuild(kernel, particles, p, column, image):
+    """Make the inverse of particle p anew from the kernel; changes the particle and its size.
 
     Members that depend on those before them are dropped: the determinant with them is zero to working precision.
     """
-    kept = 0
+    members, places, inverse = particles.members[p], particles.places[p], particles.inverses[p]
+    kept = np.int64(0)  # of this type from the beginning, or what it is passed to would be compiled a second time
     log_determinant = 0.0
     product = 1.0
-    for j in range(size):
-        item = members[j]
+    for j in range(particles.sizes[p]):
+        item = np.int64(members[j])
         places[item] = -1
-        gather(kernel, item, members, kept, column)
-        schur = kernel[item, item] - quadratic(inverse, kept, column, image)
-        if schur > DEPENDENT * kernel[item, item]:
-            add_item(inverse, kept, image, schur)
-            members[kept] = item
-            places[item] = kept
+        schur = try_item(kernel, members, places, inverse, kept, item, column, image)
+        if schur > 0.0:
             kept += 1
             product *= schur
             if not 1e-100 < product < 1e100:
                 log_determinant += math.log(product)
                 product = 1.0
-    return kept, log_determinant + math.log(product)
+    particles.sizes[p] = kept
+    particles.log_determinants[p] = log_determinant + math.log(product)
+    particles.ages[p] = 0
 
 
-@compiled()
+@compiled(inline="always")
 def move_once(kernel, item, chance, metropolis, members, size, places, inverse, column, image):
-    """Propose to add or to drop an item; the determinant's factor, or 0 if nothing changed.
+    """Propose to add or to drop an item, changing the subset; the determinant's factor, or 0 if nothing changed.
 
     Heat bath: with the ratio r of the two determinants, change with probability r / (1 + r). Metropolis: min(1, r),
     made lazy by one half, since plain Metropolis alternates between even and odd sizes when all items fit.
@@ -143,85 +146,71 @@ def move_once(kernel, item, chance, metropolis, members, size, places, inverse, 
         bound = 0.5 * min(1.0, ratio) if metropolis else ratio / (1.0 + ratio)
         if chance >= bound:
             return 0.0
-        drop_item(inverse, size, place, column)
-        forget_place(members, places, size, place)
+        drop_item(members, places, inverse, size, place, column)
         return ratio
     # The ratio is at most L_ii: most refusals cost nothing.
     ratio = kernel[item, item]
     if chance >= (0.5 * min(1.0, ratio) if metropolis else ratio / (1.0 + ratio)):
         return 0.0
-    gather(kernel, item, members, size, column)
-    ratio -= quadratic(inverse, size, column, image)
+    ratio -= quadratic(kernel, item, members, size, inverse, column, image)
     if chance >= (0.5 * min(1.0, ratio) if metropolis else ratio / (1.0 + ratio)):
         return 0.0
     if ratio <= DEPENDENT * kernel[item, item]:
         return 0.0
-    add_item(inverse, size, image, ratio)
-    members[size] = item
-    places[item] = size
+    add_item(members, places, inverse, size, item, image, ratio)
     return ratio
 
 
-@compiled()
-def run_moves(kernel, candidates, n_moves, start, uniforms, metropolis, members, size, places, inverse,
-              log_determinant, age, column, image):  # fmt: skip
-    """A number of moves of one particle, for which there must be room; size, log determinant, age, accepted moves."""
+@compiled(inline="always")
+def run_moves(kernel, candidates, uniforms, metropolis, particles, p, column, image):
+    """Move particle p, for which there must be room, and change it: a move for each row; returns those accepted."""
     accepted = 0
-    n_candidates = candidates.shape[0]
-    for step in range(start, start + n_moves):
-        item = candidates[int(uniforms[step, 0] * n_candidates)]
+    members, places, inverse = particles.members[p], particles.places[p], particles.inverses[p]
+    size = particles.sizes[p]
+    for step in range(uniforms.shape[0]):
+        item = candidates[int(uniforms[step, 0] * candidates.shape[0])]
         grows = places[item] < 0
         ratio = move_once(kernel, item, uniforms[step, 1], metropolis, members, size, places, inverse, column, image)
         if ratio > 0.0:
             accepted += 1
             size += 1 if grows else -1
-            log_determinant += math.log(ratio)
-            age += 1
+            particles.sizes[p] = size
+            particles.log_determinants[p] += math.log(ratio)
+            particles.ages[p] += 1
             if (ratio if grows else 1.0 / ratio) < FRAGILE * kernel[item, item]:
-                age = MAX_AGE
-            if age >= MAX_AGE:
-                size, log_determinant = rebuild(kernel, members, places, size, inverse, column, image)
-                age = 0
-    return size, log_determinant, age, accepted
+                particles.ages[p] = MAX_AGE
+            if particles.ages[p] >= MAX_AGE:
+                rebuild(kernel, particles, p, column, image)
+                size = particles.sizes[p]
+    return accepted
 
 
 @compiled()
-def move_all(
-    kernel, candidates, n_moves, uniforms, metropolis, members, sizes, places, inverses, log_determinants, ages,
-    weights, report, column, image,
-):  # fmt: skip
-    """Move every particle; accepted moves, mean size, its squared standard error and the largest size to `report`."""
-    accepted = 0
-    largest_size = 0
+def move_all(kernel, candidates, n_moves, uniforms, metropolis, particles, weights, report, column, image):
+    """Move every particle, which is changed; accepted moves, mean size, its squared standard error and the largest
+    size go to `report`.
+    """
     mean = 0.0
-    for p in range(members.shape[0]):
-        size, log_determinant, age, count = run_moves(
-            kernel, candidates, n_moves, p * n_moves, uniforms, metropolis, members[p], sizes[p], places[p],
-            inverses[p], log_determinants[p], ages[p], column, image,
-        )  # fmt: skip
-        if age >= MAX_AGE:
-            size, log_determinant = rebuild(kernel, members[p], places[p], size, inverses[p], column, image)
-            age = 0
-        sizes[p] = size
-        log_determinants[p] = log_determinant
-        ages[p] = age
-        accepted += count
-        largest_size = max(largest_size, size)
-        mean += weights[p] * size
+    report[LARGEST_SIZE] = 0.0
+    for p in range(weights.shape[0]):
+        own = uniforms[p * n_moves : (p + 1) * n_moves]
+        report[ACCEPTED] += run_moves(kernel, candidates, own, metropolis, particles, p, column, image)
+        if particles.ages[p] >= MAX_AGE:
+            rebuild(kernel, particles, p, column, image)
+        report[LARGEST_SIZE] = max(report[LARGEST_SIZE], particles.sizes[p])
+        mean += weights[p] * particles.sizes[p]
     variance = 0.0
-    for p in range(members.shape[0]):
-        variance += (weights[p] * (sizes[p] - mean)) ** 2
-    report[2] += accepted
-    report[3] = mean
-    report[4] = variance
-    report[5] = largest_size
+    for p in range(weights.shape[0]):
+        variance += (weights[p] * (particles.sizes[p] - mean)) ** 2
+    report[MEAN_SIZE] = mean
+    report[SIZE_VARIANCE] = variance
 
 
 @compiled()
-def settle(kernel, members, sizes, places, inverses, log_determinants, column, image):
-    """Inverses of the particles, from the kernel and their members."""
-    for p in range(members.shape[0]):
-        sizes[p], log_determinants[p] = rebuild(kernel, members[p], places[p], sizes[p], inverses[p], column, image)
+def settle(kernel, particles, column, image):
+    """Make the inverses of the particles, which are changed, from the kernel and their members."""
+    for p in range(particles.sizes.shape[0]):
+        rebuild(kernel, particles, p, column, image)
 
 
 @compiled(reorder=True)

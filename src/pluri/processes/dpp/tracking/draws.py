@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 MAX_EXACT = 2000
 #: Up to this many items our own loops are about as fast as LAPACK, whose threads would fight on a busy machine.
 SMALL = 400
+#: Updates after which the resolvent is made anew.
+MAX_RESOLVENT_AGE = 64
 NONE: IntArray = np.empty(0, dtype=np.int64)
 
 
@@ -30,7 +32,6 @@ def loops() -> SimpleNamespace:
 
     return SimpleNamespace(
         carry=_carry_kernels.carry,
-        exchange_rows=_carry_kernels.exchange_rows,
         write_rows=_carry_kernels.write_rows,
         move_all=_move_kernels.move_all,
         prepare_rows=_move_kernels.prepare_rows,
@@ -59,6 +60,30 @@ def solve_resolvent(kernel: Array) -> tuple[Array | None, float]:
     log_determinant = 2.0 * float(np.log(np.diagonal(factor)).sum())
     lower = np.tril(dpotri(factor, lower=1)[0])
     return np.ascontiguousarray(lower + np.tril(lower, -1).T), log_determinant
+
+
+def next_resolvent(
+    kernel: Array, slots: IntArray, resolvent: Array | None, age: int, log_normalizer: float, out: Array | None
+) -> tuple[Array | None, int, float]:
+    """Resolvent, its age and the exact log normaliser after rows of the kernel have changed; from those before.
+
+    `out` is an array that it may be written to.
+    """
+    n, n_slots = slots.size, len(kernel)
+    if resolvent is None or n_slots > MAX_EXACT:
+        return None, 0, math.nan
+    if n == 0:
+        return resolvent, age, log_normalizer
+    # Few changes are less work than to begin anew.
+    if 4 * n <= n_slots and age < MAX_RESOLVENT_AGE:
+        if out is None or out is resolvent or out.shape != resolvent.shape:
+            out = np.empty_like(resolvent)
+        block, rows = np.empty((n, n)), np.empty((n, n_slots))
+        gain = loops().replace_in_resolvent(resolvent, kernel, slots, out, block, rows)
+        if not math.isnan(gain):
+            return out, age + 1, log_normalizer + gain
+    resolvent, log_normalizer = solve_resolvent(kernel)
+    return resolvent, 0, log_normalizer
 
 
 def draw_exactly(kernel: Array, n_draws: int, rng: np.random.Generator) -> tuple[list[IntArray], float]:
@@ -96,5 +121,5 @@ def settled(kernel: Array, subsets: list[IntArray]) -> Particles:
     for row, subset in zip(particles.members, subsets):
         row[: subset.size] = subset
     particles.sizes[:] = sizes
-    loops().settle(kernel, *particles[:5], np.zeros(particles.room), np.zeros(particles.room))
+    loops().settle(kernel, particles, np.zeros(particles.room), np.zeros(particles.room))
     return particles

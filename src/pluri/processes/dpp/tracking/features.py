@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pluri.processes.dpp.kernel_forms import ROUNDING, Array, check_kernel, check_quality, check_symmetric
+from pluri.processes.dpp.kernel_checks import ROUNDING, check_kernel, check_quality, check_symmetric
+from pluri.processes.dpp.kernel_forms import Array
 from pluri.processes.dpp.similarity import as_similarity
 from pluri.processes.dpp.sizes import scale_for_size
 from pluri.processes.dpp.tracking.draws import SMALL, loops

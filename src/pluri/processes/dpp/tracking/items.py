@@ -6,49 +6,19 @@ gone are given to those that come. A change is planned first and accepted when t
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pluri.processes.dpp.kernel_forms import Array, IntArray, check_symmetric
+from pluri.processes.dpp.kernel_checks import check_symmetric
+from pluri.processes.dpp.kernel_forms import Array, IntArray
+from pluri.processes.dpp.tracking.changes import REPLACED_SHARE, SAME, Change, Plan, cover, split_altered
 from pluri.processes.dpp.tracking.draws import NONE
 from pluri.processes.dpp.tracking.features import KernelRows, checked_kernel, scale_to, symmetric_kernel
-from pluri.processes.dpp.tracking.tracker import Change
+from pluri.processes.dpp.tracking.ids import check_ids
 from pluri.validation import Stored, check_layout
-
-#: Entries that differ by less than this share of the largest are the same: they were computed in another order.
-SAME = 1e-12
-#: Up to this share of the rows, changes found in a whole kernel are treated as items that were replaced.
-REPLACED_SHARE = 0.2
-#: Of many rows that changed, those that changed by more than this, relative to the diagonal, are replaced; so many at
-#: most.
-LARGE_CHANGE, MOST_REPLACED = 0.2, 16
-
-
-class Plan(NamedTuple):
-    """A change, and what the ground set will be after it.
-
-    Attributes
-    ----------
-    change : Change
-    gone : ids that leave
-    placed : pairs of an id that enters and its slot
-    written, features, previous : slots whose features are replaced, by what, and what was there
-    order : slots in the order in which the items were told; None to leave it
-    raw, scale : the kernel before it is scaled to the wanted size, and its scale
-    """
-
-    change: Change
-    gone: tuple[Hashable, ...]
-    placed: tuple[tuple[Hashable, int], ...]
-    written: IntArray
-    features: Array | None
-    previous: Array | None
-    order: IntArray | None
-    raw: Array | None
-    scale: float
 
 
 class TrackedItems:
@@ -274,15 +244,9 @@ class TrackedItems:
         n_turned = altered.size if replaced else 0
         turnover = max(len(placed) + n_turned, len(vacated) + n_turned) / max(len(ids), 1)
         left = sorted(set(vacated) - set(entered))
+        leaving, entering, reweighed = altered, altered, NONE
         if not replaced or (by_slot and altered.size):
-            was, becomes = np.diagonal(raw)[altered] > 0, np.diagonal(full)[altered] > 0
-            stays_put = was & becomes
-            if not by_slot:
-                stays_put &= ~most_altered(raw, full, altered)
-            reweighed = altered[stays_put]
-            leaving, entering = altered[was & ~stays_put], altered[becomes & ~stays_put]
-        else:
-            reweighed, leaving, entering = NONE, altered, altered
+            leaving, entering, reweighed = split_altered(raw, full, altered, by_slot)
         slots = np.array([*altered.tolist(), *entered, *left], dtype=np.int64)
         change = Change(
             slots, full[slots], np.concatenate([leaving, np.array(vacated, dtype=np.int64)]),
@@ -333,69 +297,3 @@ class TrackedItems:
     def _check_count(self, n_ids: int, n_rows: int) -> None:
         if n_ids != n_rows:
             raise ValueError(f"features must have a row for each of the {n_ids} changed items, got {n_rows}")
-
-
-def most_altered(before: Array, after: Array, items: IntArray) -> Any:
-    """Mask of those items whose rows changed most, in units of the geometric mean of the diagonal.
-
-    They are worth being replaced instead of reweighed: subsets that were next to impossible with them may be probable
-    now, and the weights of the few particles that have such a subset would outweigh all others.
-    """
-    root = np.sqrt(np.maximum(np.diagonal(before), np.diagonal(after)))
-    root = np.where(root > 0, root, 1.0)
-    change = (np.abs(after[items] - before[items]) / root / root[items, None]).max(axis=1, initial=0.0)
-    threshold = (
-        max(LARGE_CHANGE, float(np.sort(change)[-MOST_REPLACED])) if change.size > MOST_REPLACED else LARGE_CHANGE
-    )
-    return change > threshold
-
-
-def cover(differs: Any) -> IntArray:
-    """Few rows that account for all entries that differ: those with most differences first."""
-    left = np.array(differs)
-    chosen: list[int] = []
-    counts = left.sum(axis=1)
-    while counts.any():
-        worst = int(np.argmax(counts))
-        chosen.append(worst)
-        counts -= left[:, worst]
-        left[worst] = left[:, worst] = False
-        counts[worst] = 0
-    return np.array(sorted(chosen), dtype=np.int64)
-
-
-def check_ids(ids: Iterable[Hashable], name: str) -> None:
-    """Refuse ids that occur twice."""
-    seen: set[Hashable] = set()
-    for item in ids:
-        if item in seen:
-            raise ValueError(f"{name} must not name an item twice, got {item!r} more than once")
-        seen.add(item)
-
-
-def as_ids(ids: ArrayLike | Iterable[Hashable], name: str) -> list[Hashable]:
-    """A list of ids, each once; ids of an array become plain numbers or strings."""
-    if isinstance(ids, (str, bytes)):
-        raise ValueError(f"{name} must be a list of ids, got the string {ids!r}")
-    if not isinstance(ids, Iterable) or (isinstance(ids, np.ndarray) and ids.ndim != 1):
-        what = f"an array of shape {ids.shape}" if isinstance(ids, np.ndarray) else repr(ids)
-        raise ValueError(f"{name} must be a list of ids, got {what}")
-    listed: list[Hashable] = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)  # type: ignore[arg-type]
-    try:
-        distinct = set(listed)
-    except TypeError:
-        wrong = next(item for item in listed if not _is_hashable(item))
-        raise ValueError(
-            f"{name} must hold ids that can be looked up, such as numbers, strings or tuples of them, got {wrong!r}"
-        ) from None
-    if len(distinct) != len(listed):
-        check_ids(listed, name)
-    return listed
-
-
-def _is_hashable(item: Any) -> bool:
-    try:
-        hash(item)  # a tuple of lists is a Hashable by its type only
-    except TypeError:
-        return False
-    return True

@@ -15,6 +15,9 @@ from pluri.validation import Stored, check_layout
 
 #: Columns of the stored inverses come in blocks of this many.
 BLOCK = 8
+#: Entries of the report of the compiled loops: log of the mean weight, effective sample size, accepted moves, mean size
+#: of the subsets, its squared standard error, and their largest size.
+LOG_RATIO, EFFECTIVE, ACCEPTED, MEAN_SIZE, SIZE_VARIANCE, LARGEST_SIZE = range(6)
 
 
 def in_blocks(n: int) -> int:
@@ -92,10 +95,64 @@ class Particles(NamedTuple):
         places[:, : kept.size] = self.places[:, kept]
         return self._replace(members=new_place[self.members], places=places)
 
-    def copy_over(self, targets: IntArray, sources: IntArray) -> None:
-        """Overwrite the particles `targets` by copies of `sources`."""
+    def resample(self, drawn: IntArray) -> IntArray:
+        """Copy particles over those that were not drawn, in place; the particle that each one comes from."""
+        copies = np.bincount(drawn, minlength=len(self.sizes))
+        free = np.flatnonzero(copies == 0)
+        sources = np.repeat(np.arange(copies.size), np.maximum(copies - 1, 0))
         for array in self:
-            array[targets] = array[sources]
+            array[free] = array[sources]
+        ancestors = np.arange(copies.size)
+        ancestors[free] = sources
+        return ancestors
+
+
+class Workspace(NamedTuple):
+    """Buffers that the compiled loops write to.
+
+    Attributes
+    ----------
+    panel : (n_slots, 2 * width), columns of the kernel at items that leave, then at those that enter
+    images : (room, 2 * width), the inverse of a subset times its rows of the panel
+    conditional, lower, pivots : (n_moved, width), (n_moved, n_moved) and (n_moved,), kernel of the items that leave or
+        enter given a subset, and its factors
+    column, image : (room,), entries of the kernel between an item and a subset, and the inverse times them
+    report : (6,), see `LOG_RATIO` and those after it
+    """
+
+    panel: Array
+    images: Array
+    conditional: Array
+    lower: Array
+    pivots: Array
+    column: Array
+    image: Array
+    report: Array
+
+    @classmethod
+    def empty(cls, n_slots: int, n_moved: int, room: int) -> Workspace:
+        """For a number of slots, of items that leave or enter, and of items in a subset."""
+        width = in_blocks(n_moved)
+        return cls(
+            panel=np.zeros((n_slots, 2 * width)),
+            images=np.zeros((room, 2 * width)),
+            conditional=np.zeros((n_moved, width)),
+            lower=np.zeros((n_moved, n_moved)),
+            pivots=np.zeros(n_moved),
+            column=np.zeros(room),
+            image=np.zeros(room),
+            report=np.zeros(6),
+        )
+
+    def fits(self, n_slots: int, n_moved: int, room: int) -> bool:
+        """Whether it is large enough; panels must be no wider than needed, or they would slow down what follows."""
+        enough = len(self.pivots) >= n_moved and len(self.column) >= room
+        return enough and self.panel.shape == (n_slots, 2 * in_blocks(n_moved))
+
+    def widened(self, room: int) -> Workspace:
+        """The same for larger subsets."""
+        images = np.zeros((room, self.images.shape[1]))
+        return self._replace(images=images, column=np.zeros(room), image=np.zeros(room))
 
 
 class Stamp(NamedTuple):

@@ -24,9 +24,11 @@ import numpy as np
 
 from pluri.inference.smc.resampling import check_method
 from pluri.processes.dpp.kernel_forms import Array
+from pluri.processes.dpp.tracking.answers import Follower
+from pluri.processes.dpp.tracking.changes import TrackerSettings
 from pluri.processes.dpp.tracking.state import Stamp
-from pluri.processes.dpp.tracking.stream import Follower, SubsetStream
-from pluri.processes.dpp.tracking.tracker import Tracker, TrackerSettings
+from pluri.processes.dpp.tracking.stream import SubsetStream
+from pluri.processes.dpp.tracking.tracker import Tracker
 from pluri.validation import Allowed, Number, Only, RandomState, Whole, check_parameters
 
 

@@ -24,110 +24,42 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from time import perf_counter
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
 from pluri.inference.smc.resampling import draw_ancestors
 from pluri.inference.smc.weights import ParticleDegeneracyError
 from pluri.processes.dpp.kernel_forms import Array, IntArray
+from pluri.processes.dpp.tracking.changes import Change, Proposal, TrackerSettings
 from pluri.processes.dpp.tracking.draws import (
-    MAX_EXACT,
     NONE,
     draw_by_moves,
     draw_exactly,
     loops,
+    next_resolvent,
     settled,
     solve_resolvent,
 )
-from pluri.processes.dpp.tracking.state import BLOCK, Particles, Stamp, in_blocks
+from pluri.processes.dpp.tracking.state import (
+    ACCEPTED,
+    BLOCK,
+    EFFECTIVE,
+    LARGEST_SIZE,
+    LOG_RATIO,
+    MEAN_SIZE,
+    SIZE_VARIANCE,
+    Particles,
+    Stamp,
+    Workspace,
+)
 from pluri.validation import Stored
 
-#: Updates after which the resolvent is made anew.
-MAX_RESOLVENT_AGE = 64
 #: Moves of each particle in one compiled call: a subset can grow by no more.
 MOVES_AT_A_TIME = 16
 #: Below this effective share of the particles a change of the whole kernel is too large to follow.
 HOPELESS = 0.1
-
-
-@dataclass(frozen=True)
-class TrackerSettings:
-    """How particles follow the kernel; see `TimeVaryingDPP` for the meaning of each."""
-
-    n_particles: int = 100
-    ess_threshold: float = 0.5
-    n_moves: int | str = "auto"
-    metropolis: bool = False
-    resampling: str = "systematic"
-    init: str = "exact"
-    restart_fraction: float = 0.5
-    restart_on_collapse: bool = True
-
-
-class Change(NamedTuple):
-    """Which rows of the kernel change, and what that means for the items.
-
-    Attributes
-    ----------
-    slots : slots whose rows are replaced
-    rows : (n, n_slots), the new rows; zero for a slot that is left empty
-    leaving, entering, reweighed : slots of items that leave (or whose old content does), that enter, that stay
-    factor : scale of the new kernel relative to the old one, on the items that stay unchanged
-    n_items, n_changed : number of items after the change, and of those that it touches
-    turnover : share of the items that are new, gone or other than before
-    """
-
-    slots: IntArray
-    rows: Array
-    leaving: IntArray
-    entering: IntArray
-    reweighed: IntArray
-    factor: float
-    n_items: int
-    n_changed: int
-    turnover: float
-
-
-class Proposal(NamedTuple):
-    """The state after a change, which `Tracker.accept` makes the present one."""
-
-    particles: Particles
-    spare: Particles
-    weights: Array
-    spare_weights: Array
-    resolvent: Array | None
-    spare_resolvent: Array | None
-    resolvent_age: int
-    log_normalizer: float
-    ancestors: IntArray
-    n_items: int
-    stamp: Stamp
-
-
-class _Scratch:
-    """Buffers that the compiled loops write to.
-
-    They are for a number of slots, of items that leave or enter, of rows that change, and of items in a subset.
-    """
-
-    def __init__(self, n_slots: int, n_moved: int, n_changes: int, room: int) -> None:
-        self.n_slots, self.n_moved, self.n_changes, self.room = n_slots, n_moved, n_changes, room
-        width = in_blocks(n_moved)
-        self.first = width  # columns of items that leave, then of those that enter
-        self.panel = np.zeros((n_slots, 2 * width))
-        self.images = np.zeros((room, 2 * width))
-        self.conditional = np.zeros((n_moved, width))
-        self.lower = np.zeros((n_moved, n_moved))
-        self.pivots = np.zeros(n_moved)
-        self.block = np.zeros((n_changes, n_changes))
-        self.rows = np.zeros((n_changes, n_slots))
-        self.column = np.zeros(room)
-        self.image = np.zeros(room)
-        self.candidates = np.zeros(n_slots, dtype=np.int64)
-        self.report = np.zeros(6)
 
 
 class Tracker:
@@ -181,10 +113,6 @@ class Tracker:
         """Exact mean size of a subset, tr K; NaN when there are too many items."""
         return math.nan if self.resolvent is None else self.n_slots - float(self.resolvent.trace())
 
-    def inclusion(self) -> Array:
-        """Weighted share of the subsets that hold each slot."""
-        return np.asarray(self.weights @ (self.particles.places >= 0))
-
     def rearrange(self, kept: IntArray, n_slots: int) -> None:
         """Make the slots `kept` the first of `n_slots`; others must be empty, and are forgotten."""
         kernel = np.zeros((n_slots, n_slots))
@@ -202,20 +130,22 @@ class Tracker:
         """The state after a change of the kernel; see the module's docstring."""
         started = perf_counter()
         settings, n = self.settings, self.settings.n_particles
-        scratch = self._scratch_for(change)
-        report = scratch.report
+        work = self._workspace_for(change)
+        report = work.report
         self._before = change.slots, self.kernel[change.slots]
-        n_candidates = loops().exchange_rows(
-            self.kernel, change.slots, change.rows, change.leaving, change.entering, scratch.panel,
-            scratch.first, scratch.candidates,
-        )  # fmt: skip
-        resolvent, age, log_normalizer = self._next_resolvent(change, scratch)
+        leaving, first = change.leaving.size, work.panel.shape[1] // 2
+        work.panel[:, :leaving] = self.kernel[:, change.leaving]
+        loops().write_rows(self.kernel, change.slots, change.rows)
+        work.panel[:, first : first + change.entering.size] = self.kernel[:, change.entering]
+        resolvent, age, log_normalizer = next_resolvent(
+            self.kernel, change.slots, self.resolvent, self._resolvent_age, self.log_normalizer, self._spare_resolvent
+        )
         expected = math.nan if resolvent is None else self.n_slots - float(resolvent.trace())
         weights, ancestors = self._spare_weights, self._identity
         resampled, restarted = False, change.turnover > settings.restart_fraction
         if not restarted:
-            particles = self._carry(change, scratch)
-            ratio, ess = float(report[0]), float(report[1])
+            particles = self._carry(change)
+            ratio, ess = float(report[LOG_RATIO]), float(report[EFFECTIVE])
             if ess == 0.0:
                 self._collapse()
                 restarted = True
@@ -227,18 +157,18 @@ class Tracker:
             weights = np.full(n, 1.0 / n)
             ess, ratio = float(n), log_normalizer - self.log_normalizer
             ancestors = np.full(n, -1, dtype=np.int64)
-            report[5] = particles.sizes.max()
+            report[LARGEST_SIZE] = particles.sizes.max()
         elif ess < settings.ess_threshold * n:
-            weights, ancestors = self._resample(particles, weights)
+            ancestors = particles.resample(draw_ancestors(self.rng, weights, settings.resampling, n))
+            weights = np.full(n, 1.0 / n)
             resampled = True
-        report[2] = 0.0
-        candidates = scratch.candidates[:n_candidates]
+        report[ACCEPTED] = 0.0
+        candidates = np.flatnonzero(self.kernel.diagonal() > 0)
         particles, n_moves = self._move(particles, candidates, weights, expected, restarted, resampled)
-        n_tried = n_moves * n
+        acceptance = float(report[ACCEPTED]) / (n_moves * n) if n_moves else math.nan
         stamp = Stamp(
-            change.n_items, change.n_changed, ess, resampled, restarted, n_moves,
-            float(report[2]) / n_tried if n_tried else math.nan, ratio, log_normalizer - self.log_normalizer, expected,
-            float(report[3]), perf_counter() - started,
+            change.n_items, change.n_changed, ess, resampled, restarted, n_moves, acceptance, ratio,
+            log_normalizer - self.log_normalizer, expected, float(report[MEAN_SIZE]), perf_counter() - started,
         )  # fmt: skip
         return Proposal(
             particles, self.particles, weights, self.weights, resolvent, self.resolvent, age, log_normalizer,
@@ -262,7 +192,7 @@ class Tracker:
     def _make_room(self) -> None:
         """Buffers to work in, which are not part of the state."""
         n = self.settings.n_particles
-        self._scratch = _Scratch(len(self.kernel), 0, 0, self.particles.room)
+        self._work = Workspace.empty(len(self.kernel), 0, self.particles.room)
         self._spare = Particles.empty(n, self.particles.room, len(self.kernel))
         self._spare_weights = np.empty(n)
         self._identity: IntArray = np.arange(n)
@@ -278,60 +208,29 @@ class Tracker:
         self._before = None
         self._make_room()  # whatever a file says of them
 
-    def _scratch_for(self, change: Change) -> _Scratch:
-        scratch = self._scratch
-        n_moved, n_changes = max(change.leaving.size, change.entering.size), change.slots.size
-        n_changes = n_changes if self._is_few(n_changes) else 0
-        room = max(self.particles.room, self._spare.room)
-        # The panels are as wide as they must be, not wider: one large change would slow down all that follow.
-        fits = scratch.n_moved >= n_moved and scratch.first == in_blocks(n_moved) and scratch.n_changes >= n_changes
-        if not fits or scratch.n_slots != self.n_slots or scratch.room < room:
-            self._scratch = scratch = _Scratch(self.n_slots, n_moved, n_changes, room)
-        return scratch
+    def _workspace_for(self, change: Change) -> Workspace:
+        n_moved = max(change.leaving.size, change.entering.size)
+        wanted = self.n_slots, n_moved, max(self.particles.room, self._spare.room)
+        if not self._work.fits(*wanted):
+            self._work = Workspace.empty(*wanted)
+        return self._work
 
-    def _is_few(self, n_changes: int) -> bool:
-        """Whether it is less work to change the resolvent than to make it anew."""
-        return 4 * n_changes <= self.n_slots
-
-    def _next_resolvent(self, change: Change, scratch: _Scratch) -> tuple[Array | None, int, float]:
-        """Resolvent, its age and the exact log normaliser of the new kernel."""
-        if self.resolvent is None or self.n_slots > MAX_EXACT:
-            return None, 0, math.nan
-        n = change.slots.size
-        if n == 0:
-            return self.resolvent, self._resolvent_age, self.log_normalizer
-        if self._is_few(n) and self._resolvent_age < MAX_RESOLVENT_AGE:
-            out = self._spare_resolvent
-            if out is None or out is self.resolvent or out.shape != self.resolvent.shape:
-                out = np.empty_like(self.resolvent)
-            gain = loops().replace_in_resolvent(
-                self.resolvent, self.kernel, change.slots, out, scratch.block, scratch.rows
-            )
-            if not math.isnan(gain):
-                return out, self._resolvent_age + 1, self.log_normalizer + gain
-        resolvent, log_normalizer = solve_resolvent(self.kernel)
-        return resolvent, 0, log_normalizer
-
-    def _carry(self, change: Change, scratch: _Scratch) -> Particles:
+    def _carry(self, change: Change) -> Particles:
         """Weigh and extend the particles into the spare buffers."""
         uniforms = self.rng.random((self.settings.n_particles, change.entering.size))
         spare = self._spare
         while not loops().carry(
-            self.kernel, change.leaving, change.entering, change.reweighed, change.factor, scratch.panel,
-            scratch.first, *self.particles, *spare, uniforms, self.weights, self._spare_weights, scratch.report,
-            scratch.images, scratch.conditional, scratch.lower, scratch.pivots, scratch.column, scratch.image,
+            self.kernel, change.leaving, change.entering, change.reweighed, change.factor, self.particles, self.weights,
+            uniforms, spare, self._spare_weights, self._work,
         ):  # fmt: skip
             spare = self._widened(spare, spare.room + BLOCK)
         return spare
 
     def _widened(self, particles: Particles, room: int) -> Particles:
-        """The particles with more room, and scratch buffers to match."""
+        """The particles with more room, and a workspace to match."""
         particles = particles.widened(room)
-        scratch = self._scratch
-        if particles.room > scratch.room:
-            scratch.room = particles.room
-            scratch.images = np.zeros((particles.room, scratch.images.shape[1]))
-            scratch.column, scratch.image = np.zeros(particles.room), np.zeros(particles.room)
+        if particles.room > self._work.column.size:
+            self._work = self._work.widened(particles.room)
         return particles
 
     def _collapse(self) -> None:
@@ -341,18 +240,6 @@ class Tracker:
         from sklearn.exceptions import ConvergenceWarning
 
         warnings.warn(what + ": they are drawn anew", ConvergenceWarning, stacklevel=5)
-
-    def _resample(self, particles: Particles, weights: Array) -> tuple[Array, IntArray]:
-        """Copy particles over those that die out; those that survive stay where they are."""
-        n = weights.size
-        drawn = draw_ancestors(self.rng, weights, self.settings.resampling, n)
-        copies = np.bincount(drawn, minlength=n)
-        free = np.flatnonzero(copies == 0)
-        sources = np.repeat(np.arange(n), np.maximum(copies - 1, 0))
-        particles.copy_over(free, sources)
-        ancestors = np.arange(n)
-        ancestors[free] = sources
-        return np.full(n, 1.0 / n), ancestors
 
     def _move(
         self, particles: Particles, candidates: IntArray, weights: Array, expected: float, fresh: bool, copied: bool
@@ -367,18 +254,18 @@ class Tracker:
             return self._move_by(particles, candidates, weights, n), n
         batch = max(1, -(-candidates.size // 10))
         now, done = candidates.size if copied else batch, 0
-        report = self._scratch.report
+        report = self._work.report
         while True:
             particles = self._move_by(particles, candidates, weights, now)
             done, now = done + now, batch
-            error = abs(float(report[3]) - expected)
-            if not error > 3 * math.sqrt(max(float(report[4]), 1e-12)):
+            error = abs(float(report[MEAN_SIZE]) - expected)
+            if not error > 3 * math.sqrt(max(float(report[SIZE_VARIANCE]), 1e-12)):
                 return particles, done
             if done >= 2 * candidates.size:
                 from sklearn.exceptions import ConvergenceWarning
 
                 warnings.warn(
-                    f"after {done} moves of each particle the mean size of the subsets is {report[3]:.3g}, not "
+                    f"after {done} moves of each particle the mean size of the subsets is {report[MEAN_SIZE]:.3g}, not "
                     f"{expected:.3g}: use more particles or a lower restart_fraction",
                     ConvergenceWarning,
                     stacklevel=5,
@@ -389,13 +276,14 @@ class Tracker:
         while True:
             now = min(n_moves, MOVES_AT_A_TIME)
             if now and particles.room < self.n_slots:
-                needed = min(int(self._scratch.report[5]) + now, self.n_slots)
+                needed = min(int(self._work.report[LARGEST_SIZE]) + now, self.n_slots)
                 if needed > particles.room:
                     particles = self._widened(particles, needed)
-            scratch = self._scratch
+            uniforms = self.rng.random((self.settings.n_particles * now, 2))
+            work = self._work
             loops().move_all(
-                self.kernel, candidates, now, self.rng.random((self.settings.n_particles * now, 2)),
-                self.settings.metropolis, *particles, weights, scratch.report, scratch.column, scratch.image,
+                self.kernel, candidates, now, uniforms, self.settings.metropolis, particles, weights, work.report,
+                work.column, work.image,
             )  # fmt: skip
             n_moves -= now
             if not n_moves:
@@ -407,7 +295,6 @@ class Tracker:
             subsets, exact = draw_exactly(self.kernel, self.settings.n_particles, self.rng)
             log_normalizer = exact if math.isnan(log_normalizer) else log_normalizer
         else:
-            n_particles = self.settings.n_particles
-            drawn = draw_by_moves(self.kernel, n_particles, self.rng, self.settings.metropolis)
-            subsets = [NONE] * n_particles if drawn is None else drawn.subsets
+            drawn = draw_by_moves(self.kernel, self.settings.n_particles, self.rng, self.settings.metropolis)
+            subsets = [NONE] * self.settings.n_particles if drawn is None else drawn.subsets
         return settled(self.kernel, subsets), log_normalizer
