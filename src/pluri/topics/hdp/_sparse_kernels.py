@@ -10,15 +10,16 @@ A word with n tokens has no more than n topics, so that lists never outgrow thei
 import numpy as np
 
 from pluri.engine.compiled import compiled
-from pluri.topics.hdp._gibbs_kernels import BLOCK, break_off, find_slot, largest
+from pluri.topics.hdp._gibbs_kernels import BLOCK, break_off, find_slot, slots_in_use
 
 _u = np.uint64
 
 
 @compiled()
-def list_topics(counts, begins, lengths, topics, numbers):
-    """List the topics that each word has, with its tokens there; the list of word w begins at ``begins[w]``."""
+def list_topics(counts, lists):
+    """Fill `lists`, the topics that each word has, with its tokens there."""
     n_words, capacity = counts.shape
+    begins, lengths, topics, numbers = lists
     for w in range(n_words):
         row, place = counts[w], begins[w]
         for start in range(0, capacity, BLOCK):
@@ -34,7 +35,7 @@ def list_topics(counts, begins, lengths, topics, numbers):
         lengths[w] = place - begins[w]
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def score_listed(topics, numbers, begin, length, base, old, scores):
     """Scores n_wk c_k of listed topics, zero for `old`; returns their sum, and the tokens of the word in `old`."""
     total, own = 0.0, 0
@@ -48,25 +49,33 @@ def score_listed(topics, numbers, begin, length, base, old, scores):
     return total, own
 
 
-@compiled()
-def change_listed(topics, numbers, begin, lengths, w, k, change):
-    """Add 1 or -1 to the tokens of word w in topic k; topics without tokens leave the list."""
-    length = lengths[w]
+@compiled(no_cpython_wrapper=True)
+def add_listed(topics, numbers, begin, lengths, w, k):
+    """Change the list of word w: one token more in topic k, which joins the list if it had none."""
+    end = begin + lengths[w]
     i = begin
-    while i < begin + length and topics[i] != k:
+    while i < end and topics[i] != k:
         i += 1
-    if i == begin + length:
+    if i == end:
         topics[i] = k
         numbers[i] = 0
-        lengths[w] = length + 1
-    numbers[i] = np.int64(numbers[i]) + change
+        lengths[w] += 1
+    numbers[i] += 1
+
+
+@compiled(no_cpython_wrapper=True)
+def drop_listed(topics, numbers, begin, lengths, w, k):
+    """Change the list of word w: one token less in topic k, which leaves the list if that was the last."""
+    i, last = begin, begin + lengths[w] - 1
+    while i < last and topics[i] != k:
+        i += 1
+    numbers[i] -= 1
     if numbers[i] == 0:
-        last = begin + length - 1
         topics[i], numbers[i] = topics[last], numbers[last]
-        lengths[w] = length - 1
+        lengths[w] -= 1
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, no_cpython_wrapper=True)
 def sum_of(base, high):
     """Sum over the slots in use."""
     total = 0.0
@@ -75,41 +84,79 @@ def sum_of(base, high):
     return total
 
 
-@compiled()
-def sparse_sweep(rng, offsets, words, documents, start, alpha, gamma, eta, labels, counts, sizes, weights, rest, begins,
-                 lengths, topics, numbers, here, base, scores):  # fmt: skip
-    """Draw the topic of each token in turn, as `pluri.topics.hdp._gibbs_kernels.sweep` does, with lists of topics.
+@compiled(inline="always")
+def draw_listed(rng, w, old, all_base, high, hyper, state, lists, room):
+    """Draw the topic of a token of word w, -1 for a new one; returns it, and c_old without the token.
 
-    `here`, `base` and `scores` have an entry for each slot; `here` is zero at first. Returns the next token: if it is
-    not the end, there is no free slot left, and the sweep goes on with more of them, and with the same lists.
+    The token is counted in topic `old`, unless that is -1; `all_base` is the sum of c_k over all topics.
     """
+    alpha, _, eta = hyper
+    n_words = state.counts.shape[0]
+    base, scores = room.base, room.scores
+    begin, length = lists.begins[w], lists.lengths[w]
+    listed, own = score_listed(lists.topics, lists.numbers, begin, length, base, old, scores)
+    low, stay, smooth = 0.0, 0.0, all_base
+    if old >= 0:
+        low = (room.here[old] - 1.0 + alpha * state.weights[old]) / (state.sizes[old] - 1.0 + n_words * eta)
+        stay = (own - 1.0 + eta) * low
+        smooth -= base[old]
+    smooth = max(smooth, 0.0) * eta
+    target = rng.random() * (stay + listed + smooth + alpha * state.rest[0] / n_words) - stay
+    if target < 0.0:
+        return old, low
+    if target < listed:
+        end = (length + BLOCK - 1) // BLOCK * BLOCK
+        scores[length:end] = 0.0
+        return np.int64(lists.topics[begin + find_slot(target, end, scores)]), low
+    new = -1
+    if target < listed + smooth:
+        kept = 0.0
+        if old >= 0:
+            kept = base[old]
+            base[old] = 0.0
+        new = find_slot((target - listed) / eta, high, base)
+        if base[new] == 0.0:
+            new = -1
+        if old >= 0:
+            base[old] = kept
+    return new, low
+
+
+@compiled()
+def sparse_sweep(rng, tokens, start, hyper, state, lists, room):
+    """Change `state` and `lists`: draw the topic of each token in turn, as `sweep` of the dense sampler does.
+
+    Returns the next token: if it is not the end, there is no free slot left, and the sweep goes on with more of them,
+    and with the same lists. `here` of `room` is zero before and after.
+    """
+    words, documents, offsets = tokens
+    alpha, gamma, eta = hyper
+    labels, counts, sizes, weights, rest = state
+    begins, lengths, topics, numbers = lists
+    here, base, _, _ = room
     n_words, capacity = counts.shape
     whole = n_words * eta
-    high, fresh = BLOCK, capacity
+    high, fresh = slots_in_use(sizes)
     for k in range(capacity):
         base[k] = alpha * weights[k] / (sizes[k] + whole)
-        if sizes[k] > 0:
-            high = max(high, (k // BLOCK + 1) * BLOCK)
-        elif fresh == capacity:
-            fresh = k
     t = start
     while t < len(words) and fresh < capacity:
         d = documents[t]
-        for s in range(offsets[d], offsets[d + 1]):
+        first, end = offsets[d], offsets[d + 1]
+        for s in range(first, end):
             if labels[s] >= 0:
                 here[labels[s]] += 1.0
-        for s in range(offsets[d], offsets[d + 1]):
+        for s in range(first, end):
             k = labels[s]
             if k >= 0:
                 base[k] = (here[k] + alpha * weights[k]) / (sizes[k] + whole)
         # Summed anew in each document, so that rounding does not add up.
         all_base = sum_of(base, high)
-        while t < offsets[d + 1] and fresh < capacity:
-            w, old = words[t], labels[t]
-            begin = begins[w]
+        while t < end and fresh < capacity:
+            w, old = words[t], np.int64(labels[t])
             if old >= 0 and sizes[old] == 1:
                 # The last token of a topic: its stick goes to the rest.
-                change_listed(topics, numbers, begin, lengths, w, old, -1)
+                drop_listed(topics, numbers, begins[w], lengths, w, old)
                 counts[w, old] -= 1
                 sizes[old] = 0
                 here[old] = 0.0
@@ -118,50 +165,24 @@ def sparse_sweep(rng, offsets, words, documents, start, alpha, gamma, eta, label
                 all_base -= base[old]
                 base[old] = 0.0
                 fresh = min(fresh, old)
-                old = -1
-            length = lengths[w]
-            listed, own = score_listed(topics, numbers, begin, length, base, old, scores)
-            low, stay, smooth = 0.0, 0.0, all_base
-            if old >= 0:
-                low = (here[old] - 1.0 + alpha * weights[old]) / (sizes[old] - 1.0 + whole)
-                stay = (own - 1.0 + eta) * low
-                smooth -= base[old]
-            smooth = max(smooth, 0.0) * eta
-            target = rng.random() * (stay + listed + smooth + alpha * rest[0] / n_words) - stay
-            if target < 0.0:
+                old = np.int64(-1)
+            new, low = draw_listed(rng, w, old, all_base, high, hyper, state, lists, room)
+            if old >= 0 and new == old:
                 t += 1
                 continue
-            new = -1
-            if target < listed:
-                end = (length + BLOCK - 1) // BLOCK * BLOCK
-                scores[length:end] = 0.0
-                place = find_slot(target, end, scores)
-                new = topics[begin + (place if place >= 0 else largest(end, scores))]
-            elif target < listed + smooth:
-                kept = 0.0
-                if old >= 0:
-                    kept = base[old]
-                    base[old] = 0.0
-                new = find_slot((target - listed) / eta, high, base)
-                if new < 0:
-                    new = largest(high, base)
-                if base[new] == 0.0:
-                    new = -1
-                if old >= 0:
-                    base[old] = kept
             if new < 0:
                 new = fresh
                 break_off(rng, gamma, weights, rest, new)
                 if new >= high:
                     high += BLOCK
             if old >= 0:
-                change_listed(topics, numbers, begin, lengths, w, old, -1)
+                drop_listed(topics, numbers, begins[w], lengths, w, old)
                 counts[w, old] -= 1
                 sizes[old] -= 1
                 here[old] -= 1.0
                 all_base += low - base[old]
                 base[old] = low
-            change_listed(topics, numbers, begin, lengths, w, new, 1)
+            add_listed(topics, numbers, begins[w], lengths, w, new)
             labels[t] = new
             counts[w, new] += 1
             sizes[new] += 1
@@ -172,7 +193,7 @@ def sparse_sweep(rng, offsets, words, documents, start, alpha, gamma, eta, label
             t += 1
             while fresh < capacity and sizes[fresh] > 0:
                 fresh += 1
-        for s in range(offsets[d], offsets[d + 1]):
+        for s in range(first, end):
             k = labels[s]
             if k >= 0:
                 here[k] = 0.0
