@@ -13,8 +13,7 @@ from pluri.testing import SamplerProblem, canonical_labels, check_sampler, enume
 from pluri.topics.documents import Tokens, tokens_of
 from pluri.topics.hdp import _gibbs_kernels, _table_kernels, slots, split_merge
 from pluri.topics.hdp.gibbs import TopicGibbs
-from pluri.topics.hdp.slot_records import SlotRoom, SlotState, TableRoom
-from pluri.topics.hdp.slots import Slots
+from pluri.topics.hdp.slots import SlotRoom, Slots, SlotState, TableRoom
 
 #: Two documents, of three tokens and of two.
 COUNTS = np.array([[2, 1, 0], [1, 0, 1]])

@@ -13,8 +13,7 @@ from pluri.topics.documents import tokens_of
 from pluri.topics.hdp import HDPTopicModel, TopicGibbs, _dissolve_kernels
 from pluri.topics.hdp.chain_start import topics_of_chain
 from pluri.topics.hdp.gibbs_fit import GibbsFit
-from pluri.topics.hdp.slot_records import SlotRoom, SlotState
-from pluri.topics.hdp.slots import Slots
+from pluri.topics.hdp.slots import SlotRoom, Slots, SlotState
 from pluri.topics.hdp.starts import chain_inits
 
 

@@ -35,8 +35,7 @@ from pluri.processes.dirichlet import draw_log_dirichlet
 from pluri.processes.hierarchical_dirichlet import ChineseRestaurantFranchise
 from pluri.topics.documents import Tokens
 from pluri.topics.hdp.evidence import count_histogram, draw_word_prior, log_evidence
-from pluri.topics.hdp.slot_records import Hyperparameters
-from pluri.topics.hdp.slots import SHORTEST, Slots, count_table
+from pluri.topics.hdp.slots import SHORTEST, Hyperparameters, Slots, count_table
 from pluri.topics.hdp.split_merge import WordIndex, split_or_merge
 from pluri.topics.hdp.warm_up import WarmUp
 from pluri.validation import Allowed, Number, Whole, check_parameters, check_value

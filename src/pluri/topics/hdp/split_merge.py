@@ -26,8 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.topics.documents import Tokens
-from pluri.topics.hdp.slot_records import Hyperparameters
-from pluri.topics.hdp.slots import SHORTEST
+from pluri.topics.hdp.slots import SHORTEST, Hyperparameters
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int32]
