@@ -38,12 +38,13 @@ def take_out(members, tokens, hyper, state, high, room):
     """
     labels, counts, sizes, weights, _ = state
     here, base, scores, _ = room
+    words, documents, offsets = tokens
     whole, total, last = counts.shape[0] * hyper.eta, 0.0, -1
     for m in range(len(members)):
         t = members[m]
-        d, w, old = tokens.documents[t], tokens.words[t], labels[t]
+        d, w, old = documents[t], words[t], labels[t]
         if d != last:
-            look_at(d, tokens.offsets, hyper, state, high, room)
+            look_at(d, offsets, hyper, state, high, room)
             last = d
         labels[t] = -1
         counts[w, old] -= 1
@@ -59,12 +60,13 @@ def put_in(rng, members, tokens, hyper, state, high, room):
     """Change `state`: draw the topics of the tokens given all others; those without a topic were counted nowhere."""
     labels, counts, sizes, weights, _ = state
     here, base, scores, _ = room
+    words, documents, offsets = tokens
     whole, last = counts.shape[0] * hyper.eta, -1
     for m in range(len(members)):
         t = members[m]
-        d, w, old = tokens.documents[t], tokens.words[t], labels[t]
+        d, w, old = documents[t], words[t], labels[t]
         if d != last:
-            look_at(d, tokens.offsets, hyper, state, high, room)
+            look_at(d, offsets, hyper, state, high, room)
             last = d
         if old >= 0:
             counts[w, old] -= 1

@@ -50,29 +50,21 @@ def score_listed(topics, numbers, begin, length, base, old, scores):
 
 
 @compiled(no_cpython_wrapper=True)
-def add_listed(topics, numbers, begin, lengths, w, k):
-    """Change the list of word w: one token more in topic k, which joins the list if it had none."""
-    end = begin + lengths[w]
+def change_listed(topics, numbers, begin, lengths, w, k, change):
+    """Change the lists: add 1 or -1 to the tokens of word w in topic k; topics without tokens leave the list."""
+    length = lengths[w]
     i = begin
-    while i < end and topics[i] != k:
+    while i < begin + length and topics[i] != k:
         i += 1
-    if i == end:
+    if i == begin + length:
         topics[i] = k
         numbers[i] = 0
-        lengths[w] += 1
-    numbers[i] += 1
-
-
-@compiled(no_cpython_wrapper=True)
-def drop_listed(topics, numbers, begin, lengths, w, k):
-    """Change the list of word w: one token less in topic k, which leaves the list if that was the last."""
-    i, last = begin, begin + lengths[w] - 1
-    while i < last and topics[i] != k:
-        i += 1
-    numbers[i] -= 1
+        lengths[w] = length + 1
+    numbers[i] = np.int64(numbers[i]) + change
     if numbers[i] == 0:
+        last = begin + length - 1
         topics[i], numbers[i] = topics[last], numbers[last]
-        lengths[w] -= 1
+        lengths[w] = length - 1
 
 
 @compiled(reorder=True, no_cpython_wrapper=True)
@@ -82,44 +74,6 @@ def sum_of(base, high):
     for k in range(high):
         total += base[k]
     return total
-
-
-@compiled(inline="always")
-def draw_listed(rng, w, old, all_base, high, hyper, state, lists, room):
-    """Draw the topic of a token of word w, -1 for a new one; returns it, and c_old without the token.
-
-    The token is counted in topic `old`, unless that is -1; `all_base` is the sum of c_k over all topics.
-    """
-    alpha, _, eta = hyper
-    n_words = state.counts.shape[0]
-    base, scores = room.base, room.scores
-    begin, length = lists.begins[w], lists.lengths[w]
-    listed, own = score_listed(lists.topics, lists.numbers, begin, length, base, old, scores)
-    low, stay, smooth = 0.0, 0.0, all_base
-    if old >= 0:
-        low = (room.here[old] - 1.0 + alpha * state.weights[old]) / (state.sizes[old] - 1.0 + n_words * eta)
-        stay = (own - 1.0 + eta) * low
-        smooth -= base[old]
-    smooth = max(smooth, 0.0) * eta
-    target = rng.random() * (stay + listed + smooth + alpha * state.rest[0] / n_words) - stay
-    if target < 0.0:
-        return old, low
-    if target < listed:
-        end = (length + BLOCK - 1) // BLOCK * BLOCK
-        scores[length:end] = 0.0
-        return np.int64(lists.topics[begin + find_slot(target, end, scores)]), low
-    new = -1
-    if target < listed + smooth:
-        kept = 0.0
-        if old >= 0:
-            kept = base[old]
-            base[old] = 0.0
-        new = find_slot((target - listed) / eta, high, base)
-        if base[new] == 0.0:
-            new = -1
-        if old >= 0:
-            base[old] = kept
-    return new, low
 
 
 @compiled()
@@ -133,7 +87,7 @@ def sparse_sweep(rng, tokens, start, hyper, state, lists, room):
     alpha, gamma, eta = hyper
     labels, counts, sizes, weights, rest = state
     begins, lengths, topics, numbers = lists
-    here, base, _, _ = room
+    here, base, scores, _ = room
     n_words, capacity = counts.shape
     whole = n_words * eta
     high, fresh = slots_in_use(sizes)
@@ -156,7 +110,7 @@ def sparse_sweep(rng, tokens, start, hyper, state, lists, room):
             w, old = words[t], np.int64(labels[t])
             if old >= 0 and sizes[old] == 1:
                 # The last token of a topic: its stick goes to the rest.
-                drop_listed(topics, numbers, begins[w], lengths, w, old)
+                change_listed(topics, numbers, begins[w], lengths, w, old, -1)
                 counts[w, old] -= 1
                 sizes[old] = 0
                 here[old] = 0.0
@@ -166,23 +120,46 @@ def sparse_sweep(rng, tokens, start, hyper, state, lists, room):
                 base[old] = 0.0
                 fresh = min(fresh, old)
                 old = np.int64(-1)
-            new, low = draw_listed(rng, w, old, all_base, high, hyper, state, lists, room)
-            if old >= 0 and new == old:
+            begin, length = begins[w], lengths[w]
+            listed, own = score_listed(topics, numbers, begin, length, base, old, scores)
+            low, stay, smooth = 0.0, 0.0, all_base
+            if old >= 0:
+                low = (here[old] - 1.0 + alpha * weights[old]) / (sizes[old] - 1.0 + whole)
+                stay = (own - 1.0 + eta) * low
+                smooth -= base[old]
+            smooth = max(smooth, 0.0) * eta
+            target = rng.random() * (stay + listed + smooth + alpha * rest[0] / n_words) - stay
+            if target < 0.0:
                 t += 1
                 continue
+            new = np.int64(-1)
+            if target < listed:
+                last = (length + BLOCK - 1) // BLOCK * BLOCK
+                scores[length:last] = 0.0
+                new = np.int64(topics[begin + find_slot(target, last, scores)])
+            elif target < listed + smooth:
+                kept = 0.0
+                if old >= 0:
+                    kept = base[old]
+                    base[old] = 0.0
+                new = find_slot((target - listed) / eta, high, base)
+                if base[new] == 0.0:
+                    new = np.int64(-1)
+                if old >= 0:
+                    base[old] = kept
             if new < 0:
                 new = fresh
                 break_off(rng, gamma, weights, rest, new)
                 if new >= high:
                     high += BLOCK
             if old >= 0:
-                drop_listed(topics, numbers, begins[w], lengths, w, old)
+                change_listed(topics, numbers, begins[w], lengths, w, old, -1)
                 counts[w, old] -= 1
                 sizes[old] -= 1
                 here[old] -= 1.0
                 all_base += low - base[old]
                 base[old] = low
-            add_listed(topics, numbers, begins[w], lengths, w, new)
+            change_listed(topics, numbers, begins[w], lengths, w, new, 1)
             labels[t] = new
             counts[w, new] += 1
             sizes[new] += 1

@@ -19,7 +19,7 @@ import numpy as np
 from pluri.engine.compiled import compiled
 from pluri.topics._draws import place_of
 from pluri.topics.hdp._gibbs_kernels import BLOCK, break_off, find_slot, log_rising, slots_in_use
-from pluri.topics.hdp._sparse_kernels import add_listed, drop_listed
+from pluri.topics.hdp._sparse_kernels import change_listed
 from pluri.topics.hdp._table_kernels import SMALLEST, score_table, seat, take_out
 
 #: Topics have their scores computed if the bound of its logarithm is not this far below the best.
@@ -31,7 +31,7 @@ LEAST = 1e-300
 
 
 @compiled(no_cpython_wrapper=True)
-def candidates(words, members, old, rest, eta, state, lists, bounds, tables, scores):
+def candidates(words, members, old, rest, whole, sizes, lists, bounds, same, distinct, scores):
     """Put the topics that a table may go to into `found` of `bounds`, and their scores, that of a new topic last.
 
     The tokens are counted in topic `old`, which comes first; if it has no others, its score is zero and its stick a
@@ -39,9 +39,7 @@ def candidates(words, members, old, rest, eta, state, lists, bounds, tables, sco
     """
     begins, lengths, topics, numbers = lists
     rise, gain, log_weight, log_base, found = bounds
-    sizes, same, distinct = state.sizes, tables.same, tables.distinct
-    whole, n = state.counts.shape[0] * eta, len(members)
-    n_distinct = 0
+    n, n_distinct = len(members), 0
     for m in range(n):
         w = words[members[m]]
         if same[w] == 0:
@@ -135,14 +133,16 @@ def move_tables_sparsely(rng, chosen, tokens, hyper, state, lists, room, bounds,
     alpha, gamma, eta = hyper
     labels, counts, sizes, weights, rest = state
     begins, lengths, topics, numbers = lists
-    scores, ends, found = room.scores, tables.ends, bounds.found
+    _, _, log_weight, log_base, found = bounds
+    scores = room.scores
+    _, _, same, _, _, ends, seated, distinct = tables
     n_words, capacity = counts.shape
     whole = n_words * eta
     high, fresh = slots_in_use(sizes)
     for k in range(capacity):
         if sizes[k] > 0:
-            bounds.log_weight[k] = math.log(weights[k])
-            bounds.log_base[k] = math.log(sizes[k] + whole)
+            log_weight[k] = math.log(weights[k])
+            log_base[k] = math.log(sizes[k] + whole)
     while cursor[0] < len(chosen):
         d = chosen[cursor[0]]
         if cursor[2] < 0:
@@ -155,27 +155,29 @@ def move_tables_sparsely(rng, chosen, tokens, hyper, state, lists, room, bounds,
                 return
             i = cursor[1]
             cursor[1] += 1
-            members = tables.members[ends[i - 1] if i > 0 else 0 : ends[i]]
+            members = seated[ends[i - 1] if i > 0 else 0 : ends[i]]
             n = len(members)
             if n < SMALLEST:
                 continue
             old = np.int64(labels[members[0]])
             number, spare = rng.random(), rest[0] + (weights[old] if sizes[old] == n else 0.0)
-            n_found, others = candidates(words, members, old, spare, eta, state, lists, bounds, tables, scores)
+            n_found, others = candidates(
+                words, members, old, spare, whole, sizes, lists, bounds, same, distinct, scores
+            )
             place = settle(number, n_found, others, scores)
             if place == 0:
                 continue
-            take_out(words, members, old, state)
+            take_out(words, members, old, counts, sizes, weights, rest)
             if sizes[old] == 0:
                 fresh = min(fresh, old)
             if place > 0:
                 new = found[place] if place < n_found else -1
             else:
-                new = draw_of_all(number, words, members, eta, state, high, found[:n_found], room, tables.same)
+                new = draw_of_all(number, words, members, eta, state, high, found[:n_found], room, same)
             if new < 0:
                 new = fresh
                 break_off(rng, gamma, weights, rest, new)
-                bounds.log_weight[new] = math.log(weights[new])
+                log_weight[new] = math.log(weights[new])
                 if new >= high:
                     high += BLOCK
             for m in range(n):
@@ -183,11 +185,11 @@ def move_tables_sparsely(rng, chosen, tokens, hyper, state, lists, room, bounds,
                 counts[w, new] += 1
                 labels[members[m]] = new
                 if new != old:
-                    drop_listed(topics, numbers, begins[w], lengths, w, old)
-                    add_listed(topics, numbers, begins[w], lengths, w, new)
+                    change_listed(topics, numbers, begins[w], lengths, w, old, -1)
+                    change_listed(topics, numbers, begins[w], lengths, w, new, 1)
             sizes[new] += n
-            bounds.log_base[old] = math.log(sizes[old] + whole)
-            bounds.log_base[new] = math.log(sizes[new] + whole)
+            log_base[old] = math.log(sizes[old] + whole)
+            log_base[new] = math.log(sizes[new] + whole)
             while fresh < capacity and sizes[fresh] > 0:
                 fresh += 1
         cursor[0] += 1

@@ -109,14 +109,14 @@ def score_table(words, members, eta, state, high, room, same):
 
 
 @compiled(no_cpython_wrapper=True)
-def take_out(words, members, old, state):
-    """Change `state`: remove the tokens of a table from their topic."""
+def take_out(words, members, old, counts, sizes, weights, rest):
+    """Change the last four: remove the tokens of a table from their topic."""
     for m in range(len(members)):
-        state.counts[words[members[m]], old] -= 1
-    state.sizes[old] -= len(members)
-    if state.sizes[old] == 0:
-        state.rest[0] += state.weights[old]
-        state.weights[old] = 0.0
+        counts[words[members[m]], old] -= 1
+    sizes[old] -= len(members)
+    if sizes[old] == 0:
+        rest[0] += weights[old]
+        weights[old] = 0.0
 
 
 @compiled()
@@ -151,7 +151,7 @@ def move_tables(rng, chosen, tokens, hyper, state, room, tables, cursor):
             if n < SMALLEST:
                 continue
             old = np.int64(labels[members[0]])
-            take_out(words, members, old, state)
+            take_out(words, members, old, counts, sizes, weights, rest)
             base[old] -= n
             if sizes[old] == 0:
                 fresh = min(fresh, old)
