@@ -13,7 +13,7 @@ from pluri.testing import SamplerProblem, canonical_labels, check_sampler, enume
 from pluri.topics.documents import Tokens, tokens_of
 from pluri.topics.hdp import _gibbs_kernels, _table_kernels, slots, split_merge
 from pluri.topics.hdp.gibbs import TopicGibbs
-from pluri.topics.hdp.slots import Slots
+from pluri.topics.hdp.slots import SlotRoom, Slots, SlotState, TableRoom
 
 #: Two documents, of three tokens and of two.
 COUNTS = np.array([[2, 1, 0], [1, 0, 1]])
@@ -307,16 +307,16 @@ def test_pairs_are_drawn_alike_in_both_orders():
 def test_seats_have_the_law_of_a_restaurant():
     """Five tokens, three of one topic and two of another: partitions by enumeration, chi-square, false alarms: 1e-6."""
     labels, rng = np.array([0, 1, 0, 0, 1], dtype=np.int32), np.random.default_rng(0)
-    concentrations, room, seen = np.array([0.7, 2.0]), np.zeros((4, 5), dtype=np.int64), {}
-    topics = np.zeros((2, 2), dtype=np.int64)
+    concentrations, room, seen = np.array([0.7, 2.0]), TableRoom.of(2, 0, 5), {}
     for _ in range(6000):
-        n_tables = _table_kernels.seat(rng, 0, 5, labels, concentrations, *topics, *room)
+        n_tables = _table_kernels.seat(rng, 0, 5, labels, concentrations, room)
         seats, begin = np.empty(5, dtype=int), 0
-        for i, end in enumerate(room[2, :n_tables]):
-            seats[room[3, begin:end]] = i
+        for i, end in enumerate(room.ends[:n_tables]):
+            seats[room.members[begin:end]] = i
             begin = end
         assert begin == 5
-        assert not topics.any()
+        assert not room.here.any()
+        assert not room.place.any()
         key = tuple(canonical_labels(seats))
         seen[key] = seen.get(key, 0) + 1
     expected = {}
@@ -339,20 +339,21 @@ def test_scores_of_a_table_are_products_of_predictions():
     rng = np.random.default_rng(0)
     counts, eta = rng.integers(0, 9, size=(6, 16)).astype(np.int32), 0.3
     weights, rest = rng.dirichlet(np.ones(17))[:16], 0.04
-    sizes = counts.sum(axis=0)
+    sizes, room = counts.sum(axis=0), SlotRoom.of(16)
+    room.base[:] = sizes + 6 * eta
+    state = SlotState(np.zeros(0, dtype=np.int32), counts, sizes, weights, np.array([rest]))
     for n in (2, 8, 9, 40):
         words, same = rng.integers(0, 6, size=n).astype(np.int32), np.zeros(6, dtype=np.int64)
-        scores = np.zeros(16)
-        total, fresh = _table_kernels.score_table(
-            words, np.arange(n), 0, n, eta, counts, sizes + 6 * eta, weights, rest, 16, same, scores, np.zeros(16)
-        )
+        total, fresh = _table_kernels.score_table(words, np.arange(n), eta, state, 16, room, same)
         own = np.bincount(words, minlength=6)[:, None]
         table = np.column_stack([counts, np.zeros(6)])
         log_score = np.log(np.append(weights, rest)) + (gammaln(table + own + eta) - gammaln(table + eta)).sum(axis=0)
         whole = table.sum(axis=0) + 6 * eta
         log_score += gammaln(whole) - gammaln(whole + n)
         expected = np.exp(log_score - log_score.max())
-        np.testing.assert_allclose(np.append(scores, fresh) / (total + fresh), expected / expected.sum(), rtol=1e-9)
+        np.testing.assert_allclose(
+            np.append(room.scores, fresh) / (total + fresh), expected / expected.sum(), rtol=1e-9
+        )
         assert not same.any()
 
 

@@ -101,7 +101,7 @@ def slots_with_a_table(n, eta, lonely, seed=0):
 def law_of_the_table(slots, n):
     """By gamma functions."""
     tokens, labels, sticks = slots.tokens, slots.labels[:-n], np.append(slots.weights, slots.rest)
-    eta, n_words, own = slots.settings[2], tokens.n_words, np.bincount(tokens.words[-n:], minlength=9)
+    eta, n_words, own = slots.hyper.eta, tokens.n_words, np.bincount(tokens.words[-n:], minlength=9)
     if not (labels == slots.labels[-1]).any():
         sticks[-1] += sticks[slots.labels[-1]]
         sticks[slots.labels[-1]] = 0.0
@@ -127,7 +127,7 @@ def test_tables_have_their_conditional_law(few, n, eta, lonely, monkeypatch):
     rng, seen = np.random.default_rng(2), np.zeros(len(expected))
     for _ in range(2000):
         slots = slots_with_a_table(n, eta, lonely)
-        slots.settings = (1e-12, GAMMA, eta)
+        slots.hyper = slots.hyper._replace(alpha=1e-12)
         slots.pass_over_tables(rng, np.array([6]))
         new = slots.labels[-1]
         assert (slots.labels[-n:] == new).all()

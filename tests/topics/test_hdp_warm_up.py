@@ -13,7 +13,7 @@ from pluri.topics.documents import tokens_of
 from pluri.topics.hdp import HDPTopicModel, TopicGibbs, _dissolve_kernels
 from pluri.topics.hdp.chain_start import topics_of_chain
 from pluri.topics.hdp.gibbs_fit import GibbsFit
-from pluri.topics.hdp.slots import Slots
+from pluri.topics.hdp.slots import SlotRoom, Slots, SlotState
 from pluri.topics.hdp.starts import chain_inits
 
 
@@ -59,10 +59,8 @@ def test_words_taken_out_are_predicted_as_one_by_one():
             for k in alive
         ]
         total += np.log(np.sum(score))
-    found = _dissolve_kernels.take_out(
-        members, tokens.words, tokens.documents, tokens.offsets, 1.3, 0.4, slots.labels, slots.counts, slots.sizes,
-        weights, 16, *np.zeros((3, slots.capacity)),
-    )  # fmt: skip
+    state = SlotState(slots.labels, slots.counts, slots.sizes, weights, slots.rest)
+    found = _dissolve_kernels.take_out(members, tokens.arrays, slots.hyper, state, 16, SlotRoom.of(slots.capacity))
     assert found == pytest.approx(total, rel=1e-10)
     np.testing.assert_array_equal(slots.labels, labels)
 

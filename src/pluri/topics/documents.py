@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,14 @@ LARGEST_COUNT = 2**31 - 1
 MOST_TOKENS = 2**31 - 1
 #: How many rows a sentence names, and how many characters of a text it shows.
 NAMED_ROWS, SHOWN = 5, 40
+
+
+class TokenArrays(NamedTuple):
+    """The arrays of :class:`Tokens`, as compiled functions take them."""
+
+    words: NDArray[np.int32]
+    documents: NDArray[np.int32]
+    offsets: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +58,11 @@ class Tokens:
     def n_documents(self) -> int:
         """Number of documents, empty ones included."""
         return int(self.offsets.size - 1)
+
+    @property
+    def arrays(self) -> TokenArrays:
+        """For compiled functions."""
+        return TokenArrays(self.words, self.documents, self.offsets)
 
 
 def tokens_of(X: Any) -> Tokens:

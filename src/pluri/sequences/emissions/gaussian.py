@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pluri.components.covariance import check_covariances, spread_covariance
 from pluri.components.first_rows import weighted_initial_rows
-from pluri.components.gaussian import GaussianParameters, GaussianPrior, variance_floor
+from pluri.components.gaussian import GaussianParameters, GaussianPrior, check_magnitude, variance_floor
 from pluri.components.gaussian.family import GaussianComponents
 from pluri.components.starting_values import centers_and_covariance
 from pluri.engine import Source

@@ -27,7 +27,7 @@ def count_words(words, labels, counts, sizes):
             sizes[k] += 1
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, no_cpython_wrapper=True)
 def score_slots(row, base, eta, high, scores):
     """Scores of the slots; returns their sum."""
     total = 0.0
@@ -38,9 +38,34 @@ def score_slots(row, base, eta, high, scores):
     return total
 
 
-@compiled(reorder=True)
+@compiled(no_cpython_wrapper=True)
+def slots_in_use(sizes):
+    """End of the slots to read, in whole blocks, and the first free slot; both are numbers that a variable can hold.
+
+    A loop that began with constants instead would have the functions that it calls compiled for them, too.
+    """
+    high, fresh = BLOCK, len(sizes)
+    for k in range(len(sizes)):
+        if sizes[k] > 0:
+            high = max(high, (k // BLOCK + 1) * BLOCK)
+        elif fresh == len(sizes):
+            fresh = k
+    return high, fresh
+
+
+@compiled(no_cpython_wrapper=True)
+def largest(high, scores):
+    """Slot of the largest score."""
+    best = 0
+    for k in range(1, high):
+        if scores[k] > scores[best]:
+            best = k
+    return best
+
+
+@compiled(reorder=True, no_cpython_wrapper=True)
 def find_slot(target, high, scores):
-    """Slot in which the running sum passes `target`; -1 if rounding keeps it from doing so."""
+    """Slot in which the running sum passes `target`; the last one, or the largest, if rounding keeps it from that."""
     passed, begin = 0.0, 0
     while begin < high:
         part = 0.0
@@ -57,17 +82,7 @@ def find_slot(target, high, scores):
             passed += scores[k]
             if passed > target:
                 return k
-    return chosen
-
-
-@compiled()
-def largest(high, scores):
-    """Slot of the largest score."""
-    best = 0
-    for k in range(1, high):
-        if scores[k] > scores[best]:
-            best = k
-    return best
+    return chosen if chosen >= 0 else largest(high, scores)
 
 
 @compiled()
@@ -79,21 +94,18 @@ def break_off(rng, gamma, weights, rest, slot):
 
 
 @compiled()
-def sweep(rng, offsets, words, documents, start, alpha, gamma, eta, labels, counts, sizes, weights, rest, here, base,
-          scores):  # fmt: skip
-    """Draw the topic of each token in turn, from token `start`; a label of -1 has no topic yet.
+def sweep(rng, tokens, start, hyper, state, room):
+    """Change `state`: draw the topic of each token in turn, from token `start`.
 
-    `rest` holds the part of the stick without topics, `base` what a score owes to the document and the topic's size.
     Returns the next token: if it is not the end, there is no free slot left, and the sweep goes on with more of them.
     """
+    words, documents, offsets = tokens
+    alpha, gamma, eta = hyper
+    labels, counts, sizes, weights, rest = state
+    here, base, scores, _ = room
     n_words, capacity = counts.shape
     total_prior = n_words * eta
-    high, fresh = BLOCK, capacity
-    for k in range(capacity):
-        if sizes[k] > 0:
-            high = max(high, (k // BLOCK + 1) * BLOCK)
-        elif fresh == capacity:
-            fresh = k
+    high, fresh = slots_in_use(sizes)
     t = start
     while t < len(words) and fresh < capacity:
         d = documents[t]
@@ -119,8 +131,6 @@ def sweep(rng, offsets, words, documents, start, alpha, gamma, eta, labels, coun
             target = rng.random() * (total + alpha * rest[0] / n_words)
             if target < total:
                 new = find_slot(target, high, scores)
-                if new < 0:
-                    new = largest(high, scores)
             else:
                 new = fresh
                 break_off(rng, gamma, weights, rest, new)
@@ -154,7 +164,7 @@ def count_tables(rng, offsets, labels, new_table, here, tables):
             here[labels[t]] = 0
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def log_rising(x, n):
     """Logarithm of x (x + 1) ... (x + n - 1)."""
     if n > 24:

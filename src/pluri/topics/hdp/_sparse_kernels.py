@@ -10,15 +10,16 @@ A word with n tokens has no more than n topics, so that lists never outgrow thei
 import numpy as np
 
 from pluri.engine.compiled import compiled
-from pluri.topics.hdp._gibbs_kernels import BLOCK, break_off, find_slot, largest
+from pluri.topics.hdp._gibbs_kernels import BLOCK, break_off, find_slot, slots_in_use
 
 _u = np.uint64
 
 
 @compiled()
-def list_topics(counts, begins, lengths, topics, numbers):
-    """List the topics that each word has, with its tokens there; the list of word w begins at ``begins[w]``."""
+def list_topics(counts, lists):
+    """Fill `lists`, the topics that each word has, with its tokens there."""
     n_words, capacity = counts.shape
+    begins, lengths, topics, numbers = lists
     for w in range(n_words):
         row, place = counts[w], begins[w]
         for start in range(0, capacity, BLOCK):
@@ -34,7 +35,7 @@ def list_topics(counts, begins, lengths, topics, numbers):
         lengths[w] = place - begins[w]
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def score_listed(topics, numbers, begin, length, base, old, scores):
     """Scores n_wk c_k of listed topics, zero for `old`; returns their sum, and the tokens of the word in `old`."""
     total, own = 0.0, 0
@@ -48,9 +49,9 @@ def score_listed(topics, numbers, begin, length, base, old, scores):
     return total, own
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def change_listed(topics, numbers, begin, lengths, w, k, change):
-    """Add 1 or -1 to the tokens of word w in topic k; topics without tokens leave the list."""
+    """Change the lists: add 1 or -1 to the tokens of word w in topic k; topics without tokens leave the list."""
     length = lengths[w]
     i = begin
     while i < begin + length and topics[i] != k:
@@ -66,7 +67,7 @@ def change_listed(topics, numbers, begin, lengths, w, k, change):
         lengths[w] = length - 1
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, no_cpython_wrapper=True)
 def sum_of(base, high):
     """Sum over the slots in use."""
     total = 0.0
@@ -76,40 +77,40 @@ def sum_of(base, high):
 
 
 @compiled()
-def sparse_sweep(rng, offsets, words, documents, start, alpha, gamma, eta, labels, counts, sizes, weights, rest, begins,
-                 lengths, topics, numbers, here, base, scores):  # fmt: skip
-    """Draw the topic of each token in turn, as `pluri.topics.hdp._gibbs_kernels.sweep` does, with lists of topics.
+def sparse_sweep(rng, tokens, start, hyper, state, lists, room):
+    """Change `state` and `lists`: draw the topic of each token in turn, as `sweep` of the dense sampler does.
 
-    `here`, `base` and `scores` have an entry for each slot; `here` is zero at first. Returns the next token: if it is
-    not the end, there is no free slot left, and the sweep goes on with more of them, and with the same lists.
+    Returns the next token: if it is not the end, there is no free slot left, and the sweep goes on with more of them,
+    and with the same lists. `here` of `room` is zero before and after.
     """
+    words, documents, offsets = tokens
+    alpha, gamma, eta = hyper
+    labels, counts, sizes, weights, rest = state
+    begins, lengths, topics, numbers = lists
+    here, base, scores, _ = room
     n_words, capacity = counts.shape
     whole = n_words * eta
-    high, fresh = BLOCK, capacity
+    high, fresh = slots_in_use(sizes)
     for k in range(capacity):
         base[k] = alpha * weights[k] / (sizes[k] + whole)
-        if sizes[k] > 0:
-            high = max(high, (k // BLOCK + 1) * BLOCK)
-        elif fresh == capacity:
-            fresh = k
     t = start
     while t < len(words) and fresh < capacity:
         d = documents[t]
-        for s in range(offsets[d], offsets[d + 1]):
+        first, end = offsets[d], offsets[d + 1]
+        for s in range(first, end):
             if labels[s] >= 0:
                 here[labels[s]] += 1.0
-        for s in range(offsets[d], offsets[d + 1]):
+        for s in range(first, end):
             k = labels[s]
             if k >= 0:
                 base[k] = (here[k] + alpha * weights[k]) / (sizes[k] + whole)
         # Summed anew in each document, so that rounding does not add up.
         all_base = sum_of(base, high)
-        while t < offsets[d + 1] and fresh < capacity:
-            w, old = words[t], labels[t]
-            begin = begins[w]
+        while t < end and fresh < capacity:
+            w, old = words[t], np.int64(labels[t])
             if old >= 0 and sizes[old] == 1:
                 # The last token of a topic: its stick goes to the rest.
-                change_listed(topics, numbers, begin, lengths, w, old, -1)
+                change_listed(topics, numbers, begins[w], lengths, w, old, -1)
                 counts[w, old] -= 1
                 sizes[old] = 0
                 here[old] = 0.0
@@ -118,8 +119,8 @@ def sparse_sweep(rng, offsets, words, documents, start, alpha, gamma, eta, label
                 all_base -= base[old]
                 base[old] = 0.0
                 fresh = min(fresh, old)
-                old = -1
-            length = lengths[w]
+                old = np.int64(-1)
+            begin, length = begins[w], lengths[w]
             listed, own = score_listed(topics, numbers, begin, length, base, old, scores)
             low, stay, smooth = 0.0, 0.0, all_base
             if old >= 0:
@@ -131,22 +132,19 @@ def sparse_sweep(rng, offsets, words, documents, start, alpha, gamma, eta, label
             if target < 0.0:
                 t += 1
                 continue
-            new = -1
+            new = np.int64(-1)
             if target < listed:
-                end = (length + BLOCK - 1) // BLOCK * BLOCK
-                scores[length:end] = 0.0
-                place = find_slot(target, end, scores)
-                new = topics[begin + (place if place >= 0 else largest(end, scores))]
+                last = (length + BLOCK - 1) // BLOCK * BLOCK
+                scores[length:last] = 0.0
+                new = np.int64(topics[begin + find_slot(target, last, scores)])
             elif target < listed + smooth:
                 kept = 0.0
                 if old >= 0:
                     kept = base[old]
                     base[old] = 0.0
                 new = find_slot((target - listed) / eta, high, base)
-                if new < 0:
-                    new = largest(high, base)
                 if base[new] == 0.0:
-                    new = -1
+                    new = np.int64(-1)
                 if old >= 0:
                     base[old] = kept
             if new < 0:
@@ -155,13 +153,13 @@ def sparse_sweep(rng, offsets, words, documents, start, alpha, gamma, eta, label
                 if new >= high:
                     high += BLOCK
             if old >= 0:
-                change_listed(topics, numbers, begin, lengths, w, old, -1)
+                change_listed(topics, numbers, begins[w], lengths, w, old, -1)
                 counts[w, old] -= 1
                 sizes[old] -= 1
                 here[old] -= 1.0
                 all_base += low - base[old]
                 base[old] = low
-            change_listed(topics, numbers, begin, lengths, w, new, 1)
+            change_listed(topics, numbers, begins[w], lengths, w, new, 1)
             labels[t] = new
             counts[w, new] += 1
             sizes[new] += 1
@@ -172,7 +170,7 @@ def sparse_sweep(rng, offsets, words, documents, start, alpha, gamma, eta, label
             t += 1
             while fresh < capacity and sizes[fresh] > 0:
                 fresh += 1
-        for s in range(offsets[d], offsets[d + 1]):
+        for s in range(first, end):
             k = labels[s]
             if k >= 0:
                 here[k] = 0.0

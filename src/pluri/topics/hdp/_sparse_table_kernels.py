@@ -14,11 +14,13 @@ the scores of all topics are computed, and the same number decides: draws are ex
 
 import math
 
+import numpy as np
+
 from pluri.engine.compiled import compiled
 from pluri.topics._draws import place_of
-from pluri.topics.hdp._gibbs_kernels import BLOCK, break_off, find_slot, largest, log_rising
+from pluri.topics.hdp._gibbs_kernels import BLOCK, break_off, find_slot, log_rising, slots_in_use
 from pluri.topics.hdp._sparse_kernels import change_listed
-from pluri.topics.hdp._table_kernels import SMALLEST, score_table, seat
+from pluri.topics.hdp._table_kernels import SMALLEST, score_table, seat, take_out
 
 #: Topics have their scores computed if the bound of its logarithm is not this far below the best.
 NEAR = 14.0
@@ -28,18 +30,17 @@ FAR = 40.0
 LEAST = 1e-300
 
 
-@compiled()
-def candidates(words, members, begin, end, old, eta, n_words, sizes, rest, begins, lengths, topics, numbers, log_weight,
-               log_base, rise, gain, same, distinct, found, scores):  # fmt: skip
-    """Topics that a table may go to, in `found`, and their scores, that of a new topic last.
+@compiled(no_cpython_wrapper=True)
+def candidates(words, members, old, rest, whole, sizes, lists, bounds, same, distinct, scores):
+    """Put the topics that a table may go to into `found` of `bounds`, and their scores, that of a new topic last.
 
     The tokens are counted in topic `old`, which comes first; if it has no others, its score is zero and its stick a
-    part of `rest`. `gain` and `same` are zero before and after. Returns the number of these topics and a bound of the
-    sum of all other scores.
+    part of `rest`. Returns the number of these topics and a bound of the sum of all other scores.
     """
-    whole, n = n_words * eta, end - begin
-    n_distinct = 0
-    for m in range(begin, end):
+    begins, lengths, topics, numbers = lists
+    rise, gain, log_weight, log_base, found = bounds
+    n, n_distinct = len(members), 0
+    for m in range(n):
         w = words[members[m]]
         if same[w] == 0:
             distinct[n_distinct] = w
@@ -89,7 +90,7 @@ def candidates(words, members, begin, end, old, eta, n_words, sizes, rest, begin
     return n_left, others
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def settle(number, n_found, others, scores):
     """Place of a draw among the computed scores; -1 if the bound of the others leaves it open."""
     total = 0.0
@@ -102,27 +103,18 @@ def settle(number, n_found, others, scores):
     return low if number * (total + others) < passed else -1
 
 
-@compiled()
-def take_out(words, members, begin, end, old, counts, sizes, weights, rest):
-    """Remove the tokens of a table from their topic, except from lists."""
-    for m in range(begin, end):
-        counts[words[members[m]], old] -= 1
-    sizes[old] -= end - begin
-    if sizes[old] == 0:
-        rest[0] += weights[old]
-        weights[old] = 0.0
+@compiled(no_cpython_wrapper=True)
+def draw_of_all(number, words, members, eta, state, high, found, room, same):
+    """Draw the topic of a table that was taken out from all topics, those of `found` first; -1 for a new one.
 
-
-@compiled()
-def draw_of_all(number, words, members, begin, end, eta, counts, sizes, weights, rest, high, same, found, n_found,
-                base, scores, below):  # fmt: skip
-    """Draw the topic of a table that was taken out from all topics, those of `found` first; -1 for a new one."""
+    Changes `room`.
+    """
+    scores = room.scores
     for k in range(high):
-        base[k] = sizes[k] + counts.shape[0] * eta
-    total, opened = score_table(words, members, begin, end, eta, counts, base, weights, rest, high, same, scores,
-                                below)  # fmt: skip
+        room.base[k] = state.sizes[k] + state.counts.shape[0] * eta
+    total, opened = score_table(words, members, eta, state, high, room, same)
     target = number * (total + opened)
-    for i in range(n_found):
+    for i in range(len(found)):
         target -= scores[found[i]]
         if target < 0.0:
             return found[i]
@@ -131,68 +123,64 @@ def draw_of_all(number, words, members, begin, end, eta, counts, sizes, weights,
     if target < 0.0:
         return -1
     new = find_slot(target, high, scores)
-    if new < 0:
-        new = largest(high, scores)
     return new if scores[new] > 0.0 else -1
 
 
 @compiled()
-def move_tables_sparsely(rng, chosen, offsets, words, alpha, gamma, eta, labels, counts, sizes, weights, rest, begins,
-                         lengths, topics, numbers, rise, base, scores, below, gain, log_weight, log_base, here, place,
-                         found, order, table, ends, members, distinct, same, cursor):  # fmt: skip
-    """Draw the topics of all tables of the chosen documents, as `pluri.topics.hdp._table_kernels.move_tables` does.
-
-    ``rise[m]`` is R(m). Lists of topics are as in `pluri.topics.hdp._sparse_kernels`, and kept up to date.
-    """
+def move_tables_sparsely(rng, chosen, tokens, hyper, state, lists, room, bounds, tables, cursor):
+    """Change `state` and `lists`: draw topics of tables, as `pluri.topics.hdp._table_kernels.move_tables` does."""
+    words, _, offsets = tokens
+    alpha, gamma, eta = hyper
+    labels, counts, sizes, weights, rest = state
+    begins, lengths, topics, numbers = lists
+    _, _, log_weight, log_base, found = bounds
+    scores = room.scores
+    _, _, same, _, _, ends, seated, distinct = tables
     n_words, capacity = counts.shape
     whole = n_words * eta
-    high, fresh = BLOCK, capacity
+    high, fresh = slots_in_use(sizes)
     for k in range(capacity):
         if sizes[k] > 0:
             log_weight[k] = math.log(weights[k])
             log_base[k] = math.log(sizes[k] + whole)
-            high = max(high, (k // BLOCK + 1) * BLOCK)
-        elif fresh == capacity:
-            fresh = k
     while cursor[0] < len(chosen):
         d = chosen[cursor[0]]
         if cursor[2] < 0:
             for t in range(offsets[d], offsets[d + 1]):
                 scores[labels[t]] = alpha * weights[labels[t]]
             cursor[1] = 0
-            cursor[2] = seat(rng, offsets[d], offsets[d + 1], labels, scores, here, place, order, table, ends, members)
+            cursor[2] = seat(rng, offsets[d], offsets[d + 1], labels, scores, tables)
         while cursor[1] < cursor[2]:
             if fresh >= capacity:
                 return
             i = cursor[1]
             cursor[1] += 1
-            begin, end = ends[i - 1] if i > 0 else 0, ends[i]
-            n = end - begin
+            members = seated[ends[i - 1] if i > 0 else 0 : ends[i]]
+            n = len(members)
             if n < SMALLEST:
                 continue
-            old = labels[members[begin]]
+            old = np.int64(labels[members[0]])
             number, spare = rng.random(), rest[0] + (weights[old] if sizes[old] == n else 0.0)
-            n_found, others = candidates(words, members, begin, end, old, eta, n_words, sizes, spare, begins, lengths,
-                                         topics, numbers, log_weight, log_base, rise, gain, same, distinct, found,
-                                         scores)  # fmt: skip
-            chosen_place = settle(number, n_found, others, scores)
-            if chosen_place == 0:
+            n_found, others = candidates(
+                words, members, old, spare, whole, sizes, lists, bounds, same, distinct, scores
+            )
+            place = settle(number, n_found, others, scores)
+            if place == 0:
                 continue
-            take_out(words, members, begin, end, old, counts, sizes, weights, rest)
+            take_out(words, members, old, counts, sizes, weights, rest)
             if sizes[old] == 0:
                 fresh = min(fresh, old)
-            if chosen_place > 0:
-                new = found[chosen_place] if chosen_place < n_found else -1
+            if place > 0:
+                new = found[place] if place < n_found else -1
             else:
-                new = draw_of_all(number, words, members, begin, end, eta, counts, sizes, weights, rest[0], high, same,
-                                  found, n_found, base, scores, below)  # fmt: skip
+                new = draw_of_all(number, words, members, eta, state, high, found[:n_found], room, same)
             if new < 0:
                 new = fresh
                 break_off(rng, gamma, weights, rest, new)
                 log_weight[new] = math.log(weights[new])
                 if new >= high:
                     high += BLOCK
-            for m in range(begin, end):
+            for m in range(n):
                 w = words[members[m]]
                 counts[w, new] += 1
                 labels[members[m]] = new

@@ -12,14 +12,16 @@ from pluri.topics.hdp._gibbs_kernels import log_rising
 NEITHER = -1
 
 
-@compiled()
-def scan(rng, members, words, documents, first, second, prior, eta, side, wanted, counts, sizes):
-    """Draw the sides of all members but the anchors; returns the log probability of the draws.
+@compiled(no_cpython_wrapper=True)
+def scan(rng, members, tokens, first, second, prior, eta, wanted, sides):
+    """Change `sides`: draw those of all members but the anchors; returns the log probability of the draws.
 
     Documents are emptied and their tokens seated again one after another: the tokens of a document go together, and
     one alone would not change sides. With `wanted` of full length, the sides are those instead of drawn ones. Members
     whose side is not known yet count for neither. `prior` has the weights of a new table of both sides.
     """
+    words, documents, _ = tokens
+    side, counts, sizes = sides
     total_prior = counts.shape[1] * eta
     forced = len(wanted) > 0
     log_probability = 0.0
@@ -59,7 +61,7 @@ def scan(rng, members, words, documents, first, second, prior, eta, side, wanted
     return log_probability
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def seats(members, documents, side, weights):
     """Documents on each side, and the log seating weights: of the sides apart, and of both together."""
     n_a, n_b, apart, together = 0, 0, 0.0, 0.0
@@ -80,7 +82,7 @@ def seats(members, documents, side, weights):
     return n_a, n_b, apart, together
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def log_words(counts, sizes, eta):
     """Log marginal probability of the words: of the sides apart, less that of both together."""
     n_words = counts.shape[1]
@@ -94,8 +96,10 @@ def log_words(counts, sizes, eta):
 
 
 @compiled()
-def count_sides(members, words, documents, side, counts, sizes):
+def count_sides(members, tokens, sides):
     """Fill the counts of words and the sizes of both sides; returns the number of documents on each."""
+    words, documents, _ = tokens
+    side, counts, sizes = sides
     n_a, n_b, last_a, last_b = 0, 0, -1, -1
     for m in range(len(members)):
         d = documents[members[m]]
@@ -111,12 +115,15 @@ def count_sides(members, words, documents, side, counts, sizes):
 
 
 @compiled()
-def propose(rng, members, words, documents, first, second, current, alpha, eta, weight, n_scans, side, counts, sizes):
-    """Sides of all members; those of `current`, if it is of full length.
+def propose(rng, members, tokens, first, second, current, hyper, weight, n_scans, sides):
+    """Fill `sides`, whose counts are zero at first, for all members; with those of `current`, if it is of full length.
 
-    `weight` is the stick of both sides. Fills `side` and the `counts` of words on each side, and their `sizes`; returns
-    the log probability of the proposal and the number of documents on each side.
+    `weight` is the stick of both sides. Returns the log probability of the proposal and the number of documents on each
+    side.
     """
+    words, documents, _ = tokens
+    side, counts, sizes = sides
+    alpha = hyper.alpha
     for m in range(len(members)):
         # The documents of the anchors begin on their sides: a few words say more than one.
         d = documents[members[m]]
@@ -133,7 +140,7 @@ def propose(rng, members, words, documents, first, second, current, alpha, eta, 
     for step in range(n_scans + 1):
         # The last scan is the proposal; those before it only find out what the sides may be.
         wanted = current[: len(current) if step == n_scans else 0]
-        log_sides = scan(rng, members, words, documents, first, second, prior, eta, side, wanted, counts, sizes)
+        log_sides = scan(rng, members, tokens, first, second, prior, hyper.eta, wanted, sides)
         n_a, n_b, _, _ = seats(members, documents, side, prior)
         prior[0] = alpha * weight * n_a / (n_a + n_b)
         prior[1] = alpha * weight - prior[0]
@@ -141,7 +148,7 @@ def propose(rng, members, words, documents, first, second, current, alpha, eta, 
 
 
 @compiled()
-def log_gain(members, documents, side, counts, sizes, prior, eta):
+def log_gain(members, documents, sides, prior, eta):
     """Log density of tokens and words with two sides, less that with one, but for the sticks."""
-    _, _, apart, together = seats(members, documents, side, prior)
-    return apart - together + log_words(counts, sizes, eta)
+    _, _, apart, together = seats(members, documents, sides.side, prior)
+    return apart - together + log_words(sides.counts, sides.sizes, eta)

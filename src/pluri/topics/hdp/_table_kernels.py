@@ -9,8 +9,10 @@ proportional to
 where j counts the words before and e_j those of them that are the same word.
 """
 
+import numpy as np
+
 from pluri.engine.compiled import compiled
-from pluri.topics.hdp._gibbs_kernels import BLOCK, break_off, find_slot, largest
+from pluri.topics.hdp._gibbs_kernels import BLOCK, break_off, find_slot, slots_in_use
 
 #: Words after which scores are scaled, so that their products stay above the smallest number.
 SCALED_EVERY = 8
@@ -19,12 +21,9 @@ SMALLEST = 2
 
 
 @compiled()
-def seat(rng, begin, end, labels, new_table, here, place, order, table, ends, members):
-    """Seat the tokens of a document at tables given their topics; returns the number of tables.
-
-    `here` and `place` have room for every topic, and are zero before and after; the others for every token. `members`
-    gets the tokens, table after table, of which the i-th ends at ``ends[i]``.
-    """
+def seat(rng, begin, end, labels, new_table, room):
+    """Change `room`: seat the tokens of a document at tables given their topics; returns the number of tables."""
+    here, place, order, table, ends = room.here, room.place, room.order, room.table, room.ends
     for t in range(begin, end):
         here[labels[t]] += 1
     filled = 0
@@ -55,12 +54,12 @@ def seat(rng, begin, end, labels, new_table, here, place, order, table, ends, me
         total += ends[i]
         ends[i] = total - ends[i]
     for s in range(end - begin):
-        members[ends[table[s]]] = order[s]
+        room.members[ends[table[s]]] = order[s]
         ends[table[s]] += 1
     return n_tables
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, no_cpython_wrapper=True)
 def multiply(row, base, plus, before, high, above, below):
     """Multiply the scores by the probability of one more word, kept as fractions: products cost less."""
     for k in range(high):
@@ -68,7 +67,7 @@ def multiply(row, base, plus, before, high, above, below):
         below[k] *= base[k] + before
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, no_cpython_wrapper=True)
 def divide(high, above, below):
     """Scores from fractions; returns their sum."""
     total = 0.0
@@ -80,89 +79,96 @@ def divide(high, above, below):
 
 
 @compiled()
-def score_table(words, members, begin, end, eta, counts, base, weights, rest, high, same, scores, below):
-    """Scores of the slots for a table whose tokens are counted nowhere; returns their sum and that of a new topic."""
+def score_table(words, members, eta, state, high, room, same):
+    """Put the scores of the slots for a table whose tokens are counted nowhere into `room`.
+
+    Returns their sum and the score of a new topic.
+    """
+    counts, weights, base, scores, below = state.counts, state.weights, room.base, room.scores, room.below
     whole = counts.shape[0] * eta
-    fresh, total = rest, 0.0
+    fresh, total = state.rest[0], 0.0
     for k in range(high):
         scores[k] = weights[k]
         below[k] = 1.0
-    for m in range(begin, end):
-        w, before = words[members[m]], float(m - begin)
+    for m in range(len(members)):
+        w, before = words[members[m]], float(m)
         plus = eta + same[w]
         same[w] += 1
         multiply(counts[w], base, plus, before, high, scores, below)
         fresh *= plus / (whole + before)
-        if (m - begin) % SCALED_EVERY == SCALED_EVERY - 1 or m == end - 1:
+        if m % SCALED_EVERY == SCALED_EVERY - 1 or m == len(members) - 1:
             total = divide(high, scores, below)
             factor = 1.0 / (total + fresh)
             for k in range(high):
                 scores[k] *= factor
             fresh *= factor
             total *= factor
-    for m in range(begin, end):
+    for m in range(len(members)):
         same[words[members[m]]] = 0
     return total, fresh
 
 
-@compiled()
-def move_tables(rng, chosen, offsets, words, alpha, gamma, eta, labels, counts, sizes, weights, rest, base,
-                scores, below, here, place, order, table, ends, members, same, cursor):  # fmt: skip
-    """Draw the topics of all tables of the chosen documents.
+@compiled(no_cpython_wrapper=True)
+def take_out(words, members, old, counts, sizes, weights, rest):
+    """Change the last four: remove the tokens of a table from their topic."""
+    for m in range(len(members)):
+        counts[words[members[m]], old] -= 1
+    sizes[old] -= len(members)
+    if sizes[old] == 0:
+        rest[0] += weights[old]
+        weights[old] = 0.0
 
-    `base` has room for the sizes of topics plus their prior, as real numbers. `cursor` holds the next document of
-    `chosen`, its next table and the number of its tables (-1 before they are drawn). The function returns early, and
-    goes on from there, if there is no free slot left.
+
+@compiled()
+def move_tables(rng, chosen, tokens, hyper, state, room, tables, cursor):
+    """Change `state`: draw the topics of all tables of the chosen documents.
+
+    `cursor` holds the next document of `chosen`, its next table and the number of its tables (-1 before they are
+    drawn). The function returns early, and goes on from there, if there is no free slot left.
     """
-    capacity = counts.shape[1]
-    high, fresh = BLOCK, capacity
+    words, _, offsets = tokens
+    alpha, gamma, eta = hyper
+    labels, counts, sizes, weights, rest = state
+    base, scores, ends = room.base, room.scores, tables.ends
+    capacity = len(sizes)
+    high, fresh = slots_in_use(sizes)
     for k in range(capacity):
         base[k] = sizes[k] + counts.shape[0] * eta
-        if sizes[k] > 0:
-            high = max(high, (k // BLOCK + 1) * BLOCK)
-        elif fresh == capacity:
-            fresh = k
     while cursor[0] < len(chosen):
         d = chosen[cursor[0]]
         if cursor[2] < 0:
             for k in range(high):
                 scores[k] = alpha * weights[k]
             cursor[1] = 0
-            cursor[2] = seat(rng, offsets[d], offsets[d + 1], labels, scores, here, place, order, table, ends, members)
+            cursor[2] = seat(rng, offsets[d], offsets[d + 1], labels, scores, tables)
         while cursor[1] < cursor[2]:
             if fresh >= capacity:
                 return
             i = cursor[1]
             cursor[1] += 1
-            begin, end = ends[i - 1] if i > 0 else 0, ends[i]
-            if end - begin < SMALLEST:
+            members = tables.members[ends[i - 1] if i > 0 else 0 : ends[i]]
+            n = len(members)
+            if n < SMALLEST:
                 continue
-            old = labels[members[begin]]
-            for m in range(begin, end):
-                counts[words[members[m]], old] -= 1
-            sizes[old] -= end - begin
-            base[old] -= end - begin
+            old = np.int64(labels[members[0]])
+            take_out(words, members, old, counts, sizes, weights, rest)
+            base[old] -= n
             if sizes[old] == 0:
-                rest[0] += weights[old]
-                weights[old] = 0.0
                 fresh = min(fresh, old)
-            total, opened = score_table(words, members, begin, end, eta, counts, base, weights, rest[0], high, same,
-                                        scores, below)  # fmt: skip
+            total, opened = score_table(words, members, eta, state, high, room, tables.same)
             target = rng.random() * (total + opened)
             if target < total:
                 new = find_slot(target, high, scores)
-                if new < 0:
-                    new = largest(high, scores)
             else:
                 new = fresh
                 break_off(rng, gamma, weights, rest, new)
                 if new >= high:
                     high += BLOCK
-            for m in range(begin, end):
+            for m in range(n):
                 counts[words[members[m]], new] += 1
                 labels[members[m]] = new
-            sizes[new] += end - begin
-            base[new] += end - begin
+            sizes[new] += n
+            base[new] += n
             while fresh < capacity and sizes[fresh] > 0:
                 fresh += 1
         cursor[0] += 1

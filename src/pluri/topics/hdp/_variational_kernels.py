@@ -11,6 +11,7 @@ and pi_i ~ Beta(1 + sum_n c_n phi_ni, alpha + sum_n c_n sum_{j>i} phi_nj).
 """
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +19,41 @@ from pluri.engine.compiled import compiled
 from pluri.topics._special_functions import digamma
 
 
-@compiled()
+class Documents(NamedTuple):
+    """Rows of a sparse matrix: where they end, the words in them, and how often each occurs."""
+
+    indptr: Any
+    words: Any
+    occurrences: Any
+
+
+class Given(NamedTuple):
+    """What documents need of the rest: E[log beta] (words by topics), E[log sigma(v)], E[alpha] and E[log alpha]."""
+
+    log_topic: Any
+    log_weight: Any
+    alpha: float
+    log_alpha: float
+
+
+class Factors(NamedTuple):
+    """Local factors of a document, and E[log sigma(pi_d)]."""
+
+    phi: Any
+    zeta: Any
+    sticks: Any
+    log_stick: Any
+
+
+class LocalSums(NamedTuple):
+    """Statistics over documents; totals of the bound, of documents with words, and of -E[log(1 - pi_di)]."""
+
+    topic_word: Any
+    usage: Any
+    totals: Any
+
+
+@compiled(no_cpython_wrapper=True)
 def update_sticks(first, last, occurrences, phi, alpha, sticks, log_stick):
     """Beta parameters of the document's sticks given phi; returns the largest change of a stick's tokens."""
     n_sticks = len(log_stick)
@@ -35,7 +70,7 @@ def update_sticks(first, last, occurrences, phi, alpha, sticks, log_stick):
     return change
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def expect_sticks(sticks, log_stick):
     """E[log sigma_i(pi_d)]; the last stick takes all that is left."""
     passed = 0.0
@@ -46,7 +81,7 @@ def expect_sticks(sticks, log_stick):
     log_stick[len(log_stick) - 1] = passed
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, no_cpython_wrapper=True)
 def update_pointers(first, last, words, occurrences, log_topic, log_weight, phi, zeta):
     """Topics of the sticks given phi; returns sum_ik zeta_ik (E[log sigma_k] - log zeta_ik)."""
     n_sticks, n_topics = zeta.shape
@@ -77,7 +112,7 @@ def update_pointers(first, last, words, occurrences, log_topic, log_weight, phi,
     return bound
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, no_cpython_wrapper=True)
 def update_tokens(first, last, words, occurrences, log_topic, zeta, log_stick, phi):
     """Sticks of the tokens given the rest; returns sum_n c_n log sum_i exp(...), which is their part of the bound."""
     n_sticks, n_topics = zeta.shape
@@ -102,7 +137,7 @@ def update_tokens(first, last, words, occurrences, log_topic, zeta, log_stick, p
     return bound
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def rank_topics(first, last, words, occurrences, log_topic, log_weight, phi, score, chosen):
     """Start of a document: stick i gets the i-th of the topics that explain most of its tokens; phi goes by them."""
     n_topics = len(log_weight)
@@ -143,10 +178,20 @@ def rank_topics(first, last, words, occurrences, log_topic, log_weight, phi, sco
             phi[n, i] /= total
 
 
-@compiled()
-def fit_document(first, last, words, occurrences, log_topic, log_weight, alpha, log_alpha, max_iter, tol, phi, zeta,
-                 sticks, log_stick):  # fmt: skip
-    """Raise the document's part of the bound, beginning with phi; returns that part."""
+@compiled(no_cpython_wrapper=True)
+def copy_rows(source, target, n):
+    """Copy the first rows; an assignment of slices takes seconds to compile."""
+    for i in range(n):
+        for k in range(source.shape[1]):
+            target[i, k] = source[i, k]
+
+
+@compiled(no_cpython_wrapper=True)
+def fit_document(first, last, documents, given, max_iter, tol, own):
+    """Change `own`: raise the document's part of the bound, beginning with phi; returns that part."""
+    _, words, occurrences = documents
+    log_topic, log_weight, alpha, log_alpha = given
+    phi, zeta, sticks, log_stick = own
     pointers = tokens = 0.0
     for _ in range(max_iter):
         change = update_sticks(first, last, occurrences, phi, alpha, sticks, log_stick)
@@ -164,15 +209,36 @@ def fit_document(first, last, words, occurrences, log_topic, log_weight, alpha, 
     return bound
 
 
+@compiled(no_cpython_wrapper=True)
+def add_document(first, last, documents, own, sums):
+    """Add the statistics of a document to `sums`, but for its bound."""
+    _, words, occurrences = documents
+    phi, zeta, sticks, _ = own
+    n_sticks, n_topics = zeta.shape
+    sums.totals[1] += 1.0
+    for i in range(n_sticks - 1):
+        sums.totals[2] -= digamma(sticks[i, 1]) - digamma(sticks[i, 0] + sticks[i, 1])
+    for i in range(n_sticks):
+        for k in range(n_topics):
+            sums.usage[k] += zeta[i, k]
+    for n in range(last - first):
+        w = words[first + n]
+        for i in range(n_sticks):
+            weight = occurrences[first + n] * phi[n, i]
+            if weight > 1e-300:
+                for k in range(n_topics):
+                    sums.topic_word[w, k] += weight * zeta[i, k]
+
+
 @compiled()
-def local_pass(begin, end, indptr, words, occurrences, log_topic, log_weight, alpha, log_alpha, max_iter, tol,
-               kept_zeta, kept_sticks, warm, fresh, topic_word, usage, totals):  # fmt: skip
-    """Local factors of documents `begin` to `end` and their statistics, which are added to the last three arrays.
+def local_pass(begin, end, documents, given, max_iter, tol, kept_zeta, kept_sticks, warm, fresh, sums):
+    """Change `kept_zeta`, `kept_sticks` and `sums`: local factors of documents `begin` to `end` and their statistics.
 
     `kept_zeta` and `kept_sticks` hold the factors of all documents, or none. With `warm` a document goes on from there,
-    with `fresh` it makes a new start; of both, the better one is kept. `totals` gets the bound, the number
-    of documents that are not empty, and minus the sum of E[log(1 - pi_di)].
+    with `fresh` it makes a new start; of both, the better one is kept.
     """
+    indptr, words, occurrences = documents
+    log_topic, log_weight, _, _ = given
     n_topics, n_sticks = len(log_weight), kept_sticks.shape[1]
     longest = 1
     for d in range(begin, end):
@@ -182,7 +248,7 @@ def local_pass(begin, end, indptr, words, occurrences, log_topic, log_weight, al
     sticks, new_sticks = np.ones((n_sticks, 2)), np.ones((n_sticks, 2))
     log_stick, score = np.zeros(n_sticks), np.zeros(n_topics)
     chosen = np.zeros(n_sticks, dtype=np.int64)
-    keep = len(kept_zeta) > 0
+    best, new = Factors(phi, zeta, sticks, log_stick), Factors(new_phi, new_zeta, new_sticks, log_stick)
     for d in range(begin, end):
         first, last = indptr[d], indptr[d + 1]
         if last == first:
@@ -190,8 +256,8 @@ def local_pass(begin, end, indptr, words, occurrences, log_topic, log_weight, al
         bound = -np.inf
         for attempt in range(2):
             if attempt == 0 and warm:
-                new_zeta[:] = kept_zeta[d]
-                new_sticks[:] = kept_sticks[d]
+                copy_rows(kept_zeta[d], new_zeta, n_sticks)
+                copy_rows(kept_sticks[d], new_sticks, n_sticks)
                 expect_sticks(new_sticks, log_stick)
                 update_tokens(first, last, words, occurrences, log_topic, new_zeta, log_stick, new_phi)
             elif attempt == 1 and fresh:
@@ -199,27 +265,14 @@ def local_pass(begin, end, indptr, words, occurrences, log_topic, log_weight, al
                 new_sticks[:] = 1.0
             else:
                 continue
-            value = fit_document(first, last, words, occurrences, log_topic, log_weight, alpha, log_alpha, max_iter,
-                                 tol, new_phi, new_zeta, new_sticks, log_stick)  # fmt: skip
+            value = fit_document(first, last, documents, given, max_iter, tol, new)
             if value > bound:
                 bound = value
-                phi[: last - first] = new_phi[: last - first]
-                zeta[:] = new_zeta
-                sticks[:] = new_sticks
-        if keep:
-            kept_zeta[d] = zeta
-            kept_sticks[d] = sticks
-        totals[0] += bound
-        totals[1] += 1.0
-        for i in range(n_sticks - 1):
-            totals[2] -= digamma(sticks[i, 1]) - digamma(sticks[i, 0] + sticks[i, 1])
-        for i in range(n_sticks):
-            for k in range(n_topics):
-                usage[k] += zeta[i, k]
-        for n in range(last - first):
-            w = words[first + n]
-            for i in range(n_sticks):
-                weight = occurrences[first + n] * phi[n, i]
-                if weight > 1e-300:
-                    for k in range(n_topics):
-                        topic_word[w, k] += weight * zeta[i, k]
+                copy_rows(new_phi, phi, last - first)
+                copy_rows(new_zeta, zeta, n_sticks)
+                copy_rows(new_sticks, sticks, n_sticks)
+        if len(kept_zeta) > 0:
+            copy_rows(zeta, kept_zeta[d], n_sticks)
+            copy_rows(sticks, kept_sticks[d], n_sticks)
+        sums.totals[0] += bound
+        add_document(first, last, documents, best, sums)

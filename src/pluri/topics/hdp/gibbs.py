@@ -35,7 +35,7 @@ from pluri.processes.dirichlet import draw_log_dirichlet
 from pluri.processes.hierarchical_dirichlet import ChineseRestaurantFranchise
 from pluri.topics.documents import Tokens
 from pluri.topics.hdp.evidence import count_histogram, draw_word_prior, log_evidence
-from pluri.topics.hdp.slots import SHORTEST, Slots, count_table
+from pluri.topics.hdp.slots import SHORTEST, Hyperparameters, Slots, count_table
 from pluri.topics.hdp.split_merge import WordIndex, split_or_merge
 from pluri.topics.hdp.warm_up import WarmUp
 from pluri.validation import Allowed, Number, Whole, check_parameters, check_value
@@ -46,8 +46,6 @@ Position = Mapping[str, NDArray[Any]]
 
 #: Share of the tokens from which on a topic counts as a large one.
 LARGE = 0.01
-#: Concentration of the documents, of the corpus, and prior count of every word.
-HYPERPARAMETERS = ("alpha", "gamma", "eta")
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +112,7 @@ class TopicGibbs:
     def __post_init__(self) -> None:
         check_parameters(self)
         hyper = {}
-        for name in HYPERPARAMETERS:
+        for name in Hyperparameters._fields:
             given = getattr(self, name)
             hyper[name] = given if isinstance(given, Hyperparameter) else Hyperparameter(given)
             check_value(hyper[name].value, name, Number(above=0))
@@ -133,7 +131,9 @@ class TopicGibbs:
             labels = np.full(self.tokens.n_tokens, -1, dtype=np.int32)
         n_topics = int(labels.max()) + 1
         weights = np.full(n_topics + 1, 1.0 / (n_topics + 1))
-        return self._position(labels.astype(np.int32), weights, *(self._hyper[name].value for name in HYPERPARAMETERS))
+        return self._position(
+            labels.astype(np.int32), weights, *(self._hyper[name].value for name in Hyperparameters._fields)
+        )
 
     def init(self, rng: np.random.Generator, position: Position) -> TopicState:
         """State at a position; tokens without a topic get one first, each given those before it."""
@@ -141,8 +141,7 @@ class TopicGibbs:
         if labels.shape != (self.tokens.n_tokens,) or len(weights) != labels.max() + 2:
             raise ValueError("the position must have a label for each token, and one weight more than topics")
         if labels.min() < 0:
-            numbers = [float(position[name]) for name in HYPERPARAMETERS]
-            slots = Slots(self.tokens, labels, weights, *numbers)
+            slots = Slots(self.tokens, labels, weights, *_hyperparameters(position))
             slots.pass_over_tokens(rng, int(np.argmax(labels < 0)))
             seated, weights = slots.close()
             position = {**position, "labels": seated, "weights": weights}
@@ -229,8 +228,8 @@ class TopicGibbs:
     def _move(
         self, rng: np.random.Generator, position: Position, tokens: Tokens, index: WordIndex
     ) -> tuple[Position, int]:
-        alpha, gamma, eta = (float(position[name]) for name in HYPERPARAMETERS)
-        slots = Slots(tokens, position["labels"], position["weights"], alpha, gamma, eta)
+        alpha, gamma, eta = hyper = _hyperparameters(position)
+        slots = Slots(tokens, position["labels"], position["weights"], *hyper)
         slots.pass_over_tokens(rng)
         slots.pass_over_tables(rng, np.flatnonzero(rng.random(tokens.n_documents) < self.table_share))
         if self.dissolved_share:
@@ -238,7 +237,7 @@ class TopicGibbs:
         labels, weights = slots.close()
         n_accepted = 0
         for _ in range(self.n_proposals):
-            labels, weights, accepted = split_or_merge(rng, tokens, index, labels, weights, alpha, gamma, eta)
+            labels, weights, accepted = split_or_merge(rng, tokens, index, labels, weights, hyper)
             n_accepted += accepted
         tables = self._draw_tables(rng, tokens, labels, alpha * weights[:-1])
         n_tables, n_topics = int(tables.sum()), len(tables)
@@ -270,3 +269,7 @@ class TopicGibbs:
     def _position(labels: Labels, weights: Array, alpha: float, gamma: float, eta: float) -> Position:
         numbers = {"alpha": np.asarray(alpha), "gamma": np.asarray(gamma), "eta": np.asarray(eta)}
         return {"labels": labels, "weights": weights, **numbers}
+
+
+def _hyperparameters(position: Position) -> Hyperparameters:
+    return Hyperparameters(*(float(position[name]) for name in Hyperparameters._fields))

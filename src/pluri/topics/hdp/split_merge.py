@@ -20,12 +20,13 @@ References
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pluri.topics.documents import Tokens
-from pluri.topics.hdp.slots import SHORTEST
+from pluri.topics.hdp.slots import SHORTEST, Hyperparameters
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int32]
@@ -51,10 +52,22 @@ class WordIndex:
         return first, int(self.order[rng.integers(begin, end)])
 
 
+class Sides(NamedTuple):
+    """Side of each token of a topic (0, 1, or -1), tokens of each word and all tokens on both sides."""
+
+    side: NDArray[np.int8]
+    counts: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, side: NDArray[np.int8], n_words: int) -> Sides:
+        """Sides that are not counted yet."""
+        return cls(side, np.zeros((2, n_words), dtype=np.int64), np.zeros(2, dtype=np.int64))
+
+
 def split_or_merge(
-    rng: np.random.Generator, tokens: Tokens, index: WordIndex, labels: Labels, weights: Array, alpha: float,
-    gamma: float, eta: float,
-) -> tuple[Labels, Array, bool]:  # fmt: skip
+    rng: np.random.Generator, tokens: Tokens, index: WordIndex, labels: Labels, weights: Array, hyper: Hyperparameters
+) -> tuple[Labels, Array, bool]:
     """One proposal.
 
     Parameters
@@ -65,7 +78,7 @@ def split_or_merge(
     labels : int32 array of shape (n_tokens,)
     weights : array of shape (n_topics + 1,)
         Sticks of the topics, and the rest.
-    alpha, gamma, eta : float
+    hyper : Hyperparameters
 
     Returns
     -------
@@ -82,50 +95,57 @@ def split_or_merge(
     members = np.flatnonzero(labels == one if splitting else (labels == one) | (labels == other))
     weight = float(weights[one] if splitting else weights[one] + weights[other])
     level = math.log(rng.random())
-    room = np.zeros((2, tokens.n_words), dtype=np.int64), np.zeros(2, dtype=np.int64)
 
-    def log_ratio(side: NDArray[np.int8], sticks: Array, n_first: int, n_second: int) -> float:
+    def log_ratio(sides: Sides, sticks: Array, n_first: int, n_second: int) -> float:
         """Of a split into these sides, but for the probability of proposing them."""
-        gain = log_gain(members, tokens.documents, side, *room, alpha * sticks, eta)
+        gain = log_gain(members, tokens.documents, sides, hyper.alpha * sticks, hyper.eta)
         # The density of the sticks has gamma^K / (beta_1 ... beta_K); splitting one has the Jacobian beta_k.
-        gain += math.log(gamma) - n_first * math.log(sticks[0] / weight) - n_second * math.log(sticks[1] / weight)
+        gain += math.log(hyper.gamma) - n_first * math.log(sticks[0] / weight) - n_second * math.log(sticks[1] / weight)
         return float(gain - math.lgamma(n_first + n_second) + math.lgamma(n_first) + math.lgamma(n_second))
 
-    side = np.empty(len(members), dtype=np.int8)
     current = np.zeros(0, dtype=np.int8) if splitting else (labels[members] == other).astype(np.int8)
     ratio, sticks = math.inf, np.empty(0)
     if not splitting:
-        sticks = weights[[one, other]]
-        n_first, n_second = count_sides(members, tokens.words, tokens.documents, current, *room)
-        ratio = -log_ratio(current, sticks, n_first, n_second)
+        sides, sticks = Sides.of(current, tokens.n_words), weights[[one, other]]
+        ratio = -log_ratio(sides, sticks, *count_sides(members, tokens.arrays, sides))
         # No probability of the sides can make up for this: topics with other words are refused here, at little cost.
         if level >= ratio:
             return labels, weights, False
-        for table in room:
-            table[:] = 0
+    sides = Sides.of(np.empty(len(members), dtype=np.int8), tokens.n_words)
     log_sides, n_first, n_second = propose(
-        rng, members, tokens.words, tokens.documents, first, second, current, alpha, eta, weight, N_SCANS, side, *room
+        rng, members, tokens.arrays, first, second, current, hyper, weight, N_SCANS, sides
     )
     if splitting:
         share = rng.beta(n_first, n_second)
         sticks = weight * np.array([share, 1.0 - share])
         if sticks.min() < SHORTEST:
             return labels, weights, False
-        ratio = log_ratio(side, sticks, n_first, n_second) - log_sides
+        ratio = log_ratio(sides, sticks, n_first, n_second) - log_sides
     else:
         ratio += log_sides
     if level >= ratio:
         return labels, weights, False
-    labels = labels.copy()
-    n_topics = len(weights) - 1
     if splitting:
-        labels[members[side == 1]] = n_topics
-        weights = np.insert(weights, n_topics, sticks[1])
-        weights[one] = sticks[0]
-        return labels, weights, True
-    kept, gone = min(one, other), max(one, other)
-    labels[members] = kept
+        return *_split(labels, weights, members[sides.side == 1], one, sticks), True
+    return *_merge(labels, weights, one, other), True
+
+
+def _split(
+    labels: Labels, weights: Array, leaving: NDArray[np.int64], topic: int, sticks: Array
+) -> tuple[Labels, Array]:
+    """Labels and weights after tokens left their topic for a new one."""
+    labels, n_topics = labels.copy(), len(weights) - 1
+    labels[leaving] = n_topics
+    weights = np.insert(weights, n_topics, sticks[1])
+    weights[topic] = sticks[0]
+    return labels, weights
+
+
+def _merge(labels: Labels, weights: Array, one: int, other: int) -> tuple[Labels, Array]:
+    """Labels and weights with two topics as one, which has the smaller number."""
+    kept, gone, weight = min(one, other), max(one, other), weights[one] + weights[other]
+    labels = np.where(labels == gone, np.int32(kept), labels)
     labels[labels > gone] -= 1
     weights = np.delete(weights, gone)
     weights[kept] = weight
-    return labels, weights, True
+    return labels, weights

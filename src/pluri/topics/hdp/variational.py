@@ -124,19 +124,18 @@ class HDPVariational:
         warm: bool = False, fresh: bool = True,
     ) -> tuple[Natural, float]:  # fmt: skip
         """Statistics and bound of documents; `kept` holds their factors, which are changed."""
-        from pluri.topics.hdp._variational_kernels import local_pass
+        from pluri.topics.hdp._variational_kernels import Documents, Given, LocalSums, local_pass
 
-        alpha, log_topic = self.doc_concentration(params), log_topics(params["topic_word"])
+        alpha = self.doc_concentration(params)
         if kept is None:
             kept = np.zeros((0, self.max_doc_topics, self.max_topics)), np.zeros((0, self.max_doc_topics, 2))
-        counts = X.data.astype(np.float64, copy=False)
+        given = Given(log_topics(params["topic_word"]), sticks.log_weight, alpha.mean, alpha.log_mean)
+        documents = Documents(X.indptr, X.indices, X.data.astype(np.float64, copy=False))
 
-        def part(begin: int, end: int) -> tuple[Array, Array, Array]:
-            sums = np.zeros((self.n_words, self.max_topics)), np.zeros(self.max_topics), np.zeros(3)
-            local_pass(
-                begin, end, X.indptr, X.indices, counts, log_topic, sticks.log_weight, alpha.mean, alpha.log_mean,
-                LOCAL_ITERATIONS, LOCAL_TOLERANCE, *kept, warm, fresh, *sums,
-            )  # fmt: skip
+        def part(begin: int, end: int) -> LocalSums:
+            sums = LocalSums(np.zeros((self.n_words, self.max_topics)), np.zeros(self.max_topics), np.zeros(3))
+            limits = LOCAL_ITERATIONS, LOCAL_TOLERANCE
+            local_pass(begin, end, documents, given, *limits, *kept, warm, fresh, sums)
             return sums
 
         topic_word, usage, totals = in_parts(part, X.indptr, self.n_jobs)

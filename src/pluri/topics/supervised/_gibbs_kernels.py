@@ -34,7 +34,7 @@ NO_CLASS = _f(-1e30)
 
 @compiled(inline="always")
 def drawn(counts, row, n_blocks, k, stay, eta, share, push, work, bits):
-    """A topic for a token of topic `k`, which has weight `stay` without the token."""
+    """A topic for a token of topic `k`, which has weight `stay` without the token; changes `work`."""
     sums, smoothing = spread(ZERO), spread(eta)
     for block in range(n_blocks):
         at = _u(16) * _u(block)
@@ -49,7 +49,7 @@ def drawn(counts, row, n_blocks, k, stay, eta, share, push, work, bits):
 
 @compiled(inline="always")
 def move(counts, row, mine, in_document, totals, share, alpha, prior_total, old, new):
-    """Count a token to topic `new` instead of `old`, and bring both shares up to date."""
+    """Change counts and shares: count a token to topic `new` instead of `old`."""
     counts[row + old] -= 1
     counts[row + new] += 1
     in_document[mine + old] -= 1
@@ -63,9 +63,9 @@ def move(counts, row, mine, in_document, totals, share, alpha, prior_total, old,
         store(share, block, replaced(load(share, block), k - block, value))
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def refer(pull, residual, n_topics, step):
-    """Differences from the pull that is next to the residual; that pull, and how far the residual may move."""
+    """Fill `step` with differences from the pull next to the residual; that pull, and how far the residual may move."""
     base = pull[0]
     for k in range(1, n_topics):
         if abs(residual - pull[k]) < abs(residual - base):
@@ -78,26 +78,30 @@ def refer(pull, residual, n_topics, step):
 
 
 @compiled()
-def sweep_ratings(
-    words, offsets, topics, word_topic, totals, in_documents, alpha, eta, prior_total, rating, rated, coefficients,
-    precision, seeds, pull, step, share, push, work,
-):  # fmt: skip
-    """Draw the topic of every token given all others and the ratings; counts and `topics` are changed in place."""
+def sweep_ratings(tokens, seated, priors, ratings, seeds, room, pull, step):
+    """Change `seated`: draw the topic of every token given all others and the ratings.
+
+    `pull` and `step` have room for a number of every topic, `step` in whole blocks.
+    """
+    words, _, offsets = tokens
+    topics, word_topic, totals, in_documents = seated
+    alpha, eta, prior_total = priors
+    share, push, work = room
     n_topics, width = _u(len(alpha)), _u(word_topic.shape[1])
     n_blocks = width >> _u(4)
     counts, in_document = word_topic.reshape(-1), in_documents.reshape(-1)
     state = (seeds[0], seeds[1])
-    root = np.sqrt(precision)
+    root = np.sqrt(ratings.precision)
     for d in range(len(offsets) - 1):
         begin, end = offsets[d], offsets[d + 1]
         mine = _u(d) * width
-        matters = rated[d]
-        residual = rating[d] * root
+        matters = ratings.rated[d]
+        residual = ratings.rating[d] * root
         for k in range(n_topics):
             share[k] = (_f(in_document[mine + k]) + alpha[k]) / (_f(totals[k]) + prior_total)
             push[k] = _f(1.0)
             if matters and end > begin:
-                pull[k] = coefficients[k] * root / (end - begin)
+                pull[k] = ratings.coefficients[k] * root / (end - begin)
                 residual -= pull[k] * in_document[mine + k]
         origin, reach, base = 0.0, -1.0, 0.0
         for i in range(begin, end):
@@ -128,9 +132,9 @@ def sweep_ratings(
                     residual += pull[k] - pull[new]
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def push_by_logarithms(scores, pull, given, old, n_classes, n_topics, push):
-    """Probability of the class with the token in each topic, relative to the largest."""
+    """Fill `push`: probability of the class with the token in each topic, relative to the largest."""
     largest = -np.inf
     for turn in range(2):
         for k in range(n_topics):
@@ -162,9 +166,10 @@ def push_by_products(level, flat_pull, tables, given, old, n_class_blocks, n_cla
         store(push, at, divide(load(tables, _u(given) * width + at), mass))
 
 
-@compiled()
-def enter(coefficients, mine, in_document, length, scores, pull, single_pull, tables, products):
-    """Scores of the classes of a document, and what a token of each topic adds to them."""
+@compiled(no_cpython_wrapper=True)
+def enter(coefficients, mine, in_document, length, products, class_room):
+    """Fill `class_room`: scores of the classes of a document, and what a token of each topic adds to them."""
+    scores, pull, single_pull, tables, _, _ = class_room
     n_classes, n_topics = coefficients.shape
     scores[:n_classes] = 0.0
     for c in range(n_classes):
@@ -180,9 +185,9 @@ def enter(coefficients, mine, in_document, length, scores, pull, single_pull, ta
             store(flat, _u(16) * _u(block), exponential(load(flat, _u(16) * _u(block))))
 
 
-@compiled()
+@compiled(no_cpython_wrapper=True)
 def settle(scores, n_classes, level):
-    """Scores relative to the highest."""
+    """Put the scores, relative to the highest, into `level`."""
     highest = scores[0]
     for c in range(1, n_classes):
         highest = max(highest, scores[c])
@@ -191,21 +196,24 @@ def settle(scores, n_classes, level):
 
 
 @compiled()
-def sweep_classes(
-    words, offsets, topics, word_topic, totals, in_documents, alpha, eta, prior_total, label, coefficients,
-    largest_product, seeds, scores, pull, single_pull, tables, level, odds, share, push, work,
-):  # fmt: skip
-    """As `sweep_ratings`, for classes with probabilities softmax(coefficients @ shares); label -1 says nothing.
-
-    Where a token adds more than `largest_product` to a score, logarithms are taken.
-    """
+def sweep_classes(tokens, seated, priors, classes, seeds, room, class_room):
+    """Change `seated`, as `sweep_ratings` does, for classes with probabilities softmax(coefficients @ shares)."""
+    words, _, offsets = tokens
+    topics, word_topic, totals, in_documents = seated
+    alpha, eta, prior_total = priors
+    label, coefficients, largest_product = classes
+    share, push, work = room
+    scores, pull, single_pull, tables, level, odds = class_room
     n_topics, width = _u(len(alpha)), _u(word_topic.shape[1])
     n_blocks, n_classes = width >> _u(4), coefficients.shape[0]
     n_class_blocks = _u(len(level)) >> _u(4)
     counts, in_document = word_topic.reshape(-1), in_documents.reshape(-1)
     flat_pull, flat_tables = single_pull.reshape(-1), tables.reshape(-1)
     state = (seeds[0], seeds[1])
-    largest = np.abs(coefficients).max()
+    largest = 0.0
+    for c in range(n_classes):
+        for k in range(n_topics):
+            largest = max(largest, abs(coefficients[c, k]))
     for c in range(n_classes, len(level)):
         level[c] = NO_CLASS
     for d in range(len(offsets) - 1):
@@ -218,7 +226,7 @@ def sweep_classes(
             share[k] = (_f(in_document[mine + k]) + alpha[k]) / (_f(totals[k]) + prior_total)
             push[k] = _f(1.0)
         if given >= 0:
-            enter(coefficients, mine, in_document, end - begin, scores, pull, single_pull, tables, products)
+            enter(coefficients, mine, in_document, end - begin, products, class_room)
             settle(scores, n_classes, level)
         for i in range(begin, end):
             if i + AHEAD < end:

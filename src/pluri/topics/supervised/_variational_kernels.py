@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from pluri.engine.compiled import compiled
@@ -13,7 +15,20 @@ CLOSE = 1e-7
 SLACK = 1e-13
 
 
-@compiled(reorder=True)
+class ClassFactorRoom(NamedTuple):
+    """Room for exp(w / N) by class and topic, `step`, and for a number of every topic or of every class."""
+
+    logits: Any
+    step: Any
+    level: Any
+    share: Any
+    inner: Any
+    fresh: Any
+    candidate: Any
+    mixed: Any
+
+
+@compiled(reorder=True, no_cpython_wrapper=True)
 def to_probabilities(logits, out):
     """Softmax."""
     highest = logits[0]
@@ -28,7 +43,7 @@ def to_probabilities(logits, out):
         out[k] *= scale
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, no_cpython_wrapper=True)
 def settle(base, pull, strength, mean, low, high, logits, out):
     """Probabilities exp(base - strength pull m) / constant with m their mean pull, by Newton's method within limits.
 
@@ -56,11 +71,11 @@ def settle(base, pull, strength, mean, low, high, logits, out):
 
 
 @compiled(reorder=True)
-def pass_ratings(
-    words, counts, offsets, lengths, phi, log_theta, log_topic, rating, rated, coefficients, precision, sums, pull,
-    base, logits,
-):  # fmt: skip
-    """Update `phi` (n_pairs, n_topics) word by word; `sums` (n_documents, n_topics) are those before."""
+def pass_ratings(pairs, phi, log_theta, log_topic, ratings, sums, room):
+    """Change `phi` (n_pairs, n_topics) word by word; `sums` (n_documents, n_topics) are those before."""
+    words, counts, offsets, lengths, _ = pairs
+    rating, rated, coefficients, precision = ratings
+    pull, base, logits = room
     n_topics = coefficients.size
     for document in range(offsets.size - 1):
         begin, end = offsets[document], offsets[document + 1]
@@ -87,7 +102,7 @@ def pass_ratings(
                 fitted += count * pull[k] * mine[k]
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, no_cpython_wrapper=True)
 def products(step, mine, out):
     """Put sum_k phi_k step_ck into `out`."""
     for c in range(out.size):
@@ -96,7 +111,7 @@ def products(step, mine, out):
             out[c] += step[c, k] * mine[k]
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, no_cpython_wrapper=True)
 def class_levels(begin, end, counts, phi, step, level, inner):
     """Put log prod_n sum_k phi_nk step_ck, over the tokens of a document, into `level`."""
     level[:] = 0.0
@@ -106,7 +121,7 @@ def class_levels(begin, end, counts, phi, step, level, inner):
             level[c] += counts[i] * np.log(inner[c])
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, no_cpython_wrapper=True)
 def probabilities_of(level, share):
     """Softmax, and the logarithm of its normaliser."""
     highest = level.max()
@@ -119,7 +134,7 @@ def probabilities_of(level, share):
     return highest + np.log(total)
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, no_cpython_wrapper=True)
 def excess(inner, fresh, share, count):
     """By how much the normaliser of the classes lies above its tangent."""
     mass, slope = 0.0, 0.0
@@ -130,7 +145,7 @@ def excess(inner, fresh, share, count):
     return np.log(mass) - count * slope
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, no_cpython_wrapper=True)
 def distance(left, right):
     """Sum of absolute differences."""
     value = 0.0
@@ -140,15 +155,14 @@ def distance(left, right):
 
 
 @compiled(reorder=True)
-def pass_classes(
-    words, counts, offsets, lengths, phi, log_theta, log_topic, label, coefficients, logits, step, level, share, inner,
-    fresh, candidate, mixed,
-):  # fmt: skip
-    """As `pass_ratings`; the normaliser of the class probabilities is replaced by its tangent where phi was.
+def pass_classes(pairs, phi, log_theta, log_topic, label, coefficients, room):
+    """Change `phi` word by word; the normaliser of the class probabilities is replaced by its tangent where phi was.
 
     For a word that occurs once the normaliser lies below. For others the step is tested, and shortened if need be: it
     gains as much as the divergence from old to new phi, which is at least half the squared distance, for each token.
     """
+    words, counts, offsets, lengths, _ = pairs
+    logits, step, level, share, inner, fresh, candidate, mixed = room
     n_classes, n_topics = coefficients.shape
     for document in range(offsets.size - 1):
         begin, end, given = offsets[document], offsets[document + 1], label[document]
@@ -192,8 +206,10 @@ def pass_classes(
 
 
 @compiled(reorder=True)
-def class_normalizers(counts, offsets, lengths, phi, label, coefficients, step, level, share, inner, gradient):
-    """Sum over labelled documents of log sum_c prod_n sum_k phi_nk exp(w_ck / N), and its gradient in w."""
+def class_normalizers(pairs, phi, label, coefficients, room, gradient):
+    """Sum over labelled documents of log sum_c prod_n sum_k phi_nk exp(w_ck / N); adds its gradient in w."""
+    _, counts, offsets, lengths, _ = pairs
+    step, level, share, inner = room.step, room.level, room.share, room.inner
     n_classes, n_topics = coefficients.shape
     value = 0.0
     for document in range(offsets.size - 1):
@@ -215,8 +231,9 @@ def class_normalizers(counts, offsets, lengths, phi, label, coefficients, step, 
 
 
 @compiled(reorder=True)
-def token_bound(words, counts, offsets, phi, log_theta, log_topic):
+def token_bound(pairs, phi, log_theta, log_topic):
     """Sum over tokens of E[log p(z, w | theta, topics)] plus the entropy of phi."""
+    words, counts, offsets, _, _ = pairs
     value = 0.0
     for document in range(offsets.size - 1):
         for i in range(offsets[document], offsets[document + 1]):
@@ -230,8 +247,8 @@ def token_bound(words, counts, offsets, phi, log_theta, log_topic):
 
 
 @compiled()
-def word_sums(words, counts, phi, sums):
-    """Expected counts (n_words, n_topics) of words in topics."""
-    for i in range(words.size):
+def word_sums(pairs, phi, sums):
+    """Add the expected counts of words in topics to `sums` (n_words, n_topics)."""
+    for i in range(pairs.words.size):
         for k in range(phi.shape[1]):
-            sums[words[i], k] += counts[i] * phi[i, k]
+            sums[pairs.words[i], k] += pairs.counts[i] * phi[i, k]

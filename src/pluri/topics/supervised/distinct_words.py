@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +10,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class DistinctWords:
-    """Pairs of a document and a word that it has.
+class DistinctWords(NamedTuple):
+    """Pairs of a document and a word that it has, which compiled functions take as they are.
 
     Attributes
     ----------

@@ -27,9 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.priors.hyperpriors import Gamma
-from pluri.topics.lda.aligned_arrays import aligned_zeros, padded
 from pluri.topics.supervised.chain_state import Position, SupervisedState
 from pluri.topics.supervised.class_coefficients import log_classes, maximal_coefficients, slice_coefficients
+from pluri.topics.supervised.response_records import Classes, ClassRoom, Ratings
 from pluri.topics.supervised.supervised_chain import _SupervisedChain
 from pluri.topics.supervised.variational import NOISE_PRIOR
 
@@ -104,12 +104,10 @@ class RatingsGibbs(_SupervisedChain):
     def _sweep(self, rng: np.random.Generator, state: SupervisedState) -> None:
         from pluri.topics.supervised._gibbs_kernels import sweep_ratings
 
-        rated = np.isfinite(self.response)
-        counts, seeds, room = self._tables(rng, state)
-        sweep_ratings(
-            *counts, np.where(rated, self.response, 0.0), rated, state.coefficients["coefficients"],
-            float(state.coefficients["precision"]), seeds, np.zeros(self.n_topics), np.zeros_like(room[0]), *room,
-        )  # fmt: skip
+        ratings = Ratings.of(self.response, state.coefficients["coefficients"], float(state.coefficients["precision"]))
+        seated, priors, seeds, room = self._given(rng, state)
+        pull, step = np.zeros(self.n_topics), np.zeros_like(room.share)
+        sweep_ratings(self.tokens.arrays, seated, priors, ratings, seeds, room, pull, step)
 
     def _respond(self, rng: np.random.Generator, state: SupervisedState) -> dict[str, NDArray[Any]]:
         rated, precision = np.isfinite(self.response), float(state.coefficients["precision"])
@@ -167,14 +165,10 @@ class ClassesGibbs(_SupervisedChain):
     def _sweep(self, rng: np.random.Generator, state: SupervisedState) -> None:
         from pluri.topics.supervised._gibbs_kernels import sweep_classes
 
-        counts, seeds, room = self._tables(rng, state)
-        width, classes = room[0].size, padded(self.n_classes)
-        sweep_classes(
-            *counts, self.response.astype(np.int64), state.coefficients["coefficients"], LARGEST_PRODUCT, seeds,
-            np.zeros(self.n_classes), np.zeros((self.n_topics, self.n_classes)),
-            *(aligned_zeros(shape, np.float32) for shape in ((self.n_topics, classes), (self.n_classes, width))),
-            *aligned_zeros((2, classes), np.float32), *room,
-        )  # fmt: skip
+        classes = Classes(self.response.astype(np.int64), state.coefficients["coefficients"], LARGEST_PRODUCT)
+        seated, priors, seeds, room = self._given(rng, state)
+        class_room = ClassRoom.of(self.n_topics, self.n_classes)
+        sweep_classes(self.tokens.arrays, seated, priors, classes, seeds, room, class_room)
 
     def _respond(self, rng: np.random.Generator, state: SupervisedState) -> dict[str, NDArray[Any]]:
         known, coefficients = self.response >= 0, state.coefficients["coefficients"]

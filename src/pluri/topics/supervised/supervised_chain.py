@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.topics.documents import Tokens
-from pluri.topics.lda.aligned_arrays import aligned_zeros
 from pluri.topics.lda.sampling.topic_assignments import checked_priors
 from pluri.topics.supervised.chain_state import Position, SupervisedState, topic_shares
+from pluri.topics.supervised.response_records import Seated, TopicPriors, TopicRoom
 
 Array = NDArray[np.float64]
 
@@ -124,15 +124,15 @@ class _SupervisedChain:
         kept = {name: value for name, value in position.items() if name != "topics"}
         return {"word_counts": counts.reshape(self.n_topics, n_words), **kept}
 
-    def _tables(self, rng: np.random.Generator, state: SupervisedState) -> tuple[Any, Any, Any]:
-        """What every compiled sweep takes: tokens, counts and priors; random numbers to begin with; memory."""
-        words, tokens = state.words, self.tokens
-        counts = (
-            tokens.words, tokens.offsets, words.topics, words.word_topic, words.topic_totals, state.in_document,
-            words._alpha, np.float32(self.topic_word_prior), np.float32(words._prior_totals[0]),
-        )  # fmt: skip
-        room = [aligned_zeros(words.word_topic.shape[1], np.float32) for _ in range(3)]
-        return counts, rng.integers(0, 2**64, size=2, dtype=np.uint64) | np.uint64(1), room
+    def _given(
+        self, rng: np.random.Generator, state: SupervisedState
+    ) -> tuple[Seated, TopicPriors, NDArray[np.uint64], TopicRoom]:
+        """What every compiled sweep takes: counts, priors, random numbers to begin with, and room."""
+        words = state.words
+        seated = Seated(words.topics, words.word_topic, words.topic_totals, state.in_document)
+        priors = TopicPriors(words._alpha, np.float32(self.topic_word_prior), np.float32(words._prior_totals[0]))
+        seeds = rng.integers(0, 2**64, size=2, dtype=np.uint64) | np.uint64(1)
+        return seated, priors, seeds, TopicRoom.of(words.word_topic.shape[1])
 
     def _log_coefficients(self, coefficients: Array) -> float:
         size, variance = coefficients.size, self.coef_prior_var

@@ -42,6 +42,7 @@ from scipy.special import gammaln, psi
 
 from pluri.priors.hyperpriors import Gamma
 from pluri.topics.supervised.distinct_words import DistinctWords
+from pluri.topics.supervised.response_records import Ratings
 
 Array = NDArray[np.float64]
 #: Prior of the precision of ratings of variance one.
@@ -120,7 +121,7 @@ class _SupervisedVariational:
             self._pass(q, words, response, dirichlet_logs(q.gamma), log_topic)
             q = replace(q, gamma=self._gamma(words, phi))
         sums = np.zeros((words.n_words, self.n_topics))
-        word_sums(words.words, words.counts, phi, sums)
+        word_sums(words, phi, sums)
         return self._respond(replace(q, topics=self.topic_word_prior + sums.T), words, response)
 
     def elbo(self, q: SupervisedFactors, data: Any) -> float:
@@ -128,16 +129,8 @@ class _SupervisedVariational:
         from pluri.topics.supervised._variational_kernels import token_bound
 
         words, response = data
-        value = float(
-            token_bound(
-                words.words,
-                words.counts,
-                words.offsets,
-                q.phi,
-                dirichlet_logs(q.gamma),
-                np.ascontiguousarray(dirichlet_logs(q.topics).T),
-            )
-        )
+        log_topic = np.ascontiguousarray(dirichlet_logs(q.topics).T)
+        value = float(token_bound(words, q.phi, dirichlet_logs(q.gamma), log_topic))
         value += dirichlet_bound(self.doc_topic_prior, q.gamma) + dirichlet_bound(self.topic_word_prior, q.topics)
         value -= 0.5 * float((q.coefficients**2).sum()) / self.coef_prior_var
         value -= 0.5 * q.coefficients.size * math.log(2 * math.pi * self.coef_prior_var)
@@ -185,12 +178,8 @@ class RatingsVariational(_SupervisedVariational):
     ) -> None:
         from pluri.topics.supervised._variational_kernels import pass_ratings
 
-        rated = np.isfinite(response)
-        pass_ratings(
-            words.words, words.counts, words.offsets, words.lengths, q.phi, log_theta, log_topic,
-            np.where(rated, response, 0.0), rated, q.coefficients, float(q.precision), words.by_document(q.phi),
-            *np.empty((3, self.n_topics)),
-        )  # fmt: skip
+        ratings, room = Ratings.of(response, q.coefficients, q.precision), tuple(np.empty((3, self.n_topics)))
+        pass_ratings(words, q.phi, log_theta, log_topic, ratings, words.by_document(q.phi), room)
 
     def _moments(self, q: SupervisedFactors, words: DistinctWords, response: Any) -> tuple[Array, Array, Array]:
         """Shares and ratings of rated documents, and the sum of E[zbar zbar'] over them."""
@@ -238,19 +227,20 @@ class ClassesVariational(_SupervisedVariational):
     def _no_effect(self, response: NDArray[Any]) -> Array:
         return np.zeros((self.n_classes, self.n_topics))
 
-    def _scratch(self) -> tuple[Array, ...]:
-        return np.empty((self.n_classes, self.n_topics)), *np.empty((3, self.n_classes))
+    def _room(self) -> Any:
+        from pluri.topics.supervised._variational_kernels import ClassFactorRoom
+
+        topics, classes = self.n_topics, self.n_classes
+        by_class = *np.empty((3, classes)), np.empty(classes)
+        return ClassFactorRoom(np.empty(topics), np.empty((classes, topics)), *by_class, *np.empty((2, topics)))
 
     def _pass(
         self, q: SupervisedFactors, words: DistinctWords, response: Any, log_theta: Array, log_topic: Array
     ) -> None:
         from pluri.topics.supervised._variational_kernels import pass_classes
 
-        pass_classes(
-            words.words, words.counts, words.offsets, words.lengths, q.phi, log_theta, log_topic,
-            response.astype(np.int64), q.coefficients, np.empty(self.n_topics), *self._scratch(),
-            np.empty(self.n_classes), *np.empty((2, self.n_topics)),
-        )  # fmt: skip
+        label = response.astype(np.int64)
+        pass_classes(words, q.phi, log_theta, log_topic, label, q.coefficients, self._room())
 
     def _class_value(
         self, coefficients: Array, phi: Array, shares: Array, words: DistinctWords, label: Any
@@ -259,9 +249,7 @@ class ClassesVariational(_SupervisedVariational):
         from pluri.topics.supervised._variational_kernels import class_normalizers
 
         gradient = np.zeros_like(coefficients)
-        value = class_normalizers(
-            words.counts, words.offsets, words.lengths, phi, label, coefficients, *self._scratch(), gradient
-        )
+        value = class_normalizers(words, phi, label, coefficients, self._room(), gradient)
         known = (label >= 0) & (words.lengths > 0)
         hits = np.zeros_like(coefficients)
         np.add.at(hits, label[known], shares[known])
@@ -275,9 +263,8 @@ class ClassesVariational(_SupervisedVariational):
         def loss(flat: Array) -> tuple[float, Array]:
             coefficients = flat.reshape(q.coefficients.shape)
             value, gradient = self._class_value(coefficients, q.phi, shares, words, label)
-            return -value + 0.5 * float(
-                flat @ flat
-            ) / self.coef_prior_var, flat / self.coef_prior_var - gradient.ravel()
+            penalty = 0.5 * float(flat @ flat) / self.coef_prior_var
+            return -value + penalty, flat / self.coef_prior_var - gradient.ravel()
 
         found = minimize(loss, q.coefficients.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": M_STEPS})
         return replace(q, coefficients=found.x.reshape(q.coefficients.shape))
