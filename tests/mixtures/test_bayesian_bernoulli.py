@@ -517,7 +517,7 @@ def test_wrong_queries_get_a_sentence_and_odd_shapes_work():
 
 
 def test_a_matrix_of_very_many_pairs_is_refused(monkeypatch):
-    monkeypatch.setattr("pluri.mixtures.bayesian_bernoulli.estimator.MOST_PAIRS", 3)
+    monkeypatch.setattr("pluri.mixtures.bayesian_bernoulli.queries.MOST_PAIRS", 3)
     model = fitted()
     assert model.similarity_matrix([0, 1, 2]).shape == (3, 3)
     with pytest.raises(ValueError, match="rows must be given, at most 3"):

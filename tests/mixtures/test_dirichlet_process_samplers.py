@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from pluri.inference import mcmc
 from pluri.mixtures.dirichlet_process import CollapsedGibbs, SliceGibbs
-from pluri.mixtures.dirichlet_process import _kernels as kernels
+from pluri.mixtures.dirichlet_process import _seating_kernels as kernels
 from pluri.mixtures.dirichlet_process.parameters import Parameters, log_density
 from pluri.mixtures.dirichlet_process.records import as_slots, cluster_sums, log_predictive
 from pluri.mixtures.dirichlet_process.seating import Prepared, Seating
@@ -129,8 +129,8 @@ def test_a_wrong_acceptance_ratio_is_noticed(monkeypatch):
     """Proposals that take the concentration to be three times as large."""
 
     def careless(*arguments):
-        *before, log_alpha, n_scans, work = arguments
-        return kernels.split_or_merge(*before, log_alpha + np.log(3.0), n_scans, work)
+        *before, log_alpha, n_scans = arguments
+        return kernels.split_or_merge(*before, log_alpha + np.log(3.0), n_scans)
 
     monkeypatch.setattr("pluri.mixtures.dirichlet_process.seating.split_or_merge", careless)
     problem = enumerated_problem(*FAMILIES["multinomial"], "restricted split-merge")
