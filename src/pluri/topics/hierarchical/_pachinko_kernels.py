@@ -1,80 +1,38 @@
 # mypy: allow-untyped-defs, allow-untyped-calls
 """Compiled loops of hierarchical Pachinko allocation; see `pluri.topics.hierarchical.pachinko_gibbs`.
 
-The weight of a pair (s, t) for a word is ``rate_s lower_st f_t``, in the notation of `Document`, so that
-``reach_t = sum_s rate_s lower_st`` gives that of sub-topic t by any way: a token costs as many operations as there are
-topics, not pairs of them. Nodes are numbered root, super-topics, sub-topics.
+A document is ``upper`` (n_super + 1), prior plus tokens that leave at the root and go to each super-topic; ``lower``
+(n_super, n_sub + 1), prior plus tokens that stay with a super-topic and go from it to each sub-topic; and ``whole``,
+the sums of its rows. The weight of a pair (s, t) for a word is ``rate_s lower_st f_t``, rate_s = upper_s / whole_s, so
+that ``reach_t = sum_s rate_s lower_st`` gives that of sub-topic t by any way: a token costs as many operations as there
+are topics, not pairs of them. Nodes are numbered root, super-topics, sub-topics.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
-import numpy as np
+import math
 
 from pluri.engine.compiled import compiled
-from pluri.topics._draws import place_of
-
-
-class Priors(NamedTuple):
-    """Of the shares of the root (n_super + 1) and of each super-topic (n_super, n_sub + 1), exit first."""
-
-    root: Any
-    sub: Any
-
-
-class States(NamedTuple):
-    """Super-topic of each token, 0 for the root and -1 for one that is not yet counted; sub-topic, 0 for none."""
-
-    supers: Any
-    subs: Any
-
-    @classmethod
-    def of(cls, *shape: int) -> States:
-        """States of so many tokens."""
-        return cls(np.zeros(shape, dtype=np.int32), np.zeros(shape, dtype=np.int32))
-
-
-class Document(NamedTuple):
-    """Where the tokens of a document are, or of the documents of several particles, with one more axis.
-
-    ``upper`` (n_super + 1) is prior plus tokens that leave at the root and go to each super-topic; ``lower`` (n_super,
-    n_sub + 1) is prior plus tokens that stay with a super-topic and go from it to each sub-topic; ``whole`` are the
-    sums of its rows; ``rate_s = upper_s / whole_s``; ``reach`` (n_sub) is the weight of each sub-topic by any way.
-    """
-
-    upper: Any
-    lower: Any
-    whole: Any
-    rate: Any
-    reach: Any
-
-    @classmethod
-    def of(cls, priors: Priors, *particles: int) -> Document:
-        """Room for a document, or for one of each of so many particles."""
-        n_super, n_places = priors.sub.shape
-        shapes = (n_super + 1,), (n_super, n_places), (n_super,), (n_super,), (n_places - 1,)
-        return cls(*(np.zeros((*particles, *shape)) for shape in shapes))
+from pluri.topics._draws import place_of, uniform
+from pluri.topics.held_out._particle_kernels import copy_whom, few_effective, normalise
 
 
 @compiled(reorder=True, no_cpython_wrapper=True)
-def start_document(priors, document):
-    """Change the document: it has no tokens."""
-    upper, lower, whole = document.upper, document.lower, document.whole
-    for s in range(upper.size):
-        upper[s] = priors.root[s]
+def start_document(root_prior, sub_prior, upper, lower, whole, rate):
+    """A document without tokens."""
+    for s in range(root_prior.size):
+        upper[s] = root_prior[s]
     for s in range(whole.size):
         whole[s] = 0.0
-        for t in range(lower.shape[1]):
-            lower[s, t] = priors.sub[s, t]
-            whole[s] += priors.sub[s, t]
-        document.rate[s] = upper[s + 1] / whole[s]
+        for t in range(sub_prior.shape[1]):
+            lower[s, t] = sub_prior[s, t]
+            whole[s] += sub_prior[s, t]
+        rate[s] = upper[s + 1] / whole[s]
 
 
 @compiled(reorder=True, no_cpython_wrapper=True)
-def find_reach(document):
-    """Fill `reach` of the document from scratch."""
-    lower, rate, reach = document.lower, document.rate, document.reach
+def find_reach(lower, rate, reach):
+    """Weight of each sub-topic by any way, from scratch."""
     for t in range(reach.size):
         reach[t] = 0.0
     for s in range(rate.size):
@@ -83,12 +41,8 @@ def find_reach(document):
 
 
 @compiled(reorder=True, no_cpython_wrapper=True)
-def shift(s, t, step, document):
-    """Change the document: add a token to a state (step 1) or take it out (step -1).
-
-    Super-topic 0 is the root, sub-topic 0 the exit.
-    """
-    upper, lower, whole, rate, reach = document
+def shift(s, t, step, upper, lower, whole, rate, reach):
+    """Add a token to a state (step 1) or take it out (step -1); super-topic 0 is the root, sub-topic 0 the exit."""
     upper[s] += step
     if s > 0:
         s -= 1
@@ -105,11 +59,10 @@ def shift(s, t, step, document):
 
 
 @compiled(reorder=True, no_cpython_wrapper=True)
-def weigh(word, document, mass):
-    """Fill `mass`: weight of each node for a word of which `word` holds the probability in each. Gives their sum."""
-    lower, rate, reach = document.lower, document.rate, document.reach
+def weigh(word, upper, lower, rate, reach, mass):
+    """Weight of each node for a word of which `word` holds the probability in each; gives their sum."""
     n_super, n_sub = rate.size, reach.size
-    mass[0] = document.upper[0] * word[0]
+    mass[0] = upper[0] * word[0]
     total = mass[0]
     for s in range(n_super):
         mass[s + 1] = rate[s] * lower[s, 0] * word[s + 1]
@@ -121,9 +74,8 @@ def weigh(word, document, mass):
 
 
 @compiled(no_cpython_wrapper=True)
-def choose(mass, total, number, document, second):
+def choose(mass, total, number, lower, rate, second):
     """Draw a node by its weight, and for a sub-topic the super-topic above it, by two numbers from [0, 1)."""
-    lower, rate = document.lower, document.rate
     n_super = rate.size
     node = place_of(number * total, mass, mass.size)
     if node <= n_super:
@@ -141,19 +93,15 @@ def choose(mass, total, number, document, second):
 
 
 @compiled(reorder=True)
-def sweep(words, offsets, numbers, states, counts, sizes, priors, word_prior, document, word, mass, inverse):
-    """Change states, `counts` and `sizes`: draw the state of every token given the others.
-
-    The document, `word`, `mass` and `inverse` are room.
-    """
-    supers, subs = states
-    upper, lower, whole, rate, _ = document
+def sweep(words, offsets, numbers, supers, subs, counts, sizes, root_prior, sub_prior, word_prior, upper, lower, whole,
+          rate, reach, word, mass, inverse):  # fmt: skip
+    """Draw the state of every token given the others; states below 0 are not yet in the counts."""
     n_super, n_words = whole.size, counts.shape[0]
     for k in range(sizes.size):
         inverse[k] = 1.0 / (n_words * word_prior + sizes[k])
     for d in range(offsets.size - 1):
         begin, end = offsets[d], offsets[d + 1]
-        start_document(priors, document)
+        start_document(root_prior, sub_prior, upper, lower, whole, rate)
         for i in range(begin, end):
             s = supers[i]
             if s >= 0:
@@ -163,22 +111,22 @@ def sweep(words, offsets, numbers, states, counts, sizes, priors, word_prior, do
                     whole[s - 1] += 1.0
         for s in range(n_super):
             rate[s] = upper[s + 1] / whole[s]
-        find_reach(document)
+        find_reach(lower, rate, reach)
         for i in range(begin, end):
             s, t = supers[i], subs[i]
             row = counts[words[i]]
             if s >= 0:
-                shift(s, t, -1.0, document)
+                shift(s, t, -1.0, upper, lower, whole, rate, reach)
                 node = n_super + t if t > 0 else s
                 row[node] -= 1
                 sizes[node] -= 1
                 inverse[node] = 1.0 / (n_words * word_prior + sizes[node])
             for k in range(word.size):
                 word[k] = (word_prior + row[k]) * inverse[k]
-            total = weigh(word, document, mass)
-            s, t = choose(mass, total, numbers[i, 0], document, numbers[i, 1])
+            total = weigh(word, upper, lower, rate, reach, mass)
+            s, t = choose(mass, total, numbers[i, 0], lower, rate, numbers[i, 1])
             supers[i], subs[i] = s, t
-            shift(s, t, 1.0, document)
+            shift(s, t, 1.0, upper, lower, whole, rate, reach)
             node = n_super + t if t > 0 else s
             row[node] += 1
             sizes[node] += 1
@@ -187,7 +135,7 @@ def sweep(words, offsets, numbers, states, counts, sizes, priors, word_prior, do
 
 @compiled()
 def count_states(words, supers, subs, n_super, counts, sizes):
-    """Add to `counts` and `sizes` the words of each node."""
+    """Words of each node."""
     for i in range(words.size):
         if supers[i] >= 0:
             node = n_super + subs[i] if subs[i] > 0 else supers[i]
@@ -197,7 +145,7 @@ def count_states(words, supers, subs, n_super, counts, sizes):
 
 @compiled()
 def list_uses(offsets, supers, subs, here, below, touched, taken, used, held, ways, on_way):
-    """Fill the last four: super-topics that each document uses and its tokens there, 0 for the root; and ways below.
+    """Super-topics that each document uses and its tokens there, 0 for the root; and the same of the ways below them.
 
     A way is numbered by its super-topic, from 0 on, times the places below each, plus its place. `here`, `below` (zero)
     and `touched`, `taken` are room for one document. Gives how many were listed of each.
@@ -228,3 +176,73 @@ def list_uses(offsets, supers, subs, here, below, touched, taken, used, held, wa
             below[s, t] = 0
             n_ways += 1
     return n_used, n_ways
+
+
+@compiled()
+def fold_in(offsets, words, topics, root_prior, sub_prior, seed, n_warmup, n_draws, supers, subs, upper, lower, whole,
+            rate, reach, mass, state, shares):  # fmt: skip
+    """Expected shares of the nodes in each document; every document has the same random numbers."""
+    n_super, n_sub = whole.size, reach.size
+    concentration = 0.0
+    for s in range(root_prior.size):
+        concentration += root_prior[s]
+    for d in range(offsets.size - 1):
+        begin, length = offsets[d], offsets[d + 1] - offsets[d]
+        state[0] = seed
+        start_document(root_prior, sub_prior, upper, lower, whole, rate)
+        find_reach(lower, rate, reach)
+        for turn in range(1 + n_warmup + n_draws):
+            for i in range(length):
+                if turn > 0:
+                    shift(supers[i], subs[i], -1.0, upper, lower, whole, rate, reach)
+                total = weigh(topics[words[begin + i]], upper, lower, rate, reach, mass)
+                supers[i], subs[i] = choose(mass, total, uniform(state), lower, rate, uniform(state))
+                shift(supers[i], subs[i], 1.0, upper, lower, whole, rate, reach)
+            find_reach(lower, rate, reach)
+            if turn > n_warmup or length == 0:
+                scale = 1.0 / (concentration + length)
+                shares[d, 0] += scale * upper[0]
+                for s in range(n_super):
+                    shares[d, s + 1] += scale * rate[s] * lower[s, 0]
+                for t in range(n_sub):
+                    shares[d, n_super + 1 + t] += scale * reach[t]
+
+
+@compiled()
+def left_to_right(offsets, words, topics, root_prior, sub_prior, n_particles, state, supers, subs, upper, lower, whole,
+                  rate, reach, mass, weight, offspring, source, scores):  # fmt: skip
+    """Log probability of each document, token after token, by weighted particles."""
+    concentration = 0.0
+    for s in range(root_prior.size):
+        concentration += root_prior[s]
+    for d in range(offsets.size - 1):
+        begin, length = offsets[d], offsets[d + 1] - offsets[d]
+        for r in range(n_particles):
+            start_document(root_prior, sub_prior, upper[r], lower[r], whole[r], rate[r])
+            find_reach(lower[r], rate[r], reach[r])
+        weight[:] = 1.0 / n_particles
+        scores[d] = 0.0
+        for n in range(length):
+            for r in range(n_particles):
+                own_upper, own_lower, own_whole, own_rate, own_reach = upper[r], lower[r], whole[r], rate[r], reach[r]
+                for i in range(n):
+                    shift(supers[r, i], subs[r, i], -1.0, own_upper, own_lower, own_whole, own_rate, own_reach)
+                    total = weigh(topics[words[begin + i]], own_upper, own_lower, own_rate, own_reach, mass)
+                    s, t = choose(mass, total, uniform(state), own_lower, own_rate, uniform(state))
+                    supers[r, i], subs[r, i] = s, t
+                    shift(s, t, 1.0, own_upper, own_lower, own_whole, own_rate, own_reach)
+                find_reach(own_lower, own_rate, own_reach)
+                total = weigh(topics[words[begin + n]], own_upper, own_lower, own_rate, own_reach, mass)
+                weight[r] *= total / (concentration + n)
+                s, t = choose(mass, total, uniform(state), own_lower, own_rate, uniform(state))
+                supers[r, n], subs[r, n] = s, t
+                shift(s, t, 1.0, own_upper, own_lower, own_whole, own_rate, own_reach)
+            scores[d] += math.log(normalise(weight))
+            if n + 1 < length and few_effective(weight):
+                copy_whom(uniform(state), weight, offspring, source)
+                for r in range(n_particles):
+                    a = source[r]
+                    if a != r:
+                        supers[r, : n + 1], subs[r, : n + 1] = supers[a, : n + 1], subs[a, : n + 1]
+                        upper[r], lower[r], whole[r] = upper[a], lower[a], whole[a]
+                        rate[r], reach[r] = rate[a], reach[a]

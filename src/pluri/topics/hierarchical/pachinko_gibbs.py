@@ -189,12 +189,15 @@ class PachinkoGibbs:
         return (rng.random(len(nodes))[:, None] >= reached).sum(axis=1).astype(np.int32)
 
     def _pass(self, rng: np.random.Generator, state: PachinkoState) -> None:
-        from pluri.topics.hierarchical._pachinko_kernels import Document, Priors, States, sweep
+        from pluri.topics.hierarchical._pachinko_kernels import sweep
 
-        tokens, priors = self.tokens, Priors(self.root_prior, self.sub_prior)
-        numbers, states = rng.random((tokens.n_tokens, 2)), States(state.supers, state.subs)
-        counts, room = (state.counts, state.sizes), (Document.of(priors), *np.zeros((3, self.n_nodes)))
-        sweep(tokens.words, tokens.offsets, numbers, states, *counts, priors, float(self.word_prior), *room)
+        tokens, n_super, n_sub = self.tokens, self.n_super, self.n_sub
+        sweep(
+            tokens.words, tokens.offsets, rng.random((tokens.n_tokens, 2)), state.supers, state.subs, state.counts,
+            state.sizes, self.root_prior, self.sub_prior, float(self.word_prior), np.zeros(n_super + 1),
+            np.zeros((n_super, n_sub + 1)), np.zeros(n_super), np.zeros(n_super), np.zeros(n_sub),
+            np.zeros(self.n_nodes), np.zeros(self.n_nodes), np.zeros(self.n_nodes),
+        )  # fmt: skip
 
     def _weigh(self, state: PachinkoState) -> None:
         """Log joint of a state; positions are compared only while the priors stay what they are."""
