@@ -20,22 +20,36 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pluri.engine.compile_cache import watch_sources
+
 #: Products may be fused and sums reordered, but NaN and infinity keep their meaning: they mark missing values and
 #: impossible events.
 REORDER = frozenset({"contract", "reassoc", "nsz"})
 
 
-def compiled(*, reorder: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+def compiled(
+    *, reorder: bool = False, inner: bool = False, allocates: bool = True, **options: Any
+) -> Callable[[Callable[..., Any]], Any]:
     """Decorate a pure function on arrays: compile it, without the interpreter's lock, when it is first called.
 
     Parameters
     ----------
     reorder : bool, default=False
         Whether the compiler may reorder floating-point sums, which it needs to do several at a time.
+    inner : bool, default=False
+        Called by compiled functions only: the wrapper for Python, a third of the time to compile a small function, is
+        left out. Python must never call such a function: the interpreter would crash.
+    allocates : bool, default=True
+        False for a loop that makes no array and returns none: references to the arrays of its records are then not
+        counted, which costs more than the work itself where a record is read for each item.
     **options
         Passed on to `numba.njit`.
     """
     options = {"cache": True, "nogil": True, "no_cfunc_wrapper": True, "error_model": "numpy"} | options
+    if inner:
+        options["no_cpython_wrapper"] = True
+    if not allocates:
+        options["_nrt"] = False
     if reorder:
         options["fastmath"] = set(REORDER)
 
@@ -49,7 +63,7 @@ def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     import numba
 
     decorator: Callable[[Callable[..., Any]], Any] = numba.njit(**options)
-    return decorator(function)
+    return watch_sources(decorator(function), function)
 
 
 def _cached(function: Callable[..., Any], options: dict[str, Any]) -> Any:

@@ -65,7 +65,7 @@ class Buffet(NamedTuple):
         return more
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def log_weight_of_new(j, rate, spread, size, misfit, n_dims):
     """Log of Poisson weight times density for j new features; `size` is 1 + z' P z, `misfit` is r' r / s."""
     variance = size + j * spread
@@ -104,7 +104,7 @@ def draw_new_features(rate, spread, size, misfit, n_dims, uniform):
     return j
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def change_row(X, n, k, sign, buffet):
     """Change P, W and `owners`: add (sign 1) or take away (sign -1) row n.
 
@@ -137,7 +137,7 @@ def change_row(X, n, k, sign, buffet):
     return True
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def remove_column(a, last, buffet):
     """Change the buffet: put the last column in the place of column a, and clear it."""
     Z, owners, P, W = buffet.Z, buffet.owners, buffet.P, buffet.W
@@ -156,7 +156,7 @@ def remove_column(a, last, buffet):
         Z[n, last] = 0
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def add_columns(n, k, new, spread, buffet):
     """Change the buffet: new columns, which only row n has, and which P and W do not know yet."""
     P, W = buffet.P, buffet.W
@@ -171,7 +171,7 @@ def add_columns(n, k, new, spread, buffet):
         buffet.Z[n, c] = 1
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def draw_entries(X, n, k, first, extra, noise, uniforms, buffet):
     """Change the entries of row n in the columns from `first` to k, drawn in turn; the row is out of P and W.
 

@@ -25,7 +25,7 @@ NEGLIGIBLE = -45.0
 STRIDE = 16
 
 #: Nothing here allocates: without counts of references, reading an array from a record costs nothing.
-loop = compiled(reorder=True, _nrt=False)
+loop = compiled(reorder=True, allocates=False)
 
 
 @loop

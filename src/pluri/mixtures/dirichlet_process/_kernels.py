@@ -38,7 +38,7 @@ HUGE = 1e120
 FEW = 24
 
 #: Nothing here allocates: without counts of references, reading an array from a record costs nothing.
-loop = compiled(_nrt=False)
+loop = compiled(allocates=False)
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

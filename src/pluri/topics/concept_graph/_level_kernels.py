@@ -6,7 +6,7 @@ import math
 from pluri.engine.compiled import compiled
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def draw_levels(rng, graph, numbers, corpus, d, weights, share, sizes):
     """Draw the level of each word of a document in turn, given all others."""
     length, n_levels = corpus.length[d], len(sizes)
@@ -44,7 +44,7 @@ def draw_levels(rng, graph, numbers, corpus, d, weights, share, sizes):
         corpus.level[i] = l
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def seat_levels(rng, graph, numbers, words, path, length, level, redraw, step, share, sizes, seen):
     """Fill `level` and `sizes`: draw the levels of a document's words on a path, each given those before, or keep them.
 
@@ -90,7 +90,7 @@ def seat_levels(rng, graph, numbers, words, path, length, level, redraw, step, s
     return log_weight + math.log(product)
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def log_tau_density(z, a, b, sum_levels, n_words, length):
     """Log density of logit(tau) given the levels, but for a constant."""
     if z > 0.0:
@@ -105,7 +105,7 @@ def log_tau_density(z, a, b, sum_levels, n_words, length):
     return a * log_tau + (b + sum_levels) * log_rest - n_words * math.log(series)
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def logistic(z):
     """Inverse of the logit, kept away from 0 and 1."""
     if z > 0.0:
@@ -137,7 +137,7 @@ def draw_tau(rng, tau, a, b, sum_levels, n_words, length):
             high = new
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def tau_peak(a, b, sum_levels, n_words, length):
     """Mode of logit(tau) given the levels, and a scale of its spread."""
     low, high, curvature = -40.0, 40.0, 1.0

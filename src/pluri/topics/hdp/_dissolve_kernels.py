@@ -15,7 +15,7 @@ from pluri.topics.hdp._gibbs_kernels import find_slot, score_slots, slots_in_use
 N_SCANS = 1
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def look_at(d, offsets, hyper, state, high, room):
     """Put the counts of a document, and what scores owe to them, into `room`; slots without tokens have no share."""
     labels, counts, sizes, weights, _ = state
@@ -55,7 +55,7 @@ def take_out(members, tokens, hyper, state, high, room):
     return total
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def put_in(rng, members, tokens, hyper, state, high, room):
     """Change `state`: draw the topics of the tokens given all others; those without a topic were counted nowhere."""
     labels, counts, sizes, weights, _ = state

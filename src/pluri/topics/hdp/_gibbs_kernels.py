@@ -27,7 +27,7 @@ def count_words(words, labels, counts, sizes):
             sizes[k] += 1
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def score_slots(row, base, eta, high, scores):
     """Scores of the slots; returns their sum."""
     total = 0.0
@@ -38,7 +38,7 @@ def score_slots(row, base, eta, high, scores):
     return total
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def slots_in_use(sizes):
     """End of the slots to read, in whole blocks, and the first free slot; both are numbers that a variable can hold.
 
@@ -53,7 +53,7 @@ def slots_in_use(sizes):
     return high, fresh
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def largest(high, scores):
     """Slot of the largest score."""
     best = 0
@@ -63,7 +63,7 @@ def largest(high, scores):
     return best
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def find_slot(target, high, scores):
     """Slot in which the running sum passes `target`; the last one, or the largest, if rounding keeps it from that."""
     passed, begin = 0.0, 0
@@ -164,7 +164,7 @@ def count_tables(rng, offsets, labels, new_table, here, tables):
             here[labels[t]] = 0
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def log_rising(x, n):
     """Logarithm of x (x + 1) ... (x + n - 1)."""
     if n > 24:

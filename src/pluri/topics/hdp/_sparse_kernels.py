@@ -35,7 +35,7 @@ def list_topics(counts, lists):
         lengths[w] = place - begins[w]
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def score_listed(topics, numbers, begin, length, base, old, scores):
     """Scores n_wk c_k of listed topics, zero for `old`; returns their sum, and the tokens of the word in `old`."""
     total, own = 0.0, 0
@@ -49,7 +49,7 @@ def score_listed(topics, numbers, begin, length, base, old, scores):
     return total, own
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def change_listed(topics, numbers, begin, lengths, w, k, change):
     """Change the lists: add 1 or -1 to the tokens of word w in topic k; topics without tokens leave the list."""
     length = lengths[w]
@@ -67,7 +67,7 @@ def change_listed(topics, numbers, begin, lengths, w, k, change):
         lengths[w] = length - 1
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def sum_of(base, high):
     """Sum over the slots in use."""
     total = 0.0

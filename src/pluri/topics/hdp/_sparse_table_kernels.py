@@ -30,7 +30,7 @@ FAR = 40.0
 LEAST = 1e-300
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def candidates(words, members, old, rest, whole, sizes, lists, bounds, same, distinct, scores):
     """Put the topics that a table may go to into `found` of `bounds`, and their scores, that of a new topic last.
 
@@ -90,7 +90,7 @@ def candidates(words, members, old, rest, whole, sizes, lists, bounds, same, dis
     return n_left, others
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def settle(number, n_found, others, scores):
     """Place of a draw among the computed scores; -1 if the bound of the others leaves it open."""
     total = 0.0
@@ -103,7 +103,7 @@ def settle(number, n_found, others, scores):
     return low if number * (total + others) < passed else -1
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def draw_of_all(number, words, members, eta, state, high, found, room, same):
     """Draw the topic of a table that was taken out from all topics, those of `found` first; -1 for a new one.
 

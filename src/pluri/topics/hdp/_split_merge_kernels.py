@@ -12,7 +12,7 @@ from pluri.topics.hdp._gibbs_kernels import log_rising
 NEITHER = -1
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def scan(rng, members, tokens, first, second, prior, eta, wanted, sides):
     """Change `sides`: draw those of all members but the anchors; returns the log probability of the draws.
 
@@ -61,7 +61,7 @@ def scan(rng, members, tokens, first, second, prior, eta, wanted, sides):
     return log_probability
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def seats(members, documents, side, weights):
     """Documents on each side, and the log seating weights: of the sides apart, and of both together."""
     n_a, n_b, apart, together = 0, 0, 0.0, 0.0
@@ -82,7 +82,7 @@ def seats(members, documents, side, weights):
     return n_a, n_b, apart, together
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def log_words(counts, sizes, eta):
     """Log marginal probability of the words: of the sides apart, less that of both together."""
     n_words = counts.shape[1]

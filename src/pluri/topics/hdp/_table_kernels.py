@@ -59,7 +59,7 @@ def seat(rng, begin, end, labels, new_table, room):
     return n_tables
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def multiply(row, base, plus, before, high, above, below):
     """Multiply the scores by the probability of one more word, kept as fractions: products cost less."""
     for k in range(high):
@@ -67,7 +67,7 @@ def multiply(row, base, plus, before, high, above, below):
         below[k] *= base[k] + before
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def divide(high, above, below):
     """Scores from fractions; returns their sum."""
     total = 0.0
@@ -108,7 +108,7 @@ def score_table(words, members, eta, state, high, room, same):
     return total, fresh
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def take_out(words, members, old, counts, sizes, weights, rest):
     """Change the last four: remove the tokens of a table from their topic."""
     for m in range(len(members)):

@@ -53,7 +53,7 @@ class LocalSums(NamedTuple):
     totals: Any
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def update_sticks(first, last, occurrences, phi, alpha, sticks, log_stick):
     """Beta parameters of the document's sticks given phi; returns the largest change of a stick's tokens."""
     n_sticks = len(log_stick)
@@ -70,7 +70,7 @@ def update_sticks(first, last, occurrences, phi, alpha, sticks, log_stick):
     return change
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def expect_sticks(sticks, log_stick):
     """E[log sigma_i(pi_d)]; the last stick takes all that is left."""
     passed = 0.0
@@ -81,7 +81,7 @@ def expect_sticks(sticks, log_stick):
     log_stick[len(log_stick) - 1] = passed
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def update_pointers(first, last, words, occurrences, log_topic, log_weight, phi, zeta):
     """Topics of the sticks given phi; returns sum_ik zeta_ik (E[log sigma_k] - log zeta_ik)."""
     n_sticks, n_topics = zeta.shape
@@ -112,7 +112,7 @@ def update_pointers(first, last, words, occurrences, log_topic, log_weight, phi,
     return bound
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def update_tokens(first, last, words, occurrences, log_topic, zeta, log_stick, phi):
     """Sticks of the tokens given the rest; returns sum_n c_n log sum_i exp(...), which is their part of the bound."""
     n_sticks, n_topics = zeta.shape
@@ -137,7 +137,7 @@ def update_tokens(first, last, words, occurrences, log_topic, zeta, log_stick, p
     return bound
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def rank_topics(first, last, words, occurrences, log_topic, log_weight, phi, score, chosen):
     """Start of a document: stick i gets the i-th of the topics that explain most of its tokens; phi goes by them."""
     n_topics = len(log_weight)
@@ -178,7 +178,7 @@ def rank_topics(first, last, words, occurrences, log_topic, log_weight, phi, sco
             phi[n, i] /= total
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def copy_rows(source, target, n):
     """Copy the first rows; an assignment of slices takes seconds to compile."""
     for i in range(n):
@@ -186,7 +186,7 @@ def copy_rows(source, target, n):
             target[i, k] = source[i, k]
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def fit_document(first, last, documents, given, max_iter, tol, own):
     """Change `own`: raise the document's part of the bound, beginning with phi; returns that part."""
     _, words, occurrences = documents
@@ -209,7 +209,7 @@ def fit_document(first, last, documents, given, max_iter, tol, own):
     return bound
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def add_document(first, last, documents, own, sums):
     """Add the statistics of a document to `sums`, but for its bound."""
     _, words, occurrences = documents

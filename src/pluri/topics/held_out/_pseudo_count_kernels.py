@@ -13,7 +13,7 @@ from pluri.topics.held_out._vector_words import move_word, weigh_word
 from pluri.topics.lda.aligned_arrays import LANES
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def room_for(first, last, indptr, alpha):
     """Memory of :func:`pseudo_counts` for the longest of the documents; the prior, padded to whole vectors."""
     longest = 0
@@ -26,7 +26,7 @@ def room_for(first, last, indptr, alpha):
     return prior, np.zeros(longest * width), np.empty(longest * width), np.empty(width), np.empty(width)
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def pseudo_counts(entries, occurrences, phi, prior, max_iter, tol, rows, share, gamma, weight):
     """Fill in shares of the topics in each distinct word of a document, and prior plus their sums (`gamma`).
 

@@ -51,7 +51,7 @@ class Room(NamedTuple):
         return cls(*by_level, np.zeros(width), np.zeros(width))
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def shift_document(words, levels, path, begin, end, step, counts, n_tokens):
     """Change `counts` and `n_tokens`: add the tokens of a document to its path (step 1) or take them out (step -1)."""
     for i in range(begin, end):
@@ -73,7 +73,7 @@ def count_documents(words, offsets, levels, paths, parent, counts, n_tokens, n_d
                     parent[paths[d, level]] = paths[d, level - 1]
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def rising(table, prior, count):
     """Log of prior (prior + 1) ... (prior + count - 1): looked up, or computed where the table ends."""
     if count < table.size:
@@ -81,7 +81,7 @@ def rising(table, prior, count):
     return math.lgamma(prior + count) - math.lgamma(prior)
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def score_nodes(words, begin, end, tree, tables, room):
     """Fill `score` and `fresh` of `room`: log probability of a document's tokens of a level in nodes, old and new.
 
@@ -128,7 +128,7 @@ def score_nodes(words, begin, end, tree, tables, room):
                 score[k] -= rising(table, prior, n_tokens[k] + length) - rising(table, prior, n_tokens[k])
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def weigh_paths(tree, priors, room):
     """Fill `weight` of `room`: log weight of the path to each leaf, and of a new branch at each inner node.
 
@@ -159,7 +159,7 @@ def weigh_paths(tree, priors, room):
     return largest
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def pick_node(n_levels, first, top, weight, largest, number):
     """Node with probability proportional to exp(weight); `weight` becomes these probabilities, not normalised."""
     total = 0.0
@@ -171,7 +171,7 @@ def pick_node(n_levels, first, top, weight, largest, number):
     return place_of(number * total, weight, first[n_levels])  # room between levels has no weight
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def new_path(node, tree, path):
     """Change `path` and the tree: a path through a node; below an inner node, new ones take free columns."""
     first, top, parent, free, n_free = tree.first, tree.top, tree.parent, tree.free, tree.n_free
@@ -192,7 +192,7 @@ def new_path(node, tree, path):
         parent[path[lower]] = path[lower - 1]
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def draw_levels(words, path, begin, end, numbers, tree, priors, room):
     """Change the levels of a document's tokens, each drawn given the others; `here` is the number of tokens at each."""
     levels, counts, n_tokens, here, mass = tree.levels, tree.counts, tree.n_tokens, room.here, room.mass

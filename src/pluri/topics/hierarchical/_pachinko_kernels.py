@@ -17,7 +17,7 @@ from pluri.topics._draws import place_of, uniform
 from pluri.topics.held_out._particle_kernels import copy_whom, few_effective, normalise
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def start_document(root_prior, sub_prior, upper, lower, whole, rate):
     """A document without tokens."""
     for s in range(root_prior.size):
@@ -30,7 +30,7 @@ def start_document(root_prior, sub_prior, upper, lower, whole, rate):
         rate[s] = upper[s + 1] / whole[s]
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def find_reach(lower, rate, reach):
     """Weight of each sub-topic by any way, from scratch."""
     for t in range(reach.size):
@@ -40,7 +40,7 @@ def find_reach(lower, rate, reach):
             reach[t] += rate[s] * lower[s, t + 1]
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def shift(s, t, step, upper, lower, whole, rate, reach):
     """Add a token to a state (step 1) or take it out (step -1); super-topic 0 is the root, sub-topic 0 the exit."""
     upper[s] += step
@@ -58,7 +58,7 @@ def shift(s, t, step, upper, lower, whole, rate, reach):
             reach[t - 1] += step * old
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def weigh(word, upper, lower, rate, reach, mass):
     """Weight of each node for a word of which `word` holds the probability in each; gives their sum."""
     n_super, n_sub = rate.size, reach.size
@@ -73,7 +73,7 @@ def weigh(word, upper, lower, rate, reach, mass):
     return total
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def choose(mass, total, number, lower, rate, second):
     """Draw a node by its weight, and for a sub-topic the super-topic above it, by two numbers from [0, 1)."""
     n_super = rate.size

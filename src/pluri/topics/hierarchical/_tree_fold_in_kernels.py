@@ -49,7 +49,7 @@ class Room(NamedTuple):
         return cls(value, score, path, mass, expected, held, chosen, np.zeros(most), np.zeros((most, n_levels)))
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def expect_shares(held, length, tree, expected):
     """Fill `expected`: exponentials of the expected log shares of the levels, given the expected tokens of each."""
     before, after = tree.before, tree.after
@@ -67,7 +67,7 @@ def expect_shares(held, length, tree, expected):
         expected[level] = math.exp(log_share)
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def divergence(held, length, tree):
     """Kullback-Leibler divergence of the sticks from their prior."""
     total, below = 0.0, length
@@ -133,7 +133,7 @@ def spread(words, copies, tree, max_iter, tolerance, room):
     return bound
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def score_leaves(words, copies, tree, room):
     """Fill `score` of `room`: log weight of each leaf, with the mean shares of the levels."""
     first, parent, mean_share, value, score = tree.first, tree.parent, tree.mean_share, room.value, room.score

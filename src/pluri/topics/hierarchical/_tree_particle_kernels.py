@@ -85,7 +85,7 @@ class Room(NamedTuple):
         return cls(np.zeros(n_levels, dtype=np.int64), share, mass, value, total, candidate)
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def find_path(node, tree, path):
     """Fill `path`: nodes from the root down to `node`; -1 for those of a new branch below it."""
     level = 0
@@ -98,7 +98,7 @@ def find_path(node, tree, path):
         node = tree.parent[node]
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def put_token(token, word, level, step, particle, tree):
     """Change the particle: add a token, its distinct word `word`, to a level (step 1), or take it out (step -1)."""
     copies, here, first, log_row = particle.copies, particle.here, tree.first, tree.log_topics[token]
@@ -115,7 +115,7 @@ def put_token(token, word, level, step, particle, tree):
             particle.score[k] += step * log_row[k]
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def level_shares(here, n_before, tree, share):
     """Fill `share`: probability of each level of a further token, given the number of tokens at each."""
     before, after = tree.before, tree.after
@@ -130,7 +130,7 @@ def level_shares(here, n_before, tree, share):
             left = scale * (after[level] + below)
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def level_masses(row, word, particle, tree, room):
     """Fill `mass` of `room`: probability of a word at each level of the path, times that of the level."""
     path, share, mass, n_words = room.path, room.share, room.mass, tree.topics.shape[0]
@@ -143,7 +143,7 @@ def level_masses(row, word, particle, tree, room):
             mass[level] = share[level] * chance
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def weigh_candidates(row, word, particle, tree, room):
     """Fill `candidate` of `room` and give the probability of a word given the levels of those before it.
 

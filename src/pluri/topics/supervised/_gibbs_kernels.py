@@ -63,7 +63,7 @@ def move(counts, row, mine, in_document, totals, share, alpha, prior_total, old,
         store(share, block, replaced(load(share, block), k - block, value))
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def refer(pull, residual, n_topics, step):
     """Fill `step` with differences from the pull next to the residual; that pull, and how far the residual may move."""
     base = pull[0]
@@ -132,7 +132,7 @@ def sweep_ratings(tokens, seated, priors, ratings, seeds, room, pull, step):
                     residual += pull[k] - pull[new]
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def push_by_logarithms(scores, pull, given, old, n_classes, n_topics, push):
     """Fill `push`: probability of the class with the token in each topic, relative to the largest."""
     largest = -np.inf
@@ -166,7 +166,7 @@ def push_by_products(level, flat_pull, tables, given, old, n_class_blocks, n_cla
         store(push, at, divide(load(tables, _u(given) * width + at), mass))
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def enter(coefficients, mine, in_document, length, products, class_room):
     """Fill `class_room`: scores of the classes of a document, and what a token of each topic adds to them."""
     scores, pull, single_pull, tables, _, _ = class_room
@@ -185,7 +185,7 @@ def enter(coefficients, mine, in_document, length, products, class_room):
             store(flat, _u(16) * _u(block), exponential(load(flat, _u(16) * _u(block))))
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def settle(scores, n_classes, level):
     """Put the scores, relative to the highest, into `level`."""
     highest = scores[0]

@@ -28,7 +28,7 @@ class ClassFactorRoom(NamedTuple):
     mixed: Any
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def to_probabilities(logits, out):
     """Softmax."""
     highest = logits[0]
@@ -43,7 +43,7 @@ def to_probabilities(logits, out):
         out[k] *= scale
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def settle(base, pull, strength, mean, low, high, logits, out):
     """Probabilities exp(base - strength pull m) / constant with m their mean pull, by Newton's method within limits.
 
@@ -102,7 +102,7 @@ def pass_ratings(pairs, phi, log_theta, log_topic, ratings, sums, room):
                 fitted += count * pull[k] * mine[k]
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def products(step, mine, out):
     """Put sum_k phi_k step_ck into `out`."""
     for c in range(out.size):
@@ -111,7 +111,7 @@ def products(step, mine, out):
             out[c] += step[c, k] * mine[k]
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def class_levels(begin, end, counts, phi, step, level, inner):
     """Put log prod_n sum_k phi_nk step_ck, over the tokens of a document, into `level`."""
     level[:] = 0.0
@@ -121,7 +121,7 @@ def class_levels(begin, end, counts, phi, step, level, inner):
             level[c] += counts[i] * np.log(inner[c])
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def probabilities_of(level, share):
     """Softmax, and the logarithm of its normaliser."""
     highest = level.max()
@@ -134,7 +134,7 @@ def probabilities_of(level, share):
     return highest + np.log(total)
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def excess(inner, fresh, share, count):
     """By how much the normaliser of the classes lies above its tangent."""
     mass, slope = 0.0, 0.0
@@ -145,7 +145,7 @@ def excess(inner, fresh, share, count):
     return np.log(mass) - count * slope
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def distance(left, right):
     """Sum of absolute differences."""
     value = 0.0

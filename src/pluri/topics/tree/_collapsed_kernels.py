@@ -41,21 +41,21 @@ class Document(NamedTuple):
     origin: Any
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def add_row(reach, row, factor):
     """Count a token into the sums over top nodes."""
     for k in range(reach.size):
         reach[k] += factor * row[k]
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def take_row(reach, row, ground):
     """Count a token out of them; rounding must not take more than it brought."""
     for k in range(reach.size):
         reach[k] = max(reach[k] - row[k], ground[k])
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def choose_top(stream, weights, counts, row):
     """Top node of a token, in proportion to ``(weights + counts) * row``."""
     total = 0.0
@@ -72,7 +72,7 @@ def choose_top(stream, weights, counts, row):
     return chosen
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def count_steps(stream, top, offsets, widths, s, t, m, transition, below, moves, path):
     """Draw the nodes between top node m and node t of scale s, and count the steps; `path` gets them if it has room."""
     keep = path.size > 0
@@ -101,7 +101,7 @@ def count_steps(stream, top, offsets, widths, s, t, m, transition, below, moves,
         moves[offsets[s] + t, m] += 1
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def read_document(stream, start, end, nodes, shares, below, placed, document):
     """Change the document: count its tokens that have a node, with a top node drawn for each.
 
@@ -132,7 +132,7 @@ def read_document(stream, start, end, nodes, shares, below, placed, document):
     return n_deep
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def shift_token(w, k, s, step, prior, placed, inverse, at_scale):
     """Change the counts of `placed`, `inverse` and `at_scale`: put a token on a node (step 1), or take it off (-1)."""
     placed.node_word[w, k] += step
@@ -141,7 +141,7 @@ def shift_token(w, k, s, step, prior, placed, inverse, at_scale):
     at_scale[s] += step
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def weigh_nodes(row, first_scale, last_scale, nodes, prior, inverse, usage, weight, reach, running):
     """Fill `running` with the running sums of the weights of the nodes of some scales for a word; gives the total.
 

@@ -35,7 +35,7 @@ def fill_reach(top, depth, widths, offsets, shares, transition, reach):
             reach[k] = total
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def draw_above(stream, top, offsets, widths, s, t, transition, reach, moves, path):
     """Draw the nodes above node t of scale s, count the steps between them, and return the one at the top scale.
 
@@ -66,7 +66,7 @@ def draw_above(stream, top, offsets, widths, s, t, transition, reach, moves, pat
     return t
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def sum_scores(first, last, row, reach, factor, running, total):
     """Running sums of `factor` times word probability times reach."""
     for k in range(first, last):
@@ -75,7 +75,7 @@ def sum_scores(first, last, row, reach, factor, running, total):
     return total
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def sum_counts(first, last, row, prior, inverse, reach, factor, running, total):
     """Running sums with the word probability ``(count + prior) / (total + prior)`` of topics integrated out."""
     for k in range(first, last):
@@ -84,7 +84,7 @@ def sum_counts(first, last, row, prior, inverse, reach, factor, running, total):
     return total
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def locate(running, first, last, target):
     """First place from `first` where the running sum passes the target."""
     last -= 1

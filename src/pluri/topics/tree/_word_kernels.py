@@ -50,7 +50,7 @@ class Seating(NamedTuple):
     seats: Any
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def dot(first, last, reach, ratio):
     """Sum of products over the nodes of a scale."""
     total = 0.0
@@ -59,7 +59,7 @@ def dot(first, last, reach, ratio):
     return total
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def resized(n, old, new):
     """What the evidence of a topic of n tokens gains if its prior weighs `new` instead of `old`."""
     if n == 0:
@@ -67,7 +67,7 @@ def resized(n, old, new):
     return math.lgamma(new) - math.lgamma(old) + math.lgamma(n + old) - math.lgamma(n + new)
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def fill_resized(first, last, node_total, old, new, gains):
     """Fill `gains` with the same for all topics of a scale; gives their sum."""
     start = math.lgamma(new) - math.lgamma(old)
@@ -80,7 +80,7 @@ def fill_resized(first, last, node_total, old, new, gains):
     return total
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def seat_tokens(stream, tokens, documents, first, last, size, prior, reach, node_total, node, propose, room):
     """Log of the product of Z_i over the tokens of a word, at the nodes of one scale of `size` words; changes `room`.
 
@@ -119,7 +119,7 @@ def seat_tokens(stream, tokens, documents, first, last, size, prior, reach, node
     return log_z + math.log(product)
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def choose_scale(stream, old, size, depth, priors):
     """Draw another scale to offer a word, or -1 if there is none; `depth` is a new one below the deepest.
 
@@ -136,7 +136,7 @@ def choose_scale(stream, old, size, depth, priors):
     return new + (new >= old)
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def concentration_of_scale(stream, old, opening, priors):
     """Concentration of a scale that is opened, which is drawn, or closed, and what it adds to the log ratio."""
     shape, rate, constant = priors.zeta_prior[0], priors.zeta_prior[1], priors.zeta_prior[2]
@@ -147,7 +147,7 @@ def concentration_of_scale(stream, old, opening, priors):
     return zeta, density if opening else -density
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def draw_transitions(stream, zeta, s, nodes):
     """Change the transitions into scale s: draw them from their prior."""
     width = nodes.widths[s]
@@ -159,14 +159,14 @@ def draw_transitions(stream, zeta, s, nodes):
             rest = left
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def fill_reaches(depth, theta, nodes, reach):
     """Fill `reach`: distribution of every document over the nodes of each scale."""
     for d in range(theta.shape[0]):
         fill_reach(nodes.top, depth, nodes.widths, nodes.offsets, theta[d], nodes.transition, reach[d])
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def add_shrunk(log_ratio, v, s, nodes, placed, prior, shrunk, gains):
     """Add to a sum what the evidence of scale s gains if word v leaves; changes `shrunk` and `gains`, if not known."""
     node_word, node_total = placed.node_word, placed.node_total
@@ -181,7 +181,7 @@ def add_shrunk(log_ratio, v, s, nodes, placed, prior, shrunk, gains):
     return log_ratio
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def take_seats(v, tokens, old, new, documents, nodes, seats, placed, doc_scale):
     """Change `nodes`, `placed` and `doc_scale`: a word is at another scale, and its tokens at the seats they got there.
 

@@ -87,7 +87,7 @@ class RecordArrays(NamedTuple):
     drawn: IntArray
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def swap_item(items, place, inverse, counts, p, item, product, ratio, column):
     """Another item in the p-th place, given u and the ratio of determinants; Y, A and `product` are changed."""
     share = product[p] / inverse[p, p]
@@ -98,7 +98,7 @@ def swap_item(items, place, inverse, counts, p, item, product, ratio, column):
     replace_item(items, place, inverse, counts, p, item, product, gain, column)
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def record(items, counts, numbers, records):
     """Write the state of a walk to the records, which are changed; its items only if `drawn` has any length."""
     row = counts[RECORDS]

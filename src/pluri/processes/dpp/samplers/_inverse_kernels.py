@@ -14,7 +14,7 @@ SIZE = 0
 UNRELATED = 1e-60
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def fill_column(matrix, from_features, diagonal, items, size, item, column):
     """Entries of L between the first `size` of `items` and `item`; `matrix` is L itself, or features."""
     if from_features:
@@ -33,7 +33,7 @@ def fill_column(matrix, from_features, diagonal, items, size, item, column):
             column[m] = 0.0
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def multiply(inverse, size, column, scale, product):
     """``product = A column``; returns ``column . product``. The item has L_ii = `scale`."""
     form = 0.0
@@ -48,7 +48,7 @@ def multiply(inverse, size, column, scale, product):
     return form
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def append_item(items, place, inverse, counts, item, product, gain):
     """Y + item, given u = A b and s; the inverse becomes [[A + u u^T / s, -u / s], [-u^T / s, 1 / s]]."""
     size = counts[SIZE]
@@ -65,7 +65,7 @@ def append_item(items, place, inverse, counts, item, product, gain):
     counts[SIZE] = size + 1
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def remove_item(items, place, inverse, counts, p, column):
     """Y without its p-th item: the other entries become E - f f^T / g; the last item takes the place."""
     last = counts[SIZE] - 1
@@ -87,7 +87,7 @@ def remove_item(items, place, inverse, counts, p, column):
     counts[SIZE] = last
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def replace_item(items, place, inverse, counts, p, item, product, gain, column):
     """Another item in the p-th place: the two updates at once, given u and s without the item that leaves."""
     size = counts[SIZE]
@@ -146,7 +146,7 @@ def invert(matrix, from_features, diagonal, items, size, inverse, factor, column
     return log_det
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def unit_entry(matrix, from_features, diagonal, items, size, inverse, p):
     """Entry (p, p) of A L_Y, which is 1 but for rounding."""
     total = inverse[p, p] * diagonal[items[p]]

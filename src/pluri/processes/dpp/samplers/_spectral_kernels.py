@@ -41,7 +41,7 @@ def toss_exactly(rng, coins, size, taken):
             n -= 1
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def propose(rng, modes, blocks, n):
     """An item with probability the squared entry of eigenvector n."""
     n_items, last = modes.shape[1], blocks.shape[1] - 1
@@ -64,7 +64,7 @@ def propose(rng, modes, blocks, n):
     return chosen
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def reaches(basis, row, bound, n_drawn):
     """Whether ``row`` has more than ``bound`` of squared length inside the basis; looks no further than it must."""
     inside = 0.0
@@ -78,7 +78,7 @@ def reaches(basis, row, bound, n_drawn):
     return False
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def project(basis, row, coefficients, n_drawn):
     """Coefficients of ``row`` in the basis; ``row`` keeps what lies outside."""
     for b in range(n_drawn):
@@ -91,7 +91,7 @@ def project(basis, row, coefficients, n_drawn):
             row[a] -= coefficients[b] * basis[b, a]
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def extend(basis, row, coefficients, n_drawn):
     """What ``row`` has outside the basis becomes its next direction; ``row`` is overwritten."""
     # Orthogonalised twice: what the first pass leaves by rounding, the second removes.

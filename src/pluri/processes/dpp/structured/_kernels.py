@@ -9,7 +9,7 @@ from pluri.engine.compiled import compiled
 from pluri.processes.dpp.samplers._spectral_kernels import NOTHING_LEFT, extend, reaches
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def pick(rng, weights, n_states, total):
     """A state with probability in proportion to its weight."""
     target = rng.random() * total
@@ -25,7 +25,7 @@ def pick(rng, weights, n_states, total):
     return chosen
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def draw_structure(rng, n, tables, directions, weights, states):
     """Fill `states` with probability ``q(y)^2 (direction_n . phi(y))^2``, from the root down.
 
@@ -61,7 +61,7 @@ def draw_structure(rng, n, tables, directions, weights, states):
         spread += variance[n, c, state]
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def add_features(tables, states, features):
     """Fill `features` with those of a structure."""
     features[:] = 0.0

@@ -34,7 +34,7 @@ def write_rows(kernel, slots, rows):
             kernel[j, slots[a]] = kernel[slots[a], j]
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def fill_images(panel, begin, end, members, size, inverse, images):
     """Fill ``images = A panel`` for the rows of the members and the columns from begin to end, four rows at a time."""
     for r in range(size):
@@ -57,7 +57,7 @@ def fill_images(panel, begin, end, members, size, inverse, images):
         j += 1
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def condition(panel, begin, end, slots, members, size, images, conditional):
     """Fill the kernel of the items `slots` given the members, ``L_NN - L_Nx A L_xN``, from the panel."""
     for a in range(slots.shape[0]):
@@ -71,7 +71,7 @@ def condition(panel, begin, end, slots, members, size, images, conditional):
                 conditional[a, c - begin] -= f * images[r, c]
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def eliminate(conditional, n, factor, pivots):
     """Pivots of ``I + conditional``, leading n, by its LDL factors; returns the log determinant.
 
@@ -241,7 +241,7 @@ def carry(kernel, leaving, entering, reweighed, factor, particles, weights, unif
     return True
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def normalize(weights, new_weights, largest, report):
     """Turn the log factors in `new_weights` into weights; log of their mean and effective sample size to the report."""
     total = 0.0

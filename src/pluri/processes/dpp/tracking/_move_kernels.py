@@ -33,7 +33,7 @@ MAX_AGE = 256
 UNRELATED = 1e-60
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def quadratic(kernel, item, members, size, inverse, column, image):
     """Fill `column`, b, and `image`, A b, of an item; returns ``b^T A b``. Both are zero up to the end of the block."""
     width = (size + 7) // 8 * 8
@@ -55,7 +55,7 @@ def quadratic(kernel, item, members, size, inverse, column, image):
     return total
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def add_outer(inverse, size, vector, scale):
     """``inverse += scale * vector vector^T`` on the leading block; the vector is zero to the end of its last block."""
     width = (size + 7) // 8 * 8
@@ -65,7 +65,7 @@ def add_outer(inverse, size, vector, scale):
             inverse[r, c] += f * vector[c]
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def add_item(members, places, inverse, size, item, image, schur):
     """Add an item, whose image and Schur complement are given, to a subset and its inverse, which are changed."""
     scale = 1.0 / schur
@@ -77,7 +77,7 @@ def add_item(members, places, inverse, size, item, image, schur):
     places[item] = size
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def try_item(kernel, members, places, inverse, size, item, column, image):
     """Add an item unless it depends on the members; its Schur complement, or 0. The subset and inverse are changed."""
     schur = kernel[item, item] - quadratic(kernel, item, members, size, inverse, column, image)
@@ -87,7 +87,7 @@ def try_item(kernel, members, places, inverse, size, item, column, image):
     return schur
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def drop_item(members, places, inverse, size, place, vector):
     """Drop the item at a place, which the last one takes, from a subset and its inverse, which are changed."""
     last = size - 1
@@ -108,7 +108,7 @@ def drop_item(members, places, inverse, size, place, vector):
         places[members[place]] = place
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def rebuild(kernel, particles, p, column, image):
     """Make the inverse of particle p anew from the kernel; changes the particle and its size.
 

@@ -11,7 +11,7 @@ from pluri.engine.compiled import compiled
 HOPELESS = 25.0
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def path_likelihood(words, counts, topic_word, path, length, share):
     """Log probability of a document on a path, given a distribution of levels."""
     total, product = 0.0, 1.0
@@ -30,7 +30,7 @@ def path_likelihood(words, counts, topic_word, path, length, share):
     return total + math.log(product)
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def document_posterior(words, counts, topic_word, known, grid, score):
     """Fill `score`, log p(document, path, point of the grid); the log likelihood of the document.
 

@@ -14,7 +14,7 @@ END = -1
 # Constants that are passed on are np.int64: numba compiles a function once more for a literal, and for an int32.
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def count_of(graph, x, atom):
     """How many documents go from x to an atom."""
     if atom >= 0:
@@ -24,7 +24,7 @@ def count_of(graph, x, atom):
     return 0
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def fill_row(graph, numbers, x):
     """Predictive probabilities of all steps from x; the last atom takes what the sticks before it leave."""
     capacity, n_levels = len(graph.depth), len(graph.n_nodes) - 1
@@ -68,7 +68,7 @@ def fill_all(graph, numbers):
                     row[graph.members[below, m]] = share
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def list_members(graph):
     """Rewrite the lists of slots in use."""
     graph.n_used[:] = 0
@@ -79,7 +79,7 @@ def list_members(graph):
             graph.n_used[k] += 1
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def delete_node(graph, x):
     """Make a node blank again."""
     k = graph.depth[x]
@@ -92,7 +92,7 @@ def delete_node(graph, x):
     graph.depth[x] = 0
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def blank_place(rng, graph, numbers, x, k, weighted):
     """Place of a blank node of depth k in the order of x: anyone, or in proportion to its probability."""
     total = 0.0
@@ -116,7 +116,7 @@ def blank_place(rng, graph, numbers, x, k, weighted):
     return found
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def fresh_order(rng, graph, numbers, x, target):
     """Order of a new node that one path has just left for an atom; the place of that atom."""
     k, n_levels = graph.depth[x], len(graph.n_nodes) - 1
@@ -141,7 +141,7 @@ def fresh_order(rng, graph, numbers, x, target):
     return place
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def settle(rng, graph, numbers, path, length):
     """Give the new nodes of a path slots and orders. True if there were any."""
     capacity = len(graph.depth)
@@ -173,7 +173,7 @@ def settle(rng, graph, numbers, path, length):
     return created
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def count_path(graph, path, length, step):
     """Count a path (step 1), or no longer (step -1)."""
     for i in range(length):
@@ -181,7 +181,7 @@ def count_path(graph, path, length, step):
         graph.edge[path[i], path[i + 1] if i < length - 1 else len(graph.depth)] += step
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def count_words(graph, corpus, d, step):
     """Count the words of a document where they are, or no longer."""
     last = corpus.length[d] - 1
@@ -231,7 +231,7 @@ def put_in(rng, graph, numbers, corpus, d, path, length):
             fill_row(graph, numbers, path[i])
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def log_stick(sticks, count, after):
     """Log B(alpha + count, beta + after)."""
     return sticks.first[count] + sticks.second[after] - sticks.both[count + after]
@@ -258,7 +258,7 @@ def log_swap(graph, sticks, x, i, j):
     return ratio
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def swap_places(rng, graph, numbers, sticks, x):
     """Metropolis-Hastings: two places in the order of x, chosen at random, change their atoms. 1 if they did."""
     n = graph.n_atoms[graph.depth[x]]

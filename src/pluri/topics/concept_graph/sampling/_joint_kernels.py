@@ -16,7 +16,7 @@ MOST_PATHS = 48
 NEW_SCORE = 3.0
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def log_path(graph, path, length):
     """Log predictive probability of a path."""
     end = graph.probability.shape[1] - 1
@@ -26,7 +26,7 @@ def log_path(graph, path, length):
     return value
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def copy_path(path, length, paths, lengths, row):
     """Write a path into a row: a loop, as slices that may differ in length take long to compile."""
     lengths[row] = length
@@ -34,7 +34,7 @@ def copy_path(path, length, paths, lengths, row):
         paths[row, i] = path[i]
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def alternatives(rng, graph, numbers, label, path, length, paths, lengths):
     """List paths that differ from one in a single node, or in whether they go on; itself first. Their number.
 
@@ -80,7 +80,7 @@ def alternatives(rng, graph, numbers, label, path, length, paths, lengths):
     return n
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def score_nodes(graph, eta, words, first, last, factor, share, score):
     """Score each node by the share it gets if the words of a document may come from any node: (1 + n share)^2.
 
@@ -118,7 +118,7 @@ def score_nodes(graph, eta, words, first, last, factor, share, score):
             score[x] = 0.0
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def propose_paths(rng, graph, numbers, label, number, score, value, logits, states, paths, lengths):
     """Draw paths in proportion to their predictive probability times the scores of their nodes, from row 1 on."""
     capacity, n_levels = len(graph.depth), len(graph.n_nodes) - 1
@@ -167,7 +167,7 @@ def propose_paths(rng, graph, numbers, label, number, score, value, logits, stat
         lengths[c] = length
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def log_score_of(graph, score, path, length):
     """Sum of the scores of a path's nodes: log density of its proposal over its probability, but for a constant."""
     total = 0.0
@@ -176,7 +176,7 @@ def log_score_of(graph, score, path, length):
     return total
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def weigh_paths(rng, graph, numbers, corpus, d, step, present, n, compared, room):
     """Add to the logits of n paths their importance weights, with levels and tau drawn; row 0 keeps those it has."""
     paths, lengths, levels, taus, logits = compared
@@ -205,7 +205,7 @@ def weigh_paths(rng, graph, numbers, corpus, d, step, present, n, compared, room
         logits[c] += math.log(scale) + 1.5 * math.log(2.0 + t * t)
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def joint_move(rng, graph, numbers, corpus, d, step, anywhere, number, path, compared, room):
     """Change `graph` and `corpus`: draw path, levels and tau of a document together; it may have no path yet."""
     first, last = corpus.offsets[d], corpus.offsets[d + 1]

@@ -124,7 +124,7 @@ def backward(graph, numbers, label, top, log_term, back, weight):
                         weight[graph.members[k, m]] = math.exp(back[length, i, graph.members[k, m]] - peak)
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def draw_log(rng, logits, n):
     """Index in proportion to exp(logits)."""
     peak = -np.inf

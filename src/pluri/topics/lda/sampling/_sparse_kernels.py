@@ -71,7 +71,7 @@ def draw_smoothing(share, block_share, work, target):
     return _u(16) * block + count_at_most(ends, max(ZERO, min(rest, last(ends) * BELOW_ONE)))
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def sum_blocks(topics, begin, end, share, block_share):
     """Change `block_share`: the sums of the shares of blocks that the tokens begin..end have."""
     for i in range(begin, end):
@@ -79,7 +79,7 @@ def sum_blocks(topics, begin, end, share, block_share):
         block_share[block] = total(load(share, _u(16) * block))
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def without_tokens(totals, alpha, prior_totals, in_document, share, block_share):
     """Fill the last three for a document without tokens."""
     for k in range(len(alpha)):
@@ -89,7 +89,7 @@ def without_tokens(totals, alpha, prior_totals, in_document, share, block_share)
         block_share[block] = total(load(share, _u(16) * _u(block)))
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def open_document(tokens, d, totals, priors, room):
     """Change `room`: count the topics of a document, and set their shares; the sum of all shares."""
     topics, alpha, prior_totals = tokens.topics, priors.alpha, priors.word_totals
@@ -107,7 +107,7 @@ def open_document(tokens, d, totals, priors, room):
     return all_shares
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def close_document(tokens, d, totals, priors, room):
     """Change `room`: shares are again those in a document without tokens."""
     topics, alpha, prior_totals = tokens.topics, priors.alpha, priors.word_totals
@@ -120,7 +120,7 @@ def close_document(tokens, d, totals, priors, room):
     sum_blocks(topics, begin, end, share, room.block_share)
 
 
-@compiled(no_cpython_wrapper=True)
+@compiled(inner=True)
 def ask_for(active, table, w, width):
     """Let the processor fetch the counts of a word."""
     for mask in range(_u(active.shape[1])):

@@ -23,7 +23,7 @@ from pluri.topics.lda.variational._left_out_kernels import all_topics, bring_bac
 TINY = 1e-110
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def _log_share(gamma, word_topic, word, psi_totals, shares):
     """Logarithm of sum_k exp(psi(gamma_k) + E[log beta_kw]) for one word, and its shares phi, in log space."""
     n_topics = psi_totals.size
@@ -102,7 +102,7 @@ def _expected_counts(packed, rows, padded, width, ratios, theta, sums):
         sums[k] *= theta[k]
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def _soften(words, topics, epsilon, elsewhere, current, n_live, last_total, softening):
     """Change `softening`, what is added to the probability of each word, if the sum of gamma has changed; that sum."""
     total, inverse_top = elsewhere, topics.inverse_top
@@ -116,7 +116,7 @@ def _soften(words, topics, epsilon, elsewhere, current, n_live, last_total, soft
     return last_total
 
 
-@compiled(reorder=True, no_cpython_wrapper=True)
+@compiled(reorder=True, inner=True)
 def _unsound_sums(words, topics, room):
     """Fill the expected counts of all topics once more, in log space for the words whose probability is too small."""
     sums, shares, norms, ratios, counts = room.sums, room.shares, room.norms, room.ratios, room.counts
