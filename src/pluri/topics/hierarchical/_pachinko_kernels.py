@@ -11,10 +11,70 @@ are topics, not pairs of them. Nodes are numbered root, super-topics, sub-topics
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pluri.engine.compiled import compiled
 from pluri.topics._draws import place_of, uniform
 from pluri.topics.held_out._particle_kernels import copy_whom, few_effective, normalise
+
+
+class Words(NamedTuple):
+    """Words of all tokens, document after document, and where each document begins (n_documents + 1)."""
+
+    words: NDArray[Any]
+    offsets: NDArray[Any]
+
+
+class Document(NamedTuple):
+    """Room for the counts of a document, as above; of several particles with an axis for them before the others."""
+
+    upper: NDArray[Any]
+    lower: NDArray[Any]
+    whole: NDArray[Any]
+    rate: NDArray[Any]
+    reach: NDArray[Any]
+
+
+def room_of_documents(sub_prior: NDArray[Any], *lead: int) -> Document:
+    """Room for one document, or for as many as `lead` says."""
+    n_super, n_places = sub_prior.shape
+    shapes = (n_super + 1,), (n_super, n_places), (n_super,), (n_super,), (n_places - 1,)
+    return Document(*(np.zeros((*lead, *shape)) for shape in shapes))
+
+
+class Priors(NamedTuple):
+    """Of the ways from the root (n_super + 1), and from each super-topic (n_super, n_sub + 1)."""
+
+    root: NDArray[Any]
+    sub: NDArray[Any]
+
+
+class States(NamedTuple):
+    """Super-topic and sub-topic of each token; words of each node, and how many they are."""
+
+    supers: NDArray[Any]
+    subs: NDArray[Any]
+    counts: NDArray[Any]
+    sizes: NDArray[Any]
+
+
+class NodeRoom(NamedTuple):
+    """Of each node: probability of a word, its weight, and the inverse of the mass of all words."""
+
+    word: NDArray[Any]
+    mass: NDArray[Any]
+    inverse: NDArray[Any]
+
+
+class Resampling(NamedTuple):
+    """Weight of each particle, its offspring, and whom it is a copy of."""
+
+    weight: NDArray[Any]
+    offspring: NDArray[Any]
+    source: NDArray[Any]
 
 
 @compiled(reorder=True, inner=True)
@@ -93,15 +153,18 @@ def choose(mass, total, number, lower, rate, second):
 
 
 @compiled(reorder=True)
-def sweep(words, offsets, numbers, supers, subs, counts, sizes, root_prior, sub_prior, word_prior, upper, lower, whole,
-          rate, reach, word, mass, inverse):  # fmt: skip
-    """Draw the state of every token given the others; states below 0 are not yet in the counts."""
+def sweep(tokens, numbers, states, priors, word_prior, document, room):
+    """Draw the state of every token given the others, in place; states below 0 are not yet in the counts."""
+    words, offsets = tokens.words, tokens.offsets
+    supers, subs, counts, sizes = states
+    upper, lower, whole, rate, reach = document
+    word, mass, inverse = room
     n_super, n_words = whole.size, counts.shape[0]
     for k in range(sizes.size):
         inverse[k] = 1.0 / (n_words * word_prior + sizes[k])
     for d in range(offsets.size - 1):
         begin, end = offsets[d], offsets[d + 1]
-        start_document(root_prior, sub_prior, upper, lower, whole, rate)
+        start_document(priors.root, priors.sub, upper, lower, whole, rate)
         for i in range(begin, end):
             s = supers[i]
             if s >= 0:
@@ -179,9 +242,10 @@ def list_uses(offsets, supers, subs, here, below, touched, taken, used, held, wa
 
 
 @compiled()
-def fold_in(offsets, words, topics, root_prior, sub_prior, seed, n_warmup, n_draws, supers, subs, upper, lower, whole,
-            rate, reach, mass, state, shares):  # fmt: skip
-    """Expected shares of the nodes in each document; every document has the same random numbers."""
+def fold_in(tokens, topics, priors, seed, n_warmup, n_draws, supers, subs, document, mass, state, shares):
+    """Add up in `shares` those of the nodes in each document; every document has the same random numbers."""
+    words, offsets, root_prior = tokens.words, tokens.offsets, priors.root
+    upper, lower, whole, rate, reach = document
     n_super, n_sub = whole.size, reach.size
     concentration = 0.0
     for s in range(root_prior.size):
@@ -189,7 +253,7 @@ def fold_in(offsets, words, topics, root_prior, sub_prior, seed, n_warmup, n_dra
     for d in range(offsets.size - 1):
         begin, length = offsets[d], offsets[d + 1] - offsets[d]
         state[0] = seed
-        start_document(root_prior, sub_prior, upper, lower, whole, rate)
+        start_document(priors.root, priors.sub, upper, lower, whole, rate)
         find_reach(lower, rate, reach)
         for turn in range(1 + n_warmup + n_draws):
             for i in range(length):
@@ -209,9 +273,12 @@ def fold_in(offsets, words, topics, root_prior, sub_prior, seed, n_warmup, n_dra
 
 
 @compiled()
-def left_to_right(offsets, words, topics, root_prior, sub_prior, n_particles, state, supers, subs, upper, lower, whole,
-                  rate, reach, mass, weight, offspring, source, scores):  # fmt: skip
-    """Log probability of each document, token after token, by weighted particles."""
+def left_to_right(tokens, topics, priors, state, supers, subs, document, mass, resampling, scores):
+    """Write into `scores` the log probability of each document, token after token, by weighted particles."""
+    words, offsets, root_prior, sub_prior = tokens.words, tokens.offsets, priors.root, priors.sub
+    upper, lower, whole, rate, reach = document
+    weight, offspring, source = resampling
+    n_particles = weight.size
     concentration = 0.0
     for s in range(root_prior.size):
         concentration += root_prior[s]

@@ -39,35 +39,38 @@ class PachinkoTopics:
 
         All documents have the same stream of random numbers, so that one does not depend on another.
         """
-        from pluri.topics.hierarchical._pachinko_kernels import fold_in
+        from pluri.topics.hierarchical._pachinko_kernels import Priors, Words, fold_in, room_of_documents
 
         tokens = tokens_of(X)
         longest = int(np.diff(tokens.offsets).max(initial=1))
-        n_super, n_sub = self.sub_prior.shape[0], self.sub_prior.shape[1] - 1
         shares = np.zeros((X.shape[0], len(self.topic_word)))
         fold_in(
-            tokens.offsets, tokens.words, np.ascontiguousarray(self.topic_word.T), self.root_prior, self.sub_prior,
+            Words(tokens.words, tokens.offsets), np.ascontiguousarray(self.topic_word.T),
+            Priors(self.root_prior, self.sub_prior),
             np.uint64(seed), n_warmup, n_draws, np.zeros(longest, dtype=np.int32), np.zeros(longest, dtype=np.int32),
-            np.zeros(n_super + 1), np.zeros((n_super, n_sub + 1)), np.zeros(n_super), np.zeros(n_super),
-            np.zeros(n_sub), np.zeros(len(self.topic_word)), np.zeros(1, dtype=np.uint64), shares,
+            room_of_documents(self.sub_prior), np.zeros(len(self.topic_word)), np.zeros(1, dtype=np.uint64), shares,
         )  # fmt: skip
         return shares / shares.sum(axis=1, keepdims=True)
 
     def left_to_right(self, X: Any, rng: np.random.Generator, n_particles: int = 20) -> HeldOut:
         """Estimate the log probability of each document."""
-        from pluri.topics.hierarchical._pachinko_kernels import left_to_right
+        from pluri.topics.hierarchical._pachinko_kernels import (
+            Priors,
+            Resampling,
+            Words,
+            left_to_right,
+            room_of_documents,
+        )
 
         words, offsets, _ = shuffled_tokens(X, rng)
         longest = int(np.diff(offsets).max(initial=1))
-        n_super, n_sub, size = self.sub_prior.shape[0], self.sub_prior.shape[1] - 1, n_particles
-        scores = np.zeros(X.shape[0])
+        size, scores = n_particles, np.zeros(X.shape[0])
         left_to_right(
-            offsets, words, np.ascontiguousarray(self.topic_word.T), self.root_prior, self.sub_prior, size,
-            rng.integers(2**63, size=1).astype(np.uint64), np.zeros((size, longest), dtype=np.int32),
-            np.zeros((size, longest), dtype=np.int32), np.zeros((size, n_super + 1)),
-            np.zeros((size, n_super, n_sub + 1)), np.zeros((size, n_super)), np.zeros((size, n_super)),
-            np.zeros((size, n_sub)), np.zeros(len(self.topic_word)), np.zeros(size), np.zeros(size, dtype=np.int64),
-            np.zeros(size, dtype=np.int64), scores,
+            Words(words, offsets), np.ascontiguousarray(self.topic_word.T),
+            Priors(self.root_prior, self.sub_prior), rng.integers(2**63, size=1).astype(np.uint64),
+            np.zeros((size, longest), dtype=np.int32), np.zeros((size, longest), dtype=np.int32),
+            room_of_documents(self.sub_prior, size), np.zeros(len(self.topic_word)),
+            Resampling(np.zeros(size), np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)), scores,
         )  # fmt: skip
         return HeldOut(scores, np.diff(offsets), "left_to_right")
 

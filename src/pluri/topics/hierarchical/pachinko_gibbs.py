@@ -189,14 +189,19 @@ class PachinkoGibbs:
         return (rng.random(len(nodes))[:, None] >= reached).sum(axis=1).astype(np.int32)
 
     def _pass(self, rng: np.random.Generator, state: PachinkoState) -> None:
-        from pluri.topics.hierarchical._pachinko_kernels import sweep
+        from pluri.topics.hierarchical._pachinko_kernels import (
+            NodeRoom,
+            Priors,
+            States,
+            Words,
+            room_of_documents,
+            sweep,
+        )
 
-        tokens, n_super, n_sub = self.tokens, self.n_super, self.n_sub
         sweep(
-            tokens.words, tokens.offsets, rng.random((tokens.n_tokens, 2)), state.supers, state.subs, state.counts,
-            state.sizes, self.root_prior, self.sub_prior, float(self.word_prior), np.zeros(n_super + 1),
-            np.zeros((n_super, n_sub + 1)), np.zeros(n_super), np.zeros(n_super), np.zeros(n_sub),
-            np.zeros(self.n_nodes), np.zeros(self.n_nodes), np.zeros(self.n_nodes),
+            Words(self.tokens.words, self.tokens.offsets), rng.random((self.tokens.n_tokens, 2)),
+            States(state.supers, state.subs, state.counts, state.sizes), Priors(self.root_prior, self.sub_prior),
+            float(self.word_prior), room_of_documents(self.sub_prior), NodeRoom(*np.zeros((3, self.n_nodes))),
         )  # fmt: skip
 
     def _weigh(self, state: PachinkoState) -> None:
