@@ -18,9 +18,9 @@ MOST_PARAMETERS = 12
 #: Modules of a folder.
 MOST_MODULES = 25
 #: Lines of a file, and how many files may have more.
-LONG_FILE, MOST_LONG_FILES = 300, 40
+LONG_FILE, MOST_LONG_FILES = 300, 19
 #: Lines of a function without its docstring, and how many functions may have more.
-LONG_FUNCTION, MOST_LONG_FUNCTIONS = 60, 15
+LONG_FUNCTION, MOST_LONG_FUNCTIONS = 60, 5
 
 #: Public functions whose many settings, all with defaults, serve best as plain keywords.
 DRIVERS = {
