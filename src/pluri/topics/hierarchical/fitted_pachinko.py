@@ -39,7 +39,8 @@ class PachinkoTopics:
 
         All documents have the same stream of random numbers, so that one does not depend on another.
         """
-        from pluri.topics.hierarchical._pachinko_kernels import Priors, Words, fold_in, room_of_documents
+        from pluri.topics.hierarchical._pachinko_fold_in_kernels import fold_in
+        from pluri.topics.hierarchical._pachinko_kernels import Priors, Words, room_of_documents
 
         tokens = tokens_of(X)
         longest = int(np.diff(tokens.offsets).max(initial=1))
@@ -54,13 +55,8 @@ class PachinkoTopics:
 
     def left_to_right(self, X: Any, rng: np.random.Generator, n_particles: int = 20) -> HeldOut:
         """Estimate the log probability of each document."""
-        from pluri.topics.hierarchical._pachinko_kernels import (
-            Priors,
-            Resampling,
-            Words,
-            left_to_right,
-            room_of_documents,
-        )
+        from pluri.topics.hierarchical._pachinko_fold_in_kernels import Resampling, left_to_right
+        from pluri.topics.hierarchical._pachinko_kernels import Priors, Words, room_of_documents
 
         words, offsets, _ = shuffled_tokens(X, rng)
         longest = int(np.diff(offsets).max(initial=1))
