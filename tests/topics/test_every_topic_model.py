@@ -11,7 +11,7 @@ from sklearn.base import clone
 import pluri.topics
 from pluri import io, on_interrupt
 from pluri.datasets import make_topic_documents
-from pluri.inference.mcmc import driver
+from pluri.inference.mcmc import rounds
 from pluri.report import topic_report, tree_text
 from pluri.topics import (
     ConceptGraph,
@@ -183,21 +183,21 @@ def test_wrong_counts_are_refused_and_nothing_is_lost(name, corpus):
 @pytest.mark.parametrize("name", SAMPLED)
 @pytest.mark.parametrize("when", [3, 10])
 def test_control_c_keeps_the_topics_so_far(name, when, corpus, monkeypatch):
-    advance = driver.advance
-    rounds = []
+    advance = rounds.advance
+    stopped = []
 
     def interrupted(chains, n_steps, n_warmup, thin, record=None):
         """Steps one by one; at the given one, the person at the keyboard has had enough."""
         if chains[0].done + n_steps < when:
             return advance(chains, n_steps, n_warmup, thin, record)
         segments = advance(chains, max(when - chains[0].done, 0), n_warmup, thin, record)
-        rounds.append(1)
+        stopped.append(1)
         return [type(segment)(segment.chain, segment.draws, segment.stats, True) for segment in segments]
 
-    monkeypatch.setattr(driver, "advance", interrupted)
+    monkeypatch.setattr(rounds, "advance", interrupted)
     with on_interrupt("keep"), pytest.warns(UserWarning, match="interrupted") as told:
         model = fitted(name, corpus)
-    assert rounds
+    assert stopped
     (said,) = [str(warning.message) for warning in told if "interrupted" in str(warning.message)]
     assert said.startswith(f"{type(model).__name__}: interrupted after {when} sweeps")
     assert model.n_iter_ == when

@@ -267,7 +267,7 @@ def test_a_search_whose_last_fit_is_interrupted_keeps_the_search(monkeypatch):
         return fit.__wrapped__(self, X, *args, **kwargs)
 
     monkeypatch.setattr(GaussianHMM, "fit", interruptible(method=True)(pressed))
-    monkeypatch.setattr("pluri.sequences.hmm.expectation_maximization", unmarked_em())
+    monkeypatch.setattr("pluri.sequences.fitting.expectation_maximization", unmarked_em())
     search = HMMSearchCV(GaussianHMM(n_iter=2, tol=-np.inf, random_state=0), n_components=[1, 2], cv=2)
     with pytest.raises(KeyboardInterrupt, match="the search is complete") as stop:
         search.fit(X)

@@ -65,7 +65,7 @@ def co_clustering_matrix(draws: ArrayLike) -> NDArray[np.float32]:
 
     Examples
     --------
-    >>> from pluri.metrics.partition_posterior import co_clustering_matrix
+    >>> from pluri.metrics.partition_losses import co_clustering_matrix
     >>> co_clustering_matrix([[0, 0, 1], [0, 1, 1]])
     array([[1. , 0.5, 0. ],
            [0.5, 1. , 0.5],
@@ -98,7 +98,7 @@ def expected_variation_of_information(labels: ArrayLike, draws: ArrayLike) -> fl
 
     Examples
     --------
-    >>> from pluri.metrics.partition_posterior import expected_variation_of_information
+    >>> from pluri.metrics.partition_losses import expected_variation_of_information
     >>> expected_variation_of_information([0, 0, 1, 1], [[1, 1, 0, 0], [0, 0, 0, 0]])
     0.3465735
     """
@@ -111,7 +111,7 @@ def expected_binder(labels: ArrayLike, draws: ArrayLike) -> float:
 
     Examples
     --------
-    >>> from pluri.metrics.partition_posterior import expected_binder
+    >>> from pluri.metrics.partition_losses import expected_binder
     >>> expected_binder([0, 0, 1, 1], [[1, 1, 0, 0], [0, 0, 0, 0]])
     0.3333333
     """

@@ -272,7 +272,7 @@ def test_chains_that_move_together_keep_the_shape_of_a_given_metric():
 
 
 def test_draws_of_chains_that_move_together_do_not_depend_on_the_rounds(monkeypatch):
-    from pluri.inference.mcmc import driver
+    from pluri.inference.mcmc import rounds
 
     factor = np.random.default_rng(0).normal(size=(20, 20))
     precision = factor @ factor.T / 20 + np.eye(20)
@@ -283,7 +283,7 @@ def test_draws_of_chains_that_move_together_do_not_depend_on_the_rounds(monkeypa
 
     found = []
     for seconds in (0.2, 0.0):
-        monkeypatch.setitem(driver.ROUND_SECONDS, "serial", seconds)
+        monkeypatch.setitem(rounds.ROUND_SECONDS, "serial", seconds)
         kernel = mcmc.NUTS(rows, vectorized=True)
         found.append(mcmc.sample(kernel, np.ones(20), n_draws=150, n_warmup=100, random_state=0, warn=False)["x"])
     assert (found[0] == found[1]).all()

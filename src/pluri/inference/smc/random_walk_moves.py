@@ -27,7 +27,7 @@ def random_walk_kernel(scale: float | None = None) -> MoveKernel:
     Examples
     --------
     >>> import numpy as np
-    >>> from pluri.inference.smc.sampler import random_walk_kernel
+    >>> from pluri.inference.smc.random_walk_moves import random_walk_kernel
     >>> log_target = lambda x: -0.5 * (x**2).sum(axis=1)
     >>> x = np.random.default_rng(0).normal(size=(500, 2))
     >>> moved, densities, rate = random_walk_kernel()(np.random.default_rng(1), x, log_target(x), log_target)

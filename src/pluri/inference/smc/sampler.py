@@ -96,7 +96,7 @@ class SMCSampler:
     From a standard normal density to one with mean 3 and standard deviation 0.5:
 
     >>> import numpy as np
-    >>> from pluri.inference.smc.sampler import SMCSampler, random_walk_kernel
+    >>> from pluri.inference.smc import SMCSampler, random_walk_kernel
     >>> def target(b):
     ...     return lambda x: -0.5 * (1 - b) * x[:, 0] ** 2 - 2.0 * b * (x[:, 0] - 3) ** 2
     >>> sampler = SMCSampler(

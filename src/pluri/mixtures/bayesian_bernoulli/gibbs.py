@@ -77,8 +77,7 @@ class BernoulliGibbs:
     >>> from pluri.factors.binary_completion import BinaryRows, pattern
     >>> from pluri.inference import mcmc
     >>> from pluri.mixtures.bayesian_bernoulli.gibbs import BernoulliGibbs
-    >>> from pluri.mixtures.bayesian_bernoulli.counts import Counts, ListedRows, Tables, Workspace
-    from pluri.priors.hyperpriors import Hyperparameter
+    >>> from pluri.priors.hyperpriors import Hyperparameter
     >>> X = np.repeat([[1, 1, 0, 0], [0, 0, 1, 1]], 10, axis=0)
     >>> kernel = BernoulliGibbs(BinaryRows(pattern(X)), None, Hyperparameter(1.0))
     >>> trace = mcmc.sample(kernel, kernel.start(), record=kernel.record, n_draws=50, n_warmup=50, n_chains=2,

@@ -44,7 +44,7 @@ class Independence:
     --------
     >>> import numpy as np
     >>> from pluri.inference import mcmc
-    >>> from pluri.inference.mcmc.accept_reject.metropolis_hastings import Independence
+    >>> from pluri.inference.mcmc.accept_reject.independence import Independence
     >>> kernel = Independence(
     ...     lambda x: -0.5 * float(x @ x),
     ...     sample=lambda rng: 1.5 * rng.standard_normal(1),

@@ -105,7 +105,8 @@ def local_factors(
     Examples
     --------
     >>> import numpy as np
-    >>>     >>> from pluri.topics.lda.variational.document_step import local_factors
+    >>> from scipy import sparse
+    >>> from pluri.topics.lda.variational.document_step import local_factors
     >>> from pluri.topics.lda.variational.factors import Topics
     >>> topics = Topics.from_components([[9.0, 1.0], [1.0, 9.0]])
     >>> found = local_factors(topics, np.full(2, 0.5), sparse.csr_matrix([[6.0, 0.0], [0.0, 0.0]]))
