@@ -9,7 +9,7 @@ from sklearn.mixture import BayesianGaussianMixture
 from pluri import on_interrupt
 from pluri.inference.variational import coordinate_ascent
 from pluri.mixtures.dirichlet_process import DirichletProcessMixture
-from pluri.mixtures.dirichlet_process.expectations import divergence, expected_log_density
+from pluri.mixtures.dirichlet_process.expectations import ClusterPosteriors, divergence, expected_log_density
 from pluri.mixtures.dirichlet_process.prior_defaults import make_likelihood
 from pluri.mixtures.dirichlet_process.records import weighted_sums
 from pluri.mixtures.dirichlet_process.variational import TruncatedMeanField, WeightedRows, expected_weights
@@ -46,8 +46,9 @@ def test_expected_density_less_divergence_is_the_marginal_density(name):
     likelihood, X = LIKELIHOODS[name]
     weights = np.random.default_rng(1).random((40, 3))
     sums = weighted_sums(likelihood, X, weights)
-    expected = (weights * expected_log_density(likelihood, sums, X)).sum(axis=0)
-    np.testing.assert_allclose(expected - divergence(likelihood, sums), likelihood.log_marginal(sums), rtol=1e-10)
+    posteriors = ClusterPosteriors(likelihood, sums)
+    expected = (weights * expected_log_density(posteriors, X)).sum(axis=0)
+    np.testing.assert_allclose(expected - divergence(posteriors), likelihood.log_marginal(sums), rtol=1e-10)
 
 
 @pytest.mark.parametrize("learn", [False, True])

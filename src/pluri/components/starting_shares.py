@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pluri.components.k_means import k_means, one_thread
 from pluri.components.starting_values import FEW_ROWS, MAX_ROWS
 
 Array = NDArray[np.float64]
@@ -56,26 +56,18 @@ def divide_rows(X: Any, weight: Array, n_components: int, how: str, rng: np.rand
 
 
 def _labels(X: Any, weight: Array, k: int, how: str, rng: np.random.Generator) -> NDArray[np.intp]:
-    from sklearn.cluster import KMeans, kmeans_plusplus
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.metrics import pairwise_distances_argmin
-    from threadpoolctl import threadpool_limits
-
     if k >= X.shape[0]:
         return np.arange(X.shape[0])
-    number = int(rng.integers(2**31))
-    # On so few rows threads only wait for each other; and fewer distinct rows than components are no surprise here.
-    with threadpool_limits(limits=1), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        if sparse.issparse(X):
-            X = sparse.csr_matrix(X)  # what scikit-learn's compiled loops know
-        if how == "kmeans":
-            n_init = 3 if X.shape[0] <= FEW_ROWS else 1
-            return np.asarray(KMeans(k, n_init=n_init, random_state=number).fit(X, sample_weight=weight).labels_)
-        if not sparse.issparse(X):  # k-means does so by itself
-            X = X - X.mean(axis=0)  # distances are found from squares, which should be small
+    if how == "kmeans":
+        return k_means(X, weight, k, rng, n_init=3 if X.shape[0] <= FEW_ROWS else 1)[0]
+    from sklearn.cluster import kmeans_plusplus
+    from sklearn.metrics import pairwise_distances_argmin
+
+    # k-means does so by itself: distances are found from squares, which should be small.
+    X = sparse.csr_matrix(X) if sparse.issparse(X) else X - X.mean(axis=0)
+    with one_thread():
         if how == "k-means++":
-            centers = kmeans_plusplus(X, k, sample_weight=weight, random_state=number)[0]
+            centers = kmeans_plusplus(X, k, sample_weight=weight, random_state=int(rng.integers(2**31)))[0]
         else:
             centers = X[np.sort(rng.choice(X.shape[0], k, replace=False))]
         return np.asarray(pairwise_distances_argmin(X, centers))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.components.k_means import k_means
+
 Array = NDArray[np.float64]
 
 #: k-means looks at this many rows at most, and is repeated from `N_STARTS` starts on fewer than `FEW_ROWS`.
@@ -57,9 +59,6 @@ def nearest_center(X: Array, centers: Array) -> NDArray[np.intp]:
 
 def kmeans_centers(X: Array, n_components: int, rng: np.random.Generator) -> Array:
     """Centres of k-means on at most `MAX_ROWS` rows; distinct even if the data have fewer distinct rows."""
-    from sklearn.cluster import KMeans
-    from threadpoolctl import threadpool_limits
-
     if len(X) > MAX_ROWS:
         X = X[np.sort(rng.choice(len(X), MAX_ROWS, replace=False))]
     distinct = np.unique(X, axis=0) if len(X) <= 1000 else X
@@ -67,7 +66,4 @@ def kmeans_centers(X: Array, n_components: int, rng: np.random.Generator) -> Arr
         spread = np.maximum(X.std(axis=0), 1e-3)
         extra = X[rng.integers(len(X), size=n_components - len(distinct))]
         return np.concatenate([distinct, extra + rng.normal(size=extra.shape) * spread])
-    n_init = N_STARTS if len(X) <= FEW_ROWS else 2
-    model = KMeans(n_components, n_init=n_init, random_state=int(rng.integers(2**31)))
-    with threadpool_limits(limits=1):  # on so few rows, threads only wait for each other
-        return np.asarray(model.fit(X).cluster_centers_, dtype=np.float64)
+    return k_means(X, None, n_components, rng, n_init=N_STARTS if len(X) <= FEW_ROWS else 2)[1]

@@ -29,6 +29,9 @@ from numpy.typing import ArrayLike
 from pluri.priors.protocol import BoolArray, FloatArray, RowPriorWarning, check_counts, check_rows, check_support
 from pluri.validation import Number, check_value
 
+#: Rows with fewer counts than this have none.
+TINY = float(np.finfo(np.float64).tiny)
+
 Concentration = float | tuple[float, ...] | tuple[tuple[float, ...], ...]
 
 
@@ -48,8 +51,10 @@ class _PseudoCounts:
         """
         values = check_rows("rows", rows)
         extra = _pseudo_counts_on(self, values.shape, check_support(support, values.shape))
-        bounded = np.where(extra < 0, np.maximum(values, self.floor), values)
         present = extra != 0
+        if not present.any():
+            return 0.0
+        bounded = np.where(extra < 0, np.maximum(values, self.floor), values)
         with np.errstate(divide="ignore"):
             return float(np.sum(extra[present] * np.log(bounded[present])))
 
@@ -78,8 +83,9 @@ class _PseudoCounts:
         before = before.reshape(-1, shape[-1])
         total = evidence.sum(axis=1, keepdims=True)
         if (extra >= 0).all():
-            rows = np.array(before)
-            np.divide(evidence, total, out=rows, where=np.broadcast_to(total >= np.finfo(float).tiny, rows.shape))
+            if (seen := total >= TINY).all():
+                return np.asarray(evidence / total).reshape(shape)
+            rows = np.where(seen, evidence / np.where(seen, total, 1.0), before)
         else:
             bound = np.where(extra < 0, self.floor, 0.0)
             if not (bound.sum(axis=1) < 1).all():
@@ -219,6 +225,8 @@ class Sticky(_PseudoCounts):
 
 
 def _spread(concentration: Concentration | ArrayLike, shape: tuple[int, ...]) -> FloatArray:
+    if isinstance(concentration, float):
+        return np.full(shape, concentration)
     try:
         return np.broadcast_to(np.asarray(concentration, dtype=np.float64), shape)
     except ValueError:

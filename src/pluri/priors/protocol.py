@@ -64,13 +64,19 @@ def check_rows(
         raise ValueError(f"{name} must be a row or a matrix with at least one column, got shape {values.shape}")
     if shape is not None and values.shape != shape:
         raise ValueError(f"{name} must have the shape of the counts {shape}, got {values.shape}")
-    if not (np.isfinite(values).all() and (values >= 0).all()):
+    if not _are_counts(values):
         raise ValueError(f"{name} must be finite and non-negative")
-    if not (np.abs(values.sum(axis=-1) - 1.0) <= 1e-6).all():
-        raise ValueError(f"{name} must have rows that sum to 1, got row sums {values.sum(axis=-1)}")
+    totals = values.sum(axis=-1)
+    if not (np.abs(totals - 1.0) <= 1e-6).all():
+        raise ValueError(f"{name} must have rows that sum to 1, got row sums {totals}")
     if support is not None and values[~support].any():
         raise ValueError(f"{name} must be zero outside the support, got positive entries there")
     return values
+
+
+def _are_counts(values: FloatArray) -> bool:
+    """Whether all are finite and none is negative; the minimum and maximum of anything with NaN are NaN."""
+    return not values.size or bool(values.min() >= 0 and values.max() < np.inf)
 
 
 def check_counts(counts: ArrayLike, support: BoolArray | None = None) -> FloatArray:
@@ -78,7 +84,7 @@ def check_counts(counts: ArrayLike, support: BoolArray | None = None) -> FloatAr
     values = np.asarray(counts, dtype=np.float64)
     if values.ndim not in (1, 2) or values.shape[-1] == 0:
         raise ValueError(f"counts must be a row or a matrix with at least one column, got shape {values.shape}")
-    if not (np.isfinite(values).all() and (values >= 0).all()):
+    if not _are_counts(values):
         raise ValueError("counts must be finite and non-negative")
     if support is not None:
         check_support(support, values.shape)

@@ -81,12 +81,13 @@ def _updated_full(
     second = stats.second + np.tril(stats.second, -1).transpose(0, 2, 1)
     scatter = second + count[:, None, None] * (_outer(from_mean) - _outer(shift))
     scatter = scatter + prior.weight[:, None, None] * _outer(from_prior)
-    numerator = prior.scale.copy()
-    total = prior.degrees.copy()
-    occupancy = np.zeros(len(total))
-    np.add.at(numerator, parameters.group, scatter)
-    np.add.at(total, parameters.group, count)
-    np.add.at(occupancy, parameters.group, count)
+    if len(prior.degrees) == len(count):  # a covariance for each component
+        numerator, total, occupancy = prior.scale + scatter, prior.degrees + count, count
+    else:
+        numerator, total, occupancy = prior.scale.copy(), prior.degrees.copy(), np.zeros(len(prior.degrees))
+        np.add.at(numerator, parameters.group, scatter)
+        np.add.at(total, parameters.group, count)
+        np.add.at(occupancy, parameters.group, count)
     usable = (occupancy > negligible(stats)) & (total > 0)
     updated = numerator / np.where(usable, total, 1.0)[:, None, None]
     return np.where(usable[:, None, None], raise_eigenvalues(updated, parameters.floor), parameters.covariances)
@@ -99,19 +100,19 @@ def raise_eigenvalues(matrices: Array, floor: Array | float) -> Array:
         return matrices
     units = root[:, None] * root
     scaled = matrices / units
-    low = [g for g, matrix in enumerate(scaled) if not _is_above_one(matrix)]
-    if not low:
+    if _is_above_one(scaled):
         return matrices
+    low = [g for g, matrix in enumerate(scaled) if not _is_above_one(matrix)]
     values, vectors = np.linalg.eigh(scaled[low])
     raised = matrices.copy()
     raised[low] = (vectors * np.maximum(values, 1.0)[:, None, :]) @ vectors.transpose(0, 2, 1) * units
     return raised
 
 
-def _is_above_one(matrix: Array) -> bool:
-    """Whether all eigenvalues exceed one, by a Cholesky factor: far cheaper than eigenvalues, and usually enough."""
+def _is_above_one(matrices: Array) -> bool:
+    """Whether all eigenvalues exceed one, by Cholesky factors: far cheaper than eigenvalues, and usually enough."""
     try:
-        np.linalg.cholesky(matrix - np.eye(len(matrix)))
+        np.linalg.cholesky(matrices - np.eye(matrices.shape[-1]))
     except np.linalg.LinAlgError:
         return False
     return True

@@ -103,6 +103,7 @@ class _Sweeps(Generic[Params]):
     model: Any
     data: Any
     strict: bool
+    in_blocks: bool
 
     def initialize(self, source: Any, rng: np.random.Generator) -> Params:
         params: Params = self.model.initialize(self.data, rng)
@@ -112,7 +113,7 @@ class _Sweeps(Generic[Params]):
         return _Bound(float(self.model.elbo(params, self.data)))
 
     def maximize(self, stats: _Bound, params: Params) -> Params:
-        if not isinstance(self.model, BlockModel):
+        if not self.in_blocks:
             swept: Params = self.model.update(params, self.data)
             return swept
         before = stats.log_likelihood
@@ -237,7 +238,7 @@ def coordinate_ascent(
             return stop or reason is not None
 
         result = expectation_maximization(
-            _Sweeps(model, data, strict),
+            _Sweeps(model, data, strict, isinstance(model, BlockModel)),
             _Whole(data),
             rng=rng,
             max_iter=max_iter,

@@ -36,6 +36,9 @@ from pluri.processes.conjugate_gaussian import NormalGamma, NormalInverseWishart
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+#: Products of the columns of all rows are held at once up to this number of them.
+PRODUCTS_AT_ONCE = 1 << 20
+
 KINDS = {
     NormalInverseWishart: GAUSSIAN, NormalGamma: COLUMNS, BetaBernoulli: BINARY, DirichletMultinomial: TOKENS,
     GammaPoisson: COUNTS,
@@ -181,20 +184,26 @@ def weighted_sums(likelihood: Any, data: Any, weights: Any) -> Array:
         return np.hstack([size, factorials, total])
     if kind == COLUMNS:
         return np.hstack([size, total, weights.T @ data**2])
-    products = [((data * weights[:, k : k + 1]).T @ data).ravel() for k in range(len(total))]
+    if data.size * data.shape[1] <= PRODUCTS_AT_ONCE:
+        products = weights.T @ (data[:, :, None] * data[:, None, :]).reshape(len(data), -1)
+    else:
+        products = np.stack([((data * weights[:, k : k + 1]).T @ data).ravel() for k in range(len(total))])
     return np.hstack([size, total, products])
 
 
 def safe_cholesky(matrices: Array) -> Array:
     """Cholesky factors; rounding that made a matrix indefinite is mended by a little more on its diagonal."""
-    jitter = 0.0
+    try:
+        return np.asarray(np.linalg.cholesky(matrices))
+    except np.linalg.LinAlgError:
+        jitter = 1e-14
     while True:
         try:
             diagonal = np.diagonal(matrices, axis1=-2, axis2=-1)
             spread = jitter * diagonal.max(axis=-1)[..., None, None] * np.eye(matrices.shape[-1])
             return np.asarray(np.linalg.cholesky(matrices + spread))
         except np.linalg.LinAlgError:
-            jitter = 1e-14 if jitter == 0 else 10 * jitter
+            jitter *= 10
             if jitter > 1e-4:
                 raise
 

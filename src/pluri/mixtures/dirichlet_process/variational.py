@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import betaln, digamma
 
 from pluri.metrics.distribution_information import gamma_kl
-from pluri.mixtures.dirichlet_process.expectations import divergence, expected_log_density
+from pluri.mixtures.dirichlet_process.expectations import ClusterPosteriors, divergence, expected_log_density
 from pluri.mixtures.dirichlet_process.records import Array, Integers, weighted_sums
 from pluri.priors.hyperpriors import Hyperparameter
 
@@ -105,30 +105,32 @@ class TruncatedMeanField:
         """Beliefs that follow from expected statistics and sizes of the components."""
         order = np.argsort(-sizes, kind="stable")
         sticks, ordered = (best_sticks(each, mean_concentration(alpha)) for each in (sizes, sizes[order]))
-        if betaln(*ordered.T).sum() > betaln(*sticks.T).sum():
-            statistics, sizes, sticks = statistics[order], sizes[order], ordered
+        log_betas, log_ordered = betaln(*sticks.T), betaln(*ordered.T)
+        if log_ordered.sum() > log_betas.sum():
+            statistics, sizes, sticks, log_betas = statistics[order], sizes[order], ordered, log_ordered
+        log_piece, log_rest = expected_log_sticks(sticks)
         prior = self.concentration.prior
         if prior is not None:
-            log_rest = digamma(sticks[:, 1]) - digamma(sticks.sum(axis=1))
             alpha = np.array([prior.shape + len(sticks), prior.rate - log_rest.sum()])
-        log_weights = expected_log_weights(sticks)
-        bound = -float(divergence(self.likelihood, statistics).sum()) - self._stick_divergence(sticks, alpha)
+        posteriors = ClusterPosteriors(self.likelihood, statistics)
+        entropies = (sticks[:, 0] - 1) * log_piece + (sticks[:, 1] - 1) * log_rest - log_betas
+        bound = -float(divergence(posteriors).sum()) - self._stick_divergence(entropies, log_rest, alpha)
+        log_weights = np.append(log_piece, 0.0) + np.append(0.0, np.cumsum(log_rest))
         next_statistics, next_sizes = np.zeros_like(statistics), np.zeros_like(sizes)
         for begin in range(0, rows.data.shape[0], BLOCK):
             data, weights = rows.data[begin : begin + BLOCK], rows.weights[begin : begin + BLOCK]
-            logs = expected_log_density(self.likelihood, statistics, data) + log_weights
-            total = np.logaddexp.reduce(logs, axis=1)
-            bound += float(weights @ total)
-            member = np.exp(logs - total[:, None]) * weights[:, None]
+            member = expected_log_density(posteriors, data) + log_weights
+            largest = member.max(axis=1)
+            np.exp(np.subtract(member, largest[:, None], out=member), out=member)
+            total = member.sum(axis=1)
+            bound += float(weights @ (largest + np.log(total)))
+            member *= (weights / total)[:, None]
             next_statistics += weighted_sums(self.likelihood, data, member)
             next_sizes += member.sum(axis=0)
         return Beliefs(statistics, sizes, sticks, alpha, bound, next_statistics, next_sizes)
 
-    def _stick_divergence(self, sticks: Array, alpha: Array) -> float:
+    def _stick_divergence(self, entropies: Array, log_rest: Array, alpha: Array) -> float:
         """Of the sticks and of the concentration: ``E log q - E log p``."""
-        log_piece = digamma(sticks[:, 0]) - digamma(sticks.sum(axis=1))
-        log_rest = digamma(sticks[:, 1]) - digamma(sticks.sum(axis=1))
-        entropies = (sticks[:, 0] - 1) * log_piece + (sticks[:, 1] - 1) * log_rest - betaln(*sticks.T)
         log_alpha, kl = np.log(alpha[0]), 0.0
         if (gamma := self.concentration.prior) is not None:
             log_alpha = digamma(alpha[0]) - np.log(alpha[1])
@@ -148,11 +150,10 @@ def mean_concentration(alpha: Array) -> float:
     return float(alpha[0] / alpha[1]) if alpha[1] > 0 else float(alpha[0])
 
 
-def expected_log_weights(sticks: Array) -> Array:
-    """``E log pi_k``; the last component takes what is left."""
+def expected_log_sticks(sticks: Array) -> tuple[Array, Array]:
+    """``E log v_k`` and ``E log (1 - v_k)``."""
     both = digamma(sticks.sum(axis=1))
-    rest = np.append(0.0, np.cumsum(digamma(sticks[:, 1]) - both))
-    return np.append(digamma(sticks[:, 0]) - both, 0.0) + rest
+    return digamma(sticks[:, 0]) - both, digamma(sticks[:, 1]) - both
 
 
 def expected_weights(sticks: Array) -> Array:

@@ -8,14 +8,14 @@ components are joined, or the rows of one given to the others, as long as the bo
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
+from pluri.components.k_means import k_means
+from pluri.inference.result import IterationState
 from pluri.inference.variational import CoordinateAscentResult, coordinate_ascent
 from pluri.mixtures.dirichlet_process.records import Array, Integers
 from pluri.mixtures.dirichlet_process.variational import Beliefs, TruncatedMeanField, WeightedRows, standardised
@@ -39,15 +39,23 @@ def best_beliefs(
     After Ctrl-C it is the best so far.
     """
 
-    def ascend(start: Beliefs, sweeps: int, verbose: int = 0) -> Result:
+    def ascend(start: Beliefs, sweeps: int, verbose: int = 0, least: float = -np.inf) -> Result:
+        def out_of_reach(state: IterationState[Beliefs]) -> bool:
+            return state.objective + (state.max_iter - state.iteration + 1) * state.gain < least
+
         return coordinate_ascent(
-            model, rows, rng=rng, start=[start], max_iter=min(sweeps, max_iter), tol=tol, verbose=verbose
-        )
+            model, rows, rng=rng, start=[start], max_iter=min(sweeps, max_iter), tol=tol, verbose=verbose,
+            on_iteration=out_of_reach,
+        )  # fmt: skip
 
     found: list[Result] = []
     numbers = occupied_numbers(min(model.n_components, rows.data.shape[0]))
+    tried: set[bytes] = set()
     for number in np.repeat(numbers, [1 if number == 1 else n_init for number in numbers]).tolist():
         labels = clustered_labels(rows, number, rng)
+        if (partition := _by_first_member(labels).tobytes()) in tried:
+            continue
+        tried.add(partition)
         found.append(ascend(model.start(rows, labels), TRIAL_SWEEPS))
         if found[-1].interrupted:
             return replace(max(found, key=_bound), interrupted=True)
@@ -62,7 +70,7 @@ def best_beliefs(
     while moved and best.converged:
         moved = False
         for statistics, sizes in fewer_components(model.likelihood, best.params):
-            trial = ascend(model.settled(statistics, sizes, best.params.alpha, rows), MOVE_SWEEPS)
+            trial = ascend(model.settled(statistics, sizes, best.params.alpha, rows), MOVE_SWEEPS, least=best.elbo)
             if trial.interrupted:
                 best = _continued(best, trial) if trial.elbo > best.elbo else best
                 return replace(best, interrupted=True)
@@ -86,6 +94,12 @@ def _continued(first: Result, second: Result) -> Result:
     return replace(second, trace=trace, n_iter=len(trace) - 1)
 
 
+def _by_first_member(labels: Integers) -> Integers:
+    """Labels of the same partition, numbered in the order of the first rows of the clusters."""
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(first))[inverse], dtype=np.int64)
+
+
 def occupied_numbers(most: int) -> list[int]:
     """1, 2, 4, ... and `most`."""
     return [*(2**power for power in range(most.bit_length()) if 2**power < most), most]
@@ -93,14 +107,10 @@ def occupied_numbers(most: int) -> list[int]:
 
 def clustered_labels(rows: WeightedRows, n_clusters: int, rng: np.random.Generator) -> Integers:
     """Clusters of the rows by k-means, which does not know the number."""
-    from sklearn.cluster import KMeans
-
     if n_clusters == 1:
         return np.zeros(rows.data.shape[0], dtype=np.int64)
-    search = KMeans(n_clusters, n_init=1, max_iter=20, random_state=int(rng.integers(2**31)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer clusters than asked for are no harm
-        return np.asarray(search.fit_predict(standardised(rows), sample_weight=rows.weights), dtype=np.int64)
+    data = standardised(rows)
+    return np.asarray(k_means(data, rows.weights, n_clusters, rng, n_init=1, max_iter=20)[0], dtype=np.int64)
 
 
 def fewer_components(likelihood: Any, q: Beliefs) -> Iterator[tuple[Array, Array]]:

@@ -1,0 +1,148 @@
+"""k-means as a start for other models: all starts at once on few rows, scikit-learn's on many.
+
+On a few hundred rows a call of scikit-learn's estimator costs several milliseconds, more than the EM steps that follow
+it. There all starts are taken through Lloyd's algorithm together, as one matrix product for each iteration.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.intp]
+
+#: Rows times starts times clusters times features (and four for what does not depend on them) up to which all starts
+#: are taken together; measured on 50 to 9,000 rows.
+FEW = 400_000
+MAX_ITER = 300
+
+
+def k_means(
+    X: Any, weight: Array | None, n_clusters: int, rng: np.random.Generator, *, n_init: int, max_iter: int = MAX_ITER
+) -> tuple[Integers, Array]:
+    """Labels of rows, dense or CSR, and centres (n_clusters, n_features): the best of `n_init` starts by k-means++."""
+    n = X.shape[0]
+    if sparse.issparse(X) or n * n_init * n_clusters * (X.shape[1] + 4) > FEW:
+        return _of_scikit_learn(X, weight, n_clusters, int(rng.integers(2**31)), n_init, max_iter)
+    weight = np.ones(n) if weight is None else weight
+    middle = weight @ X / weight.sum()  # distances are found from squares, which should be small
+    rows = np.ascontiguousarray((X - middle).T)
+    centers = _scattered(rows, weight, n_clusters, n_init, rng)
+    labels, centers = _settled(rows, weight, centers, max_iter)
+    best = int(np.argmin([_within(rows, weight, *found) for found in zip(labels, centers)]))
+    return labels[best], centers[best] + middle
+
+
+def _scattered(rows: Array, weight: Array, n_clusters: int, n_init: int, rng: np.random.Generator) -> Array:
+    """Centres (n_init, n_clusters, D) by k-means++: each the best of a few rows drawn by their squared distance."""
+    n_trials = 2 + int(np.log(n_clusters))
+    squares = np.einsum("dt,dt->t", rows, rows)
+    starts = np.arange(n_init)
+    chosen = np.empty((n_init, n_clusters), dtype=np.intp)
+    chosen[:, 0] = _drawn(np.broadcast_to(weight, (n_init, len(weight))), rng.random((n_init, 1)))[:, 0]
+    closest = _distances(rows, squares, chosen[:, 0])
+    for place in range(1, n_clusters):
+        tried = _drawn(closest * weight, rng.random((n_init, n_trials)))
+        distances = np.minimum(_distances(rows, squares, tried.ravel()).reshape(n_init, n_trials, -1), closest[:, None])
+        best = (distances @ weight).argmin(axis=1)
+        chosen[:, place], closest = tried[starts, best], distances[starts, best]
+    return np.ascontiguousarray(rows.T)[chosen]
+
+
+def _drawn(mass: Array, uniform: Array) -> Integers:
+    """Places in the rows of `mass`, drawn in proportion to it."""
+    n_rows, n = mass.shape
+    total = np.cumsum(mass, axis=1)
+    found = [np.searchsorted(each, draws * each[-1], side="right") for each, draws in zip(total, uniform)]
+    return np.minimum(np.array(found).reshape(n_rows, -1), n - 1)
+
+
+def _distances(rows: Array, squares: Array, chosen: Integers) -> Array:
+    """Squared distances of all rows to some of them: (len(chosen), n_samples)."""
+    products = rows[:, chosen].T @ rows
+    return np.maximum(squares[chosen, None] + squares - 2.0 * products, 0.0)
+
+
+def _settled(rows: Array, weight: Array, centers: Array, max_iter: int) -> tuple[Integers, Array]:
+    """Lloyd's algorithm from all starts at once, until no row moves."""
+    n_init, n_clusters, d = centers.shape
+    n = rows.shape[1]
+    offsets = (np.arange(n_init) * n_clusters)[:, None]
+    weighted = np.vstack([rows * weight, weight]).T
+    member = np.zeros((n_init * n_clusters, n))
+    columns = np.broadcast_to(np.arange(n), (n_init, n))
+    last = np.full((n_init, n), -1)
+    for _ in range(max_iter):
+        labels = _nearest(rows, centers)
+        if (labels == last).all():
+            break
+        last = labels
+        member[:] = 0.0
+        member[labels + offsets, columns] = 1.0
+        sums = (member @ weighted).reshape(n_init, n_clusters, d + 1)
+        empty = sums[:, :, d] <= 0.0
+        centers = np.where(empty[:, :, None], centers, sums[:, :, :d] / np.where(empty, 1.0, sums[:, :, d])[:, :, None])
+        for start in np.flatnonzero(empty.any(axis=1)):
+            _move_empty(rows, weight, labels[start], centers[start], np.flatnonzero(empty[start]))
+    return last, centers
+
+
+def _nearest(rows: Array, centers: Array) -> Integers:
+    """Which centre of each start is nearest to each row: (n_init, n_samples)."""
+    n_init, n_clusters, d = centers.shape
+    scores = (-2.0 * centers.reshape(-1, d) @ rows).reshape(n_init, n_clusters, -1)
+    scores += np.einsum("skd,skd->sk", centers, centers)[:, :, None]
+    labels = np.zeros((n_init, rows.shape[1]), dtype=np.intp)
+    least = scores[:, 0]
+    for place in range(1, n_clusters):
+        labels[scores[:, place] < least] = place
+        least = np.minimum(least, scores[:, place])
+    return labels
+
+
+def _move_empty(rows: Array, weight: Array, labels: Integers, centers: Array, empty: Integers) -> None:
+    """Put centres that no row is nearest to on the rows that are farthest from their own; changes `centers`."""
+    away = ((rows.T - centers[labels]) ** 2).sum(axis=1) * (weight > 0)
+    farthest = np.argsort(-away, kind="stable")[: len(empty)]
+    centers[empty] = rows.T[farthest]
+
+
+def _within(rows: Array, weight: Array, labels: Integers, centers: Array) -> float:
+    """Weighted sum of squared distances of the rows to their centres."""
+    away = rows - centers[labels].T
+    return float(np.einsum("dt,dt->t", away, away) @ weight)
+
+
+def _of_scikit_learn(
+    X: Any, weight: Array | None, n_clusters: int, number: int, n_init: int, max_iter: int
+) -> tuple[Integers, Array]:
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+
+    if sparse.issparse(X):
+        X = sparse.csr_matrix(X)  # what scikit-learn's compiled loops know
+    # On so few rows threads only wait for each other; and fewer distinct rows than clusters are no surprise here.
+    with one_thread(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = KMeans(n_clusters, n_init=n_init, max_iter=max_iter, random_state=number).fit(X, sample_weight=weight)
+    return np.asarray(found.labels_, dtype=np.intp), np.asarray(found.cluster_centers_, dtype=np.float64)
+
+
+def one_thread() -> Any:
+    """Hold the libraries that scikit-learn's clustering uses to one thread each, as a context manager."""
+    return _libraries().limit(limits=1)
+
+
+@cache
+def _libraries() -> Any:
+    """The thread pools of this process: looking for them takes longer than clustering a thousand rows."""
+    import sklearn.cluster  # noqa: F401  brings its libraries with it
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
