@@ -5,6 +5,7 @@ The constants say how much is left of what came before the rule; they may only f
 
 import ast
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -30,13 +31,16 @@ DRIVERS = {
 SCIKIT_LEARN = {"__init__", "fit", "partial_fit", "fit_predict", "fit_transform"}
 
 
+@cache
 def functions():
     """Every function of the library: where it is, and its node."""
+    found = []
     for path in sorted(ROOT.rglob("*.py")):
         place = path.relative_to(ROOT).as_posix()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                yield f"{place}:{node.name}", node
+                found.append((f"{place}:{node.name}", node))
+    return found
 
 
 def commands():
