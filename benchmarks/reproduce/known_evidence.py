@@ -150,7 +150,7 @@ def logistic_regression():
 
 
 def hierarchical():
-    """Eight schools: mean N(0, 100), log scale N(1, 1), eight effects; effects are integrated out, two by quadrature."""
+    """Eight schools: mean N(0, 100), log scale N(1, 1), eight effects; two by quadrature, effects exactly."""
     y = np.array([28.0, 8, -3, 7, -1, 1, 18, 12])
     sd = np.array([15.0, 10, 16, 11, 9, 11, 10, 18])
 

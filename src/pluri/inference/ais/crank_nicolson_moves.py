@@ -1,6 +1,6 @@
 """Moves that keep a Student distribution in the shape of the cloud, corrected to keep the density itself.
 
-With the mean m and covariance C of the cloud, ``q = (x - m)' C^-1 (x - m)`` and ``1/v ~ Gamma((d + nu)/2, (nu + q)/2)``,
+With the mean m and covariance C of the cloud and ``1/v ~ Gamma((d + nu)/2, (nu + (x - m)' C^-1 (x - m))/2)``,
 
     x' = m + sqrt(1 - s^2) (x - m) + s sqrt(v) C^(1/2) z
 

@@ -235,8 +235,8 @@ def as_moves(transition: Any) -> Moves:
         if n_arguments == 3:
             return FunctionMoves(transition)
     raise ValueError(
-        "transition must be 'pcn', 'mh', 'slice', 'hmc', 'identity', a Moves record, a function (rng, x, beta) -> x of all "
-        f"points, or a function beta -> kernel, got {transition!r}"
+        "transition must be 'pcn', 'mh', 'slice', 'hmc', 'identity', a Moves record, a function (rng, x, beta) -> x of "
+        f"all points, or a function beta -> kernel, got {transition!r}"
     )
 
 

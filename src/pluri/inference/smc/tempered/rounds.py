@@ -92,8 +92,9 @@ def cool(rng: np.random.Generator, path: TemperedPath, before: Round, cooling: C
     start = cloud.take(chosen)
     walk = _walk(rng, path, beta, moves.settle(rng, beta, start), start, cooling, length)
     after = Cloud(*(np.concatenate(parts) for parts in zip(*walk.states)))
+    descent = genealogy.resampled(weights, chosen, length)
     return Round(
-        after, walk.moves, genealogy.resampled(weights, chosen, length), beta, log_z, math.sqrt(total), variance, chains,
+        after, walk.moves, descent, beta, log_z, math.sqrt(total), variance, chains,
         genealogy.n_families(weights), float(after.gain.mean()), ess,
         float(np.mean([step.acceptance for step in walk.steps])), walk.memory, walk.carried,
         len(walk.steps), sum(step.n_evaluations for step in walk.steps), sum(step.undefined for step in walk.steps),
@@ -113,14 +114,12 @@ def _walk(
         return steps[-1].cloud
 
     if cooling.n_steps == "adaptive":
-        # Two steps of a chain that keeps its states forget as much as the moves between temperatures otherwise.
-        enough = cooling.correlation if length == 1 else math.sqrt(cooling.correlation)
         memories = [1.0]
         cloud = start
-        while memories[-1] > enough and len(steps) < cooling.max_steps and not _stalled(memories):
+        while memories[-1] > cooling.correlation and len(steps) < cooling.max_steps and not _stalled(memories):
             cloud = step(cloud)
             memories.append(memory(start, cloud))
-        if length == 1 and memories[-1] <= enough:
+        if length == 1 and memories[-1] <= cooling.correlation:
             # Correlations see what is linear; as many steps again square them, and let the rest be forgotten too.
             for _ in range(len(steps)):
                 cloud = step(cloud)
