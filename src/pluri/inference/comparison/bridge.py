@@ -226,7 +226,7 @@ def _bridge(of_chains: Array, of_proposal: Array, max_iter: int, tol: float, n_e
     """The fixed point for log ratios p/g at the draws of the chains (n_chains, n) and of the proposal (n2,)."""
     # Effective size at a first guess of Z; the weights s only steer efficiency, and stay.
     centre = float(np.median(of_chains))
-    effective = _effective(1.0 / (1.0 + np.exp(of_chains - centre)))
+    effective = _effective(_parts(of_chains, of_proposal, centre, 0.5, 0.5)[1])
     s1 = effective / (effective + len(of_proposal))
     s2 = 1.0 - s1
     log_z, n_iter, converged = centre, 0, False

@@ -76,8 +76,8 @@ class LeaveOneOut:
         worst = int(bad[np.argmax(np.nan_to_num(self.pareto_k[bad], nan=np.inf))])
         return [
             f"At {len(bad)} of {len(self.pareto_k)} observations the weights have a heavy tail (Pareto k up to "
-            f"{self.pareto_k[worst]:.2f}, above {self.pareto_limit:.2f}, at observation {worst}): the posterior without "
-            "one is too far from that with all; fit without it, or use a model with heavier tails."
+            f"{self.pareto_k[worst]:.2f}, above {self.pareto_limit:.2f}, at observation {worst}): the posterior "
+            "without one is too far from that with all; fit without it, or use a model with heavier tails."
         ]
 
     def __sub__(self, other: LeaveOneOut) -> tuple[float, float]:
