@@ -6,15 +6,14 @@ Densities take points (n, d) and give (n,); priors are normalised.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit, gammaln, log_expit, logsumexp
 from scipy.stats import t as student
 
 
-@dataclass(frozen=True)
-class Model:
+class Model(NamedTuple):
     """A prior, a likelihood, and the logarithm of its evidence."""
 
     name: str
