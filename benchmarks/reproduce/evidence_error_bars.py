@@ -75,9 +75,8 @@ def main() -> None:
     seeds = range(options.first, options.first + (10 if options.quick else 40))
     for method in options.only:
         print(f"\n{method}, {len(seeds)} seeds: rms z and thousands of evaluations of the density")
-        print(
-            f"{'':28s}{'before':>8s}{'now':>8s}{'error':>8s}{'stated':>8s}{'before':>10s}{'now':>10s}{'warned':>8s}  s/run"
-        )
+        titles = (("before", 8), ("now", 8), ("error", 8), ("stated", 8), ("before", 10), ("now", 10), ("warned", 8))
+        print(" " * 28 + "".join(f"{title:>{width}s}" for title, width in titles) + "  s/run")
         for make, before in zip(MODELS, BEFORE.get(method, ((np.nan, np.nan),) * len(MODELS))):
             row(METHODS[method], make(), seeds, before)
 

@@ -45,7 +45,8 @@ class TemperedResult:
     n_steps : array (n + 1,)
         Steps of every particle, or chain.
     memory : array (n + 1,)
-        Correlation with where particles were before these steps; with `waste_free` between states of a chain.
+        Correlation of the log likelihood with that before these steps; with `waste_free` from one state of a chain to
+        the next. Particles that stay in their modes may forget it all the same; the family tree has that in it.
     n_evaluations, undefined : int
         Evaluations of the log densities; proposals at which one was NaN or +inf, which were refused.
     interrupted : bool
@@ -127,9 +128,9 @@ class TemperedResult:
             worst = int(np.nanargmax(self.memory))
             problems.append(
                 f"At {int(remembers.sum())} of {len(self.memory) - 1} temperatures the particles remember where they "
-                f"were (a correlation of {self.memory[worst]:.2f} after {self.n_steps[worst]} steps at beta = "
-                f"{self.betas[worst]:.3g}): the moves are too few or too short, or there are modes between which none "
-                "goes; raise max_steps, use more particles or a better transition."
+                f"were (their log likelihoods have a correlation of {self.memory[worst]:.2f} after "
+                f"{self.n_steps[worst]} steps at beta = {self.betas[worst]:.3g}): the moves are too few or too short, or there are modes between which none "
+                "go; raise max_steps, use more particles or a better transition."
             )
         return problems
 

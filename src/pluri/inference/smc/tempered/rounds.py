@@ -28,7 +28,7 @@ class Round(NamedTuple):
     cloud, moves, genealogy : particles, the moves as they were last, who descends from whom
     beta, log_z, mean_gain, ess, acceptance : as in `TemperedResult`
     variance : of log_z if moves forgot everything; `chain_variance` if chains did, with what they did not
-    memory : correlation that the moves left
+    memory : correlation of the log likelihood that the moves left
     carried : mean correlation of the states of a chain with its beginning; 0 if only the last is kept
     """
 
@@ -119,7 +119,7 @@ def _walk(
         while memories[-1] > cooling.correlation and len(steps) < cooling.max_steps and not _stalled(memories):
             cloud = step(cloud)
             memories.append(memory(start, cloud))
-        if length == 1 and memories[-1] <= cooling.correlation:
+        if memories[-1] <= cooling.correlation:
             # Correlations see what is linear; as many steps again square them, and let the rest be forgotten too.
             for _ in range(len(steps)):
                 cloud = step(cloud)
@@ -130,14 +130,15 @@ def _walk(
         for _ in range(apart):
             cloud = step(cloud)
     if length == 1:
-        return _Walk([cloud], moves, steps, memory(start, cloud), 0.0)
+        return _Walk([cloud], moves, steps, correlation(start.gain, cloud.gain), 0.0)
     states = [start, cloud]
     while len(states) < length:
         for _ in range(apart):
             cloud = step(cloud)
         states.append(cloud)
     remembered = [memory(start, state) for state in states]
-    return _Walk(states, moves, steps, remembered[1], min(float(np.mean(remembered)), 0.99))
+    likelihood = correlation(start.gain, states[1].gain)
+    return _Walk(states, moves, steps, likelihood, min(float(np.mean(remembered)), 0.99))
 
 
 def _stalled(memories: list[float]) -> bool:
@@ -147,13 +148,13 @@ def _stalled(memories: list[float]) -> bool:
 
 def memory(before: Cloud, after: Cloud) -> float:
     """Correlation of the particles with where they were: of the log likelihood, or on average of the coordinates."""
-    found = [_correlation(before.gain, after.gain)]
+    found = [correlation(before.gain, after.gain)]
     if before.x.dtype.kind == "f" and before.x.ndim == 2:
-        found.append(_correlation(before.x, after.x))
+        found.append(correlation(before.x, after.x))
     return max(found)
 
 
-def _correlation(before: NDArray[Any], after: NDArray[Any]) -> float:
+def correlation(before: NDArray[Any], after: NDArray[Any]) -> float:
     """Mean correlation of the columns; constant ones have none."""
     a, b = before - before.mean(axis=0), after - after.mean(axis=0)
     scale = np.sqrt(np.square(a).sum(axis=0) * np.square(b).sum(axis=0))
