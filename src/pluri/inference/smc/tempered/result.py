@@ -130,7 +130,8 @@ class TemperedResult:
                 f"At {int(remembers.sum())} of {len(self.memory) - 1} temperatures the particles remember where they "
                 f"were (their log likelihoods have a correlation of {self.memory[worst]:.2f} after "
                 f"{self.n_steps[worst]} steps at beta = {self.betas[worst]:.3g}): the moves are too few or too "
-                "short, or there are modes between which none go; raise max_steps, use more particles or a better transition."
+                "short, or there are modes between which none go; raise max_steps, use more particles or a "
+                "better transition."
             )
         return problems
 
