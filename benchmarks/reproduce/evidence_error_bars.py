@@ -70,6 +70,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true", help="10 seeds")
     parser.add_argument("--only", nargs="+", choices=METHODS, default=["smc", "waste_free", "ais"])
+    parser.add_argument("--models", nargs="+", default=[""], help="words in their names")
     parser.add_argument("--first", type=int, default=0, help="first seed")
     options = parser.parse_args()
     seeds = range(options.first, options.first + (10 if options.quick else 40))
@@ -78,7 +79,8 @@ def main() -> None:
         titles = (("before", 8), ("now", 8), ("error", 8), ("stated", 8), ("before", 10), ("now", 10), ("warned", 8))
         print(" " * 28 + "".join(f"{title:>{width}s}" for title, width in titles) + "  s/run")
         for make, before in zip(MODELS, BEFORE.get(method, ((np.nan, np.nan),) * len(MODELS))):
-            row(METHODS[method], make(), seeds, before)
+            if any(word in make.__name__ for word in options.models):
+                row(METHODS[method], make(), seeds, before)
 
 
 def row(estimate, model: Model, seeds, before) -> None:

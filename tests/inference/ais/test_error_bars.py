@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pluri.inference.ais import AnnealedImportanceSampler, WeightedSamples, log_evidence
+from pluri.inference.ais import AnnealedImportanceSampler, AnnealedSamples, log_evidence
 
 FILE = Path(__file__).parents[3] / "benchmarks" / "reproduce" / "known_evidence.py"
 
@@ -30,17 +30,17 @@ def test_the_error_bar_of_the_evidence_is_honest_over_seeds(known):
 
 def test_the_error_is_the_jackknife_of_the_logarithm():
     log_weights = np.random.default_rng(0).normal(0, 1.5, 50)
-    samples = WeightedSamples(np.zeros((50, 1)), log_weights)
+    samples = AnnealedSamples(np.zeros((50, 1)), log_weights)
     left_out = np.array([np.log(np.exp(np.delete(log_weights, i)).mean()) for i in range(50)])
     assert samples.log_z_se == pytest.approx(np.sqrt(49 / 50 * np.square(left_out - left_out.mean()).sum()))
     # Even weights: the relative error of their mean.
-    even = WeightedSamples(np.zeros((2000, 1)), np.random.default_rng(1).normal(0, 0.3, 2000))
+    even = AnnealedSamples(np.zeros((2000, 1)), np.random.default_rng(1).normal(0, 0.3, 2000))
     assert even.log_z_se == pytest.approx(np.sqrt((2000 / even.ess - 1) / 2000), rel=1e-2)
 
 
 def test_one_weight_alone_says_nothing_of_its_error():
-    assert WeightedSamples(np.zeros((3, 1)), np.array([0.0, -np.inf, -np.inf])).log_z_se == np.inf
-    assert WeightedSamples(np.zeros((1, 1)), np.zeros(1)).log_z_se == np.inf
+    assert AnnealedSamples(np.zeros((3, 1)), np.array([0.0, -np.inf, -np.inf])).log_z_se == np.inf
+    assert AnnealedSamples(np.zeros((1, 1)), np.zeros(1)).log_z_se == np.inf
 
 
 def test_the_schedule_is_found_unless_a_number_of_temperatures_is_given():

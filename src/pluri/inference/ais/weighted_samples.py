@@ -112,20 +112,12 @@ class WeightedSamples:
 
     @property
     def log_z_se(self) -> float:
-        """Standard error of `log_z` by the jackknife: from how much leaving out each point changes the logarithm.
+        """Standard error of `log_z` (and, relative, of its exponential): ``sqrt((mean w^2 / (mean w)^2 - 1) / n)``.
 
-        With W the weights that add up to one these changes are ``log(1 - W)``. For even weights that is the relative
-        error of the mean weight, ``sqrt((n / ess - 1) / n)``; a point that has much of all weight makes it larger. It
-        is estimated from the weights as well: too small when the largest have not been seen.
+        It is estimated from the weights as well: too small when the largest weights have not been seen.
         """
         n = len(self)
-        if n == 1:
-            return math.inf
-        with np.errstate(divide="ignore"):
-            changes = np.log1p(-self.weights)
-        if changes.min() == -math.inf:
-            return math.inf
-        return math.sqrt((n - 1.0) / n * float(np.square(changes - changes.mean()).sum()))
+        return math.sqrt(max(n / self.ess - 1.0, 0.0) / n)
 
     @property
     def lower_bound(self) -> float:

@@ -49,7 +49,7 @@ class Genealogy(NamedTuple):
 
     def shares(self, weights: Array) -> Array:
         """Share of the weight of each family (n_first,)."""
-        return np.bincount(self.families, weights)
+        return np.bincount(self.families, weights).astype(np.float64)
 
     def n_families(self, weights: Array) -> float:
         """Effective number of families: ``1 / sum_e S_e^2``."""
