@@ -16,7 +16,7 @@ import pluri
 DOCS = Path(__file__).parent
 PACKAGES = [name for name in pluri.__all__ if name not in ("__version__", "load", "on_interrupt", "save")]
 #: Packages within packages; each has a page of its own.
-PACKAGES += [f"inference.{name}" for name in ("mcmc", "ais", "smc", "variational")]
+PACKAGES += [f"inference.{name}" for name in ("mcmc", "ais", "smc", "comparison", "variational")]
 PACKAGES += ["priors.kernels", "processes.dpp", "processes.dpp.learning", "optimize.manifolds", "topics.held_out"]
 
 

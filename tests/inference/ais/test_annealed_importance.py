@@ -115,7 +115,7 @@ def test_one_point_at_a_time_gives_the_same_as_all_together():
     together = sampler(n_temperatures=5, n_runs=40, transition="mh").run()
     rows = AnnealedImportanceSampler(
         lambda x: -2.0 * float((x[0] - 3.0) ** 2), lambda x: -0.5 * float(x @ x), draw, n_temperatures=5, n_runs=40,
-        vectorized=False, random_state=0, warn=False,
+        transition="mh", vectorized=False, random_state=0, warn=False,
     ).run()  # fmt: skip
     np.testing.assert_allclose(rows.x, together.x, rtol=1e-9)
     np.testing.assert_allclose(rows.log_weights, together.log_weights, rtol=1e-9)

@@ -8,6 +8,7 @@ from scipy import stats
 
 from pluri.inference import mcmc
 from pluri.inference.ais.annealed_importance import AnnealedImportanceSampler
+from pluri.inference.ais.crank_nicolson_moves import CrankNicolsonMoves
 from pluri.inference.ais.hamiltonian_moves import HamiltonianMoves
 from pluri.inference.ais.kernel_moves import FunctionMoves, KernelMoves
 from pluri.inference.ais.slice_moves import SliceMoves
@@ -40,6 +41,7 @@ def exact_cloud(rng, n, beta, dim=2):
 SKEWED = np.array([[1.0, 0.0], [0.8, 0.3]])
 MOVES = {
     "walk": RandomWalkMoves((0.3, 1.5)),
+    "crank-nicolson": CrankNicolsonMoves(0.7, mean=np.array([0.5, 1.0]), root=SKEWED, adapts=False),
     "skewed walk": RandomWalkMoves((0.8,), root=SKEWED),
     "slice": SliceMoves(width=1.0, max_steps=4),
     "skewed slice": SliceMoves(width=0.2, max_steps=2, root=SKEWED),
@@ -73,7 +75,7 @@ def test_moves_leave_exact_draws_exact(name, beta):
         assert (moved.cloud.x != cloud.x).any(axis=1).mean() > 0.5
 
 
-@pytest.mark.parametrize("name", ["walk", "slice", "hamiltonian"])
+@pytest.mark.parametrize("name", ["walk", "slice", "hamiltonian", "crank-nicolson"])
 def test_moves_from_the_wrong_place_find_the_density(name):
     rng = np.random.default_rng(2)
     x = rng.normal(0, 0.1, (3000, 2))
@@ -84,7 +86,7 @@ def test_moves_from_the_wrong_place_find_the_density(name):
     assert moved.cloud.x.var() == pytest.approx(0.4, abs=0.04)
 
 
-@pytest.mark.parametrize("transition", ["mh", "slice", "hmc", kernel])
+@pytest.mark.parametrize("transition", ["pcn", "mh", "slice", "hmc", kernel])
 def test_every_transition_estimates_the_same_constant(transition):
     kernelwise = callable(transition)
     run = AnnealedImportanceSampler(
@@ -100,7 +102,7 @@ def test_every_transition_estimates_the_same_constant(transition):
 
 def test_the_pilot_tunes_the_acceptance_at_every_temperature():
     run = AnnealedImportanceSampler(
-        PATH.log_end, PATH.log_prior, lambda rng, n: rng.normal(size=(n, 3)), n_temperatures=150,
+        PATH.log_end, PATH.log_prior, lambda rng, n: rng.normal(size=(n, 3)), n_temperatures=150, transition="mh",
         grad_log_prior=PATH.grad_log_prior, grad_log_target=PATH.grad_log_end, random_state=0, warn=False,
     ).run()  # fmt: skip
     assert run.acceptance[1:-1] == pytest.approx(0.234 + 0.206 / 3, abs=0.1)
@@ -124,7 +126,7 @@ def test_proposals_that_are_undefined_or_outside_are_refused_and_counted():
     rng = np.random.default_rng(0)
     x = rng.uniform(-2, 1, (500, 1))
     seen = path.evaluate(x)
-    for moves in (RandomWalkMoves((1.0,)), SliceMoves()):
+    for moves in (RandomWalkMoves((1.0,)), SliceMoves(), CrankNicolsonMoves()):
         with np.errstate(all="ignore"):
             moved = moves.move(rng, path, 0.5, Cloud(x, seen.base, seen.gain), 20)
         assert moved.undefined > 0
@@ -137,7 +139,7 @@ def test_points_of_density_zero_do_not_stop_the_others():
     path = TemperedPath(lambda x: np.zeros(len(x)), lambda x: np.where(x[:, 0] > 0, -x[:, 0], -np.inf))
     x = np.array([[-1.0], [1.0], [2.0]])
     seen = path.evaluate(x)
-    for moves in (RandomWalkMoves((0.5,)), SliceMoves()):
+    for moves in (RandomWalkMoves((0.5,)), SliceMoves(), CrankNicolsonMoves()):
         with np.errstate(all="ignore"):
             moved = moves.move(np.random.default_rng(0), path, 0.5, Cloud(x, seen.base, seen.gain), 10)
         assert (moved.cloud.x[1:] > 0).all()
@@ -164,10 +166,12 @@ def test_names_records_and_functions_become_moves():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: as_moves("nuts"), "transition must be 'mh', 'slice', 'hmc'"),
+        (lambda: as_moves("nuts"), "transition must be 'pcn', 'mh', 'slice', 'hmc'"),
         (lambda: as_moves(lambda a, b: a), "transition must be"),
         (lambda: RandomWalkMoves((0.0,)), "step_sizes must be positive"),
         (lambda: RandomWalkMoves(()), "step_sizes must be positive"),
+        (lambda: CrankNicolsonMoves(1.1), "scale must be above 0 and at most 1, got 1.1"),
+        (lambda: CrankNicolsonMoves(degrees_of_freedom=0.0), "degrees_of_freedom must be positive"),
         (lambda: SliceMoves(width=-1), "width must be positive"),
         (lambda: SliceMoves(max_steps=0), "max_steps must be at least 1"),
         (lambda: HamiltonianMoves(step_size=0), "step_size must be positive"),

@@ -81,7 +81,7 @@ def test_the_particles_follow_the_posterior(waste_free):
 
 
 def test_each_step_leaves_the_wanted_share_effective():
-    result = run(ess_target=0.8)
+    result = run(ess_target=0.8, transition="mh")
     assert result.betas[0] == 0
     assert result.betas[-1] == 1
     assert (np.diff(result.betas) > 0).all()

@@ -6,6 +6,7 @@ through temperatures; ``bidirectional`` brackets the evidence between a forward 
 
 from pluri.inference.ais.annealed_importance import AnnealedImportanceSampler, Evidence, log_evidence
 from pluri.inference.ais.bidirectional import Sandwich, bidirectional
+from pluri.inference.ais.crank_nicolson_moves import CrankNicolsonMoves
 from pluri.inference.ais.hamiltonian_moves import HamiltonianMoves
 from pluri.inference.ais.importance import ImportanceSampler, importance_sample
 from pluri.inference.ais.kernel_moves import FunctionMoves, KernelMoves
@@ -20,6 +21,7 @@ __all__ = [
     "AnnealedImportanceSampler",
     "AnnealedSamples",
     "AnnealingPlan",
+    "CrankNicolsonMoves",
     "Estimate",
     "Evidence",
     "FunctionMoves",

@@ -36,6 +36,9 @@ from pluri.validation.interruption import interruptible, kept
 
 __all__ = ["AnnealedImportanceSampler", "AnnealedSamples", "Evidence", "ReverseSamples", "log_evidence"]
 
+#: Moves at each temperature of an adaptive schedule, unless a number is given.
+ADAPTIVE_STEPS = 4
+
 
 class AnnealedImportanceSampler:
     """Annealed importance sampling, all runs at a time.
@@ -50,16 +53,19 @@ class AnnealedImportanceSampler:
         ``sample_prior(rng, n)`` draws points (n, d) from it.
     log_likelihood : callable, optional
         In place of `log_target`, which then is prior times likelihood: ``log_z`` is the log evidence.
-    transition : {"mh", "slice", "hmc", "identity"}, Moves or callable, default="mh"
-        What moves the points at each temperature: random-walk Metropolis, slice sampling, Hamiltonian Monte Carlo
-        (needs the gradients); a record such as ``RandomWalkMoves((0.1, 1.0))``; a function ``(rng, x, beta) -> x``
-        of all points, for any kind of state; or a function ``beta -> kernel`` of :mod:`pluri.inference.mcmc`.
-    n_temperatures : int, default=100
-        Steps from the prior to the target; 1 is plain importance sampling. A schedule of its own overrides it.
-    schedule : {"linear", "geometric", "sigmoid", "mixed", "adaptive"} or array, default="linear"
-        Inverse temperatures. "mixed" goes to 0.01 in equal steps and on by a constant factor; "adaptive" finds them
-        in the pilot, so that each step leaves `conditional_ess` of the points effective.
-    n_steps_per_temperature : int, default=1
+    transition : {"pcn", "mh", "slice", "hmc", "identity"}, Moves or callable, default="pcn"
+        What moves the points at each temperature: Crank-Nicolson steps in the shape of the cloud, random-walk
+        Metropolis, slice sampling, Hamiltonian Monte Carlo (needs the gradients); a record such as
+        ``RandomWalkMoves((0.1, 1.0))``; a function ``(rng, x, beta) -> x`` of all points, for any kind of state; or a
+        function ``beta -> kernel`` of :mod:`pluri.inference.mcmc`.
+    n_temperatures : int, optional
+        Steps from the prior to the target, of a schedule by name; 100 by default. 1 is plain importance sampling.
+    schedule : {"adaptive", "linear", "geometric", "sigmoid", "mixed"} or array, optional
+        Inverse temperatures. "adaptive" finds them in the pilot, so that each step leaves `conditional_ess` of the
+        points effective, and is the default unless `n_temperatures` is given; then "linear" is, equal steps. "mixed"
+        goes to 0.01 in equal steps and on by a constant factor.
+    n_steps_per_temperature : int, optional
+        Moves at each; by default 4 with "adaptive", else 1.
     n_runs : int, default=1000
     conditional_ess : float, default=0.99
     n_pilot : int, optional
@@ -103,10 +109,10 @@ class AnnealedImportanceSampler:
         sample_prior: Sampler,
         *,
         log_likelihood: LogDensity | None = None,
-        transition: Any = "mh",
-        n_temperatures: int = 100,
-        schedule: str | ArrayLike = "linear",
-        n_steps_per_temperature: int = 1,
+        transition: Any = "pcn",
+        n_temperatures: int | None = None,
+        schedule: str | ArrayLike | None = None,
+        n_steps_per_temperature: int | None = None,
         n_runs: int = 1000,
         conditional_ess: float = 0.99,
         n_pilot: int | None = None,
@@ -133,7 +139,11 @@ class AnnealedImportanceSampler:
         )
         self.sample_prior = sample_prior
         self.moves = as_moves(transition)
-        self.betas = make_schedule(schedule, n_temperatures)
+        if schedule is None:
+            schedule = "adaptive" if n_temperatures is None else "linear"
+        self.betas = make_schedule(schedule, 100 if n_temperatures is None else n_temperatures)
+        if n_steps_per_temperature is None:
+            n_steps_per_temperature = ADAPTIVE_STEPS if self.betas is None else 1
         self.n_steps_per_temperature = check_count(n_steps_per_temperature, "n_steps_per_temperature")
         self.n_runs = check_count(n_runs, "n_runs")
         check_value(conditional_ess, "conditional_ess", SHARE)

@@ -63,13 +63,15 @@ def fit_generalised_pareto(excesses: ArrayLike) -> tuple[float, float]:
     return (n * shape + 5.0) / (n + 10.0), scale
 
 
-def smooth_log_weights(log_weights: ArrayLike) -> tuple[Array, float]:
+def smooth_log_weights(log_weights: ArrayLike, efficiency: float = 1.0) -> tuple[Array, float]:
     """Log weights whose largest are replaced by expected order statistics of the fitted tail, and the shape k.
 
     Parameters
     ----------
     log_weights : array-like (n,)
         Unnormalised; -inf is weight zero.
+    efficiency : float, default=1.0
+        Effective draws by draws, if the weights are those of a Markov chain: of correlated ones a longer tail is taken.
 
     Returns
     -------
@@ -93,7 +95,7 @@ def smooth_log_weights(log_weights: ArrayLike) -> tuple[Array, float]:
         return raw.copy(), math.nan
     shifted = raw - raw.max()
     order = np.argsort(shifted, kind="stable")
-    n_tail = math.ceil(min(0.2 * n, 3.0 * math.sqrt(n)))
+    n_tail = math.ceil(min(0.2 * n, 3.0 * math.sqrt(n / efficiency)))
     cutoff = max(shifted[order[-n_tail - 1]], math.log(np.finfo(np.float64).tiny))
     tail = order[shifted[order] > cutoff]
     if len(tail) == 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -65,6 +66,21 @@ class AnnealedSamples(WeightedSamples):
     _advice = "use more temperatures, another schedule, more steps at each, or transitions that mix better"
 
     @property
+    def log_z_se(self) -> float:
+        """Standard error of `log_z` by the jackknife: from how much leaving out each run changes the logarithm.
+
+        With W the weights that add up to one these changes are ``log(1 - W)``. For even weights that is the relative
+        error of the mean weight, ``sqrt((n / ess - 1) / n)``; a run that has much of all weight makes it larger. It is
+        estimated from the weights as well: too small when the largest have not been seen.
+        """
+        n = len(self)
+        with np.errstate(divide="ignore"):
+            changes = np.log1p(-self.weights)
+        if changes.min() == -math.inf:
+            return math.inf
+        return math.sqrt((n - 1.0) / n * float(np.square(changes - changes.mean()).sum()))
+
+    @property
     def log_z_thermodynamic(self) -> float:
         """Log ratio of constants by thermodynamic integration of `mean_gain`; a check that has its own bias."""
         return float((0.5 * (self.mean_gain[1:] + self.mean_gain[:-1]) * np.diff(self.betas)).sum())
@@ -112,6 +128,11 @@ class ReverseSamples(AnnealedSamples):
     def log_z(self) -> float:
         """``-log_inverse_z``: on average above the true ``log(Z_target / Z_prior)``."""
         return -self.log_mean_weight
+
+    @property
+    def log_z_se(self) -> float:
+        """Relative error of the mean weight: wide enough for a bound, and not so wide that bounds never cross."""
+        return WeightedSamples.log_z_se.__get__(self)
 
     @property
     def upper_bound(self) -> float:

@@ -220,6 +220,10 @@ def as_moves(transition: Any) -> Moves:
             from pluri.inference.ais.hamiltonian_moves import HamiltonianMoves
 
             return HamiltonianMoves()
+        if transition == "pcn":
+            from pluri.inference.ais.crank_nicolson_moves import CrankNicolsonMoves
+
+            return CrankNicolsonMoves()
         if transition in ("mh", "identity"):
             return RandomWalkMoves() if transition == "mh" else IdentityMoves()
     elif callable(transition):
@@ -231,8 +235,8 @@ def as_moves(transition: Any) -> Moves:
         if n_arguments == 3:
             return FunctionMoves(transition)
     raise ValueError(
-        "transition must be 'mh', 'slice', 'hmc', 'identity', a Moves record, a function (rng, x, beta) -> x of all "
-        f"points, or a function beta -> kernel, got {transition!r}"
+        "transition must be 'pcn', 'mh', 'slice', 'hmc', 'identity', a Moves record, a function (rng, x, beta) -> x of "
+        f"all points, or a function beta -> kernel, got {transition!r}"
     )
 
 

@@ -22,8 +22,7 @@ from pluri.inference.smc.switching import (
     make_slds_random,
     regime_probabilities,
 )
-from pluri.inference.smc.tempered import Cooling, tempered_smc
-from pluri.inference.smc.tempered_result import TemperedResult
+from pluri.inference.smc.tempered import Cooling, TemperedResult, tempered_smc
 from pluri.inference.smc.weights import ParticleDegeneracyError, effective_sample_size, normalize_log_weights
 
 __all__ = [

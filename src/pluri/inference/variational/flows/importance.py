@@ -7,7 +7,6 @@ generalised Pareto distribution; its shape k below 0.5 means finite variance, ab
 References
 ----------
 Vehtari, Simpson, Gelman, Yao and Gabry (2024), Pareto smoothed importance sampling, JMLR 25.
-Zhang and Stephens (2009), A new and efficient estimation method for the generalized Pareto distribution, Technometrics.
 Yao, Vehtari, Simpson and Gelman (2018), Yes, but did it work? Evaluating variational inference, ICML.
 """
 
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pluri.inference.ais.pareto_tail import smooth_log_weights
 from pluri.inference.variational.flows.layer import Array
 
 
@@ -29,7 +29,7 @@ class Evidence:
     elbo, elbo_standard_error : mean of the log weights, a lower bound of log Z in expectation
     log_z, log_z_standard_error : log of the mean weight, and its standard error by the delta method
     effective_sample_size : (sum w)^2 / sum w^2
-    pareto_k : shape of the tail of the weights; NaN with fewer than 21 samples
+    pareto_k : shape of the tail of the weights; NaN with fewer than 25 samples
     n_samples : number of draws
     """
 
@@ -82,25 +82,4 @@ def pareto_shape(log_weights: Array) -> float:
     >>> abs(pareto_shape(heavy) - 0.8) < 0.2
     True
     """
-    n_samples = len(log_weights)
-    n_tail = int(np.ceil(min(0.2 * n_samples, 3.0 * np.sqrt(n_samples))))
-    if n_tail < 5:
-        return float("nan")
-    ordered = np.sort(log_weights)
-    excess = np.exp(ordered[-n_tail:] - ordered[-1]) - np.exp(ordered[-n_tail - 1] - ordered[-1])
-    excess = np.sort(excess)
-    if excess[-1] <= 1e-12:
-        return float("-inf")
-    excess = np.maximum(excess, 1e-300)
-    # Zhang and Stephens: the posterior mean of theta = -k / sigma over a grid that depends on the data.
-    n_grid = 30 + int(np.sqrt(n_tail))
-    quartile = excess[int(n_tail / 4 + 0.5) - 1]
-    theta = 1.0 / excess[-1] + (1.0 - np.sqrt(n_grid / (np.arange(1, n_grid + 1) - 0.5))) / (3.0 * quartile)
-    shapes = np.log1p(-theta[:, None] * excess).mean(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        profile = n_tail * (np.log(-theta / shapes) - shapes - 1.0)
-    profile = np.where(np.isfinite(profile), profile, -np.inf)
-    weights = np.exp(profile - profile.max())
-    best = (weights @ theta) / weights.sum()
-    shape = np.log1p(-best * excess).mean()
-    return float((n_tail * shape + 5.0) / (n_tail + 10.0))  # a weak prior around 0.5, as in the reference
+    return smooth_log_weights(log_weights)[1]

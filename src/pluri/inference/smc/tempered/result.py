@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from pluri.inference.mcmc.trace import Trace
 
 Array = NDArray[np.float64]
+#: Effective families below which the error bar is doubted; correlation above which the moves are.
+FEWEST_FAMILIES, MOST_MEMORY = 20.0, 0.8
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class TemperedResult:
         Log evidence; its exponential is unbiased but for what the moves learn from the particles, which vanishes with
         their number.
     log_z_se : float
-        Standard error as if moves forgot everything; a lower bound.
+        Standard error, from which particles descend from which (:mod:`pluri.inference.smc.tempered.genealogy`).
     betas : array (n + 1,), from 0
     log_z_by_temperature, mean_log_likelihood : array (n + 1,)
         Log evidence up to there; mean over the particles.
@@ -38,10 +40,18 @@ class TemperedResult:
         Effective sample size after weighting, before resampling.
     acceptance : array (n + 1,)
         Mean acceptance of the moves; NaN at 0.
+    n_families : array (n + 1,)
+        Effective number of the first particles whose descendants are left: the error bar rests on them.
+    n_steps : array (n + 1,)
+        Steps of every particle, or chain.
+    memory : array (n + 1,)
+        Correlation of the log likelihood with that before these steps; with `waste_free` from one state of a chain to
+        the next. Particles that stay in their modes may forget it all the same; the family tree has that in it.
     n_evaluations, undefined : int
         Evaluations of the log densities; proposals at which one was NaN or +inf, which were refused.
     interrupted : bool
     seconds : float
+    waste_free : bool
     """
 
     x: NDArray[Any]
@@ -54,10 +64,14 @@ class TemperedResult:
     mean_log_likelihood: Array
     ess: Array
     acceptance: Array
+    n_families: Array
+    n_steps: NDArray[np.int64]
+    memory: Array
     n_evaluations: int
     undefined: int
     interrupted: bool
     seconds: float
+    waste_free: bool = False
 
     def __len__(self) -> int:
         return len(self.x)
@@ -95,8 +109,30 @@ class TemperedResult:
                 f"At beta = {self.betas[int(self.ess.argmin())]:.3g} only {self.ess.min():.0f} particles were "
                 "effective: the estimate of the evidence is noisy; use more particles."
             )
+        problems += self._doubts_about_the_error()
         if self.undefined:
             problems.append(f"A log density was NaN or +inf at {self.undefined} proposals; they were refused.")
+        return problems
+
+    def _doubts_about_the_error(self) -> list[str]:
+        problems = []
+        families, least = float(self.n_families.min()), min(FEWEST_FAMILIES, 0.5 * len(self.x))
+        if families < least and not self.waste_free:
+            problems.append(
+                f"The particles descend from {families:.0f} of the first {len(self.x)} (effectively): the standard "
+                "error of log_z is itself uncertain, and too small if modes were lost on the way; use more particles "
+                "or more steps."
+            )
+        remembers = self.memory > MOST_MEMORY  # False for NaN
+        if remembers.any():
+            worst = int(np.nanargmax(self.memory))
+            problems.append(
+                f"At {int(remembers.sum())} of {len(self.memory) - 1} temperatures the particles remember where they "
+                f"were (their log likelihoods have a correlation of {self.memory[worst]:.2f} after "
+                f"{self.n_steps[worst]} steps at beta = {self.betas[worst]:.3g}): the moves are too few or too "
+                "short, or there are modes between which none go; raise max_steps, use more particles or a "
+                "better transition."
+            )
         return problems
 
     def summary(self) -> str:
@@ -105,6 +141,7 @@ class TemperedResult:
             repr(self),
             f"log Z        {self.log_z:.4f} +- {self.log_z_se:.4f}",
             f"temperatures {len(self.betas) - 1}",
+            f"families     {self.n_families[-1]:.0f}",
         ]
         moved = self.acceptance[~np.isnan(self.acceptance)]
         if len(moved):
