@@ -15,6 +15,7 @@ from pluri.inference.mcmc.blackjax_adapter import sample_blackjax
 from pluri.inference.mcmc.composition import KernelCycle, KernelMixture
 from pluri.inference.mcmc.diagnostics import (
     autocorrelation,
+    e_bfmi,
     ess_bulk,
     ess_mean,
     ess_tail,
@@ -90,6 +91,7 @@ __all__ = [
     "UpperBound",
     "Verdict",
     "autocorrelation",
+    "e_bfmi",
     "ess_bulk",
     "ess_mean",
     "ess_tail",

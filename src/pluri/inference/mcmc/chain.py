@@ -143,7 +143,12 @@ def advance(
 
 
 def _mean_info(infos: list[Info]) -> Info:
-    return {name: float(np.mean([info[name] for info in infos])) for name in infos[0]}
+    means = {name: float(np.mean([info[name] for info in infos])) for name in infos[0]}
+    for name, value in means.items():
+        if value != value:  # a block that was not moved at some of the steps tells nothing there
+            told = [info[name] for info in infos if info[name] == info[name]]
+            means[name] = float(np.mean(told)) if told else value
+    return means
 
 
 def recorded(position: Any, record: Callable[[Any], Mapping[str, Any]] | None) -> Any:

@@ -21,8 +21,16 @@ import numpy as np
 
 from pluri.inference.mcmc.accept_reject.metropolis_hastings import one_number
 from pluri.inference.mcmc.accept_reject.step_search import with_setting
-from pluri.inference.mcmc.composition import joined_info, settings_from, settings_of, settings_text, with_settings
+from pluri.inference.mcmc.composition import (
+    acceptances,
+    joined_info,
+    settings_from,
+    settings_of,
+    settings_text,
+    with_settings,
+)
 from pluri.inference.mcmc.kernel import Info
+from pluri.inference.mcmc.step_health import ANY_ACCEPTANCE
 from pluri.validation import Only, check_value
 
 Values = dict[str, Any]
@@ -175,7 +183,7 @@ class Gibbs:
         order = range(len(table)) if self.scan == "fixed" else rng.integers(len(table), size=len(table))
         position = state.position
         path: list[tuple[str, Values]] = []
-        infos: list[Info] = []
+        infos: dict[str, list[Info]] = {label: [] for label, _, block in table if isinstance(block, Conditional)}
         inner: dict[str, Inner] = {}
         for index in order:
             label, names, block = table[index]
@@ -183,7 +191,7 @@ class Gibbs:
                 kernel, block_state = self._enter(rng, position, names, block)
                 for _ in range(block.n_steps):
                     block_state, told = kernel.step(rng, block_state)
-                    infos.append(told)
+                    infos[label].append(told)
                 values = block.unpack(block_state.position, position, names)
                 if self._watched:  # type: ignore[attr-defined]
                     inner[label] = Inner(kernel, block_state, told)
@@ -201,7 +209,21 @@ class Gibbs:
             position = _renewed(position, values, label)
             path.append((f"after block {label!r} was renewed", position))
         value = self._value_of(path)
-        return GibbsState(position, value, inner), joined_info(infos)
+        told_by_all = [told for block_infos in infos.values() for told in block_infos]
+        return GibbsState(position, value, inner), joined_info(told_by_all) | acceptances(infos)
+
+    def block_names(self) -> dict[str, tuple[str, ...]]:
+        """Names of the variables of each block, by the label of the block."""
+        return {label: names for label, names, _ in self._table}  # type: ignore[attr-defined]
+
+    def healthy_acceptances(self, position: Values) -> dict[str, tuple[float, float]]:
+        """By block that a kernel moves, the mean acceptance that is neither too low nor too high."""
+        found = {}
+        for label, names, block in self._table:  # type: ignore[attr-defined]
+            if isinstance(block, Conditional):
+                kernel = block.kernel({name: value for name, value in position.items() if name not in names})
+                found[label] = getattr(kernel, "healthy_acceptance", ANY_ACCEPTANCE)
+        return found
 
     def adaptation(self, n_warmup: int) -> GibbsAdaptation | None:
         """Each kernel learns its own settings, which stay with its block from sweep to sweep."""

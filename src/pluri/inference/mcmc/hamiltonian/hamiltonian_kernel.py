@@ -118,6 +118,11 @@ class HamiltonianKernel:
         """The step size, or 1 where none is known."""
         return self.step_size if self.step_size is not None else 1.0
 
+    @property
+    def healthy_acceptance(self) -> tuple[float, float]:
+        """Mean acceptance outside of which the step size is wrong: less than half of what the warm-up aims at."""
+        return 0.5 * self.target_accept, 1.0
+
     def strides(self, dim: int) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         """What a drift and half a kick multiply by, forwards and backwards."""
         found: tuple[tuple[Array, Array], tuple[Array, Array]] | None = self.__dict__.get("_strides")
