@@ -126,7 +126,8 @@ def sample_blackjax(
                 states, new = run(jax.random.split(round_key, n_chains), states, learned)
                 rounds.append(jax.tree.map(np.asarray, new))
         draws, stats = (_joined(jax, [part[which] for part in rounds], n_draws) for which in (0, 1))
-    trace = Trace(draws, stats, (), n_warmup, 1, block.interrupted, perf_counter() - started)
+    seconds = perf_counter() - started
+    trace = Trace(draws, stats, (), n_warmup, 1, block.interrupted, seconds, origin="sample_blackjax")
     if block.interrupted:
         kept(f"interrupted after {trace.n_draws} draws of each chain; they are kept")
     elif warn:

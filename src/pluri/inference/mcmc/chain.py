@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pluri.inference.mcmc.kernel import Adaptation, Info
+from pluri.inference.mcmc.snapshot import snapshot_of
 
 #: A proposal far out may overflow on its way to being refused.
 FAR_OUT: Any = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}
@@ -88,6 +89,21 @@ class Logbook:
         self._positions: list[Any] = []
         self._infos: list[Info] = []
         self._values: list[float] = []
+        self._start = snapshot_of(chain)
+        self._random_state = self._start.random_state
+        self._adapting = False
+
+    def undo(self) -> None:
+        """Go back to the last whole step, as if no random number had been drawn since."""
+        if not self._adapting:
+            self.rng.bit_generator.state = self._random_state
+            return
+        # The adaptation has half learned from a step: what it knew is found by making the same steps again.
+        n_steps, chain = self.done - self._start.chain.done, self._start.restored()
+        self.kernel, self.state, self.done, self._adaptation = chain.kernel, chain.state, chain.done, chain.adaptation
+        self._adapting = False
+        for _ in range(n_steps):
+            self.took(*self.kernel.step(self.rng, self.state))
 
     def _n_draws(self) -> int:
         return max(self.done - self._n_warmup, 0) // self._thin
@@ -95,19 +111,23 @@ class Logbook:
     def took(self, state: Any, info: Info) -> None:
         """A step was made: adapt during warm-up, keep every `thin`-th state after it."""
         done, n_warmup = self.done, self._n_warmup
-        if self._adaptation is not None and done < n_warmup:
-            self.kernel = self._adaptation.update(self.rng, self.kernel, state, info)
-            if done + 1 == n_warmup:
-                self.kernel, self._adaptation = self._adaptation.finish(self.kernel), None
+        kernel, adaptation, between = self.kernel, self._adaptation, self._between
         if done >= n_warmup:
-            self._between.append(info)
+            between.append(info)
             if (done + 1 - n_warmup) % self._thin == 0:
                 self._positions.append(recorded(state.position, self._record))
-                self._infos.append(info if self._thin == 1 else _mean_info(self._between))
+                self._infos.append(info if self._thin == 1 else _mean_info(between))
                 self._values.append(state.log_density)
-                self._between = []
-        # Last: Ctrl-C may come anywhere above, and the step then counts as not made.
-        self.state, self.done = state, done + 1
+                between = []
+        elif adaptation is not None:
+            self._adapting = True
+            kernel = adaptation.update(self.rng, kernel, state, info)
+            if done + 1 == n_warmup:
+                kernel, adaptation = adaptation.finish(kernel), None
+        after = self.rng.bit_generator.state
+        # Last, with no call in between: Ctrl-C may come anywhere above, and the step then counts as not made.
+        self.kernel, self._adaptation, self._between, self._adapting = kernel, adaptation, between, False
+        self.state, self.done, self._random_state = state, done + 1, after
 
     def segment(self, interrupted: bool = False) -> Segment:
         """What was done."""
@@ -139,6 +159,8 @@ def advance(
                         book.took(*book.kernel.step(book.rng, book.state))
         except KeyboardInterrupt:
             interrupted = True
+            for book in books:
+                book.undo()
     return [book.segment(interrupted) for book in books]
 
 

@@ -53,6 +53,10 @@ class _Composition:
         states = tuple(kernel.init(rng, position) for kernel in self.kernels)
         return ComposedState(states[0].position, states[0].log_density, states, (None,) * len(states))
 
+    def settings_so_far(self) -> dict[str, Any]:
+        """What the kernels have learned, also while they learn."""
+        return {"learned": settings_text({str(index): settings_of(inner) for index, inner in enumerate(self.kernels)})}
+
     def adaptation(self, n_warmup: int) -> ComposedAdaptation:
         """Each kernel learns from its own steps."""
         shares = self._shares()
@@ -207,8 +211,8 @@ class ComposedAdaptation:
         """End with every kernel, and write down what they learned."""
         pairs = zip(self._adaptations, kernel.kernels)
         kernels = [inner if adaptation is None else adaptation.finish(inner) for adaptation, inner in pairs]
-        text = settings_text({str(index): settings_of(inner) for index, inner in enumerate(kernels)})
-        return with_setting(self._with(kernel, kernels), "learned", text)
+        learned = self._with(kernel, kernels)
+        return with_setting(learned, "learned", learned.settings_so_far()["learned"])
 
     @staticmethod
     def _with(kernel: Any, kernels: list[Any]) -> Any:

@@ -149,41 +149,6 @@ def mcse_sd(draws: ArrayLike) -> float:
     return float(np.sqrt(spread / (4.0 * variance * ess_mean(squares))))
 
 
-def e_bfmi(energy: ArrayLike) -> Array:
-    """Energy Bayesian fraction of missing information of each chain: how far one step moves along the energy [2]_.
-
-    ``sum (E_t - E_{t-1})^2 / sum (E_t - mean)^2``, about 1 for a normal target. Below 0.3 the momenta, drawn anew at
-    each step, change the energy by so little that the tails of the target are hardly reached.
-
-    Parameters
-    ----------
-    energy : array-like of shape (n_chains, n_draws)
-        ``trace.stats["energy"]`` of a Hamiltonian kernel, not thinned.
-
-    Returns
-    -------
-    ndarray of shape (n_chains,)
-        NaN for a chain whose energy never changes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from pluri.inference.mcmc import e_bfmi
-    >>> noise = np.random.default_rng(0).normal(size=(1, 10_000))
-    >>> e_bfmi(noise).round(1), e_bfmi(noise.cumsum(axis=1)) < 0.01
-    (array([2.]), array([ True]))
-
-    References
-    ----------
-    .. [2] Betancourt, M. (2016). Diagnosing suboptimal cotangent disintegrations in Hamiltonian Monte Carlo.
-       arXiv:1604.00695.
-    """
-    values = np.atleast_2d(np.asarray(energy, dtype=np.float64))
-    spread = ((values - values.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
-    moved = (np.diff(values, axis=1) ** 2).sum(axis=1)
-    return np.divide(moved, spread, out=np.full(len(values), np.nan), where=spread > 0)
-
-
 def highest_density_interval(draws: ArrayLike, mass: float = 0.94) -> tuple[float, float]:
     """Shortest interval that holds a share `mass` of the draws.
 

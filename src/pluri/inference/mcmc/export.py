@@ -35,7 +35,8 @@ def save_trace(trace: Trace, path: str | Path) -> None:
         # None is what the kernel has by itself: nothing was learned.
         learned = {name: value for name, value in end.settings.items() if value is not None}
         arrays |= {f"settings/{index}/{name}": np.asarray(value) for name, value in learned.items()}
-        ends.append({"random_state": end.random_state})
+        since_draw = [{name: float(value) for name, value in info.items()} for info in end.since_draw]
+        ends.append({"random_state": end.random_state, "memory": end.memory, "since_draw": since_draw})
     for name, values in arrays.items():
         if np.asarray(values).dtype.hasobject:
             raise TypeError(f"{name} holds Python objects, which a trace file cannot keep")
@@ -46,6 +47,8 @@ def save_trace(trace: Trace, path: str | Path) -> None:
         "thin": trace.thin,
         "interrupted": trace.interrupted,
         "seconds": trace.seconds,
+        "warmup_left": trace.warmup_left,
+        "origin": trace.origin,
         "ends": ends,
     }
     arrays["about.json"] = np.array(json.dumps(about))
@@ -76,7 +79,8 @@ def load_trace(path: str | Path) -> Trace:
         settings = {
             name: value.item() if value.ndim == 0 else value for name, value in under(f"settings/{index}/").items()
         }
-        ends.append(ChainEnd(named.get("", named), end["random_state"], settings))
+        memory, since_draw = end.get("memory"), tuple(end.get("since_draw", ()))
+        ends.append(ChainEnd(named.get("", named), end["random_state"], settings, memory=memory, since_draw=since_draw))
     return Trace(
         under("draws/"),
         under("stats/"),
@@ -85,6 +89,8 @@ def load_trace(path: str | Path) -> Trace:
         about["thin"],
         about["interrupted"],
         float(about["seconds"]),
+        int(about.get("warmup_left", 0)),
+        str(about.get("origin", "")),
     )
 
 

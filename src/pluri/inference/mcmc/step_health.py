@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
-from pluri.inference.mcmc.diagnostics import e_bfmi
+from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
     from pluri.inference.mcmc.trace import Trace
@@ -20,6 +19,41 @@ E_BFMI_LIMIT, E_BFMI_DRAWS = 0.3, 100
 ANY_ACCEPTANCE = (0.02, 1.0)
 #: Mean acceptance below which a block that never changed did so because its proposals were refused.
 ALL_REFUSED = 1e-3
+
+
+def e_bfmi(energy: ArrayLike) -> NDArray[np.float64]:
+    """Energy Bayesian fraction of missing information of each chain: how far one step moves along the energy [1]_.
+
+    ``sum (E_t - E_{t-1})^2 / sum (E_t - mean)^2``, about 1 for a normal target. Below 0.3 the momenta, drawn anew at
+    each step, change the energy by so little that the tails of the target are hardly reached.
+
+    Parameters
+    ----------
+    energy : array-like of shape (n_chains, n_draws)
+        ``trace.stats["energy"]`` of a Hamiltonian kernel, not thinned.
+
+    Returns
+    -------
+    ndarray of shape (n_chains,)
+        NaN for a chain whose energy never changes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.inference.mcmc import e_bfmi
+    >>> noise = np.random.default_rng(0).normal(size=(1, 10_000))
+    >>> e_bfmi(noise).round(1), e_bfmi(noise.cumsum(axis=1)) < 0.01
+    (array([2.]), array([ True]))
+
+    References
+    ----------
+    .. [1] Betancourt, M. (2016). Diagnosing suboptimal cotangent disintegrations in Hamiltonian Monte Carlo.
+       arXiv:1604.00695.
+    """
+    values = np.atleast_2d(np.asarray(energy, dtype=np.float64))
+    spread = ((values - values.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
+    moved = (np.diff(values, axis=1) ** 2).sum(axis=1)
+    return np.divide(moved, spread, out=np.full(len(values), np.nan), where=spread > 0)
 
 
 def about_steps(trace: Trace) -> list[str]:

@@ -28,6 +28,8 @@ class ChainEnd:
     settings : what the warm-up learned of the kernel, by name
     kernel, state, record : the kernel, its state and what is kept of a position, themselves; None for a trace that was
         read from a file
+    memory : what the warm-up knew, if the chain stopped in the middle of it
+    since_draw : what the steps since the last draw told, if the chain is thinned
     """
 
     position: Any
@@ -36,6 +38,8 @@ class ChainEnd:
     kernel: Any = None
     state: Any = None
     record: Any = None
+    memory: Any = None
+    since_draw: tuple[Mapping[str, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,10 @@ class Trace:
         Whether Ctrl-C ended the run early: the draws made until then are here.
     seconds : float
         Wall time of the run.
+    warmup_left : int
+        Steps of the warm-up that are still to be made, if Ctrl-C came before the first draw.
+    origin : str
+        The function that made the chains, if it was not :func:`pluri.inference.mcmc.sample`.
 
     Examples
     --------
@@ -78,6 +86,8 @@ class Trace:
     thin: int = 1
     interrupted: bool = False
     seconds: float = float("nan")
+    warmup_left: int = 0
+    origin: str = ""
 
     def _check_fitted_state(self) -> None:
         arrays = {**self.draws, **self.stats}
@@ -114,7 +124,8 @@ class Trace:
 
     def detached(self) -> Trace:
         """The same draws without kernels and states: what a fitted model keeps, and what can be put in its file."""
-        return replace(self, ends=tuple(replace(end, kernel=None, state=None, record=None) for end in self.ends))
+        nothing: dict[str, Any] = dict.fromkeys(("kernel", "state", "record", "memory"))
+        return replace(self, ends=tuple(replace(end, **nothing) for end in self.ends))
 
     def summary(self, mass: float = 0.94) -> Summary:
         """Mean, standard deviation, interval, Monte Carlo error, R-hat and effective sizes of every number.
@@ -176,9 +187,9 @@ class Trace:
         return f"<Trace of {self.n_chains} chains x {self.n_draws} draws: {shapes}>{note}"
 
 
-def random_state_of(rng: np.random.Generator) -> dict[str, Any]:
-    """State of a random stream as plain numbers."""
-    plain: dict[str, Any] = json.loads(json.dumps(rng.bit_generator.state, default=_plain))
+def plain_random_state(state: Mapping[str, Any]) -> dict[str, Any]:
+    """State of a bit generator as plain numbers."""
+    plain: dict[str, Any] = json.loads(json.dumps(state, default=_plain))
     return plain
 
 
