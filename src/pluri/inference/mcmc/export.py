@@ -1,8 +1,7 @@
-"""A trace in a file, and a trace for ArviZ."""
+"""A trace in a file."""
 
 from __future__ import annotations
 
-import inspect
 import json
 import zipfile
 import zlib
@@ -92,25 +91,3 @@ def load_trace(path: str | Path) -> Trace:
         int(about.get("warmup_left", 0)),
         str(about.get("origin", "")),
     )
-
-
-def to_arviz(trace: Trace) -> Any:
-    """``InferenceData`` (ArviZ up to 0.23) or ``DataTree`` (ArviZ from 1.0 on)."""
-    groups: dict[str, Any] = {"posterior": dict(trace.draws), "sample_stats": _arviz_stats(trace)}
-    try:
-        import arviz
-    except ImportError as error:
-        raise ImportError("to_arviz needs ArviZ: pip install 'pluri[arviz]'") from error
-    # Up to 0.23 each group is an argument of its own; from 1.0 on all of them are one. The name InferenceData tells
-    # nothing: 1.3 has it again, as another name for DataTree.
-    one_by_one = "posterior" in inspect.signature(arviz.from_dict).parameters
-    return arviz.from_dict(**groups) if one_by_one else arviz.from_dict(groups)
-
-
-def _arviz_stats(trace: Trace) -> dict[str, Any]:
-    """Statistics under the names that ArviZ's plots look for."""
-    names = {"divergent": "diverging", "acceptance": "acceptance_rate", "log_density": "lp", "n_evaluations": "n_steps"}
-    stats = {names.get(name, name): np.asarray(values) for name, values in trace.stats.items()}
-    if "diverging" in stats:
-        stats["diverging"] = stats["diverging"] > 0
-    return stats

@@ -162,11 +162,32 @@ class Trace:
         """Whether the chains agree; :meth:`verdict` says on what they agree least."""
         return self.verdict(*names, limit=limit).settled
 
-    def to_arviz(self) -> Any:
-        """Draws and statistics for ArviZ: ``InferenceData`` up to version 0.23, a ``DataTree`` from 1.0 on."""
-        from pluri.inference.mcmc.export import to_arviz
+    def to_arviz(self, log_likelihood: Any = None, posterior_predictive: Any = None, observed_data: Any = None) -> Any:
+        """Draws and statistics for ArviZ: ``InferenceData`` up to version 0.23, a ``DataTree`` from 1.0 on.
 
-        return to_arviz(self)
+        Parameters
+        ----------
+        log_likelihood, posterior_predictive : callable, str, or dict of arrays, optional
+            What ArviZ compares models and checks predictions by. A function is called with a dict of the variables of
+            each draw and gives an array with an entry for each observation, or a dict of such arrays; a string is the
+            name of a variable of the trace (that `record` kept), which moves to that group; arrays have shape
+            (n_chains, n_draws, ...). What has no name is called ``"y"``.
+        observed_data : dict of arrays, optional
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from pluri.inference import mcmc
+        >>> y = np.array([0.1, 0.7, -0.4])
+        >>> kernel = mcmc.NUTS(lambda m: (-0.5 * ((y - m) ** 2).sum(), (y - m).sum(keepdims=True)))
+        >>> trace = mcmc.sample(kernel, np.zeros(1), n_draws=200, n_warmup=200, random_state=0, warn=False)
+        >>> data = trace.to_arviz(lambda draw: -0.5 * (y - draw["x"]) ** 2 - 0.5 * np.log(2 * np.pi))
+        >>> data["log_likelihood"]["y"].shape
+        (4, 200, 3)
+        """
+        from pluri.inference.mcmc.arviz_export import to_arviz
+
+        return to_arviz(self, log_likelihood, posterior_predictive, observed_data)
 
     def save(self, path: str | Path) -> None:
         """Write to a file (NPZ, no pickle) that :meth:`load` and ``pluri diagnose`` read."""
