@@ -92,6 +92,22 @@ class Logbook:
         self._start = snapshot_of(chain)
         self._random_state = self._start.random_state
         self._adapting = False
+        self._parts: list[tuple[dict[str, Any], dict[str, Any]]] = []
+
+    @property
+    def adaptation(self) -> Adaptation | None:
+        """What learns the settings, in the warm-up."""
+        return self._adaptation
+
+    @property
+    def warmup_left(self) -> int:
+        """Steps of the warm-up that are still to be made."""
+        return max(self._n_warmup - self.done, 0)
+
+    @property
+    def warming(self) -> bool:
+        """Whether the next step is one of the warm-up."""
+        return self.warmup_left > 0
 
     def undo(self) -> None:
         """Go back to the last whole step, as if no random number had been drawn since."""
@@ -129,13 +145,44 @@ class Logbook:
         self.kernel, self._adaptation, self._between, self._adapting = kernel, adaptation, between, False
         self.state, self.done, self._random_state = state, done + 1, after
 
+    def learned(self, state: Any, n_steps: int, take: Callable[[Any], Any]) -> None:
+        """Several steps of the warm-up were made; `take` tells the adaptation of them and gives the kernel."""
+        self._adapting = True
+        kernel, after = take(self.kernel), self.rng.bit_generator.state
+        self.kernel, self.state, self.done = kernel, state, self.done + n_steps
+        self._random_state, self._adapting = after, False
+
+    def took_draws(self, block: Any) -> None:
+        """Several steps after the warm-up were made, the path of which is in arrays: keep every `thin`-th."""
+        thin, n_before = self._thin, len(self._between)
+        told = block.told
+        if n_before:
+            told = {name: np.concatenate([[info[name] for info in self._between], part]) for name, part in told.items()}
+        n_kept, n_left = divmod(n_before + len(block.values), thin)
+        between = [{name: part[n_kept * thin + i] for name, part in told.items()} for i in range(n_left)]
+        if thin > 1:
+            told = {name: part[: n_kept * thin].reshape(n_kept, thin).mean(axis=1) for name, part in told.items()}
+        rows = block.positions[thin - 1 - n_before :: thin]
+        draws = {"x": rows} if self._record is None else stacked([self._record(row) for row in rows])
+        after = self.rng.bit_generator.state
+        if n_kept:
+            self._parts.append((draws, {**told, "log_density": block.values[thin - 1 - n_before :: thin]}))
+        self.state, self.done, self._random_state = block.state, self.done + len(block.values), after
+        self._between = between
+
     def segment(self, interrupted: bool = False) -> Segment:
         """What was done."""
         n_draws = self._n_draws() - self._n_before
         n_between = max(self.done - self._n_warmup, 0) % self._thin
         chain = Chain(self.kernel, self._adaptation, self.state, self.rng, self.done, tuple(self._between[:n_between]))
         stats = _stack_infos(self._infos[:n_draws], self._values[:n_draws])
-        return Segment(chain, stacked(self._positions[:n_draws]), stats, interrupted)
+        draws = stacked(self._positions[:n_draws])
+        if self._parts and n_draws:
+            draws, stats = (
+                {name: np.concatenate([part[which][name] for part in self._parts])[:n_draws] for name in first}
+                for which, first in enumerate(self._parts[0])
+            )
+        return Segment(chain, draws, stats, interrupted)
 
 
 def advance(

@@ -58,7 +58,8 @@ def sample(
     n_jobs : int, optional
         Chains run at a time; None and 1 run them here, -1 uses all processors.
     backend : {"processes", "threads"}, default="processes"
-        Where chains run if `n_jobs` is not 1. Threads are enough for compiled kernels that let others run.
+        Where chains run if `n_jobs` is not 1. Threads are enough for kernels that let others run, and
+        always serve those with ``compiled=True``.
     verbose : int, default=0
         1 shows progress.
     callback : callable, optional

@@ -71,7 +71,9 @@ def run_chains(chains: list[Chain], plan: Plan) -> Trace:
     if plan.checkpoint is not None:
         check_writable(plan.checkpoint, "checkpoint")
     rounds = _Rounds(chains, plan)
-    workers = open_workers(plan.n_jobs, plan.backend, len(chains))
+    # Compiled chains let other threads run, and threads have nothing to send.
+    backend = "threads" if getattr(chains[0].kernel, "compiled", False) else plan.backend
+    workers = open_workers(plan.n_jobs, backend, len(chains))
     stopped = False
     try:
         with workers, open_progress(plan.verbose) as report:
