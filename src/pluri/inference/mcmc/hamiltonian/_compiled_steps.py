@@ -3,224 +3,200 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pluri.engine.compiled import compiled
 from pluri.inference.mcmc.hamiltonian._trajectories import (
-    ACCEPTANCE, ACCEPTED, AIM, CENTRE, COUNT, DECAY, DEPTH, DIVERGED, DIVERGENCE, DIVERGENT, ENDS, ENERGY, ERROR,
-    EVALUATIONS, EVEN, FAR, FINE, GAMMA, HALVES, INFINITE, LEAF_GRADIENT, LEAF_MOMENTUM, LEVEL, LOG_AVERAGED, NEAR,
-    OFFSET, POINT, SCRATCH, SEEN, SLOPE, STACK, STEP, STEP_SIZE, TOTAL, TREE_ROWS, TURNED, VALUE, WEIGHT, WHOLE, Course,
-    Walk, add_rows, copy_rows, dot, leap, log_add, scaled, turns,
+    ACCEPTANCE, ACCEPTED, DEPTH, DIVERGED, DIVERGENCE, DIVERGENT, ENDS, ENERGY, EVALUATIONS, EVEN, FAR, FINE, INFINITE,
+    LEAF_GRADIENT, LEAF_MOMENTUM, LEVEL, N_TOLD, NEAR, POINT, SCRATCH, SLOPE, STACK, STEP_SIZE, TOTAL, TREE_ROWS,
+    TURNED, VALUE, WEIGHT, WHOLE, Walk, begin, joined, leap, log_add,
 )  # fmt: skip
+
+__all__ = ["ENERGY"]
 
 Array = NDArray[np.float64]
 
-
-@compiled(inner=True)
-def new_leaf(rows: Array, end: int, target: int) -> None:
-    """Change the rows of a subtree to those of the leaf just made at an end."""
-    copy_rows(rows, ENDS + end, target + POINT, 1)
-    copy_rows(rows, LEAF_GRADIENT, target + SLOPE, 1)
-    for row in (TOTAL, NEAR, FAR):
-        copy_rows(rows, LEAF_MOMENTUM, target + row, 1)
+#: Entries of the memory of a warm-up: that of dual averaging, and the number of positions seen.
+STEP, CENTRE, COUNT, ERROR, LOG_AVERAGED, AIM, GAMMA, OFFSET, DECAY, SEEN, N_MEMORY = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 
 
-@compiled(inner=True)
-def join(walk: Walk, first: int, second: int, below: int, uniform: float) -> bool:
-    """Merge the upper of two subtrees of the stack into the lower, changing it; True if the whole turns back."""
-    rows, trees = walk.rows, walk.trees
-    if turns(rows, first, second, trees[below, LEVEL], False):
+class Course(NamedTuple):
+    """What the steps of a chain tell, and what its warm-up learns of them.
+
+    Attributes
+    ----------
+    positions : (n_steps, dim)
+    told : (n_steps, N_TOLD + 1): the last column is the log density
+    memory : (N_MEMORY,)
+    mean : (dim,), and `spread` (1, dim) or (dim, dim): of the positions seen
+    learning, watching : whether step sizes are learned, and variances
+    """
+
+    positions: Array
+    told: Array
+    memory: Array
+    mean: Array
+    spread: Array
+    learning: bool
+    watching: bool
+
+
+@compiled(inner=True, allocates=False)
+def pair(walk: Walk, end: int, tree: int, even_change: float, change: float, rng: Any) -> bool:
+    """Make a subtree of the even leaf and the one just made, changing its rows; True if the two turn back."""
+    rows, dim = walk.rows, walk.dim
+    product, kinetic = 0.0, rows[LEAF_MOMENTUM, dim]
+    for k in range(dim):
+        product += rows[LEAF_MOMENTUM, k] * rows[EVEN + NEAR, k]
+    if rows[EVEN + NEAR, dim] + product <= 0 or kinetic + product <= 0:
         return True
-    weight = log_add(trees[below, WEIGHT], trees[below + 1, WEIGHT])
-    if uniform < math.exp(trees[below + 1, WEIGHT] - weight):
-        copy_rows(rows, second, first, 2)
-        trees[below, VALUE] = trees[below + 1, VALUE]
-    copy_rows(rows, SCRATCH, first + TOTAL, 1)
-    copy_rows(rows, second + FAR, first + FAR, 1)
-    trees[below, WEIGHT] = weight
-    trees[below, LEVEL] += 1
+    weight = log_add(-even_change, -change)
+    move = rng.random() < math.exp(-change - weight)
+    for k in range(dim):
+        even, odd = rows[EVEN + NEAR, k], rows[LEAF_MOMENTUM, k]
+        rows[tree + TOTAL, k], rows[tree + NEAR, k], rows[tree + FAR, k] = even + odd, even, odd
+        rows[tree + POINT, k] = rows[ENDS + end, k] if move else rows[EVEN + POINT, k]
+        rows[tree + SLOPE, k] = rows[LEAF_GRADIENT, k] if move else rows[EVEN + SLOPE, k]
+    rows[tree, dim + WEIGHT], rows[tree, dim + LEVEL] = weight, 1.0
+    rows[tree, dim + VALUE] = rows[LEAF_MOMENTUM, dim + 1] if move else rows[EVEN + NEAR, dim + 1]
     return False
 
 
-@compiled(inner=True)
-def grow(walk: Walk, rng: Any, end: int, depth: int, energy: float, step_size: float, told: Array) -> int:
+@compiled(inner=True, allocates=False)
+def grow(walk: Walk, rng: Any, end: int, depth: int, energy: float, step_size: float) -> int:
     """Build a subtree of ``2^depth`` states at the bottom of the stack, changing the workspace; see `Growth`."""
-    rows, trees = walk.rows, walk.trees
-    top, even_kinetic, even_change = 0, 0.0, 0.0
+    rows, dim = walk.rows, walk.dim
+    tree, even_change = STACK + 0, 0.0
     for leaf in range(1 << depth):
-        value = leap(walk, end, step_size)
-        kinetic = dot(rows, LEAF_MOMENTUM, LEAF_MOMENTUM)
-        change = 0.5 * kinetic - value - energy
-        told[EVALUATIONS] += 1
+        change = leap(walk, end, step_size, energy)
         if not change <= DIVERGENCE:  # NaN counts as divergent
             return DIVERGED
         if change == -math.inf:
             return INFINITE
-        told[ACCEPTANCE] += 1.0 if change <= 0 else math.exp(-change)
-        row = STACK + TREE_ROWS * top
+        rows[SCRATCH, dim + ACCEPTANCE] += 1.0 if change <= 0 else math.exp(-change)
         if leaf % 2 == 0:
-            new_leaf(rows, end, EVEN if depth > 0 else row)
-            even_kinetic, even_change = kinetic, change
-            trees[0, VALUE] = value
-            if depth == 0:
-                trees[2, WEIGHT], trees[2, VALUE], trees[2, LEVEL] = -change, value, 0.0
+            even_change = change
+            target = EVEN if depth > 0 else STACK
+            for k in range(dim):
+                rows[target + POINT, k], rows[target + SLOPE, k] = rows[ENDS + end, k], rows[LEAF_GRADIENT, k]
+                momentum = rows[LEAF_MOMENTUM, k]
+                rows[target + TOTAL, k] = rows[target + NEAR, k] = rows[target + FAR, k] = momentum
+            for column in range(2):
+                rows[EVEN + NEAR, dim + column] = rows[LEAF_MOMENTUM, dim + column]
+            rows[target, dim + VALUE] = rows[LEAF_MOMENTUM, dim + 1]
+            rows[target, dim + WEIGHT], rows[target, dim + LEVEL] = -change, 0.0
             continue
-        product = dot(rows, LEAF_MOMENTUM, EVEN + NEAR)
-        if even_kinetic + product <= 0 or kinetic + product <= 0:
+        if pair(walk, end, tree, even_change, change, rng):
             return TURNED
-        weight = log_add(-even_change, -change)
-        trees[2 + top, WEIGHT], trees[2 + top, LEVEL] = weight, 1.0
-        if rng.random() < math.exp(-change - weight):
-            new_leaf(rows, end, row)
-            trees[2 + top, VALUE] = value
-        else:
-            copy_rows(rows, EVEN, row, 2)
-            copy_rows(rows, LEAF_MOMENTUM, row + FAR, 1)
-            trees[2 + top, VALUE] = trees[0, VALUE]
-        copy_rows(rows, EVEN + NEAR, row + NEAR, 1)
-        add_rows(rows, EVEN + NEAR, LEAF_MOMENTUM, row + TOTAL)
-        while top > 0 and trees[1 + top, LEVEL] == trees[2 + top, LEVEL]:
-            if join(walk, row - TREE_ROWS, row, 1 + top, rng.random()):
+        while tree > STACK and rows[tree - TREE_ROWS, dim + LEVEL] == rows[tree, dim + LEVEL]:
+            below, uniform = tree - TREE_ROWS, rng.random()
+            weight = log_add(rows[below, dim + WEIGHT], rows[tree, dim + WEIGHT])
+            move = uniform < math.exp(rows[tree, dim + WEIGHT] - weight)
+            if joined(rows, dim, below, tree, below + NEAR, move):
                 return TURNED
-            top -= 1
-            row -= TREE_ROWS
-        top += 1
+            tree = below
+        tree += TREE_ROWS
     return FINE
 
 
-@compiled(inner=True)
-def extend(walk: Walk, backwards: bool, uniform: float) -> bool:
-    """Put the grown subtree at one end of the whole, changing it; True if the whole now turns. See `nuts.extend`."""
-    rows, trees = walk.rows, walk.trees
-    whole, grown = trees[1, WEIGHT], trees[2, WEIGHT]
-    if grown >= whole or uniform < math.exp(grown - whole):
-        copy_rows(rows, STACK, WHOLE, 2)
-        trees[1, VALUE] = trees[2, VALUE]
-    turned = turns(rows, WHOLE, STACK, trees[1, LEVEL], backwards)
-    copy_rows(rows, SCRATCH, WHOLE + TOTAL, 1)
-    copy_rows(rows, STACK + FAR, WHOLE + (NEAR if backwards else FAR), 1)
-    trees[1, WEIGHT] = log_add(whole, grown)
-    trees[1, LEVEL] += 1
-    return turned
-
-
-@compiled(inner=True)
-def begin(walk: Walk, course: Course, rng: Any, step_size: float) -> float:
-    """Draw a momentum and put both ends of a new trajectory there, changing the workspace; gives the energy."""
-    rows, trees, scale = walk.rows, walk.trees, walk.scale
-    dim = rows.shape[1]
-    for k in range(dim):
-        momentum = rng.standard_normal()
-        rows[LEAF_MOMENTUM, k] = momentum
-        rows[LEAF_GRADIENT, k] = course.gradient[k]
-        rows[ENDS, k] = rows[ENDS + 1, k] = course.position[k]
-    new_leaf(rows, 0, WHOLE)
-    for k in range(dim):
-        kick = 0.5 * step_size * scaled(scale, rows, LEAF_GRADIENT, k, True)
-        rows[HALVES, k], rows[HALVES + 1, k] = rows[LEAF_MOMENTUM, k] + kick, rows[LEAF_MOMENTUM, k] - kick
-    trees[1, WEIGHT], trees[1, VALUE], trees[1, LEVEL] = 0.0, course.value[0], 0.0
-    return 0.5 * dot(rows, LEAF_MOMENTUM, LEAF_MOMENTUM) - course.value[0]
-
-
-@compiled(inner=True)
-def nuts_step(walk: Walk, course: Course, rng: Any, step_size: float, choices: Array, told: Array) -> int:
-    """One trajectory that turns back by itself, changing the workspace."""
-    energy = told[ENERGY] = begin(walk, course, rng, step_size)
+@compiled(inner=True, allocates=False)
+def nuts_step(walk: Walk, rng: Any, choices: Array, step_size: float) -> int:
+    """One trajectory that turns back by itself, changing the workspace. See `nuts.extend`."""
+    rows, dim = walk.rows, walk.dim
+    energy = begin(walk, rng, step_size)
     for i in range(2 * walk.max_depth):
         choices[i] = rng.random()
     state = FINE
     for depth in range(walk.max_depth):
         backwards = choices[2 * depth] < 0.5
-        told[DEPTH] = depth + 1
+        rows[SCRATCH, dim + DEPTH] = depth + 1
         end, signed = (1, -step_size) if backwards else (0, step_size)
-        state = grow(walk, rng, end, depth, energy, signed, told)
-        if state != FINE or extend(walk, backwards, choices[2 * depth + 1]):
+        state = grow(walk, rng, end, depth, energy, signed)
+        if state != FINE:
             break
-    told[DIVERGENT] = state == DIVERGED
-    told[ACCEPTANCE] /= told[EVALUATIONS]
+        gain = rows[STACK, dim + WEIGHT] - rows[WHOLE, dim + WEIGHT]
+        move = gain >= 0 or choices[2 * depth + 1] < math.exp(gain)
+        if joined(rows, dim, WHOLE + 0, STACK + 0, WHOLE + (FAR if backwards else NEAR), move):
+            break
+    rows[SCRATCH, dim + DIVERGENT] = state == DIVERGED
+    rows[SCRATCH, dim + ACCEPTANCE] /= rows[SCRATCH, dim + EVALUATIONS]
     return state
 
 
-@compiled(inner=True)
-def hmc_step(walk: Walk, course: Course, rng: Any, step_size: float, told: Array) -> int:
+@compiled(inner=True, allocates=False)
+def hmc_step(walk: Walk, rng: Any, step_size: float) -> int:
     """One trajectory of a given length, accepted or not, changing the workspace."""
-    rows, trees = walk.rows, walk.trees
+    rows, dim = walk.rows, walk.dim
     step_size *= 1.0 + walk.jitter * (2.0 * rng.random() - 1.0)
-    energy = told[ENERGY] = begin(walk, course, rng, step_size)
-    change, value = 0.0, course.value[0]
+    energy = begin(walk, rng, step_size)
+    change = 0.0
     for _ in range(walk.n_leapfrog):
-        value = leap(walk, 0, step_size)
-        told[EVALUATIONS] += 1
-        change = 0.5 * dot(rows, LEAF_MOMENTUM, LEAF_MOMENTUM) - value - energy
-        if not change <= DIVERGENCE or change == -math.inf:
+        change = leap(walk, ENDS + 0, step_size, energy)
+        if not change <= DIVERGENCE:
             break
-    if change == -math.inf:
-        return INFINITE
-    told[DIVERGENT] = not change <= DIVERGENCE
-    told[ACCEPTANCE] = 0.0 if told[DIVERGENT] else math.exp(min(0.0, -change))
-    told[ACCEPTED] = rng.random() < told[ACCEPTANCE]
-    if told[ACCEPTED]:
-        new_leaf(rows, 0, WHOLE)
-        trees[1, VALUE] = value
+        if change == -math.inf:
+            return INFINITE
+    divergent = not change <= DIVERGENCE
+    acceptance = 0.0 if divergent else math.exp(min(0.0, -change))
+    accepted = rng.random() < acceptance
+    rows[SCRATCH, dim + DIVERGENT], rows[SCRATCH, dim + ACCEPTANCE] = divergent, acceptance
+    rows[SCRATCH, dim + ACCEPTED] = accepted
+    if accepted:
+        for k in range(dim):
+            rows[WHOLE + POINT, k], rows[WHOLE + SLOPE, k] = rows[ENDS, k], rows[LEAF_GRADIENT, k]
+        rows[WHOLE, dim + VALUE] = rows[LEAF_MOMENTUM, dim + 1]
     return FINE
 
 
-@compiled(inner=True)
-def learn(course: Course, acceptance: float, watching: bool) -> None:
-    """Change the memory of a warm-up after one step: `DualAveraging.update`, and `RunningVariance.add` if watching."""
-    memory, mean, spread = course.memory, course.mean, course.spread
+@compiled(inner=True, allocates=False)
+def taken(walk: Walk, course: Course, step: int, step_size: float) -> float:
+    """Write down a step, changing `course`, and learn from it: `DualAveraging.update` and `RunningVariance.add`."""
+    rows, dim, memory, mean, spread = walk.rows, walk.dim, course.memory, course.mean, course.spread
+    rows[SCRATCH, dim + STEP_SIZE] = step_size
+    for column in range(N_TOLD):
+        course.told[step, column] = rows[SCRATCH, dim + column]
+    course.told[step, N_TOLD] = rows[WHOLE, dim + VALUE]
+    for k in range(dim):
+        course.positions[step, k] = rows[WHOLE, k]
+    if not course.learning:
+        return step_size
     memory[COUNT] += 1
     count = memory[COUNT]
+    acceptance = rows[SCRATCH, dim + ACCEPTANCE]
     memory[ERROR] += 1.0 / (count + memory[OFFSET]) * (memory[AIM] - acceptance - memory[ERROR])
-    log_step = memory[CENTRE] - math.sqrt(count) / memory[GAMMA] * memory[ERROR]
-    log_step = min(max(log_step, -700.0), 700.0)
+    log_step = min(max(memory[CENTRE] - math.sqrt(count) / memory[GAMMA] * memory[ERROR], -700.0), 700.0)
     memory[LOG_AVERAGED] += count ** -memory[DECAY] * (log_step - memory[LOG_AVERAGED])
     memory[STEP] = math.exp(log_step)
-    if not watching:
-        return
-    memory[SEEN] += 1
-    dense = spread.shape[0] > 1
-    for j in range(len(mean)):
-        difference = course.position[j] - mean[j]
-        if not dense:
-            mean[j] += difference / memory[SEEN]
-            spread[0, j] += difference * (course.position[j] - mean[j])
-    if dense:
-        share = 1.0 - 1.0 / memory[SEEN]
-        for i in range(len(mean)):
-            for j in range(len(mean)):
-                spread[i, j] += share * (course.position[i] - mean[i]) * (course.position[j] - mean[j])
-        for i in range(len(mean)):
-            mean[i] += (course.position[i] - mean[i]) / memory[SEEN]
+    if course.watching:
+        memory[SEEN] += 1
+        share = 1.0 / memory[SEEN]
+        for i in range(len(spread)):
+            for j in range(dim):
+                first = i if len(spread) > 1 else j
+                spread[i, j] += (rows[WHOLE, first] - mean[first]) * (1.0 - share) * (rows[WHOLE, j] - mean[j])
+        for k in range(dim):
+            mean[k] += share * (rows[WHOLE, k] - mean[k])
+    return memory[STEP]
 
 
 @compiled()
-def make_steps(walk: Walk, course: Course, rng: Any, step_size: float, learning: bool, watching: bool) -> int:
-    """Make as many steps as `course` has room for, changing it and the workspace; gives what the last one did.
+def make_nuts_steps(walk: Walk, course: Course, rng: Any, choices: Array, step_size: float) -> int:
+    """Make as many steps as `course` has room for, changing it and the workspace; `INFINITE` ends them."""
+    for step in range(len(course.told)):
+        if nuts_step(walk, rng, choices, step_size) == INFINITE:
+            return INFINITE
+        step_size = taken(walk, course, step, step_size)
+    return FINE
 
-    Other than `FINE`, `TURNED` and `DIVERGED`, it ends the work.
-    """
-    rows, position, gradient = walk.rows, course.position, course.gradient
-    choices = np.empty(2 * walk.max_depth)
-    state = FINE
-    for step in range(len(course.values)):
-        told = course.told[step]
-        told[:] = 0.0
-        told[STEP_SIZE] = step_size
-        if walk.max_depth > 0:
-            state = nuts_step(walk, course, rng, step_size, choices, told)
-        else:
-            state = hmc_step(walk, course, rng, step_size, told)
-        if state == INFINITE:
-            return state
-        for k in range(len(position)):
-            position[k] = course.positions[step, k] = rows[WHOLE + POINT, k]
-            gradient[k] = rows[WHOLE + SLOPE, k]
-        course.value[0] = course.values[step] = walk.trees[1, VALUE]
-        if learning:
-            learn(course, told[ACCEPTANCE], watching)
-            step_size = course.memory[STEP]
-    return state
+
+@compiled()
+def make_hmc_steps(walk: Walk, course: Course, rng: Any, choices: Array, step_size: float) -> int:
+    """The same with trajectories of a given length."""
+    for step in range(len(course.told)):
+        if hmc_step(walk, rng, step_size) == INFINITE:
+            return INFINITE
+        step_size = taken(walk, course, step, step_size)
+    return FINE

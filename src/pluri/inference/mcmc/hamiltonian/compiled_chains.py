@@ -11,21 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.inference.mcmc.hamiltonian._trajectories import (
-    ACCEPTANCE,
-    ACCEPTED,
-    DEPTH,
-    DIVERGENT,
-    ENERGY,
-    EVALUATIONS,
-    N_MEMORY,
-    N_TOLD,
-    STACK,
-    STEP_SIZE,
-    TREE_ROWS,
-    Course,
-    Walk,
-)
 from pluri.inference.mcmc.hamiltonian.leapfrog import GradientState
 
 if TYPE_CHECKING:
@@ -36,16 +21,6 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 #: Steps of one call at most: their draws are kept in memory until it returns.
 LONGEST = 10_000
-#: Column and type of what a step tells.
-TOLD: dict[str, tuple[int, type]] = {
-    "acceptance": (ACCEPTANCE, float),
-    "n_evaluations": (EVALUATIONS, int),
-    "divergent": (DIVERGENT, bool),
-    "energy": (ENERGY, float),
-    "step_size": (STEP_SIZE, float),
-}
-
-
 class Block(NamedTuple):
     """Some steps of a chain: where it is then, the path, what the steps told, and what the warm-up learned of them."""
 
@@ -63,33 +38,51 @@ def make_block(
     adaptation: HamiltonianAdaptation | None = None,
 ) -> Block:  # fmt: skip
     """Make some steps; an adaptation learns from them (what it knows comes back, and is not changed here)."""
-    from pluri.inference.mcmc.hamiltonian._compiled_steps import INFINITE, make_steps
+    # Imported when it is used: Numba takes a second.
+    from pluri.inference.mcmc.hamiltonian import _compiled_steps as steps
 
     dim = len(state.position)
-    memory, mean, spread = np.zeros(N_MEMORY), np.zeros(dim), np.zeros((1, dim))
+    memory, mean, spread = np.zeros(steps.N_MEMORY), np.zeros(dim), np.zeros((1, dim))
     if adaptation is not None:
         memory, mean, spread = adaptation.numbers()
-    course = Course(
-        state.position.copy(), state.gradient.copy(), np.array([state.log_density]), np.empty((n_steps, dim)),
-        np.empty(n_steps), np.empty((n_steps, N_TOLD)), memory, mean, spread,
-    )  # fmt: skip
-    learning, watching = adaptation is not None, adaptation is not None and adaptation.watching
-    walk = _walk(kernel, dim)
-    if make_steps(walk, course, rng, float(kernel.used_step_size), learning, watching) == INFINITE:
+    watching = adaptation is not None and adaptation.watching
+    positions, told = np.empty((n_steps, dim)), np.empty((n_steps, steps.N_TOLD + 1))
+    course = steps.Course(positions, told, memory, mean, spread, adaptation is not None, watching)
+    walk = _walk(kernel, state)
+    make_steps = steps.make_nuts_steps if walk.max_depth else steps.make_hmc_steps
+    if make_steps(walk, course, rng, np.empty(2 * walk.max_depth), float(kernel.used_step_size)) == steps.INFINITE:
         raise ValueError("the log density is +inf at a point of the trajectory: it must be finite or -inf")
-    columns = TOLD | ({"tree_depth": (DEPTH, int)} if walk.max_depth else {"accepted": (ACCEPTED, bool)})
-    told = {name: course.told[:, column].astype(kind) for name, (column, kind) in columns.items()}
-    reached = GradientState(course.position, float(course.value[0]), course.gradient)
-    return Block(reached, course.positions, course.values, told, memory, mean, spread)
+    columns = {
+        "acceptance": told[:, steps.ACCEPTANCE],
+        "n_evaluations": told[:, steps.EVALUATIONS].astype(np.int64),
+        "divergent": told[:, steps.DIVERGENT] > 0,
+        "energy": told[:, steps.ENERGY],
+        "step_size": told[:, steps.STEP_SIZE],
+    }
+    if walk.max_depth:
+        columns["tree_depth"] = told[:, steps.DEPTH].astype(np.int64)
+    else:
+        columns["accepted"] = told[:, steps.ACCEPTED] > 0
+    gradient = walk.rows[steps.WHOLE + steps.SLOPE, :dim].copy()
+    reached = GradientState(positions[-1].copy(), float(told[-1, steps.N_TOLD]), gradient)
+    return Block(reached, positions, told[:, steps.N_TOLD], columns, memory, mean, spread)
 
 
-def _walk(kernel: Any, dim: int) -> Walk:
+def _walk(kernel: Any, state: GradientState) -> Any:
+    """The kernel for compiled code, with a workspace that is at the state."""
+    from pluri.inference.mcmc.hamiltonian import _compiled_steps as steps
+
+    dim = len(state.position)
     max_depth = int(getattr(kernel, "max_tree_depth", 0))
-    rows = np.empty((STACK + TREE_ROWS * (max_depth + 1), dim))
-    scale = np.ascontiguousarray(kernel.terrain(dim).scale.reshape(-1, dim))
+    scale = kernel.terrain(dim).scale.reshape(-1, dim)
+    scale_row = steps.STACK + steps.TREE_ROWS * (max_depth + 1)
+    rows = np.zeros((scale_row + len(scale), dim + steps.N_TOLD))
+    rows[scale_row:, :dim] = scale
+    rows[steps.WHOLE, :dim], rows[steps.WHOLE + steps.SLOPE, :dim] = state.position, state.gradient
+    rows[steps.WHOLE, dim + steps.VALUE] = state.log_density
     target = kernel.value_and_grad.target
-    return Walk(
-        target.function, target.data, rows, int(rows.ctypes.data), np.zeros((max_depth + 3, 3)), scale, max_depth,
+    return steps.Walk(
+        rows, int(rows.ctypes.data), dim, target.function, target.data, scale_row, len(scale) > 1, max_depth,
         int(getattr(kernel, "n_leapfrog", 0)), float(getattr(kernel, "jitter", 0.0)),
     )  # fmt: skip
 
