@@ -1,7 +1,7 @@
 """Chains of a compiled density: many steps in one call, during which other threads run.
 
-Between two windows of the warm-up the step size and the variances are learned inside the compiled code; the steps at which
-a window ends are made one by one, by the code that plain kernels use.
+Between two windows of the warm-up the step size and the variances are learned inside the compiled code; the steps at
+which a window ends are made one by one, by the code that plain kernels use.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 #: Steps of one call at most: their draws are kept in memory until it returns.
 LONGEST = 10_000
+
+
 class Block(NamedTuple):
     """Some steps of a chain: where it is then, the path, what the steps told, and what the warm-up learned of them."""
 
@@ -38,52 +40,61 @@ def make_block(
     adaptation: HamiltonianAdaptation | None = None,
 ) -> Block:  # fmt: skip
     """Make some steps; an adaptation learns from them (what it knows comes back, and is not changed here)."""
-    # Imported when it is used: Numba takes a second.
+    # Imported when they are used: Numba takes a second.
     from pluri.inference.mcmc.hamiltonian import _compiled_steps as steps
+    from pluri.inference.mcmc.hamiltonian import _trajectories as at
+
+    rows, plan = _workspace(kernel, state, adaptation)
+    path = np.empty((n_steps, rows.shape[1]))
+    step_size = float(kernel.used_step_size)
+    if plan.max_depth:
+        last = steps.make_nuts_steps(rows, path, np.array(plan), rng, step_size)
+    else:
+        last = steps.make_hmc_steps(rows, path, np.array(plan), rng, step_size, float(getattr(kernel, "jitter", 0.0)))
+    if last == at.INFINITE:
+        raise ValueError("the log density is +inf at a point of the trajectory: it must be finite or -inf")
+    told, positions = path[:, : at.FRONT], path[:, at.FRONT :].copy()
+    columns = {
+        "acceptance": told[:, at.ACCEPTANCE],
+        "n_evaluations": told[:, at.EVALUATIONS].astype(np.int64),
+        "divergent": told[:, at.DIVERGENT] > 0,
+        "energy": told[:, at.ENERGY],
+        "step_size": told[:, at.STEP_SIZE],
+    }
+    if plan.max_depth:
+        columns["tree_depth"] = told[:, at.DEPTH].astype(np.int64)
+    else:
+        columns["accepted"] = told[:, at.ACCEPTED] > 0
+    gradient = rows[at.WHOLE + at.SLOPE, at.FRONT :].copy()
+    reached = GradientState(positions[-1], float(told[-1, at.N_TOLD]), gradient)
+    mean, spread = rows[plan.seen, at.FRONT :].copy(), rows[plan.seen + 1 :, at.FRONT :].copy()
+    return Block(reached, positions, told[:, at.N_TOLD], columns, rows[at.HALVES, : at.CHOICE].copy(), mean, spread)
+
+
+def _workspace(kernel: Any, state: GradientState, adaptation: HamiltonianAdaptation | None) -> tuple[Array, Any]:
+    """Rows at the state, with the metric and what the warm-up knows, and where to find what."""
+    from pluri.inference.mcmc.hamiltonian import _compiled_steps as steps
+    from pluri.inference.mcmc.hamiltonian import _trajectories as at
 
     dim = len(state.position)
-    memory, mean, spread = np.zeros(steps.N_MEMORY), np.zeros(dim), np.zeros((1, dim))
+    max_depth, n_leapfrog = (int(getattr(kernel, name, 0)) for name in ("max_tree_depth", "n_leapfrog"))
+    scale = kernel.terrain(dim).scale.reshape(-1, dim)
+    memory, mean, spread = (np.zeros(0), np.zeros(dim), np.zeros((0, dim)))
     if adaptation is not None:
         memory, mean, spread = adaptation.numbers()
-    watching = adaptation is not None and adaptation.watching
-    positions, told = np.empty((n_steps, dim)), np.empty((n_steps, steps.N_TOLD + 1))
-    course = steps.Course(positions, told, memory, mean, spread, adaptation is not None, watching)
-    walk = _walk(kernel, state)
-    make_steps = steps.make_nuts_steps if walk.max_depth else steps.make_hmc_steps
-    if make_steps(walk, course, rng, np.empty(2 * walk.max_depth), float(kernel.used_step_size)) == steps.INFINITE:
-        raise ValueError("the log density is +inf at a point of the trajectory: it must be finite or -inf")
-    columns = {
-        "acceptance": told[:, steps.ACCEPTANCE],
-        "n_evaluations": told[:, steps.EVALUATIONS].astype(np.int64),
-        "divergent": told[:, steps.DIVERGENT] > 0,
-        "energy": told[:, steps.ENERGY],
-        "step_size": told[:, steps.STEP_SIZE],
-    }
-    if walk.max_depth:
-        columns["tree_depth"] = told[:, steps.DEPTH].astype(np.int64)
-    else:
-        columns["accepted"] = told[:, steps.ACCEPTED] > 0
-    gradient = walk.rows[steps.WHOLE + steps.SLOPE, :dim].copy()
-    reached = GradientState(positions[-1].copy(), float(told[-1, steps.N_TOLD]), gradient)
-    return Block(reached, positions, told[:, steps.N_TOLD], columns, memory, mean, spread)
-
-
-def _walk(kernel: Any, state: GradientState) -> Any:
-    """The kernel for compiled code, with a workspace that is at the state."""
-    from pluri.inference.mcmc.hamiltonian import _compiled_steps as steps
-
-    dim = len(state.position)
-    max_depth = int(getattr(kernel, "max_tree_depth", 0))
-    scale = kernel.terrain(dim).scale.reshape(-1, dim)
-    scale_row = steps.STACK + steps.TREE_ROWS * (max_depth + 1)
-    rows = np.zeros((scale_row + len(scale), dim + steps.N_TOLD))
-    rows[scale_row:, :dim] = scale
-    rows[steps.WHOLE, :dim], rows[steps.WHOLE + steps.SLOPE, :dim] = state.position, state.gradient
-    rows[steps.WHOLE, dim + steps.VALUE] = state.log_density
+    watching = 0 if adaptation is None or not adaptation.watching else 1 if len(spread) == 1 else 2
+    scale_row = at.STACK + at.TREE_ROWS * (max_depth + 1)
+    mean_row = scale_row + len(scale)
+    rows = np.zeros((mean_row + 1 + len(spread), at.FRONT + dim))
+    vectors = rows[:, at.FRONT :]
+    vectors[scale_row:mean_row], vectors[mean_row], vectors[mean_row + 1 :] = scale, mean, spread
+    vectors[at.WHOLE + at.POINT], vectors[at.WHOLE + at.SLOPE] = state.position, state.gradient
+    rows[at.WHOLE, at.VALUE] = state.log_density
+    rows[at.HALVES, : len(memory)] = memory
     target = kernel.value_and_grad.target
-    return steps.Walk(
-        rows, int(rows.ctypes.data), dim, target.function, target.data, scale_row, len(scale) > 1, max_depth,
-        int(getattr(kernel, "n_leapfrog", 0)), float(getattr(kernel, "jitter", 0.0)),
+    return rows, steps.Plan(
+        int(rows.ctypes.data), rows.shape[1], target.function, target.data, scale_row, int(len(scale) > 1), max_depth,
+        n_leapfrog, int(adaptation is not None), watching, mean_row,
     )  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 """A density that Numba compiles, behind one address: compiled samplers call it without knowing what it is.
 
-A sampler that took the density as a Numba function would be compiled anew for each density. Here the density is compiled
-alone, as a C function of four addresses and sizes, and its data (arrays and numbers, in tuples) lie behind the fourth: so
-that one sampler, compiled once and cached on disk, serves them all.
+A sampler that took the density as a Numba function would be compiled anew for each density. Here the density is
+compiled alone, as a C function of four whole numbers, and its data (arrays and numbers, in tuples) lie behind the last:
+so that one sampler, compiled once and cached on disk, serves them all.
 """
 
 from __future__ import annotations
@@ -91,7 +91,10 @@ def _words(data: Any) -> list[int]:
 
 @cache
 def _compiled_code(function: Callable[..., float], data_type: Any) -> Any:
-    """The density as a C function ``double f(int64 x, int64 gradient, int64 dim, int64 data)``."""
+    """The density as a C function ``double f(int64 x, int64 gradient, int64 dim, int64 data)``.
+
+    An error in it, such as a matrix that cannot be factored where a trajectory runs away, counts as a density of zero.
+    """
     import numba
     from numba import types
 
@@ -101,13 +104,19 @@ def _compiled_code(function: Callable[..., float], data_type: Any) -> Any:
     if data_type is None:
 
         def at(x: int, gradient: int, dim: int, data: int) -> float:
-            return density(vector_at(x, dim), vector_at(gradient, dim))
+            try:
+                return density(vector_at(x, dim), vector_at(gradient, dim))
+            except Exception:
+                return -np.inf
 
     else:
         load = loader_of(data_type)
 
         def at(x: int, gradient: int, dim: int, data: int) -> float:
-            return density(vector_at(x, dim), vector_at(gradient, dim), load(data))
+            try:
+                return density(vector_at(x, dim), vector_at(gradient, dim), load(data))
+            except Exception:
+                return -np.inf
 
     signature = types.float64(types.int64, types.int64, types.int64, types.int64)
     return numba.cfunc(signature, nopython=True, error_model="numpy")(at)

@@ -100,7 +100,7 @@ class HamiltonianKernel:
                 raise ValueError("inverse_mass must be a vector of variances or a covariance matrix, positive")
             object.__setattr__(self, "inverse_mass", inverse_mass)
         if self.compiled and self.vectorized:
-            raise ValueError("compiled=True and vectorized=True exclude each other: a compiled density takes one position")
+            raise ValueError("a density is either compiled or vectorized, and takes one position if it is compiled")
         if self.data is not None and not self.compiled:
             raise ValueError("data is for compiled=True; a plain value_and_grad finds its data by itself")
         if self.compiled and not hasattr(self.value_and_grad, "target"):
