@@ -93,7 +93,7 @@ class RunningVariance:
         self.dense = dense
         self.count = 0
         self.mean = np.zeros(dim)
-        self._sum = np.zeros((dim, dim)) if dense else np.zeros(dim)
+        self._sum: Array = np.zeros((dim, dim)) if dense else np.zeros(dim)
 
     def add(self, position: Array) -> None:
         """See one position."""

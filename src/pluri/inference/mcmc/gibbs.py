@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from pluri.inference.mcmc.accept_reject.metropolis_hastings import one_number
+from pluri.inference.mcmc.block_adaptation import GibbsAdaptation
 from pluri.inference.mcmc.composition import (
     acceptances,
     joined_info,
@@ -27,7 +28,6 @@ from pluri.inference.mcmc.composition import (
     settings_text,
     with_settings,
 )
-from pluri.inference.mcmc.gibbs_adaptation import GibbsAdaptation
 from pluri.inference.mcmc.kernel import Info
 from pluri.inference.mcmc.step_health import ANY_ACCEPTANCE
 from pluri.validation import Only, check_value
