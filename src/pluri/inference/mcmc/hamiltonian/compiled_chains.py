@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pluri.inference.mcmc.kernel import Info
 
 Array = NDArray[np.float64]
-#: Steps of one call at most: their draws are kept in memory until it returns.
-LONGEST = 10_000
+#: Numbers of the path of one call at most, which is kept in memory until it returns.
+MOST_NUMBERS = 1_000_000
 
 
 class Block(NamedTuple):
@@ -110,8 +110,9 @@ def advance_compiled(books: list[Logbook], n_steps: int) -> None:
     """Make some steps of each chain."""
     for book in books:
         left = n_steps
+        longest = max(1, MOST_NUMBERS // len(book.state.position))
         while left:
-            left -= _advance_one(book, min(left, LONGEST))
+            left -= _advance_one(book, min(left, longest))
 
 
 def _advance_one(book: Logbook, most: int) -> int:
