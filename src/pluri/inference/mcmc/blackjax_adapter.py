@@ -107,11 +107,7 @@ def sample_blackjax(
     method = blackjax.nuts if n_leapfrog is None else blackjax.hmc
     with _precision(jax, x64):
         start = _stacked(jax, positions, x64)
-        values = np.asarray(jax.vmap(log_density)(start))
-        if values.shape != (n_chains,):
-            raise ValueError(f"log_density must return one number, got shape {values.shape[1:]}")
-        if not np.isfinite(values).all():
-            raise ValueError(f"log_density must be finite at the initial positions, got {values.tolist()}")
+        _check_start(np.asarray(jax.vmap(log_density)(start)), n_chains)
         warm_up = blackjax.window_adaptation(
             method,
             log_density,
@@ -141,6 +137,14 @@ def sample_blackjax(
     elif warn:
         warn_of_problems(trace)
     return trace
+
+
+def _check_start(values: Any, n_chains: int) -> None:
+    """Refuse log densities at the initial positions that cannot be sampled from."""
+    if values.shape != (n_chains,):
+        raise ValueError(f"log_density must return one number, got shape {values.shape[1:]}")
+    if not np.isfinite(values).all():
+        raise ValueError(f"log_density must be finite at the initial positions, got {values.tolist()}")
 
 
 def _warmed(jax: Any, warm_up: Any, keys: Any, start: Any, n_warmup: int) -> Any:
