@@ -100,9 +100,7 @@ def sample_blackjax(
     started = perf_counter()
     rng = as_generator(random_state)
     space = getattr(log_density, "space", None)
-    positions = initial_positions(initial, n_chains, rng.spawn(n_chains))
-    if space is not None:
-        positions = [space.unconstrain(place) if isinstance(place, Mapping) else place for place in positions]
+    positions = _free(space, initial_positions(initial, n_chains, rng.spawn(n_chains)))
     trajectory = {"max_num_doublings": max_tree_depth} if n_leapfrog is None else {"num_integration_steps": n_leapfrog}
     method = blackjax.nuts if n_leapfrog is None else blackjax.hmc
     with _precision(jax, x64):
@@ -137,6 +135,13 @@ def sample_blackjax(
     elif warn:
         warn_of_problems(trace)
     return trace
+
+
+def _free(space: Any, positions: list[Any]) -> list[Any]:
+    """Positions as free vectors, if they are variables of a space."""
+    if space is None:
+        return positions
+    return [space.unconstrain(place) if isinstance(place, Mapping) else place for place in positions]
 
 
 def _check_start(values: Any, n_chains: int) -> None:
