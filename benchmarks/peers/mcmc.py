@@ -2,7 +2,8 @@
 
 Each library runs in a fresh process, one after the other, with 4 chains x (1000 warm-up + 1000 draws). The first call
 has all imports in it and an empty cache of compiled code. Seconds are those of the processors, all of them together, so
-that other work on the machine counts little; ``--wall`` for those of the clock.
+that other work on the machine counts little; ``--wall`` for those of the clock. Ours computes in double precision,
+BlackJAX in single precision unless it is told otherwise: it is run both ways, and ratios are to the first.
 Run: ``python benchmarks/peers/mcmc.py [schools] [logistic] [--wall]`` (needs ``pip install 'pluri[jax]'``).
 """
 
@@ -132,6 +133,8 @@ def theirs(problem):
     import jax.numpy as jnp
     import numpy as np
 
+    jax.config.update("jax_enable_x64", "--double" in sys.argv)
+
     y, sigma = jnp.array(Y), jnp.array(SIGMA)
 
     def schools(x):
@@ -197,7 +200,7 @@ def child(*arguments):
 
 
 def compare(problem):
-    rows = {"BlackJAX": child("theirs", problem)}
+    rows = {"BlackJAX": child("theirs", problem), "BlackJAX, double precision": child("theirs", problem, "--double")}
     if problem == "schools":
         rows["pluri, 1 process"] = child("ours", problem, "plain", "1")
         if seconds_of is perf_counter:
@@ -222,7 +225,7 @@ def compare(problem):
 
 
 def main():
-    arguments = [argument for argument in sys.argv[1:] if argument != "--wall"]
+    arguments = [argument for argument in sys.argv[1:] if not argument.startswith("--")]
     if arguments[:1] == ["theirs"]:
         print(json.dumps(measure(*theirs(arguments[1]))))
     elif arguments[:1] == ["ours"]:
