@@ -7,10 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 from llvmlite import ir
-from numba import carray, njit, types
+from numba import carray, types
 from numba.core.imputils import impl_ret_borrowed
-from numba.extending import intrinsic
+from numba.extending import intrinsic as numba_intrinsic
+
+#: Without types of their own: what they make is called with other arguments than it is written with.
+intrinsic: Any = numba_intrinsic
+njit: Any = numba.njit
 
 
 @intrinsic

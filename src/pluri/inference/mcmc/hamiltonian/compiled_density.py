@@ -72,7 +72,8 @@ def _plain_data(data: Any) -> Any:
 def _type_of(data: Any) -> Any:
     import numba
 
-    found = numba.typeof(data)
+    typeof: Any = numba.typeof
+    found = typeof(data)
     if isinstance(data, np.ndarray) and not isinstance(found, numba.types.Array):
         raise ValueError(f"data must be arrays of numbers, got dtype {data.dtype}")
     return found
@@ -119,4 +120,5 @@ def _compiled_code(function: Callable[..., float], data_type: Any) -> Any:
                 return -np.inf
 
     signature = types.float64(types.int64, types.int64, types.int64, types.int64)
-    return numba.cfunc(signature, nopython=True, error_model="numpy")(at)
+    cfunc: Any = numba.cfunc
+    return cfunc(signature, nopython=True, error_model="numpy")(at)
