@@ -9,13 +9,16 @@ from typing import Any
 
 import numba
 from llvmlite import ir
-from numba import carray, types
+from numba import types as numba_types
 from numba.core.imputils import impl_ret_borrowed
 from numba.extending import intrinsic as numba_intrinsic
+from numba.np.numpy_support import carray
 
-#: Without types of their own: what they make is called with other arguments than it is written with.
+#: Without types of their own: what the compiler makes is called with other arguments than it is written with.
+types: Any = numba_types
 intrinsic: Any = numba_intrinsic
 njit: Any = numba.njit
+borrowed: Any = impl_ret_borrowed
 
 
 @intrinsic
@@ -54,7 +57,7 @@ def loader_of(data_type: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             layout = context.get_value_type(data_type)
             value = builder.load(builder.inttoptr(arguments[0], layout.as_pointer()))
-            return impl_ret_borrowed(context, builder, data_type, value)
+            return borrowed(context, builder, data_type, value)
 
         return data_type(types.int64), generate
 
