@@ -109,7 +109,37 @@ def linear_posterior(y):
         residual, pull = y - DESIGN @ theta, PRIOR_PRECISION @ theta
         return float(-0.5 * theta @ pull - 0.5 * residual @ residual / 0.64), DESIGN.T @ residual / 0.64 - pull
 
+    value_and_grad.responses = y
     return value_and_grad
+
+
+def compiled_posterior(theta, gradient, data):
+    y, design, precision = data
+    value = 0.0
+    for j in range(2):
+        gradient[j] = -(precision[j, 0] * theta[0] + precision[j, 1] * theta[1])
+        value += 0.5 * gradient[j] * theta[j]
+    for i in range(3):
+        residual = y[i] - design[i, 0] * theta[0] - design[i, 1] * theta[1]
+        value -= 0.5 * residual * residual / 0.64
+        for j in range(2):
+            gradient[j] += design[i, j] * residual / 0.64
+    return value
+
+
+def compiled_funnel(position, gradient):
+    x, y = position[0], position[1]
+    gap, weight = y - 0.5 * x**2, np.exp(-x)
+    gradient[0], gradient[1] = -x - 0.5 + gap * x * weight + 0.5 * gap**2 * weight, -gap * weight
+    return -0.5 * x**2 - 0.5 * x - 0.5 * gap**2 * weight
+
+
+def compiled_kernel(kind, value_and_grad, **settings):
+    """A kernel for a compiled function with the values of one of the two plain ones."""
+    if value_and_grad is funnel:
+        return kind(compiled_funnel, compiled=True, **settings)
+    data = (value_and_grad.responses, DESIGN, PRIOR_PRECISION)
+    return kind(compiled_posterior, compiled=True, data=data, **settings)
 
 
 def draw_funnel(rng):
@@ -156,6 +186,16 @@ VECTOR_KERNELS = {
     ),
     "HMC": (
         lambda f: mcmc.HMC(f, step_size=0.4, n_leapfrog=4), {"n_steps": 2, "n_convergence": 30, "gradient": True},
+    ),
+    "NUTS, compiled": (
+        lambda f: compiled_kernel(mcmc.NUTS, f, step_size=0.6), {"n_steps": 2, "n_convergence": 15},
+    ),
+    "NUTS, compiled, dense metric": (
+        lambda f: compiled_kernel(mcmc.NUTS, f, step_size=0.6, inverse_mass=PRIOR_COVARIANCE),
+        {"n_steps": 2, "n_convergence": 80},
+    ),
+    "HMC, compiled": (
+        lambda f: compiled_kernel(mcmc.HMC, f, step_size=0.4, n_leapfrog=4), {"n_steps": 2, "n_convergence": 30},
     ),
     "Langevin": (lambda f: Langevin(f, step_size=0.8), {"n_convergence": 100, "gradient": True}),
     "Langevin, dense metric": (

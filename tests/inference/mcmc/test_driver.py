@@ -2,11 +2,9 @@
 
 import os
 import signal
-import sys
 import threading
 import warnings
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -307,33 +305,6 @@ def test_summary_prints_a_table_and_gives_columns_and_rows():
     with pytest.raises(KeyError, match="neither"):
         summary["y"]
     assert list(summary.to_frame().columns) == list(summary)
-
-
-def test_export_to_arviz_keeps_draws_and_names(monkeypatch):
-    arviz = pytest.importorskip("arviz")
-    trace = run()
-    data = trace.to_arviz()
-    assert_array_equal(data.posterior["x"].values, trace["x"])
-    assert data.sample_stats["diverging"].dtype == bool
-    assert "lp" in data.sample_stats
-    assert_allclose(arviz.summary(data, round_to=12)["mean"], trace.summary()["mean"], atol=1e-9)
-
-
-@pytest.mark.parametrize("names", [{}, {"InferenceData": object}], ids=["1.0", "1.3"])
-def test_export_to_arviz_from_version_one_on(monkeypatch, names):
-    # Its from_dict (of arviz_base) takes one dictionary of groups, whether it knows the name InferenceData or not.
-    base = pytest.importorskip("arviz_base")
-    monkeypatch.setitem(sys.modules, "arviz", SimpleNamespace(from_dict=base.from_dict, **names))
-    trace = run()
-    tree = trace.to_arviz()
-    assert_array_equal(tree["posterior"]["x"].values, trace["x"])
-    assert tree["sample_stats"]["diverging"].dtype == bool
-
-
-def test_export_without_arviz_names_the_command(monkeypatch):
-    monkeypatch.setitem(sys.modules, "arviz", None)
-    with pytest.raises(ImportError, match=r"pluri\[arviz\]"):
-        run().to_arviz()
 
 
 def test_a_trace_whose_kernel_learned_nothing_can_be_saved_and_resumed(tmp_path):

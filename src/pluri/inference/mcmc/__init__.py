@@ -32,6 +32,7 @@ from pluri.inference.mcmc.health import LATENT_R_HAT_LIMIT, R_HAT_LIMIT, Verdict
 from pluri.inference.mcmc.kernel import Adaptation, Info, Kernel, State
 from pluri.inference.mcmc.sampled import Sampled
 from pluri.inference.mcmc.slice_sampling import Slice
+from pluri.inference.mcmc.step_health import e_bfmi
 from pluri.inference.mcmc.summary import Summary
 from pluri.inference.mcmc.trace import ChainEnd, Trace
 from pluri.inference.mcmc.transforms.space import (
@@ -90,6 +91,7 @@ __all__ = [
     "UpperBound",
     "Verdict",
     "autocorrelation",
+    "e_bfmi",
     "ess_bulk",
     "ess_mean",
     "ess_tail",

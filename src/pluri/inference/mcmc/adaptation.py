@@ -70,6 +70,16 @@ class DualAveraging:
         self.step_size = math.exp(log_step)
         return self.step_size
 
+    def numbers(self) -> list[float]:
+        """What it knows and how it is set, for compiled code: see `take`."""
+        known = [self.step_size, self._centre, float(self._count), self._error, self._log_averaged]
+        return [*known, self.target, self.gamma, self.offset, self.decay]
+
+    def take(self, numbers: list[float]) -> None:
+        """Know what compiled code has learned."""
+        self.step_size, self._centre, count, self._error, self._log_averaged = numbers[:5]
+        self._count = int(count)
+
     @property
     def averaged(self) -> float:
         """Average of the path: the step size to keep."""
@@ -83,7 +93,7 @@ class RunningVariance:
         self.dense = dense
         self.count = 0
         self.mean = np.zeros(dim)
-        self._sum = np.zeros((dim, dim)) if dense else np.zeros(dim)
+        self._sum: Array = np.zeros((dim, dim)) if dense else np.zeros(dim)
 
     def add(self, position: Array) -> None:
         """See one position."""
@@ -92,6 +102,14 @@ class RunningVariance:
         self.mean = self.mean + difference / self.count
         after = position - self.mean
         self._sum = self._sum + (np.multiply.outer(difference, after) if self.dense else difference * after)
+
+    def numbers(self) -> tuple[Array, Array]:
+        """Copies of the mean and, as rows, of the sum of squares or products."""
+        return self.mean.copy(), self._sum.reshape(-1, len(self.mean)).copy()
+
+    def take(self, count: int, mean: Array, sums: Array) -> None:
+        """Know what compiled code has seen."""
+        self.count, self.mean, self._sum = count, mean, sums.reshape(self._sum.shape)
 
     def regularised(self) -> Array:
         """``n/(n+5) S + 1e-3 * 5/(n+5)``: shrunk to a small multiple of the identity while there are few draws."""

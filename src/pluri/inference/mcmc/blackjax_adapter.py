@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from time import perf_counter
 from typing import Any, Literal
@@ -25,6 +25,7 @@ from pluri.engine.extras import import_extra
 from pluri.inference.mcmc.driver import initial_positions
 from pluri.inference.mcmc.health import warn_of_problems
 from pluri.inference.mcmc.trace import Trace
+from pluri.inference.mcmc.transforms.traced import traced_variables
 from pluri.validation import Number, Only, RandomState, Whole, as_generator, check_count, check_value
 from pluri.validation.interruption import holding, interruptible, kept
 
@@ -53,10 +54,12 @@ def sample_blackjax(
     Parameters
     ----------
     log_density : callable
-        Position to the log density, a JAX function that can be compiled and differentiated.
+        Position to the log density, a JAX function that can be compiled and differentiated. For constrained variables:
+        :meth:`Space.jax_density`.
     initial : array of shape (dim,) or (n_chains, dim), dict of arrays, list of positions, or callable
         Where chains begin, as in :func:`sample`; dicts may hold dicts. Draws get the names of the dict, joined by
-        dots, or ``"x"`` if the position is an array.
+        dots, or ``"x"`` if the position is an array. For a density of :meth:`Space.jax_density`: dicts of the
+        variables, which are what the draws then are.
     n_draws, n_warmup : int, default=1000
     n_chains : int, default=4
     metric : {"diag", "dense"}, default="diag"
@@ -96,16 +99,13 @@ def sample_blackjax(
     blackjax, jax = (import_extra(name, "sample_blackjax", extra="jax") for name in ("blackjax", "jax"))
     started = perf_counter()
     rng = as_generator(random_state)
-    positions = initial_positions(initial, n_chains, rng.spawn(n_chains))
+    space = getattr(log_density, "space", None)
+    positions = _free(space, initial_positions(initial, n_chains, rng.spawn(n_chains)))
     trajectory = {"max_num_doublings": max_tree_depth} if n_leapfrog is None else {"num_integration_steps": n_leapfrog}
     method = blackjax.nuts if n_leapfrog is None else blackjax.hmc
     with _precision(jax, x64):
         start = _stacked(jax, positions, x64)
-        values = np.asarray(jax.vmap(log_density)(start))
-        if values.shape != (n_chains,):
-            raise ValueError(f"log_density must return one number, got shape {values.shape[1:]}")
-        if not np.isfinite(values).all():
-            raise ValueError(f"log_density must be finite at the initial positions, got {values.tolist()}")
+        _check_start(np.asarray(jax.vmap(log_density)(start)), n_chains)
         warm_up = blackjax.window_adaptation(
             method,
             log_density,
@@ -126,12 +126,30 @@ def sample_blackjax(
                 states, new = run(jax.random.split(round_key, n_chains), states, learned)
                 rounds.append(jax.tree.map(np.asarray, new))
         draws, stats = (_joined(jax, [part[which] for part in rounds], n_draws) for which in (0, 1))
-    trace = Trace(draws, stats, (), n_warmup, 1, block.interrupted, perf_counter() - started)
+        if space is not None:
+            draws = _constrained(jax, space, draws["x"])
+    seconds = perf_counter() - started
+    trace = Trace(draws, stats, (), n_warmup, 1, block.interrupted, seconds, origin="sample_blackjax")
     if block.interrupted:
         kept(f"interrupted after {trace.n_draws} draws of each chain; they are kept")
     elif warn:
         warn_of_problems(trace)
     return trace
+
+
+def _free(space: Any, positions: list[Any]) -> list[Any]:
+    """Positions as free vectors, if they are variables of a space."""
+    if space is None:
+        return positions
+    return [space.unconstrain(place) if isinstance(place, Mapping) else place for place in positions]
+
+
+def _check_start(values: Any, n_chains: int) -> None:
+    """Refuse log densities at the initial positions that cannot be sampled from."""
+    if values.shape != (n_chains,):
+        raise ValueError(f"log_density must return one number, got shape {values.shape[1:]}")
+    if not np.isfinite(values).all():
+        raise ValueError(f"log_density must be finite at the initial positions, got {values.tolist()}")
 
 
 def _warmed(jax: Any, warm_up: Any, keys: Any, start: Any, n_warmup: int) -> Any:
@@ -158,6 +176,12 @@ def _one_round(jax: Any, make: Callable[..., Any], length: int) -> Callable[[Any
         return jax.lax.scan(move, state, jax.random.split(key, length))
 
     return one_round
+
+
+def _constrained(jax: Any, space: Any, free: Any) -> dict[str, Any]:
+    """Variables of free vectors (n_chains, n_draws, size), by name."""
+    variables = jax.jit(jax.vmap(jax.vmap(lambda vector: traced_variables(space, vector)[0])))(free)
+    return {name: np.asarray(variables[name]) for name in space}
 
 
 def _precision(jax: Any, x64: bool) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pluri.inference.mcmc.kernel import Adaptation, Info
+from pluri.inference.mcmc.snapshot import snapshot_of
 
 #: A proposal far out may overflow on its way to being refused.
 FAR_OUT: Any = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}
@@ -88,6 +89,37 @@ class Logbook:
         self._positions: list[Any] = []
         self._infos: list[Info] = []
         self._values: list[float] = []
+        self._start = snapshot_of(chain)
+        self._random_state = self._start.random_state
+        self._adapting = False
+        self._parts: list[tuple[dict[str, Any], dict[str, Any]]] = []
+
+    @property
+    def adaptation(self) -> Adaptation | None:
+        """What learns the settings, in the warm-up."""
+        return self._adaptation
+
+    @property
+    def warmup_left(self) -> int:
+        """Steps of the warm-up that are still to be made."""
+        return max(self._n_warmup - self.done, 0)
+
+    @property
+    def warming(self) -> bool:
+        """Whether the next step is one of the warm-up."""
+        return self.warmup_left > 0
+
+    def undo(self) -> None:
+        """Go back to the last whole step, as if no random number had been drawn since."""
+        if not self._adapting:
+            self.rng.bit_generator.state = self._random_state
+            return
+        # The adaptation has half learned from a step: what it knew is found by making the same steps again.
+        n_steps, chain = self.done - self._start.chain.done, self._start.restored()
+        self.kernel, self.state, self.done, self._adaptation = chain.kernel, chain.state, chain.done, chain.adaptation
+        self._adapting = False
+        for _ in range(n_steps):
+            self.took(*self.kernel.step(self.rng, self.state))
 
     def _n_draws(self) -> int:
         return max(self.done - self._n_warmup, 0) // self._thin
@@ -95,19 +127,48 @@ class Logbook:
     def took(self, state: Any, info: Info) -> None:
         """A step was made: adapt during warm-up, keep every `thin`-th state after it."""
         done, n_warmup = self.done, self._n_warmup
-        if self._adaptation is not None and done < n_warmup:
-            self.kernel = self._adaptation.update(self.rng, self.kernel, state, info)
-            if done + 1 == n_warmup:
-                self.kernel, self._adaptation = self._adaptation.finish(self.kernel), None
+        kernel, adaptation, between = self.kernel, self._adaptation, self._between
         if done >= n_warmup:
-            self._between.append(info)
+            between.append(info)
             if (done + 1 - n_warmup) % self._thin == 0:
                 self._positions.append(recorded(state.position, self._record))
-                self._infos.append(info if self._thin == 1 else _mean_info(self._between))
+                self._infos.append(info if self._thin == 1 else _mean_info(between))
                 self._values.append(state.log_density)
-                self._between = []
-        # Last: Ctrl-C may come anywhere above, and the step then counts as not made.
-        self.state, self.done = state, done + 1
+                between = []
+        elif adaptation is not None:
+            self._adapting = True
+            kernel = adaptation.update(self.rng, kernel, state, info)
+            if done + 1 == n_warmup:
+                kernel, adaptation = adaptation.finish(kernel), None
+        after = self.rng.bit_generator.state
+        # Last, with no call in between: Ctrl-C may come anywhere above, and the step then counts as not made.
+        self.kernel, self._adaptation, self._between, self._adapting = kernel, adaptation, between, False
+        self.state, self.done, self._random_state = state, done + 1, after
+
+    def learned(self, state: Any, n_steps: int, take: Callable[[Any], Any]) -> None:
+        """Several steps of the warm-up were made; `take` tells the adaptation of them and gives the kernel."""
+        self._adapting = True
+        kernel, after = take(self.kernel), self.rng.bit_generator.state
+        self.kernel, self.state, self.done = kernel, state, self.done + n_steps
+        self._random_state, self._adapting = after, False
+
+    def took_draws(self, block: Any) -> None:
+        """Several steps after the warm-up were made, the path of which is in arrays: keep every `thin`-th."""
+        thin, n_before = self._thin, len(self._between)
+        told = block.told
+        if n_before:
+            told = {name: np.concatenate([[info[name] for info in self._between], part]) for name, part in told.items()}
+        n_kept, n_left = divmod(n_before + len(block.values), thin)
+        between = [{name: part[n_kept * thin + i] for name, part in told.items()} for i in range(n_left)]
+        if thin > 1:
+            told = {name: part[: n_kept * thin].reshape(n_kept, thin).mean(axis=1) for name, part in told.items()}
+        rows = block.positions[thin - 1 - n_before :: thin]
+        draws = {"x": rows} if self._record is None else stacked([self._record(row) for row in rows])
+        after = self.rng.bit_generator.state
+        if n_kept:
+            self._parts.append((draws, {**told, "log_density": block.values[thin - 1 - n_before :: thin]}))
+        self.state, self.done, self._random_state = block.state, self.done + len(block.values), after
+        self._between = between
 
     def segment(self, interrupted: bool = False) -> Segment:
         """What was done."""
@@ -115,7 +176,13 @@ class Logbook:
         n_between = max(self.done - self._n_warmup, 0) % self._thin
         chain = Chain(self.kernel, self._adaptation, self.state, self.rng, self.done, tuple(self._between[:n_between]))
         stats = _stack_infos(self._infos[:n_draws], self._values[:n_draws])
-        return Segment(chain, stacked(self._positions[:n_draws]), stats, interrupted)
+        draws = stacked(self._positions[:n_draws])
+        if self._parts and n_draws:
+            draws, stats = (
+                {name: np.concatenate([part[which][name] for part in self._parts])[:n_draws] for name in first}
+                for which, first in enumerate(self._parts[0])
+            )
+        return Segment(chain, draws, stats, interrupted)
 
 
 def advance(
@@ -139,11 +206,18 @@ def advance(
                         book.took(*book.kernel.step(book.rng, book.state))
         except KeyboardInterrupt:
             interrupted = True
+            for book in books:
+                book.undo()
     return [book.segment(interrupted) for book in books]
 
 
 def _mean_info(infos: list[Info]) -> Info:
-    return {name: float(np.mean([info[name] for info in infos])) for name in infos[0]}
+    means = {name: float(np.mean([info[name] for info in infos])) for name in infos[0]}
+    for name, value in means.items():
+        if value != value:  # a block that was not moved at some of the steps tells nothing there
+            told = [info[name] for info in infos if info[name] == info[name]]
+            means[name] = float(np.mean(told)) if told else value
+    return means
 
 
 def recorded(position: Any, record: Callable[[Any], Mapping[str, Any]] | None) -> Any:

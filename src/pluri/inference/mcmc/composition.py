@@ -7,6 +7,7 @@ cycle. Short steps can follow long ones, moves between modes can follow moves wi
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ import numpy as np
 
 from pluri.inference.mcmc.accept_reject.step_search import with_setting
 from pluri.inference.mcmc.kernel import Info
+from pluri.inference.mcmc.step_health import ANY_ACCEPTANCE
 
 #: Switches of kernels that test a target once: not again each time that a chain passes from one kernel to another.
 CHECKS = ("check_gradient", "check_proposal")
@@ -51,12 +53,25 @@ class _Composition:
         states = tuple(kernel.init(rng, position) for kernel in self.kernels)
         return ComposedState(states[0].position, states[0].log_density, states, (None,) * len(states))
 
+    def settings_so_far(self) -> dict[str, Any]:
+        """What the kernels have learned, also while they learn."""
+        return {"learned": settings_text({str(index): settings_of(inner) for index, inner in enumerate(self.kernels)})}
+
     def adaptation(self, n_warmup: int) -> ComposedAdaptation:
         """Each kernel learns from its own steps."""
         shares = self._shares()
         return ComposedAdaptation(
             [kernel.adaptation(max(1, round(n_warmup * share))) for kernel, share in zip(self.kernels, shares)]
         )
+
+    def healthy_acceptances(self, position: Any) -> dict[str, tuple[float, float]]:
+        """By kernel, the mean acceptance that is neither too low nor too high."""
+        ranges = [getattr(kernel, "healthy_acceptance", ANY_ACCEPTANCE) for kernel in self.kernels]
+        return dict(zip(self._labels, ranges))
+
+    @property
+    def _labels(self) -> tuple[str, ...]:
+        return tuple(f"{type(kernel).__name__} {index}" for index, kernel in enumerate(self.kernels))
 
     def _shares(self) -> Sequence[float]:
         return [1.0] * len(self.kernels)
@@ -123,7 +138,8 @@ class KernelMixture(_Composition):
         last = next((i for i, info in enumerate(state.infos) if info is not None), 0)
         new, told = self._move(rng, index, states[last], states, self.kernels[last])
         infos = tuple(told if i == index else None for i in range(len(states)))
-        info = {**joined_info([told]), "kernel": index}
+        moved = {label: [told] if i == index else [] for i, label in enumerate(self._labels)}
+        info = {**joined_info([told]), "kernel": index} | acceptances(moved)
         return ComposedState(new.position, new.log_density, tuple(states), infos), info
 
 
@@ -159,7 +175,9 @@ class KernelCycle(_Composition):
             current, told = self._move(rng, index, current, states, owner)
             owner = kernel
             infos.append(told)
-        return ComposedState(current.position, current.log_density, tuple(states), tuple(infos)), joined_info(infos)
+        told_by_each = acceptances({label: [told] for label, told in zip(self._labels, infos)})
+        new = ComposedState(current.position, current.log_density, tuple(states), tuple(infos))
+        return new, joined_info(infos) | told_by_each
 
 
 class ComposedAdaptation:
@@ -193,8 +211,8 @@ class ComposedAdaptation:
         """End with every kernel, and write down what they learned."""
         pairs = zip(self._adaptations, kernel.kernels)
         kernels = [inner if adaptation is None else adaptation.finish(inner) for adaptation, inner in pairs]
-        text = settings_text({str(index): settings_of(inner) for index, inner in enumerate(kernels)})
-        return with_setting(self._with(kernel, kernels), "learned", text)
+        learned = self._with(kernel, kernels)
+        return with_setting(learned, "learned", learned.settings_so_far()["learned"])
 
     @staticmethod
     def _with(kernel: Any, kernels: list[Any]) -> Any:
@@ -214,6 +232,12 @@ def joined_info(infos: Sequence[Info]) -> dict[str, float]:
         "divergent": float(any(info.get("divergent", False) for info in infos)),
         "undefined": float(sum(info.get("undefined", 0.0) for info in infos)),
     }
+
+
+def acceptances(infos: Mapping[str, Sequence[Info]]) -> dict[str, float]:
+    """Mean acceptance of each part in a step, ``acceptance[part]``; NaN for a part that did not move."""
+    told = {label: [info["acceptance"] for info in part if "acceptance" in info] for label, part in infos.items()}
+    return {f"acceptance[{label}]": sum(part) / len(part) if part else math.nan for label, part in told.items()}
 
 
 def settings_of(kernel: Any) -> dict[str, Any]:

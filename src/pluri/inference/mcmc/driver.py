@@ -12,7 +12,8 @@ import numpy as np
 from pluri.inference.mcmc.chain import Chain, recorded, stacked, start_chain
 from pluri.inference.mcmc.kernel import Kernel
 from pluri.inference.mcmc.rounds import Backend, Callback, OnStep, Plan, Record, run_chains
-from pluri.inference.mcmc.trace import Trace, restored_generator
+from pluri.inference.mcmc.snapshot import resumed_warmup
+from pluri.inference.mcmc.trace import ChainEnd, Trace, restored_generator
 from pluri.validation import RandomState, as_generator, check_count
 from pluri.validation.interruption import interruptible
 
@@ -57,13 +58,15 @@ def sample(
     n_jobs : int, optional
         Chains run at a time; None and 1 run them here, -1 uses all processors.
     backend : {"processes", "threads"}, default="processes"
-        Where chains run if `n_jobs` is not 1. Threads are enough for compiled kernels that let others run.
+        Where chains run if `n_jobs` is not 1. Threads are enough for kernels that let others run, and
+        always serve those with ``compiled=True``.
     verbose : int, default=0
         1 shows progress.
     callback : callable, optional
         ``callback(trace)`` sees the draws so far between rounds; True ends the run.
     checkpoint : path, optional
-        File in which the draws so far are saved every 30 s and at the end, be it an error of the target.
+        File in which the draws so far are saved every 30 s and at the end, be it an error of the target. Before the
+        first draw it has what the warm-up knows: :func:`resume` goes on with the warm-up.
     warn : bool, default=True
         Give a ConvergenceWarning for each problem that :meth:`Trace.diagnose` finds.
     draw_if_interrupted : bool, default=False
@@ -118,6 +121,8 @@ def resume(
 ) -> Trace:
     """Go on where a trace stopped: the old draws and `n_draws` more, as if it had never stopped.
 
+    A trace of which Ctrl-C left no draw, only a checkpoint, goes on with its warm-up.
+
     Parameters
     ----------
     trace : Trace
@@ -148,21 +153,39 @@ def resume(
     """
     check_count(n_draws, "n_draws")
     if not trace.ends:
-        raise ValueError("the trace does not know where its chains stopped: it was put together by hand")
+        raise ValueError(_why_not(trace))
     record = trace.ends[0].record if record is None else record
-    chains = []
-    for end in trace.ends:
-        rng = restored_generator(end.random_state)
-        if kernel is None and end.kernel is None:
-            raise ValueError("kernel must be given for a trace that was read from a file")
-        if kernel is None:
-            chains.append(Chain(end.kernel, None, end.state, rng, 0))
-            continue
-        moved: Any = replace(kernel, **end.settings) if end.settings else kernel  # type: ignore[type-var]
-        chains.append(Chain(moved, None, moved.init(rng, end.position), rng, 0))
+    chains = [_resumed(end, kernel, trace) for end in trace.ends]
     _check_same_variables(trace, chains[0].state.position, record)
-    plan = Plan(n_draws, 0, trace.thin, record, n_jobs, backend, verbose, callback, checkpoint, warn)
+    n_warmup = trace.n_warmup if trace.warmup_left else 0
+    plan = Plan(n_draws, n_warmup, trace.thin, record, n_jobs, backend, verbose, callback, checkpoint, warn)
     return run_chains(chains, replace(plan, before=trace))
+
+
+def _why_not(trace: Trace) -> str:
+    """Why a trace cannot be gone on with."""
+    if trace.origin:
+        return (
+            f"a trace of {trace.origin} cannot be resumed: the states of its chains are not kept. Begin another run at "
+            f"its last draws, with {trace.origin}(..., initial=...), which warms up anew"
+        )
+    return "the trace does not know where its chains stopped: it was put together by hand"
+
+
+def _resumed(end: ChainEnd, kernel: Kernel | None, trace: Trace) -> Chain:
+    """A chain that goes on where another stopped, in the middle of its warm-up or of the steps to a draw maybe."""
+    if kernel is None and end.kernel is None:
+        raise ValueError("kernel must be given for a trace that was read from a file")
+    rng = restored_generator(end.random_state)
+    done = trace.n_warmup - trace.warmup_left if trace.warmup_left else len(end.since_draw)
+    if kernel is None:
+        moved, state = end.kernel, end.state
+    else:
+        moved = replace(kernel, **end.settings) if end.settings else kernel  # type: ignore[type-var]
+        state = moved.init(rng, end.position)
+        rng = restored_generator(end.random_state)  # whatever random numbers `init` used
+    chain = Chain(moved, None, state, rng, done, tuple(end.since_draw))
+    return resumed_warmup(chain, end.memory, trace.n_warmup) if end.memory is not None else chain
 
 
 def _check_same_variables(trace: Trace, position: Any, record: Record | None) -> None:

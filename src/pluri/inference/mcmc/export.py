@@ -1,8 +1,7 @@
-"""A trace in a file, and a trace for ArviZ."""
+"""A trace in a file."""
 
 from __future__ import annotations
 
-import inspect
 import json
 import zipfile
 import zlib
@@ -35,7 +34,8 @@ def save_trace(trace: Trace, path: str | Path) -> None:
         # None is what the kernel has by itself: nothing was learned.
         learned = {name: value for name, value in end.settings.items() if value is not None}
         arrays |= {f"settings/{index}/{name}": np.asarray(value) for name, value in learned.items()}
-        ends.append({"random_state": end.random_state})
+        since_draw = [{name: float(value) for name, value in info.items()} for info in end.since_draw]
+        ends.append({"random_state": end.random_state, "memory": end.memory, "since_draw": since_draw})
     for name, values in arrays.items():
         if np.asarray(values).dtype.hasobject:
             raise TypeError(f"{name} holds Python objects, which a trace file cannot keep")
@@ -46,6 +46,8 @@ def save_trace(trace: Trace, path: str | Path) -> None:
         "thin": trace.thin,
         "interrupted": trace.interrupted,
         "seconds": trace.seconds,
+        "warmup_left": trace.warmup_left,
+        "origin": trace.origin,
         "ends": ends,
     }
     arrays["about.json"] = np.array(json.dumps(about))
@@ -76,7 +78,8 @@ def load_trace(path: str | Path) -> Trace:
         settings = {
             name: value.item() if value.ndim == 0 else value for name, value in under(f"settings/{index}/").items()
         }
-        ends.append(ChainEnd(named.get("", named), end["random_state"], settings))
+        memory, since_draw = end.get("memory"), tuple(end.get("since_draw", ()))
+        ends.append(ChainEnd(named.get("", named), end["random_state"], settings, memory=memory, since_draw=since_draw))
     return Trace(
         under("draws/"),
         under("stats/"),
@@ -85,26 +88,6 @@ def load_trace(path: str | Path) -> Trace:
         about["thin"],
         about["interrupted"],
         float(about["seconds"]),
+        int(about.get("warmup_left", 0)),
+        str(about.get("origin", "")),
     )
-
-
-def to_arviz(trace: Trace) -> Any:
-    """``InferenceData`` (ArviZ up to 0.23) or ``DataTree`` (ArviZ from 1.0 on)."""
-    groups: dict[str, Any] = {"posterior": dict(trace.draws), "sample_stats": _arviz_stats(trace)}
-    try:
-        import arviz
-    except ImportError as error:
-        raise ImportError("to_arviz needs ArviZ: pip install 'pluri[arviz]'") from error
-    # Up to 0.23 each group is an argument of its own; from 1.0 on all of them are one. The name InferenceData tells
-    # nothing: 1.3 has it again, as another name for DataTree.
-    one_by_one = "posterior" in inspect.signature(arviz.from_dict).parameters
-    return arviz.from_dict(**groups) if one_by_one else arviz.from_dict(groups)
-
-
-def _arviz_stats(trace: Trace) -> dict[str, Any]:
-    """Statistics under the names that ArviZ's plots look for."""
-    names = {"divergent": "diverging", "acceptance": "acceptance_rate", "log_density": "lp", "n_evaluations": "n_steps"}
-    stats = {names.get(name, name): np.asarray(values) for name, values in trace.stats.items()}
-    if "diverging" in stats:
-        stats["diverging"] = stats["diverging"] > 0
-    return stats

@@ -14,15 +14,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from pluri.inference.mcmc.accept_reject.metropolis_hastings import one_number
-from pluri.inference.mcmc.accept_reject.step_search import with_setting
-from pluri.inference.mcmc.composition import joined_info, settings_from, settings_of, settings_text, with_settings
+from pluri.inference.mcmc.block_adaptation import GibbsAdaptation
+from pluri.inference.mcmc.composition import (
+    acceptances,
+    joined_info,
+    settings_from,
+    settings_text,
+    with_settings,
+)
 from pluri.inference.mcmc.kernel import Info
+from pluri.inference.mcmc.step_health import ANY_ACCEPTANCE
 from pluri.validation import Only, check_value
 
 Values = dict[str, Any]
@@ -175,7 +182,7 @@ class Gibbs:
         order = range(len(table)) if self.scan == "fixed" else rng.integers(len(table), size=len(table))
         position = state.position
         path: list[tuple[str, Values]] = []
-        infos: list[Info] = []
+        infos: dict[str, list[Info]] = {label: [] for label, _, _ in self.moved_blocks()}
         inner: dict[str, Inner] = {}
         for index in order:
             label, names, block = table[index]
@@ -183,7 +190,7 @@ class Gibbs:
                 kernel, block_state = self._enter(rng, position, names, block)
                 for _ in range(block.n_steps):
                     block_state, told = kernel.step(rng, block_state)
-                    infos.append(told)
+                    infos[label].append(told)
                 values = block.unpack(block_state.position, position, names)
                 if self._watched:  # type: ignore[attr-defined]
                     inner[label] = Inner(kernel, block_state, told)
@@ -201,13 +208,33 @@ class Gibbs:
             position = _renewed(position, values, label)
             path.append((f"after block {label!r} was renewed", position))
         value = self._value_of(path)
-        return GibbsState(position, value, inner), joined_info(infos)
+        told_by_all = [told for block_infos in infos.values() for told in block_infos]
+        return GibbsState(position, value, inner), joined_info(told_by_all) | acceptances(infos)
+
+    def block_names(self) -> dict[str, tuple[str, ...]]:
+        """Names of the variables of each block, by the label of the block."""
+        return {label: names for label, names, _ in self._table}  # type: ignore[attr-defined]
+
+    def healthy_acceptances(self, position: Values) -> dict[str, tuple[float, float]]:
+        """By block that a kernel moves, the mean acceptance that is neither too low nor too high."""
+        found = {}
+        for label, names, block in self.moved_blocks():
+            kernel = block.kernel({name: value for name, value in position.items() if name not in names})
+            found[label] = getattr(kernel, "healthy_acceptance", ANY_ACCEPTANCE)
+        return found
 
     def adaptation(self, n_warmup: int) -> GibbsAdaptation | None:
         """Each kernel learns its own settings, which stay with its block from sweep to sweep."""
+        return GibbsAdaptation(n_warmup) if self.moved_blocks() else None
+
+    def moved_blocks(self) -> list[tuple[str, tuple[str, ...], Conditional]]:
+        """Label, variables and definition of each block that a kernel moves."""
         table = self._table  # type: ignore[attr-defined]
-        moved = any(isinstance(block, Conditional) for _, _, block in table)
-        return GibbsAdaptation(n_warmup) if moved else None
+        return [(label, names, block) for label, names, block in table if isinstance(block, Conditional)]
+
+    def settings_so_far(self) -> dict[str, Any]:
+        """What the kernels have learned, also while they learn."""
+        return {"learned": settings_text(self._settings)}  # type: ignore[attr-defined]
 
     def _enter(
         self, rng: np.random.Generator, position: Values, names: Sequence[str], block: Conditional, first: bool = False
@@ -249,44 +276,3 @@ def _renewed(position: Values, values: Mapping[str, Any], label: str) -> Values:
             raise ValueError(f"block {label!r} gave values of {name!r} that are not finite")
         fresh[name] = array
     return fresh
-
-
-class GibbsAdaptation:
-    """Warm-up of :class:`Gibbs`: the warm-ups of its kernels, one for each block."""
-
-    def __init__(self, n_warmup: int):
-        self._n_warmup = n_warmup
-        self._adaptations: dict[str, Any] = {}
-        self._last: dict[str, Any] = {}
-
-    def start(self, rng: np.random.Generator, kernel: Gibbs, state: GibbsState) -> Gibbs:
-        """Begin with the kernel of every block."""
-        for label, names, block in kernel._table:  # type: ignore[attr-defined]
-            if not isinstance(block, Conditional):
-                continue
-            inner, inner_state = kernel._enter(rng, state.position, names, block)
-            adaptation = inner.adaptation(self._n_warmup)
-            if adaptation is not None:
-                self._adaptations[label] = adaptation
-                self._last[label] = adaptation.start(rng, inner, inner_state)
-        return self._with(kernel, watched=True)
-
-    def update(self, rng: np.random.Generator, kernel: Gibbs, state: GibbsState, info: Info) -> Gibbs:
-        """Each kernel that moved sees its own step."""
-        for label, (inner, inner_state, told) in state.inner.items():
-            adaptation = self._adaptations.get(label)
-            if adaptation is not None:
-                self._last[label] = adaptation.update(rng, inner, inner_state, told)
-        return self._with(kernel, watched=True)
-
-    def finish(self, kernel: Gibbs) -> Gibbs:
-        """Keep what was learned, also as text."""
-        for label, adaptation in self._adaptations.items():
-            self._last[label] = adaptation.finish(self._last[label])
-        kernel = self._with(kernel, watched=False)
-        return replace(kernel, learned=settings_text(kernel._settings))  # type: ignore[attr-defined]
-
-    def _with(self, kernel: Gibbs, watched: bool) -> Gibbs:
-        settings = {label: settings_of(inner) for label, inner in self._last.items()}
-        other: Gibbs = with_setting(with_setting(kernel, "_settings", settings), "_watched", watched)
-        return other

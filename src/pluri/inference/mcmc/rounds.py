@@ -12,13 +12,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from pluri.inference.mcmc.chain import Chain, Segment, advance, recorded, stacked
+from pluri.inference.mcmc.composition import settings_of
 from pluri.inference.mcmc.health import warn_of_problems
-from pluri.inference.mcmc.trace import ChainEnd, Trace, random_state_of
+from pluri.inference.mcmc.snapshot import Snapshot, snapshot_of
+from pluri.inference.mcmc.trace import ChainEnd, Trace, plain_random_state
 from pluri.inference.mcmc.workers import Advance, Workers, open_workers
 from pluri.inference.result import IterationState
 from pluri.validation import check_writable
@@ -69,7 +71,9 @@ def run_chains(chains: list[Chain], plan: Plan) -> Trace:
     if plan.checkpoint is not None:
         check_writable(plan.checkpoint, "checkpoint")
     rounds = _Rounds(chains, plan)
-    workers = open_workers(plan.n_jobs, plan.backend, len(chains))
+    # Compiled chains let other threads run, and threads have nothing to send.
+    backend = "threads" if getattr(chains[0].kernel, "compiled", False) else plan.backend
+    workers = open_workers(plan.n_jobs, backend, len(chains))
     stopped = False
     try:
         with workers, open_progress(plan.verbose) as report:
@@ -82,15 +86,17 @@ def run_chains(chains: list[Chain], plan: Plan) -> Trace:
     except KeyboardInterrupt as stop:  # between two rounds: those that are complete are kept
         hold(stop)
         rounds.interrupted = True
-        rounds.drop_incomplete()
+        rounds.go_back()
     except Exception as error:
-        if all(rounds.kept):
+        rounds.go_back()
+        if rounds.has_draws:
             error.trace = rounds.trace()  # type: ignore[attr-defined]
             error.add_note("The draws made until then are the attribute `trace` of this error.")
             rounds.save()
         raise
-    if not any(rounds.kept) and plan.before is None:
+    if not rounds.has_draws and (plan.before is None or plan.before.n_draws == 0):
         if not (plan.draw_if_interrupted or stopped):
+            rounds.save()  # the warm-up can be gone on with
             raise Interrupted  # there is no draw to keep
         rounds.draw_here()
     trace = rounds.save()
@@ -101,16 +107,43 @@ def run_chains(chains: list[Chain], plan: Plan) -> Trace:
     return trace
 
 
+#: Draws and statistics of one chain in one round.
+Part = tuple[Mapping[str, Any], Mapping[str, Any]]
+
+
+class Reached(NamedTuple):
+    """Where all chains are after a round, how to get back there, and what each has drawn until then."""
+
+    chains: list[Chain]
+    snapshots: list[Snapshot]
+    kept: list[list[Part]]
+
+
 class _Rounds:
     """Chains under way, and the draws of the rounds that are complete."""
 
     def __init__(self, chains: list[Chain], plan: Plan) -> None:
-        self.chains, self.plan = chains, plan
-        self.kept: list[list[tuple[Mapping[str, Any], Mapping[str, Any]]]] = [[] for _ in chains]
-        self.interrupted, self.done = False, 0
+        self.plan = plan
+        self.reached = Reached(chains, [snapshot_of(chain) for chain in chains], [[] for _ in chains])
+        self.interrupted = False
         self._length = 1
         self._started = self._saved = perf_counter()
         self._move: Advance = partial(advance, n_warmup=plan.n_warmup, thin=plan.thin, record=plan.record)
+
+    @property
+    def chains(self) -> list[Chain]:
+        """The chains after the last complete round."""
+        return self.reached.chains
+
+    @property
+    def done(self) -> int:
+        """Steps of each chain."""
+        return self.chains[0].done
+
+    @property
+    def has_draws(self) -> bool:
+        """Whether there is anything to keep."""
+        return bool(self.reached.kept[0])
 
     def advance(self, workers: Workers) -> float:
         """One round; gives the seconds that it took, from which the length of the next one follows."""
@@ -122,11 +155,11 @@ class _Rounds:
             # Chains may be of different lengths by a part of a round: let the shorter ones catch up.
             longest = max(segment.chain.done for segment in segments)
             segments = [_caught_up(segment, longest, self._move) for segment in segments]
-        for index, segment in enumerate(segments):
-            self.chains[index] = segment.chain
-            if segment.draws:
-                self.kept[index].append((segment.draws, segment.stats))
-        self.done = self.chains[0].done
+        chains = [segment.chain for segment in segments]
+        new: list[list[Part]] = [[(part.draws, part.stats)] if part.draws else [] for part in segments]
+        kept = [old + more for old, more in zip(self.reached.kept, new)]
+        # At once: Ctrl-C leaves all chains in this round, or all in the one before.
+        self.reached = Reached(chains, [snapshot_of(chain) for chain in chains], kept)
         seconds = perf_counter() - began
         self._length = max(1, min(16 * count, int(count * ROUND_SECONDS[workers.kind] / max(seconds, 1e-6))))
         return seconds
@@ -136,9 +169,9 @@ class _Rounds:
         plan = self.plan
         if plan.on_step is not None and plan.on_step(_mean_state(self.chains, plan.n_steps, seconds)):
             return True
-        if plan.callback is not None and self.kept[0] and plan.callback(self.trace()):
+        if plan.callback is not None and self.has_draws and plan.callback(self.trace()):
             return True
-        if plan.checkpoint is not None and self.kept[0] and perf_counter() - self._saved > CHECKPOINT_SECONDS:
+        if plan.checkpoint is not None and perf_counter() - self._saved > CHECKPOINT_SECONDS:
             self.save()
             self._saved = perf_counter()
         return False
@@ -150,16 +183,16 @@ class _Rounds:
             trace.save(self.plan.checkpoint)
         return trace
 
-    def drop_incomplete(self) -> None:
-        """Forget the draws of a round that not all chains have."""
-        for rounds in self.kept:
-            del rounds[min(map(len, self.kept)) :]
+    def go_back(self) -> None:
+        """Forget what was done since the last complete round, the random numbers used in it included."""
+        for snapshot in self.reached.snapshots:
+            snapshot.restored()
 
     def draw_here(self) -> None:
         """Take the place where each chain is for its only draw."""
-        for rounds, chain in zip(self.kept, self.chains):
+        for parts, chain in zip(self.reached.kept, self.chains):
             value = {"log_density": np.array([float(chain.state.log_density)])}
-            rounds.append((stacked([recorded(chain.state.position, self.plan.record)]), value))
+            parts.append((stacked([recorded(chain.state.position, self.plan.record)]), value))
 
     def trace(self) -> Trace:
         """The draws so far, after those of the trace that the chains go on from."""
@@ -167,22 +200,29 @@ class _Rounds:
         draws, stats = self._joined(0, before.draws if before else {}), self._joined(1, before.stats if before else {})
         if before is not None:
             n_warmup, seconds = before.n_warmup, seconds + before.seconds
-        ends = tuple(_end(chain, self.plan.record) for chain in self.chains)
-        return Trace(draws, stats, ends, n_warmup, self.plan.thin, self.interrupted, seconds)
+        ends = tuple(_end(snapshot, self.plan.record) for snapshot in self.reached.snapshots)
+        left = 0 if draws else max(self.plan.n_warmup - self.done, 0)
+        return Trace(draws, stats, ends, n_warmup, self.plan.thin, self.interrupted, seconds, warmup_left=left)
 
     def _joined(self, which: int, old: Mapping[str, Any]) -> dict[str, Any]:
-        names = self.kept[0][0][which] if self.kept[0] else old
+        kept = self.reached.kept
+        names = kept[0][0][which] if kept[0] else old
         parts: dict[str, Any] = {}
         for name in names:
-            rows = [np.concatenate([segment[which][name] for segment in chain]) for chain in self.kept if chain]
+            rows = [np.concatenate([segment[which][name] for segment in chain]) for chain in kept if chain]
             new = [np.stack(rows)] if rows else []
             parts[name] = np.concatenate(([old[name]] if name in old else []) + new, axis=1)
         return parts
 
 
-def _end(chain: Chain, record: Record | None) -> ChainEnd:
-    settings = {name: getattr(chain.kernel, name) for name in getattr(chain.kernel, "tuned", ())}
-    return ChainEnd(chain.state.position, random_state_of(chain.rng), settings, chain.kernel, chain.state, record)
+def _end(snapshot: Snapshot, record: Record | None) -> ChainEnd:
+    chain, kernel = snapshot.chain, snapshot.chain.kernel
+    so_far = getattr(kernel, "settings_so_far", None)
+    settings = settings_of(kernel) if so_far is None else so_far()
+    random_state = plain_random_state(snapshot.random_state)
+    return ChainEnd(
+        chain.state.position, random_state, settings, kernel, chain.state, record, snapshot.memory, chain.since_draw
+    )
 
 
 def _mean_state(chains: list[Chain], n_steps: int, seconds: float) -> IterationState[Any]:

@@ -28,6 +28,8 @@ class ChainEnd:
     settings : what the warm-up learned of the kernel, by name
     kernel, state, record : the kernel, its state and what is kept of a position, themselves; None for a trace that was
         read from a file
+    memory : what the warm-up knew, if the chain stopped in the middle of it
+    since_draw : what the steps since the last draw told, if the chain is thinned
     """
 
     position: Any
@@ -36,6 +38,8 @@ class ChainEnd:
     kernel: Any = None
     state: Any = None
     record: Any = None
+    memory: Any = None
+    since_draw: tuple[Mapping[str, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,10 @@ class Trace:
         Whether Ctrl-C ended the run early: the draws made until then are here.
     seconds : float
         Wall time of the run.
+    warmup_left : int
+        Steps of the warm-up that are still to be made, if Ctrl-C came before the first draw.
+    origin : str
+        The function that made the chains, if it was not :func:`pluri.inference.mcmc.sample`.
 
     Examples
     --------
@@ -78,6 +86,8 @@ class Trace:
     thin: int = 1
     interrupted: bool = False
     seconds: float = float("nan")
+    warmup_left: int = 0
+    origin: str = ""
 
     def _check_fitted_state(self) -> None:
         arrays = {**self.draws, **self.stats}
@@ -114,7 +124,8 @@ class Trace:
 
     def detached(self) -> Trace:
         """The same draws without kernels and states: what a fitted model keeps, and what can be put in its file."""
-        return replace(self, ends=tuple(replace(end, kernel=None, state=None, record=None) for end in self.ends))
+        nothing: dict[str, Any] = dict.fromkeys(("kernel", "state", "record", "memory"))
+        return replace(self, ends=tuple(replace(end, **nothing) for end in self.ends))
 
     def summary(self, mass: float = 0.94) -> Summary:
         """Mean, standard deviation, interval, Monte Carlo error, R-hat and effective sizes of every number.
@@ -151,11 +162,32 @@ class Trace:
         """Whether the chains agree; :meth:`verdict` says on what they agree least."""
         return self.verdict(*names, limit=limit).settled
 
-    def to_arviz(self) -> Any:
-        """Draws and statistics for ArviZ: ``InferenceData`` up to version 0.23, a ``DataTree`` from 1.0 on."""
-        from pluri.inference.mcmc.export import to_arviz
+    def to_arviz(self, log_likelihood: Any = None, posterior_predictive: Any = None, observed_data: Any = None) -> Any:
+        """Draws and statistics for ArviZ: ``InferenceData`` up to version 0.23, a ``DataTree`` from 1.0 on.
 
-        return to_arviz(self)
+        Parameters
+        ----------
+        log_likelihood, posterior_predictive : callable, str, or dict of arrays, optional
+            What ArviZ compares models and checks predictions by. A function is called with a dict of the variables of
+            each draw and gives an array with an entry for each observation, or a dict of such arrays; a string is the
+            name of a variable of the trace (that `record` kept), which moves to that group; arrays have shape
+            (n_chains, n_draws, ...). What has no name is called ``"y"``.
+        observed_data : dict of arrays, optional
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from pluri.inference import mcmc
+        >>> y = np.array([0.1, 0.7, -0.4])
+        >>> kernel = mcmc.NUTS(lambda m: (-0.5 * ((y - m) ** 2).sum(), (y - m).sum(keepdims=True)))
+        >>> trace = mcmc.sample(kernel, np.zeros(1), n_draws=200, n_warmup=200, random_state=0, warn=False)
+        >>> data = trace.to_arviz(lambda draw: -0.5 * (y - draw["x"]) ** 2 - 0.5 * np.log(2 * np.pi))
+        >>> data["log_likelihood"]["y"].shape
+        (4, 200, 3)
+        """
+        from pluri.inference.mcmc.arviz_export import to_arviz
+
+        return to_arviz(self, log_likelihood, posterior_predictive, observed_data)
 
     def save(self, path: str | Path) -> None:
         """Write to a file (NPZ, no pickle) that :meth:`load` and ``pluri diagnose`` read."""
@@ -176,9 +208,9 @@ class Trace:
         return f"<Trace of {self.n_chains} chains x {self.n_draws} draws: {shapes}>{note}"
 
 
-def random_state_of(rng: np.random.Generator) -> dict[str, Any]:
-    """State of a random stream as plain numbers."""
-    plain: dict[str, Any] = json.loads(json.dumps(rng.bit_generator.state, default=_plain))
+def plain_random_state(state: Mapping[str, Any]) -> dict[str, Any]:
+    """State of a bit generator as plain numbers."""
+    plain: dict[str, Any] = json.loads(json.dumps(state, default=_plain))
     return plain
 
 

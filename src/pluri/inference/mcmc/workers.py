@@ -12,6 +12,8 @@ from dataclasses import replace
 from typing import Any, Literal, Protocol, Self
 
 from pluri.inference.mcmc.chain import Chain, Segment
+from pluri.inference.mcmc.composition import settings_of
+from pluri.inference.mcmc.snapshot import Remembered, memory_of
 from pluri.validation import Only, check_value
 
 #: Makes some steps of several chains.
@@ -177,14 +179,16 @@ def _receive(pipe: Any, answers: list[Any], index: int) -> None:
 def _packed(segment: Segment, first: Any) -> Segment:
     """A segment whose kernel is reduced to what it learned, or to nothing if it is still the first one.
 
-    The adaptation stays in the worker, which alone needs it.
+    The adaptation stays in the worker, which alone needs it; what it knows comes along.
     """
     chain, kernel = segment.chain, segment.chain.kernel
+    adaptation = None if chain.adaptation is None else Remembered(memory_of(chain.adaptation))
     if hasattr(kernel, "tuned"):
-        kernel = {name: getattr(kernel, name) for name in kernel.tuned}
+        so_far = getattr(kernel, "settings_so_far", None)
+        kernel = settings_of(kernel) if so_far is None or adaptation is None else so_far()
     elif kernel is first:
         kernel = None
-    return replace(segment, chain=replace(chain, kernel=kernel, adaptation=None))
+    return replace(segment, chain=replace(chain, kernel=kernel, adaptation=adaptation))
 
 
 def _unpacked(segment: Segment, first: Any) -> Segment:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
@@ -66,15 +67,21 @@ class HamiltonianKernel:
         Compare the gradient with finite differences at the start.
     vectorized : bool, default=False
         Whether `value_and_grad` takes a row for each chain, (n, dim), and gives (n,) and (n, dim).
+    compiled : bool, default=False
+        Whether `value_and_grad` is a function that Numba compiles, ``value_and_grad(x, gradient, data) -> float``.
+    data : tuple, array or number, optional
+        What the compiled function gets.
     """
 
-    value_and_grad: ValueAndGrad
+    value_and_grad: Any
     step_size: float | None = None
     inverse_mass: Any = None
     metric: Metric = "diag"
     target_accept: float = 0.8
     check_gradient: bool = True
     vectorized: bool = False
+    compiled: bool = field(default=False, kw_only=True)
+    data: Any = field(default=None, kw_only=True)
 
     one_row: ValueAndGrad = field(init=False, repr=False, compare=False)
 
@@ -92,6 +99,14 @@ class HamiltonianKernel:
             if inverse_mass.ndim not in (1, 2) or not (np.isfinite(inverse_mass).all() and (diagonal > 0).all()):
                 raise ValueError("inverse_mass must be a vector of variances or a covariance matrix, positive")
             object.__setattr__(self, "inverse_mass", inverse_mass)
+        if self.compiled and self.vectorized:
+            raise ValueError("a density is either compiled or vectorized, and takes one position if it is compiled")
+        if self.data is not None and not self.compiled:
+            raise ValueError("data is for compiled=True; a plain value_and_grad finds its data by itself")
+        if self.compiled and not hasattr(self.value_and_grad, "target"):
+            from pluri.inference.mcmc.hamiltonian.compiled_density import CompiledDensity
+
+            object.__setattr__(self, "value_and_grad", CompiledDensity(self.value_and_grad, self.data))
         # What every step needs is worked out once; it follows from the fields, so the record stays what it was.
         object.__setattr__(self, "one_row", OneRow(self.value_and_grad) if self.vectorized else self.value_and_grad)
         if self.inverse_mass is not None:
@@ -118,6 +133,11 @@ class HamiltonianKernel:
         """The step size, or 1 where none is known."""
         return self.step_size if self.step_size is not None else 1.0
 
+    @property
+    def healthy_acceptance(self) -> tuple[float, float]:
+        """Mean acceptance outside of which the step size is wrong: less than half of what the warm-up aims at."""
+        return 0.5 * self.target_accept, 1.0
+
     def strides(self, dim: int) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         """What a drift and half a kick multiply by, forwards and backwards."""
         found: tuple[tuple[Array, Array], tuple[Array, Array]] | None = self.__dict__.get("_strides")
@@ -127,6 +147,15 @@ class HamiltonianKernel:
             if self.inverse_mass is not None:  # the dimension is that of the metric
                 object.__setattr__(self, "_strides", found)
         return found
+
+    @property
+    def advance_together(self) -> Any:
+        """How several steps of chains of this kernel are made in one go; None if they are made one by one."""
+        if not self.compiled:
+            return None
+        from pluri.inference.mcmc.hamiltonian.compiled_chains import advance_compiled
+
+        return advance_compiled
 
     def adaptation(self, n_warmup: int) -> HamiltonianAdaptation:
         """Step size by dual averaging; the inverse mass from the draws, in windows."""
@@ -174,6 +203,29 @@ class HamiltonianAdaptation:
         step_size = first_step_size(rng, kernel.terrain(len(state.position)), state, step_size)
         self._averaging.restart(step_size)
         return _with_step(kernel, step_size)
+
+    @property
+    def watching(self) -> bool:
+        """Whether the position of the next step is one that the inverse mass is learned from."""
+        return bool(self._ends) and self._ends[0] <= self._done < self._ends[-1]
+
+    @property
+    def quiet_steps(self) -> int:
+        """Steps before the next one at which a window ends, during which only numbers change."""
+        ahead = [end - 1 - self._done for end in self._ends if end > self._done]
+        return ahead[0] if ahead else sys.maxsize
+
+    def numbers(self) -> tuple[Array, Array, Array]:
+        """What it knows, for compiled code, in arrays of its own."""
+        mean, sums = self._seen.numbers()
+        return np.array([*self._averaging.numbers(), float(self._seen.count)]), mean, sums
+
+    def take(self, kernel: H, block: Any, n_steps: int) -> H:
+        """Know what compiled code has learned in some steps; gives the kernel with the step size then."""
+        self._done += n_steps
+        self._averaging.take(block.memory.tolist())
+        self._seen.take(int(block.memory[-1]), block.mean, block.spread)
+        return _with_step(kernel, self._averaging.step_size)
 
     def finish(self, kernel: H) -> H:
         """Keep the averaged step size."""

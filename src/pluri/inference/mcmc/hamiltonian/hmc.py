@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pluri.inference.mcmc.hamiltonian.compiled_chains import compiled_step
 from pluri.inference.mcmc.hamiltonian.hamiltonian_kernel import HamiltonianKernel
 from pluri.inference.mcmc.hamiltonian.leapfrog import DIVERGENCE, GradientState, leapfrog
 from pluri.inference.mcmc.kernel import Info
@@ -38,6 +39,13 @@ class HMC(HamiltonianKernel):
         Compare the gradient with finite differences at the start.
     vectorized : bool, default=False
         Whether `value_and_grad` takes a row for each chain, (n, dim), and gives (n,) and (n, dim).
+    compiled : bool, default=False
+        Whether `value_and_grad` is a function that Numba can compile, ``value_and_grad(x, gradient, data) -> float``:
+        it writes the gradient into the vector `gradient`, all of it, and returns the log density. All steps then run
+        compiled, chains side by side on threads if `n_jobs` is more than 1.
+    data : tuple, array or number, optional
+        What the compiled function gets as its third argument: an array, a number, or a tuple or NamedTuple of them;
+        without it the function takes two arguments. Other data of the same types need no further compilation.
     n_leapfrog : int, default=16
         Steps of a trajectory.
     jitter : float, default=0.1
@@ -65,6 +73,8 @@ class HMC(HamiltonianKernel):
 
     def step(self, rng: np.random.Generator, state: GradientState) -> tuple[GradientState, Info]:
         """One trajectory, accepted with probability ``min(1, exp(H_old - H_new))``."""
+        if self.compiled:
+            return compiled_step(self, rng, state)
         terrain = self.terrain(len(state.position))
         nominal = self.used_step_size
         step_size = nominal * (1.0 + self.jitter * (2.0 * rng.random() - 1.0))

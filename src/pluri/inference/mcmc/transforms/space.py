@@ -156,6 +156,32 @@ class Space:
         """
         return _ValueAndGrad(self, function)
 
+    def jax_density(self, log_density: Callable[[Values], Any]) -> Callable[[Any], Any]:
+        """Log density of the free vector as a JAX function, from that of the variables written in JAX.
+
+        Parameters
+        ----------
+        log_density : callable
+            Dict of the variables, JAX arrays, to their log density up to a constant.
+
+        Returns
+        -------
+        callable
+            Can be traced, compiled and differentiated. :func:`pluri.inference.mcmc.sample_blackjax` takes it with an
+            initial dict of the variables, and gives draws of the variables.
+
+        Examples
+        --------
+        >>> from pluri.inference import mcmc
+        >>> space = mcmc.Space(rate=mcmc.Positive())
+        >>> density = space.jax_density(lambda v: -v["rate"])  # exponential
+        >>> mcmc.sample_blackjax(density, {"rate": 1.0}, random_state=0)  # doctest: +SKIP
+        <Trace of 4 chains x 1000 draws: rate ()>
+        """
+        from pluri.inference.mcmc.transforms.traced import JaxDensity
+
+        return JaxDensity(self, log_density)
+
 
 def _refuse_rows(space: Space, vector: Array) -> None:
     if np.ndim(vector) != 1 or len(vector) != space.size:

@@ -1,0 +1,130 @@
+"""Chains of a compiled density: many steps in one call, during which other threads run.
+
+Between two windows of the warm-up the step size and the variances are learned inside the compiled code; the steps at
+which a window ends are made one by one, by the code that plain kernels use.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pluri.inference.mcmc.hamiltonian.leapfrog import GradientState
+
+if TYPE_CHECKING:
+    from pluri.inference.mcmc.chain import Logbook
+    from pluri.inference.mcmc.hamiltonian.hamiltonian_kernel import HamiltonianAdaptation, HamiltonianKernel
+    from pluri.inference.mcmc.kernel import Info
+
+Array = NDArray[np.float64]
+#: Numbers of the path of one call at most, which is kept in memory until it returns.
+MOST_NUMBERS = 1_000_000
+
+
+class Block(NamedTuple):
+    """Some steps of a chain: where it is then, the path, what the steps told, and what the warm-up learned of them."""
+
+    state: GradientState
+    positions: Array
+    values: Array
+    told: dict[str, NDArray[Any]]
+    memory: Array
+    mean: Array
+    spread: Array
+
+
+def make_block(
+    kernel: HamiltonianKernel, rng: np.random.Generator, state: GradientState, n_steps: int,
+    adaptation: HamiltonianAdaptation | None = None,
+) -> Block:  # fmt: skip
+    """Make some steps; an adaptation learns from them (what it knows comes back, and is not changed here)."""
+    # Imported when they are used: Numba takes a second.
+    from pluri.inference.mcmc.hamiltonian import _compiled_steps as steps
+    from pluri.inference.mcmc.hamiltonian import _trajectories as at
+
+    rows, plan = _workspace(kernel, state, adaptation)
+    path = np.empty((n_steps, rows.shape[1]))
+    step_size = float(kernel.used_step_size)
+    if plan.max_depth:
+        last = steps.make_nuts_steps(rows, path, np.array(plan), rng, step_size)
+    else:
+        last = steps.make_hmc_steps(rows, path, np.array(plan), rng, step_size, float(getattr(kernel, "jitter", 0.0)))
+    if last == at.INFINITE:
+        raise ValueError("the log density is +inf at a point of the trajectory: it must be finite or -inf")
+    told, positions = path[:, : at.FRONT], path[:, at.FRONT :].copy()
+    columns = {
+        "acceptance": told[:, at.ACCEPTANCE],
+        "n_evaluations": told[:, at.EVALUATIONS].astype(np.int64),
+        "divergent": told[:, at.DIVERGENT] > 0,
+        "energy": told[:, at.ENERGY],
+        "step_size": told[:, at.STEP_SIZE],
+    }
+    if plan.max_depth:
+        columns["tree_depth"] = told[:, at.DEPTH].astype(np.int64)
+    else:
+        columns["accepted"] = told[:, at.ACCEPTED] > 0
+    gradient = rows[at.WHOLE + at.SLOPE, at.FRONT :].copy()
+    reached = GradientState(positions[-1], float(told[-1, at.N_TOLD]), gradient)
+    mean, spread = rows[plan.seen, at.FRONT :].copy(), rows[plan.seen + 1 :, at.FRONT :].copy()
+    return Block(reached, positions, told[:, at.N_TOLD], columns, rows[at.HALVES, : at.CHOICE].copy(), mean, spread)
+
+
+def _workspace(kernel: Any, state: GradientState, adaptation: HamiltonianAdaptation | None) -> tuple[Array, Any]:
+    """Rows at the state, with the metric and what the warm-up knows, and where to find what."""
+    from pluri.inference.mcmc.hamiltonian import _compiled_steps as steps
+    from pluri.inference.mcmc.hamiltonian import _trajectories as at
+
+    dim = len(state.position)
+    max_depth, n_leapfrog = (int(getattr(kernel, name, 0)) for name in ("max_tree_depth", "n_leapfrog"))
+    scale = kernel.terrain(dim).scale.reshape(-1, dim)
+    memory, mean, spread = (np.zeros(0), np.zeros(dim), np.zeros((0, dim)))
+    if adaptation is not None:
+        memory, mean, spread = adaptation.numbers()
+    watching = 0 if adaptation is None or not adaptation.watching else 1 if len(spread) == 1 else 2
+    scale_row = at.STACK + at.TREE_ROWS * (max_depth + 1)
+    mean_row = scale_row + len(scale)
+    rows = np.zeros((mean_row + 1 + len(spread), at.FRONT + dim))
+    vectors = rows[:, at.FRONT :]
+    vectors[scale_row:mean_row], vectors[mean_row], vectors[mean_row + 1 :] = scale, mean, spread
+    vectors[at.WHOLE + at.POINT], vectors[at.WHOLE + at.SLOPE] = state.position, state.gradient
+    rows[at.WHOLE, at.VALUE] = state.log_density
+    rows[at.HALVES, : len(memory)] = memory
+    target = kernel.value_and_grad.target
+    return rows, steps.Plan(
+        int(rows.ctypes.data), rows.shape[1], target.function, target.data, scale_row, int(len(scale) > 1), max_depth,
+        n_leapfrog, int(adaptation is not None), watching, mean_row,
+    )  # fmt: skip
+
+
+def compiled_step(
+    kernel: HamiltonianKernel, rng: np.random.Generator, state: GradientState
+) -> tuple[GradientState, Info]:
+    """One step."""
+    block = make_block(kernel, rng, state, 1)
+    return block.state, {name: values[0].item() for name, values in block.told.items()}
+
+
+def advance_compiled(books: list[Logbook], n_steps: int) -> None:
+    """Make some steps of each chain."""
+    for book in books:
+        left = n_steps
+        longest = max(1, MOST_NUMBERS // len(book.state.position))
+        while left:
+            left -= _advance_one(book, min(left, longest))
+
+
+def _advance_one(book: Logbook, most: int) -> int:
+    """Make at most so many steps in one call; gives how many."""
+    if not book.warming:
+        book.took_draws(make_block(book.kernel, book.rng, book.state, most))
+        return most
+    adaptation: Any = book.adaptation
+    quiet = 0 if adaptation is None else min(most, adaptation.quiet_steps, book.warmup_left - 1)
+    if quiet == 0:
+        book.took(*book.kernel.step(book.rng, book.state))
+        return 1
+    block = make_block(book.kernel, book.rng, book.state, quiet, adaptation)
+    book.learned(block.state, quiet, lambda kernel: adaptation.take(kernel, block, quiet))
+    return quiet
