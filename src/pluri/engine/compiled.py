@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from pluri.engine.compile_cache import watch_sources
+from pluri.engine.compile_record import attach
 
 #: Products may be fused and sums reordered, but NaN and infinity keep their meaning: they mark missing values and
 #: impossible events.
@@ -62,6 +63,7 @@ def compiled(
 def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     import numba
 
+    attach()
     decorator: Callable[[Callable[..., Any]], Any] = numba.njit(**options)
     return watch_sources(decorator(function), function)
 
