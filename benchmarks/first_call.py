@@ -1,7 +1,7 @@
 """How long the first call of each model takes: CPU seconds on an empty cache of compiled code, and on a filled one.
 
     python benchmarks/first_call.py                              # every public estimator, and what is no estimator
-    python benchmarks/first_call.py --only GaussianHMM DPP       # those whose name is one of these, or holds one of them
+    python benchmarks/first_call.py --only GaussianHMM DPP       # those of a name, or whose name holds a word
     python benchmarks/first_call.py --quick                      # the most used ones alone
     python benchmarks/first_call.py --every-setting --only HMM   # every choice of inference, covariance_type, ...
     python benchmarks/first_call.py --functions --only LatentDirichletAllocation   # which functions take the time

@@ -6,8 +6,8 @@ long first calls take.
     python benchmarks/run.py --quick             # the short form of those that have one
     python benchmarks/run.py --list              # what there is
 
-A benchmark is a file here, in `peers` or in `reproduce` whose docstring tells how to run it; other files there are parts
-of benchmarks. Each runs in a process of its own. What needs a file that is not there (PLURI_DATA names the folder of the
+A benchmark is a file here, in `peers` or in `reproduce` whose docstring tells how to run it; other files are parts of
+benchmarks. Each runs in a process of its own. What needs a file that is not there (PLURI_DATA names the folder of the
 data), or a library that is not installed, is skipped, and one that fails does not end the others. The last lines are a
 table of all of them; the exit code is 1 if one failed.
 """

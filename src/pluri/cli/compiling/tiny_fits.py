@@ -1,8 +1,8 @@
 """A small fit of every public estimator, and small runs of what is no estimator: the one list of first calls.
 
 ``pluri compile`` runs them to fill the cache of compiled code; ``benchmarks/first_call.py`` measures how long the first
-of them takes. Estimators are found by introspection; `KIND_OF_DATA` says what they learn from, where that is not a table
-of real numbers, and a test fails for an estimator that cannot learn from what stands there.
+of them takes. Estimators are found by introspection; `KIND_OF_DATA` says what they learn from, where that is not a
+table of real numbers, and a test fails for an estimator that cannot learn from what stands there.
 """
 
 from __future__ import annotations
