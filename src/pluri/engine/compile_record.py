@@ -77,13 +77,18 @@ Told = Callable[[dict[str, Any]], None]
 _listeners: list[tuple[Told, Told]] = []
 
 
-@contextmanager
-def listening(begin: Told, end: Told) -> Iterator[None]:
-    """Call `begin` and `end` around each compilation inside the block, with numba's description of it."""
-    listener = (begin, end)
-    _listeners.append(listener)
+def listen(begin: Told, end: Told) -> tuple[Told, Told]:
+    """Call `begin` and `end` around each compilation from now on, with numba's description of it."""
+    _listeners.append((begin, end))
     if "numba" in sys.modules:  # otherwise it is attached when it is imported, which takes half a second
         attach()
+    return begin, end
+
+
+@contextmanager
+def listening(begin: Told, end: Told) -> Iterator[None]:
+    """Call `begin` and `end` around each compilation inside the block."""
+    listener = listen(begin, end)
     try:
         yield
     finally:

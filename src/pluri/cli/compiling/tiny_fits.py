@@ -97,6 +97,14 @@ CHOICES = (
     "inference", "hyper_inference", "method", "family", "covariance_type", "noise_type", "implementation", "flow",
     "level_prior", "feasible", "path_sampler", "coefficients", "width", "move", "resampling", "noise_model", "init",
 )  # fmt: skip
+#: What a choice needs beside it.
+NEEDED_BESIDE: Mapping[tuple[str, str, str], Mapping[str, Any]] = {
+    ("ExponentialFamilyPCA", "inference", "map"): {"loading_prior": "ridge"},
+    ("ExponentialFamilyPCAMixture", "inference", "map"): {"loading_prior": "ridge"},
+    ("IsingDenoiser", "noise_model", "flip"): {"flip_prob": 0.1},
+}
+#: Choices that JAX computes, which compiles by itself.
+COMPILED_ELSEWHERE = {("FlowDensity", "flow", "autoregressive")}
 #: What the distribution `family` of an observation is a distribution of.
 OF_FAMILY = {"gaussian": "numbers", "bernoulli": "binary", "poisson": "counts", "multinomial": "counts",
              "categorical": "symbols"}  # fmt: skip
@@ -189,13 +197,15 @@ def _settings(name: str, package: str, kind: type, every_setting: bool) -> Itera
     yield TinyFit(name, package, data)
     if not every_setting:
         return
-    documented = re.findall(r'^(\w+) : \{([^}]*)\}.*default="?(\w+)', inspect.getdoc(kind) or "", re.MULTILINE)
+    documented = re.findall(r'^(\w+) : \{([^}]*)\}(?:.*default="?(\w+))?', inspect.getdoc(kind) or "", re.MULTILINE)
     for parameter, choices, default in documented:
         for choice in re.findall(r'"([\w-]+)"', choices) if parameter in CHOICES else ():
-            if choice != default:
+            if choice != default and (name, parameter, choice) not in COMPILED_ELSEWHERE:
                 other = OF_FAMILY[choice] if parameter == "family" else None
-                yield TinyFit(name, package, _other_rows(data, other), {parameter: choice})
-    if "diversity" in inspect.signature(kind).parameters:
+                beside = NEEDED_BESIDE.get((name, parameter, choice), {})
+                yield TinyFit(name, package, _other_rows(data, other), {parameter: choice, **beside})
+    names = inspect.signature(kind).parameters
+    if "diversity" in names and "param_grid" not in names:
         yield TinyFit(name, package, data, {"diversity": 1.0})
 
 
