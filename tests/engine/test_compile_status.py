@@ -13,7 +13,7 @@ import pytest
 
 from pluri.engine.compile_cache import DEPENDS
 from pluri.engine.compile_record import listening, record_compilations
-from pluri.engine.compile_status import QUIET, CompileStatus
+from pluri.engine.compile_status import QUIET, CompileStatus, silenced
 from pluri.engine.compiled import compiled
 
 LINE = "pluri: compiling, once (kept in the cache)\n"
@@ -66,7 +66,9 @@ def test_the_line_comes_once_after_compiling_for_a_while(terminal):
     assert terminal.getvalue() == LINE
 
 
-@pytest.mark.parametrize("reason", ["a pipe", "no stderr", "a closed stream", "silenced", "a worker", "others"])
+@pytest.mark.parametrize(
+    "reason", ["a pipe", "no stderr", "a closed stream", "silenced", "a quiet block", "a worker", "others"]
+)
 def test_there_is_no_line_where_nobody_wants_it(terminal, monkeypatch, reason):
     stream = terminal
     if reason == "a pipe":
@@ -80,7 +82,7 @@ def test_there_is_no_line_where_nobody_wants_it(terminal, monkeypatch, reason):
         monkeypatch.setenv(QUIET, "1")
     elif reason == "a worker":
         monkeypatch.setattr(multiprocessing, "current_process", lambda: SimpleNamespace(name="SpawnProcess-1"))
-    with on(stream):
+    with on(stream), silenced(reason == "a quiet block"):
         compile_for(0.1, ours=reason != "others")
     assert terminal.getvalue() == ""
     assert reason != "a pipe" or stream.getvalue() == ""

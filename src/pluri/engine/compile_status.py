@@ -9,7 +9,9 @@ import multiprocessing
 import os
 import sys
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from time import perf_counter
 from typing import Any
 
@@ -18,6 +20,17 @@ from pluri.engine.compile_cache import DEPENDS
 #: Seconds of compiling, all in all, after which a user wonders what is going on.
 PATIENCE = 1.0
 QUIET = "PLURI_QUIET"
+_silenced = ContextVar("silenced", default=False)
+
+
+@contextmanager
+def silenced(quiet: bool = True) -> Iterator[None]:
+    """Show nothing inside the block, if `quiet`."""
+    before = _silenced.set(quiet or _silenced.get())
+    try:
+        yield
+    finally:
+        _silenced.reset(before)
 
 
 class CompileStatus:
@@ -63,7 +76,7 @@ class CompileStatus:
 
 def _somebody_watches() -> bool:
     """Whether stderr is a terminal, in the program that the user has started and not in one of its workers."""
-    if QUIET in os.environ or multiprocessing.current_process().name != "MainProcess":
+    if QUIET in os.environ or _silenced.get() or multiprocessing.current_process().name != "MainProcess":
         return False
     try:
         return bool(sys.stderr.isatty())
