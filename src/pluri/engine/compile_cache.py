@@ -40,7 +40,7 @@ def watch_sources(loop: Any, function: Callable[..., Any]) -> Any:
     """Compile `loop` anew when anything has changed that its code is made of; gives `loop`."""
     depends = _dependencies(function)
     setattr(loop, DEPENDS, depends)
-    kept = getattr(loop, "_cache", None)
+    kept: Any = getattr(loop, "_cache", None)
     if hasattr(kept, "_cache_file"):
         # In an archive only numba knows how old a file is.
         own = () if os.path.exists(function.__code__.co_filename) else (kept._cache_file._source_stamp,)
@@ -74,9 +74,11 @@ def _stamp(path: str | None) -> str:
 @cache
 def _cache_file_class() -> Any:
     """Numba's index of compiled code, made safe for several programs at once; a class, since numba is imported late."""
-    from numba.core.caching import IndexDataCacheFile
+    from numba.core import caching
 
-    class CacheFile(IndexDataCacheFile):  # type: ignore[misc]
+    numbas: Any = caching.IndexDataCacheFile
+
+    class CacheFile(numbas):  # type: ignore[misc]
         def save(self, key: Any, data: Any) -> None:
             with _alone_in(self._cache_path):
                 self._write(key, data)

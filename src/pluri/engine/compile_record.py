@@ -100,7 +100,9 @@ def attach() -> None:
     """Have numba tell us of compilations."""
     from numba.core import event
 
-    class Listener(event.Listener):  # type: ignore[misc]
+    numbas: Any = event
+
+    class Listener(numbas.Listener):  # type: ignore[misc]
         def on_start(self, event: Any) -> None:
             for begin, _ in list(_listeners):
                 begin(event.data)
@@ -109,4 +111,4 @@ def attach() -> None:
             for _, end in list(_listeners):
                 end(event.data)
 
-    event.register("numba:compile", Listener())
+    numbas.register("numba:compile", Listener())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -58,10 +59,11 @@ def _writable_folder() -> str:
 
     from pluri.engine.compiled import cache_folder
 
-    folder, asked = cache_folder(), str(config.CACHE_DIR)
+    settings: Any = config
+    folder, asked = cache_folder(), str(settings.CACHE_DIR)
     if folder is None:
         raise OSError("compiled code can be kept nowhere: set NUMBA_CACHE_DIR to a folder that can be written")
-    if asked and folder != asked.rstrip("/"):
+    if asked and Path(folder) != Path(asked):
         raise OSError(f"NUMBA_CACHE_DIR must be a folder that can be written, got {asked}")
     return folder
 
