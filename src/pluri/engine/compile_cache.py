@@ -78,7 +78,7 @@ def _cache_file_class() -> Any:
 
     numbas: Any = caching.IndexDataCacheFile
 
-    class CacheFile(numbas):  # type: ignore[misc]
+    class CacheFile(numbas):
         def save(self, key: Any, data: Any) -> None:
             with _alone_in(self._cache_path):
                 self._write(key, data)

@@ -102,7 +102,7 @@ def attach() -> None:
 
     numbas: Any = event
 
-    class Listener(numbas.Listener):  # type: ignore[misc]
+    class Listener(numbas.Listener):
         def on_start(self, event: Any) -> None:
             for begin, _ in list(_listeners):
                 begin(event.data)
