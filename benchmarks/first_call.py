@@ -17,7 +17,8 @@ in the second process, though it should have been in the cache.
 
 The budget (`first_call_budget.toml`) holds the totals of an earlier day with the time that one fixed function took to
 compile on that machine; they are scaled by what that function takes now. The exit code is 1 if a total is more than 30
-percent and 0.3 seconds above its budget. What is above its target (5 s; 2.5 s for the common ones) is marked.
+percent and 0.3 seconds above its budget. A fit above its target (5 s; 2.5 s for the common ones) is marked; where
+nothing that is imported needs numba, the fit imports it, which is a part of its time.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ def row(title: str, found: dict[str, Any], allowed: float | None, target: float)
     later = f"{warm['import'] + warm['fit']:8.2f}{warm['second']:8.3f}" if warm else f"{'':8s}{cold['second']:8.3f}"
     again = len(warm["compiled"]) if warm else 0
     text += f"{later}{n_functions:11d}{len(cold['compiled']):12d}{f'+{again}' if again else '':<5s}"
-    told = [f"above {target:g} s"] if found["total"] > target else []
+    told = [f"fit above {target:g} s"] if cold["fit"] > target else []
     if allowed is not None and found["total"] > allowed:
         told.append(f"OVER ITS BUDGET ({allowed:.2f} s)")
     if cold["n_again"]:
@@ -245,7 +246,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if options.update:
         write_budget(budget, {title: found["total"] for title, found in done.items()}, reference)
         over = []
-    slow = sum(found["total"] > (COMMON_TARGET if title in COMMON else TARGET) for title, found in done.items())
+    slow = sum(found["cold"]["fit"] > (COMMON_TARGET if title in COMMON else TARGET) for title, found in done.items())
     print(f"{len(done)} measured, {slow} above their target, {len(over)} over their budget, "
           f"{len(results) - len(done)} failed")  # fmt: skip
     return int(bool(over) or len(done) < len(results))

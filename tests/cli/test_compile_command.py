@@ -105,7 +105,8 @@ def test_processes_fill_the_cache_that_the_next_ones_read(tmp_path, monkeypatch)
     first = work.run_all(fits, 2, seen.append)
     assert [outcome.title for outcome in first] == [outcome.title for outcome in seen]
     assert {outcome.title for outcome in first} == {"LogisticPCA", "IsingDenoiser"}
-    assert all(outcome.compiled and not outcome.failure and not outcome.unkept for outcome in first)
+    assert not any(outcome.failure or outcome.unkept for outcome in first)
+    assert any(outcome.compiled for outcome in first)
     assert len(list(tmp_path.rglob("*.nbi"))) > 0
     assert all(not outcome.compiled for outcome in work.run_all(fits, 1, seen.append))
 
