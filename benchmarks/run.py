@@ -1,11 +1,12 @@
-"""All benchmarks, one after the other: speed beside other libraries (peers), and published experiments (reproduce).
+"""All benchmarks, one after the other: speed beside other libraries (peers), published experiments (reproduce), and how
+long first calls take.
 
     python benchmarks/run.py                     # everything, which takes hours
     python benchmarks/run.py --only hmm topics   # those whose name holds one of the words
     python benchmarks/run.py --quick             # the short form of those that have one
     python benchmarks/run.py --list              # what there is
 
-A benchmark is a file in `peers` or `reproduce` whose docstring tells how to run it; other files there are parts of
+A benchmark is a file here, in `peers` or in `reproduce` whose docstring tells how to run it; other files are parts of
 benchmarks. Each runs in a process of its own. What needs a file that is not there (PLURI_DATA names the folder of the
 data), or a library that is not installed, is skipped, and one that fails does not end the others. The last lines are a
 table of all of them; the exit code is 1 if one failed.
@@ -26,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent
-FOLDERS = ("peers", "reproduce")
+FOLDERS = ("", "peers", "reproduce")
 DONE, SKIPPED, FAILED, INTERRUPTED = "done", "skipped", "FAILED", "interrupted"
 #: Run in their short form by default: the long one takes a night.
 LONG = ("reproduce/topic_hierarchies",)
@@ -64,8 +65,9 @@ def find(root: Path = ROOT) -> list[Benchmark]:
         for path in sorted((root / folder).glob("*.py")):
             source = path.read_text(encoding="utf-8")
             told = ast.get_docstring(ast.parse(source)) or ""
-            if f"python benchmarks/{folder}/{path.name}" in told:
-                found.append(Benchmark(f"{folder}/{path.stem}", path, '"--quick"' in source))
+            name = path.relative_to(root).with_suffix("").as_posix()
+            if f"python benchmarks/{name}.py" in told and path.name != "run.py":
+                found.append(Benchmark(name, path, '"--quick"' in source))
     return found
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from pluri.cli.cochange.learning import cochange
+from pluri.cli.compiling.command import compile_ahead
 from pluri.cli.demo import demo
 from pluri.cli.describing import inspect, models
 from pluri.cli.diagnosing import diagnose
@@ -27,6 +28,7 @@ application = typer.Typer(
 )
 for command in (models, fit, predict, score, sample, select, inspect, diagnose, topics, report):
     application.command()(command)
+application.command("compile")(compile_ahead)
 application.add_typer(demo)
 application.add_typer(cochange)
 

@@ -127,11 +127,14 @@ def describe_fit(model: Any) -> dict[str, Any]:
 @contextmanager
 def _progress(estimator: Any, quiet: bool) -> Iterator[None]:
     """Show progress during the fit, unless told not to; the saved model is as silent as it was asked to be."""
+    from pluri.engine.compile_status import silenced
+
     asked = {name: value for name, value in estimator.get_params().items() if name.split("__")[-1] == "verbose"}
     if not quiet and sys.stderr is not None:
         estimator.set_params(**{name: 1 for name, value in asked.items() if value == 0})
     try:
-        yield
+        with silenced(quiet):
+            yield
     finally:
         estimator.set_params(**asked)
 

@@ -21,7 +21,7 @@ from pluri.components.starting_shares import shortened
 from pluri.components.starting_values import filled, kmeans_centers, observed
 from pluri.components.weighted_sums import WeightedSums, expected_sums, split_missing, starting_averages, weighted_sums
 from pluri.priors import DeterminantalPrior
-from pluri.validation import check_width
+from pluri.validation import check_width, plain_array
 
 Array = NDArray[np.float64]
 
@@ -84,7 +84,7 @@ class BernoulliFamily:
         if np.isinf(X).any():
             raise ValueError("X must hold finite values (NaN where missing), got infinity")
         if self.binarize is None:
-            return np.ascontiguousarray(X, dtype=np.float64)
+            return plain_array(X)
         return np.where(np.isnan(X), np.nan, self.binarize < X)
 
     def initialize(self, X: Array, n_components: int, rng: np.random.Generator) -> BernoulliParameters:

@@ -18,7 +18,7 @@ from pluri.components.sparse_rows import canonical_rows, look_up, mapped_values,
 from pluri.components.starting_values import kmeans_centers
 from pluri.components.weighted_sums import WeightedSums, expected_sums, starting_averages, weighted_sums
 from pluri.priors import DeterminantalPrior, Dirichlet, Diversity, PseudoCountPrior, RowPrior, maximize_rows
-from pluri.validation import check_width
+from pluri.validation import check_width, plain_array
 
 Array = NDArray[np.float64]
 
@@ -68,7 +68,7 @@ class MultinomialFamily:
             rows = canonical_rows(X)
             check_counts(rows.data)
             return rows
-        counts = check_counts(np.ascontiguousarray(X, dtype=np.float64))
+        counts = check_counts(plain_array(X))
         incomplete = np.asarray(np.isnan(counts).any(axis=1))
         if incomplete.any():
             counts = np.where(incomplete[:, None], np.nan, counts)  # missing as a whole, in the M-step too

@@ -18,7 +18,7 @@ from pluri.components.starting_shares import shortened
 from pluri.components.starting_values import filled, kmeans_centers, observed
 from pluri.components.weighted_sums import WeightedSums, expected_sums, split_missing, starting_averages, weighted_sums
 from pluri.priors import DeterminantalPrior
-from pluri.validation import check_width
+from pluri.validation import check_width, plain_array
 
 Array = NDArray[np.float64]
 
@@ -71,7 +71,7 @@ class PoissonFamily:
             rows = canonical_rows(X)
             check_counts(rows.data)
             return rows
-        return check_counts(np.ascontiguousarray(X, dtype=np.float64))
+        return check_counts(plain_array(X))
 
     def initialize(self, X: Array, n_components: int, rng: np.random.Generator) -> PoissonParameters:
         if self.rates is not None:

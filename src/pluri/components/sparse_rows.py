@@ -10,7 +10,7 @@ from scipy import sparse
 
 from pluri.components import _sparse_kernels as kernels
 from pluri.components.padding import padded_width
-from pluri.validation import check_width
+from pluri.validation import check_width, plain_array
 
 Array = NDArray[np.float64]
 
@@ -30,10 +30,9 @@ def canonical_rows(X: Any) -> Any:
     if (rows.data == 0).any():
         rows = rows.copy()
         rows.eliminate_zeros()
-    data = np.ascontiguousarray(rows.data, dtype=np.float64)
-    if rows.data is data and rows.indices.dtype == rows.indptr.dtype == index:
+    parts = (plain_array(rows.data), plain_array(rows.indices, index), plain_array(rows.indptr, index))
+    if rows.data is parts[0] and rows.indices is parts[1] and rows.indptr is parts[2]:
         return rows
-    parts = (data, rows.indices.astype(index, copy=False), rows.indptr.astype(index, copy=False))
     return _matrix(parts, rows.shape)
 
 

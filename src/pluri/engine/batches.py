@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pluri.validation import plain_array
+
 
 @dataclass(frozen=True, eq=False)
 class Batch:
@@ -185,7 +187,7 @@ def check_lengths(lengths: ArrayLike, n_samples: int) -> NDArray[np.int64]:
         raise ValueError(f"lengths must be a 1-dimensional array of non-negative integers, got {lengths!r}")
     if int(array.sum()) != n_samples:
         raise ValueError(f"lengths must sum to the number of samples ({n_samples}), got the sum {int(array.sum())}")
-    return _orderly(array.astype(np.int64, copy=False))
+    return plain_array(array, np.int64)
 
 
 def check_weight(weight: ArrayLike, n_sequences: int) -> NDArray[np.float64]:
@@ -193,7 +195,7 @@ def check_weight(weight: ArrayLike, n_sequences: int) -> NDArray[np.float64]:
     array = np.asarray(weight, dtype=np.float64)
     if array.shape != (n_sequences,):
         raise ValueError(f"sample_weight must have one weight per sequence ({n_sequences}), got shape {array.shape}")
-    return _orderly(array)
+    return plain_array(array)
 
 
 def check_labels(labels: ArrayLike, n_samples: int) -> NDArray[np.int64]:
@@ -203,4 +205,4 @@ def check_labels(labels: ArrayLike, n_samples: int) -> NDArray[np.int64]:
         raise ValueError(
             f"labels must be integers, one per sample ({n_samples}), got dtype {array.dtype} and shape {array.shape}"
         )
-    return _orderly(array.astype(np.int64, copy=False))
+    return plain_array(array, np.int64)

@@ -20,7 +20,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pluri.engine.compile_cache import watch_sources
+from pluri.engine.compile_cache import CompileCacheWarning, watch_sources
+from pluri.engine.compile_record import attach, listen
+from pluri.engine.compile_status import CompileStatus
 
 #: Products may be fused and sums reordered, but NaN and infinity keep their meaning: they mark missing values and
 #: impossible events.
@@ -62,8 +64,17 @@ def compiled(
 def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     import numba
 
+    _watch()
     decorator: Callable[[Callable[..., Any]], Any] = numba.njit(**options)
     return watch_sources(decorator(function), function)
+
+
+@cache
+def _watch() -> None:
+    """Have a line shown on a terminal when compiling takes long."""
+    attach()
+    status = CompileStatus()
+    listen(status.begin, status.end)
 
 
 def _cached(function: Callable[..., Any], options: dict[str, Any]) -> Any:
@@ -76,6 +87,8 @@ def _cached(function: Callable[..., Any], options: dict[str, Any]) -> Any:
         loop = _compiled(function, options)
         if not is_a_file:  # in a zip archive numba would look whether it can write only when it does
             loop._cache._impl.locator.ensure_cache_path()
+        elif settings.CACHE_DIR and not Path(loop._cache.cache_path).is_relative_to(settings.CACHE_DIR):
+            _warn_of_refused_folder(settings.CACHE_DIR)
         return loop
     except (RuntimeError, OSError) as error:
         if isinstance(error, RuntimeError) and "cannot cache function" not in str(error):
@@ -100,9 +113,35 @@ def _warn_once(folder: str | None) -> None:
     warnings.warn(
         f"neither the folder of pluri nor the home can be written, so compiled loops {instead}: set NUMBA_CACHE_DIR to "
         "a folder that can be",
-        RuntimeWarning,
+        CompileCacheWarning,
         stacklevel=4,
     )
+
+
+@cache
+def _warn_of_refused_folder(folder: str) -> None:
+    warnings.warn(
+        f"NUMBA_CACHE_DIR must be a folder that can be written, got {folder}: compiled loops are kept beside their "
+        "source, or in the home",
+        CompileCacheWarning,
+        stacklevel=4,
+    )
+
+
+def cache_folder() -> str | None:
+    """The folder that compiled loops of this package are kept in; None if they are not kept.
+
+    Beside the source they are in the ``__pycache__`` folders of the package.
+    """
+
+    def example(x: float) -> float:
+        return x
+
+    place = compiled()(example)._cache.cache_path
+    if place is None:
+        return None
+    above = Path(place).parent
+    return str(above.parent if Path(place).name == "__pycache__" else above)
 
 
 @cache

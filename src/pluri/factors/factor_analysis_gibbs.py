@@ -32,7 +32,7 @@ from pluri.factors.spike_slab_regression import (
     log_gamma_density,
 )
 from pluri.priors.hyperpriors import BetaProcess, Gamma
-from pluri.validation import Allowed, Made, Only, Whole, check_parameters
+from pluri.validation import Allowed, Made, Only, Whole, check_parameters, plain_array
 
 Array = NDArray[np.float64]
 Position = Mapping[str, NDArray[Any]]
@@ -106,7 +106,7 @@ class FactorAnalysisGibbs:
 
     def __post_init__(self) -> None:
         check_parameters(self)
-        X = np.ascontiguousarray(self.data, dtype=np.float64)
+        X = plain_array(self.data)
         if X.ndim != 2 or not X.size or not np.isfinite(X).all():
             raise ValueError(f"data must be a finite matrix with rows and columns, got shape {X.shape}")
         object.__setattr__(self, "data", X)
@@ -167,7 +167,7 @@ class FactorAnalysisGibbs:
 
     def sweep(self, rng: np.random.Generator, position: Position, data: ArrayLike) -> Position:
         """All variables once."""
-        Y = np.ascontiguousarray(data, dtype=np.float64)
+        Y = plain_array(data)
         (n, D), K = Y.shape, int(self.n_factors)
         A, noise = position["loadings"], position["noise_precision"]
         loading, g = position["loading_precision"], float(position["mean_precision"])

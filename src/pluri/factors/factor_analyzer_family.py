@@ -34,6 +34,7 @@ from pluri.factors.low_rank_gaussian import (
     principal_factors,
     whitened,
 )
+from pluri.validation import plain_array
 
 Array = NDArray[np.float64]
 
@@ -87,7 +88,7 @@ class FactorAnalyzerFamily:
 
     def prepare(self, X: NDArray[Any]) -> Array:
         """Numbers in double precision, whose squares must not overflow."""
-        return check_magnitude(np.ascontiguousarray(X, dtype=np.float64))
+        return check_magnitude(plain_array(X))
 
     def start(
         self, X: Array, weight: Array | None, n_components: int, rng: np.random.Generator

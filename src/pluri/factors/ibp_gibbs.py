@@ -27,7 +27,7 @@ from pluri.factors.ibp_likelihood import collapsed_log_likelihood, feature_poste
 from pluri.priors.hyperpriors import Gamma, Hyperparameter, as_hyperparameter
 from pluri.processes.concentration import CONCENTRATION_PRIOR
 from pluri.processes.indian_buffet import IndianBuffetProcess, as_binary, harmonic
-from pluri.validation import Allowed, Made, Number, Only, check_parameters
+from pluri.validation import Allowed, Made, Number, Only, check_parameters, plain_array
 
 Array = NDArray[np.float64]
 Binary = NDArray[np.int8]
@@ -110,7 +110,7 @@ class IndianBuffetGibbs:
         )
         if self.bias_variance is not None and not self.bias_variance > 0:
             raise ValueError(f"bias_variance must be None or positive, got {self.bias_variance!r}")
-        X = np.ascontiguousarray(self.data, dtype=np.float64)
+        X = plain_array(self.data)
         if X.ndim != 2 or not X.size or not np.isfinite(X).all():
             raise ValueError(f"data must be a finite matrix with rows and columns, got shape {X.shape}")
         if self.bias_variance == math.inf and len(X) < 2:
@@ -176,7 +176,7 @@ class IndianBuffetGibbs:
 
     def sweep(self, rng: np.random.Generator, position: Position, data: ArrayLike) -> Position:
         """Every row once, then concentration and variances."""
-        X = np.ascontiguousarray(data, dtype=np.float64)
+        X = plain_array(data)
         concentration, noise, feature = (float(position[name]) for name in VALUES)
         Z = self._sweep_rows(rng, X, position["Z"], concentration, noise, feature)
         prior = self._concentration.prior

@@ -2,7 +2,7 @@
 
 from pluri.validation.files import check_target, check_writable, replacing
 from pluri.validation.fitted_state import Stored, check_compressed, check_layout
-from pluri.validation.inputs import check_broadcast, check_distributions, check_width, is_source, unmasked
+from pluri.validation.inputs import check_broadcast, check_distributions, check_width, is_source, plain_array, unmasked
 from pluri.validation.parameters import (
     Allowed,
     Either,
@@ -44,6 +44,7 @@ __all__ = [
     "check_width",
     "check_writable",
     "is_source",
+    "plain_array",
     "replacing",
     "restored_on_failure",
     "unmasked",

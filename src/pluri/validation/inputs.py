@@ -24,6 +24,34 @@ def unmasked(X: Any) -> Any:
     return np.ma.filled(X.astype(np.float64), np.nan)
 
 
+def plain_array(X: Any, dtype: Any = np.float64) -> NDArray[Any]:
+    """X for compiled loops, which would be compiled again for every other layout: C order, aligned, not read-only.
+
+    What is so already is not copied. Nor is memory that is read-only (a mapped file, or what joblib hands to its
+    workers): the array that comes back looks at it without saying so, and is for loops that do not write to it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.validation import plain_array
+    >>> X = np.ones((2, 3))
+    >>> X.flags.writeable = False
+    >>> plain = plain_array(X)
+    >>> plain.flags.writeable, np.shares_memory(plain, X), plain_array(plain) is plain
+    (True, True, True)
+    """
+    array = np.require(X, dtype, ["C", "A", "E"])
+    return array if array.flags.writeable else np.asarray(_Unlocked(array))
+
+
+class _Unlocked:
+    """The memory of an array without the mark that it is read-only."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self.array = array  # which owns the memory
+        self.__array_interface__ = array.__array_interface__ | {"data": (array.ctypes.data, False)}
+
+
 def check_width(X: NDArray[Any], n_features: int) -> None:
     """Refuse rows of another width than the parameters: compiled loops do not look where they read and write."""
     if X.shape[1] != n_features:

@@ -194,6 +194,7 @@ def _fit(estimator: Any, counts: Any, share: float, seed: int, quiet: bool) -> t
     import numpy as np
 
     from pluri.cli.fitting import fit_or_keep
+    from pluri.engine.compile_status import silenced
 
     n_documents = counts.shape[0]
     order = np.random.default_rng(seed).permutation(n_documents)
@@ -204,7 +205,8 @@ def _fit(estimator: Any, counts: Any, share: float, seed: int, quiet: bool) -> t
     if shown and "verbose" in estimator.get_params(deep=False):
         estimator.set_params(verbose=1)
     try:
-        interrupted = fit_or_keep(estimator, counts[train], nothing="nothing was written")
+        with silenced(quiet):
+            interrupted = fit_or_keep(estimator, counts[train], nothing="nothing was written")
     finally:
         if shown and "verbose" in estimator.get_params(deep=False):
             estimator.set_params(verbose=asked)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pluri.components.gaussian import density, packing, update
 from pluri.components.gaussian.records import GaussianParameters, GaussianPrior, GaussianStatistics, check_magnitude
-from pluri.validation import check_width
+from pluri.validation import check_width, plain_array
 
 Array = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ class GaussianComponents:
         raise NotImplementedError  # abstract
 
     def prepare(self, X: NDArray[Any]) -> Array:
-        return check_magnitude(np.ascontiguousarray(X, dtype=np.float64))
+        return check_magnitude(plain_array(X))
 
     def parameters(self, means: Array, covariances: Array) -> GaussianParameters:
         """Record of `means` (k, D) and covariances in the shape of `covariance_type`."""

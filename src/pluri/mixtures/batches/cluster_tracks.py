@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
+from pluri.validation import plain_array
+
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
@@ -112,4 +114,4 @@ def check_batch(estimator: Any, X: Any, *, first: bool, may_be_empty: bool) -> A
     """Finite numbers, (n_samples, n_features); a later batch may have no rows, which only lets time pass."""
     least = 0 if may_be_empty and not first else 1
     rows: Array = validate_data(estimator, X, dtype=np.float64, reset=first, ensure_min_samples=least)
-    return rows
+    return plain_array(rows)

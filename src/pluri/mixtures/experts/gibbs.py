@@ -29,6 +29,7 @@ from scipy.special import gammaln
 from pluri.mixtures.experts import _kernels
 from pluri.mixtures.experts.sticks import draw_truncated, probit_stick_weights, with_intercept
 from pluri.priors import Gamma
+from pluri.validation import plain_array
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -127,7 +128,7 @@ class ExpertsGibbs:
         object.__setattr__(self, "X", X)
         object.__setattr__(self, "y", y)
         object.__setattr__(self, "anchors", np.arange(len(y)) if self.anchors is None else np.asarray(self.anchors))
-        object.__setattr__(self, "_design", with_intercept(X))
+        object.__setattr__(self, "_design", plain_array(with_intercept(X)))
 
     @property
     def design(self) -> Array:

@@ -16,7 +16,7 @@ from pluri.components.probability_rows import rows_from_logits, softmax
 from pluri.components.starting_values import filled, kmeans_centers, nearest_center, within_covariance
 from pluri.engine import Statistics
 from pluri.priors import Dirichlet
-from pluri.validation import check_broadcast, check_distributions, check_width
+from pluri.validation import check_broadcast, check_distributions, check_width, plain_array
 
 Array = NDArray[np.float64]
 
@@ -57,7 +57,7 @@ class MixtureEmission:
     covariances: Array | None = None
 
     def prepare(self, X: NDArray[Any]) -> Array:
-        return components.check_magnitude(np.ascontiguousarray(X, dtype=np.float64))
+        return components.check_magnitude(plain_array(X))
 
     def initialize(self, X: Array, n_components: int, rng: np.random.Generator) -> MixtureParameters:
         means = self.means if self.means is not None else _nested_centers(filled(X), n_components, self.n_mix, rng)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.validation import check_width
+from pluri.validation import check_width, plain_array
 
 Integers = NDArray[np.int64]
 
@@ -41,7 +41,7 @@ class Symbols:
     def encode(self, X: NDArray[Any]) -> Integers:
         """Table rows of the symbols of X: (n_samples, n_columns), -1 where missing."""
         if self.vocabulary is None and X.dtype == np.int64 and X.shape[1] == 1 and _within(X, self.sizes[0]):
-            return X  # already the rows of the table
+            return plain_array(X, np.int64)  # already the rows of the table
         check_width(X, len(self.sizes))
         codes = np.empty(X.shape, dtype=np.int64)
         offsets = self.offsets

@@ -34,7 +34,7 @@ from pluri.components import gaussian as components
 from pluri.components.covariance import spread_covariance
 from pluri.components.gaussian import GaussianParameters, GaussianStatistics
 from pluri.components.starting_values import centers_and_covariance
-from pluri.validation import check_width
+from pluri.validation import check_width, plain_array
 
 Array = NDArray[np.float64]
 
@@ -208,7 +208,7 @@ class VariationalGaussianEmission:
     start: NormalWishart | None = None
 
     def prepare(self, X: NDArray[Any]) -> Array:
-        return components.check_magnitude(np.ascontiguousarray(X, dtype=np.float64))
+        return components.check_magnitude(plain_array(X))
 
     def initialize(self, X: Array, n_components: int, rng: np.random.Generator) -> NormalWishart:
         prior, share = self.prior, len(X) / n_components
