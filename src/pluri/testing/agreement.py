@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,7 +101,7 @@ def compare_samples(
     return tuple(found)
 
 
-def _ends_and_atoms(name: str, codes: NDArray[np.int64], frequencies: Array, n_first: int) -> list[Comparison]:
+def _ends_and_atoms(name: str, codes: NDArray[Any], frequencies: NDArray[Any], n_first: int) -> list[Comparison]:
     """How many of the least, of the greatest and of the most frequent of the pooled values came from the first set."""
     first = np.bincount(codes[:n_first], minlength=len(frequencies))
     least = max(TAIL * len(codes), LEAST_COUNTED)
