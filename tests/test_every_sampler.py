@@ -35,8 +35,8 @@ from pluri.processes.dpp.continuous.point_gibbs import PointGibbs
 from pluri.processes.dpp.samplers.chain_draws import SubsetWalk
 from pluri.processes.dpp.samplers.chain_kernels import AddDelete, Exchange
 from pluri.processes.gp_inference.polya_gamma import PolyaGammaGibbs
-from pluri.processes.ising_gibbs import LabelGibbs
-from pluri.processes.ising_grid import LabelField
+from pluri.processes.ising.gibbs import LabelGibbs
+from pluri.processes.ising.grid import LabelField
 from pluri.sequences.sampled import collapsed_gibbs, symbol_class_sampler
 from pluri.sequences.sampled.hidden_states_gibbs import HiddenStatesGibbs
 from pluri.sequences.sampled.symbol_class_gibbs import SymbolClassGibbs, concentrations_of, position_of
@@ -705,7 +705,7 @@ def indian_buffet():
     )  # fmt: skip
 
 
-@sampler("Ising", LabelGibbs, "pluri.processes.ising_gibbs")
+@sampler("Ising", LabelGibbs, "pluri.processes.ising.gibbs")
 def ising():
     rng = np.random.default_rng(0)
     field = LabelField(rng.normal(size=(1, 1, 2, 3, 2)), agreement=0.7)

@@ -31,8 +31,8 @@ def banana(z):
 # %%
 # Three approximations
 # --------------------
-# A Gaussian with any covariance, planar layers, and spline couplings. What each loses of the log constant is its
-# divergence from the target.
+# A Gaussian with any covariance, which warns that it is a poor approximation, planar layers, and spline couplings.
+# What each loses of the log constant is its divergence from the target.
 
 gaussian = fit_black_box(banana, dim=2, random_state=0)
 planar = fit_flow(banana, dim=2, flow="planar", max_iter=2000, random_state=1)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import pluri
+from pluri.cli.commands import COMMANDS, asked_for
 from pluri.io import load
 
 PLURI = [sys.executable, "-m", "pluri"]
@@ -21,14 +22,67 @@ def run(*arguments, **options):
     return subprocess.run([*PLURI, *map(str, arguments)], capture_output=True, text=True, **options)
 
 
+HEAVY = {"numpy", "scipy", "sklearn", "numba", "pandas", "matplotlib", "pyarrow", "dask", "skops"}
+
+
+def loaded_by(*arguments, **options):
+    """Top-level modules that a command has imported when it ends, and what it prints."""
+    program = (
+        "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); "
+        f"sys.argv = ['pluri', *{list(map(str, arguments))!r}]; from pluri.cli import main; main()"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, **options)
+    return set(result.stderr.splitlines()[-1].split()), result
+
+
 def test_help_needs_no_heavy_imports():
-    result = run("--help")
+    modules, result = loaded_by("--help")
     assert result.returncode == 0
-    assert all(name in result.stdout for name in ("demo", "models", "fit", "predict", "score", "sample", "inspect"))
-    program = "import sys, pluri.cli.application; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
-    for heavy in ("numpy", "scipy", "sklearn", "numba", "matplotlib", "pyarrow", "dask", "skops"):
-        assert heavy not in loaded
+    assert all(name in result.stdout for name in COMMANDS)
+    assert not HEAVY & modules
+    # Nor any command: only their first lines are shown.
+    assert not {f"pluri.cli.{command.module}" for command in COMMANDS.values()} & modules
+
+
+def test_help_of_a_command_needs_no_heavy_imports():
+    for arguments in (["fit", "--help"], ["cochange", "check", "--help"], ["topics", "-h"]):
+        modules, result = loaded_by(*arguments)
+        assert result.returncode == 0
+        assert not HEAVY & modules
+
+
+def test_a_check_before_a_commit_needs_no_more_than_numpy(tmp_path):
+    git = ["git", "-c", "user.name=n", "-c", "user.email=n@example.org", "-c", "commit.gpgsign=false"]
+    subprocess.run([*git, "init", "-q"], cwd=tmp_path, check=True)
+    for number in range(40):
+        for name in ("a.txt", "b.txt", "c.txt", "d.txt")[: 2 if number % 3 else 4]:
+            (tmp_path / name).write_text(f"{name} {number}")
+        subprocess.run([*git, "add", "-A"], cwd=tmp_path, check=True)
+        subprocess.run([*git, "commit", "-qm", f"change {number}"], cwd=tmp_path, check=True)
+    trained = run("cochange", "train", cwd=tmp_path)
+    assert trained.returncode == 0, trained.stderr
+    (tmp_path / "a.txt").write_text("alone")
+    subprocess.run([*git, "add", "-A"], cwd=tmp_path, check=True)
+    modules, result = loaded_by("cochange", "check", "--staged", "--fail", cwd=tmp_path)
+    assert (result.returncode, "b.txt" in result.stdout) == (1, True)
+    assert not (HEAVY - {"numpy"}) & modules
+
+
+def test_the_list_of_commands_says_what_the_commands_say():
+    import inspect
+
+    from pluri.cli.application import application
+
+    found = {command.callback.__name__: inspect.getdoc(command.callback) for command in application.registered_commands}
+    for group in application.registered_groups:
+        instance = group.typer_instance
+        callback = instance.registered_callback
+        found[instance.info.name] = instance.info.help if callback is None else inspect.getdoc(callback.callback)
+    assert found.keys() == COMMANDS.keys()
+    for name, text in found.items():
+        assert " ".join(text.split("\n\n")[0].split()) == COMMANDS[name].help
+    assert asked_for(["--version"]) is None
+    assert asked_for(["-h", "fit", "x"]) == "fit"
 
 
 def test_the_version_is_that_of_the_package():

@@ -53,6 +53,7 @@ def test_a_sampled_classifier_does_not_print_an_evidence_that_it_has_not():
     assert "log evidence" in GaussianProcessClassifier(hyper_inference="fixed").fit(X, X[:, 0] > 0).summary()
 
 
+@pytest.mark.filterwarnings("ignore::pluri.inference.variational.ApproximationWarning")  # true of the wrong levels
 @pytest.mark.parametrize("top", [1, 255])
 def test_an_image_from_zero_on_is_not_taken_for_one_around_zero(top):
     image = np.zeros((8, 8), dtype=np.uint8)

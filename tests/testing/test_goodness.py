@@ -19,9 +19,11 @@ def autoregression(rng, n, rho):
 
 def test_independent_draws_use_the_exact_tests():
     x = np.random.default_rng(0).normal(size=200)
-    ks, cvm = goodness_of_fit(x, cdf=stats.norm, independent=True).comparisons
+    ks, cvm, *_, variance = goodness_of_fit(x, cdf=stats.norm, independent=True).comparisons
     assert ks.p_value == pytest.approx(stats.kstest(x, "norm").pvalue)
     assert cvm.p_value == pytest.approx(stats.cramervonmises(x, "norm").pvalue)
+    below = stats.chi2(200).cdf((x**2).sum())
+    assert variance.p_value == pytest.approx(2 * min(below, 1 - below))
 
 
 def test_the_tail_of_cramer_and_von_mises_equals_tables():

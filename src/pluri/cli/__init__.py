@@ -5,8 +5,11 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command with the arguments of this process."""
+    import sys
+
     from pluri.cli import own_process
-    from pluri.cli.application import application
+    from pluri.cli.commands import asked_for, build
 
     own_process.alone = True
-    application()
+    wanted = asked_for(sys.argv[1:])
+    build({wanted} if wanted is not None else set())()

@@ -14,7 +14,6 @@ Miller (1955), Note on the bias of information estimates. Wolpert and Wolf (1995
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -23,13 +22,12 @@ from scipy.special import digamma, entr, gammaln, logsumexp, xlogy
 
 from pluri.metrics.entropies import log_base
 from pluri.metrics.gaussian_information import gaussian_entropy
+from pluri.metrics.ties import TIES, treat_ties, warn_of_ties
 from pluri.validation import Only, RandomState, as_generator, check_value
 
 Array = NDArray[np.float64]
 
 COUNTING = ("plug_in", "miller_madow", "dirichlet", "jackknife")
-#: With fewer distinct points than this share of them, an estimate by nearest neighbours means nothing.
-MANY_TIES = 0.75
 CONTINUOUS = ("nearest_neighbours", "gaussian", "kde", "kde_leave_one_out", "histogram")
 
 
@@ -59,25 +57,6 @@ def label_codes(X: ArrayLike, name: str) -> tuple[NDArray[np.intp], NDArray[np.i
     labels = labels.astype(np.str_) if labels.dtype.kind == "O" else labels
     _, codes, counts = np.unique(labels, axis=0, return_inverse=True, return_counts=True)
     return codes.reshape(-1), counts
-
-
-def warn_of_ties(points: Array, name: str, instead: str = "method='plug_in'") -> None:
-    """Say so if many points are equal: labels rather than points, or drawn twice by a bootstrap."""
-    if len(np.unique(points, axis=0)) < MANY_TIES * len(points):
-        warnings.warn(  # the same text for the same argument, so that a bootstrap warns once
-            f"less than {MANY_TIES:.0%} of the points of {name} are distinct; nearest neighbours measure a density, "
-            f"which equal points do not have: for labels use {instead}, in a bootstrap with_replacement=False",
-            UserWarning,
-            stacklevel=3,
-        )
-
-
-def untied(points: Array, rng: np.random.Generator) -> Array:
-    """Part equal points by noise of a ten-billionth of each column's size: neighbours at distance zero have no log."""
-    if len(np.unique(points, axis=0)) == len(points):
-        return points
-    size = np.abs(points).mean(axis=0)
-    return np.asarray(points + 1e-10 * np.where(size > 0, size, 1.0) * rng.standard_normal(points.shape))
 
 
 def check_neighbours(k: int, n_samples: int, name: str) -> int:
@@ -159,6 +138,7 @@ def entropy_from_samples(
     n_outcomes: int | None = None,
     concentration: float = 0.5,
     bins: int | str = "auto",
+    ties: str = "dither",
     random_state: RandomState = 0,
 ) -> float:
     """Estimate an entropy from samples.
@@ -179,12 +159,21 @@ def entropy_from_samples(
         Dirichlet pseudo-count of each label.
     bins : int or str, default="auto"
         Bins of the histogram, as in `numpy.histogram_bin_edges`.
+    ties : {"dither", "error", "keep"}, default="dither"
+        What to do about equal points, which have no density, with nearest neighbours. "dither" spreads values that were
+        rounded evenly over the width of the rounding, which it finds in each column; "keep" parts equal points by noise
+        of a ten-billionth, so that each pulls the estimate towards minus infinity.
     random_state : int, Generator or None, default=0
-        Draws the tiny noise that parts equal points.
+        Draws the noise that parts equal points.
 
     Returns
     -------
     float
+
+    Warns
+    -----
+    UserWarning
+        If less than 75 % of the points are distinct, with nearest neighbours.
 
     Examples
     --------
@@ -215,11 +204,12 @@ def entropy_from_samples(
         }
         return rule[method](counts) / unit
     check_value(method, "method", Only(*CONTINUOUS))
+    check_value(ties, "ties", Only(*TIES))
     points = as_points(X, "X")
     if method == "nearest_neighbours":
         k = check_neighbours(k, len(points), "X")
-        warn_of_ties(points, "X")
-        return _nearest_neighbours(untied(points, as_generator(random_state)), k) / unit
+        warn_of_ties(points, "X", ties)
+        return _nearest_neighbours(treat_ties(points, "X", ties, as_generator(random_state)), k) / unit
     if method == "gaussian":
         return gaussian_entropy(np.cov(points, rowvar=False), base=base)
     if method == "histogram":

@@ -26,8 +26,9 @@ from scipy.special import digamma, ndtri
 
 from pluri.metrics.bootstrap import Interval
 from pluri.metrics.entropies import log_base, mutual_information
-from pluri.metrics.entropy_estimators import as_points, check_neighbours, label_codes, untied, warn_of_ties
+from pluri.metrics.entropy_estimators import as_points, check_neighbours, label_codes
 from pluri.metrics.gaussian_information import gaussian_mutual_information
+from pluri.metrics.ties import TIES, treat_ties, warn_of_ties
 from pluri.validation import Number, Only, RandomState, as_generator, check_value
 
 Array = NDArray[np.float64]
@@ -86,6 +87,7 @@ def mi_from_samples(
     *,
     k: int = 3,
     base: float = math.e,
+    ties: str = "dither",
     random_state: RandomState = 0,
 ) -> float:
     """Estimate the mutual information of two variables from paired samples.
@@ -100,8 +102,10 @@ def mi_from_samples(
     k : int, default=3
         Number of neighbours.
     base : float, default=e
+    ties : {"dither", "error", "keep"}, default="dither"
+        What to do about equal points, as in `entropy_from_samples`.
     random_state : int, Generator or None, default=0
-        Draws the tiny noise that parts equal points.
+        Draws the noise that parts equal points.
 
     Returns
     -------
@@ -119,6 +123,7 @@ def mi_from_samples(
     """
     unit = log_base(base)
     check_value(method, "method", Only(*METHODS))
+    check_value(ties, "ties", Only(*TIES))
     if len(np.atleast_1d(X)) != len(np.atleast_1d(Y)):
         raise ValueError(f"X and Y must have equal lengths, got {len(np.atleast_1d(X))} and {len(np.atleast_1d(Y))}")
     if method == "plug_in":
@@ -134,15 +139,17 @@ def mi_from_samples(
     if method == "mixed":
         codes, counts = label_codes(X, "X")
         k = check_neighbours(k, len(codes), "X")
-        return _mixed(codes, counts, untied(_standardised(points_y), rng), k) / unit
+        points_y = treat_ties(points_y, "Y", ties, rng)
+        return _mixed(codes, counts, _standardised(points_y), k) / unit
     points_x = as_points(X, "X")
     k = check_neighbours(k, len(points_x), "X")
-    warn_of_ties(np.hstack([points_x, points_y]), "X and Y")
-    return _nearest_neighbours(untied(_standardised(points_x), rng), untied(_standardised(points_y), rng), k) / unit
+    warn_of_ties(np.hstack([points_x, points_y]), "X and Y", ties)
+    points_x, points_y = treat_ties(points_x, "X", ties, rng), treat_ties(points_y, "Y", ties, rng)
+    return _nearest_neighbours(_standardised(points_x), _standardised(points_y), k) / unit
 
 
 def kl_from_samples(
-    X: ArrayLike, Y: ArrayLike, *, k: int = 3, base: float = math.e, random_state: RandomState = 0
+    X: ArrayLike, Y: ArrayLike, *, k: int = 3, base: float = math.e, ties: str = "dither", random_state: RandomState = 0
 ) -> float:
     """Estimate ``KL(p || q)`` from samples X of p and Y of q by nearest neighbours.
 
@@ -153,8 +160,10 @@ def kl_from_samples(
     k : int, default=3
         Number of neighbours.
     base : float, default=e
+    ties : {"dither", "error", "keep"}, default="dither"
+        What to do about equal points, as in `entropy_from_samples`.
     random_state : int, Generator or None, default=0
-        Draws the tiny noise that parts equal points.
+        Draws the noise that parts equal points.
 
     Examples
     --------
@@ -173,9 +182,11 @@ def kl_from_samples(
     k = check_neighbours(k, len(x), "X")
     if k > len(y):
         raise ValueError(f"k must be at most the size of Y, {len(y)}, got {k}")
-    warn_of_ties(x, "X", "kl_divergence of their shares")
+    check_value(ties, "ties", Only(*TIES))
     n, d = x.shape
-    both = untied(np.vstack([x, y]), as_generator(random_state))
+    rng = as_generator(random_state)
+    warn_of_ties(x, "X", ties, "kl_divergence of their shares")
+    both = treat_ties(np.vstack([x, y]), "X and Y", ties, rng)
     x, y = both[:n], both[n:]
     among_x = cKDTree(x).query(x, k=k + 1)[0][:, -1]
     among_y = np.reshape(cKDTree(y).query(x, k=[k])[0], -1)

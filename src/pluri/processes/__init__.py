@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pluri.processes.hierarchical_dirichlet import ChineseRestaurantFranchise, HierarchicalDirichletProcess, Seating
     from pluri.processes.indian_buffet import IndianBuffetProcess, left_ordered_form
     from pluri.processes.ising import IsingDenoiser
-    from pluri.processes.ising_gibbs import LabelGibbs
+    from pluri.processes.ising.gibbs import LabelGibbs
     from pluri.processes.stick_breaking import StickBreaking, sticks_to_weights, weights_to_sticks
 
 __all__ = [
@@ -89,7 +89,7 @@ __getattr__, __dir__ = lazy_names(
         "hierarchical_dirichlet": ["ChineseRestaurantFranchise", "HierarchicalDirichletProcess", "Seating"],
         "indian_buffet": ["IndianBuffetProcess", "left_ordered_form"],
         "ising": ["IsingDenoiser"],
-        "ising_gibbs": ["LabelGibbs"],
+        "ising.gibbs": ["LabelGibbs"],
         "stick_breaking": ["StickBreaking", "sticks_to_weights", "weights_to_sticks"],
     },
 )

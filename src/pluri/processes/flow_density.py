@@ -2,6 +2,7 @@
 
 ``log p(x) = log N(f(x); 0, I) + log |det df/dx|`` after standardising the columns, fitted by maximum likelihood with
 early stopping. It gives exact densities, draws, and a transformation to independent normal coordinates and back.
+Columns with heavy tails are first mapped to ones with normal tails (`pluri.processes.column_tails`).
 
 References
 ----------
@@ -22,9 +23,11 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, DensityMixin, Transfor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from pluri.inference.variational.flows.density import DensityModel, NumpyDensity, fit_density
-from pluri.inference.variational.flows.flow import FLOWS, build_flow
-from pluri.inference.variational.flows.jax_density import JAX_FLOWS, JaxDensity
+from pluri.inference.variational.flows.density import fit_density
+from pluri.inference.variational.flows.density_settings import density_of
+from pluri.inference.variational.flows.flow import FLOWS
+from pluri.inference.variational.flows.jax_density import JAX_FLOWS
+from pluri.processes.column_tails import ColumnTails, learn_tails, normal_tails, standardisation, warn_of_far_rows
 from pluri.validation import (
     Allowed,
     Number,
@@ -59,7 +62,10 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     n_bins : int, default=8
         Pieces of each spline.
     bound : float, default=5.0
-        Splines act within this many standard deviations of the mean of a column; outside, tails are normal.
+        Splines act within this many standard deviations of the mean of a column; outside, tails are those of `tails`.
+    tails : {"auto", "normal"}, default="auto"
+        "auto" gives a column Student's t tails, learned from the farthest tenth of its values, if these are clearly
+        heavier than normal ones.
     backend : {"auto", "numpy", "jax"}, default="auto"
         Who computes: this package, or flowjax (``pip install 'pluri[jax]'``), which has coupling, spline and
         autoregressive flows and is faster with large networks. Auto is NumPy, except for autoregressive flows.
@@ -92,6 +98,10 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     converged_ : bool
     settings_ : dict
         Shape of the flow.
+    tail_degrees_, tail_center_, tail_width_ : arrays of shape (n_features,)
+        Degrees of freedom of the tails of each column, infinite for normal ones; median and width of heavy ones.
+    lower_, upper_ : arrays of shape (n_features,)
+        Range of each column in training.
     n_features_in_ : int
 
     Examples
@@ -115,10 +125,12 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         **dict.fromkeys(("bound", "learning_rate"), Number(above=0)),
         "validation_fraction": Number(least=0, below=1),
         "tol": Number(finite=False),
+        "tails": Only("auto", "normal"),
     }
     _fitted_layout: ClassVar[Mapping[str, Stored]] = {
         "mean_": Stored("n_features_in_"),
         "scale_": Stored("n_features_in_"),
+        **dict.fromkeys(("tail_center_", "tail_width_", "lower_", "upper_"), Stored("n_features_in_")),
         "parameters_": Stored(None),
     }
 
@@ -130,6 +142,7 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         hidden: int | tuple[int, ...] = 32,
         n_bins: int = 8,
         bound: float = 5.0,
+        tails: str = "auto",
         backend: str = "auto",
         learning_rate: float = 5e-3,
         batch_size: int = 256,
@@ -145,6 +158,7 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         self.hidden = hidden
         self.n_bins = n_bins
         self.bound = bound
+        self.tails = tails
         self.backend = backend
         self.learning_rate = learning_rate
         self.batch_size = batch_size
@@ -177,13 +191,17 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         if used.sum() < 2:
             raise ValueError(f"sample_weight must be positive for at least 2 samples, got {int(used.sum())}")
         data, weights, rng = X[used], weights[used] / weights[used].mean(), as_generator(self.random_state)
-        mean, scale = _standardisation(data, weights)
+        standardisation(data, weights)  # refuses constant columns
+        tails = learn_tails(data, weights) if self.tails == "auto" else normal_tails(data.shape[1])
+        lower, upper = data.min(axis=0), data.max(axis=0)
+        data, log_slope = tails.forward(data)
+        mean, scale = standardisation(data, weights)
         settings = {
             "flow": self.flow, "backend": backend, "dim": data.shape[1], "n_layers": int(self.n_layers),
             "hidden": hidden, "n_bins": int(self.n_bins), "bound": float(self.bound), "key": int(rng.integers(2**31)),
         }  # fmt: skip
         fitted = fit_density(
-            _model(settings),
+            density_of(settings),
             (data - mean) / scale,
             weights,
             rng,
@@ -198,7 +216,9 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         self.settings_, self.parameters_ = settings, fitted.parameters
         self.mean_, self.scale_ = mean, scale
         self.loss_, self.validation_loss_ = fitted.loss, fitted.validation_loss
-        constant = float(np.log(scale).sum())
+        self.tail_degrees_, self.tail_center_, self.tail_width_ = tails.degrees, tails.center, tails.width
+        self.lower_, self.upper_ = lower, upper
+        constant = float(np.log(scale).sum()) - float(weights @ log_slope / weights.sum())
         self.elbo_ = [-loss - constant for loss in (fitted.validation_loss or fitted.loss)]
         self.n_iter_, self.converged_ = fitted.n_iter, fitted.converged
         self._n_features_out = data.shape[1]
@@ -225,15 +245,21 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
     def _encode(self, X: Any) -> tuple[Array, Array]:
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        model, standard = _model(self.settings_), (X - self.mean_) / self.scale_
+        mapped, log_slope = self._tails().forward(X)
+        model, standard = density_of(self.settings_), (mapped - self.mean_) / self.scale_
         starts = range(0, len(standard), CHUNK)
         parts = [model.encode(self.parameters_, standard[begin : begin + CHUNK]) for begin in starts]
-        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+        log_prob = np.concatenate([part[1] for part in parts]) + log_slope - np.log(self.scale_).sum()
+        return np.concatenate([part[0] for part in parts]), log_prob
+
+    def _tails(self) -> ColumnTails:
+        return ColumnTails(self.tail_degrees_, self.tail_center_, self.tail_width_)
 
     def score_samples(self, X: Any) -> Array:
-        """Log density at the rows of X, of shape (n_samples,)."""
+        """Log density at the rows of X, of shape (n_samples,); rows far outside the range of training are warned of."""
         log_prob = self._encode(X)[1]
-        return log_prob - np.log(self.scale_).sum()
+        warn_of_far_rows(np.asarray(X, dtype=np.float64), self.lower_, self.upper_, self.tail_degrees_)
+        return log_prob
 
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Mean log density of the rows of X, weighted if `sample_weight` is given."""
@@ -249,9 +275,10 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         Z = np.asarray(X, dtype=np.float64)
         if Z.ndim != 2 or Z.shape[1] != self.n_features_in_:
             raise ValueError(f"X must have shape (n_samples, {self.n_features_in_}), got {Z.shape}")
-        model = _model(self.settings_)
+        model = density_of(self.settings_)
         parts = [model.decode(self.parameters_, Z[begin : begin + CHUNK]) for begin in range(0, len(Z), CHUNK)]
-        return self.mean_ + self.scale_ * np.concatenate([np.zeros((0, self.n_features_in_)), *parts])
+        mapped = self.mean_ + self.scale_ * np.concatenate([np.zeros((0, self.n_features_in_)), *parts])
+        return self._tails().backward(mapped)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Array:
         """Draw rows.
@@ -270,31 +297,3 @@ class FlowDensity(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixi
         check_count(n_samples, "n_samples")
         rng = as_generator(self.random_state if random_state is None else random_state)
         return self.inverse_transform(rng.standard_normal((int(n_samples), self.n_features_in_)))
-
-
-def _model(settings: dict[str, Any]) -> DensityModel:
-    """The flow of these settings; the same key makes the same flow."""
-    shape = {name: settings[name] for name in ("dim", "n_layers", "n_bins", "bound")}
-    hidden = tuple(int(size) for size in settings["hidden"])
-    if settings["backend"] == "jax":
-        return JaxDensity(kind=settings["flow"], hidden=hidden, key=settings["key"], **shape)
-    rng = np.random.default_rng(settings["key"])
-    flow = build_flow(settings["flow"], rng=rng, hidden=hidden, **shape)
-    return NumpyDensity(flow, start=0.1)
-
-
-def _standardisation(X: Array, weights: Array) -> tuple[Array, Array]:
-    """Weighted mean and standard deviation of each column."""
-    largest = np.abs(X).max(axis=0)
-    units = np.where(largest > 0, largest, 1.0)  # squares of very large or small numbers stay finite
-    shares = weights / weights.sum()
-    mean = shares @ (X / units)
-    deviation = np.sqrt(shares @ (X / units - mean) ** 2)
-    constant = np.flatnonzero(~(deviation > 1e-12))
-    if len(constant):
-        column = int(constant[0])
-        raise ValueError(
-            f"X must vary in every column, got {X[0, column]:.6g} in all samples of column {column}: "
-            "a constant has no density"
-        )
-    return mean * units, deviation * units

@@ -8,8 +8,10 @@ with scores a_i made from the pooled values has
 
 and is normal to great accuracy for bounded scores and hundreds of draws. *Location* takes the ranks (Wilcoxon),
 *spread* their squared distance from the middle (Mood), a *pair* of quantities the product of their centred ranks, which
-sees a change of their dependence. *KS* is Kolmogorov and Smirnov's exact test; quantities with few values are counted
-and tested by *chi-square*.
+sees a change of their dependence. The *tails* count how many of the least and of the greatest pooled values came from
+the first set, and an *atom* how often the most frequent one did, both with the hypergeometric distribution: bounds that
+a sampler puts on a scale show there and hardly anywhere else. *KS* is Kolmogorov and Smirnov's exact test; quantities
+with few values are counted and tested by *chi-square*.
 
 Where draws are the ends of chains that began in exact draws, end and start have one distribution, and the mean of
 ``h(end) - h(start)`` is zero for every function h that was chosen without looking at them. What both share cancels, so
@@ -21,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +37,8 @@ Array = NDArray[np.float64]
 FEW_VALUES = 25
 #: Expected count below which values are pooled before a chi-square test.
 LEAST_EXPECTED = 10.0
+#: Share of the pooled values in a tail, and the least number that is worth counting there, or in an atom.
+TAIL, LEAST_COUNTED = 0.05, 15
 #: Pairs are looked at among this many quantities.
 MOST_PAIRED = 8
 
@@ -61,7 +66,7 @@ def compare_samples(
     >>> rng = np.random.default_rng(0)
     >>> same = compare_samples({"x": rng.normal(size=500)}, {"x": rng.normal(size=500)})
     >>> [c.test for c in same], min(c.p_value for c in same) > 0.01
-    (['ks', 'location', 'spread'], True)
+    (['ks', 'low tail', 'high tail', 'location', 'spread'], True)
     >>> wider = compare_samples({"x": rng.normal(size=500)}, {"x": 1.3 * rng.normal(size=500)})
     >>> min(wider, key=lambda c: c.p_value).test
     'spread'
@@ -82,6 +87,7 @@ def compare_samples(
         else:
             result = stats.ks_2samp(x, y)
             found.append(Comparison(name, "ks", float(result.statistic), float(result.pvalue)))
+            found += _ends_and_atoms(name, codes, frequencies, len(x))
         if len(values) > 2:
             found.append(Comparison(name, "location", *linear_score(centred, len(x))))
             found.append(Comparison(name, "spread", *linear_score(centred**2, len(x))))
@@ -93,6 +99,31 @@ def compare_samples(
     if not found:
         found.append(Comparison(next(iter(first), "nothing"), "constant", 0.0, 1.0))
     return tuple(found)
+
+
+def _ends_and_atoms(name: str, codes: NDArray[Any], frequencies: NDArray[Any], n_first: int) -> list[Comparison]:
+    """How many of the least, of the greatest and of the most frequent of the pooled values came from the first set."""
+    first = np.bincount(codes[:n_first], minlength=len(frequencies))
+    least = max(TAIL * len(codes), LEAST_COUNTED)
+    # Which values are counted depends on the pooled ones alone, and so all labellings are as likely as before.
+    below, above = np.cumsum(frequencies), np.cumsum(frequencies[::-1])
+    low, high = int(np.searchsorted(below, least)) + 1, len(frequencies) - 1 - int(np.searchsorted(above, least))
+    found = []
+    for test, chosen in (("low tail", slice(0, low)), ("high tail", slice(high, None))):
+        counts = int(first[chosen].sum()), int(frequencies[chosen].sum())
+        found.append(Comparison(name, test, *hypergeometric(*counts, n_first, len(codes))))
+    atom = int(frequencies.argmax())
+    if frequencies[atom] >= LEAST_COUNTED:
+        counts = int(first[atom]), int(frequencies[atom])
+        found.append(Comparison(name, "atom", *hypergeometric(*counts, n_first, len(codes))))
+    return found
+
+
+def hypergeometric(n_hits: int, n_chosen: int, n_first: int, n_all: int) -> tuple[float, float]:
+    """How many of `n_chosen` draws came from the first set less what was to be expected, and its two-sided p-value."""
+    law = stats.hypergeom(n_all, n_first, n_chosen)
+    p_value = 2.0 * min(float(law.cdf(n_hits)), float(law.sf(n_hits - 1)))
+    return float(n_hits - n_chosen * n_first / n_all), min(p_value, 1.0)
 
 
 def compare_paired(

@@ -2,7 +2,11 @@
 
 Draws of a Markov chain are worth fewer independent ones. Kolmogorov-Smirnov and Cramer-von Mises use all draws with
 their effective number in place of their number; permutation and Stein tests use draws far enough apart to be about
-independent. Cramer and von Mises' statistic ``n int (F_n - F)^2 dF`` has in the limit the distribution function [1]_
+independent. The first two see shifts and hardly see a wrong variance. So ``u = F(x)``, which should be uniform, is also
+put through Legendre polynomials of order 1 to 4 (*location*, *spread*, *skewness*, *tails*: the parts of Neyman's
+smooth test [2]_), and through the normal quantile function, whose squares should have the mean 1 (*variance*).
+
+Cramer and von Mises' statistic ``n int (F_n - F)^2 dF`` has in the limit the distribution function [1]_
 
     1 / (pi^(3/2) x^(1/2)) sum_k G(k + 1/2) / k! (4k + 1)^(1/2) exp(-z_k) K_1/4(z_k),      z_k = (4k + 1)^2 / (16 x).
 
@@ -10,6 +14,7 @@ References
 ----------
 .. [1] Csorgo, S. and Faraway, J. J. (1996). The exact and asymptotic distributions of Cramer-von Mises statistics.
    JRSS B 58, 221-234.
+.. [2] Neyman, J. (1937). "Smooth test" for goodness of fit. Skandinavisk Aktuarietidskrift 20, 149-199.
 """
 
 from __future__ import annotations
@@ -21,16 +26,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
-from scipy.special import erfc, gammaln, kolmogorov, kv
+from scipy.special import chdtr, chdtrc, erfc, eval_legendre, gammaln, kolmogorov, kv, ndtr, ndtri
 
 from pluri.testing.agreement import compare_counts
 from pluri.testing.comparison import Comparison, Outcome, overall_p_value
 from pluri.testing.long_chains import effective_draws, thinning
 from pluri.testing.permutation import Distance, permutation_test
+from pluri.testing.power import power_of_variance
 from pluri.testing.stein import numerical_score, stein_test
 from pluri.validation import RandomState, as_generator
 
 Array = NDArray[np.float64]
+#: Values of a distribution function are kept so far from 0 and 1 before normal quantiles are taken.
+EXTREME = 1e-16
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,6 +52,20 @@ class FitResult(Outcome):
     """
 
     n_effective: float = 0.0
+
+    def power(self, error: float = 0.1) -> float:
+        """Probability that a variance too large by this share would have been noticed; NaN without `cdf`."""
+        if not any(one.test == "variance" for one in self.comparisons):
+            return float("nan")
+        return power_of_variance(
+            error, self.n_effective, n_comparisons=len(self.comparisons), alpha=self.alpha, efficiency=1.0
+        )
+
+    def headline(self) -> str:
+        """One line about all."""
+        noticed = self.power()
+        told = "" if np.isnan(noticed) else f"; a variance wrong by 10 % is noticed with probability {noticed:.2g}"
+        return super().headline() + told
 
 
 def goodness_of_fit(
@@ -160,20 +182,51 @@ def _by_cdf(chains: Array, cdf: Any, sizes: Sequence[float], independent: bool) 
             continue
         name = f"x[{j}]"
         evaluate = function.cdf if hasattr(function, "cdf") else function
-        uniform = np.sort(np.clip(np.asarray(evaluate(chains[:, :, j].ravel()), dtype=np.float64), 0.0, 1.0))
-        if independent:
-            ks, cvm = stats.kstest(uniform, "uniform"), stats.cramervonmises(uniform, "uniform")
-            found.append(Comparison(name, "ks", float(ks.statistic), float(ks.pvalue)))
-            found.append(Comparison(name, "cramer-von-mises", float(cvm.statistic), float(cvm.pvalue)))
-            continue
-        n = len(uniform)
-        places = (2.0 * np.arange(1, n + 1) - 1.0) / (2.0 * n)
-        distance = float(np.abs(uniform - places).max() + 0.5 / n)
-        # The mean square of the difference, of which the statistic is so many times as there are draws.
-        squared = float(((uniform - places) ** 2).mean() + 1.0 / (12.0 * n**2)) * sizes[j]
-        found.append(Comparison(name, "ks", distance, float(kolmogorov(np.sqrt(sizes[j]) * distance))))
-        found.append(Comparison(name, "cramer-von-mises", squared, cramer_von_mises_tail(squared)))
+        places = np.clip(np.asarray(evaluate(chains[:, :, j].ravel()), dtype=np.float64), 0.0, 1.0)
+        found += _overall(name, np.sort(places), sizes[j], independent)
+        found += _by_moments(name, places.reshape(chains.shape[:2]), sizes[j], independent)
     return found
+
+
+def _overall(name: str, uniform: Array, size: float, independent: bool) -> list[Comparison]:
+    """Kolmogorov-Smirnov and Cramer-von Mises, of the values of the distribution function in order."""
+    if independent:
+        ks, cvm = stats.kstest(uniform, "uniform"), stats.cramervonmises(uniform, "uniform")
+        return [
+            Comparison(name, "ks", float(ks.statistic), float(ks.pvalue)),
+            Comparison(name, "cramer-von-mises", float(cvm.statistic), float(cvm.pvalue)),
+        ]
+    n = len(uniform)
+    places = (2.0 * np.arange(1, n + 1) - 1.0) / (2.0 * n)
+    distance = float(np.abs(uniform - places).max() + 0.5 / n)
+    # The mean square of the difference, of which the statistic is so many times as there are draws.
+    squared = float(((uniform - places) ** 2).mean() + 1.0 / (12.0 * n**2)) * size
+    return [
+        Comparison(name, "ks", distance, float(kolmogorov(np.sqrt(size) * distance))),
+        Comparison(name, "cramer-von-mises", squared, cramer_von_mises_tail(squared)),
+    ]
+
+
+def _by_moments(name: str, uniform: Array, size: float, independent: bool) -> list[Comparison]:
+    """Legendre polynomials of what should be uniform, (n_chains, n_draws), and squares of what should be normal."""
+    from pluri.inference.mcmc import ess_mean
+
+    def effective(values: Array) -> float:
+        if independent or np.ptp(values) == 0:
+            return size
+        found = ess_mean(values)
+        return float(min(found, values.size)) if np.isfinite(found) else size
+
+    found = []
+    for order, test in enumerate(("location", "spread", "skewness", "tails"), start=1):
+        values = eval_legendre(order, 2.0 * uniform - 1.0) * np.sqrt(2.0 * order + 1.0)
+        z = float(values.mean() * np.sqrt(effective(values)))
+        found.append(Comparison(name, test, z, float(2.0 * ndtr(-abs(z)))))
+    squares = ndtri(np.clip(uniform, EXTREME, 1.0 - EXTREME)) ** 2
+    n = effective(squares)
+    total = float(squares.mean() * n)
+    p_value = 2.0 * min(float(chdtrc(n, total)), float(chdtr(n, total)))
+    return [*found, Comparison(name, "variance", total / n, min(p_value, 1.0))]
 
 
 def cramer_von_mises_tail(x: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,13 @@ from pluri.testing.false_alarms import Decision, decide
 from pluri.testing.geweke import geweke_test
 from pluri.testing.gradients import check_gradients
 from pluri.testing.invariance import invariance_test
+from pluri.testing.power import power_of_variance
 from pluri.testing.problem import SamplerProblem
 from pluri.testing.quantities import summarising
 from pluri.testing.replications import as_run, compare_in_stages, replicate
 
+#: Share by which a variance is wrong in the statements of power.
+NOTICED = 0.1
 #: Replications in which every quantity must have moved.
 N_TRIALS = 20
 #: Trials after which a quantity that has not moved is called stuck: a proposal may be refused many times in a row.
@@ -41,6 +44,10 @@ class CheckLine:
     passed : bool
     n_replications : int
         Replications of all stages.
+    power, noticeable : float
+        Probability that this check would notice a normal quantity whose variance is 10 % too large at the end of a
+        run, and the share by which it must be too large to be noticed with probability 0.9; NaN where no such
+        quantities are compared.
     """
 
     check: str
@@ -50,6 +57,8 @@ class CheckLine:
     threshold: float
     passed: bool
     n_replications: int = 0
+    power: float = float("nan")
+    noticeable: float = float("nan")
 
 
 @dataclass(frozen=True)
@@ -63,11 +72,20 @@ class Setting:
     max_stages: int
 
 
-def _line(name: str, comparisons: Sequence[Comparison], decision: Decision) -> CheckLine:
+def _line(name: str, comparisons: Sequence[Comparison], decision: Decision, setting: Setting) -> CheckLine:
     worst = min(comparisons, key=lambda c: c.p_value)
     total = sum(stage.n_replications for stage in decision.stages)
     detail = f"{worst.quantity}: {worst.test}"
-    return CheckLine(name, detail, worst.statistic, decision.p_value, decision.threshold, decision.passed, total)
+    line = CheckLine(name, detail, worst.statistic, decision.p_value, decision.threshold, decision.passed, total)
+    if not any(one.test == "spread" for one in comparisons):
+        return line
+    n, rules = setting.n_replications, {"alpha": setting.alpha, "max_stages": setting.max_stages}
+
+    def power(error: float) -> float:
+        return power_of_variance(error, n, n, n_comparisons=len(comparisons), **rules)
+
+    noticeable = next((error for error in np.geomspace(0.01, 100.0, 400) if power(error) >= 0.9), np.inf)
+    return replace(line, power=power(NOTICED), noticeable=float(noticeable))
 
 
 def _plain(name: str, passed: bool, detail: str, statistic: float = np.nan) -> CheckLine:
@@ -158,7 +176,7 @@ def _geweke(name: str, setting: Setting, rng: np.random.Generator) -> CheckLine:
         n_steps=problem.n_steps, log_likelihood=problem.log_likelihood, alpha=setting.alpha,
         max_stages=setting.max_stages, random_state=rng,
     )  # fmt: skip
-    return _line(name, result.comparisons, Decision(result.passed, result.alpha, result.stages))
+    return _line(name, result.comparisons, Decision(result.passed, result.alpha, result.stages), setting)
 
 
 def _invariance(name: str, setting: Setting, rng: np.random.Generator) -> CheckLine:
@@ -169,7 +187,7 @@ def _invariance(name: str, setting: Setting, rng: np.random.Generator) -> CheckL
         quantities=None if statistics is None else lambda position: statistics(position, None),
         reversible=problem.reversible, alpha=setting.alpha, max_stages=setting.max_stages, random_state=rng,
     )  # fmt: skip
-    return _line(name, result.comparisons, Decision(result.passed, result.alpha, result.stages))
+    return _line(name, result.comparisons, Decision(result.passed, result.alpha, result.stages), setting)
 
 
 def _enumeration(name: str, setting: Setting, rng: np.random.Generator) -> CheckLine:
@@ -188,7 +206,7 @@ def _enumeration(name: str, setting: Setting, rng: np.random.Generator) -> Check
         return overall_p_value(comparisons), comparisons
 
     decision, comparisons = decide(stage, setting.n_replications, alpha=setting.alpha, max_stages=setting.max_stages)
-    return _line(name, comparisons, decision)
+    return _line(name, comparisons, decision, setting)
 
 
 def _convergence(name: str, setting: Setting, rng: np.random.Generator) -> CheckLine:
@@ -217,7 +235,7 @@ def _convergence(name: str, setting: Setting, rng: np.random.Generator) -> Check
     decision, (comparisons, _) = compare_in_stages(
         from_elsewhere, exact, setting.n_replications, rng, alpha=setting.alpha, max_stages=setting.max_stages
     )
-    return _line(name, comparisons, decision)
+    return _line(name, comparisons, decision, setting)
 
 
 def _calibration(name: str, setting: Setting, rng: np.random.Generator) -> CheckLine:
@@ -235,7 +253,7 @@ def _calibration(name: str, setting: Setting, rng: np.random.Generator) -> Check
         return result.p_value, result.comparisons
 
     decision, comparisons = decide(stage, setting.n_simulations, alpha=setting.alpha, max_stages=setting.max_stages)
-    return _line(name, comparisons, decision)
+    return _line(name, comparisons, decision, setting)
 
 
 Check = Callable[[str, Setting, np.random.Generator], CheckLine]

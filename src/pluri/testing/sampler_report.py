@@ -15,7 +15,7 @@ import numpy as np
 
 from pluri.testing.comparison import SamplerError, aligned
 from pluri.testing.problem import SamplerProblem
-from pluri.testing.sampler_checks import CHECKS, RANDOM_CHECKS, CheckLine, Setting, applicable
+from pluri.testing.sampler_checks import CHECKS, NOTICED, RANDOM_CHECKS, CheckLine, Setting, applicable
 from pluri.validation import RandomState, as_generator
 from pluri.validation.interruption import Interrupted, held, holding, interruptible
 
@@ -63,7 +63,20 @@ class SamplerReport:
         ]  # fmt: skip
         verdict = "passed" if self.passed else "FAILED"
         head = f"{self.name}: {verdict} (a correct sampler fails with probability below {self.alpha:g})"
-        return head + "\n" + aligned(("check", "worst", "statistic", "p-value", "limit", "runs", ""), rows, 2)
+        table = aligned(("check", "worst", "statistic", "p-value", "limit", "runs", ""), rows, 2)
+        return "\n".join([head, table, *([self._sensitivity()] if np.isfinite(self.power) else [])])
+
+    @property
+    def power(self) -> float:
+        """Probability that a normal quantity whose variance ends 10 % too large would be noticed; NaN if none was."""
+        return max((line.power for line in self.lines if np.isfinite(line.power)), default=float("nan"))
+
+    def _sensitivity(self) -> str:
+        noticeable = min(line.noticeable for line in self.lines if np.isfinite(line.power))
+        return (
+            f"Would notice a variance that ends {NOTICED:.0%} too large with probability {self.power:.2g}, one "
+            f"{noticeable:.0%} too large with 0.9 (more n_replications: smaller mistakes)."
+        )
 
     def raise_if_failed(self) -> None:
         """Raise a `SamplerError` with the table if a check failed."""
@@ -79,7 +92,7 @@ def check_sampler(
     problem: SamplerProblem,
     *,
     alpha: float = 1e-3,
-    n_replications: int = 500,
+    n_replications: int = 1000,
     n_simulations: int = 200,
     max_stages: int = 3,
     checks: Sequence[str] | None = None,
@@ -92,8 +105,8 @@ def check_sampler(
     problem : SamplerProblem
     alpha : float, default=1e-3
         False-alarm rate of the whole report.
-    n_replications : int, default=500
-        Runs of the first stage of each check; doubtful ones go on with 4 and 16 times as many.
+    n_replications : int, default=1000
+        Runs of the first stage of each check, as in `geweke_test`; doubtful ones go on with 4 and 16 times as many.
     n_simulations : int, default=200
         Data sets of the first stage of calibration.
     max_stages : int, default=3

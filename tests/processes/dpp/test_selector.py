@@ -337,3 +337,23 @@ def test_bad_settings_are_refused_in_a_sentence(settings, message):
 def test_sparse_rows_have_no_gaussian_kernel():
     with pytest.raises(TypeError, match="got a sparse matrix: use kernel='cosine' or 'linear'"):
         DPPSelector(2).fit(sparse.csr_array(X))
+
+
+def test_a_draw_is_exact_as_long_as_its_decomposition_is_small(monkeypatch):
+    X = np.abs(np.random.default_rng(0).normal(size=(30, 12)))
+    auto = DPPSelector(3, kernel="cosine", random_state=0).fit(X)
+    assert auto.method_ == "exact"
+    exact = DPPSelector(3, kernel="cosine", method="exact", random_state=0).fit(X)
+    np.testing.assert_array_equal(auto.selected_indices_, exact.selected_indices_)
+    for name, limit in (("LARGEST_DECOMPOSED", 11), ("MOST_FEATURES", 359)):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"pluri.processes.dpp.selection.row_choice.{name}", limit)
+            large = DPPSelector(3, kernel="cosine", random_state=0).fit(X)
+            assert large.method_ == "mcmc"
+            chain = DPPSelector(3, kernel="cosine", method="mcmc", random_state=0).fit(X)
+            np.testing.assert_array_equal(large.selected_indices_, chain.selected_indices_)
+            # An explicit choice is kept, and a kernel that is no product of features needs no decomposition.
+            assert DPPSelector(3, kernel="cosine", method="exact", random_state=0).fit(X).method_ == "exact"
+            assert DPPSelector(3, random_state=0).fit(X).method_ == "exact"
+            patch.setattr(f"pluri.processes.dpp.selection.row_choice.{name}", limit + 1)
+            assert DPPSelector(3, kernel="cosine", random_state=0).fit(X).method_ == "exact"

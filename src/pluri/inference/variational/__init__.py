@@ -1,8 +1,10 @@
 """Variational inference: the best q in a family, by coordinate ascent, noisy gradients, flows or projection."""
 
-from pluri.inference.variational.black_box import BlackBoxResult, fit_black_box
+from pluri.inference.variational.approximation import ApproximationWarning
+from pluri.inference.variational.black_box import fit_black_box
 from pluri.inference.variational.black_box_ascent import AscentSettings
 from pluri.inference.variational.black_box_gradients import ScoreGradient
+from pluri.inference.variational.black_box_result import BlackBoxResult
 from pluri.inference.variational.conjugate import ConjugateModel, ConjugateProblem, conjugate_coordinate_ascent
 from pluri.inference.variational.coordinate_ascent import CoordinateAscentResult, coordinate_ascent
 from pluri.inference.variational.factor_graph import ExactPosterior, FactorGraph, enumerate_exactly
@@ -22,6 +24,7 @@ from pluri.inference.variational.stochastic import (
 from pluri.inference.variational.variational_models import BlockModel, VariationalModel
 
 __all__ = [
+    "ApproximationWarning",
     "AscentSettings",
     "BlackBoxResult",
     "BlockModel",

@@ -21,15 +21,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pluri.inference.variational.adam import Array, Descent, descend
+from pluri.inference.variational.approximation import ApproximationWarning, is_poor
 from pluri.inference.variational.black_box_ascent import AscentSettings, CoolingAscent
 from pluri.inference.variational.black_box_gradients import ScoreGradient, path_gradient, score_gradient
+from pluri.inference.variational.black_box_result import BlackBoxResult
 from pluri.inference.variational.families import MeanFieldGaussian, make_family
 from pluri.inference.variational.flows.importance import Evidence, evidence
 from pluri.inference.variational.flows.target import Target, check_target, differentiate
@@ -39,47 +41,6 @@ from pluri.validation.random import RandomState
 
 #: Number of draws of an iteration, by kind of gradient.
 PATH_DRAWS, SCORE_DRAWS = 16, 256
-
-
-@dataclass(frozen=True)
-class BlackBoxResult:
-    """A Gaussian fitted to a density.
-
-    Attributes
-    ----------
-    mean, cov : (dim,), (dim, dim): moments of q
-    elbo, elbo_standard_error : estimated from fresh draws
-    elbo_trace : (n_iter,): ELBO of each batch
-    evidence : importance-weighted evidence and the Pareto shape k, which is above 0.7 where q is a poor fit
-    n_iter : number of iterations
-    converged, interrupted : how the fit ended
-    factor : (dim, dim): lower triangular, cov = factor factor^T
-    """
-
-    mean: Array
-    cov: Array
-    elbo: float
-    elbo_standard_error: float
-    elbo_trace: Array = field(repr=False)
-    evidence: Evidence = field(repr=False)
-    n_iter: int
-    converged: bool
-    interrupted: bool
-    factor: Array = field(repr=False)
-
-    def sample(self, n_samples: int = 1, random_state: RandomState = None) -> Array:
-        """Independent draws, of shape (n_samples, dim)."""
-        noise = as_generator(random_state).standard_normal((n_samples, len(self.mean)))
-        return self.mean + noise @ self.factor.T
-
-    def log_prob(self, z: ArrayLike) -> Array:
-        """Log q at the rows of z."""
-        z = np.asarray(z, dtype=np.float64)
-        if z.ndim != 2 or z.shape[1] != len(self.mean):
-            raise ValueError(f"z must have shape (n, {len(self.mean)}), got {z.shape}")
-        noise = np.linalg.solve(self.factor, (z - self.mean).T)
-        constant = np.log(np.diag(self.factor)).sum() + 0.5 * len(self.mean) * np.log(2.0 * np.pi)
-        return -0.5 * (noise * noise).sum(axis=0) - constant
 
 
 @interruptible
@@ -134,6 +95,8 @@ def fit_black_box(
     -----
     ConvergenceWarning
         If the ELBO still rises after `max_iter` iterations.
+    ApproximationWarning
+        If the importance weights p / q show that the best Gaussian is a poor one; see `BlackBoxResult.diagnose`.
     UserWarning
         After Ctrl-C, if :func:`pluri.on_interrupt` says "keep", when the parameters so far are returned.
 
@@ -185,7 +148,10 @@ def fit_black_box(
         )
     z = shape.draw(parameters, rng.standard_normal((settings.n_final, dim)))
     found = evidence(target.values(z) - shape.log_prob(parameters, z) + frame.log_volume)
-    return _result(frame, *shape.moments(parameters), run, found)
+    result = _result(frame, *shape.moments(parameters), run, found)
+    if run.converged and is_poor(found):
+        warnings.warn(result.diagnose()[0], ApproximationWarning, stacklevel=2)
+    return result
 
 
 def _result(frame: _Frame, mean: Array, factor: Array, run: Descent, found: Evidence) -> BlackBoxResult:

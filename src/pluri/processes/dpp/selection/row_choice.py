@@ -28,6 +28,9 @@ from pluri.validation import Only, check_value
 
 #: Ways to choose rows: see `choose_rows`.
 CHOICES = Only("exact", "map", "mcmc")
+#: Exact draws by features decompose a matrix of as many rows as the smaller side of the features; up to so many, and so
+#: many features of all rows together (of which they keep three copies), they take seconds and a gigabyte at most.
+LARGEST_DECOMPOSED, MOST_FEATURES = 2000, 40_000_000
 #: A kernel function of at most so many rows is written out and decomposed; of more, exact draws avoid both.
 LARGEST_WRITTEN = 1000
 
@@ -123,6 +126,25 @@ def distribution_of_rows(form: KernelForm, size: int | None) -> SubsetDistributi
     process = DPP(form)
     distribution: SubsetDistribution = process if size is None else process.fixed_size(size)
     return distribution
+
+
+def choice_by_size(form: KernelForm) -> str:
+    """How a row is best drawn: "exact", or "mcmc" where that would take minutes (above 2000 rows and columns).
+
+    Kernels that are no products of features have exact draws that decompose nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.processes.dpp.selection.row_choice import choice_by_size, kernel_of_rows
+    >>> choice_by_size(kernel_of_rows(np.eye(30), "cosine")), choice_by_size(kernel_of_rows(np.eye(2001), "linear"))
+    ('exact', 'mcmc')
+    """
+    if not isinstance(form, FeatureKernel):
+        return "exact"
+    n_rows, n_features = form.features.shape
+    small = min(n_rows, n_features) <= LARGEST_DECOMPOSED and n_rows * n_features <= MOST_FEATURES
+    return "exact" if small else "mcmc"
 
 
 def choose_rows(

@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pluri.processes.dpp.kernel_forms import Array, FeatureKernel, FunctionKernel, IntArray, KernelForm
 from pluri.processes.dpp.selection.row_choice import (
-    CHOICES,
+    choice_by_size,
     choose_rows,
     distribution_of_rows,
     kernel_of_rows,
@@ -35,7 +35,7 @@ from pluri.processes.dpp.selection.row_choice import (
     sparse_rows,
 )
 from pluri.processes.dpp.subset_distribution import SubsetDistribution
-from pluri.validation import Allowed, RandomState, Stored, as_generator, check_parameters
+from pluri.validation import Allowed, Only, RandomState, Stored, as_generator, check_parameters
 from pluri.validation.estimator import Estimator
 
 #: A kernel of so many rows is decomposed only to know a probability.
@@ -57,9 +57,11 @@ class DPPSelector(OneToOneFeatureMixin, TransformerMixin, Estimator):
     kernel : {"rbf", "cosine", "linear", "exponential_cosine"} or callable, default="rbf"
         Similarity of rows. A callable takes two sets of rows and gives a matrix. All but "rbf" take sparse rows; of
         "cosine" and "linear" nothing of the size n_rows^2 is made, but for exact draws from more columns than rows.
-    method : {"exact", "map", "mcmc"}, default="exact"
-        A random draw of the process, its most probable rows by greedy search (the same every time), or a draw by a
-        Markov chain, for many rows.
+    method : {"auto", "exact", "map", "mcmc"}, default="auto"
+        A random draw of the process ("exact"), its most probable rows by greedy search (the same every time, and by far
+        the fastest: "map"), or a draw by a Markov chain, for many rows ("mcmc"). "auto" is a random draw: "exact",
+        unless the kernel is "cosine" or "linear" with more than 2000 rows and columns, or more than 40 million entries;
+        then "mcmc". An exact draw from 20,000 rows of 5,000 columns takes a minute and two gigabytes.
     kernel_params : dict, optional
         Parameters of the kernel, such as ``{"length_scale": 0.5}``. Unless it is given here, the length scale of "rbf"
         is the median distance between rows or, if that is smaller, ``median * max(1, sqrt(3 / n_features)) / size
@@ -81,6 +83,8 @@ class DPPSelector(OneToOneFeatureMixin, TransformerMixin, Estimator):
     log_prob_ : float
         Log probability of exactly these rows. NaN where it would need more work than the choice itself: a
         decomposition of more than 300 rows (and columns, for "cosine" and "linear"), if "exact" has made none.
+    method_ : str
+        What "auto" came to.
     n_samples_fit_ : int
         Number of rows of the fit.
     n_features_in_ : int
@@ -107,11 +111,12 @@ class DPPSelector(OneToOneFeatureMixin, TransformerMixin, Estimator):
         "selected_indices_": Stored("n_chosen", whole=True, least=0, below="n_samples_fit_")
     }
 
-    _parameters: ClassVar[Mapping[str, Allowed]] = {"method": CHOICES}
+    _parameters: ClassVar[Mapping[str, Allowed]] = {"method": Only("auto", "exact", "map", "mcmc")}
 
     selected_indices_: IntArray
     log_det_: float
     log_prob_: float
+    method_: str
     n_samples_fit_: int
 
     def __init__(
@@ -119,7 +124,7 @@ class DPPSelector(OneToOneFeatureMixin, TransformerMixin, Estimator):
         size: int | float | None = 10,
         *,
         kernel: str | Callable[..., Any] = "rbf",
-        method: str = "exact",
+        method: str = "auto",
         kernel_params: dict[str, Any] | None = None,
         quality: Callable[[Any], ArrayLike] | None = None,
         local_search: bool = False,
@@ -165,8 +170,9 @@ class DPPSelector(OneToOneFeatureMixin, TransformerMixin, Estimator):
             quality = self.quality(X)
         form = kernel_of_rows(rows, self.kernel, self.kernel_params, quality, size)
         distribution = distribution_of_rows(form, size)
+        self.method_ = choice_by_size(form) if self.method == "auto" else self.method
         chosen = choose_rows(
-            distribution, size, self.method, as_generator(self.random_state), improve=bool(self.local_search)
+            distribution, size, self.method_, as_generator(self.random_state), improve=bool(self.local_search)
         )
         if chosen.size == 0:
             warnings.warn(
@@ -176,7 +182,7 @@ class DPPSelector(OneToOneFeatureMixin, TransformerMixin, Estimator):
             )
         self.selected_indices_ = chosen
         self.log_det_ = _log_determinant(distribution.kernel, chosen)
-        self.log_prob_ = distribution.log_prob(chosen) if _is_cheap(distribution, self.method) else np.nan
+        self.log_prob_ = distribution.log_prob(chosen) if _is_cheap(distribution, self.method_) else np.nan
         self.n_samples_fit_ = n_rows
         return self
 

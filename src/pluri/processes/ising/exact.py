@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.processes.ising_grid import LabelField
+from pluri.processes.ising.grid import LabelField
 
 Array = NDArray[np.float64]
 
@@ -40,8 +40,8 @@ def exact_marginals(field: LabelField) -> tuple[Array, float]:
     The critical square lattice is out of reach of enumeration: 2**100 labellings.
 
     >>> import numpy as np
-    >>> from pluri.processes.ising_exact import exact_marginals
-    >>> from pluri.processes.ising_grid import LabelField
+    >>> from pluri.processes.ising.exact import exact_marginals
+    >>> from pluri.processes.ising.grid import LabelField
     >>> field = LabelField(np.zeros((1, 1, 10, 10, 2)), agreement=2 * 0.4407, constant=-0.4407 * 180)
     >>> proba, log_partition = exact_marginals(field)
     >>> proba[0, 0, 5, 5], round(log_partition, 3)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.inference.mcmc.kernel import CountAfterWarmup
-from pluri.processes.ising_grid import LabelField
+from pluri.processes.ising.grid import LabelField
 
 Array = NDArray[np.float64]
 
@@ -51,8 +51,8 @@ class LabelGibbs:
     Examples
     --------
     >>> import numpy as np
-    >>> from pluri.processes.ising_gibbs import LabelGibbs
-    >>> from pluri.processes.ising_grid import LabelField
+    >>> from pluri.processes.ising.gibbs import LabelGibbs
+    >>> from pluri.processes.ising.grid import LabelField
     >>> kernel = LabelGibbs(LabelField(np.zeros((1, 1, 8, 8, 2)), agreement=0.5))
     >>> rng = np.random.default_rng(0)
     >>> state = kernel.init(rng, {"labels": np.zeros((1, 1, 8, 8))})
@@ -90,7 +90,7 @@ class LabelGibbs:
 
     def step(self, rng: np.random.Generator, state: LabelState) -> tuple[LabelState, dict[str, float]]:
         """One sweep; `changed` is the share of labels that changed."""
-        from pluri.processes._ising_kernels import sweep_labels
+        from pluri.processes.ising._kernels import sweep_labels
 
         labels, conditional = state.labels.copy(), state.conditional.copy()  # the sweep changes both
         uniforms = rng.random(labels.shape)

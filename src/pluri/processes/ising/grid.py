@@ -7,8 +7,6 @@ of 2 J here, less the constant J for each edge.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,10 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Array = NDArray[np.float64]
+from pluri.processes.ising.noise import LogLikelihood
 
-#: What turns observations (shape) into log p(y | label), (shape, K).
-LogLikelihood = Callable[[Array], ArrayLike]
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -109,32 +106,26 @@ def as_grids(Y: ArrayLike, neighbors: int) -> tuple[Array, tuple[int, ...]]:
     return stacked.reshape(len(stacked), *(1,) * (3 - axes), *stacked.shape[1:]), values.shape
 
 
-def gaussian_noise(levels: Array, sigma: float) -> LogLikelihood:
-    """Each label has a level of its own; y is that level plus normal noise."""
-
-    def log_likelihood(y: Array) -> Array:
-        return -0.5 * ((y[..., None] - levels) / sigma) ** 2 - np.log(sigma) - 0.5 * np.log(2.0 * np.pi)
-
-    return log_likelihood
-
-
-def flip_noise(levels: Array, flip_prob: float) -> LogLikelihood:
-    """The label's level, replaced with this probability by one of the others."""
-
-    def log_likelihood(y: Array) -> Array:
-        hit = y[..., None] == levels
-        if not (hit.any(axis=-1) | np.isnan(y)).all():
-            strangers = np.unique(y[~hit.any(axis=-1) & ~np.isnan(y)])
-            raise ValueError(f"Y must hold the levels {levels.tolist()} only with noise='flip', got {strangers[0]}")
-        kept, replaced = np.log1p(-flip_prob), np.log(flip_prob / (len(levels) - 1))
-        return np.asarray(np.where(hit, kept, replaced), dtype=np.float64)
-
-    return log_likelihood
-
-
 def entropies(proba: Array) -> Array:
     """Entropy in nats of each pixel's marginal."""
     return -(proba * np.log(np.where(proba > 0, proba, 1.0))).sum(axis=-1)
+
+
+def observed_field(Y: ArrayLike, neighbors: int, noise: LogLikelihood, n_labels: int, coupling: float) -> LabelField:
+    """The posterior of the labels of Y: with two labels the coupling is Ising's, with more it is that of Potts."""
+    grids, _ = as_grids(Y, neighbors)
+    log_likelihood = np.array(noise(grids), dtype=np.float64)
+    if log_likelihood.shape != (*grids.shape, n_labels):
+        raise ValueError(
+            f"noise_model must give {n_labels} log-likelihoods for each pixel, shape "
+            f"{(*grids.shape, n_labels)}, got {log_likelihood.shape}"
+        )
+    log_likelihood[np.isnan(grids)] = 0.0
+    if np.isnan(log_likelihood).any() or not np.isfinite(log_likelihood.max(axis=-1)).all():
+        raise ValueError("noise_model must leave each pixel a possible label, got NaN, +inf or only -inf")
+    if n_labels > 2:
+        return LabelField(log_likelihood, coupling)
+    return LabelField(log_likelihood, 2.0 * coupling, -coupling * n_edges(grids.shape))
 
 
 @dataclass(frozen=True)
@@ -177,16 +168,3 @@ class GridMeanField:
 def _softmax(logits: Array) -> Array:
     weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return weights / weights.sum(axis=-1, keepdims=True)
-
-
-def warn_of_other_levels(Y: ArrayLike) -> None:
-    """Say so if an image looks like one from 0 to 1 or 255, while the levels are -1 and 1: all its pixels say 1."""
-    values = np.asarray(Y, dtype=np.float64)
-    values = values[np.isfinite(values)]
-    low, high = (values.min(), values.max()) if values.size else (-1.0, 1.0)
-    if 0 <= low < 0.5 < high:
-        warnings.warn(
-            f"Y lies between {low:.4g} and {high:.4g}, the levels are -1 and 1: give levels=({low:.4g}, {high:.4g})",
-            UserWarning,
-            stacklevel=3,
-        )
