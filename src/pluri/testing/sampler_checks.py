@@ -79,10 +79,12 @@ def _line(name: str, comparisons: Sequence[Comparison], decision: Decision, sett
     line = CheckLine(name, detail, worst.statistic, decision.p_value, decision.threshold, decision.passed, total)
     if not any(one.test == "spread" for one in comparisons):
         return line
-    n, rules = setting.n_replications, {"alpha": setting.alpha, "max_stages": setting.max_stages}
+    n = setting.n_replications
 
     def power(error: float) -> float:
-        return power_of_variance(error, n, n, n_comparisons=len(comparisons), **rules)
+        return power_of_variance(
+            error, n, n, n_comparisons=len(comparisons), alpha=setting.alpha, max_stages=setting.max_stages
+        )
 
     noticeable = next((error for error in np.geomspace(0.01, 100.0, 400) if power(error) >= 0.9), np.inf)
     return replace(line, power=power(NOTICED), noticeable=float(noticeable))

@@ -14,7 +14,7 @@ from pluri.inference.variational.flows.importance import Evidence
 #: Shape of the tail of importance weights above which their mean is not to be relied on (Yao et al., 2018).
 PARETO_LIMIT = 0.7
 #: Effective share of the draws below which q is poor: in any case, and if the tail is heavy as well.
-POOR_SHARE, POOR_SHARE_HEAVY = 0.5, 0.9
+POOR_SHARE, POOR_SHARE_HEAVY = 0.5, 0.75
 
 
 class ApproximationWarning(UserWarning):
