@@ -118,3 +118,10 @@ def test_bad_settings_are_refused_in_a_sentence(settings, message):
 def test_chains_need_a_number_of_particles_that_divides(known):
     with pytest.raises(ValueError, match="waste_free needs n_particles with a divisor from 2 to 10, got 101"):
         tempered_smc(*known.logistic_regression().parts, n_particles=101, cooling=Cooling(waste_free=True))
+
+
+def test_few_chains_in_many_dimensions_are_warned_of(known):
+    model = known.normal_mean()
+    result = tempered_smc(*model.parts, n_particles=400, random_state=0, warn=False, cooling=Cooling(waste_free=True))
+    assert result.n_chains == 40
+    assert any("There are 40 chains in 20 dimensions" in problem for problem in result.diagnose())

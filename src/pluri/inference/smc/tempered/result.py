@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 #: Effective families below which the error bar is doubted; correlation above which the moves are.
 FEWEST_FAMILIES, MOST_MEMORY = 20.0, 0.8
+#: Waste-free chains by dimension below which the error bar is doubted: with five it was too small by half.
+CHAINS_BY_DIMENSION = 10
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class TemperedResult:
     interrupted : bool
     seconds : float
     waste_free : bool
+    n_chains : int
+        Chains at each temperature; as many as particles, unless `waste_free`.
     """
 
     x: NDArray[Any]
@@ -72,6 +76,7 @@ class TemperedResult:
     interrupted: bool
     seconds: float
     waste_free: bool = False
+    n_chains: int = 0
 
     def __len__(self) -> int:
         return len(self.x)
@@ -122,6 +127,12 @@ class TemperedResult:
                 f"The particles descend from {families:.0f} of the first {len(self.x)} (effectively): the standard "
                 "error of log_z is itself uncertain, and too small if modes were lost on the way; use more particles "
                 "or more steps."
+            )
+        dim = int(np.prod(self.x.shape[1:]))
+        if self.waste_free and self.n_chains < CHAINS_BY_DIMENSION * dim:
+            problems.append(
+                f"There are {self.n_chains} chains in {dim} dimensions: what the moves learn from them is uncertain, "
+                f"and the standard error too small; use {CHAINS_BY_DIMENSION * dim} chains at least."
             )
         remembers = self.memory > MOST_MEMORY  # False for NaN
         if remembers.any():

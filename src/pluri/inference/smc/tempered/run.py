@@ -121,7 +121,7 @@ def tempered_smc(
                     report(Step(len(rounds) - 1, cooling.max_temperatures, rounds[-1].log_z, reason=last))
                 # Only the last cloud is needed.
                 rounds[-2] = rounds[-2]._replace(cloud=cloud, moves=moves, genealogy=rounds[0].genealogy)
-    result = _result(rounds, block.interrupted, perf_counter() - started, cooling.waste_free)
+    result = _result(rounds, block.interrupted, perf_counter() - started, cooling)
     if block.interrupted:
         kept(result.diagnose()[0])
     elif warn:
@@ -129,7 +129,7 @@ def tempered_smc(
     return result
 
 
-def _result(rounds: list[Round], interrupted: bool, seconds: float, waste_free: bool) -> TemperedResult:
+def _result(rounds: list[Round], interrupted: bool, seconds: float, cooling: Cooling) -> TemperedResult:
     last = rounds[-1]
 
     def along(name: str) -> Any:
@@ -153,5 +153,6 @@ def _result(rounds: list[Round], interrupted: bool, seconds: float, waste_free: 
         undefined=int(along("undefined").sum()),
         interrupted=interrupted,
         seconds=seconds,
-        waste_free=waste_free,
+        waste_free=cooling.waste_free,
+        n_chains=len(last.cloud.x) // cooling.chain_length(len(last.cloud.x)),
     )
