@@ -159,7 +159,7 @@ class Logbook:
         if n_before:
             told = {name: np.concatenate([[info[name] for info in self._between], part]) for name, part in told.items()}
         n_kept, n_left = divmod(n_before + len(block.values), thin)
-        between = [{name: part[n_kept * thin + i] for name, part in told.items()} for i in range(n_left)]
+        between: list[Info] = [{name: part[n_kept * thin + i] for name, part in told.items()} for i in range(n_left)]
         if thin > 1:
             told = {name: part[: n_kept * thin].reshape(n_kept, thin).mean(axis=1) for name, part in told.items()}
         rows = block.positions[thin - 1 - n_before :: thin]

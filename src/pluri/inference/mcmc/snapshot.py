@@ -75,7 +75,7 @@ def memory_of(value: Any) -> Any:
         return {"by name": {str(name): memory_of(part) for name, part in value.items()}}
     if hasattr(value, "tuned"):  # a kernel: its functions are not for keeping
         return {"settings": memory_of(settings_of(value))}
-    if hasattr(value, "__dict__") and not callable(value):
+    if hasattr(value, "__dict__") and not callable(value) and not hasattr(value, "step"):
         return {"attributes": {name: memory_of(part) for name, part in vars(value).items()}}
     return None
 
@@ -93,7 +93,7 @@ def put_back(owner: Any, memory: Any) -> Any:
         for name, part in memory["attributes"].items():
             before = getattr(owner, name, None)
             if part is not None or isinstance(before, PLAIN):
-                setattr(owner, name, put_back(before, part))
+                object.__setattr__(owner, name, put_back(before, part))  # a record may be frozen
         return owner
     if isinstance(memory, list):
         old_parts = list(owner) if isinstance(owner, list | tuple) else []

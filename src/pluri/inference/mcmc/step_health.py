@@ -108,7 +108,7 @@ def _about_energy(trace: Trace) -> list[str]:
 
 def about_blocks(trace: Trace) -> list[str]:
     """What the steps of the parts of a kernel tell: blocks that never change, and acceptance block by block."""
-    kernel = trace.ends[0].kernel if trace.ends else None
+    kernel: Any = trace.ends[0].kernel if trace.ends else None
     stats = {
         name[len("acceptance[") : -1]: values for name, values in trace.stats.items() if name[:11] == "acceptance["
     }

@@ -182,7 +182,7 @@ def _packed(segment: Segment, first: Any) -> Segment:
     The adaptation stays in the worker, which alone needs it; what it knows comes along.
     """
     chain, kernel = segment.chain, segment.chain.kernel
-    adaptation = None if chain.adaptation is None else Remembered(memory_of(chain.adaptation))
+    adaptation: Any = None if chain.adaptation is None else Remembered(memory_of(chain.adaptation))
     if hasattr(kernel, "tuned"):
         so_far = getattr(kernel, "settings_so_far", None)
         kernel = settings_of(kernel) if so_far is None or adaptation is None else so_far()
