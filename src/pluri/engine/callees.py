@@ -1,0 +1,84 @@
+"""What a compiled function is for the compiled functions that call it.
+
+Numba makes machine code of every function, also of those that only other compiled functions call, although their code
+is copied into each caller and is optimised and turned into machine code there once more: at a depth of four, four times.
+A function that is called by compiled ones is therefore kept as the compiler's intermediate code alone, which halves the
+time it takes, and the machine code of a caller is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+
+def callee(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """A function without machine code of its own, for compiled functions only: Python gets a `TypeError`."""
+    import numba
+
+    own = {"cache": False, "no_cpython_wrapper": True, "pipeline_class": _callee_compiler()}
+    loop = numba.njit(**options | own)(function)
+
+    def add_overload(result: Any) -> None:
+        # Callers find the code by its entry point; there is none, so that anything serves of which there is only one.
+        result = result._replace(entry_point=object())
+        loop.targetctx.insert_user_function(result.entry_point, result.fndesc, [result.library])
+        loop.overloads[tuple(result.signature.args)] = result
+
+    def refuse(*args: Any, **kwargs: Any) -> None:
+        raise TypeError(f"{function.__name__} has no machine code of its own: only compiled functions can call it")
+
+    loop.add_overload = add_overload
+    loop._compile_for_args = refuse
+    loop.get_call_template = _without_literals(loop.get_call_template)
+    return loop
+
+
+def lend(loop: Any, function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """Have compiled functions that call `loop` take a version without machine code; gives `loop`."""
+
+    @cache
+    def lent() -> Any:
+        return callee(function, options)
+
+    loop.get_call_template = lambda args, kws: lent().get_call_template(args, kws)
+    loop.get_overload = lambda signature: lent().get_overload(signature)
+    return loop
+
+
+def _without_literals(resolve: Callable[..., Any]) -> Callable[..., Any]:
+    """A constant argument is a type of its own to Numba, for which all would be compiled anew."""
+    from numba.core import types
+
+    def resolve_for_values(args: Any, kws: Any) -> Any:
+        plain = (types.IntegerLiteral, types.BooleanLiteral)
+        as_value = lambda kind: types.unliteral(kind) if isinstance(kind, plain) else kind  # noqa: E731
+        return resolve(tuple(map(as_value, args)), {name: as_value(kind) for name, kind in dict(kws).items()})
+
+    return resolve_for_values
+
+
+@cache
+def _callee_compiler() -> type:
+    from numba.core.codegen import JITCodeLibrary
+    from numba.core.compiler import Compiler
+
+    class IntermediateCode(JITCodeLibrary):
+        """The code of a function after the passes over single functions; the rest is done in the callers."""
+
+        def _optimize_final_module(self) -> None:
+            pass
+
+        def _finalize_final_module(self) -> None:
+            self._finalize_dynamic_globals()
+            self._finalized = True
+
+    class CalleeCompiler(Compiler):
+        def define_pipelines(self) -> Any:
+            state = self.state
+            state.library = IntermediateCode(state.targetctx.codegen(), state.func_id.func_qualname)
+            state.flags.no_compile = True
+            return super().define_pipelines()
+
+    return CalleeCompiler
