@@ -61,8 +61,7 @@ def exponential(x):
     Straight-line code that the compiler turns into vector instructions (a call of the C library's exp is not):
     x = n ln 2 + r with |r| <= ln 2 / 2, then the Taylor polynomial of degree 12 and the exponent n put into the bits.
     """
-    clamped = x if x > -708.0 else -708.0  # `min` and `max` are functions to compile
-    clamped = clamped if clamped < 708.0 else 708.0
+    clamped = min(max(x, -708.0), 708.0)
     shifted = clamped * 1.4426950408889634 + _SHIFTER
     n = shifted - _SHIFTER
     r = (clamped - n * 0.693145751953125) - n * 1.4286068203094172e-06
