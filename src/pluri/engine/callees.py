@@ -18,6 +18,8 @@ def callee(function: Callable[..., Any], options: dict[str, Any]) -> Any:
 
     own = {"cache": False, "no_cpython_wrapper": True, "pipeline_class": _callee_compiler()}
     loop = numba.njit(**options | own)(function)
+    if not hasattr(loop, "get_call_template"):  # NUMBA_DISABLE_JIT: functions stay as they are
+        return loop
 
     def add_overload(result: Any) -> None:
         # Callers find the code by its entry point; there is none, so that anything serves of which there is only one.
@@ -36,6 +38,8 @@ def callee(function: Callable[..., Any], options: dict[str, Any]) -> Any:
 
 def lend(loop: Any, function: Callable[..., Any], options: dict[str, Any]) -> Any:
     """Have compiled functions that call `loop` take a version without machine code; gives `loop`."""
+    if not hasattr(loop, "get_call_template"):
+        return loop
 
     @cache
     def lent() -> Any:
