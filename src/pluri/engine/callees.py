@@ -1,3 +1,4 @@
+# mypy: allow-untyped-calls
 """What a compiled function is for the compiled functions that call it.
 
 Numba makes machine code of every function, also of those that only other compiled functions call, although their code
