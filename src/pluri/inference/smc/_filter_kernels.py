@@ -25,15 +25,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from pluri.engine.compiled import compiled
-from pluri.inference.smc._kernels import (
-    MULTINOMIAL,
-    SYSTEMATIC,
-    invert,
-    invert_strata,
-    merge,
-    order,
-    take_shares,
-)
+from pluri.inference.smc._kernels import MULTINOMIAL, SYSTEMATIC, invert, invert_strata, merge, order, take_shares
 
 LOG_2_PI = np.log(2 * np.pi)
 
