@@ -20,6 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pluri.engine.callees import callee, lend
 from pluri.engine.compile_cache import CompileCacheWarning, watch_sources
 from pluri.engine.compile_record import attach, listen
 from pluri.engine.compile_status import CompileStatus
@@ -39,8 +40,7 @@ def compiled(
     reorder : bool, default=False
         Whether the compiler may reorder floating-point sums, which it needs to do several at a time.
     inner : bool, default=False
-        Called by compiled functions only: the wrapper for Python, a third of the time to compile a small function, is
-        left out. Python must never call such a function: the interpreter would crash.
+        Called by compiled functions only: there is no machine code for Python, which gets a `TypeError`.
     allocates : bool, default=True
         False for a loop that makes no array and returns none: references to the arrays of its records are then not
         counted, which costs more than the work itself where a record is read for each item.
@@ -48,15 +48,16 @@ def compiled(
         Passed on to `numba.njit`.
     """
     options = {"cache": True, "nogil": True, "no_cfunc_wrapper": True, "error_model": "numpy"} | options
-    if inner:
-        options["no_cpython_wrapper"] = True
     if not allocates:
         options["_nrt"] = False
     if reorder:
         options["fastmath"] = set(REORDER)
 
     def decorate(function: Callable[..., Any]) -> Any:
-        return _cached(function, options) if options["cache"] else _compiled(function, options)
+        if inner:
+            return watch_sources(callee(function, options), function)
+        loop = _cached(function, options) if options["cache"] else _compiled(function, options)
+        return lend(loop, function, options)
 
     return decorate
 

@@ -6,7 +6,9 @@ t % rows, so that rows = n_steps keeps everything and rows = 2 only what the nex
 bundles: `scheme` is the number of the resampling scheme and the share of n under which the effective sample size calls
 for it; `storage` is particles (rows, n d), log weights (rows, n), ancestors (rows or 1, n) and the normalised weights
 (n,) of the last step; `records` are increments, effective sample size (n_steps,), mean and variance (n_steps, d);
-`room` is space for noise (n d,), points (n,), random numbers (n + 1,), copies (n,), extra copies (n,) and one number.
+`room` is space for noise (n d,), points (n,) and one number; `lots` is space for random numbers (n + 1,), copies (n,)
+and extra copies (n,), which the multinomial and the residual scheme need, and None for the others: a test for None is
+decided when a function is compiled, so that each half of `resample_into` is compiled only where it is used.
 
 Each loop does steps start:stop and returns the first at which the increment of the log evidence is not finite, or -1;
 between two calls the interpreter can be interrupted.
@@ -23,16 +25,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from pluri.engine.compiled import compiled
-from pluri.inference.smc._kernels import (
-    MULTINOMIAL,
-    STRATIFIED,
-    SYSTEMATIC,
-    invert,
-    invert_strata,
-    merge,
-    order,
-    take_shares,
-)
+from pluri.inference.smc._kernels import MULTINOMIAL, SYSTEMATIC, invert, invert_strata, merge, order, take_shares
 
 LOG_2_PI = np.log(2 * np.pi)
 
@@ -81,19 +74,21 @@ def exponential(x):
     return value if x >= -708.0 else (0.0 if x < -708.0 else x)
 
 
-@compiled()
-def resample_into(rng, method, weights, room, out):
+@compiled(inner=True)
+def resample_into(rng, method, weights, room, lots, out):
     """Ancestors of n particles by the scheme with this number; the random numbers are drawn as `resample` does."""
     n = out.shape[0]
-    _, points, numbers, copies, extra, single = room
-    if method == SYSTEMATIC:
-        single[0] = rng.random()
-        invert_strata(weights, single, out)
-    elif method == STRATIFIED:
-        for j in range(n):
-            points[j] = rng.random()
-        invert_strata(weights, points, out)
+    _, points, single = room
+    if lots is None:
+        if method == SYSTEMATIC:
+            single[0] = rng.random()
+            invert_strata(weights, single, out)
+        else:
+            for j in range(n):
+                points[j] = rng.random()
+            invert_strata(weights, points, out)
     else:
+        numbers, copies, extra = lots
         left = n if method == MULTINOMIAL else take_shares(weights, n, copies, points)
         if left > 0:
             for j in range(left + 1):
@@ -106,7 +101,7 @@ def resample_into(rng, method, weights, room, out):
             merge(copies, extra, left, out)
 
 
-@compiled()
+@compiled(inner=True)
 def largest_of(values):
     """Largest entry; four running maxima hide the latency of a comparison."""
     n = values.shape[0]
@@ -118,10 +113,12 @@ def largest_of(values):
         d = values[i + 3] if values[i + 3] > d else d
     for i in range(n - n % 4, n):
         a = values[i] if values[i] > a else a
-    return max(max(a, b), max(c, d))
+    a = a if a > b else b
+    c = c if c > d else d
+    return a if a > c else c
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, inner=True)
 def normalize(log_weights, weights):
     """Normalise in place, and write the weights; returns log of the sum, and the effective sample size.
 
@@ -149,7 +146,7 @@ def normalize(log_weights, weights):
     return log_total, total * total / squares
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, inner=True)
 def moments(particles, weights, d, mean, variance):
     """Weighted mean and variance (d,) of particles (n d,), one after the other."""
     n = weights.shape[0]
@@ -171,8 +168,8 @@ def moments(particles, weights, d, mean, variance):
         variance[k] = max(second - first * first, 0.0)
 
 
-@compiled()
-def begin_step(rng, t, scheme, storage, records, room):
+@compiled(inner=True)
+def begin_step(rng, t, scheme, storage, records, room, lots):
     """Choose the parents of step t, and give their children the weights they start with."""
     _, log_weights, ancestors, weights = storage
     rows, n = log_weights.shape
@@ -182,7 +179,7 @@ def begin_step(rng, t, scheme, storage, records, room):
     previous = log_weights[(t - 1) % rows]
     equal = -np.log(n)
     if t > 0 and records[1][t - 1] < scheme[1] * n:
-        resample_into(rng, scheme[0], weights, room, parents)
+        resample_into(rng, scheme[0], weights, room, lots, parents)
         for i in range(n):
             current[i] = equal
         return
@@ -191,7 +188,7 @@ def begin_step(rng, t, scheme, storage, records, room):
         current[i] = previous[i] if t > 0 else equal
 
 
-@compiled()
+@compiled(inner=True)
 def end_step(t, observed, storage, records):
     """Normalise the weights of step t and write its records; returns whether they are finite."""
     particles, log_weights, _, weights = storage
@@ -207,7 +204,7 @@ def end_step(t, observed, storage, records):
 
 
 @compiled(reorder=True)
-def filter_volatility(rng, parameters, observations, observed, start, stop, scheme, storage, records, room):
+def filter_volatility(rng, parameters, observations, observed, start, stop, scheme, storage, records, room, lots):
     """Stochastic volatility: x_t = m + phi (x_{t-1} - m) + s e_t, y_t ~ N(0, exp(x_t)).
 
     `parameters` are m, phi, s and the standard deviation of x_0.
@@ -217,7 +214,7 @@ def filter_volatility(rng, parameters, observations, observed, start, stop, sche
     level, persistence, scale, first_scale = parameters
     noise = room[0]
     for t in range(start, stop):
-        begin_step(rng, t, scheme, storage, records, room)
+        begin_step(rng, t, scheme, storage, records, room, lots)
         now = particles[t % rows]
         before = particles[(t - 1) % rows]
         current = log_weights[t % rows]
@@ -241,7 +238,7 @@ def filter_volatility(rng, parameters, observations, observed, start, stop, sche
 
 
 @compiled(reorder=True)
-def filter_linear(rng, parameters, observations, observed, start, stop, scheme, storage, records, room):
+def filter_linear(rng, parameters, observations, observed, start, stop, scheme, storage, records, room, lots):
     """Linear Gaussian: x_t = A x_{t-1} + b + B w_t, and the whitened observation h_t = H x_t + v_t.
 
     `parameters` are A, b, B, H, the constant of the log density of an observation, and the mean and the factor of the
@@ -253,7 +250,7 @@ def filter_linear(rng, parameters, observations, observed, start, stop, scheme, 
     d = offset.shape[0]
     noise = room[0]
     for t in range(start, stop):
-        begin_step(rng, t, scheme, storage, records, room)
+        begin_step(rng, t, scheme, storage, records, room, lots)
         now = particles[t % rows]
         before = particles[(t - 1) % rows]
         current = log_weights[t % rows]

@@ -39,12 +39,12 @@ class Loops:
                 out[i] = log_density(t, parameters, observation, states[i])
 
         @compiled(cache=False)
-        def run(rng, parameters, observations, observed, start, stop, scheme, storage, records, room):
+        def run(rng, parameters, observations, observed, start, stop, scheme, storage, records, room, lots):
             particles, log_weights, ancestors, _ = storage
             rows, n = log_weights.shape
             d = records[2].shape[1]
             for t in range(start, stop):
-                begin_step(rng, t, scheme, storage, records, room)
+                begin_step(rng, t, scheme, storage, records, room, lots)
                 now = particles[t % rows].reshape(n, d)
                 before = particles[(t - 1) % rows].reshape(n, d)
                 current = log_weights[t % rows]

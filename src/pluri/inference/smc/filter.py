@@ -240,8 +240,9 @@ def _run_compiled(
         np.empty(n),
     )
     records = (np.empty(n_steps), np.empty(n_steps), np.empty((n_steps, d)), np.empty((n_steps, d)))
-    whole = np.empty((2, n), dtype=np.int64)
-    room = (np.empty(n * d), np.empty(n), np.empty(n + 1), whole[0], whole[1], np.empty(1))
+    room = (np.empty(n * d), np.empty(n), np.empty(1))
+    in_strata = scheme.resampling in ("stratified", "systematic")
+    lots = None if in_strata else (np.empty(n + 1), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64))
     observed = ~np.isnan(observations).reshape(n_steps, -1).all(axis=1)
     method = (RESAMPLING_METHODS.index(scheme.resampling), float(scheme.ess_threshold))
     size = max(1, BLOCK // (n * d))
@@ -249,7 +250,7 @@ def _run_compiled(
     with keeping_steps(lambda: done, keep) as block:
         for start in range(0, n_steps, size):
             stop = min(start + size, n_steps)
-            failed = loop(rng, parameters, targets, observed, start, stop, method, storage, records, room)
+            failed = loop(rng, parameters, targets, observed, start, stop, method, storage, records, room, lots)
             if failed >= 0:
                 _refuse(failed, n, float(records[0][failed]))
             done = stop

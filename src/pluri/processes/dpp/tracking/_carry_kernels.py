@@ -23,7 +23,7 @@ from pluri.processes.dpp.tracking._move_kernels import DEPENDENT, FRAGILE, MAX_A
 from pluri.processes.dpp.tracking.state import EFFECTIVE, LARGEST_SIZE, LOG_RATIO
 
 
-@compiled()
+@compiled(allocates=False)
 def write_rows(kernel, slots, rows):
     """Put rows into the kernel, which is changed, and columns alike."""
     for a in range(slots.shape[0]):
@@ -34,7 +34,7 @@ def write_rows(kernel, slots, rows):
             kernel[j, slots[a]] = kernel[slots[a], j]
 
 
-@compiled(reorder=True, inner=True)
+@compiled(reorder=True, inner=True, allocates=False)
 def fill_images(panel, begin, end, members, size, inverse, images):
     """Fill ``images = A panel`` for the rows of the members and the columns from begin to end, four rows at a time."""
     for r in range(size):
@@ -57,7 +57,7 @@ def fill_images(panel, begin, end, members, size, inverse, images):
         j += 1
 
 
-@compiled(reorder=True, inner=True)
+@compiled(reorder=True, inner=True, allocates=False)
 def condition(panel, begin, end, slots, members, size, images, conditional):
     """Fill the kernel of the items `slots` given the members, ``L_NN - L_Nx A L_xN``, from the panel."""
     for a in range(slots.shape[0]):
@@ -71,7 +71,7 @@ def condition(panel, begin, end, slots, members, size, images, conditional):
                 conditional[a, c - begin] -= f * images[r, c]
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def eliminate(conditional, n, factor, pivots):
     """Pivots of ``I + conditional``, leading n, by its LDL factors; returns the log determinant.
 
@@ -97,7 +97,7 @@ def eliminate(conditional, n, factor, pivots):
     return log_determinant + math.log(product)
 
 
-@compiled(inline="always")
+@compiled(inner=True, allocates=False)
 def copy_particle(particles, spare, p):
     """Copy particle p to `spare`, which is changed."""
     size = spare.sizes[p] = particles.sizes[p]
@@ -113,7 +113,7 @@ def copy_particle(particles, spare, p):
                 spare.inverses[p, r, c + j] = particles.inverses[p, r, c + j]
 
 
-@compiled(inline="always")
+@compiled(inner=True, allocates=False)
 def project(leaving, particles, p, work):
     """Take the items that leave out of particle p, which is changed."""
     members, places, inverse = particles.members[p], particles.places[p], particles.inverses[p]
@@ -129,7 +129,7 @@ def project(leaving, particles, p, work):
             particles.sizes[p] -= 1
 
 
-@compiled(inline="always")
+@compiled(inner=True, allocates=False)
 def reweigh(kernel, reweighed, particles, p, work):
     """Give particle p the inverse of the new kernel, changing it; the log ratio of the determinants, or -inf."""
     members, places, inverse = particles.members[p], particles.places[p], particles.inverses[p]
@@ -162,7 +162,7 @@ def reweigh(kernel, reweighed, particles, p, work):
     return particles.log_determinants[p] - before if particles.sizes[p] == size else -math.inf
 
 
-@compiled(inline="always")
+@compiled(inner=True, allocates=False)
 def extend(kernel, entering, uniforms, particles, p, work):
     """Draw which of the items that enter join particle p, which is changed; returns whether it had room.
 
@@ -193,7 +193,7 @@ def extend(kernel, entering, uniforms, particles, p, work):
     return True
 
 
-@compiled()
+@compiled(allocates=False)
 def carry(kernel, leaving, entering, reweighed, factor, particles, weights, uniforms, spare, new_weights, work):
     """Carry every particle to a new kernel, changing `spare` and `new_weights`; returns whether all had room.
 
@@ -241,7 +241,7 @@ def carry(kernel, leaving, entering, reweighed, factor, particles, weights, unif
     return True
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def normalize(weights, new_weights, largest, report):
     """Turn the log factors in `new_weights` into weights; log of their mean and effective sample size to the report."""
     total = 0.0

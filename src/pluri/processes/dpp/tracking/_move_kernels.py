@@ -33,7 +33,7 @@ MAX_AGE = 256
 UNRELATED = 1e-60
 
 
-@compiled(reorder=True, inner=True)
+@compiled(reorder=True, inner=True, allocates=False)
 def quadratic(kernel, item, members, size, inverse, column, image):
     """Fill `column`, b, and `image`, A b, of an item; returns ``b^T A b``. Both are zero up to the end of the block."""
     width = (size + 7) // 8 * 8
@@ -55,7 +55,7 @@ def quadratic(kernel, item, members, size, inverse, column, image):
     return total
 
 
-@compiled(reorder=True, inner=True)
+@compiled(reorder=True, inner=True, allocates=False)
 def add_outer(inverse, size, vector, scale):
     """``inverse += scale * vector vector^T`` on the leading block; the vector is zero to the end of its last block."""
     width = (size + 7) // 8 * 8
@@ -65,7 +65,7 @@ def add_outer(inverse, size, vector, scale):
             inverse[r, c] += f * vector[c]
 
 
-@compiled(reorder=True, inner=True)
+@compiled(reorder=True, inner=True, allocates=False)
 def add_item(members, places, inverse, size, item, image, schur):
     """Add an item, whose image and Schur complement are given, to a subset and its inverse, which are changed."""
     scale = 1.0 / schur
@@ -77,7 +77,7 @@ def add_item(members, places, inverse, size, item, image, schur):
     places[item] = size
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def try_item(kernel, members, places, inverse, size, item, column, image):
     """Add an item unless it depends on the members; its Schur complement, or 0. The subset and inverse are changed."""
     schur = kernel[item, item] - quadratic(kernel, item, members, size, inverse, column, image)
@@ -87,7 +87,7 @@ def try_item(kernel, members, places, inverse, size, item, column, image):
     return schur
 
 
-@compiled(reorder=True, inner=True)
+@compiled(reorder=True, inner=True, allocates=False)
 def drop_item(members, places, inverse, size, place, vector):
     """Drop the item at a place, which the last one takes, from a subset and its inverse, which are changed."""
     last = size - 1
@@ -108,7 +108,7 @@ def drop_item(members, places, inverse, size, place, vector):
         places[members[place]] = place
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def rebuild(kernel, particles, p, column, image):
     """Make the inverse of particle p anew from the kernel; changes the particle and its size.
 
@@ -133,7 +133,7 @@ def rebuild(kernel, particles, p, column, image):
     particles.ages[p] = 0
 
 
-@compiled(inline="always")
+@compiled(inner=True, allocates=False)
 def move_once(kernel, item, chance, metropolis, members, size, places, inverse, column, image):
     """Propose to add or to drop an item, changing the subset; the determinant's factor, or 0 if nothing changed.
 
@@ -161,7 +161,7 @@ def move_once(kernel, item, chance, metropolis, members, size, places, inverse, 
     return ratio
 
 
-@compiled(inline="always")
+@compiled(inner=True, allocates=False)
 def run_moves(kernel, candidates, uniforms, metropolis, particles, p, column, image):
     """Move particle p, for which there must be room, and change it: a move for each row; returns those accepted."""
     accepted = 0
@@ -185,7 +185,7 @@ def run_moves(kernel, candidates, uniforms, metropolis, particles, p, column, im
     return accepted
 
 
-@compiled()
+@compiled(allocates=False)
 def move_all(kernel, candidates, n_moves, uniforms, metropolis, particles, weights, report, column, image):
     """Move every particle, which is changed; accepted moves, mean size, its squared standard error and the largest
     size go to `report`.
@@ -206,14 +206,14 @@ def move_all(kernel, candidates, n_moves, uniforms, metropolis, particles, weigh
     report[SIZE_VARIANCE] = variance
 
 
-@compiled()
+@compiled(allocates=False)
 def settle(kernel, particles, column, image):
     """Make the inverses of the particles, which are changed, from the kernel and their members."""
     for p in range(particles.sizes.shape[0]):
         rebuild(kernel, particles, p, column, image)
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, allocates=False)
 def prepare_rows(rows, to_unit_length):
     """Give rows unit length, if wanted, in place; whether all entries are finite."""
     for i in range(rows.shape[0]):

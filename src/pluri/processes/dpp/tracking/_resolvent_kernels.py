@@ -12,7 +12,7 @@ import math
 from pluri.engine.compiled import compiled
 
 
-@compiled()
+@compiled(allocates=False)
 def solve_lower(matrix, n, rows, width):
     """Cholesky in place of the leading block, and ``rows <- factor^-1 rows``; returns log det, NaN if not positive."""
     product = 1.0
@@ -43,7 +43,7 @@ def solve_lower(matrix, n, rows, width):
     return log_determinant + math.log(product)
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, allocates=False)
 def replace_in_resolvent(resolvent, kernel, slots, out, block, rows):
     r"""The resolvent :math:`W = (L + I)^{-1}` after the rows `slots` of the kernel were replaced, into `out`.
 
@@ -97,7 +97,7 @@ def replace_in_resolvent(resolvent, kernel, slots, out, block, rows):
     return change
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, allocates=False)
 def invert(matrix, column):
     """Inverse of a symmetric matrix that is at least the identity, in place; returns its log determinant, or NaN.
 
@@ -133,7 +133,7 @@ def invert(matrix, column):
     return log_determinant
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, allocates=False)
 def is_positive(matrix, shift):
     """Whether the matrix, which is overwritten, is positive definite after this shift of its diagonal."""
     for i in range(matrix.shape[0]):
