@@ -10,6 +10,7 @@ adds them again.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -197,7 +198,7 @@ def documents(counts, topics, alpha, start, max_iter, tol, epsilon, room, found)
         softening, bits, live, kept, powers, rows, parts,
     ) = room  # fmt: skip
     n_topics, full, indptr, n_iterations = alpha.size, current.size, counts.indptr, 0
-    nothing = np.int64(0)  # a constant would have `leave_out` compiled twice
+    nothing: Any = np.int64(0)  # a constant would have `leave_out` compiled twice
     indices, data, table, weight = counts.indices, counts.data, topics.table, counts.weight
     constant = _prior_terms(alpha, log_gamma_alpha, psi_alpha)
     for document in range(indptr.size - 1):
