@@ -1,9 +1,13 @@
 """What topic models once got wrong at the edges: refits, batches after fits, large numbers, strings for lists."""
 
+import copy
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
@@ -144,6 +148,35 @@ def test_the_perplexity_of_a_fit_has_its_weights(inference):
     np.testing.assert_allclose(model.bound_, model.perplexity(X[10:]))
 
 
+@pytest.mark.parametrize("inference", ["gibbs", "em"])
+def test_a_perplexity_that_waits_is_that_of_the_fit(inference, tmp_path, monkeypatch):
+    asked, saved, pickled, copied = (lda(inference=inference).fit(X) for _ in range(4))
+    assert "bound_" not in vars(asked)
+    assert not hasattr(clone(asked), "bound_")
+    io.save(saved, tmp_path / "model.skops")
+    models = [
+        asked,
+        saved,
+        io.load(tmp_path / "model.skops"),
+        pickle.loads(pickle.dumps(pickled)),
+        copy.deepcopy(copied),
+    ]
+    monkeypatch.setattr("pluri.topics.lda.fitted_documents.MOST_KEPT", 0)
+    at_once = lda(inference=inference).fit(X)
+    assert [model.bound_ for model in models] == [vars(at_once)["bound_"]] * 5
+    assert not any("_pending" in vars(model) for model in models)  # no documents are kept once it is known
+
+
+def test_a_perplexity_that_waits_is_that_of_the_model_and_documents_as_they_were():
+    counts = sparse.csr_matrix(X, dtype=float)
+    expected = lda().fit(counts).bound_
+    model = lda().fit(counts)
+    counts.data[:] = 1.0
+    model.set_params(max_doc_update_iter=1)
+    model.topic_word_ = np.full_like(model.topic_word_, 1 / 12)
+    assert model.bound_ == expected
+
+
 def test_bounds_of_many_documents_are_those_of_each(monkeypatch):
     model = lda().fit(X)
     whole = model.score(X)
@@ -157,7 +190,7 @@ def test_ctrl_c_while_the_perplexity_is_computed_keeps_the_topics(monkeypatch):
 
     monkeypatch.setattr("pluri.topics.lda.fitted_documents.document_bounds", interrupted)
     with on_interrupt("keep"), pytest.warns(UserWarning, match="bound_"):
-        model = lda().fit(X)
+        model = lda(inference="vb").fit(X)
     monkeypatch.setattr("pluri.topics.lda.fitted_documents.document_bounds", document_bounds)
     assert not hasattr(model, "bound_")
     assert np.isfinite(model.score(X))

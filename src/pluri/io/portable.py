@@ -103,6 +103,8 @@ def _pack_array(array: NDArray[Any], inner: Callable[[Any, Any], Any]) -> NDArra
 
 
 def _pack_object(value: Any, names: Allowed, place: str, depth: int) -> Any:
+    # A model may put off what is seldom asked for, and keeps what it needs for that: not for a file.
+    getattr(value, "_settle_state", _nothing_to_settle)()
     state = {key: item for key, item in vars(value).items() if key not in LEFT_OUT}
     CHECKS.get(type_name(type(value)), _nothing_to_check)(state)
     for key in MONITORS:
@@ -115,6 +117,10 @@ def _pack_object(value: Any, names: Allowed, place: str, depth: int) -> Any:
     prefix = "" if place == "model" else f"{place}."
     copied.__dict__.update({key: pack(item, names, f"{prefix}{key}", depth + 1) for key, item in state.items()})
     return copied
+
+
+def _nothing_to_settle() -> None:
+    """What most objects have to do before they are saved."""
 
 
 def restore(value: Any) -> Any:

@@ -19,7 +19,7 @@ FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 S11, S27, S30, S31 = np.uint64(11), np.uint64(27), np.uint64(30), np.uint64(31)
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def uniform(state):
     """Draw a number from [0, 1); `state` is an array of one unsigned 64-bit number."""
     state[0] += STEP
@@ -30,7 +30,7 @@ def uniform(state):
     return (z >> S11) * 1.1102230246251565e-16
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def place_of(target, weights, n):
     """Where a target falls among the first `n` weights, one after another; never at one of zero, however it rounds."""
     last = 0
@@ -43,7 +43,7 @@ def place_of(target, weights, n):
     return last
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def pick(weights, n, number):
     """Place with probability proportional to the first `n` weights, given a number from [0, 1)."""
     total = 0.0
@@ -52,7 +52,7 @@ def pick(weights, n, number):
     return place_of(number * total, weights, n)
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def first_above(target, rising):
     """First place whose running sum is above the target; the last if none is."""
     low, high = 0, rising.size - 1

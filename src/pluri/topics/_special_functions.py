@@ -21,7 +21,7 @@ LOG_2 = math.log(2.0)
 HALF_LOG_2_PI = 0.5 * math.log(2.0 * math.pi)
 
 
-@compiled(reorder=True, inner=True)
+@compiled(reorder=True, inner=True, allocates=False)
 def exp_psi_parts(x):
     """(a, s) such that exp psi(x) = a exp(-s), x > 0."""
     u = x * (x + 7.0)
@@ -37,7 +37,7 @@ def exp_psi_parts(x):
     return y * series, s
 
 
-@compiled(reorder=True, inner=True)
+@compiled(reorder=True, inner=True, allocates=False)
 def log_gamma(x):
     """Logarithm of the gamma function, x > 0."""
     u = x * (x + 7.0)
@@ -48,14 +48,14 @@ def log_gamma(x):
     return (z - 0.5) * math.log(z) - z + HALF_LOG_2_PI + tail - math.log(u * (u + 6.0) * (u + 10.0) * (u + 12.0))
 
 
-@compiled(reorder=True, inner=True)
+@compiled(reorder=True, inner=True, allocates=False)
 def digamma(x):
     """Derivative of the logarithm of the gamma function, x > 0."""
     a, s = exp_psi_parts(x)
     return math.log(a) - s
 
 
-@compiled(reorder=True, inner=True)
+@compiled(reorder=True, inner=True, allocates=False)
 def exponentials(width, exponents, powers, bits, out):
     """Multiply `out` by exp(exponents), zero below -SMALLEST; `powers` is `bits` as floating-point numbers."""
     for k in range(width):

@@ -5,8 +5,10 @@ import math
 
 from pluri.engine.compiled import compiled
 
+inner = compiled(inner=True, allocates=False)
 
-@compiled(inner=True)
+
+@inner
 def draw_levels(rng, graph, numbers, corpus, d, weights, share, sizes):
     """Draw the level of each word of a document in turn, given all others."""
     length, n_levels = corpus.length[d], len(sizes)
@@ -14,7 +16,8 @@ def draw_levels(rng, graph, numbers, corpus, d, weights, share, sizes):
     eta, prior = numbers.eta, numbers.eta * graph.word_count.shape[0]
     if length == 1:
         return
-    sizes[:] = 0
+    for l in range(n_levels):
+        sizes[l] = 0
     if numbers.dirichlet:
         for i in range(first, last):
             sizes[corpus.level[i]] += 1
@@ -44,7 +47,7 @@ def draw_levels(rng, graph, numbers, corpus, d, weights, share, sizes):
         corpus.level[i] = l
 
 
-@compiled(inner=True)
+@inner
 def seat_levels(rng, graph, numbers, words, path, length, level, redraw, step, share, sizes, seen):
     """Fill `level` and `sizes`: draw the levels of a document's words on a path, each given those before, or keep them.
 
@@ -54,12 +57,14 @@ def seat_levels(rng, graph, numbers, words, path, length, level, redraw, step, s
     """
     capacity = len(graph.depth)
     eta, prior = numbers.eta, numbers.eta * graph.word_count.shape[0]
-    sizes[:] = 0
+    for l in range(len(sizes)):
+        sizes[l] = 0
     product, log_weight, before = 1.0, 0.0, -1
     for i in range(len(words)):
         word = words[i]
         if word != before:
-            seen[:] = 0
+            for l in range(len(seen)):
+                seen[l] = 0
             before = word
         total, all_shares = 0.0, 0.0
         for l in range(length):
@@ -90,7 +95,7 @@ def seat_levels(rng, graph, numbers, words, path, length, level, redraw, step, s
     return log_weight + math.log(product)
 
 
-@compiled(inner=True)
+@inner
 def log_tau_density(z, a, b, sum_levels, n_words, length):
     """Log density of logit(tau) given the levels, but for a constant."""
     if z > 0.0:
@@ -105,7 +110,7 @@ def log_tau_density(z, a, b, sum_levels, n_words, length):
     return a * log_tau + (b + sum_levels) * log_rest - n_words * math.log(series)
 
 
-@compiled(inner=True)
+@inner
 def logistic(z):
     """Inverse of the logit, kept away from 0 and 1."""
     if z > 0.0:
@@ -113,7 +118,7 @@ def logistic(z):
     return max(math.exp(z) / (1.0 + math.exp(z)), 1e-300)
 
 
-@compiled()
+@inner
 def draw_tau(rng, tau, a, b, sum_levels, n_words, length):
     """Slice sampling of logit(tau); from its prior if the path has one node, or the document no words."""
     if length == 1 or n_words == 0:
@@ -137,7 +142,7 @@ def draw_tau(rng, tau, a, b, sum_levels, n_words, length):
             high = new
 
 
-@compiled(inner=True)
+@inner
 def tau_peak(a, b, sum_levels, n_words, length):
     """Mode of logit(tau) given the levels, and a scale of its spread."""
     low, high, curvature = -40.0, 40.0, 1.0

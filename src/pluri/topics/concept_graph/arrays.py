@@ -14,6 +14,10 @@ from numpy.typing import NDArray
 
 #: Atom at which a path ends. A blank place for a node of depth k is the atom -1 - k.
 END = -1
+#: Most paths compared in a joint move that frees one place.
+MOST_PATHS = 48
+#: Paths proposed by a joint move that frees all places, and those among which a document that has none chooses.
+N_PROPOSED, N_FIRST = 4, 8
 
 
 class Graph(NamedTuple):
@@ -125,3 +129,34 @@ class JointRoom(NamedTuple):
     factor: NDArray[np.float64]
     score: NDArray[np.float64]
     value: NDArray[np.float64]
+
+
+class PathRoom(NamedTuple):
+    """Room of the draw of a path: by level and node `log_term` and `product`, by length, place and node `back`."""
+
+    path: NDArray[np.int64]
+    decay: NDArray[np.float64]
+    log_term: NDArray[np.float64]
+    product: NDArray[np.float64]
+    back: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    highest: NDArray[np.float64]
+
+
+def sweep_room(capacity: int, n_levels: int, longest: int) -> tuple[Compared, JointRoom, PathRoom]:
+    """Memory of a sweep over documents of at most `longest` words."""
+    n_paths, n_states = max(capacity, N_FIRST) + n_levels + 2, capacity + n_levels + 1
+    compared = Compared(
+        np.empty((n_paths, n_levels), dtype=np.int64), np.empty(n_paths, dtype=np.int64),
+        np.empty((min(n_paths, MOST_PATHS + 1), longest), dtype=np.int8), np.empty(n_paths), np.empty(n_paths),
+    )  # fmt: skip
+    joint = JointRoom(
+        np.empty(n_paths, dtype=np.int64), np.empty(n_levels), np.empty(n_levels, dtype=np.int64),
+        np.empty(n_levels, dtype=np.int64), np.empty((longest, capacity)), np.empty(capacity), np.empty(n_states),
+    )  # fmt: skip
+    places = PathRoom(
+        np.empty(n_levels, dtype=np.int64), np.empty(n_levels), np.empty((n_levels, capacity + 1)),
+        np.empty((n_levels, capacity + 1)), np.empty((n_levels + 1, n_levels + 1, n_states)), np.empty(n_states),
+        np.empty(n_levels + 2),
+    )  # fmt: skip
+    return compared, joint, places

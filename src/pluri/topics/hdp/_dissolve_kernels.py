@@ -15,7 +15,7 @@ from pluri.topics.hdp._gibbs_kernels import find_slot, score_slots, slots_in_use
 N_SCANS = 1
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def look_at(d, offsets, hyper, state, high, room):
     """Put the counts of a document, and what scores owe to them, into `room`; slots without tokens have no share."""
     labels, counts, sizes, weights, _ = state
@@ -30,7 +30,7 @@ def look_at(d, offsets, hyper, state, high, room):
         base[k] = (here[k] + hyper.alpha * weights[k]) / (sizes[k] + whole) if sizes[k] > 0 else 0.0
 
 
-@compiled()
+@compiled(allocates=False)
 def take_out(members, tokens, hyper, state, high, room):
     """Change `state`: remove the tokens from their topics.
 
@@ -55,7 +55,7 @@ def take_out(members, tokens, hyper, state, high, room):
     return total
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def put_in(rng, members, tokens, hyper, state, high, room):
     """Change `state`: draw the topics of the tokens given all others; those without a topic were counted nowhere."""
     labels, counts, sizes, weights, _ = state
@@ -82,7 +82,7 @@ def put_in(rng, members, tokens, hyper, state, high, room):
         base[new] = (here[new] + hyper.alpha * weights[new]) / (sizes[new] + whole)
 
 
-@compiled()
+@compiled(allocates=False)
 def dissolve(rng, members, tokens, hyper, log_prior, state, room, wanted):
     """Change `state`: give the tokens of a topic to others if their words are predicted better then; returns whether.
 

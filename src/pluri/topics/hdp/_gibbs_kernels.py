@@ -17,7 +17,7 @@ from pluri.engine.compiled import compiled
 BLOCK = 16
 
 
-@compiled()
+@compiled(allocates=False)
 def count_words(words, labels, counts, sizes):
     """Tokens of each word (row) and topic (column); tokens without a topic are left out."""
     for t in range(len(words)):
@@ -27,7 +27,7 @@ def count_words(words, labels, counts, sizes):
             sizes[k] += 1
 
 
-@compiled(reorder=True, inner=True)
+@compiled(reorder=True, inner=True, allocates=False)
 def score_slots(row, base, eta, high, scores):
     """Scores of the slots; returns their sum."""
     total = 0.0
@@ -38,7 +38,7 @@ def score_slots(row, base, eta, high, scores):
     return total
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def slots_in_use(sizes):
     """End of the slots to read, in whole blocks, and the first free slot; both are numbers that a variable can hold.
 
@@ -53,7 +53,7 @@ def slots_in_use(sizes):
     return high, fresh
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def largest(high, scores):
     """Slot of the largest score."""
     best = 0
@@ -63,7 +63,7 @@ def largest(high, scores):
     return best
 
 
-@compiled(reorder=True, inner=True)
+@compiled(reorder=True, inner=True, allocates=False)
 def find_slot(target, high, scores):
     """Slot in which the running sum passes `target`; the last one, or the largest, if rounding keeps it from that."""
     passed, begin = 0.0, 0
@@ -85,7 +85,7 @@ def find_slot(target, high, scores):
     return chosen if chosen >= 0 else largest(high, scores)
 
 
-@compiled()
+@compiled(allocates=False)
 def break_off(rng, gamma, weights, rest, slot):
     """Give a new topic its piece of the stick without topics: Beta(1, gamma), by the inverse of its distribution."""
     log_left = math.log1p(-rng.random()) / gamma
@@ -93,7 +93,7 @@ def break_off(rng, gamma, weights, rest, slot):
     rest[0] *= math.exp(log_left)  # what little may be left is lost in a difference
 
 
-@compiled()
+@compiled(allocates=False)
 def sweep(rng, tokens, start, hyper, state, room):
     """Change `state`: draw the topic of each token in turn, from token `start`.
 
@@ -149,7 +149,7 @@ def sweep(rng, tokens, start, hyper, state, room):
     return t
 
 
-@compiled()
+@compiled(allocates=False)
 def count_tables(rng, offsets, labels, new_table, here, tables):
     """Add up, over documents, at how many tables the tokens of each topic sit: sums of coins w / (w + r)."""
     for d in range(len(offsets) - 1):
@@ -164,7 +164,7 @@ def count_tables(rng, offsets, labels, new_table, here, tables):
             here[labels[t]] = 0
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def log_rising(x, n):
     """Logarithm of x (x + 1) ... (x + n - 1)."""
     if n > 24:
@@ -178,7 +178,7 @@ def log_rising(x, n):
     return total + math.log(product)
 
 
-@compiled()
+@compiled(allocates=False)
 def log_seats(offsets, labels, new_table, here):
     """sum_dk log Gamma(w_k + n_dk) / Gamma(w_k)."""
     total = 0.0
@@ -193,7 +193,7 @@ def log_seats(offsets, labels, new_table, here):
     return total
 
 
-@compiled()
+@compiled(allocates=False)
 def histogram_of(order, ends, labels, here, histogram):
     """How many pairs of a word and a topic have each count of tokens, zero left out; `here` is zero before and after.
 

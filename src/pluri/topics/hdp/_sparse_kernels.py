@@ -15,7 +15,7 @@ from pluri.topics.hdp._gibbs_kernels import BLOCK, break_off, find_slot, slots_i
 _u = np.uint64
 
 
-@compiled()
+@compiled(allocates=False)
 def list_topics(counts, lists):
     """Fill `lists`, the topics that each word has, with its tokens there."""
     n_words, capacity = counts.shape
@@ -35,7 +35,7 @@ def list_topics(counts, lists):
         lengths[w] = place - begins[w]
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def score_listed(topics, numbers, begin, length, base, old, scores):
     """Scores n_wk c_k of listed topics, zero for `old`; returns their sum, and the tokens of the word in `old`."""
     total, own = 0.0, 0
@@ -49,7 +49,7 @@ def score_listed(topics, numbers, begin, length, base, old, scores):
     return total, own
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def change_listed(topics, numbers, begin, lengths, w, k, change):
     """Change the lists: add 1 or -1 to the tokens of word w in topic k; topics without tokens leave the list."""
     length = lengths[w]
@@ -67,7 +67,7 @@ def change_listed(topics, numbers, begin, lengths, w, k, change):
         lengths[w] = length - 1
 
 
-@compiled(reorder=True, inner=True)
+@compiled(reorder=True, inner=True, allocates=False)
 def sum_of(base, high):
     """Sum over the slots in use."""
     total = 0.0
@@ -76,7 +76,7 @@ def sum_of(base, high):
     return total
 
 
-@compiled()
+@compiled(allocates=False)
 def sparse_sweep(rng, tokens, start, hyper, state, lists, room):
     """Change `state` and `lists`: draw the topic of each token in turn, as `sweep` of the dense sampler does.
 

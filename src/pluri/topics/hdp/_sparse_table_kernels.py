@@ -30,7 +30,7 @@ FAR = 40.0
 LEAST = 1e-300
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def candidates(words, members, old, rest, whole, sizes, lists, bounds, same, distinct, scores):
     """Put the topics that a table may go to into `found` of `bounds`, and their scores, that of a new topic last.
 
@@ -90,7 +90,7 @@ def candidates(words, members, old, rest, whole, sizes, lists, bounds, same, dis
     return n_left, others
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def settle(number, n_found, others, scores):
     """Place of a draw among the computed scores; -1 if the bound of the others leaves it open."""
     total = 0.0
@@ -103,7 +103,7 @@ def settle(number, n_found, others, scores):
     return low if number * (total + others) < passed else -1
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def draw_of_all(number, words, members, eta, state, high, found, room, same):
     """Draw the topic of a table that was taken out from all topics, those of `found` first; -1 for a new one.
 
@@ -126,7 +126,7 @@ def draw_of_all(number, words, members, eta, state, high, found, room, same):
     return new if scores[new] > 0.0 else -1
 
 
-@compiled()
+@compiled(allocates=False)
 def move_tables_sparsely(rng, chosen, tokens, hyper, state, lists, room, bounds, tables, cursor):
     """Change `state` and `lists`: draw topics of tables, as `pluri.topics.hdp._table_kernels.move_tables` does."""
     words, _, offsets = tokens

@@ -3,8 +3,6 @@
 
 import math
 
-import numpy as np
-
 from pluri.engine.compiled import compiled
 from pluri.topics.hdp._gibbs_kernels import log_rising
 
@@ -12,7 +10,7 @@ from pluri.topics.hdp._gibbs_kernels import log_rising
 NEITHER = -1
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def scan(rng, members, tokens, first, second, prior, eta, wanted, sides):
     """Change `sides`: draw those of all members but the anchors; returns the log probability of the draws.
 
@@ -61,7 +59,7 @@ def scan(rng, members, tokens, first, second, prior, eta, wanted, sides):
     return log_probability
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def seats(members, documents, side, weights):
     """Documents on each side, and the log seating weights: of the sides apart, and of both together."""
     n_a, n_b, apart, together = 0, 0, 0.0, 0.0
@@ -82,7 +80,7 @@ def seats(members, documents, side, weights):
     return n_a, n_b, apart, together
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def log_words(counts, sizes, eta):
     """Log marginal probability of the words: of the sides apart, less that of both together."""
     n_words = counts.shape[1]
@@ -95,7 +93,7 @@ def log_words(counts, sizes, eta):
     return total - log_rising(whole, sizes[0]) - log_rising(whole, sizes[1]) + log_rising(whole, sizes[0] + sizes[1])
 
 
-@compiled()
+@compiled(allocates=False)
 def count_sides(members, tokens, sides):
     """Fill the counts of words and the sizes of both sides; returns the number of documents on each."""
     words, documents, _ = tokens
@@ -114,12 +112,12 @@ def count_sides(members, tokens, sides):
     return n_a, n_b
 
 
-@compiled()
-def propose(rng, members, tokens, first, second, current, hyper, weight, n_scans, sides):
+@compiled(allocates=False)
+def propose(rng, members, tokens, first, second, current, hyper, weight, n_scans, sides, prior):
     """Fill `sides`, whose counts are zero at first, for all members; with those of `current`, if it is of full length.
 
-    `weight` is the stick of both sides. Returns the log probability of the proposal and the number of documents on each
-    side.
+    `weight` is the stick of both sides, `prior` memory for two numbers. Returns the log probability of the
+    proposal and the number of documents on each side.
     """
     words, documents, _ = tokens
     side, counts, sizes = sides
@@ -135,7 +133,7 @@ def propose(rng, members, tokens, first, second, current, hyper, weight, n_scans
         if side[m] >= 0:
             counts[side[m], words[members[m]]] += 1
             sizes[side[m]] += 1
-    prior = np.full(2, 0.5 * alpha * weight)
+    prior[0] = prior[1] = 0.5 * alpha * weight
     log_sides, n_a, n_b = 0.0, 1, 1
     for step in range(n_scans + 1):
         # The last scan is the proposal; those before it only find out what the sides may be.
@@ -147,7 +145,7 @@ def propose(rng, members, tokens, first, second, current, hyper, weight, n_scans
     return log_sides, n_a, n_b
 
 
-@compiled()
+@compiled(allocates=False)
 def log_gain(members, documents, sides, prior, eta):
     """Log density of tokens and words with two sides, less that with one, but for the sticks."""
     _, _, apart, together = seats(members, documents, sides.side, prior)

@@ -20,7 +20,7 @@ SCALED_EVERY = 8
 SMALLEST = 2
 
 
-@compiled()
+@compiled(allocates=False)
 def seat(rng, begin, end, labels, new_table, room):
     """Change `room`: seat the tokens of a document at tables given their topics; returns the number of tables."""
     here, place, order, table, ends = room.here, room.place, room.order, room.table, room.ends
@@ -59,7 +59,7 @@ def seat(rng, begin, end, labels, new_table, room):
     return n_tables
 
 
-@compiled(reorder=True, inner=True)
+@compiled(reorder=True, inner=True, allocates=False)
 def multiply(row, base, plus, before, high, above, below):
     """Multiply the scores by the probability of one more word, kept as fractions: products cost less."""
     for k in range(high):
@@ -67,7 +67,7 @@ def multiply(row, base, plus, before, high, above, below):
         below[k] *= base[k] + before
 
 
-@compiled(reorder=True, inner=True)
+@compiled(reorder=True, inner=True, allocates=False)
 def divide(high, above, below):
     """Scores from fractions; returns their sum."""
     total = 0.0
@@ -78,7 +78,7 @@ def divide(high, above, below):
     return total
 
 
-@compiled()
+@compiled(allocates=False)
 def score_table(words, members, eta, state, high, room, same):
     """Put the scores of the slots for a table whose tokens are counted nowhere into `room`.
 
@@ -108,7 +108,7 @@ def score_table(words, members, eta, state, high, room, same):
     return total, fresh
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def take_out(words, members, old, counts, sizes, weights, rest):
     """Change the last four: remove the tokens of a table from their topic."""
     for m in range(len(members)):
@@ -119,7 +119,7 @@ def take_out(words, members, old, counts, sizes, weights, rest):
         weights[old] = 0.0
 
 
-@compiled()
+@compiled(allocates=False)
 def move_tables(rng, chosen, tokens, hyper, state, room, tables, cursor):
     """Change `state`: draw the topics of all tables of the chosen documents.
 

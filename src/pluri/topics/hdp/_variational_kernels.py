@@ -10,6 +10,8 @@ with probability phi_ni. Given E[log beta_kw] (`log_topic`, words by topics) and
 and pi_i ~ Beta(1 + sum_n c_n phi_ni, alpha + sum_n c_n sum_{j>i} phi_nj).
 """
 
+from __future__ import annotations
+
 import math
 from typing import Any, NamedTuple
 
@@ -45,6 +47,29 @@ class Factors(NamedTuple):
     log_stick: Any
 
 
+class LocalRoom(NamedTuple):
+    """Memory of a pass: the best factors of a document and new ones, and what topics are ranked by.
+
+    Made here, not in the compiled loop: to compile the making of arrays of so many kinds takes longer than the loop.
+    """
+
+    best: Factors
+    new: Factors
+    score: Any
+    share: Any
+    chosen: Any
+
+    @classmethod
+    def of(cls, longest: int, n_sticks: int, n_topics: int) -> LocalRoom:
+        """For documents of at most so many words."""
+        log_stick = np.zeros(n_sticks)
+        best, new = (
+            Factors(np.empty((longest, n_sticks)), np.zeros((n_sticks, n_topics)), np.ones((n_sticks, 2)), log_stick)
+            for _ in range(2)
+        )
+        return cls(best, new, np.zeros(n_topics), np.empty(n_topics), np.zeros(n_sticks, dtype=np.int64))
+
+
 class LocalSums(NamedTuple):
     """Statistics over documents; totals of the bound, of documents with words, and of -E[log(1 - pi_di)]."""
 
@@ -53,7 +78,7 @@ class LocalSums(NamedTuple):
     totals: Any
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def update_sticks(first, last, occurrences, phi, alpha, sticks, log_stick):
     """Beta parameters of the document's sticks given phi; returns the largest change of a stick's tokens."""
     n_sticks = len(log_stick)
@@ -70,7 +95,7 @@ def update_sticks(first, last, occurrences, phi, alpha, sticks, log_stick):
     return change
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def expect_sticks(sticks, log_stick):
     """E[log sigma_i(pi_d)]; the last stick takes all that is left."""
     passed = 0.0
@@ -81,7 +106,7 @@ def expect_sticks(sticks, log_stick):
     log_stick[len(log_stick) - 1] = passed
 
 
-@compiled(reorder=True, inner=True)
+@compiled(reorder=True, inner=True, allocates=False)
 def update_pointers(first, last, words, occurrences, log_topic, log_weight, phi, zeta):
     """Topics of the sticks given phi; returns sum_ik zeta_ik (E[log sigma_k] - log zeta_ik)."""
     n_sticks, n_topics = zeta.shape
@@ -112,7 +137,7 @@ def update_pointers(first, last, words, occurrences, log_topic, log_weight, phi,
     return bound
 
 
-@compiled(reorder=True, inner=True)
+@compiled(reorder=True, inner=True, allocates=False)
 def update_tokens(first, last, words, occurrences, log_topic, zeta, log_stick, phi):
     """Sticks of the tokens given the rest; returns sum_n c_n log sum_i exp(...), which is their part of the bound."""
     n_sticks, n_topics = zeta.shape
@@ -137,13 +162,13 @@ def update_tokens(first, last, words, occurrences, log_topic, zeta, log_stick, p
     return bound
 
 
-@compiled(inner=True)
-def rank_topics(first, last, words, occurrences, log_topic, log_weight, phi, score, chosen):
+@compiled(inner=True, allocates=False)
+def rank_topics(first, last, words, occurrences, log_topic, log_weight, phi, score, share, chosen):
     """Start of a document: stick i gets the i-th of the topics that explain most of its tokens; phi goes by them."""
     n_topics = len(log_weight)
     n_sticks = len(chosen)
-    score[:] = 0.0
-    share = np.empty(n_topics)
+    for k in range(n_topics):
+        score[k] = 0.0
     for n in range(last - first):
         w = words[first + n]
         largest = -np.inf
@@ -178,7 +203,7 @@ def rank_topics(first, last, words, occurrences, log_topic, log_weight, phi, sco
             phi[n, i] /= total
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def copy_rows(source, target, n):
     """Copy the first rows; an assignment of slices takes seconds to compile."""
     for i in range(n):
@@ -186,7 +211,7 @@ def copy_rows(source, target, n):
             target[i, k] = source[i, k]
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def fit_document(first, last, documents, given, max_iter, tol, own):
     """Change `own`: raise the document's part of the bound, beginning with phi; returns that part."""
     _, words, occurrences = documents
@@ -209,7 +234,7 @@ def fit_document(first, last, documents, given, max_iter, tol, own):
     return bound
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def add_document(first, last, documents, own, sums):
     """Add the statistics of a document to `sums`, but for its bound."""
     _, words, occurrences = documents
@@ -230,8 +255,8 @@ def add_document(first, last, documents, own, sums):
                     sums.topic_word[w, k] += weight * zeta[i, k]
 
 
-@compiled()
-def local_pass(begin, end, documents, given, max_iter, tol, kept_zeta, kept_sticks, warm, fresh, sums):
+@compiled(allocates=False)
+def local_pass(begin, end, documents, given, max_iter, tol, kept_zeta, kept_sticks, warm, fresh, room, sums):
     """Change `kept_zeta`, `kept_sticks` and `sums`: local factors of documents `begin` to `end` and their statistics.
 
     `kept_zeta` and `kept_sticks` hold the factors of all documents, or none. With `warm` a document goes on from there,
@@ -239,16 +264,10 @@ def local_pass(begin, end, documents, given, max_iter, tol, kept_zeta, kept_stic
     """
     indptr, words, occurrences = documents
     log_topic, log_weight, _, _ = given
-    n_topics, n_sticks = len(log_weight), kept_sticks.shape[1]
-    longest = 1
-    for d in range(begin, end):
-        longest = max(longest, indptr[d + 1] - indptr[d])
-    phi, new_phi = np.empty((longest, n_sticks)), np.empty((longest, n_sticks))
-    zeta, new_zeta = np.zeros((n_sticks, n_topics)), np.zeros((n_sticks, n_topics))
-    sticks, new_sticks = np.ones((n_sticks, 2)), np.ones((n_sticks, 2))
-    log_stick, score = np.zeros(n_sticks), np.zeros(n_topics)
-    chosen = np.zeros(n_sticks, dtype=np.int64)
-    best, new = Factors(phi, zeta, sticks, log_stick), Factors(new_phi, new_zeta, new_sticks, log_stick)
+    best, new, score, share, chosen = room
+    phi, zeta, sticks, log_stick = best
+    new_phi, new_zeta, new_sticks, _ = new
+    n_sticks = len(chosen)
     for d in range(begin, end):
         first, last = indptr[d], indptr[d + 1]
         if last == first:
@@ -261,8 +280,9 @@ def local_pass(begin, end, documents, given, max_iter, tol, kept_zeta, kept_stic
                 expect_sticks(new_sticks, log_stick)
                 update_tokens(first, last, words, occurrences, log_topic, new_zeta, log_stick, new_phi)
             elif attempt == 1 and fresh:
-                rank_topics(first, last, words, occurrences, log_topic, log_weight, new_phi, score, chosen)
-                new_sticks[:] = 1.0
+                rank_topics(first, last, words, occurrences, log_topic, log_weight, new_phi, score, share, chosen)
+                for i in range(n_sticks):
+                    new_sticks[i, 0], new_sticks[i, 1] = 1.0, 1.0
             else:
                 continue
             value = fit_document(first, last, documents, given, max_iter, tol, new)

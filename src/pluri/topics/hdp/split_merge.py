@@ -113,7 +113,7 @@ def split_or_merge(
             return labels, weights, False
     sides = Sides.of(np.empty(len(members), dtype=np.int8), tokens.n_words)
     log_sides, n_first, n_second = propose(
-        rng, members, tokens.arrays, first, second, current, hyper, weight, N_SCANS, sides
+        rng, members, tokens.arrays, first, second, current, hyper, weight, N_SCANS, sides, np.empty(2)
     )
     if splitting:
         share = rng.beta(n_first, n_second)

@@ -124,7 +124,7 @@ class HDPVariational:
         warm: bool = False, fresh: bool = True,
     ) -> tuple[Natural, float]:  # fmt: skip
         """Statistics and bound of documents; `kept` holds their factors, which are changed."""
-        from pluri.topics.hdp._variational_kernels import Documents, Given, LocalSums, local_pass
+        from pluri.topics.hdp._variational_kernels import Documents, Given, LocalRoom, LocalSums, local_pass
 
         alpha = self.doc_concentration(params)
         if kept is None:
@@ -135,7 +135,9 @@ class HDPVariational:
         def part(begin: int, end: int) -> LocalSums:
             sums = LocalSums(np.zeros((self.n_words, self.max_topics)), np.zeros(self.max_topics), np.zeros(3))
             limits = LOCAL_ITERATIONS, LOCAL_TOLERANCE
-            local_pass(begin, end, documents, given, *limits, *kept, warm, fresh, sums)
+            longest = int(np.diff(X.indptr[begin : end + 1]).max(initial=1))
+            room = LocalRoom.of(longest, self.max_doc_topics, self.max_topics)
+            local_pass(begin, end, documents, given, *limits, *kept, warm, fresh, room, sums)
             return sums
 
         topic_word, usage, totals = in_parts(part, X.indptr, self.n_jobs)

@@ -51,7 +51,7 @@ class Room(NamedTuple):
         return cls(*by_level, np.zeros(width), np.zeros(width))
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def shift_document(words, levels, path, begin, end, step, counts, n_tokens):
     """Change `counts` and `n_tokens`: add the tokens of a document to its path (step 1) or take them out (step -1)."""
     for i in range(begin, end):
@@ -60,20 +60,20 @@ def shift_document(words, levels, path, begin, end, step, counts, n_tokens):
         n_tokens[node] += step
 
 
-@compiled()
+@compiled(allocates=False)
 def count_documents(words, offsets, levels, paths, parent, counts, n_tokens, n_documents):
     """Change the last four arguments: put every document that has a path into the tree."""
     n_levels = paths.shape[1]
     for d in range(offsets.size - 1):
         if paths[d, 0] >= 0:
-            shift_document(words, levels, paths[d], offsets[d], offsets[d + 1], 1, counts, n_tokens)
+            shift_document(words, levels, paths[d], offsets[d], offsets[d + 1], np.int64(1), counts, n_tokens)
             for level in range(n_levels):
                 n_documents[paths[d, level]] += 1
                 if level > 0:
                     parent[paths[d, level]] = paths[d, level - 1]
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def rising(table, prior, count):
     """Log of prior (prior + 1) ... (prior + count - 1): looked up, or computed where the table ends."""
     if count < table.size:
@@ -81,7 +81,7 @@ def rising(table, prior, count):
     return math.lgamma(prior + count) - math.lgamma(prior)
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def score_nodes(words, begin, end, tree, tables, room):
     """Fill `score` and `fresh` of `room`: log probability of a document's tokens of a level in nodes, old and new.
 
@@ -128,7 +128,7 @@ def score_nodes(words, begin, end, tree, tables, room):
                 score[k] -= rising(table, prior, n_tokens[k] + length) - rising(table, prior, n_tokens[k])
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def weigh_paths(tree, priors, room):
     """Fill `weight` of `room`: log weight of the path to each leaf, and of a new branch at each inner node.
 
@@ -159,7 +159,7 @@ def weigh_paths(tree, priors, room):
     return largest
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def pick_node(n_levels, first, top, weight, largest, number):
     """Node with probability proportional to exp(weight); `weight` becomes these probabilities, not normalised."""
     total = 0.0
@@ -171,7 +171,7 @@ def pick_node(n_levels, first, top, weight, largest, number):
     return place_of(number * total, weight, first[n_levels])  # room between levels has no weight
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def new_path(node, tree, path):
     """Change `path` and the tree: a path through a node; below an inner node, new ones take free columns."""
     first, top, parent, free, n_free = tree.first, tree.top, tree.parent, tree.free, tree.n_free
@@ -192,7 +192,7 @@ def new_path(node, tree, path):
         parent[path[lower]] = path[lower - 1]
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def draw_levels(words, path, begin, end, numbers, tree, priors, room):
     """Change the levels of a document's tokens, each drawn given the others; `here` is the number of tokens at each."""
     levels, counts, n_tokens, here, mass = tree.levels, tree.counts, tree.n_tokens, room.here, room.mass
@@ -224,7 +224,7 @@ def draw_levels(words, path, begin, end, numbers, tree, priors, room):
         here[new] += 1
 
 
-@compiled()
+@compiled(allocates=False)
 def sweep(words, offsets, order, start, path_numbers, level_numbers, tree, priors, tables, room):
     """Change the tree: draw path and levels of each document in turn.
 
@@ -240,7 +240,7 @@ def sweep(words, offsets, order, start, path_numbers, level_numbers, tree, prior
         begin, end = offsets[d], offsets[d + 1]
         path = tree.paths[d]
         if path[0] >= 0:
-            shift_document(words, tree.levels, path, begin, end, -1, tree.counts, tree.n_tokens)
+            shift_document(words, tree.levels, path, begin, end, np.int64(-1), tree.counts, tree.n_tokens)
             for level in range(n_levels):
                 node = path[level]
                 n_documents[node] -= 1
@@ -253,12 +253,12 @@ def sweep(words, offsets, order, start, path_numbers, level_numbers, tree, prior
         new_path(node, tree, path)
         for level in range(n_levels):
             n_documents[path[level]] += 1
-        shift_document(words, tree.levels, path, begin, end, 1, tree.counts, tree.n_tokens)
+        shift_document(words, tree.levels, path, begin, end, np.int64(1), tree.counts, tree.n_tokens)
         draw_levels(words, path, begin, end, level_numbers, tree, priors, room)
     return order.size
 
 
-@compiled()
+@compiled(allocates=False)
 def count_of_counts(counts, first, top, histogram):
     """How many cells of each level hold each positive count."""
     for word in range(counts.shape[0]):

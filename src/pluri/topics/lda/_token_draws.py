@@ -14,7 +14,7 @@ ZERO, BELOW_ONE = np.float32(0.0), np.float32(1.0 - 2.0**-24)
 AHEAD = 3
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def next_bits(state):
     """Generator xoroshiro128+ by Blackman and Vigna: 64 random bits and the next state."""
     first, second = state
@@ -25,7 +25,7 @@ def next_bits(state):
     return bits, (first, second)
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def search(sums, cumulative, n_blocks, target):
     """Where a target falls: sixteen times the block, plus the lane.
 

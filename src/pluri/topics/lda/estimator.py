@@ -108,7 +108,8 @@ class LatentDirichletAllocation(mcmc.Sampled, LDAOfDocuments):
         As given or learned.
     bound_ : float
         Perplexity of the documents of :meth:`fit`, by the bound of their log probability given the topics; not there
-        after a source of documents, or :meth:`partial_fit`.
+        after a source, or :meth:`partial_fit`. With "gibbs" and "em" it waits, with up to a million counts, until asked
+        for.
     elbo_ : list of float
         Bound (or with "em" the log posterior) in each pass.
     trace_ : Trace

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from pluri.topics.expected_shares import expected_shares
 from pluri.topics.flat_topics import FlatTopicModel, held_out_flat
 from pluri.topics.lda.checked_settings import checked_weights, warn_of_weights
 from pluri.topics.lda.learning import document_step
-from pluri.topics.lda.variational.document_step import document_bounds, infer
+from pluri.topics.lda.variational.document_step import DocumentStep, document_bounds, infer
 from pluri.topics.lda.variational.factors import Topics
 from pluri.validation.interruption import holding
 
@@ -26,6 +28,41 @@ Array = NDArray[np.float64]
 EXACT = 1e12
 #: Documents whose bounds are computed together.
 DOCUMENTS_AT_ONCE = 20_000
+#: Counts up to which `bound_` may wait until it is asked for: so many are kept in memory meanwhile.
+MOST_KEPT = 1_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class PendingBound:
+    """What `bound_` is computed from once it is asked for: documents, their weights, and the model as it was fitted."""
+
+    counts: Any
+    weight: Array | None
+    topics: Array
+    alpha: Array
+    step: DocumentStep
+    n_jobs: int | None
+
+    def value(self) -> float:
+        """The perplexity of the documents."""
+        lengths = np.asarray(self.counts.sum(axis=1)).ravel()
+        weight = np.ones(len(lengths)) if self.weight is None else self.weight
+        n_tokens = float(weight @ lengths)
+        if not n_tokens:
+            return float("nan")
+        bounds = bounds_of(self.topics, self.counts, self.alpha, self.step, self.n_jobs)
+        return float(np.exp(-(weight @ bounds) / n_tokens))
+
+
+def bounds_of(topics: Array, counts: Any, alpha: Array, step: DocumentStep, n_jobs: int | None) -> Array:
+    """Bound of the log probability of each document, given Dirichlet parameters of the topics."""
+    known = Topics.from_components(topics)
+    # Some documents at a time: their shares of the topics are held in memory meanwhile.
+    parts = [
+        document_bounds(known, counts[first : first + DOCUMENTS_AT_ONCE], alpha, step=step, n_jobs=n_jobs)
+        for first in range(0, counts.shape[0], DOCUMENTS_AT_ONCE)
+    ]
+    return np.concatenate(parts)
 
 
 class LDAOfDocuments(FlatTopicModel):
@@ -36,7 +73,7 @@ class LDAOfDocuments(FlatTopicModel):
     n_jobs: int | None
     mean_change_tol: float
     max_doc_update_iter: int
-    bound_: float
+    _pending: PendingBound
 
     def _check_learned(self, n_topics: int, n_words: int) -> None:
         super()._check_learned(n_topics, n_words)
@@ -127,15 +164,39 @@ class LDAOfDocuments(FlatTopicModel):
         return self._perplexity(counts, checked_weights(sample_weight, counts))
 
     def _perplexity(self, counts: Any, weight: Array | None = None) -> float:
-        lengths = np.asarray(counts.sum(axis=1)).ravel()
-        weight = np.ones(len(lengths)) if weight is None else weight
-        n_tokens = float(weight @ lengths)
-        return float(np.exp(-(weight @ self._bounds(counts)) / n_tokens)) if n_tokens else float("nan")
+        return self._pending_bound(counts, weight).value()
+
+    def _pending_bound(self, counts: Any, weight: Array | None) -> PendingBound:
+        alpha = np.maximum(self._prior_vector(), 1e-8)
+        return PendingBound(counts, weight, self._q_of_topics(), alpha, document_step(self), self.n_jobs)
+
+    @cached_property
+    def bound_(self) -> float:
+        """Perplexity of the documents of `fit`; see the attributes of the class."""
+        if "_pending" not in vars(self):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute 'bound_'")
+        value = self._pending.value()
+        del self._pending
+        return value
 
     def _keep_bound(self, counts: Any, weight: Array | None) -> None:
+        # Sampling and EM do without the compiled loop of variational Bayes, which takes seconds to compile.
+        if self._how() in ("gibbs", "em") and counts.nnz <= MOST_KEPT:
+            self._pending = self._pending_bound(counts, weight)
+            return
         # The topics are learned: they are not lost for want of their perplexity.
         with holding(f"{type(self).__name__}: interrupted while bound_ was computed; the topics are kept without it"):
             self.bound_ = self._perplexity(counts, weight)
+
+    def _settle_state(self) -> None:
+        """Compute what was put off: documents are not part of a model that is put in a file."""
+        _ = getattr(self, "bound_", None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All attributes; what was put off is computed first."""
+        self._settle_state()
+        state: dict[str, Any] = super().__getstate__()
+        return state
 
     @property
     def exp_dirichlet_component_(self) -> Array:
@@ -169,14 +230,8 @@ class LDAOfDocuments(FlatTopicModel):
         return shares * np.maximum(lengths + alpha.sum(), 1e-300)
 
     def _bounds(self, counts: Any) -> Array:
-        alpha = np.maximum(self._prior_vector(), 1e-8)
-        topics, step = Topics.from_components(self._q_of_topics()), document_step(self)
-        # Some documents at a time: their shares of the topics are held in memory meanwhile.
-        parts = [
-            document_bounds(topics, counts[first : first + DOCUMENTS_AT_ONCE], alpha, step=step, n_jobs=self.n_jobs)
-            for first in range(0, counts.shape[0], DOCUMENTS_AT_ONCE)
-        ]
-        return np.concatenate(parts)
+        pending = self._pending_bound(counts, None)
+        return bounds_of(pending.topics, counts, pending.alpha, pending.step, self.n_jobs)
 
     def _held_out(self, X: Any, method: str, rng: np.random.Generator, **options: Any) -> HeldOut:
         return held_out_flat(self.topic_word_, np.maximum(self._prior_vector(), 1e-8), X, method, rng, **options)

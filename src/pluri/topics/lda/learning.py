@@ -88,7 +88,7 @@ class Learned:
         model.n_iter_, model.n_batch_iter_ = self.n_iter, self.n_batch_iter
         model.n_documents_seen_ = self.n_documents
         model.total_samples_ = self.n_documents if self.n_total is None else self.n_total
-        found: dict[str, Any] = {"elbo_": self.elbo, "bound_": None}
+        found: dict[str, Any] = {"elbo_": self.elbo, "bound_": None, "_pending": None}
         found |= dict.fromkeys(("trace_", "log_joint_", "converged_"))
         if self.trace is not None and self.verdict is not None:
             # Where a chain stopped is the topics of all tokens, as large as the documents.

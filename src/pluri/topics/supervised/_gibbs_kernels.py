@@ -32,7 +32,7 @@ LARGEST_EXPONENT = 40.0
 NO_CLASS = _f(-1e30)
 
 
-@compiled(inline="always")
+@compiled(inline="always", allocates=False)
 def drawn(counts, row, n_blocks, k, stay, eta, share, push, work, bits):
     """A topic for a token of topic `k`, which has weight `stay` without the token; changes `work`."""
     sums, smoothing = spread(ZERO), spread(eta)
@@ -47,7 +47,7 @@ def drawn(counts, row, n_blocks, k, stay, eta, share, push, work, bits):
     return k
 
 
-@compiled(inline="always")
+@compiled(inline="always", allocates=False)
 def move(counts, row, mine, in_document, totals, share, alpha, prior_total, old, new):
     """Change counts and shares: count a token to topic `new` instead of `old`."""
     counts[row + old] -= 1
@@ -63,7 +63,7 @@ def move(counts, row, mine, in_document, totals, share, alpha, prior_total, old,
         store(share, block, replaced(load(share, block), k - block, value))
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def refer(pull, residual, n_topics, step):
     """Fill `step` with differences from the pull next to the residual; that pull, and how far the residual may move."""
     base = pull[0]
@@ -77,7 +77,7 @@ def refer(pull, residual, n_topics, step):
     return base, LARGEST_EXPONENT / max(widest, 1e-30)
 
 
-@compiled()
+@compiled(allocates=False)
 def sweep_ratings(tokens, seated, priors, ratings, seeds, room, pull, step):
     """Change `seated`: draw the topic of every token given all others and the ratings.
 
@@ -132,7 +132,7 @@ def sweep_ratings(tokens, seated, priors, ratings, seeds, room, pull, step):
                     residual += pull[k] - pull[new]
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def push_by_logarithms(scores, pull, given, old, n_classes, n_topics, push):
     """Fill `push`: probability of the class with the token in each topic, relative to the largest."""
     largest = -np.inf
@@ -151,7 +151,7 @@ def push_by_logarithms(scores, pull, given, old, n_classes, n_topics, push):
                 push[k] = np.exp(value - largest)
 
 
-@compiled(inline="always")
+@compiled(inline="always", allocates=False)
 def push_by_products(level, flat_pull, tables, given, old, n_class_blocks, n_classes, n_blocks, width, odds, push):
     """The same up to a factor, where products stay in the range of numbers."""
     for block in range(n_class_blocks):
@@ -166,7 +166,7 @@ def push_by_products(level, flat_pull, tables, given, old, n_class_blocks, n_cla
         store(push, at, divide(load(tables, _u(given) * width + at), mass))
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def enter(coefficients, mine, in_document, length, products, class_room):
     """Fill `class_room`: scores of the classes of a document, and what a token of each topic adds to them."""
     scores, pull, single_pull, tables, _, _ = class_room
@@ -185,7 +185,7 @@ def enter(coefficients, mine, in_document, length, products, class_room):
             store(flat, _u(16) * _u(block), exponential(load(flat, _u(16) * _u(block))))
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def settle(scores, n_classes, level):
     """Put the scores, relative to the highest, into `level`."""
     highest = scores[0]

@@ -10,6 +10,8 @@ n_dm being the other tokens of its document below top node m; its own is then m 
 The sums over m are kept up to date as tokens come and go.
 """
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,21 +43,42 @@ class Document(NamedTuple):
     origin: Any
 
 
-@compiled(reorder=True, inner=True)
+class Room(NamedTuple):
+    """Memory of a sweep: a document; by node cumulated weights and 1 / (n_k + g |A_s|); and small arrays.
+
+    Made here, not in the compiled loop: the making of arrays takes long to compile.
+    """
+
+    document: Document
+    running: Any
+    inverse: Any
+    usage: Any
+    nobody: Any
+    nowhere: Any
+
+    @classmethod
+    def of(cls, n_nodes: int, n_top: int, depth: int, n_tokens: int) -> Room:
+        """For so many nodes, of the top scale too, scales and tokens."""
+        numbers = np.zeros(depth, dtype=np.int64), np.zeros(n_top), np.zeros(n_tokens, dtype=np.int64)
+        document, nowhere = Document(np.zeros(n_nodes), *numbers), np.zeros(0, dtype=np.int32)
+        return cls(document, np.zeros(n_nodes), np.zeros(n_nodes), np.ones(depth), np.zeros(n_top), nowhere)
+
+
+@compiled(reorder=True, inner=True, allocates=False)
 def add_row(reach, row, factor):
     """Count a token into the sums over top nodes."""
     for k in range(reach.size):
         reach[k] += factor * row[k]
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def take_row(reach, row, ground):
     """Count a token out of them; rounding must not take more than it brought."""
     for k in range(reach.size):
         reach[k] = max(reach[k] - row[k], ground[k])
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def choose_top(stream, weights, counts, row):
     """Top node of a token, in proportion to ``(weights + counts) * row``."""
     total = 0.0
@@ -72,7 +95,7 @@ def choose_top(stream, weights, counts, row):
     return chosen
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def count_steps(stream, top, offsets, widths, s, t, m, transition, below, moves, path):
     """Draw the nodes between top node m and node t of scale s, and count the steps; `path` gets them if it has room."""
     keep = path.size > 0
@@ -101,11 +124,11 @@ def count_steps(stream, top, offsets, widths, s, t, m, transition, below, moves,
         moves[offsets[s] + t, m] += 1
 
 
-@compiled(inner=True)
-def read_document(stream, start, end, nodes, shares, below, placed, document):
+@compiled(inner=True, allocates=False)
+def read_document(stream, start, end, nodes, shares, below, placed, document, nobody):
     """Change the document: count its tokens that have a node, with a top node drawn for each.
 
-    `shares` says from which top nodes they came. Gives how many have one.
+    `shares` says from which top nodes they came, `nobody` is zeros. Gives how many have one.
     """
     reach, at_scale, at_top, origin = document
     for k in range(reach.size):
@@ -114,7 +137,7 @@ def read_document(stream, start, end, nodes, shares, below, placed, document):
         at_top[m] = 0.0
     for s in range(at_scale.size):
         at_scale[s] = 0
-    nobody, n_deep = np.zeros(at_top.size), 0
+    n_deep = 0
     for i in range(start, end):
         t = placed.node[i]
         if t < 0:
@@ -132,7 +155,7 @@ def read_document(stream, start, end, nodes, shares, below, placed, document):
     return n_deep
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def shift_token(w, k, s, step, prior, placed, inverse, at_scale):
     """Change the counts of `placed`, `inverse` and `at_scale`: put a token on a node (step 1), or take it off (-1)."""
     placed.node_word[w, k] += step
@@ -141,7 +164,7 @@ def shift_token(w, k, s, step, prior, placed, inverse, at_scale):
     at_scale[s] += step
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def weigh_nodes(row, first_scale, last_scale, nodes, prior, inverse, usage, weight, reach, running):
     """Fill `running` with the running sums of the weights of the nodes of some scales for a word; gives the total.
 
@@ -161,53 +184,49 @@ def weigh_nodes(row, first_scale, last_scale, nodes, prior, inverse, usage, weig
     return total
 
 
-@compiled()
-def draw_tokens_in_turn(
-    stream, words, doc_offsets, nodes, prior, rho, weights, theta, ascent, descent, placed, counts
-):  # fmt: skip
+@compiled(allocates=False)
+def draw_tokens_in_turn(stream, words, doc_offsets, nodes, prior, rho, theta, below, placed, counts, room):
     """Change `placed` and `counts`: draw scale, node and path of every token given those of all others.
 
-    `ascent` holds D_k(m) with the nodes as rows, `descent` with the top nodes as rows; `weights` is eta alpha.
-    `node_word` and `node_total` hold the counts of tokens that have a node, and are kept up to date; tokens without one
-    (-1) join in turn. `theta` says from which top nodes the tokens that have a node came. The other counts start at
-    zero.
+    `below.ground` is zeros, and is filled. `node_word` and `node_total` hold the counts of tokens that have a node, and
+    are kept up to date; tokens without one (-1) join in turn. `theta` says from which top nodes the tokens that have a
+    node came. The other counts start at zero.
     """
     top, depth, widths, offsets, node_scale, word_scale, sizes, transition = nodes
     scale, node, paths, node_word, node_total = placed
     moves, doc_top, doc_scale = counts
+    ascent, descent, weights, ground = below
+    document, running, inverse, usage, nobody, nowhere = room
+    reach, at_scale, at_top, origin = document
     n_nodes, n_top = node_total.size, weights.size
-    reach, running, inverse, usage = np.zeros(n_nodes), np.zeros(n_nodes), np.zeros(n_nodes), np.ones(depth)
-    below, nowhere = Below(ascent, descent, weights, np.zeros(n_nodes)), np.zeros(0, dtype=np.int32)
-    at_scale, at_top, origin = np.zeros(depth, dtype=np.int64), np.zeros(n_top), np.zeros(words.size, dtype=np.int64)
-    document = Document(reach, at_scale, at_top, origin)
     dependent = word_scale.size > 0
     eta = 0.0
     for m in range(n_top):
         eta += weights[m]
-        add_row(below.ground, descent[m], weights[m])
+        add_row(ground, descent[m], weights[m])
     for k in range(n_nodes):
         inverse[k] = 1.0 / (node_total[k] + prior * sizes[node_scale[k]])
     for d in range(doc_offsets.size - 1):
         start, end = doc_offsets[d], doc_offsets[d + 1]
-        n_deep = read_document(stream, start, end, nodes, theta[d], below, placed, document)
+        n_deep = read_document(stream, start, end, nodes, theta[d], below, placed, document, nobody)
         for i in range(start, end):
             w = words[i]
             first, last = 0, depth
             if dependent:
                 first, last = word_scale[w], word_scale[w] + 1
             if node[i] >= 0:
-                s, m = scale[i], origin[i]
+                s, m = np.int64(scale[i]), origin[i]
                 if dependent and s < top:  # there is only one place for it
                     doc_scale[d, s] += 1
                     if paths.size > 0:
                         paths[i, 0] = 0
                     continue
                 k = offsets[s] + node[i]
-                shift_token(w, k, s, -1, prior * sizes[s], placed, inverse, at_scale)
+                shift_token(w, k, s, np.int64(-1), prior * sizes[s], placed, inverse, at_scale)
                 if s >= top:
                     at_top[m] -= 1.0
                     n_deep -= 1
-                    take_row(reach, descent[m], below.ground)
+                    take_row(reach, descent[m], ground)
             if not dependent:
                 fill_usage(depth, rho, at_scale, usage)
             total = weigh_nodes(node_word[w], first, last, nodes, prior, inverse, usage, n_deep + eta, reach, running)
@@ -215,7 +234,7 @@ def draw_tokens_in_turn(
             s = node_scale[k]
             t = k - offsets[s]
             scale[i], node[i] = s, t
-            shift_token(w, k, s, 1, prior * sizes[s], placed, inverse, at_scale)
+            shift_token(w, k, s, np.int64(1), prior * sizes[s], placed, inverse, at_scale)
             doc_scale[d, s] += 1
             if s >= top:
                 m = t if s == top else choose_top(stream, weights, at_top, ascent[k])

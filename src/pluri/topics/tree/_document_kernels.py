@@ -28,7 +28,7 @@ class Known(NamedTuple):
     base: Any
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def fill_usage(depth, rho, at_scale, usage):
     """Expected usage of the scales given counts: a product of expected stick pieces."""
     later, rest = 0, 1.0
@@ -42,7 +42,7 @@ def fill_usage(depth, rho, at_scale, usage):
     usage[depth - 1] = rest
 
 
-@compiled(reorder=True, inner=True)
+@compiled(reorder=True, inner=True, allocates=False)
 def fill_columns(known, at_scale, at_top, usage, columns):
     """Fill `usage` and `columns`: expected weight of each scale, and of each column, given counts."""
     depth, top, n_top, eta, rho, base = known
@@ -61,7 +61,7 @@ def fill_columns(known, at_scale, at_top, usage, columns):
         k += n_top
 
 
-@compiled(reorder=True, inner=True)
+@compiled(reorder=True, inner=True, allocates=False)
 def weigh(row, columns, running):
     """Running sums of the products of a word's row and the weights of columns."""
     total = 0.0
@@ -71,7 +71,7 @@ def weigh(row, columns, running):
     return total
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def take(column, top, n_top, step, at_scale, at_top):
     """Count a token of a column in or out."""
     if column < top:

@@ -12,13 +12,13 @@ from pluri.engine.compiled import compiled
 from pluri.topics._draws import uniform as uniform_from_zero
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def uniform(stream):
     """Draw a number from (0, 1); `stream` is an array of one unsigned 64-bit number."""
     return uniform_from_zero(stream) + 5.551115123125783e-17
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def log_gamma_draw(stream, shape):
     """Logarithm of a gamma variable of scale 1: finite however small the shape."""
     d = shape + 1.0 - 1.0 / 3.0  # one more than asked for, mended by a power of a uniform number
@@ -33,7 +33,7 @@ def log_gamma_draw(stream, shape):
                 return math.log(d * v) + math.log(uniform(stream)) / shape
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def beta_draw(stream, a, b):
     """A beta variable and one minus it."""
     x, y = log_gamma_draw(stream, a), log_gamma_draw(stream, b)
@@ -42,7 +42,7 @@ def beta_draw(stream, a, b):
     return x / (x + y), y / (x + y)
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def stick_draw(stream, concentration):
     """One minus a Beta(1, concentration) variable: what is left of a stick after a piece is broken off."""
     return math.exp(math.log(uniform(stream)) / concentration)

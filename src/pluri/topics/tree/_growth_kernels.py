@@ -45,7 +45,7 @@ class GrowingTree(NamedTuple):
     least: float
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def open_scale(stream, tree, room):
     """Make the next scale from the prior; False if there is no room."""
     usage, usage_rest, top = tree.usage, tree.usage_rest, tree.top
@@ -72,7 +72,7 @@ def open_scale(stream, tree, room):
     return True
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def open_node(stream, tree, s):
     """Make the next node of a scale from the prior; False if there is no room."""
     widths, offsets, base, caps, phi, top = tree.widths, tree.offsets, tree.base, tree.caps, tree.phi, tree.top
@@ -118,19 +118,19 @@ def open_node(stream, tree, s):
     return True
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def stick_rest(tree, d, s, parent):
     """Leftover of the stick that a node of scale s is drawn from."""
     return tree.theta_rest[d] if s == tree.top else tree.transition_rest[s, parent]
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def piece(tree, d, s, parent, t):
     """Piece of that stick."""
     return tree.theta[d, t] if s == tree.top else tree.transition[tree.offsets[s] + t, parent]
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def draw_below(stream, tree, d, s, parent):
     """Node of scale s below a parent, from the prior; -1 if there is no room."""
     widths = tree.widths
@@ -148,7 +148,7 @@ def draw_below(stream, tree, d, s, parent):
         t += 1
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def continue_path(stream, tree, d, path, first, last):
     """Draw the nodes of a path at scales `first` to `last` from the prior; False if there is no room."""
     top = tree.top
@@ -163,7 +163,7 @@ def continue_path(stream, tree, d, path, first, last):
     return True
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def fill_likelihood(tree, s, first, last, w, child, likelihood):
     """Likelihood of a token given each node of scale s: of its word, or of the node below."""
     offsets, transition, phi = tree.offsets, tree.transition, tree.phi

@@ -22,7 +22,7 @@ from pluri.topics.tree._growth_kernels import (
 from pluri.topics.tree._slice_kernels import slice_node, slice_scale
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def extent(counts, first, n):
     """One more than the last of n places from `first` on that holds anything."""
     size = 0
@@ -32,7 +32,7 @@ def extent(counts, first, n):
     return size
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def extent_after(counts, first, size, now, new):
     """The same, of a row of that size, once a token has moved from `now` to `new`."""
     after = new + 1
@@ -42,7 +42,7 @@ def extent_after(counts, first, size, now, new):
     return after
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def scale_weights(tree, d, w, path, size):
     """Weight of the first scales for a word, what is left of the stick below them, and the highest likelihood."""
     usage, phi, offsets = tree.usage, tree.phi, tree.offsets
@@ -56,7 +56,7 @@ def scale_weights(tree, d, w, path, size):
     return inside, outside, highest
 
 
-@compiled()
+@compiled(allocates=False)
 def move_scale(stream, tree, room, d, w, c, path, at_scale):
     """New scale of a token, or -1 if there is no room; changes the tree and `path` where they must grow.
 
@@ -103,7 +103,7 @@ def move_scale(stream, tree, room, d, w, c, path, at_scale):
     return new if uniform(stream) < ratio else c
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def node_weights(tree, d, s, parent, size, likelihood):
     """Weight of the first nodes of a scale, what is left of the stick after them, and the highest likelihood."""
     inside, outside, highest = 0.0, stick_rest(tree, d, s, parent), 0.0
@@ -115,7 +115,7 @@ def node_weights(tree, d, s, parent, size, likelihood):
     return inside, outside, highest
 
 
-@compiled()
+@compiled(allocates=False)
 def move_node(stream, tree, adaptive, d, w, s, parent, now, child, likelihood):
     """New node of a token at scale s, or -1 if there is no room; changes the tree where it must grow.
 

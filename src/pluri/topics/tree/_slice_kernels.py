@@ -10,7 +10,7 @@ from pluri.topics.tree._draws import uniform
 from pluri.topics.tree._growth_kernels import continue_path, fill_likelihood, open_node, open_scale, piece, stick_rest
 
 
-@compiled()
+@compiled(allocates=False)
 def slice_scale(stream, tree, room, d, w, c, path):
     """New scale of a token, or -1 if there is no room."""
     usage, usage_rest, phi, offsets, depth = tree.usage, tree.usage_rest, tree.phi, tree.offsets, tree.depth
@@ -37,7 +37,7 @@ def slice_scale(stream, tree, room, d, w, c, path):
     return chosen
 
 
-@compiled()
+@compiled(allocates=False)
 def slice_node(stream, tree, d, w, s, parent, now, child, likelihood):
     """New node of a token at scale s, or -1 if there is no room."""
     widths = tree.widths

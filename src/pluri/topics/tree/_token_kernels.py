@@ -18,7 +18,7 @@ from pluri.engine.compiled import compiled
 from pluri.topics.tree._draws import uniform
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, allocates=False)
 def fill_reach(top, depth, widths, offsets, shares, transition, reach):
     """Distribution of a document over the nodes of each scale, given its distribution over those of the top one."""
     if top == 1:
@@ -35,7 +35,7 @@ def fill_reach(top, depth, widths, offsets, shares, transition, reach):
             reach[k] = total
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def draw_above(stream, top, offsets, widths, s, t, transition, reach, moves, path):
     """Draw the nodes above node t of scale s, count the steps between them, and return the one at the top scale.
 
@@ -66,7 +66,7 @@ def draw_above(stream, top, offsets, widths, s, t, transition, reach, moves, pat
     return t
 
 
-@compiled(reorder=True, inner=True)
+@compiled(reorder=True, inner=True, allocates=False)
 def sum_scores(first, last, row, reach, factor, running, total):
     """Running sums of `factor` times word probability times reach."""
     for k in range(first, last):
@@ -75,7 +75,7 @@ def sum_scores(first, last, row, reach, factor, running, total):
     return total
 
 
-@compiled(reorder=True, inner=True)
+@compiled(reorder=True, inner=True, allocates=False)
 def sum_counts(first, last, row, prior, inverse, reach, factor, running, total):
     """Running sums with the word probability ``(count + prior) / (total + prior)`` of topics integrated out."""
     for k in range(first, last):
@@ -84,7 +84,7 @@ def sum_counts(first, last, row, prior, inverse, reach, factor, running, total):
     return total
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def locate(running, first, last, target):
     """First place from `first` where the running sum passes the target."""
     last -= 1
@@ -162,10 +162,9 @@ def draw_paths(stream, doc_offsets, nodes, theta, placed, counts):
                 paths[i, 0] = 0
 
 
-@compiled()
-def log_allocation(doc_offsets, top, depth, widths, offsets, theta, usage, transition, scale, node):
-    """Log probability of the scales and nodes of all tokens, the nodes above them summed out."""
-    reach = np.zeros(offsets[-1])
+@compiled(allocates=False)
+def log_allocation(doc_offsets, top, depth, widths, offsets, theta, usage, transition, scale, node, reach):
+    """Log probability of the scales and nodes of all tokens, the nodes above them summed out; `reach` is zeros."""
     total = 0.0
     for d in range(doc_offsets.size - 1):
         if doc_offsets[d + 1] == doc_offsets[d]:
@@ -181,17 +180,7 @@ def log_allocation(doc_offsets, top, depth, widths, offsets, theta, usage, trans
     return total
 
 
-@compiled()
-def count_words(words, scale, node, offsets, node_word, node_total):
-    """Tokens of each word (row) and node (column); tokens without a node are left out."""
-    for i in range(words.size):
-        if node[i] >= 0:
-            k = offsets[scale[i]] + node[i]
-            node_word[words[i], k] += 1
-            node_total[k] += 1
-
-
-@compiled()
+@compiled(allocates=False)
 def count_paths(documents, top, offsets, scale, paths, moves, doc_top, doc_scale):
     """Steps between nodes, nodes of the top scale and scales of each document, for paths that are known."""
     for i in range(scale.size):
@@ -203,7 +192,7 @@ def count_paths(documents, top, offsets, scale, paths, moves, doc_top, doc_scale
             moves[offsets[below] + paths[i, below], paths[i, below - 1]] += 1
 
 
-@compiled()
+@compiled(allocates=False)
 def count_tables(stream, doc_top, weights, concentration, tables):
     """Tables at which the tokens of each document and node sit, summed over documents."""
     for d in range(doc_top.shape[0]):

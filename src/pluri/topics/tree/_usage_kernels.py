@@ -6,7 +6,7 @@ import math
 from pluri.engine.compiled import compiled
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def usage_ratio(counts, depth, rho, old, new):
     """Expected usage of one scale over that of another, given the scales of the other tokens of a document.
 
@@ -26,7 +26,7 @@ def usage_ratio(counts, depth, rho, old, new):
     return ratio if new == high else 1.0 / ratio
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def shift_usage(tokens, documents, doc_scale, depth, rho, old, new, counts):
     """What the evidence of the scales of tokens gains if those of a word move, usages of documents integrated out."""
     gain, product, j = 0.0, 1.0, 0
@@ -45,7 +45,7 @@ def shift_usage(tokens, documents, doc_scale, depth, rho, old, new, counts):
     return gain + math.log(product)
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def split_usage(tokens, documents, doc_scale, rho, level, more):
     """Log evidence of all tokens of a scale staying there if there is a scale below, under Beta(1, rho) sticks.
 

@@ -6,6 +6,8 @@ The tokens of a word are put on nodes one after the other, token i on node t wit
 evidence of the topics, so that the target over the proposal leaves ``prod_i Z_i``, Z_i the sum of the weights.
 """
 
+from __future__ import annotations
+
 import math
 from typing import Any, NamedTuple
 
@@ -50,7 +52,30 @@ class Seating(NamedTuple):
     seats: Any
 
 
-@compiled(reorder=True, inner=True)
+class WordRoom(NamedTuple):
+    """Memory of a sweep: shares of documents in nodes, seats of a word; numbers by scale, and by node the last two.
+
+    Made here, not in the compiled loop: the making of arrays takes long to compile.
+    """
+
+    reach: Any
+    seating: Seating
+    counts: Any
+    grown: Any
+    shrunk: Any
+    gains: Any
+    unused: Any
+
+    @classmethod
+    def of(cls, n_documents: int, n_tokens: int, n_nodes: int, n_scales: int) -> WordRoom:
+        """For so many documents, tokens, nodes and scales."""
+        seats, counts = np.zeros(n_tokens, dtype=np.int64), np.zeros(n_scales, dtype=np.int64)
+        seating = Seating(np.zeros(n_nodes), np.zeros(n_nodes, dtype=np.int64), seats)
+        unknown = np.full(n_scales, np.nan), np.full(n_scales, np.nan)
+        return cls(np.zeros((n_documents, n_nodes)), seating, counts, *unknown, np.zeros(n_nodes), np.zeros(n_nodes))
+
+
+@compiled(reorder=True, inner=True, allocates=False)
 def dot(first, last, reach, ratio):
     """Sum of products over the nodes of a scale."""
     total = 0.0
@@ -59,7 +84,7 @@ def dot(first, last, reach, ratio):
     return total
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def resized(n, old, new):
     """What the evidence of a topic of n tokens gains if its prior weighs `new` instead of `old`."""
     if n == 0:
@@ -67,7 +92,7 @@ def resized(n, old, new):
     return math.lgamma(new) - math.lgamma(old) + math.lgamma(n + old) - math.lgamma(n + new)
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def fill_resized(first, last, node_total, old, new, gains):
     """Fill `gains` with the same for all topics of a scale; gives their sum."""
     start = math.lgamma(new) - math.lgamma(old)
@@ -80,7 +105,7 @@ def fill_resized(first, last, node_total, old, new, gains):
     return total
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def seat_tokens(stream, tokens, documents, first, last, size, prior, reach, node_total, node, propose, room):
     """Log of the product of Z_i over the tokens of a word, at the nodes of one scale of `size` words; changes `room`.
 
@@ -119,7 +144,7 @@ def seat_tokens(stream, tokens, documents, first, last, size, prior, reach, node
     return log_z + math.log(product)
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def choose_scale(stream, old, size, depth, priors):
     """Draw another scale to offer a word, or -1 if there is none; `depth` is a new one below the deepest.
 
@@ -136,7 +161,7 @@ def choose_scale(stream, old, size, depth, priors):
     return new + (new >= old)
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def concentration_of_scale(stream, old, opening, priors):
     """Concentration of a scale that is opened, which is drawn, or closed, and what it adds to the log ratio."""
     shape, rate, constant = priors.zeta_prior[0], priors.zeta_prior[1], priors.zeta_prior[2]
@@ -147,7 +172,7 @@ def concentration_of_scale(stream, old, opening, priors):
     return zeta, density if opening else -density
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def draw_transitions(stream, zeta, s, nodes):
     """Change the transitions into scale s: draw them from their prior."""
     width = nodes.widths[s]
@@ -159,14 +184,14 @@ def draw_transitions(stream, zeta, s, nodes):
             rest = left
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def fill_reaches(depth, theta, nodes, reach):
     """Fill `reach`: distribution of every document over the nodes of each scale."""
     for d in range(theta.shape[0]):
         fill_reach(nodes.top, depth, nodes.widths, nodes.offsets, theta[d], nodes.transition, reach[d])
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def add_shrunk(log_ratio, v, s, nodes, placed, prior, shrunk, gains):
     """Add to a sum what the evidence of scale s gains if word v leaves; changes `shrunk` and `gains`, if not known."""
     node_word, node_total = placed.node_word, placed.node_total
@@ -181,7 +206,7 @@ def add_shrunk(log_ratio, v, s, nodes, placed, prior, shrunk, gains):
     return log_ratio
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def take_seats(v, tokens, old, new, documents, nodes, seats, placed, doc_scale):
     """Change `nodes`, `placed` and `doc_scale`: a word is at another scale, and its tokens at the seats they got there.
 
@@ -202,8 +227,8 @@ def take_seats(v, tokens, old, new, documents, nodes, seats, placed, doc_scale):
         placed.node_total[k] += 1
 
 
-@compiled()
-def move_words(stream, order, of_words, nodes, priors, theta, placed, doc_scale):
+@compiled(allocates=False)
+def move_words(stream, order, of_words, nodes, priors, theta, placed, doc_scale, memory):
     """Change `nodes`, `placed` and `doc_scale`: offer every word of `order` another scale.
 
     Returns the depth, accepted moves, births and deaths of scales. With ``least_depth < most_depth`` a word may also
@@ -213,15 +238,13 @@ def move_words(stream, order, of_words, nodes, priors, theta, placed, doc_scale)
     """
     depth, widths, offsets, sizes, documents = nodes.depth, nodes.widths, nodes.offsets, nodes.sizes, of_words.documents
     node, node_word, node_total, prior, rho = placed.node, placed.node_word, placed.node_total, priors.prior, priors.rho
-    n_nodes, n_scales = node_total.size, sizes.size
-    reach = np.zeros((theta.shape[0], n_nodes))
+    # `grown` and `shrunk` are what the evidence of a scale gains by one word more or less, without its tokens; known
+    # until a word comes or goes.
+    reach, room, counts, grown, shrunk, gains, unused = memory
+    seats = room.seats
     fill_reaches(depth, theta, nodes, reach)
-    seats, counts = np.zeros(documents.size, dtype=np.int64), np.zeros(n_scales, dtype=np.int64)
-    room = Seating(np.zeros(n_nodes), np.zeros(n_nodes, dtype=np.int64), seats)
-    # What the evidence of a scale gains by one word more or less, without its tokens; known until a word comes or goes.
-    grown, shrunk = np.full(n_scales, np.nan), np.full(n_scales, np.nan)
-    gains, unused = np.zeros(n_nodes), np.zeros(n_nodes)
     accepted, births, deaths, all_split = 0, 0, 0, np.nan
+    no, yes = np.bool_(False), np.bool_(True)  # not constants, for which numba compiles a function once more
     for v in order:
         old = nodes.word_scale[v]
         new = choose_scale(stream, old, sizes[old], depth, priors)
@@ -235,7 +258,7 @@ def move_words(stream, order, of_words, nodes, priors, theta, placed, doc_scale)
         log_ratio += shift_usage(tokens, documents, doc_scale, depth + opening, rho, old, new, counts)
         if opening:
             if math.isnan(all_split):
-                all_split = split_usage(tokens, documents, doc_scale, rho, depth - 1, False)
+                all_split = split_usage(tokens, documents, doc_scale, rho, depth - 1, no)
             log_ratio += all_split
         elif closing:
             log_ratio -= split_usage(tokens, documents, doc_scale, rho, depth - 2, new == depth - 2)
@@ -247,13 +270,13 @@ def move_words(stream, order, of_words, nodes, priors, theta, placed, doc_scale)
             node_total[k] -= node_word[v, k]
         if not closing:
             log_ratio -= seat_tokens(
-                stream, tokens, documents, first, last, sizes[old], prior, reach, node_total, node, False, room
+                stream, tokens, documents, first, last, sizes[old], prior, reach, node_total, node, no, room
             )
         if not opening:
             if math.isnan(grown[new]):
                 grown[new] = fill_resized(start, end, node_total, prior * sizes[new], prior * (sizes[new] + 1), unused)
             log_ratio += grown[new] + seat_tokens(
-                stream, tokens, documents, start, end, sizes[new] + 1, prior, reach, node_total, node, True, room
+                stream, tokens, documents, start, end, sizes[new] + 1, prior, reach, node_total, node, yes, room
             )
         if not math.log(uniform(stream)) < log_ratio:
             for k in range(first, last):
@@ -265,6 +288,7 @@ def move_words(stream, order, of_words, nodes, priors, theta, placed, doc_scale)
             priors.zeta[new] = zeta
             draw_transitions(stream, zeta, new, nodes)
             fill_reaches(depth, theta, nodes, reach)
-            seat_tokens(stream, tokens, documents, start, end, 1, prior, reach, node_total, node, True, room)
+            size = np.int64(1)
+            seat_tokens(stream, tokens, documents, start, end, size, prior, reach, node_total, node, yes, room)
         take_seats(v, tokens, old, new, documents, nodes, seats, placed, doc_scale)
     return depth, accepted, births, deaths

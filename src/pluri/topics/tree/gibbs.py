@@ -162,13 +162,15 @@ class TreeGibbs:
         """Draw scales and nodes of all tokens in a tree of given size."""
         tokens, counts, top = self.tokens, PathCounts.none(state), self.settings.top
         if self.collapsed:
-            from pluri.topics.tree._collapsed_kernels import draw_tokens_in_turn
+            from pluri.topics.tree._collapsed_kernels import Below, Room, draw_tokens_in_turn
 
             ascent, n_top = state.ascent(top), int(state.widths[top])
             _, eta, rho, _ = state.concentrations
+            below = Below(ascent, ascent.T.copy(), eta * state.base[:n_top], np.zeros(len(state.node_total)))
             draw_tokens_in_turn(
                 stream(rng), tokens.words, tokens.offsets, state.nodes(top), float(self.settings.topic_word_prior),
-                float(rho), eta * state.base[:n_top], state.theta, ascent, ascent.T.copy(), state.placed, counts,
+                float(rho), state.theta, below, state.placed, counts,
+                Room.of(len(state.node_total), n_top, int(state.depth[0]), len(tokens.words)),
             )  # fmt: skip
             return counts
         from pluri.topics.tree._token_kernels import draw_tokens
@@ -237,7 +239,7 @@ class TreeGibbs:
         else:
             total = log_allocation(
                 self.tokens.offsets, top, depth, state.widths, state.offsets, state.theta, state.usage,
-                state.transition, state.scale, state.node,
+                state.transition, state.scale, state.node, np.zeros(int(state.offsets[-1])),
             )  # fmt: skip
         if state.word_scale.size:
             total += float(state.sizes[:depth] @ state.log_stop[:depth])

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pluri.topics.tree.settings import TreeSettings
-from pluri.topics.tree.state import Array, Numbers, TreeState
+from pluri.topics.tree.state import Array, Numbers, TreeState, count_words
 from pluri.topics.tree.sticks import LEAST
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ SPARE_NODES, SPARE_SCALES = 8, 2
 def move_all_tokens(rng: np.random.Generator, state: TreeState, kernel: TreeGibbs) -> tuple[TreeState, PathCounts]:
     """Move every token; gives the state, which may have other rooms, and what its paths count."""
     from pluri.topics.tree._path_kernels import move_tokens
-    from pluri.topics.tree._token_kernels import count_paths, count_words, draw_paths
+    from pluri.topics.tree._token_kernels import count_paths, draw_paths
     from pluri.topics.tree.gibbs import stream
     from pluri.topics.tree.path_counts import PathCounts
 

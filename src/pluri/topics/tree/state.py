@@ -113,8 +113,6 @@ class TreeState:
     @classmethod
     def at(cls, position: Mapping[str, NDArray[Any]], words: NDArray[np.int32], n_words: int) -> TreeState:
         """State at a position, in copies."""
-        from pluri.topics.tree._token_kernels import count_words
-
         arrays: dict[str, Any] = {name: np.array(values) for name, values in position.items()}
         n_nodes = int(arrays["rooms"].sum())
         node_word, node_total = np.zeros((n_words, n_nodes), dtype=np.int32), np.zeros(n_nodes, dtype=np.int64)
@@ -198,3 +196,13 @@ def _fitted(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     both = tuple(slice(0, min(a, b)) for a, b in zip(values.shape, shape))
     fitted[both] = values[both]
     return fitted
+
+
+def count_words(
+    words: NDArray[np.int32], scale: NDArray[Any], node: NDArray[Any], offsets: Numbers, node_word: Any, node_total: Any
+) -> None:
+    """Change the last two: count tokens of each word (row) and node (column); those without a node are left out."""
+    placed = np.flatnonzero(node >= 0)
+    nodes = offsets[scale[placed]] + node[placed]
+    np.add.at(node_word, (words[placed], nodes), 1)
+    np.add.at(node_total, nodes, 1)

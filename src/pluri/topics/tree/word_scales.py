@@ -66,7 +66,7 @@ def move_word_scales(
     -------
     WordMoves
     """
-    from pluri.topics.tree._word_kernels import OfWords, ScalePriors, move_words
+    from pluri.topics.tree._word_kernels import OfWords, ScalePriors, WordRoom, move_words
 
     order = rng.permutation(tokens.n_words)
     n_documents, n_scales = state.usage.shape
@@ -84,6 +84,7 @@ def move_word_scales(
     new_depth, accepted, births, deaths = move_words(
         rng.integers(2**63, size=1).astype(np.uint64), order, OfWords(*of_words, tokens.documents),
         state.nodes(settings.top), priors, state.theta, state.placed, doc_scale,
+        WordRoom.of(n_documents, tokens.n_tokens, len(state.node_total), len(state.sizes)),
     )  # fmt: skip
     state.depth[0] = new_depth
     return WordMoves(accepted, births, deaths)

@@ -9,24 +9,13 @@ from pluri.engine.compiled import compiled
 from pluri.topics.concept_graph.sampling._graph_kernels import count_of, log_stick
 
 
-@compiled()
-def count_histogram(graph, most):
-    """How often each count of a word at a node occurs."""
-    histogram = np.zeros(most + 1, dtype=np.int64)
-    for v in range(graph.word_count.shape[0]):
-        for x in range(graph.word_count.shape[1]):
-            histogram[graph.word_count[v, x]] += 1
-    return histogram
-
-
-@compiled()
-def log_words(graph, eta, histogram):
+@compiled(allocates=False)
+def log_words(depth, total, n_words, eta, histogram):
     """Log probability of all words given where they are; `histogram` counts how often each count occurs."""
-    n_words = graph.word_count.shape[0]
     value = 0.0
-    for x in range(len(graph.depth)):
-        if graph.depth[x] > 0:
-            value += math.lgamma(eta * n_words) - math.lgamma(eta * n_words + graph.total[x])
+    for x in range(len(depth)):
+        if depth[x] > 0:
+            value += math.lgamma(eta * n_words) - math.lgamma(eta * n_words + total[x])
     none = math.lgamma(eta)
     for count in range(1, len(histogram)):
         if histogram[count] > 0:
@@ -34,16 +23,15 @@ def log_words(graph, eta, histogram):
     return value
 
 
-@compiled()
-def log_steps(graph, sticks):
-    """Log probability of all steps given the orders."""
-    capacity = len(graph.depth)
-    value, none = 0.0, log_stick(sticks, np.int64(0), np.int64(0))
-    for x in range(capacity):
-        if graph.depth[x] > 0:
-            remaining = graph.visits[x]
-            for r in range(graph.n_atoms[graph.depth[x]] - 1):
-                count = count_of(graph, x, graph.order[x, r])
+@compiled(allocates=False)
+def log_steps(depth, visits, edge, order, n_atoms, first, second, both):
+    """Log probability of all steps given the orders; the fields of `Graph` and of `StickTables`."""
+    value, none = 0.0, log_stick(first, second, both, np.int64(0), np.int64(0))
+    for x in range(len(depth)):
+        if depth[x] > 0:
+            remaining = visits[x]
+            for r in range(n_atoms[depth[x]] - 1):
+                count = np.int64(count_of(edge, x, order[x, r]))
                 remaining -= count
-                value += log_stick(sticks, count, remaining) - none
+                value += log_stick(first, second, both, count, remaining) - none
     return value

@@ -1,18 +1,19 @@
 # mypy: allow-untyped-defs, allow-untyped-calls
 """Compiled sweep of plain topics, from which chains over concept graphs start."""
 
-import numpy as np
-
 from pluri.engine.compiled import compiled
 
 
-@compiled()
-def flat_sweep(rng, words, offsets, topic, word_count, total, doc_prior, eta):
-    """Collapsed Gibbs sweep of plain topics without a graph: (n_dk + a) (eta + N_kw) / (V eta + N_k)."""
+@compiled(allocates=False)
+def flat_sweep(rng, words, offsets, topic, word_count, total, doc_prior, eta, own, weights):
+    """Collapsed Gibbs sweep of plain topics without a graph: (n_dk + a) (eta + N_kw) / (V eta + N_k).
+
+    `own` and `weights` are memory for whole numbers and numbers, (n_topics,).
+    """
     n_topics, prior = len(total), eta * word_count.shape[0]
-    own, weights = np.zeros(n_topics, dtype=np.int64), np.empty(n_topics)
     for d in range(len(offsets) - 1):
-        own[:] = 0
+        for k in range(n_topics):
+            own[k] = 0
         for i in range(offsets[d], offsets[d + 1]):
             own[topic[i]] += 1
         for i in range(offsets[d], offsets[d + 1]):

@@ -11,20 +11,22 @@ import numpy as np
 from pluri.engine.compiled import compiled
 
 END = -1
+#: For what only compiled functions call, and makes no arrays; see `_single_kernels` for calls from Python.
+inner = compiled(inner=True, allocates=False)
 # Constants that are passed on are np.int64: numba compiles a function once more for a literal, and for an int32.
 
 
-@compiled(inner=True)
-def count_of(graph, x, atom):
+@inner
+def count_of(edge, x, atom):
     """How many documents go from x to an atom."""
     if atom >= 0:
-        return graph.edge[x, atom]
+        return edge[x, atom]
     if atom == END:
-        return graph.edge[x, len(graph.depth)]
+        return edge[x, edge.shape[1] - 1]
     return 0
 
 
-@compiled(inner=True)
+@inner
 def fill_row(graph, numbers, x):
     """Predictive probabilities of all steps from x; the last atom takes what the sticks before it leave."""
     capacity, n_levels = len(graph.depth), len(graph.n_nodes) - 1
@@ -38,7 +40,7 @@ def fill_row(graph, numbers, x):
         atom = graph.order[x, r]
         p = left
         if r < n - 1:
-            count = count_of(graph, x, atom)
+            count = count_of(graph.edge, x, atom)
             scale = left / (alpha + beta + remaining)
             p = scale * (alpha + count)
             remaining -= count
@@ -51,7 +53,7 @@ def fill_row(graph, numbers, x):
             row[capacity - 1 - atom] += p
 
 
-@compiled()
+@compiled(allocates=False)
 def fill_all(graph, numbers):
     """Predictive probabilities of all steps from all nodes, and from new ones, whose order is anybody's guess."""
     capacity, n_levels = len(graph.depth), len(graph.n_nodes) - 1
@@ -68,10 +70,11 @@ def fill_all(graph, numbers):
                     row[graph.members[below, m]] = share
 
 
-@compiled(inner=True)
+@inner
 def list_members(graph):
     """Rewrite the lists of slots in use."""
-    graph.n_used[:] = 0
+    for k in range(len(graph.n_used)):
+        graph.n_used[k] = 0
     for x in range(len(graph.depth)):
         k = graph.depth[x]
         if k > 0:
@@ -79,7 +82,7 @@ def list_members(graph):
             graph.n_used[k] += 1
 
 
-@compiled(inner=True)
+@inner
 def delete_node(graph, x):
     """Make a node blank again."""
     k = graph.depth[x]
@@ -92,7 +95,7 @@ def delete_node(graph, x):
     graph.depth[x] = 0
 
 
-@compiled(inner=True)
+@inner
 def blank_place(rng, graph, numbers, x, k, weighted):
     """Place of a blank node of depth k in the order of x: anyone, or in proportion to its probability."""
     total = 0.0
@@ -102,7 +105,7 @@ def blank_place(rng, graph, numbers, x, k, weighted):
         n = graph.n_atoms[graph.depth[x]]
         for r in range(n):
             atom = graph.order[x, r]
-            count = count_of(graph, x, atom)
+            count = count_of(graph.edge, x, atom)
             scale = left / (numbers.alpha + numbers.beta + remaining)
             p = scale * (numbers.alpha + count) if r < n - 1 else left
             remaining -= count
@@ -116,7 +119,7 @@ def blank_place(rng, graph, numbers, x, k, weighted):
     return found
 
 
-@compiled(inner=True)
+@inner
 def fresh_order(rng, graph, numbers, x, target):
     """Order of a new node that one path has just left for an atom; the place of that atom."""
     k, n_levels = graph.depth[x], len(graph.n_nodes) - 1
@@ -141,7 +144,7 @@ def fresh_order(rng, graph, numbers, x, target):
     return place
 
 
-@compiled(inner=True)
+@inner
 def settle(rng, graph, numbers, path, length):
     """Give the new nodes of a path slots and orders. True if there were any."""
     capacity = len(graph.depth)
@@ -173,7 +176,7 @@ def settle(rng, graph, numbers, path, length):
     return created
 
 
-@compiled(inner=True)
+@inner
 def count_path(graph, path, length, step):
     """Count a path (step 1), or no longer (step -1)."""
     for i in range(length):
@@ -181,7 +184,7 @@ def count_path(graph, path, length, step):
         graph.edge[path[i], path[i + 1] if i < length - 1 else len(graph.depth)] += step
 
 
-@compiled(inner=True)
+@inner
 def count_words(graph, corpus, d, step):
     """Count the words of a document where they are, or no longer."""
     last = corpus.length[d] - 1
@@ -191,7 +194,7 @@ def count_words(graph, corpus, d, step):
         graph.total[x] += step
 
 
-@compiled()
+@inner
 def take_out(graph, numbers, corpus, d, path):
     """Take a document out; `path` gets its path, with c + depth for nodes that nobody else uses. They go."""
     capacity, length = len(graph.depth), corpus.length[d]
@@ -214,14 +217,13 @@ def take_out(graph, numbers, corpus, d, path):
             fill_row(graph, numbers, path[i])
 
 
-@compiled()
+@inner
 def put_in(rng, graph, numbers, corpus, d, path, length):
     """Put a document on a path, whose new nodes get slots; its levels must be set."""
     created = settle(rng, graph, numbers, path, length)
     corpus.length[d] = length
-    corpus.path[d] = -1
-    for i in range(length):
-        corpus.path[d, i] = path[i]
+    for i in range(corpus.path.shape[1]):
+        corpus.path[d, i] = path[i] if i < length else -1
     count_path(graph, path, length, np.int64(1))
     count_words(graph, corpus, d, np.int64(1))
     if created:
@@ -231,34 +233,35 @@ def put_in(rng, graph, numbers, corpus, d, path, length):
             fill_row(graph, numbers, path[i])
 
 
-@compiled(inner=True)
-def log_stick(sticks, count, after):
-    """Log B(alpha + count, beta + after)."""
-    return sticks.first[count] + sticks.second[after] - sticks.both[count + after]
+@inner
+def log_stick(first, second, both, count, after):
+    """Log B(alpha + count, beta + after), by the tables of `StickTables`."""
+    return first[count] + second[after] - both[count + after]
 
 
-@compiled()
+@inner
 def log_swap(graph, sticks, x, i, j):
     """Log ratio of the probability of all steps from x if the atoms at places i < j change places, to that now."""
-    first, second = count_of(graph, x, graph.order[x, i]), count_of(graph, x, graph.order[x, j])
+    edge, order, tables = graph.edge, graph.order, (sticks.first, sticks.second, sticks.both)
+    first, second = count_of(edge, x, order[x, i]), count_of(edge, x, order[x, j])
     if first == second:
         return 0.0
     last = graph.n_atoms[graph.depth[x]] - 1
     remaining = graph.visits[x]
     for r in range(i):
-        remaining -= count_of(graph, x, graph.order[x, r])
+        remaining -= count_of(edge, x, order[x, r])
     before, after, ratio = remaining, remaining, 0.0
     for r in range(i, j + 1):
-        now = count_of(graph, x, graph.order[x, r])
+        now = count_of(edge, x, order[x, r])
         then = second if r == i else (first if r == j else now)
         before -= now
         after -= then
         if r < last:
-            ratio += log_stick(sticks, then, after) - log_stick(sticks, now, before)
+            ratio += log_stick(*tables, then, after) - log_stick(*tables, now, before)
     return ratio
 
 
-@compiled(inner=True)
+@inner
 def swap_places(rng, graph, numbers, sticks, x):
     """Metropolis-Hastings: two places in the order of x, chosen at random, change their atoms. 1 if they did."""
     n = graph.n_atoms[graph.depth[x]]

@@ -7,16 +7,16 @@ import numpy as np
 
 from pluri.engine.compiled import compiled
 from pluri.topics.concept_graph._level_kernels import log_tau_density, logistic, seat_levels, tau_peak
+from pluri.topics.concept_graph.arrays import MOST_PATHS
 from pluri.topics.concept_graph.sampling._graph_kernels import put_in, take_out
 from pluri.topics.concept_graph.sampling._path_kernels import draw_log
 
-#: Most paths compared in a joint move that frees one place.
-MOST_PATHS = 48
+inner = compiled(inner=True, allocates=False)
 #: Log score of a new node where paths are proposed.
 NEW_SCORE = 3.0
 
 
-@compiled(inner=True)
+@inner
 def log_path(graph, path, length):
     """Log predictive probability of a path."""
     end = graph.probability.shape[1] - 1
@@ -26,7 +26,7 @@ def log_path(graph, path, length):
     return value
 
 
-@compiled(inner=True)
+@inner
 def copy_path(path, length, paths, lengths, row):
     """Write a path into a row: a loop, as slices that may differ in length take long to compile."""
     lengths[row] = length
@@ -34,7 +34,7 @@ def copy_path(path, length, paths, lengths, row):
         paths[row, i] = path[i]
 
 
-@compiled(inner=True)
+@inner
 def alternatives(rng, graph, numbers, label, path, length, paths, lengths):
     """List paths that differ from one in a single node, or in whether they go on; itself first. Their number.
 
@@ -80,7 +80,7 @@ def alternatives(rng, graph, numbers, label, path, length, paths, lengths):
     return n
 
 
-@compiled(reorder=True, inner=True)
+@compiled(reorder=True, inner=True, allocates=False)
 def score_nodes(graph, eta, words, first, last, factor, share, score):
     """Score each node by the share it gets if the words of a document may come from any node: (1 + n share)^2.
 
@@ -88,7 +88,8 @@ def score_nodes(graph, eta, words, first, last, factor, share, score):
     """
     capacity, n_words = len(graph.depth), graph.word_count.shape[0]
     n, m = last - first, 0
-    score[:] = 0.0
+    for x in range(capacity):
+        score[x] = 0.0
     for x in range(capacity):
         if graph.depth[x] > 0:
             scale = 1.0 / (eta * n_words + graph.total[x])
@@ -97,9 +98,11 @@ def score_nodes(graph, eta, words, first, last, factor, share, score):
             m += 1
     if n == 0 or m == 1:
         return
-    share[:m] = 1.0 / m
+    for x in range(m):
+        share[x] = 1.0 / m
     for _ in range(4):
-        score[:m] = 0.0
+        for x in range(m):
+            score[x] = 0.0
         for i in range(n):
             total = 0.0
             for x in range(m):
@@ -118,7 +121,7 @@ def score_nodes(graph, eta, words, first, last, factor, share, score):
             score[x] = 0.0
 
 
-@compiled(inner=True)
+@inner
 def propose_paths(rng, graph, numbers, label, number, score, value, logits, states, paths, lengths):
     """Draw paths in proportion to their predictive probability times the scores of their nodes, from row 1 on."""
     capacity, n_levels = len(graph.depth), len(graph.n_nodes) - 1
@@ -167,7 +170,7 @@ def propose_paths(rng, graph, numbers, label, number, score, value, logits, stat
         lengths[c] = length
 
 
-@compiled(inner=True)
+@inner
 def log_score_of(graph, score, path, length):
     """Sum of the scores of a path's nodes: log density of its proposal over its probability, but for a constant."""
     total = 0.0
@@ -176,7 +179,7 @@ def log_score_of(graph, score, path, length):
     return total
 
 
-@compiled(inner=True)
+@inner
 def weigh_paths(rng, graph, numbers, corpus, d, step, present, n, compared, room):
     """Add to the logits of n paths their importance weights, with levels and tau drawn; row 0 keeps those it has."""
     paths, lengths, levels, taus, logits = compared
@@ -205,7 +208,7 @@ def weigh_paths(rng, graph, numbers, corpus, d, step, present, n, compared, room
         logits[c] += math.log(scale) + 1.5 * math.log(2.0 + t * t)
 
 
-@compiled(inner=True)
+@inner
 def joint_move(rng, graph, numbers, corpus, d, step, anywhere, number, path, compared, room):
     """Change `graph` and `corpus`: draw path, levels and tau of a document together; it may have no path yet."""
     first, last = corpus.offsets[d], corpus.offsets[d + 1]

@@ -7,9 +7,11 @@ import numpy as np
 
 from pluri.engine.compiled import compiled
 
+inner = compiled(inner=True, allocates=False)
 
-@compiled(reorder=True)
-def word_terms(graph, eta, words, level, first, last, high, step, log_term, product, seen):
+
+@compiled(reorder=True, inner=True, allocates=False)
+def word_terms(graph, eta, words, level, first, last, high, step, log_term, product, seen, sizes):
     """Log probability of the words of each level of a document at each node, the document being taken out.
 
     ``log_term[l, x] = log Gamma(V eta + N_x) / Gamma(V eta + N_x + n_l)
@@ -18,16 +20,19 @@ def word_terms(graph, eta, words, level, first, last, high, step, log_term, prod
     """
     n_levels, new = log_term.shape[0], log_term.shape[1] - 1
     prior = eta * graph.word_count.shape[0]
-    sizes = np.zeros(n_levels, dtype=np.int64)
     top = 0
-    log_term[:] = 0.0
-    product[:] = 1.0
+    for l in range(n_levels):
+        sizes[l] = 0
+        for x in range(new + 1):
+            log_term[l, x], product[l, x] = 0.0, 1.0
     before = -1
     for i in range(first, last):
-        word, l = words[i], level[i]
+        word = words[i]
         if word != before:
-            seen[:] = 0
+            for l in range(n_levels):
+                seen[l] = 0
             before = word
+        l = level[i]
         base = eta + seen[l]
         counts = graph.word_count[word]
         for x in range(high):
@@ -53,7 +58,7 @@ def word_terms(graph, eta, words, level, first, last, high, step, log_term, prod
     return top
 
 
-@compiled()
+@inner
 def log_length_factor(numbers, length, n_words, tau):
     """What the length of a path does to the probability of given levels."""
     if not numbers.length_factor:
@@ -67,16 +72,15 @@ def log_length_factor(numbers, length, n_words, tau):
     return -n_words * math.log(series)
 
 
-@compiled()
-def backward(graph, numbers, label, top, log_term, back, weight):
+@inner
+def backward(graph, numbers, label, top, log_term, back, weight, highest):
     """Log weights of the rest of the path: ``back[S, i, x]`` for node x at place i of a path of S nodes.
 
     ``back[S, i, x] = log_term[S - i, x] + log sum_y p(x -> y) exp(back[S, i + 1, y])``; a new node of depth k has the
-    column c + k.
+    column c + k. `highest` is memory, (L + 2,).
     """
     capacity, n_levels = len(graph.depth), len(graph.n_nodes) - 1
     new, end = log_term.shape[1] - 1, capacity + n_levels + 1
-    highest = np.empty(n_levels + 2)
     for length in range(top + 1, n_levels + 1):
         for i in range(length, 0, -1):
             deepest = n_levels - (length - i) if numbers.deeper else i
@@ -124,7 +128,7 @@ def backward(graph, numbers, label, top, log_term, back, weight):
                         weight[graph.members[k, m]] = math.exp(back[length, i, graph.members[k, m]] - peak)
 
 
-@compiled(inner=True)
+@inner
 def draw_log(rng, logits, n):
     """Index in proportion to exp(logits)."""
     peak = -np.inf
@@ -145,7 +149,7 @@ def draw_log(rng, logits, n):
     return chosen
 
 
-@compiled()
+@inner
 def draw_path(rng, graph, numbers, n_words, tau, top, back, logits, states, path):
     """Draw the length of a path and its nodes, given `backward`; the length."""
     capacity, n_levels = len(graph.depth), len(graph.n_nodes) - 1

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from pluri.priors.hyperpriors import Beta, Gamma, Hyperparameter, as_hyperparameter
-from pluri.topics.concept_graph.arrays import Numbers, StickTables
+from pluri.topics.concept_graph.arrays import Numbers, StickTables, sweep_room
 from pluri.topics.concept_graph.sampling.first_positions import draw_levels, draw_orders, first_position
 from pluri.topics.concept_graph.sampling.hyper_parameters import (
     FIRST_BETA,
@@ -51,7 +51,7 @@ from pluri.topics.concept_graph.sampling.hyper_parameters import (
     walk_words,
 )
 from pluri.topics.concept_graph.sampling.log_joint import log_joint
-from pluri.topics.concept_graph.sampling.state import GraphState, Integers, Position
+from pluri.topics.concept_graph.sampling.state import GraphState, Integers, Position, count_corpus
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +157,7 @@ class ConceptGraphGibbs:
 
     def init(self, rng: np.random.Generator, position: Position, *, seat: bool = True) -> GraphState:
         """State at a position; documents without a path get one, each given those before it, if `seat` is True."""
-        from pluri.topics.concept_graph.sampling._sweep_kernels import count_corpus
+        from pluri.topics.concept_graph.sampling._graph_kernels import fill_all
 
         shape = (self.n_documents, self.n_levels)
         if np.shape(position["path"]) != shape:
@@ -172,7 +172,8 @@ class ConceptGraphGibbs:
         if self.frozen is not None:
             state.corpus.frozen[:] = self.frozen
         numbers = self.numbers(state)
-        count_corpus(state.graph, numbers, state.corpus)
+        count_corpus(state.graph, state.corpus)
+        fill_all(state.graph, numbers)
         absent = np.flatnonzero(state.corpus.length == 0)
         if len(absent) and seat:
             self.visit(rng, state, rng.permutation(absent))
@@ -216,7 +217,8 @@ class ConceptGraphGibbs:
         longest = max(1, int(np.diff(self.offsets).max(initial=0)))
         changes: tuple[int, int, int] = sweep(
             rng, state.graph, self.numbers(state), self.sticks(state.stick_beta), state.corpus, documents,
-            self._stride(state), self.n_joint if self.n_levels > 1 else 0, self.path_sampler == "dp", longest,
+            self._stride(state), self.n_joint if self.n_levels > 1 else 0, self.path_sampler == "dp",
+            *sweep_room(len(state.graph.depth), self.n_levels, longest),
         )  # fmt: skip
         return changes
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pluri.priors.hyperpriors import Beta, Gamma
-from pluri.topics.concept_graph.sampling.state import GraphState
+from pluri.topics.concept_graph.sampling.state import GraphState, count_histogram
 
 if TYPE_CHECKING:
     from pluri.topics.concept_graph.sampling.gibbs import ConceptGraphGibbs
@@ -36,8 +36,10 @@ def walk_beta(rng: np.random.Generator, kernel: ConceptGraphGibbs, state: GraphS
         return 0.0
     from pluri.topics.concept_graph.sampling._density_kernels import log_steps
 
+    graph = state.graph
+
     def value_of(beta: float) -> float:
-        return float(log_steps(state.graph, kernel.sticks(beta)))
+        return float(log_steps(graph.depth, graph.visits, graph.edge, graph.order, graph.n_atoms, *kernel.sticks(beta)))
 
     state.stick_beta, accepted = walk(rng, state.stick_beta, kernel.beta_step, value_of, prior)
     return accepted
@@ -48,12 +50,13 @@ def walk_words(rng: np.random.Generator, kernel: ConceptGraphGibbs, state: Graph
     prior = kernel.learned_words.prior
     if prior is None:
         return 0.0
-    from pluri.topics.concept_graph.sampling._density_kernels import count_histogram, log_words
+    from pluri.topics.concept_graph.sampling._density_kernels import log_words
 
-    histogram = count_histogram(state.graph, kernel.most_frequent)
+    graph = state.graph
+    histogram = count_histogram(graph.word_count)
 
     def value_of(eta: float) -> float:
-        return float(log_words(state.graph, eta, histogram))
+        return float(log_words(graph.depth, graph.total, kernel.n_words, eta, histogram))
 
     state.topic_word_prior, accepted = walk(rng, state.topic_word_prior, kernel.word_step, value_of, prior)
     return accepted

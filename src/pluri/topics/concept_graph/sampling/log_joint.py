@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import betaln, gammaln
 
-from pluri.topics.concept_graph.sampling.state import GraphState, Integers
+from pluri.topics.concept_graph.sampling.state import GraphState, Integers, count_histogram
 
 if TYPE_CHECKING:
     from pluri.topics.concept_graph.sampling.gibbs import ConceptGraphGibbs
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
 def log_joint(kernel: ConceptGraphGibbs, state: GraphState) -> float:
     """Log p of words, levels, paths, tau, orders, numbers of nodes, and what is learned, of a state."""
-    from pluri.topics.concept_graph.sampling._density_kernels import count_histogram, log_steps, log_words
+    from pluri.topics.concept_graph.sampling._density_kernels import log_steps, log_words
 
     graph, corpus = state.graph, state.corpus
-    value = float(log_words(graph, state.topic_word_prior, count_histogram(graph, kernel.most_frequent)))
-    value += float(log_steps(graph, kernel.sticks(state.stick_beta)))
+    words, sticks = count_histogram(graph.word_count), kernel.sticks(state.stick_beta)
+    value = float(log_words(graph.depth, graph.total, kernel.n_words, state.topic_word_prior, words))
+    value += float(log_steps(graph.depth, graph.visits, graph.edge, graph.order, graph.n_atoms, *sticks))
     value += log_levels(kernel, corpus.level, corpus.length, corpus.tau)
     value += log_orders(graph.depth, graph.protected, graph.n_nodes, graph.n_atoms, kernel.deeper)
     for learned, number in (

@@ -31,7 +31,7 @@ Path = tuple[int, ...]
 
 def word_terms_of(state: GraphState, numbers: Numbers, document: int) -> tuple[NDArray[np.float64], int]:
     """Log probability of the words of each level at each slot, and at a new node (last); and the highest level."""
-    from pluri.topics.concept_graph.sampling._path_kernels import word_terms
+    from pluri.topics.concept_graph.sampling._single_kernels import word_terms
 
     graph, corpus = state.graph, state.corpus
     capacity, n_levels = len(graph.depth), len(graph.n_nodes) - 1
@@ -39,7 +39,7 @@ def word_terms_of(state: GraphState, numbers: Numbers, document: int) -> tuple[N
     first, last = corpus.offsets[document], corpus.offsets[document + 1]
     top = word_terms(
         graph, numbers.eta, corpus.words, corpus.level, first, last, capacity, 1, log_term, product,
-        np.zeros(n_levels, dtype=np.int64),
+        np.zeros(n_levels, dtype=np.int64), np.zeros(n_levels, dtype=np.int64),
     )  # fmt: skip
     return log_term, int(top)
 
@@ -49,7 +49,7 @@ def enumerate_paths(state: GraphState, numbers: Numbers, document: int) -> dict[
 
     Paths are tuples of slots; a new node of depth k is the number of slots plus k.
     """
-    from pluri.topics.concept_graph.sampling._path_kernels import log_length_factor
+    from pluri.topics.concept_graph.sampling._single_kernels import log_length_factor
 
     graph, corpus = state.graph, state.corpus
     capacity, n_levels = len(graph.depth), len(graph.n_nodes) - 1
@@ -79,7 +79,7 @@ def enumerate_paths(state: GraphState, numbers: Numbers, document: int) -> dict[
 
 def draw_path_by_enumeration(rng: np.random.Generator, state: GraphState, numbers: Numbers, document: int) -> None:
     """Draw the path of a document from all paths, one by one: slow, and as exact as the dynamic programme."""
-    from pluri.topics.concept_graph.sampling._graph_kernels import put_in, take_out
+    from pluri.topics.concept_graph.sampling._single_kernels import put_in, take_out
 
     n_levels = len(state.graph.n_nodes) - 1
     path = np.empty(n_levels, dtype=np.int64)
@@ -94,14 +94,14 @@ def draw_path_by_enumeration(rng: np.random.Generator, state: GraphState, number
 
 def programme_path(rng: np.random.Generator, state: GraphState, numbers: Numbers, document: int) -> tuple[Path, Any]:
     """Path drawn by the dynamic programme for a document that was taken out, and log weights of all lengths."""
-    from pluri.topics.concept_graph.sampling._path_kernels import backward, draw_path, log_length_factor
+    from pluri.topics.concept_graph.sampling._single_kernels import backward, draw_path, log_length_factor
 
     graph, corpus = state.graph, state.corpus
     capacity, n_levels = len(graph.depth), len(graph.n_nodes) - 1
     log_term, top = word_terms_of(state, numbers, document)
     back = np.full((n_levels + 1, n_levels + 1, capacity + n_levels + 1), -np.inf)
     room = capacity + n_levels + 2
-    backward(graph, numbers, corpus.label[document], top, log_term, back, np.empty(room))
+    backward(graph, numbers, corpus.label[document], top, log_term, back, np.empty(room), np.empty(n_levels + 2))
     n_words, tau = int(corpus.offsets[document + 1] - corpus.offsets[document]), corpus.tau[document]
     path = np.empty(n_levels, dtype=np.int64)
     length = draw_path(

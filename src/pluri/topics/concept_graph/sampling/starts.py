@@ -42,9 +42,10 @@ def flat_topics(
     word_count = np.zeros((kernel.n_words, n_topics), dtype=np.int32)
     np.add.at(word_count, (kernel.words, topic), 1)
     total = word_count.sum(axis=0).astype(np.int64)
+    memory = np.empty(n_topics, dtype=np.int64), np.empty(n_topics)
     # A flat prior finds the topics, a sparse one then says which of them a document really has.
     for doc_prior in [DOC_PRIOR] * FLAT_SWEEPS + [SPARSE_PRIOR] * SPARSE_SWEEPS:
-        flat_sweep(rng, kernel.words, kernel.offsets, topic, word_count, total, doc_prior, eta)
+        flat_sweep(rng, kernel.words, kernel.offsets, topic, word_count, total, doc_prior, eta, *memory)
     return topic, word_count.T.astype(np.float64)
 
 

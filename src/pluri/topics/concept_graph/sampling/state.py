@@ -156,3 +156,28 @@ def empty_graph(capacity: int, width: int, n_words: int, n_nodes: Integers, n_at
         probability=np.zeros((capacity + n_levels + 1, capacity + n_levels + 2)),
         next_name=np.zeros(1, dtype=np.int64),
     )
+
+
+def count_corpus(graph: Graph, corpus: Corpus) -> None:
+    """Change `graph`: count all words and paths afresh, and list the slots in use."""
+    for counts in (graph.word_count, graph.total, graph.visits, graph.edge, graph.n_used):
+        counts[...] = 0
+    path, on_path = corpus.path, corpus.path >= 0
+    end = np.full((len(path), 1), -1, dtype=path.dtype)
+    following = np.concatenate([path[:, 1:], end], axis=1)
+    np.add.at(graph.visits, path[on_path], 1)
+    np.add.at(graph.edge, (path[on_path], following[on_path]), 1)  # the last column counts the ends
+    documents = np.repeat(np.arange(len(path)), np.diff(corpus.offsets))
+    seated = corpus.length[documents] > 0
+    nodes = path[documents, corpus.length[documents] - 1 - corpus.level][seated]
+    np.add.at(graph.word_count, (corpus.words[seated], nodes), 1)
+    np.add.at(graph.total, nodes, 1)
+    for k in range(1, len(graph.n_used)):
+        slots = np.flatnonzero(graph.depth == k)
+        graph.n_used[k] = len(slots)
+        graph.members[k, : len(slots)] = slots
+
+
+def count_histogram(word_count: NDArray[np.int32]) -> Integers:
+    """How often each count of a word at a node occurs."""
+    return np.bincount(word_count.ravel())

@@ -10,7 +10,7 @@ from pluri.topics.lda._vector_rows import add_rows, rows_times
 from pluri.topics.lda.aligned_arrays import LANES
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, allocates=False)
 def shares_of_documents(documents, table, pseudo, power, max_iter, tol, room, shares, stats, values):
     """Change the last three: EM for the shares of topics, the last of `max_iter` updates together with counts of words.
 

@@ -26,7 +26,7 @@ TINY_UNIT = _f(2.0**-24)
 FEW_BLOCKS = _u(8)
 
 
-@compiled()
+@compiled(allocates=False)
 def count_tokens(words, topics, word_topic, totals):
     """Change `word_topic` and `totals`: count the tokens that have a topic."""
     for i in range(len(words)):
@@ -55,7 +55,7 @@ def count_documents(offsets, topics, n_topics, indptr, indices, counts):
     return n
 
 
-@compiled()
+@compiled(allocates=False)
 def draw_topics(offsets, alpha_ends, seeds, topics):
     """Fill `topics` under the prior, by an urn: a token repeats an earlier one of its document, or is new."""
     state = (seeds[0], seeds[1])
@@ -71,7 +71,7 @@ def draw_topics(offsets, alpha_ends, seeds, topics):
                 topics[i] = first_above(place - n, alpha_ends)
 
 
-@compiled()
+@compiled(allocates=False)
 def log_words(word_topic, totals, prior, prior_by_topic, prior_totals, n_topics):
     """Log p(w | z): sums of log rising factorials, few logarithms as factors are multiplied while there is room."""
     value, product = 0.0, 1.0
@@ -94,11 +94,10 @@ def log_words(word_topic, totals, prior, prior_by_topic, prior_totals, n_topics)
     return value + math.log(product)
 
 
-@compiled()
-def log_topics(offsets, topics, alpha, alpha_total):
-    """Log p(z) of the topics of all tokens."""
+@compiled(allocates=False)
+def log_topics(offsets, topics, alpha, alpha_total, in_document):
+    """Log p(z) of the topics of all tokens; `in_document` is memory, all zero before and after."""
     value, product = 0.0, 1.0
-    in_document = np.zeros(len(alpha), dtype=np.int32)
     for d in range(len(offsets) - 1):
         for i in range(offsets[d], offsets[d + 1]):
             k = topics[i]
@@ -112,7 +111,7 @@ def log_topics(offsets, topics, alpha, alpha_total):
     return value + math.log(product)
 
 
-@compiled()
+@compiled(allocates=False)
 def dense_sweep(tokens, part, counts, priors, seeds, room):
     """Change `tokens` and `counts`: redraw the topics of a part of the tokens by going through all; how many moved."""
     words, offsets, topics = tokens.words, tokens.offsets, tokens.topics
@@ -172,7 +171,7 @@ def dense_sweep(tokens, part, counts, priors, seeds, room):
     return n_moved
 
 
-@compiled()
+@compiled(allocates=False)
 def seat(tokens, first, counts, priors, seeds, room):
     """Change `tokens` and `counts`: give tokens without a topic (-1) one in turn, from document `first` on."""
     words, offsets, topics, totals = tokens.words, tokens.offsets, tokens.topics, counts.totals

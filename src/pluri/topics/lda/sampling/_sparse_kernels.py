@@ -32,7 +32,7 @@ from pluri.topics.lda._token_draws import AHEAD, BELOW_ONE, ZERO, next_bits, sea
 _f, _u = np.float32, np.uint64
 
 
-@compiled()
+@compiled(allocates=False)
 def mark_active(word_topic, active):
     """Fill `active`: bits of blocks of topics in which each word has tokens."""
     counts, width = word_topic.reshape(-1), word_topic.shape[1]
@@ -43,7 +43,7 @@ def mark_active(word_topic, active):
                 active[w, block // 64] |= _u(1) << _u(block % 64)
 
 
-@compiled()
+@compiled(allocates=False)
 def set_share(share, block_share, k, value):
     """Change both arrays: a share and the sum of its block."""
     start = k & ~_u(15)
@@ -52,7 +52,7 @@ def set_share(share, block_share, k, value):
     block_share[k >> _u(4)] = total(block)
 
 
-@compiled()
+@compiled(allocates=False)
 def draw_smoothing(share, block_share, work, target):
     """Topic at a target in the cumulated shares, or one that does not exist if rounding is unlucky."""
     n_rows = _u(len(block_share)) >> _u(4)
@@ -71,7 +71,7 @@ def draw_smoothing(share, block_share, work, target):
     return _u(16) * block + count_at_most(ends, max(ZERO, min(rest, last(ends) * BELOW_ONE)))
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def sum_blocks(topics, begin, end, share, block_share):
     """Change `block_share`: the sums of the shares of blocks that the tokens begin..end have."""
     for i in range(begin, end):
@@ -79,7 +79,7 @@ def sum_blocks(topics, begin, end, share, block_share):
         block_share[block] = total(load(share, _u(16) * block))
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def without_tokens(totals, alpha, prior_totals, in_document, share, block_share):
     """Fill the last three for a document without tokens."""
     for k in range(len(alpha)):
@@ -89,7 +89,7 @@ def without_tokens(totals, alpha, prior_totals, in_document, share, block_share)
         block_share[block] = total(load(share, _u(16) * _u(block)))
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def open_document(tokens, d, totals, priors, room):
     """Change `room`: count the topics of a document, and set their shares; the sum of all shares."""
     topics, alpha, prior_totals = tokens.topics, priors.alpha, priors.word_totals
@@ -107,7 +107,7 @@ def open_document(tokens, d, totals, priors, room):
     return all_shares
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def close_document(tokens, d, totals, priors, room):
     """Change `room`: shares are again those in a document without tokens."""
     topics, alpha, prior_totals = tokens.topics, priors.alpha, priors.word_totals
@@ -120,7 +120,7 @@ def close_document(tokens, d, totals, priors, room):
     sum_blocks(topics, begin, end, share, room.block_share)
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def ask_for(active, table, w, width):
     """Let the processor fetch the counts of a word."""
     for mask in range(_u(active.shape[1])):
@@ -130,7 +130,7 @@ def ask_for(active, table, w, width):
             bits &= bits - _u(1)
 
 
-@compiled()
+@compiled(allocates=False)
 def sparse_sweep(tokens, part, counts, active, priors, seeds, room):
     """Change `tokens`, `counts` and `active`: redraw topics as `dense_sweep` does, by reading those that words have.
 

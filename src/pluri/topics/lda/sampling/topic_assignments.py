@@ -158,7 +158,8 @@ class GibbsState:
             self.n_topics,
         )  # fmt: skip
         alpha = self.doc_topic_prior
-        return float(words + log_topics(self.tokens.offsets, self.topics, alpha, float(alpha.sum())))
+        in_document = np.zeros(len(alpha), dtype=np.int32)
+        return float(words + log_topics(self.tokens.offsets, self.topics, alpha, float(alpha.sum()), in_document))
 
     def active_blocks(self) -> NDArray[np.uint64]:
         """Bits of blocks of topics in which each word has tokens; sparse sweeps keep them up to date."""

@@ -10,6 +10,7 @@ adds them again.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from pluri.topics.lda.variational._left_out_kernels import all_topics, bring_bac
 TINY = 1e-110
 
 
-@compiled(reorder=True, inner=True)
+@compiled(reorder=True, inner=True, allocates=False)
 def _log_share(gamma, word_topic, word, psi_totals, shares):
     """Logarithm of sum_k exp(psi(gamma_k) + E[log beta_kw]) for one word, and its shares phi, in log space."""
     n_topics = psi_totals.size
@@ -40,7 +41,7 @@ def _log_share(gamma, word_topic, word, psi_totals, shares):
     return largest + math.log(total)
 
 
-@compiled(reorder=True, inline="always")
+@compiled(reorder=True, inline="always", allocates=False)
 def _prior_terms(alpha, log_gamma_alpha, psi_alpha):
     """Fill the last two; log Gamma of the sum of alpha."""
     total = 0.0
@@ -50,7 +51,7 @@ def _prior_terms(alpha, log_gamma_alpha, psi_alpha):
     return log_gamma(total)
 
 
-@compiled(reorder=True, inline="always")
+@compiled(reorder=True, inline="always", allocates=False)
 def _read(words, data, table, counts, softening, rows):
     """Fill the last three for a document, its words padded to whole vectors; its length."""
     n, width = words.size, table.shape[1]
@@ -65,7 +66,7 @@ def _read(words, data, table, counts, softening, rows):
     return length
 
 
-@compiled(reorder=True, inline="always")
+@compiled(reorder=True, inline="always", allocates=False)
 def _expectations(width, current, exponents, powers, bits, theta):
     """Fill `theta`: exp(E[log theta])."""
     for k in range(width):
@@ -74,7 +75,7 @@ def _expectations(width, current, exponents, powers, bits, theta):
     exponentials(width, exponents, powers, bits, theta)
 
 
-@compiled(reorder=True, inline="always")
+@compiled(reorder=True, inline="always", allocates=False)
 def _divide(rows, padded, width, theta, counts, softening, norms, ratios):
     """Fill the last two: probabilities of words, and counts over them."""
     rows_times(rows, padded, width, theta, norms)
@@ -82,7 +83,7 @@ def _divide(rows, padded, width, theta, counts, softening, norms, ratios):
         ratios[w] = counts[w] / (norms[w] + softening[w])
 
 
-@compiled(reorder=True, inline="always")
+@compiled(reorder=True, inline="always", allocates=False)
 def _all_sound(norms, softening, padded):
     """Whether no word is too improbable."""
     n_unsound = 0
@@ -91,7 +92,7 @@ def _all_sound(norms, softening, padded):
     return n_unsound == 0
 
 
-@compiled(reorder=True, inline="always")
+@compiled(reorder=True, inline="always", allocates=False)
 def _expected_counts(packed, rows, padded, width, ratios, theta, sums):
     """Fill `sums`, of which columns that are packed have a part already."""
     if not packed:
@@ -102,7 +103,7 @@ def _expected_counts(packed, rows, padded, width, ratios, theta, sums):
         sums[k] *= theta[k]
 
 
-@compiled(reorder=True, inner=True)
+@compiled(reorder=True, inner=True, allocates=False)
 def _soften(words, topics, epsilon, elsewhere, current, n_live, last_total, softening):
     """Change `softening`, what is added to the probability of each word, if the sum of gamma has changed; that sum."""
     total, inverse_top = elsewhere, topics.inverse_top
@@ -116,7 +117,7 @@ def _soften(words, topics, epsilon, elsewhere, current, n_live, last_total, soft
     return last_total
 
 
-@compiled(reorder=True, inner=True)
+@compiled(reorder=True, inner=True, allocates=False)
 def _unsound_sums(words, topics, room):
     """Fill the expected counts of all topics once more, in log space for the words whose probability is too small."""
     sums, shares, norms, ratios, counts = room.sums, room.shares, room.norms, room.ratios, room.counts
@@ -131,7 +132,7 @@ def _unsound_sums(words, topics, room):
             sums[k] += share
 
 
-@compiled(reorder=True, inline="always")
+@compiled(reorder=True, inline="always", allocates=False)
 def _add_up(document, words, share, length, constant, topics, alpha, epsilon, was_packed, n_kept, room, found):
     """Fill gamma and the bound of a document in `found`, and add its expected counts and E[log theta] there."""
     current, theta, rows, kept, shares = room.current, room.theta, room.rows, room.kept, room.shares
@@ -181,7 +182,7 @@ def _add_up(document, words, share, length, constant, topics, alpha, epsilon, wa
         bounds[document] = bound
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, allocates=False)
 def documents(counts, topics, alpha, start, max_iter, tol, epsilon, room, found):
     """Fill `found`: bring gamma of every document to rest given the topics, and add up what follows; iterations.
 
@@ -197,6 +198,7 @@ def documents(counts, topics, alpha, start, max_iter, tol, epsilon, room, found)
         softening, bits, live, kept, powers, rows, parts,
     ) = room  # fmt: skip
     n_topics, full, indptr, n_iterations = alpha.size, current.size, counts.indptr, 0
+    nothing: Any = np.int64(0)  # a constant would have `leave_out` compiled twice
     indices, data, table, weight = counts.indices, counts.data, topics.table, counts.weight
     constant = _prior_terms(alpha, log_gamma_alpha, psi_alpha)
     for document in range(indptr.size - 1):
@@ -206,9 +208,9 @@ def documents(counts, topics, alpha, start, max_iter, tol, epsilon, room, found)
         for k in range(full):
             everywhere[k] = start[document, k] if start.size and k < n_topics else 1.0
         all_topics(everywhere, alpha, current, prior, live)
-        base, width, n_live, elsewhere = 0, full, n_topics, 0.0
+        base, width, n_live, elsewhere = nothing, full, n_topics, 0.0
         left, finishing, may_pack, was_packed = max_iter, max_iter == 0, True, False
-        last_total, n_kept = 0.0, 0
+        last_total, n_kept = 0.0, nothing
         while True:
             if epsilon > 0.0:
                 last_total = _soften(words, topics, epsilon, elsewhere, current, n_live, last_total, softening)
@@ -244,7 +246,7 @@ def documents(counts, topics, alpha, start, max_iter, tol, epsilon, room, found)
                 bring_back(room, alpha, n_live, finishing)
                 if finishing:
                     was_packed, n_kept = True, n_live
-                base, width, n_live, elsewhere = 0, full, n_topics, 0.0
+                base, width, n_live, elsewhere = nothing, full, n_topics, 0.0
         _add_up(
             document, words, weight[document], length, constant, topics, alpha, epsilon, was_packed, n_kept, room, found
         )

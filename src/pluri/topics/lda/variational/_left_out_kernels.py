@@ -10,7 +10,7 @@ LOST = 1e-13
 RETURNED = 1e-10
 
 
-@compiled(reorder=True, inner=True)
+@compiled(reorder=True, inner=True, allocates=False)
 def all_topics(everywhere, alpha, current, prior, topics):
     """Fill the last three: all topics, in their order."""
     for k in range(current.size):
@@ -19,7 +19,7 @@ def all_topics(everywhere, alpha, current, prior, topics):
         topics[k] = k
 
 
-@compiled(reorder=True, inline="always")
+@compiled(reorder=True, inline="always", allocates=False)
 def update(prior, sums, n_live, current, kept):
     """Change gamma, and list the topics that have not lost the document; the change, and their number."""
     change, n_kept = 0.0, 0
@@ -32,7 +32,7 @@ def update(prior, sums, n_live, current, kept):
     return change, n_kept
 
 
-@compiled(reorder=True, inner=True)
+@compiled(reorder=True, inner=True, allocates=False)
 def leave_out(room, base, width, padded, n_live, n_kept, elsewhere):
     """Change `room`: topics that are not kept are left out, columns of the others packed; the sum of gamma left out."""
     current, prior, topics, kept, rows = room.current, room.prior, room.topics, room.kept, room.rows
@@ -51,7 +51,7 @@ def leave_out(room, base, width, padded, n_live, n_kept, elsewhere):
     return elsewhere
 
 
-@compiled(reorder=True, inner=True)
+@compiled(reorder=True, inner=True, allocates=False)
 def bring_back(room, alpha, n_live, mark):
     """Change `room`: all topics again; if `mark`, those that were left out are -1 in `topics`, the others in `kept`."""
     current, everywhere, topics, kept = room.current, room.everywhere, room.topics, room.kept
@@ -66,7 +66,7 @@ def bring_back(room, alpha, n_live, mark):
             topics[kept[j]] = kept[j]
 
 
-@compiled(reorder=True, inline="always")
+@compiled(reorder=True, inline="always", allocates=False)
 def returned(sums, topics, n_topics):
     """Whether a topic that was left out has come back; none is left out any more in `topics`, which is changed."""
     found = False

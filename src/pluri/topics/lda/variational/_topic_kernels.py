@@ -11,7 +11,7 @@ from pluri.engine.compiled import compiled
 from pluri.topics._special_functions import digamma, exp_psi_parts, exponentials, log_gamma
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, allocates=False)
 def topic_table(word_topic, scale, log_scale, scratch, bits, powers, table, top):
     """table[w, k] = exp(E[log beta_kw] - top[w]), top[w] the largest of E[log beta_kw] over k; padding becomes zero.
 
@@ -39,7 +39,7 @@ def topic_table(word_topic, scale, log_scale, scratch, bits, powers, table, top)
             table[w, k] = values[k] / most if k < n_topics else 0.0
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, allocates=False)
 def topic_divergence(word_topic, prior, psi_totals):
     """sum_kw (eta_kw - lambda_kw) E[log beta_kw] + lgamma(lambda_kw) - lgamma(eta_kw).
 
