@@ -73,7 +73,7 @@ def test_the_list_of_commands_says_what_the_commands_say():
 
     from pluri.cli.application import application
 
-    found = {command.callback.__name__: inspect.getdoc(command.callback) for command in application.registered_commands}
+    found = {command.name: inspect.getdoc(command.callback) for command in application.registered_commands}
     for group in application.registered_groups:
         instance = group.typer_instance
         callback = instance.registered_callback
