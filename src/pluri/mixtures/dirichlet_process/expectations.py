@@ -61,7 +61,7 @@ class ClusterPosteriors:
         factor = safe_cholesky(scatter)
         log_root = np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
         log_precision = digamma((df[:, None] - np.arange(d)) / 2).sum(axis=1) + d * np.log(2.0) - 2 * log_root
-        return NormalWishart(strength, df, center, np.linalg.inv(factor), log_root, log_precision)
+        return NormalWishart(strength, df, center, np.asarray(np.linalg.inv(factor)), log_root, log_precision)
 
 
 def expected_log_density(posteriors: ClusterPosteriors, data: Any) -> Array:
