@@ -1,15 +1,15 @@
-"""All benchmarks, one after the other: speed beside other libraries (peers), published experiments (reproduce), and how
-long first calls take.
+"""All benchmarks, one after the other: speed beside other libraries (peers), how far answers and their error bars are
+from the truth (accuracy), published experiments (reproduce), and how long first calls take.
 
     python benchmarks/run.py                     # everything, which takes hours
     python benchmarks/run.py --only hmm topics   # those whose name holds one of the words
     python benchmarks/run.py --quick             # the short form of those that have one
     python benchmarks/run.py --list              # what there is
 
-A benchmark is a file here, in `peers` or in `reproduce` whose docstring tells how to run it; other files are parts of
-benchmarks. Each runs in a process of its own. What needs a file that is not there (PLURI_DATA names the folder of the
-data), or a library that is not installed, is skipped, and one that fails does not end the others. The last lines are a
-table of all of them; the exit code is 1 if one failed.
+A benchmark is a file here, in `peers`, `accuracy` or `reproduce` whose docstring tells how to run it; other files are
+parts of benchmarks. Each runs in a process of its own. What needs a file that is not there (PLURI_DATA names the folder
+of the data), or a library that is not installed, is skipped, and one that fails does not end the others. The last lines
+are a table of all of them; the exit code is 1 if one failed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent
-FOLDERS = ("", "peers", "reproduce")
+FOLDERS = ("", "peers", "accuracy", "reproduce")
 DONE, SKIPPED, FAILED, INTERRUPTED = "done", "skipped", "FAILED", "interrupted"
 #: Run in their short form by default: the long one takes a night.
 LONG = ("reproduce/topic_hierarchies",)

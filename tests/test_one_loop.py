@@ -25,7 +25,10 @@ DRIVERS = (
     "validation/",
 )
 #: Loops of a fixed number of steps inside one iteration or one draw (a Newton step, an inner ascent), with the reason.
-INNER_LOOPS: dict[str, str] = {}
+INNER_LOOPS: dict[str, str] = {
+    "components/k_means.py": "starting values of few rows, before the first iteration: milliseconds",
+    "processes/ising/bethe.py": "messages pass until they settle; there is no objective that a driver could watch",
+}
 #: What drivers count.
 COUNTED = {"max_iter", "n_iter", "n_draws", "n_warmup", "n_sweeps", "n_chains", "n_init"}
 

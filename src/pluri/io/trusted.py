@@ -53,7 +53,6 @@ MODELS = frozenset(
         "pluri.processes.flow_density.FlowDensity",
         "pluri.processes.gaussian_process_classification.GaussianProcessClassifier",
         "pluri.processes.gaussian_process_regression.GaussianProcessRegressor",
-        "pluri.processes.ising.check.MeanFieldCheck",
         "pluri.processes.ising.estimator.IsingDenoiser",
         "pluri.sequences.sampled.bayesian_categorical.BayesianCategoricalHMM",
         "pluri.sequences.bernoulli.BernoulliHMM",
@@ -144,6 +143,7 @@ PARTS = frozenset(
         "pluri.sequences.selection.folds.SequenceKFold",
         "pluri.sequences.fitting.ConvergenceMonitor",
         "pluri.topics.tree.tree.Tree",
+        "pluri.processes.ising.check.MeanFieldCheck",
     }
 )
 

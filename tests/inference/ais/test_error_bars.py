@@ -8,7 +8,7 @@ import pytest
 
 from pluri.inference.ais import AnnealedImportanceSampler, AnnealedSamples, log_evidence
 
-FILE = Path(__file__).parents[3] / "benchmarks" / "reproduce" / "known_evidence.py"
+FILE = Path(__file__).parents[3] / "benchmarks" / "accuracy" / "known_evidence.py"
 
 
 @pytest.fixture(scope="module")

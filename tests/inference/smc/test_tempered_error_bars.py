@@ -10,7 +10,7 @@ from pluri.inference.smc.resampling import draw_ancestors
 from pluri.inference.smc.tempered import Cooling, tempered_smc
 from pluri.inference.smc.tempered.genealogy import first_generation
 
-FILE = Path(__file__).parents[3] / "benchmarks" / "reproduce" / "known_evidence.py"
+FILE = Path(__file__).parents[3] / "benchmarks" / "accuracy" / "known_evidence.py"
 
 
 @pytest.fixture(scope="module")

@@ -186,7 +186,7 @@ def tiny_fits(*, every_setting: bool = False) -> list[TinyFit]:
     Examples
     --------
     >>> from pluri.cli.compiling.tiny_fits import tiny_fits
-    >>> [fit.title for fit in tiny_fits() if fit.name.startswith("Poisson")]
+    >>> sorted(fit.title for fit in tiny_fits() if fit.name.startswith("Poisson"))
     ['PoissonHMM', 'PoissonMixture']
     """
     found = [fit for name, package, kind in _estimators() for fit in _settings(name, package, kind, every_setting)]

@@ -4,9 +4,9 @@ z is the error of the log evidence by its stated standard error. The columns "be
 with the defaults before moves went on until particles forget (five steps of a random walk at each temperature; annealed
 importance sampling: 100 equal steps of the temperature, one move at each): they are documented here, not run.
 
-    python benchmarks/reproduce/evidence_error_bars.py            # 40 seeds; ten minutes on one core
-    python benchmarks/reproduce/evidence_error_bars.py --quick    # 10 seeds
-    python benchmarks/reproduce/evidence_error_bars.py --only smc waste_free --first 1000
+    python benchmarks/accuracy/evidence_error_bars.py            # 40 seeds; ten minutes on one core
+    python benchmarks/accuracy/evidence_error_bars.py --quick    # 10 seeds
+    python benchmarks/accuracy/evidence_error_bars.py --only smc waste_free --first 1000
 """
 
 from __future__ import annotations
