@@ -79,7 +79,8 @@ def _somebody_watches() -> bool:
     if QUIET in os.environ or _silenced.get() or multiprocessing.current_process().name != "MainProcess":
         return False
     try:
-        return bool(sys.stderr.isatty())
+        # Older versions of rich say of what they put in place of a terminal that it is none.
+        return bool(getattr(sys.stderr, "rich_proxied_file", sys.stderr).isatty())
     except (AttributeError, ValueError):  # there is none, or it is closed
         return False
 
