@@ -40,9 +40,11 @@ def fitted():
 
 
 def test_density_comes_close_to_the_true_one(fitted):
+    # Over ten seeds the loss is .045 +- .021 and the median error .108 +- .025: bounds of six standard deviations. A
+    # normal distribution loses 0.66.
     X, log_density = banana(4000, 1)
-    assert 0 < log_density.mean() - fitted.score(X) < 0.1  # a normal distribution loses 0.66
-    assert np.median(np.abs(fitted.score_samples(X) - log_density)) < 0.15
+    assert 0 < log_density.mean() - fitted.score(X) < 0.17
+    assert np.median(np.abs(fitted.score_samples(X) - log_density)) < 0.26
 
 
 def test_density_integrates_to_one(fitted):

@@ -120,6 +120,7 @@ def test_a_gaussian_is_found_exactly(gradient):
     assert result.elbo_trace[-1] > result.elbo_trace[0]
 
 
+@pytest.mark.filterwarnings("ignore:q is a poor approximation")  # which it is, in some seeds by enough to be told
 def test_mean_field_has_the_inverse_diagonal_of_the_precision():
     result = fit_black_box(gaussian, 3, "mean_field", settings=AscentSettings(batch_size=64), random_state=0)
     np.testing.assert_allclose(result.mean, MEAN, atol=0.05)

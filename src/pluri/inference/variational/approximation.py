@@ -15,6 +15,8 @@ from pluri.inference.variational.flows.importance import Evidence
 PARETO_LIMIT = 0.7
 #: Effective share of the draws below which q is poor: in any case, and if the tail is heavy as well.
 POOR_SHARE, POOR_SHARE_HEAVY = 0.5, 0.75
+#: Divergence in nats below which a heavy tail is no matter: one draw of thousands may halve the effective share.
+HARMLESS = 0.1
 
 
 class ApproximationWarning(UserWarning):
@@ -34,4 +36,6 @@ def is_poor(found: Evidence) -> bool:
     (False, True)
     """
     share = found.effective_sample_size / found.n_samples
-    return share < (POOR_SHARE_HEAVY if found.pareto_k > PARETO_LIMIT else POOR_SHARE)
+    if found.pareto_k > PARETO_LIMIT:
+        return share < POOR_SHARE_HEAVY and found.log_z - found.elbo > HARMLESS
+    return share < POOR_SHARE
