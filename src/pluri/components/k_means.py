@@ -35,7 +35,8 @@ def k_means(
     rows = np.ascontiguousarray((X - middle).T)
     centers = _scattered(rows, weight, n_clusters, n_init, rng)
     labels, centers = _settled(rows, weight, centers, max_iter)
-    best = int(np.argmin([_within(rows, weight, *found) for found in zip(labels, centers)]))
+    within = np.array([_within(rows, weight, *found) for found in zip(labels, centers)])
+    best = int(np.argmax(within <= within.min() * (1 + 1e-9)))  # of equal ones the first, whatever the rounding
     return labels[best], centers[best] + middle
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ VERSION = 1
 #: What reading a file that is something else, or damaged, ends in.
 DAMAGE = (
     ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, OSError, MemoryError,
-    zipfile.BadZipFile, zlib.error, EOFError,
+    zipfile.BadZipFile, zlib.error, EOFError, SyntaxError, tokenize.TokenError,
 )  # fmt: skip
 
 
