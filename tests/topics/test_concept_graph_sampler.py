@@ -11,10 +11,11 @@ from scipy.special import betaln, gammaln, logsumexp
 
 from pluri.priors import Beta
 from pluri.testing import SamplerProblem
+from pluri.topics.concept_graph._level_kernels import draw_tau
 from pluri.topics.concept_graph.arrays import END
 from pluri.topics.concept_graph.edge_prior import edge_predictive, log_marginal, log_swap_ratio
 from pluri.topics.concept_graph.evaluation.levels import level_distribution
-from pluri.topics.concept_graph.sampling._single_kernels import draw_tau, log_swap, take_out
+from pluri.topics.concept_graph.sampling._graph_kernels import log_swap, take_out
 from pluri.topics.concept_graph.sampling.gibbs import ConceptGraphGibbs
 from pluri.topics.concept_graph.sampling.path_sampler import enumerate_paths, programme_path
 from pluri.topics.concept_graph.sampling.state import NOTHING

@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
 #: Rows times starts times clusters times features (and four for what does not depend on them) up to which all starts
-#: are taken together; measured on 50 to 9,000 rows.
+#: are taken together; `benchmarks/peers/small_data.py` has sizes on both sides of it.
 FEW = 400_000
 MAX_ITER = 300
 

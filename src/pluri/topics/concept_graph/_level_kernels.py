@@ -118,7 +118,7 @@ def logistic(z):
     return max(math.exp(z) / (1.0 + math.exp(z)), 1e-300)
 
 
-@inner
+@compiled(allocates=False)
 def draw_tau(rng, tau, a, b, sum_levels, n_words, length):
     """Slice sampling of logit(tau); from its prior if the path has one node, or the document no words."""
     if length == 1 or n_words == 0:

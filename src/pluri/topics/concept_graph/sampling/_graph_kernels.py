@@ -11,7 +11,7 @@ import numpy as np
 from pluri.engine.compiled import compiled
 
 END = -1
-#: For what only compiled functions call, and makes no arrays; see `_single_kernels` for calls from Python.
+#: For what only compiled functions call, and makes no arrays.
 inner = compiled(inner=True, allocates=False)
 # Constants that are passed on are np.int64: numba compiles a function once more for a literal, and for an int32.
 
@@ -194,7 +194,7 @@ def count_words(graph, corpus, d, step):
         graph.total[x] += step
 
 
-@inner
+@compiled(allocates=False)
 def take_out(graph, numbers, corpus, d, path):
     """Take a document out; `path` gets its path, with c + depth for nodes that nobody else uses. They go."""
     capacity, length = len(graph.depth), corpus.length[d]
@@ -217,7 +217,7 @@ def take_out(graph, numbers, corpus, d, path):
             fill_row(graph, numbers, path[i])
 
 
-@inner
+@compiled(allocates=False)
 def put_in(rng, graph, numbers, corpus, d, path, length):
     """Put a document on a path, whose new nodes get slots; its levels must be set."""
     created = settle(rng, graph, numbers, path, length)
@@ -239,7 +239,7 @@ def log_stick(first, second, both, count, after):
     return first[count] + second[after] - both[count + after]
 
 
-@inner
+@compiled(allocates=False)
 def log_swap(graph, sticks, x, i, j):
     """Log ratio of the probability of all steps from x if the atoms at places i < j change places, to that now."""
     edge, order, tables = graph.edge, graph.order, (sticks.first, sticks.second, sticks.both)

@@ -10,7 +10,7 @@ from pluri.engine.compiled import compiled
 inner = compiled(inner=True, allocates=False)
 
 
-@compiled(reorder=True, inner=True, allocates=False)
+@compiled(reorder=True, allocates=False)
 def word_terms(graph, eta, words, level, first, last, high, step, log_term, product, seen, sizes):
     """Log probability of the words of each level of a document at each node, the document being taken out.
 
@@ -58,7 +58,7 @@ def word_terms(graph, eta, words, level, first, last, high, step, log_term, prod
     return top
 
 
-@inner
+@compiled(allocates=False)
 def log_length_factor(numbers, length, n_words, tau):
     """What the length of a path does to the probability of given levels."""
     if not numbers.length_factor:
@@ -72,7 +72,7 @@ def log_length_factor(numbers, length, n_words, tau):
     return -n_words * math.log(series)
 
 
-@inner
+@compiled(allocates=False)
 def backward(graph, numbers, label, top, log_term, back, weight, highest):
     """Log weights of the rest of the path: ``back[S, i, x]`` for node x at place i of a path of S nodes.
 
@@ -149,7 +149,7 @@ def draw_log(rng, logits, n):
     return chosen
 
 
-@inner
+@compiled(allocates=False)
 def draw_path(rng, graph, numbers, n_words, tau, top, back, logits, states, path):
     """Draw the length of a path and its nodes, given `backward`; the length."""
     capacity, n_levels = len(graph.depth), len(graph.n_nodes) - 1

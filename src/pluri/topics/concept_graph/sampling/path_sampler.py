@@ -31,7 +31,7 @@ Path = tuple[int, ...]
 
 def word_terms_of(state: GraphState, numbers: Numbers, document: int) -> tuple[NDArray[np.float64], int]:
     """Log probability of the words of each level at each slot, and at a new node (last); and the highest level."""
-    from pluri.topics.concept_graph.sampling._single_kernels import word_terms
+    from pluri.topics.concept_graph.sampling._path_kernels import word_terms
 
     graph, corpus = state.graph, state.corpus
     capacity, n_levels = len(graph.depth), len(graph.n_nodes) - 1
@@ -49,7 +49,7 @@ def enumerate_paths(state: GraphState, numbers: Numbers, document: int) -> dict[
 
     Paths are tuples of slots; a new node of depth k is the number of slots plus k.
     """
-    from pluri.topics.concept_graph.sampling._single_kernels import log_length_factor
+    from pluri.topics.concept_graph.sampling._path_kernels import log_length_factor
 
     graph, corpus = state.graph, state.corpus
     capacity, n_levels = len(graph.depth), len(graph.n_nodes) - 1
@@ -79,7 +79,7 @@ def enumerate_paths(state: GraphState, numbers: Numbers, document: int) -> dict[
 
 def draw_path_by_enumeration(rng: np.random.Generator, state: GraphState, numbers: Numbers, document: int) -> None:
     """Draw the path of a document from all paths, one by one: slow, and as exact as the dynamic programme."""
-    from pluri.topics.concept_graph.sampling._single_kernels import put_in, take_out
+    from pluri.topics.concept_graph.sampling._graph_kernels import put_in, take_out
 
     n_levels = len(state.graph.n_nodes) - 1
     path = np.empty(n_levels, dtype=np.int64)
@@ -94,7 +94,7 @@ def draw_path_by_enumeration(rng: np.random.Generator, state: GraphState, number
 
 def programme_path(rng: np.random.Generator, state: GraphState, numbers: Numbers, document: int) -> tuple[Path, Any]:
     """Path drawn by the dynamic programme for a document that was taken out, and log weights of all lengths."""
-    from pluri.topics.concept_graph.sampling._single_kernels import backward, draw_path, log_length_factor
+    from pluri.topics.concept_graph.sampling._path_kernels import backward, draw_path, log_length_factor
 
     graph, corpus = state.graph, state.corpus
     capacity, n_levels = len(graph.depth), len(graph.n_nodes) - 1
