@@ -86,7 +86,7 @@ PARTS = frozenset(
         "pluri.factors.exponential_family.families.PoissonFamily",
         "pluri.factors.exponential_family.gaussian_family.GaussianFamily",
         "pluri.factors.factor_analyzer_family.FactorStatistics",
-        "pluri.inference.history.History",
+        "pluri.inference.run.History",
         "pluri.inference.mcmc.trace.ChainEnd",
         "pluri.inference.mcmc.trace.Trace",
         "pluri.mixtures.bayesian_bernoulli.predictive.ClusterTables",

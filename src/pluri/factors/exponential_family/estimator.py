@@ -22,7 +22,7 @@ from pluri.factors.exponential_family.loadings import InterceptPrior, intercept_
 from pluri.factors.exponential_family.observations import Observations, observe
 from pluri.factors.exponential_family.relevance import WeightPrior, check_prior
 from pluri.factors.exponential_family.starts import INITS
-from pluri.inference.result import IterationState
+from pluri.inference.run import IterationState
 from pluri.inference.variational import coordinate_ascent
 from pluri.inference.variational.coordinate_ascent import CoordinateAscentResult
 from pluri.validation import Number, Only, Whole, as_generator, check_parameters

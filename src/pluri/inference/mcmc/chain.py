@@ -10,6 +10,7 @@ import numpy as np
 
 from pluri.inference.mcmc.kernel import Adaptation, Info
 from pluri.inference.mcmc.snapshot import snapshot_of
+from pluri.inference.run import IterationState
 
 #: A proposal far out may overflow on its way to being refused.
 FAR_OUT: Any = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}
@@ -31,8 +32,6 @@ class Chain:
 
     def iteration_state(self, index: int, n_chains: int, n_steps: int, seconds: float) -> Any:
         """What progress displays want to know."""
-        from pluri.inference.result import sweep_state
-
         value = float(self.state.log_density)
         return sweep_state(
             chain=index, n_chains=n_chains, sweep=self.done, n_sweeps=n_steps, log_joint=value, log_likelihood=value,
@@ -239,3 +238,23 @@ def _stack_infos(infos: list[Info], values: list[float]) -> dict[str, Any]:
         return {}
     stats = {name: np.array([info[name] for info in infos]) for name in infos[0]}
     return stats | {"log_density": np.array(values)}
+
+
+def sweep_state(
+    *, chain: int, n_chains: int, sweep: int, n_sweeps: int, log_joint: float, log_likelihood: float, gain: float,
+    seconds: float,
+) -> IterationState[None]:  # fmt: skip
+    """A step of one of several chains as an iteration: what watches a fit sees it so; `sweep` counts from 1."""
+    return IterationState(
+        params=None,
+        restart=chain,
+        n_init=n_chains,
+        iteration=sweep,
+        max_iter=n_sweeps,
+        objective=log_joint,
+        log_likelihood=log_likelihood,
+        gain=gain,
+        seconds=seconds,
+        accepted=True,
+        reason="max_iter" if sweep == n_sweeps else None,
+    )

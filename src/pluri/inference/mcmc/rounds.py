@@ -22,7 +22,7 @@ from pluri.inference.mcmc.health import warn_of_problems
 from pluri.inference.mcmc.snapshot import Snapshot, snapshot_of
 from pluri.inference.mcmc.trace import ChainEnd, Trace, plain_random_state
 from pluri.inference.mcmc.workers import Advance, Workers, open_workers
-from pluri.inference.result import IterationState
+from pluri.inference.run import IterationState
 from pluri.validation import check_writable
 from pluri.validation.interruption import Interrupted, hold
 from pluri.validation.interruption import kept as say_kept

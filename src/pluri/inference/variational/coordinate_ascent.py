@@ -28,9 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.inference.em import expectation_maximization
-from pluri.inference.history import History
-from pluri.inference.result import IterationState
-from pluri.inference.run import AscentWarning, Reason, slack
+from pluri.inference.run import AscentWarning, History, IterationState, Reason, slack
 from pluri.inference.variational.variational_models import BlockModel, Params, VariationalModel
 from pluri.progress import open_progress
 from pluri.validation.interruption import interruptible
