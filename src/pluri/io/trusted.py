@@ -79,7 +79,7 @@ MODELS = frozenset(
 
 PARTS = frozenset(
     {
-        "pluri.components.gaussian.records.GaussianStatistics",
+        "pluri.components.gaussian.family.GaussianStatistics",
         "pluri.components.weighted_sums.WeightedSums",
         "pluri.factors.exponential_family.families.BernoulliFamily",
         "pluri.factors.exponential_family.families.BinomialFamily",

@@ -2,7 +2,17 @@
 
 from pluri.validation.files import check_target, check_writable, replacing
 from pluri.validation.fitted_state import Stored, check_compressed, check_layout
-from pluri.validation.inputs import check_broadcast, check_distributions, check_width, is_source, plain_array, unmasked
+from pluri.validation.inputs import (
+    check_broadcast,
+    check_covariances,
+    check_distributions,
+    check_positive_definite,
+    check_width,
+    is_source,
+    plain_array,
+    refuse_dates,
+    unmasked,
+)
 from pluri.validation.parameters import (
     Allowed,
     Either,
@@ -34,10 +44,12 @@ __all__ = [
     "check_broadcast",
     "check_compressed",
     "check_count",
+    "check_covariances",
     "check_distributions",
     "check_layout",
     "check_parameters",
     "check_positive",
+    "check_positive_definite",
     "check_row_weight",
     "check_target",
     "check_value",
@@ -45,6 +57,7 @@ __all__ = [
     "check_writable",
     "is_source",
     "plain_array",
+    "refuse_dates",
     "replacing",
     "restored_on_failure",
     "unmasked",

@@ -79,3 +79,52 @@ def check_distributions(name: str, values: NDArray[Any]) -> None:
         raise ValueError(
             f"{name} must sum to 1, got {sums}" if sums.ndim == 0 else f"{name} rows must sum to 1, got {sums}"
         )
+
+
+def check_covariances(
+    covars: NDArray[np.float64], covariance_type: str, n_components: int, n_features: int | None = None
+) -> None:
+    """Refuse covariances of the wrong shape, or that are not positive (definite); `n_features` is that of the means."""
+    if covariance_type == "spherical":
+        if covars.ndim != 1 or len(covars) != n_components:
+            raise ValueError(f"'spherical' covars_ must have shape ({n_components},), got {covars.shape}")
+        _check_positive(covars, covariance_type)
+    elif covariance_type == "diag":
+        if covars.ndim != 2 or len(covars) != n_components:
+            raise ValueError(f"'diag' covars_ must have shape ({n_components}, n_features), got {covars.shape}")
+        _check_positive(covars, covariance_type)
+    elif covariance_type == "tied":
+        if covars.ndim != 2 or covars.shape[0] != covars.shape[1]:
+            raise ValueError(f"'tied' covars_ must have shape (n_features, n_features), got {covars.shape}")
+        check_positive_definite(covars[None], "'tied' covars_")
+    else:
+        if covars.ndim != 3 or len(covars) != n_components or covars.shape[1] != covars.shape[2]:
+            raise ValueError(
+                f"'full' covars_ must have shape ({n_components}, n_features, n_features), got {covars.shape}"
+            )
+        check_positive_definite(covars, "'full' covars_")
+    if n_features is not None and covariance_type != "spherical" and covars.shape[-1] != n_features:
+        raise ValueError(
+            f"{covariance_type!r} covars_ must have {n_features} features, as means_ does, got {covars.shape[-1]}"
+        )
+
+
+def _check_positive(covars: NDArray[np.float64], covariance_type: str) -> None:
+    if not ((covars > 0) & np.isfinite(covars)).all():
+        raise ValueError(f"{covariance_type!r} covars_ must be positive and finite, got values from {covars.min()}")
+
+
+def check_positive_definite(matrices: NDArray[np.float64], name: str) -> None:
+    """Refuse matrices that are not symmetric and positive definite."""
+    if not np.isfinite(matrices).all():
+        raise ValueError(f"{name} must be finite")
+    symmetric = np.isclose(matrices, matrices.transpose(0, 2, 1)).all(axis=(1, 2))
+    good = symmetric & (np.linalg.eigvalsh(matrices) > 0).all(axis=1)
+    if not good.all():
+        raise ValueError(f"{name} must be symmetric, positive-definite; matrix {int(np.argmin(good))} is not")
+
+
+def refuse_dates(X: Any) -> None:
+    """Refuse dates and durations, which NumPy would take for whole numbers."""
+    if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
+        raise ValueError(f"X must hold numbers, got dates or durations ({X.dtype}): take differences first")

@@ -71,6 +71,7 @@ class PoissonMixture(DiscreteMixture):
         **DiscreteMixture._parameters,
         "rates_prior": Made(Gamma, "a prior (Gamma)") | Only(None),
     }
+    _input_tags: ClassVar[Mapping[str, bool]] = {"positive_only": True}
 
     def __init__(
         self,
@@ -114,11 +115,6 @@ class PoissonMixture(DiscreteMixture):
         self.checkpoint = checkpoint
         self.engine = engine
         self.n_jobs = n_jobs
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
-        return tags
 
     def _check_settings(self) -> None:
         super()._check_settings()
