@@ -65,20 +65,10 @@ class Summary:
     __repr__ = __str__
 
 
-def each_number(draws: Mapping[str, NDArray[Any]]) -> Iterator[tuple[str, NDArray[np.float64]]]:
-    """Name and draws (n_chains, n_draws) of every number: ``"theta[1, 2]"`` for an entry of an array."""
-    for name, values in draws.items():
-        if not np.issubdtype(values.dtype, np.number) and values.dtype != np.bool_:
-            continue
-        for index in np.ndindex(values.shape[2:]):
-            label = f"{name}[{', '.join(map(str, index))}]" if index else name
-            yield label, np.asarray(values[(slice(None), slice(None), *index)], dtype=np.float64)
-
-
 def summarize(draws: Mapping[str, NDArray[Any]], mass: float = 0.94) -> Summary:
     """Summary of draws by name, each of shape (n_chains, n_draws, ...)."""
     names, rows = [], []
-    for name, values in each_number(draws):
+    for name, values in diagnostics.each_number(draws):
         low, high = diagnostics.highest_density_interval(values, mass)
         names.append(name)
         rows.append(
