@@ -304,7 +304,7 @@ class LDAOfDocuments(FlatTopicModel):
         return self._pending_bound(counts, checked_weights(sample_weight, counts)).perplexity()
 
     def _pending_bound(self, counts: Any, weight: Array | None) -> PendingBound:
-        """Documents are compared with topics of EM and of sampling as they are, with those of variational Bayes as q is."""
+        # Topics of EM and of sampling are taken as they are.
         topics = self.topic_word_ * EXACT + 1e-8 if self._how() in ("em", "gibbs") else self.components_
         return PendingBound(
             counts, weight, topics, self.doc_topic_prior_, self.max_doc_update_iter, self.mean_change_tol, self.n_jobs
@@ -351,13 +351,8 @@ class LDAOfDocuments(FlatTopicModel):
     def _expected_counts(self, counts: Any) -> Array:
         alpha, how = self._prior_vector(), self._how()
         if how in ("vb", "svi"):
-            return infer(
-                self.components_,
-                counts,
-                alpha,
-                step=DocumentStep(self.max_doc_update_iter, self.mean_change_tol),
-                n_jobs=self.n_jobs,
-            )
+            step = DocumentStep(self.max_doc_update_iter, self.mean_change_tol)
+            return infer(self.components_, counts, alpha, step=step, n_jobs=self.n_jobs)
         lengths = np.asarray(counts.sum(axis=1)).reshape(-1, 1)
         if how == "gibbs":
             gamma = expected_shares(
