@@ -14,10 +14,9 @@ from pluri.lazy_names import lazy_names
 if TYPE_CHECKING:
     from pluri.cochange.evaluation import Evaluation, evaluate
     from pluri.cochange.history import CommitHistory
-    from pluri.cochange.models.baselines import CoOccurrence, FrequentItemsets, Popularity
+    from pluri.cochange.models.baselines import CoOccurrence, FrequentItemsets, Popularity, Rule, association_rules
     from pluri.cochange.models.mining import apriori, fpgrowth, fpmax
     from pluri.cochange.models.neighbors import CommitNeighbors
-    from pluri.cochange.models.rules import Rule, association_rules
     from pluri.cochange.published import cooccurrence_tuned, fim_fixed
     from pluri.cochange.recommender import FileRecommender
     from pluri.cochange.repository.git import GitError

@@ -13,6 +13,7 @@ from pluri.validation.inputs import (
     refuse_dates,
     unmasked,
 )
+from pluri.validation.interruption import restored_on_failure
 from pluri.validation.parameters import (
     Allowed,
     Either,
@@ -27,7 +28,6 @@ from pluri.validation.parameters import (
     check_value,
 )
 from pluri.validation.random import RandomState, as_generator
-from pluri.validation.refits import restored_on_failure
 from pluri.validation.weights import check_row_weight, weighted_mean, weighted_total
 
 __all__ = [
