@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.components.counts import check_counts
 from pluri.components.multinomial import MultinomialFamily, MultinomialParameters
 from pluri.priors import Dirichlet, as_row_prior
 from pluri.sequences.fitting import Prior
 from pluri.sequences.hmm import HiddenMarkovModel
 from pluri.validation import check_broadcast, check_distributions
+from pluri.validation.inputs import check_counts
 
 Array = NDArray[np.float64]
 

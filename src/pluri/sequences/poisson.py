@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.components.counts import check_counts
 from pluri.components.poisson import PoissonFamily, PoissonParameters
 from pluri.sequences.fitting import Prior
 from pluri.sequences.hmm import HiddenMarkovModel
 from pluri.validation import check_broadcast
+from pluri.validation.inputs import check_counts
 
 Array = NDArray[np.float64]
 

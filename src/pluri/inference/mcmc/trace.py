@@ -224,3 +224,25 @@ def restored_generator(state: dict[str, Any]) -> np.random.Generator:
     bits = kind()
     bits.state = {**bits.state, **state}
     return np.random.Generator(bits)
+
+
+class Sampled:
+    """Estimator whose draws are the attribute ``trace_``, a :class:`pluri.inference.mcmc.Trace`."""
+
+    trace_: Trace
+
+    def to_arviz(self, log_likelihood: Any = None, posterior_predictive: Any = None, observed_data: Any = None) -> Any:
+        """Draws and statistics of the chains for ArviZ: ``InferenceData`` up to version 0.23, later a ``DataTree``.
+
+        Parameters
+        ----------
+        log_likelihood, posterior_predictive : callable, str, or dict of arrays, optional
+            Further groups; see :meth:`pluri.inference.mcmc.Trace.to_arviz`.
+        observed_data : dict of arrays, optional
+        """
+        trace = getattr(self, "trace_", None)
+        if trace is None:
+            raise AttributeError(
+                f"this {type(self).__name__} has no draws: it is not fitted yet, or was not learned by sampling"
+            )
+        return trace.to_arviz(log_likelihood, posterior_predictive, observed_data)

@@ -1,9 +1,8 @@
 """Variational inference: the best q in a family, by coordinate ascent, noisy gradients, flows or projection."""
 
-from pluri.inference.variational.approximation import ApproximationWarning
 from pluri.inference.variational.black_box import ScoreGradient, fit_black_box
 from pluri.inference.variational.black_box_ascent import AscentSettings
-from pluri.inference.variational.black_box_result import BlackBoxResult
+from pluri.inference.variational.black_box_result import ApproximationWarning, BlackBoxResult
 from pluri.inference.variational.conjugate import ConjugateModel, ConjugateProblem, conjugate_coordinate_ascent
 from pluri.inference.variational.coordinate_ascent import CoordinateAscentResult, coordinate_ascent
 from pluri.inference.variational.factor_graph import ExactPosterior, FactorGraph, enumerate_exactly

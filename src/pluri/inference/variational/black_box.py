@@ -28,15 +28,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pluri.inference.variational.adam import Array, Descent, descend
-from pluri.inference.variational.approximation import ApproximationWarning, is_poor
 from pluri.inference.variational.black_box_ascent import AscentSettings, CoolingAscent
-from pluri.inference.variational.black_box_result import BlackBoxResult
+from pluri.inference.variational.black_box_result import ApproximationWarning, BlackBoxResult, is_poor
 from pluri.inference.variational.families import Family, MeanFieldGaussian, make_family
 from pluri.inference.variational.flows.importance import Evidence, evidence
 from pluri.inference.variational.flows.target import Target, check_target, differentiate
 from pluri.validation import Made, Only, Whole, as_generator, check_value
+from pluri.validation.inputs import RandomState
 from pluri.validation.interruption import interruptible
-from pluri.validation.random import RandomState
 
 #: Number of draws of an iteration, by kind of gradient.
 PATH_DRAWS, SCORE_DRAWS = 16, 256

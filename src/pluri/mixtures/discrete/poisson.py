@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from pluri.components.counts import check_counts
 from pluri.components.poisson import PoissonFamily, PoissonParameters
 from pluri.components.sparse_rows import canonical_rows
 from pluri.engine import Source
@@ -18,6 +17,7 @@ from pluri.mixtures.mixture import Prior
 from pluri.priors import Gamma
 from pluri.priors.kernels import ProbabilityProductKernel
 from pluri.validation import Allowed, Made, Only, Stored
+from pluri.validation.inputs import check_counts
 
 Array = NDArray[np.float64]
 
