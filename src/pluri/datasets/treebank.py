@@ -5,10 +5,7 @@ The text is licensed for non-commercial use and not shipped. It is read from a t
 left at the end of a file is dropped: this rule gives exactly the corpus of Qiao et al. (2015), "Diversified hidden
 Markov models for sequential labeling", with all its 46 tag counts.
 
-The 46 tags of the Wall Street Journal treebank sample merged into 15 groups, and how frequent the groups are.
-
-Groups and frequencies are those of Qiao et al. (2015), "Diversified hidden Markov models for sequential
-labeling".
+The 15 groups of tags and their frequencies are theirs too.
 """
 
 from __future__ import annotations

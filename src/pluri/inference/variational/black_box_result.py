@@ -1,12 +1,11 @@
 """What black-box variational inference gives back: a Gaussian, and how far it can be trusted.
 
-Whether an approximation that found its optimum is any good: what importance weights say, and the warning.
-
-Draws of q, weighted by p / q, are worth ``ESS = (sum w)^2 / sum w^2`` draws of p. Its share of the draws falls as
-``KL(q || p)`` grows; the Pareto shape k of the largest weights tells whether that share can be trusted. Neither is
-enough alone: k is above 0.7 for nearly perfect fits whose tails are thinner than those of p (above 2 with a divergence
-of 0.005 nats for the logarithm of a gamma variable of shape 20), and below 0.7 for some funnels whose draws are worth a
-tenth of their number (`python benchmarks/accuracy/black_box_verdicts.py`).
+Whether an approximation that found its optimum is any good is said by importance weights. Draws of q, weighted by p /
+q, are worth ``ESS = (sum w)^2 / sum w^2`` draws of p. Its share of the draws falls as ``KL(q || p)`` grows; the Pareto
+shape k of the largest weights tells whether that share can be trusted. Neither is enough alone: k is above 0.7 for
+nearly perfect fits whose tails are thinner than those of p (above 2 with a divergence of 0.005 nats for the logarithm
+of a gamma variable of shape 20), and below 0.7 for some funnels whose draws are worth a tenth of their number (`python
+benchmarks/accuracy/black_box_verdicts.py`).
 """
 
 from __future__ import annotations

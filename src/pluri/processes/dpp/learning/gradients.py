@@ -5,10 +5,9 @@ matrix; its penalty ``(alpha / 2T) sum_i |v_i|^2 / lambda_i``, with lambda_i the
 i, draws rare items to zero. Many subsets can be taken in mini-batches; an epoch that does not raise the objective is
 undone and tried again with half the learning rate, so that the history never falls.
 
-Kernels from the frequencies of items and pairs: the best independent model, and where iterations start.
-
-If items were independent, ``K_ii`` would be the frequency of item i and ``L_ii = K_ii / (1 - K_ii)``. For a
-determinantal process ``K_ij^2 = K_ii K_jj - P(i, j)``, which gives the sizes of the other entries but not their signs.
+Iterations start from the frequencies of items and pairs. If items were independent, ``K_ii`` would be the frequency of
+item i and ``L_ii = K_ii / (1 - K_ii)``. For a determinantal process ``K_ij^2 = K_ii K_jj - P(i, j)``, which gives the
+sizes of the other entries but not their signs.
 
 References
 ----------
