@@ -50,7 +50,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "models.baselines": ["CoOccurrence", "FrequentItemsets", "Popularity"],
+        "models.baselines": ["CoOccurrence", "FrequentItemsets", "Popularity", "Rule", "association_rules"],
         "evaluation": ["Evaluation", "evaluate"],
         "repository.git": ["GitError"],
         "history": ["CommitHistory"],
@@ -58,7 +58,6 @@ __getattr__, __dir__ = lazy_names(
         "models.mining": ["apriori", "fpgrowth", "fpmax"],
         "published": ["cooccurrence_tuned", "fim_fixed"],
         "recommender": ["FileRecommender"],
-        "models.rules": ["Rule", "association_rules"],
         "suggester": ["Suggestion"],
         "transactions": ["group_changes"],
         "tuning": ["Tuning", "tune"],

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, polygamma, psi
 
+from pluri.processes.base_measure import base_log_density, draw_from_base
 from pluri.processes.concentration import log_stirling
-from pluri.processes.dirichlet_process import base_log_density, draw_from_base
 from pluri.validation import RandomState, as_generator, check_count, check_positive
 
 Array = NDArray[np.float64]

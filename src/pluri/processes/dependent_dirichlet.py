@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.processes.dirichlet_process import DiscreteMeasure, draw_from_base
+from pluri.processes.base_measure import draw_from_base
+from pluri.processes.dirichlet_process import DiscreteMeasure
 from pluri.processes.stick_breaking import StickBreaking, check_tail_mass
 from pluri.validation import RandomState, as_generator, check_count, check_positive
 

@@ -1,0 +1,112 @@
+"""``pluri models`` and ``pluri inspect``: what there is, and what is in a file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pluri.cli import options
+from pluri.cli.console import plain, print_json, printable, reporting, show
+from pluri.cli.families import FAMILIES
+from pluri.cli.registry import fitted_part, parameters, summary_line
+
+#: Entries of a list that are shown.
+MOST_NOTED = 50
+
+
+def models(as_json: options.Json = False) -> None:
+    """List the models of each family and their parameters."""
+    with reporting():
+        if as_json:
+            print_json(
+                [
+                    {
+                        "name": name,
+                        "family": family.title,
+                        "summary": summary_line(kind),
+                        "parameters": parameters(kind),
+                    }
+                    for family in FAMILIES
+                    for name, kind in family.models()
+                ]
+            )
+            return
+        from rich.console import Console
+        from rich.markup import escape
+
+        console = Console()
+        for family in FAMILIES:
+            fitted_by = f" (fitted by {family.command})" if family.command else ""
+            console.print(f"[bold underline]{family.title}[/]{fitted_by}\n", highlight=False)
+            for name, kind in family.models():
+                settings = ", ".join(f"{key}={value!r}" for key, value in parameters(kind).items())
+                console.print(f"[bold]{name}[/]  {escape(summary_line(kind))}", highlight=False)
+                console.print(settings, style="dim", highlight=False, markup=False, soft_wrap=False)
+                console.print()
+
+
+def inspect(model: options.ModelFile, as_json: options.Json = False) -> None:
+    """Show what a model file holds: class, versions, parameters, and how the fit went."""
+    with reporting():
+        from pluri.cli.fitting import describe_fit
+        from pluri.io import load, read_info
+
+        info = read_info(model)
+        estimator = load(model)
+        if as_json:
+            print_json(
+                {
+                    "class": info.class_name,
+                    "versions": info.versions,
+                    "notes": info.notes,
+                    "parameters": estimator.get_params(),
+                    "fit": describe_fit(estimator),
+                }
+            )
+            return
+        saved_by = ", ".join(f"{package} {version}" for package, version in info.versions.items())
+        show(f"{printable(model)}: {info.class_name}\nsaved by {printable(saved_by)}")
+        is_topics = hasattr(estimator, "topic_graph")
+        for name, value in info.notes.items():
+            # The coherence of each topic is in the table below.
+            if value is not None and not (is_topics and name == "coherence"):
+                show(f"{printable(name)}: {printable(_note(value))}")
+        show(f"\n{estimator!r}\n")
+        if is_topics and hasattr(estimator, "topic_word_"):
+            from pluri.cli.topics.telling import coherence_of, topic_lines
+
+            show(topic_lines(estimator, coherence_of(info.notes, estimator)))
+        else:
+            show(summary(estimator))
+
+
+def summary(model: Any) -> str:
+    """A fitted model on one page: its own account, or else how the fit went."""
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    from pluri.cli.fitting import describe_fit
+
+    described = fitted_part(model)
+    try:
+        check_is_fitted(described)
+        if hasattr(described, "summary"):
+            return str(described.summary())
+    except NotFittedError:
+        return "not fitted"
+    found = {name: plain(value) for name, value in describe_fit(model).items()}
+    return "\n".join(f"{name.replace('_', ' '):>16}  {_cell(value)}" for name, value in found.items())
+
+
+def _note(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_note(item)}" for name, item in value.items())
+    if not isinstance(value, list):
+        return str(value)
+    shown = ", ".join(map(str, value[:MOST_NOTED]))
+    return f"{shown}, ... ({len(value)})" if len(value) > MOST_NOTED else shown
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, list):
+        return " ".join(map(_cell, value))
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
