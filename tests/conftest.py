@@ -19,7 +19,7 @@ import pytest
 from hypothesis import settings
 
 import pluri.validation
-import pluri.validation.random
+import pluri.validation.inputs
 
 # A time limit for each example would fail on a busy machine, and says nothing about correctness.
 settings.register_profile("pluri", deadline=None)
@@ -38,14 +38,14 @@ TEST_ORDER = os.environ.get("PLURI_TEST_ORDER", "")
 
 def _shift_every_seed(offset):
     """Make `as_generator` add `offset` to integers; models are imported later and so get the shifted function."""
-    original = pluri.validation.random.as_generator
+    original = pluri.validation.inputs.as_generator
 
     @functools.wraps(original)
     def shifted(random_state):
         is_seed = isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool)
         return original(int(random_state) + offset if is_seed and random_state >= 0 else random_state)
 
-    for module in (pluri.validation, pluri.validation.random):
+    for module in (pluri.validation, pluri.validation.inputs):
         module.as_generator = shifted
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from pluri.inference.variational import ApproximationWarning, fit_black_box
-from pluri.inference.variational.approximation import is_poor
+from pluri.inference.variational.black_box_result import is_poor
 
 N_SEEDS = 12
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.components.starting_values import filled, kmeans_centers
+from pluri.components.k_means import filled, kmeans_centers
 from pluri.components.weighted_sums import WeightedSums, split_missing, weighted_sums
 from pluri.sequences import HiddenMarkovModel
 

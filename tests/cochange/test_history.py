@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from pluri.cochange import CommitHistory, group_changes
+from pluri.cochange.history import path_filter
 from pluri.cochange.repository.git_log import Change
-from pluri.cochange.repository.identities import FileIdentities
-from pluri.cochange.repository.path_patterns import path_filter
+from pluri.cochange.transactions import FileIdentities
 
 
 def records(rng, n_commits=90, n_files=20):

@@ -6,10 +6,10 @@ from scipy import sparse, stats
 
 from pluri.components.bernoulli import BernoulliFamily, BernoulliParameters
 from pluri.components.multinomial import MultinomialFamily, MultinomialParameters
-from pluri.components.padding import padded_width
 from pluri.components.poisson import PoissonFamily, PoissonParameters
 from pluri.components.sparse_rows import canonical_rows
 from pluri.components.starting_shares import INIT_PARAMS, divide_rows, shortened
+from pluri.engine.aligned import padded_width
 
 K, D = 5, 7
 

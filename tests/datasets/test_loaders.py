@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pluri.datasets import data_home, load_ocr_letters, load_treebank_sample
-from pluri.datasets.tag_groups import GROUP_COUNTS
+from pluri.datasets.treebank import GROUP_COUNTS
 
 
 def needs(name):

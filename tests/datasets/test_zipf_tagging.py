@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pluri.datasets import TAG_GROUPS, make_zipf_tagging
-from pluri.datasets.tag_groups import GROUP_COUNTS, GROUP_OF_TAG
+from pluri.datasets.treebank import GROUP_COUNTS, GROUP_OF_TAG
 
 
 def test_the_tag_groups_are_the_published_table():

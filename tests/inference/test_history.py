@@ -34,7 +34,7 @@ def test_frame_has_a_column_per_field():
 def test_history_is_stored_without_pickle(tmp_path):
     skops.io.dump(History(ROWS), tmp_path / "history.skops")
     trusted = skops.io.get_untrusted_types(file=tmp_path / "history.skops")
-    assert trusted == ["pluri.inference.history.History"]
+    assert trusted == ["pluri.inference.run.History"]
     assert skops.io.load(tmp_path / "history.skops", trusted=trusted) == History(ROWS)
 
 

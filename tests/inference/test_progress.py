@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from pluri.inference import expectation_maximization
-from pluri.inference.result import IterationState
+from pluri.inference.run import IterationState
 from pluri.progress import open_progress
 
 

@@ -15,7 +15,7 @@ import pytest
 from scipy import sparse
 
 from pluri.io import load, save
-from pluri.io.soundness import Unsound, check_soundness
+from pluri.io.archive import Unsound, check_soundness
 from pluri.io.trusted import MODELS
 from pluri.mixtures import BayesianBernoulliMixture, GaussianMixture
 from pluri.sequences import CategoricalHMM, GaussianHMM

@@ -93,7 +93,7 @@ def test_windows_are_counted_as_one_by_one(length):
 def test_blocks_of_texts_do_not_change_the_result(monkeypatch):
     texts = random_texts()
     whole = topic_coherence([["w0", "w3", "w7"]], texts, "c_v", window=7).mean
-    monkeypatch.setattr("pluri.metrics.coherence_measures.BLOCK", 50)
+    monkeypatch.setattr("pluri.metrics.coherence.BLOCK", 50)
     assert topic_coherence([["w0", "w3", "w7"]], texts, "c_v", window=7).mean == pytest.approx(whole, abs=1e-12)
 
 

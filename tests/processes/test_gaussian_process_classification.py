@@ -22,8 +22,7 @@ from pluri.processes.gp_inference.expectation_propagation import expectation_pro
 from pluri.processes.gp_inference.laplace import laplace
 from pluri.processes.gp_inference.latent_draws import JointPosterior
 from pluri.processes.gp_inference.learning import Charts
-from pluri.processes.gp_inference.polya_gamma import mean_polya_gamma, polya_gamma
-from pluri.processes.gp_inference.polya_gamma_draws import draw_polya_gamma
+from pluri.processes.gp_inference.polya_gamma import draw_polya_gamma, mean_polya_gamma, polya_gamma
 from pluri.processes.gp_inference.sites import expected_sigmoid, tilted_moments
 
 X3 = np.array([[-1.0], [0.0], [1.0]])

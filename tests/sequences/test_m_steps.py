@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from pluri.components.padding import padded_width
 from pluri.engine import Batch
+from pluri.engine.aligned import padded_width
 from pluri.inference import flatten
 from pluri.priors import Dirichlet, Diversity, Sticky
 from pluri.sequences import GMMHMM, BernoulliHMM, CategoricalHMM, GaussianHMM, MultinomialHMM, PoissonHMM

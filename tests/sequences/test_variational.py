@@ -7,8 +7,8 @@ from scipy.stats import dirichlet, multivariate_normal, wishart
 from sklearn.base import clone
 
 from pluri.components.gaussian import GaussianStatistics
-from pluri.components.padding import padded_width
 from pluri.engine import ArraySource
+from pluri.engine.aligned import padded_width
 from pluri.inference import AscentWarning
 from pluri.priors import Sticky
 from pluri.sequences.variational import normal_wishart

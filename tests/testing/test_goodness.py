@@ -4,8 +4,7 @@ from scipy import stats
 from scipy.spatial.distance import cdist
 
 from pluri.testing import goodness_of_fit
-from pluri.testing.goodness import cramer_von_mises_tail
-from pluri.testing.permutation import permutation_test
+from pluri.testing.goodness import cramer_von_mises_tail, permutation_test
 from pluri.testing.stein import numerical_score, stein_matrix
 
 

@@ -12,9 +12,9 @@ from pluri.topics import held_out
 from pluri.topics.concept_graph.evaluation.fitted import FittedGraph
 from pluri.topics.concept_graph.evaluation.held_out import held_out as graph_held_out
 from pluri.topics.held_out._particle_kernels import copy_whom, few_effective, normalise
-from pluri.topics.hierarchical.fitted_pachinko import PachinkoTopics
 from pluri.topics.hierarchical.fitted_tree import TreeOfTopics
 from pluri.topics.hierarchical.level_sticks import LevelSticks
+from pluri.topics.hierarchical.pachinko import PachinkoTopics
 from pluri.topics.tree.evaluation import draw_word_distributions
 from pluri.topics.tree.evaluation import left_to_right as tree_left_to_right
 from pluri.topics.tree.tree import Tree

@@ -16,9 +16,8 @@ from pluri.testing import SamplerProblem, check_sampler, enumerate_posterior
 from pluri.topics.dirichlet_counts import CountTable
 from pluri.topics.documents import tokens_of
 from pluri.topics.hierarchical import HierarchicalPachinko
-from pluri.topics.hierarchical.fitted_pachinko import PachinkoTopics
-from pluri.topics.hierarchical.pachinko_gibbs import PachinkoGibbs
-from pluri.topics.hierarchical.pachinko_uses import Uses
+from pluri.topics.hierarchical.pachinko import PachinkoTopics
+from pluri.topics.hierarchical.pachinko_gibbs import PachinkoGibbs, Uses
 
 ROOT, SUB, ETA = np.array([0.4, 0.9, 0.6]), np.array([[0.5, 0.3, 0.8], [0.7, 1.1, 0.2]]), 0.4
 X = sparse.csr_matrix(np.array([[2, 0, 1], [0, 2, 0]], dtype=float))

@@ -18,9 +18,8 @@ from pluri.testing import SamplerProblem
 from pluri.topics import SupervisedLDA, SupervisedLDAClassifier
 from pluri.topics.documents import tokens_of
 from pluri.topics.supervised.chain_state import topic_shares
-from pluri.topics.supervised.class_coefficients import maximal_coefficients
 from pluri.topics.supervised.distinct_words import distinct_words_of
-from pluri.topics.supervised.gibbs import ClassesGibbs, RatingsGibbs
+from pluri.topics.supervised.gibbs import ClassesGibbs, RatingsGibbs, maximal_coefficients
 from pluri.topics.supervised.predictive import class_entropy, mixture_entropy, normal_entropy
 from pluri.topics.supervised.variational import ClassesVariational, RatingsVariational
 

@@ -161,7 +161,7 @@ def test_a_perplexity_that_waits_is_that_of_the_fit(inference, tmp_path, monkeyp
         pickle.loads(pickle.dumps(pickled)),
         copy.deepcopy(copied),
     ]
-    monkeypatch.setattr("pluri.topics.lda.fitted_documents.MOST_KEPT", 0)
+    monkeypatch.setattr("pluri.topics.lda.documents.MOST_KEPT", 0)
     at_once = lda(inference=inference).fit(X)
     assert [model.bound_ for model in models] == [vars(at_once)["bound_"]] * 5
     assert not any("_pending" in vars(model) for model in models)  # no documents are kept once it is known
@@ -180,7 +180,7 @@ def test_a_perplexity_that_waits_is_that_of_the_model_and_documents_as_they_were
 def test_bounds_of_many_documents_are_those_of_each(monkeypatch):
     model = lda().fit(X)
     whole = model.score(X)
-    monkeypatch.setattr("pluri.topics.lda.fitted_documents.DOCUMENTS_AT_ONCE", 7)
+    monkeypatch.setattr("pluri.topics.lda.documents.DOCUMENTS_AT_ONCE", 7)
     np.testing.assert_allclose(model.score(X), whole)
 
 
@@ -188,10 +188,10 @@ def test_ctrl_c_while_the_perplexity_is_computed_keeps_the_topics(monkeypatch):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pluri.topics.lda.fitted_documents.document_bounds", interrupted)
+    monkeypatch.setattr("pluri.topics.lda.documents.document_bounds", interrupted)
     with on_interrupt("keep"), pytest.warns(UserWarning, match="bound_"):
         model = lda(inference="vb").fit(X)
-    monkeypatch.setattr("pluri.topics.lda.fitted_documents.document_bounds", document_bounds)
+    monkeypatch.setattr("pluri.topics.lda.documents.document_bounds", document_bounds)
     assert not hasattr(model, "bound_")
     assert np.isfinite(model.score(X))
 

@@ -14,10 +14,9 @@ from pluri.lazy_names import lazy_names
 if TYPE_CHECKING:
     from pluri.cochange.evaluation import Evaluation, evaluate
     from pluri.cochange.history import CommitHistory
-    from pluri.cochange.models.baselines import CoOccurrence, FrequentItemsets, Popularity
+    from pluri.cochange.models.baselines import CoOccurrence, FrequentItemsets, Popularity, Rule, association_rules
     from pluri.cochange.models.mining import apriori, fpgrowth, fpmax
     from pluri.cochange.models.neighbors import CommitNeighbors
-    from pluri.cochange.models.rules import Rule, association_rules
     from pluri.cochange.published import cooccurrence_tuned, fim_fixed
     from pluri.cochange.recommender import FileRecommender
     from pluri.cochange.repository.git import GitError
@@ -51,7 +50,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "models.baselines": ["CoOccurrence", "FrequentItemsets", "Popularity"],
+        "models.baselines": ["CoOccurrence", "FrequentItemsets", "Popularity", "Rule", "association_rules"],
         "evaluation": ["Evaluation", "evaluate"],
         "repository.git": ["GitError"],
         "history": ["CommitHistory"],
@@ -59,7 +58,6 @@ __getattr__, __dir__ = lazy_names(
         "models.mining": ["apriori", "fpgrowth", "fpmax"],
         "published": ["cooccurrence_tuned", "fim_fixed"],
         "recommender": ["FileRecommender"],
-        "models.rules": ["Rule", "association_rules"],
         "suggester": ["Suggestion"],
         "transactions": ["group_changes"],
         "tuning": ["Tuning", "tune"],

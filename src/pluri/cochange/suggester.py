@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import posixpath
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -10,10 +12,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.cochange.models.counting import Array, CommitRows, Places
-from pluri.cochange.nearest import nearest_paths
 
 #: Commits named with a suggestion.
 N_SHOWN = 3
+
+
+def nearest_paths(path: str, known: Sequence[str], n: int = 3) -> list[str]:
+    """Known paths most like a path: those with the same file name first.
+
+    Examples
+    --------
+    >>> from pluri.cochange.suggester import nearest_paths
+    >>> nearest_paths("source/main.c", ["src/main.c", "src/mail.c", "docs/index.md"])
+    ['src/main.c', 'src/mail.c']
+    """
+    name = posixpath.basename(path)
+    same = [other for other in known if posixpath.basename(other) == name]
+    same.sort(key=lambda other: -difflib.SequenceMatcher(None, path, other).ratio())
+    alike = difflib.get_close_matches(path, known, n=n)
+    return list(dict.fromkeys([*same, *alike]))[:n]
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pluri.components.first_rows import digest
 from pluri.engine import Batch, Source
+from pluri.engine.first_rows import digest
 from pluri.validation.estimator import Estimator
 
 
@@ -18,6 +18,7 @@ class EMEstimator(Estimator):
         {"max_iter", "tol", "verbose", "warm_start", "checkpoint", "engine", "n_jobs"}
     )
 
+    _input_tags: ClassVar[Mapping[str, bool]] = {"allow_nan": True}
     checkpoint: Any
 
     def _store(self, parameters: Any) -> None:
@@ -27,11 +28,6 @@ class EMEstimator(Estimator):
     def _check_batch(self, batch: Batch) -> None:
         """Refuse a batch that the model cannot learn from, and take note of its form."""
         raise NotImplementedError  # abstract
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
 
     def _checked_source(self, source: Source) -> Source:
         """Look at the first batch: the others have its form, or fail when they are read."""
@@ -56,9 +52,3 @@ class EMEstimator(Estimator):
         given = self.get_params(deep=False).items()
         settings = {name: value for name, value in given if name not in self._free_of_checkpoint}
         return " ".join(map(str, [type(self).__name__, settings, *more, digest(source)]))
-
-
-def refuse_dates(X: Any) -> None:
-    """Refuse dates and durations, which NumPy would take for whole numbers."""
-    if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
-        raise ValueError(f"X must hold numbers, got dates or durations ({X.dtype}): take differences first")

@@ -1,7 +1,7 @@
 """What a hidden Markov model or a mixture asks of its components: densities, statistics and an M-step, on arrays.
 
 A family object holds hyper-parameters (priors, which parameters are updated); the parameters themselves are a
-frozen record of its own. `posterior` and `out` have the padded width of `pluri.components.padding`.
+frozen record of its own. `posterior` and `out` have the width of `pluri.engine.aligned.padded_width`.
 """
 
 from __future__ import annotations

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import gammaln
 
-from pluri.components.counts import check_counts
 from pluri.components.diverse_tables import spread_tables
+from pluri.components.k_means import kmeans_centers
 from pluri.components.probability_rows import rows_from_logits
 from pluri.components.sparse_rows import canonical_rows, look_up, mapped_values, padded_table
-from pluri.components.starting_values import kmeans_centers
 from pluri.components.weighted_sums import WeightedSums, expected_sums, starting_averages, weighted_sums
 from pluri.priors import DeterminantalPrior, Dirichlet, Diversity, PseudoCountPrior, RowPrior, maximize_rows
 from pluri.validation import check_width, plain_array
+from pluri.validation.inputs import check_counts
 
 Array = NDArray[np.float64]
 

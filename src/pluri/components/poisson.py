@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import gammaln
 
-from pluri.components.counts import check_counts
 from pluri.components.diverse_update import ascend
+from pluri.components.k_means import filled, kmeans_centers, observed
 from pluri.components.sparse_rows import canonical_rows, look_up, mapped_values, padded_table
 from pluri.components.starting_shares import shortened
-from pluri.components.starting_values import filled, kmeans_centers, observed
 from pluri.components.weighted_sums import WeightedSums, expected_sums, split_missing, starting_averages, weighted_sums
 from pluri.priors import DeterminantalPrior
 from pluri.validation import check_width, plain_array
+from pluri.validation.inputs import check_counts
 
 Array = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pluri.components import _sparse_kernels as kernels
-from pluri.components.padding import padded_width
+from pluri.engine.aligned import padded_width
 from pluri.validation import check_width, plain_array
 
 Array = NDArray[np.float64]

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pluri.components.k_means import k_means, one_thread
-from pluri.components.starting_values import FEW_ROWS, MAX_ROWS
+from pluri.components.k_means import FEW_ROWS, MAX_ROWS, k_means, one_thread
 
 Array = NDArray[np.float64]
 

@@ -23,7 +23,6 @@ from pluri.datasets.simulated_hierarchies import (
     make_tree_documents,
 )
 from pluri.datasets.simulated_topics import SimulatedDocuments, TopicDocuments, make_bars, make_topic_documents
-from pluri.datasets.tag_groups import TAG_GROUPS
 from pluri.datasets.topic_corpora import (
     load_ap_news,
     load_cora_abstracts,
@@ -36,7 +35,7 @@ from pluri.datasets.topic_corpora import (
     load_restaurant_reviews,
 )
 from pluri.datasets.toy_hmm import ToyHMM, make_toy_hmm
-from pluri.datasets.treebank import TreebankSample, load_treebank_sample
+from pluri.datasets.treebank import TAG_GROUPS, TreebankSample, load_treebank_sample
 from pluri.datasets.word_counts import WordCounts, count_words, train_test
 from pluri.datasets.words import word_features
 from pluri.datasets.zipf_tagging import ZipfTagging, make_zipf_tagging

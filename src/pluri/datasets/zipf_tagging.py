@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from pluri.datasets.chains import sample_outcomes, sample_paths
 from pluri.datasets.records import LabelledSequences
-from pluri.datasets.tag_groups import GROUP_COUNTS, TAG_GROUPS
+from pluri.datasets.treebank import GROUP_COUNTS, TAG_GROUPS
 from pluri.validation import RandomState, as_generator
 
 # Rows and columns in the order of TAG_GROUPS; 2 is indifferent, 0 nearly never.

@@ -129,6 +129,7 @@ class BinaryRBM(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transfor
         "intercept_hidden_": Stored("n_hidden"),
         "column_means_": Stored("n_features_in_"),
     }
+    _input_tags: ClassVar[Mapping[str, bool]] = {"sparse": True}
 
     def __init__(
         self,
@@ -168,11 +169,6 @@ class BinaryRBM(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transfor
         self.binarize = binarize
         self.random_state = random_state
         self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     def _rows(self, X: Any, *, reset: bool) -> Any:
         rows = check_binary(self, X, binarize=self.binarize, reset=reset)

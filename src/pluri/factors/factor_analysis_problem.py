@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.components.first_rows import weighted_initial_rows
 from pluri.engine import Batch, Source, Statistics
+from pluri.engine.first_rows import weighted_initial_rows
 from pluri.factors.factor_analyzer_family import FactorAnalyzerFamily, FactorStatistics
 from pluri.factors.low_rank_gaussian import LowRankGaussians, Patterns, log_density
 

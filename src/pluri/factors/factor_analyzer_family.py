@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.components.gaussian import check_magnitude
-from pluri.components.starting_values import filled, kmeans_centers, nearest_center
+from pluri.components.k_means import filled, kmeans_centers, nearest_center
 from pluri.engine import Batch, Source, Statistics, map_reduce
 from pluri.factors.low_rank_gaussian import (
     LowRankGaussians,

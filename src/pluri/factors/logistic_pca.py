@@ -113,6 +113,7 @@ class LogisticPCA(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transf
         "intercept_": Stored("n_features_in_"),
         "score_precision_": Stored("n_directions", least=0),
     }
+    _input_tags: ClassVar[Mapping[str, bool]] = {"sparse": True, "allow_nan": True}
 
     def __init__(
         self,
@@ -136,12 +137,6 @@ class LogisticPCA(BinaryCompletionMixin, ClassNamePrefixFeaturesOutMixin, Transf
         self.binarize = binarize
         self.random_state = random_state
         self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        return tags
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find loadings, intercepts and, on the way, scores of the rows.

@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from pluri.inference.acceleration import Anderson, Squarem
 from pluri.inference.checkpoint import Checkpoint, flatten, unflatten
-from pluri.inference.em import expectation_maximization
-from pluri.inference.history import History, HistoryRow
+from pluri.inference.em import EMResult, expectation_maximization
 from pluri.inference.learnable import Learnable, Packable
-from pluri.inference.result import EMResult, IterationState
-from pluri.inference.run import AscentWarning
+from pluri.inference.run import AscentWarning, History, HistoryRow, IterationState
 
 if TYPE_CHECKING:
     from pluri.inference import ais, mcmc, smc, variational

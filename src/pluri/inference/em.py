@@ -16,7 +16,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic
 
 import numpy as np
@@ -25,18 +25,67 @@ from pluri.engine import Run, Source, open_engine
 from pluri.inference import checkpoint as storage
 from pluri.inference.acceleration import ACCELERATORS, Accelerator
 from pluri.inference.checkpoint import Checkpoint
-from pluri.inference.history import HistoryRow
 from pluri.inference.learnable import Learnable, Packable, Params, Stats
-from pluri.inference.restarts import Fit, resume, save
-from pluri.inference.result import EMResult, IterationState
-from pluri.inference.run import NUMERICAL_ERRORS, AscentWarning, Reason, RunState, begin, step, verdict
+from pluri.inference.run import (
+    NUMERICAL_ERRORS,
+    History,
+    HistoryRow,
+    IterationState,
+    Reason,
+    RunState,
+    begin,
+    outcome,
+    step,
+    verdict,
+)
 from pluri.progress import open_progress
 from pluri.validation import Number, Only, check_count, check_value
 from pluri.validation.interruption import hold, interruptible
 
-__all__ = ["AscentWarning", "EMResult", "IterationState", "Learnable", "Packable", "expectation_maximization"]
-
 OnIteration = Callable[[IterationState[Params]], bool | None]
+
+
+@dataclass(frozen=True)
+class Candidate(Generic[Params]):
+    """Outcome of a finished run."""
+
+    params: Params
+    objective: float
+    restart: int
+    n_iter: int
+    reason: Reason
+
+
+@dataclass(frozen=True)
+class EMResult(Candidate[Params]):
+    """What a fit gives back.
+
+    Parameters
+    ----------
+    params : Params
+        Parameters after the last M-step of the best run (the best ones seen, if its objective fell).
+    objective : float
+        Last objective of that run, which restarts are ranked by; the last M-step came after it.
+    restart : int
+        Index of that run.
+    n_iter : int
+        Number of its iterations (E-steps).
+    reason : {"converged", "max_iter", "descent", "stopped", "interrupted"}
+        Why it ended: the gain was below ``tol``, no iterations were left, the objective fell, ``on_iteration`` said
+        so, or Ctrl-C.
+    history : History
+        All iterations of all runs.
+    interrupted : bool
+        Whether Ctrl-C cut the fit short, in this run or another.
+    """
+
+    history: History
+    interrupted: bool = False
+
+    @property
+    def converged(self) -> bool:
+        """Whether the best run ended because the gain was below ``tol``."""
+        return self.reason == "converged"
 
 
 @interruptible
@@ -170,8 +219,28 @@ def expectation_maximization(
             RuntimeWarning,
             stacklevel=2,
         )
-    best = fit.best
-    return EMResult(best.params, best.objective, best.restart, best.n_iter, best.reason, fit.history, interrupted)
+    return EMResult(**vars(fit.best), history=fit.history, interrupted=interrupted)
+
+
+@dataclass
+class _Fit(Generic[Params]):
+    """Everything that changes while fitting, in one place where an interruption finds it in order."""
+
+    streams: list[np.random.Generator]
+    restart: int = 0
+    state: RunState[Params] | None = None  # of the run in progress
+    best: Candidate[Params] | None = None  # among the runs before it
+    shapes: str = ""
+    history: History = field(default_factory=History)
+    over: bool = False
+
+    def close(self, reason: Reason | None) -> None:
+        """Rank the run in progress, if it has done an iteration."""
+        if self.state is not None and self.state.iteration and reason:
+            params, objective = outcome(self.state)
+            if self.best is None or objective > self.best.objective:
+                self.best = Candidate(params, objective, self.restart, self.state.iteration, reason)
+        self.state = None
 
 
 @dataclass(frozen=True)
@@ -195,21 +264,46 @@ class _Loop(Generic[Params, Stats]):
         fingerprint = f"{type(self.problem).__name__} {described}".strip()
         return {"fingerprint": fingerprint, "n_init": self.n_init, "acceleration": self.acceleration}
 
-    def open(self, rng: np.random.Generator) -> Fit[Params]:
+    def open(self, rng: np.random.Generator) -> _Fit[Params]:
         """The fit of the checkpoint, or a new one."""
-        if self.checkpoint is not None and self.checkpoint.exists():
-            pattern_rng = np.random.default_rng(0)  # shows the make of the parameters; their values are not used
-            like = lambda: self.starts[0] if self.starts else self.problem.initialize(self.source, pattern_rng)  # noqa: E731
-            return resume(self.checkpoint.path, self.header, like, self.accelerator)
-        return Fit(rng.spawn(self.n_init))
+        if self.checkpoint is None or not self.checkpoint.exists():
+            return _Fit(rng.spawn(self.n_init))
+        path = self.checkpoint.path
+        stored, leaves = storage.read(path)
 
-    def keep(self, fit: Fit[Params]) -> None:
+        def compare(name: str, expected: Any) -> None:
+            if stored.get(name) != expected:
+                raise ValueError(
+                    f"checkpoint {os.fspath(path)!r} belongs to another fit: its {name} is {stored.get(name)!r}, "
+                    f"this one has {expected!r}; give another path or remove the file"
+                )
+
+        for name, expected in self.header.items():
+            compare(name, expected)
+        # Parameters of the right make, which may be costly; their values are not used.
+        params = self.starts[0] if self.starts else self.problem.initialize(self.source, np.random.default_rng(0))
+        compare("shapes", storage.shapes(params))
+        pattern = {
+            "state": begin(params, self.accelerator),
+            "best": Candidate(params, 0.0, 0, 0, "converged"),
+            "history": dict.fromkeys(HistoryRow._fields),
+        }
+        tree = storage.unflatten(leaves, pattern)
+        history = History(zip(*(tree["history"][name].tolist() for name in HistoryRow._fields)))
+        streams = storage.streams_from_json(stored["streams"])
+        return _Fit(streams, stored["restart"], tree["state"], tree["best"], stored["shapes"], history)
+
+    def keep(self, fit: _Fit[Params]) -> None:
         """Write the checkpoint, if there is to be one."""
-        if self.checkpoint is not None:
-            save(self.checkpoint.path, self.header, fit)
+        if self.checkpoint is None:
+            return
+        streams = storage.streams_to_json(fit.streams)
+        header = self.header | {"shapes": fit.shapes, "restart": fit.restart, "streams": streams}
+        history = {name: np.array(column) for name, column in fit.history.to_dict().items()}
+        storage.write(self.checkpoint.path, header, {"state": fit.state, "best": fit.best, "history": history})
 
     def run(
-        self, fit: Fit[Params], engine: Run, report: Callable[[Any], None], on_iteration: OnIteration[Params] | None
+        self, fit: _Fit[Params], engine: Run, report: Callable[[Any], None], on_iteration: OnIteration[Params] | None
     ) -> Reason:
         """One run of the fit, or the rest of it; changes `fit`."""
         state = fit.state = fit.state or self._begin(fit)
@@ -221,7 +315,10 @@ class _Loop(Generic[Params, Stats]):
             fit.history.append(row)
             fit.state = state
             reason = verdict(state, self.max_iter, self.tol)
-            seen = self._seen(state, row, last, reason)
+            seen = IterationState(
+                params=state.image, n_init=self.n_init, max_iter=self.max_iter, gain=row.objective - last,
+                reason=reason, **row._asdict(),
+            )  # fmt: skip
             report(seen)
             if on_iteration is not None:
                 try:
@@ -233,7 +330,7 @@ class _Loop(Generic[Params, Stats]):
                 self.keep(fit)
         return reason
 
-    def _begin(self, fit: Fit[Params]) -> RunState[Params]:
+    def _begin(self, fit: _Fit[Params]) -> RunState[Params]:
         with _numerical_failures():
             given = fit.restart < len(self.starts)
             params = (
@@ -241,14 +338,6 @@ class _Loop(Generic[Params, Stats]):
             )
         fit.shapes = storage.shapes(params) if self.checkpoint is not None else ""
         return begin(params, self.accelerator)
-
-    def _seen(
-        self, state: RunState[Params], row: HistoryRow, last: float, reason: Reason | None
-    ) -> IterationState[Params]:
-        return IterationState(
-            params=state.image, n_init=self.n_init, max_iter=self.max_iter, gain=row.objective - last, reason=reason,
-            **row._asdict(),
-        )  # fmt: skip
 
 
 class _RunFailed(Exception):

@@ -1,24 +1,26 @@
-"""One run of EM: a record of where it stands, the step that moves it on, and the verdict whether it is over.
+"""One run of EM and its history: where the run stands, the step that moves it on, and the verdict whether it is over.
 
 A step is an E-step at the current point, then an M-step. With acceleration the point may be a guess: it is kept when
-the objective there is at least the last one, otherwise the run goes back to the M-step's own result.
+the objective there is at least the last one, otherwise the run goes back to the M-step's own result. A history has a
+row per iteration, plain tuples of Python numbers, so that it can be stored beside the model without pickle.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
-from typing import Any, Generic, Literal, cast
+from typing import Any, Generic, Literal, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pluri.engine import Run
 from pluri.inference.acceleration import Accelerator
-from pluri.inference.history import HistoryRow
 from pluri.inference.learnable import Learnable, Packable, Params, Stats
 
 Reason = Literal["converged", "max_iter", "descent", "stopped", "interrupted"]
@@ -27,6 +29,173 @@ NUMERICAL_ERRORS = (FloatingPointError, np.linalg.LinAlgError, ValueError)
 
 class AscentWarning(RuntimeWarning):
     """The objective fell, which EM with a correct M-step never does."""
+
+
+class HistoryRow(NamedTuple):
+    """One iteration.
+
+    Parameters
+    ----------
+    restart : int
+        Index of the run (0 to ``n_init - 1``).
+    iteration : int
+        Number of E-steps that this run has done, this one included.
+    objective : float
+        Log-likelihood plus log prior at the parameters that the E-step saw.
+    log_likelihood : float
+        The log-likelihood alone.
+    seconds : float
+        Duration of the E-step and the M-step.
+    accepted : bool
+        False when an acceleration tried a point and fell back; the objective is then that of the point kept.
+    """
+
+    restart: int
+    iteration: int
+    objective: float
+    log_likelihood: float
+    seconds: float
+    accepted: bool = True
+
+
+class History:
+    """Rows of a fit in the order they happened; each column is also an attribute.
+
+    Attributes
+    ----------
+    restart, iteration, objective, log_likelihood, seconds, accepted : ndarray of shape (n_rows,)
+        The columns described in :class:`HistoryRow`.
+
+    Examples
+    --------
+    >>> from pluri.inference import History, HistoryRow
+    >>> history = History([HistoryRow(0, 1, -9.0, -9.0, 0.1), HistoryRow(0, 2, -7.5, -7.5, 0.1)])
+    >>> history
+    History(1 run, 2 iterations, objective -9 -> -7.5, 0.2 s)
+    >>> history.objective
+    array([-9. , -7.5])
+    >>> history[-1].iteration
+    2
+    """
+
+    def __init__(self, rows: Iterable[tuple[Any, ...]] = ()) -> None:
+        # Whole rows, not columns: one append is all or nothing even when Ctrl-C falls into it.
+        self.rows: list[tuple[Any, ...]] = [tuple(row) for row in rows]
+
+    def append(self, row: HistoryRow) -> None:
+        """Add one iteration."""
+        self.rows.append(tuple(row))
+
+    def run(self, restart: int) -> History:
+        """Rows of one run only.
+
+        Examples
+        --------
+        >>> from pluri.inference import History, HistoryRow
+        >>> history = History([HistoryRow(0, 1, -9.0, -9.0, 0.1), HistoryRow(1, 1, -8.0, -8.0, 0.1)])
+        >>> history.run(1).objective
+        array([-8.])
+        """
+        return History(row for row in self.rows if row[0] == restart)
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Columns as lists, ready for ``pandas.DataFrame`` or JSON.
+
+        Examples
+        --------
+        >>> from pluri.inference import History, HistoryRow
+        >>> History([HistoryRow(0, 1, -9.0, -9.0, 0.1)]).to_dict()["objective"]
+        [-9.0]
+        """
+        return {name: [row[column] for row in self.rows] for column, name in enumerate(HistoryRow._fields)}
+
+    def _column(self, name: str, dtype: type) -> NDArray[Any]:
+        column = HistoryRow._fields.index(name)
+        return np.array([row[column] for row in self.rows], dtype=dtype)
+
+    @property
+    def restart(self) -> NDArray[np.int64]:
+        return self._column("restart", np.int64)
+
+    @property
+    def iteration(self) -> NDArray[np.int64]:
+        return self._column("iteration", np.int64)
+
+    @property
+    def objective(self) -> NDArray[np.float64]:
+        return self._column("objective", np.float64)
+
+    @property
+    def log_likelihood(self) -> NDArray[np.float64]:
+        return self._column("log_likelihood", np.float64)
+
+    @property
+    def seconds(self) -> NDArray[np.float64]:
+        return self._column("seconds", np.float64)
+
+    @property
+    def accepted(self) -> NDArray[np.bool_]:
+        return self._column("accepted", np.bool_)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> HistoryRow:
+        return HistoryRow(*self.rows[index])
+
+    def __iter__(self) -> Iterator[HistoryRow]:
+        return (HistoryRow(*row) for row in self.rows)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, History) and self.rows == other.rows
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        if not self.rows:
+            return "History(empty)"
+        runs = len({row[0] for row in self.rows})
+        return (
+            f"History({runs} run{'s' * (runs > 1)}, {len(self)} iteration{'s' * (len(self) > 1)}, "
+            f"objective {self.rows[0][2]:.6g} -> {self.rows[-1][2]:.6g}, {self.seconds.sum():.3g} s)"
+        )
+
+
+@dataclass(frozen=True)
+class IterationState(Generic[Params]):
+    """What ``on_iteration`` sees after each iteration.
+
+    Parameters
+    ----------
+    params : Params
+        Parameters after this iteration's M-step.
+    restart, n_init : int
+        Index of the run, from 0, and number of runs.
+    iteration, max_iter : int
+        Number of E-steps this run has done, and at most does.
+    objective, log_likelihood : float
+        At the parameters that the E-step saw.
+    gain : float
+        Increase of the objective since the last iteration; NaN at the first.
+    seconds : float
+        Duration of the iteration.
+    accepted : bool
+        False when an accelerated step was refused.
+    reason : {"converged", "max_iter", "descent"} or None
+        Why the run ends here, None if it goes on.
+    """
+
+    params: Params
+    restart: int
+    n_init: int
+    iteration: int
+    max_iter: int
+    objective: float
+    log_likelihood: float
+    gain: float
+    seconds: float
+    accepted: bool
+    reason: Reason | None
 
 
 @dataclass(frozen=True)

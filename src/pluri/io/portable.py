@@ -166,7 +166,7 @@ def _pack_history(state: State) -> State:
 def _restore_history(state: State) -> State:
     if isinstance(state["rows"], list):
         return state
-    from pluri.inference.history import HistoryRow
+    from pluri.inference.run import HistoryRow
 
     kinds = get_type_hints(HistoryRow).values()
     return {"rows": [tuple(kind(number) for kind, number in zip(kinds, row)) for row in state["rows"]]}
@@ -182,7 +182,7 @@ def _restore_monitor(state: State) -> State:
 
 #: Objects that look different in a file: how their state is written, and how it is read back.
 CODECS: dict[str, tuple[Callable[[State], State], Callable[[State], State]]] = {
-    "pluri.inference.history.History": (_pack_history, _restore_history),
+    "pluri.inference.run.History": (_pack_history, _restore_history),
     "pluri.sequences.fitting.ConvergenceMonitor": (_pack_monitor, _restore_monitor),
     "sklearn.impute._base.SimpleImputer": (dict, restore_imputer),
 }

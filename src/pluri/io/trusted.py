@@ -79,14 +79,14 @@ MODELS = frozenset(
 
 PARTS = frozenset(
     {
-        "pluri.components.gaussian.records.GaussianStatistics",
+        "pluri.components.gaussian.family.GaussianStatistics",
         "pluri.components.weighted_sums.WeightedSums",
         "pluri.factors.exponential_family.families.BernoulliFamily",
         "pluri.factors.exponential_family.families.BinomialFamily",
         "pluri.factors.exponential_family.families.PoissonFamily",
         "pluri.factors.exponential_family.gaussian_family.GaussianFamily",
         "pluri.factors.factor_analyzer_family.FactorStatistics",
-        "pluri.inference.history.History",
+        "pluri.inference.run.History",
         "pluri.inference.mcmc.trace.ChainEnd",
         "pluri.inference.mcmc.trace.Trace",
         "pluri.mixtures.bayesian_bernoulli.predictive.ClusterTables",

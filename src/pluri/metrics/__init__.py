@@ -5,7 +5,6 @@ What scikit-learn has already (``v_measure_score``, ``adjusted_rand_score``, ...
 
 from pluri.metrics.accuracy import many_to_one_accuracy, one_to_one_accuracy
 from pluri.metrics.alignment import StateAlignment, align_rows, align_states, permute_states
-from pluri.metrics.bootstrap import Interval, bootstrap_interval
 from pluri.metrics.coherence import TopicCoherence, topic_coherence
 from pluri.metrics.distribution_information import (
     bernoulli_kl,
@@ -35,7 +34,13 @@ from pluri.metrics.entropies import (
 )
 from pluri.metrics.entropy_estimators import entropy_from_samples
 from pluri.metrics.gaussian_information import gaussian_entropy, gaussian_kl, gaussian_mutual_information
-from pluri.metrics.information_estimators import kl_from_samples, mi_from_samples, variational_mutual_information
+from pluri.metrics.information_estimators import (
+    Interval,
+    bootstrap_interval,
+    kl_from_samples,
+    mi_from_samples,
+    variational_mutual_information,
+)
 from pluri.metrics.information_projection import Projection, i_projection, m_projection
 from pluri.metrics.occupancy import effective_states, state_histogram
 from pluri.metrics.partition_distance import variation_of_information

@@ -11,12 +11,13 @@ from typing import Any, Generic
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from pluri.components.family import ComponentFamily, P
-from pluri.components.first_rows import telling_rows, weighted_initial_rows
-from pluri.components.padding import padded_width
 from pluri.components.probability_rows import rows_from_logits
 from pluri.engine import Batch, Source, Statistics
+from pluri.engine.aligned import padded_width
+from pluri.engine.first_rows import weighted_initial_rows
 from pluri.mixtures import _kernels as kernels
 from pluri.priors import Dirichlet, RowPrior
 
@@ -162,3 +163,21 @@ def refuse_impossible(score: float, row: int, *, fitting: bool, advice: str = AD
     raise FloatingPointError(
         f"the log density of row {row} of a batch is {score}: a component's density has become infinite; {advice}"
     )
+
+
+def telling_rows(family: Any, rows: Any, weight: NDArray[np.float64] | None) -> tuple[Any, NDArray[np.float64] | None]:
+    """The rows that say something about the components, and their weights: those of which something was observed.
+
+    A clustering would take the others for a cluster of their own, and give it a component that explains nothing. What
+    an empty row is depends on the family, which may have a method ``telling(rows) -> mask``.
+    """
+    telling = family.telling(rows) if hasattr(family, "telling") else _observed(rows)
+    if telling.all() or not telling.any():
+        return rows, weight
+    return rows[telling], None if weight is None else weight[telling]
+
+
+def _observed(rows: Any) -> NDArray[np.bool_]:
+    if sparse.issparse(rows) or rows.dtype.kind != "f":
+        return np.ones(rows.shape[0], dtype=bool)
+    return np.asarray(~np.isnan(rows).all(axis=1))

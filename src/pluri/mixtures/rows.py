@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
-from pluri.components.em_estimator import EMEstimator, refuse_dates
+from pluri.components.em_estimator import EMEstimator
 from pluri.engine import ArraySource, Batch, Source, SparseSource
-from pluri.validation import check_row_weight, is_source, unmasked
+from pluri.validation import check_row_weight, is_source, refuse_dates, unmasked
 
 
 class RowEstimator(EMEstimator):

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pluri.components.first_rows import weighted_initial_rows
-from pluri.components.padding import padded_width
+from pluri.components.k_means import filled
 from pluri.components.starting_shares import divide_rows, shortened
-from pluri.components.starting_values import filled
 from pluri.engine import Source
+from pluri.engine.aligned import padded_width
+from pluri.engine.first_rows import weighted_initial_rows
 from pluri.inference import EMResult, History, expectation_maximization
 from pluri.mixtures.learning import MixtureParameters, MixtureProblem, MixtureStatistics
 

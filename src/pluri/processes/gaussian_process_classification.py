@@ -30,6 +30,7 @@ from pluri.processes.gp_inference.covariance import covariance_at
 from pluri.processes.gp_inference.exact import check_jitter, cholesky
 from pluri.processes.gp_inference.latent_draws import JointPosterior, by_class, draw_jointly, draw_latent
 from pluri.processes.gp_inference.learning import (
+    SETTINGS,
     Charts,
     learn_theta,
     one_thread_if_small,
@@ -38,7 +39,6 @@ from pluri.processes.gp_inference.learning import (
     thetas_of,
 )
 from pluri.processes.gp_inference.parameters import choose_priors, measure_inputs, parameters_of
-from pluri.processes.gp_inference.settings import SETTINGS
 from pluri.processes.gp_inference.sites import solve, warn_unconverged
 from pluri.validation import Allowed, Number, Only, Stored, as_generator, check_parameters
 from pluri.validation.estimator import Estimator

@@ -26,6 +26,7 @@ from pluri.priors.hyperpriors import HyperPrior
 from pluri.processes.gp_inference.covariance import covariance_at
 from pluri.processes.gp_inference.exact import ExactPosterior, MarginalLikelihood, check_jitter, cholesky
 from pluri.processes.gp_inference.learning import (
+    SETTINGS,
     learn_theta,
     one_thread_if_small,
     sample_posterior,
@@ -40,7 +41,6 @@ from pluri.processes.gp_inference.parameters import (
     measure_inputs,
     parameters_of,
 )
-from pluri.processes.gp_inference.settings import SETTINGS
 from pluri.validation import Allowed, Number, Only, Stored, as_generator, check_count, check_parameters
 from pluri.validation.estimator import Estimator
 

@@ -7,9 +7,9 @@ naive Bayes): a word, its suffix and whether it has a capital, say.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -77,6 +77,7 @@ class CategoricalHMM(HiddenMarkovModel):
     _emission_attributes = {"e": "emissionprob_"}  # noqa: RUF012
     # A constructor parameter here; other families read it off the data.
     n_features: Any = None
+    _input_tags: ClassVar[Mapping[str, bool]] = {"categorical": True, "positive_only": True, "string": True}
 
     def __init__(
         self,
@@ -130,13 +131,6 @@ class CategoricalHMM(HiddenMarkovModel):
         self.checkpoint = checkpoint
         self.engine = engine
         self.n_jobs = n_jobs
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = True
-        tags.input_tags.positive_only = True
-        tags.input_tags.string = True
-        return tags
 
     def _sequences(self, X: Any, lengths: ArrayLike | None, *, fitting: bool) -> tuple[NDArray[Any], Integers]:
         if isinstance(X, str | bytes):

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pluri.components.covariance import COVARIANCE_TYPES
-from pluri.sequences.emissions.gaussian import InUnitsOfTheData
+from pluri.components.gaussian import COVARIANCE_TYPES
 from pluri.sequences.emissions.gaussian_mixture import MixtureEmission, MixtureParameters, check_mixture
 from pluri.sequences.fitting import Prior
+from pluri.sequences.gaussian import InUnitsOfTheData
 from pluri.sequences.hmm import HiddenMarkovModel
 from pluri.validation import Only, Whole, check_broadcast, check_value
 

@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from pluri.components.em_estimator import EMEstimator, refuse_dates
+from pluri.components.em_estimator import EMEstimator
 from pluri.components.family import ComponentFamily
 from pluri.engine import ArraySource, Batch, Source
 from pluri.progress.callbacks import CallbackSupport, fit_callbacks, with_callbacks
@@ -47,6 +47,7 @@ from pluri.validation import (
     check_distributions,
     check_width,
     is_source,
+    refuse_dates,
     restored_on_failure,
     unmasked,
 )

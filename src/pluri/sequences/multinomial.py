@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.components.counts import check_counts
 from pluri.components.multinomial import MultinomialFamily, MultinomialParameters
 from pluri.priors import Dirichlet, as_row_prior
 from pluri.sequences.fitting import Prior
 from pluri.sequences.hmm import HiddenMarkovModel
 from pluri.validation import check_broadcast, check_distributions
+from pluri.validation.inputs import check_counts
 
 Array = NDArray[np.float64]
 
@@ -66,6 +67,7 @@ class MultinomialHMM(HiddenMarkovModel):
     """
 
     _emission_attributes = {"e": "emissionprob_"}  # noqa: RUF012
+    _input_tags: ClassVar[Mapping[str, bool]] = {"positive_only": True}
 
     def __init__(
         self,
@@ -117,11 +119,6 @@ class MultinomialHMM(HiddenMarkovModel):
         self.checkpoint = checkpoint
         self.engine = engine
         self.n_jobs = n_jobs
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
-        return tags
 
     def _check_data(self, X: Any, *, fitting: bool) -> NDArray[Any]:
         data = check_counts(self._validated(X, fitting))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.components.family import ComponentFamily
-from pluri.components.padding import padded_width
+from pluri.engine.aligned import padded_width
 from pluri.sequences.learning import HMMParameters
 
 Array = NDArray[np.float64]

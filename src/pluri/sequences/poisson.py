@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.components.counts import check_counts
 from pluri.components.poisson import PoissonFamily, PoissonParameters
 from pluri.sequences.fitting import Prior
 from pluri.sequences.hmm import HiddenMarkovModel
 from pluri.validation import check_broadcast
+from pluri.validation.inputs import check_counts
 
 Array = NDArray[np.float64]
 
@@ -56,6 +57,7 @@ class PoissonHMM(HiddenMarkovModel):
     """
 
     _emission_attributes = {"l": "lambdas_"}  # noqa: RUF012
+    _input_tags: ClassVar[Mapping[str, bool]] = {"positive_only": True}
 
     def __init__(
         self,
@@ -107,11 +109,6 @@ class PoissonHMM(HiddenMarkovModel):
         self.checkpoint = checkpoint
         self.engine = engine
         self.n_jobs = n_jobs
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
-        return tags
 
     def _check_data(self, X: Any, *, fitting: bool) -> NDArray[Any]:
         return check_counts(self._validated(X, fitting))

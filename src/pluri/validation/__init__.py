@@ -2,7 +2,23 @@
 
 from pluri.validation.files import check_target, check_writable, replacing
 from pluri.validation.fitted_state import Stored, check_compressed, check_layout
-from pluri.validation.inputs import check_broadcast, check_distributions, check_width, is_source, plain_array, unmasked
+from pluri.validation.inputs import (
+    RandomState,
+    as_generator,
+    check_broadcast,
+    check_covariances,
+    check_distributions,
+    check_positive_definite,
+    check_row_weight,
+    check_width,
+    is_source,
+    plain_array,
+    refuse_dates,
+    unmasked,
+    weighted_mean,
+    weighted_total,
+)
+from pluri.validation.interruption import restored_on_failure
 from pluri.validation.parameters import (
     Allowed,
     Either,
@@ -16,9 +32,6 @@ from pluri.validation.parameters import (
     check_positive,
     check_value,
 )
-from pluri.validation.random import RandomState, as_generator
-from pluri.validation.refits import restored_on_failure
-from pluri.validation.weights import check_row_weight, weighted_mean, weighted_total
 
 __all__ = [
     "Allowed",
@@ -34,10 +47,12 @@ __all__ = [
     "check_broadcast",
     "check_compressed",
     "check_count",
+    "check_covariances",
     "check_distributions",
     "check_layout",
     "check_parameters",
     "check_positive",
+    "check_positive_definite",
     "check_row_weight",
     "check_target",
     "check_value",
@@ -45,6 +60,7 @@ __all__ = [
     "check_writable",
     "is_source",
     "plain_array",
+    "refuse_dates",
     "replacing",
     "restored_on_failure",
     "unmasked",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from inspect import isfunction
-from typing import Any
+from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator
 
@@ -45,6 +45,16 @@ class Estimator(BaseEstimator):
     >>> counter.count_
     2
     """
+
+    #: What scikit-learn's tools ask of X (`sklearn.utils.InputTags`), besides what base classes say.
+    _input_tags: ClassVar[Mapping[str, bool]] = {}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        for base in reversed(type(self).__mro__):
+            for name, value in vars(base).get("_input_tags", {}).items():
+                setattr(tags.input_tags, name, value)
+        return tags
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

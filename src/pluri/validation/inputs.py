@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 
 def is_source(X: Any) -> bool:
@@ -79,3 +80,135 @@ def check_distributions(name: str, values: NDArray[Any]) -> None:
         raise ValueError(
             f"{name} must sum to 1, got {sums}" if sums.ndim == 0 else f"{name} rows must sum to 1, got {sums}"
         )
+
+
+def check_covariances(
+    covars: NDArray[np.float64], covariance_type: str, n_components: int, n_features: int | None = None
+) -> None:
+    """Refuse covariances of the wrong shape, or that are not positive (definite); `n_features` is that of the means."""
+    if covariance_type == "spherical":
+        if covars.ndim != 1 or len(covars) != n_components:
+            raise ValueError(f"'spherical' covars_ must have shape ({n_components},), got {covars.shape}")
+        _check_positive(covars, covariance_type)
+    elif covariance_type == "diag":
+        if covars.ndim != 2 or len(covars) != n_components:
+            raise ValueError(f"'diag' covars_ must have shape ({n_components}, n_features), got {covars.shape}")
+        _check_positive(covars, covariance_type)
+    elif covariance_type == "tied":
+        if covars.ndim != 2 or covars.shape[0] != covars.shape[1]:
+            raise ValueError(f"'tied' covars_ must have shape (n_features, n_features), got {covars.shape}")
+        check_positive_definite(covars[None], "'tied' covars_")
+    else:
+        if covars.ndim != 3 or len(covars) != n_components or covars.shape[1] != covars.shape[2]:
+            raise ValueError(
+                f"'full' covars_ must have shape ({n_components}, n_features, n_features), got {covars.shape}"
+            )
+        check_positive_definite(covars, "'full' covars_")
+    if n_features is not None and covariance_type != "spherical" and covars.shape[-1] != n_features:
+        raise ValueError(
+            f"{covariance_type!r} covars_ must have {n_features} features, as means_ does, got {covars.shape[-1]}"
+        )
+
+
+def _check_positive(covars: NDArray[np.float64], covariance_type: str) -> None:
+    if not ((covars > 0) & np.isfinite(covars)).all():
+        raise ValueError(f"{covariance_type!r} covars_ must be positive and finite, got values from {covars.min()}")
+
+
+def check_positive_definite(matrices: NDArray[np.float64], name: str) -> None:
+    """Refuse matrices that are not symmetric and positive definite."""
+    if not np.isfinite(matrices).all():
+        raise ValueError(f"{name} must be finite")
+    symmetric = np.isclose(matrices, matrices.transpose(0, 2, 1)).all(axis=(1, 2))
+    good = symmetric & (np.linalg.eigvalsh(matrices) > 0).all(axis=1)
+    if not good.all():
+        raise ValueError(f"{name} must be symmetric, positive-definite; matrix {int(np.argmin(good))} is not")
+
+
+def refuse_dates(X: Any) -> None:
+    """Refuse dates and durations, which NumPy would take for whole numbers."""
+    if getattr(getattr(X, "dtype", None), "kind", None) in ("m", "M"):
+        raise ValueError(f"X must hold numbers, got dates or durations ({X.dtype}): take differences first")
+
+
+def check_counts(X: NDArray[Any]) -> NDArray[Any]:
+    """Refuse negative and infinite counts; NaN is a missing value, and fractional counts are allowed."""
+    # Two reductions that pass over NaN: each sweep over a source of batches checks them again.
+    lowest, highest = np.fmin.reduce(X, axis=None, initial=0.0), np.fmax.reduce(X, axis=None, initial=0.0)
+    if lowest < 0:
+        raise ValueError(f"X must hold non-negative counts, got {lowest}: Negative values in data")
+    if highest == np.inf:
+        raise ValueError("X must hold finite counts, got infinity")
+    return X
+
+
+Array = NDArray[np.float64]
+
+#: Larger weights overflow when they are multiplied with squares and summed.
+LARGEST_WEIGHT = 1e100
+
+
+def check_row_weight(sample_weight: ArrayLike | None, n_samples: int) -> Array | None:
+    """One finite, non-negative weight for each row, not all zero; None stays None."""
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.ndim != 1:
+        if weight.ndim == 0:
+            weight = np.full(n_samples, float(weight))
+        else:
+            raise ValueError(f"sample_weight must be 1D, one weight for each row, got shape {weight.shape}")
+    if len(weight) != n_samples:
+        raise ValueError(f"sample_weight.shape == {weight.shape}, expected {(n_samples,)}: one weight for each row")
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        raise ValueError("sample_weight must be finite and non-negative")
+    if weight.max(initial=0.0) > LARGEST_WEIGHT:
+        raise ValueError(f"sample_weight must not exceed {LARGEST_WEIGHT:g}, got {weight.max():g}: divide all weights")
+    if not (weight > 0).any():
+        raise ValueError("sample_weight must have at least one positive weight, got only zero weights")
+    return weight
+
+
+def weighted_total(scores: Array, sample_weight: ArrayLike | None) -> tuple[float, float]:
+    """Sum of the scores of rows, and the number of rows: as if each were written out as often as its weight says.
+
+    A row of weight zero does not count, even if it is impossible (a score of minus infinity).
+    """
+    weight = check_row_weight(sample_weight, len(scores))
+    if weight is None:
+        return float(np.sum(scores)), float(len(scores))
+    counted = weight > 0
+    return float(weight[counted] @ scores[counted]), float(weight.sum())
+
+
+def weighted_mean(scores: Array, sample_weight: ArrayLike | None) -> float:
+    """Mean score of a row, by `weighted_total`."""
+    total, n_rows = weighted_total(scores, sample_weight)
+    return total / n_rows
+
+
+RandomState = int | np.random.Generator | np.random.RandomState | None
+
+
+def as_generator(random_state: RandomState) -> np.random.Generator:
+    """Turn scikit-learn's ``random_state`` into a NumPy ``Generator``.
+
+    An int gives the same stream each time, a ``Generator`` is used as it is (and so advances), a legacy
+    ``RandomState`` seeds a new generator from its own stream, ``None`` takes fresh entropy.
+
+    Examples
+    --------
+    >>> from pluri.validation import as_generator
+    >>> bool(as_generator(3).random() == as_generator(3).random())
+    True
+    """
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(0, 2**32, size=4, dtype=np.uint64))
+    if random_state is None or (isinstance(random_state, numbers.Integral) and int(random_state) >= 0):
+        return np.random.default_rng(None if random_state is None else int(random_state))
+    raise ValueError(
+        "random_state must be None, a non-negative int, a numpy.random.Generator or a RandomState, "
+        f"got {random_state!r}"
+    )

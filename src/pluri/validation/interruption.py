@@ -12,14 +12,14 @@ A second Ctrl-C is not held by anybody: it ends the work at once, and an estimat
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial, wraps
 from types import CodeType
 from typing import Any, ParamSpec, Self, TypeVar, overload
 
 from pluri.validation.interrupt_choice import keeps
-from pluri.validation.refits import put_back
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -256,3 +256,22 @@ def _unseen(code: CodeType) -> CodeType:
     here. The only frames that are not counted are those of the import system, known by the name of their file.
     """
     return code.replace(co_filename=f"{code.co_filename} (not counted by warnings, as importlib._bootstrap)")
+
+
+@contextmanager
+def restored_on_failure(estimator: Any) -> Iterator[None]:
+    """Put an estimator's attributes back if the block fails: a refit that fails loses nothing."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        put_back(estimator, before)
+        raise
+
+
+def put_back(estimator: Any, before: Mapping[str, Any]) -> None:
+    """Give an estimator the attributes it had before."""
+    # scikit-learn's own records of a running fit stay: it tears its callbacks down by them.
+    running = {name: value for name, value in vars(estimator).items() if name.startswith(("_callback", "_skl"))}
+    vars(estimator).clear()
+    vars(estimator).update({**before, **running})

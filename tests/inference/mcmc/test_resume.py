@@ -6,7 +6,7 @@ from numpy.testing import assert_array_equal
 
 from pluri import on_interrupt
 from pluri.inference import mcmc
-from pluri.inference.mcmc.snapshot import memory_of, put_back
+from pluri.inference.mcmc.chain import memory_of, put_back
 
 RHO = 0.7
 

@@ -8,9 +8,8 @@ from sklearn.exceptions import ConvergenceWarning
 from pluri import on_interrupt
 from pluri.inference.variational import ApproximationWarning
 from pluri.inference.variational.adam import adam_step, no_moments
-from pluri.inference.variational.black_box import fit_black_box
+from pluri.inference.variational.black_box import ScoreGradient, fit_black_box, path_gradient, score_gradient
 from pluri.inference.variational.black_box_ascent import AscentSettings
-from pluri.inference.variational.black_box_gradients import ScoreGradient, path_gradient, score_gradient
 from pluri.inference.variational.families import FullRankGaussian, MeanFieldGaussian
 from pluri.inference.variational.flows.target import Target
 

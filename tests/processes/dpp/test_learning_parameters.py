@@ -13,7 +13,7 @@ from pluri.processes.dpp.learning import (
     sample_kernel_parameters,
     subset_log_probabilities,
 )
-from pluri.processes.dpp.learning.kernel_parameters import KernelFamily
+from pluri.processes.dpp.learning.kernel_posterior import KernelFamily
 
 N = 6
 EVERY = [list(one) for size in range(N + 1) for one in itertools.combinations(range(N), size)]

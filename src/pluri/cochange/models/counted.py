@@ -34,6 +34,7 @@ class CountedTransactions(BinaryCompletionMixin, Estimator):
         "row_weights_": Stored("n_rows", least=0),
         "frequencies_": Stored("n_features_in_", least=0),
     }
+    _input_tags: ClassVar[Mapping[str, bool]] = {"sparse": True}
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Keep the transactions.
@@ -89,11 +90,6 @@ class CountedTransactions(BinaryCompletionMixin, Estimator):
     @abstractmethod
     def _scores(self, present: Places, absent: Places) -> Array:
         """Scores of all files, given those known to change and those known not to."""
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     def _check_fitted_state(self) -> None:
         if hasattr(self, "row_indptr_"):

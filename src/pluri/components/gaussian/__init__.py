@@ -16,21 +16,31 @@ A missing value (NaN) is integrated out: with diagonal covariances it drops from
 conditional mean and covariance given the observed features enter them (Dempster, Laird and Rubin 1977).
 """
 
-from pluri.components.gaussian.density import accumulate, expected, log_prob, rebased, sample
-from pluri.components.gaussian.missing import conditional_means
-from pluri.components.gaussian.packing import n_covariance_parameters, pack, unpack
-from pluri.components.gaussian.records import (
+from pluri.components.gaussian.conversions import expected, pack, rebased, unpack
+from pluri.components.gaussian.family import (
+    COVARIANCE_TYPES,
     CollapsedComponentError,
+    GaussianComponents,
     GaussianParameters,
     GaussianPrior,
     GaussianStatistics,
+    accumulate,
     check_magnitude,
+    log_prior,
+    log_prob,
+    maximize,
+    n_covariance_parameters,
+    negligible,
+    raise_eigenvalues,
+    sample,
     variance_floor,
 )
-from pluri.components.gaussian.update import log_prior, maximize, negligible, raise_eigenvalues
+from pluri.components.gaussian.missing import conditional_means
 
 __all__ = [
+    "COVARIANCE_TYPES",
     "CollapsedComponentError",
+    "GaussianComponents",
     "GaussianParameters",
     "GaussianPrior",
     "GaussianStatistics",

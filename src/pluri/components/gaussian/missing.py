@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 
 from pluri.components.gaussian import _missing_kernels as kernels
 from pluri.components.gaussian._missing_kernels import Components, Moments, Patterns, Workspace
-from pluri.components.gaussian.records import GaussianParameters
+from pluri.components.gaussian.family import LOG_2PI, GaussianParameters
 
 Array = NDArray[np.float64]
-
-LOG_2PI = float(np.log(2.0 * np.pi))
 
 
 def log_prob_missing(parameters: GaussianParameters, X: Array, out: Array) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from pluri.factors.exponential_family.loadings import InterceptPrior, intercept_
 from pluri.factors.exponential_family.observations import Observations, observe
 from pluri.factors.exponential_family.relevance import WeightPrior, check_prior
 from pluri.factors.exponential_family.starts import INITS
-from pluri.inference.result import IterationState
+from pluri.inference.run import IterationState
 from pluri.inference.variational import coordinate_ascent
 from pluri.inference.variational.coordinate_ascent import CoordinateAscentResult
 from pluri.validation import Number, Only, Whole, as_generator, check_parameters
@@ -40,12 +40,7 @@ class ExponentialFamilyEstimator(Estimator):
     """Settings, input and the loop; estimators add what they learn and what they answer."""
 
     _may_learn_smoothing = False
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = True
-        return tags
+    _input_tags: ClassVar[Mapping[str, bool]] = {"allow_nan": True, "sparse": True}
 
     def _check_settings(self, least: dict[str, int]) -> tuple[Family, WeightPrior]:
         smoothing = Number(least=0)

@@ -30,11 +30,9 @@ from pluri.inference.mcmc.hamiltonian.hmc import HMC
 from pluri.inference.mcmc.hamiltonian.nuts import NUTS
 from pluri.inference.mcmc.health import LATENT_R_HAT_LIMIT, R_HAT_LIMIT, Verdict, judge
 from pluri.inference.mcmc.kernel import Adaptation, Info, Kernel, State
-from pluri.inference.mcmc.sampled import Sampled
 from pluri.inference.mcmc.slice_sampling import Slice
 from pluri.inference.mcmc.step_health import e_bfmi
-from pluri.inference.mcmc.summary import Summary
-from pluri.inference.mcmc.trace import ChainEnd, Trace
+from pluri.inference.mcmc.trace import ChainEnd, Sampled, Summary, Trace
 from pluri.inference.mcmc.transforms.space import (
     Correlation,
     CorrelationCholesky,

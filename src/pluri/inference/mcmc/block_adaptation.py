@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pluri.inference.mcmc.accept_reject.step_search import with_setting
-from pluri.inference.mcmc.composition import settings_of, settings_text
+from pluri.inference.mcmc.chain import settings_of
+from pluri.inference.mcmc.composition import settings_text
 from pluri.inference.mcmc.kernel import Info
 
 if TYPE_CHECKING:

@@ -1,18 +1,26 @@
-"""One chain: a kernel, a state, a random stream, and how many steps it has made."""
+"""One chain: a kernel, a state, a random stream, and how many steps it has made; and how to go back to where it was.
+
+Steps use up random numbers, and adaptations change as they learn. A snapshot keeps copies of both: what an adaptation
+knows (its memory) is read from its attributes as plain numbers, texts and arrays, so that it can be written as JSON and
+put back into another adaptation of the same kind.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from pluri.inference.mcmc.kernel import Adaptation, Info
-from pluri.inference.mcmc.snapshot import snapshot_of
+from pluri.inference.run import IterationState
 
 #: A proposal far out may overflow on its way to being refused.
 FAR_OUT: Any = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}
+#: Switches of kernels that test a target once: not again each time that a chain passes from one kernel to another.
+CHECKS = ("check_gradient", "check_proposal")
+PLAIN = (type(None), bool, int, float, str)
 
 
 @dataclass(frozen=True)
@@ -31,8 +39,6 @@ class Chain:
 
     def iteration_state(self, index: int, n_chains: int, n_steps: int, seconds: float) -> Any:
         """What progress displays want to know."""
-        from pluri.inference.result import sweep_state
-
         value = float(self.state.log_density)
         return sweep_state(
             chain=index, n_chains=n_chains, sweep=self.done, n_sweeps=n_steps, log_joint=value, log_likelihood=value,
@@ -63,6 +69,34 @@ class Segment:
             {name: np.concatenate([values, other.draws[name]]) for name, values in self.draws.items()},
             {name: np.concatenate([values, other.stats[name]]) for name, values in self.stats.items()},
         )
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """In place of an adaptation that lives in another process: what it knows."""
+
+    memory: Any
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A chain between two steps, with copies of all that later steps change."""
+
+    chain: Chain
+    random_state: Mapping[str, Any]
+    memory: Any
+
+    def restored(self) -> Chain:
+        """The chain as it was; its generator and its adaptation are changed back."""
+        self.chain.rng.bit_generator.state = self.random_state
+        if self.memory is not None and not isinstance(self.chain.adaptation, Remembered):
+            put_back(self.chain.adaptation, self.memory)
+        return self.chain
+
+
+def snapshot_of(chain: Chain) -> Snapshot:
+    """Copies of the state of the generator and of the memory of the adaptation."""
+    return Snapshot(chain, chain.rng.bit_generator.state, memory_of(chain.adaptation))
 
 
 def start_chain(kernel: Any, position: Any, rng: np.random.Generator, n_warmup: int) -> Chain:
@@ -239,3 +273,96 @@ def _stack_infos(infos: list[Info], values: list[float]) -> dict[str, Any]:
         return {}
     stats = {name: np.array([info[name] for info in infos]) for name in infos[0]}
     return stats | {"log_density": np.array(values)}
+
+
+def settings_of(kernel: Any) -> dict[str, Any]:
+    """What a kernel has learned, by name."""
+    return {name: getattr(kernel, name) for name in getattr(kernel, "tuned", ())}
+
+
+def with_settings(kernel: Any, settings: Mapping[str, Any], checks: bool = True) -> Any:
+    """The kernel with settings that another of its kind has learned, and with or without the checks of a start."""
+    changes = dict(settings)
+    if not checks and is_dataclass(kernel):
+        present = {each.name for each in fields(kernel)}
+        changes |= {name: False for name in CHECKS if name in present and getattr(kernel, name)}
+    return replace(kernel, **changes) if changes else kernel
+
+
+def without_checks(kernel: Any) -> Any:
+    """The kernel without the tests that it makes of its target at a start."""
+    return with_settings(kernel, {}, checks=False)
+
+
+def resumed_warmup(chain: Chain, memory: Any, n_warmup: int) -> Chain:
+    """A chain, whose kernel has the settings learned so far, with an adaptation of `n_warmup` steps that remembers."""
+    adaptation = chain.kernel.adaptation(n_warmup)
+    if adaptation is None:
+        return chain
+    # Some attributes come about only at the start, whose random numbers and settings are not wanted.
+    adaptation.start(np.random.default_rng(0), chain.kernel, chain.state)
+    put_back(adaptation, memory)
+    kernel = adaptation.again(chain.kernel) if hasattr(adaptation, "again") else chain.kernel
+    return replace(chain, kernel=kernel, adaptation=adaptation)
+
+
+def memory_of(value: Any) -> Any:
+    """A value, or what an object knows, as numbers, texts, lists and dicts; functions are left out (None)."""
+    if isinstance(value, Remembered):
+        return value.memory
+    if isinstance(value, PLAIN):
+        return value
+    if isinstance(value, np.ndarray | np.generic):
+        return {"array": value.tolist(), "dtype": value.dtype.str}
+    if isinstance(value, list | tuple):
+        return [memory_of(part) for part in value]
+    if isinstance(value, Mapping):
+        return {"by name": {str(name): memory_of(part) for name, part in value.items()}}
+    if hasattr(value, "tuned"):  # a kernel: its functions are not for keeping
+        return {"settings": memory_of(settings_of(value))}
+    if hasattr(value, "__dict__") and not callable(value) and not hasattr(value, "step"):
+        return {"attributes": {name: memory_of(part) for name, part in vars(value).items()}}
+    return None
+
+
+def put_back(owner: Any, memory: Any) -> Any:
+    """Give an object its memory back, changing it; gives the object, or the value that was remembered."""
+    if isinstance(memory, Mapping):
+        if "array" in memory:
+            return np.array(memory["array"], dtype=memory["dtype"])[()]
+        if "by name" in memory:
+            old = owner if isinstance(owner, Mapping) else {}
+            return {name: put_back(old.get(name), part) for name, part in memory["by name"].items()}
+        if "settings" in memory:
+            return with_settings(owner, put_back({}, memory["settings"]), checks=False)
+        for name, part in memory["attributes"].items():
+            before = getattr(owner, name, None)
+            if part is not None or isinstance(before, PLAIN):
+                object.__setattr__(owner, name, put_back(before, part))  # a record may be frozen
+        return owner
+    if isinstance(memory, list):
+        old_parts = list(owner) if isinstance(owner, list | tuple) else []
+        old_parts += [None] * (len(memory) - len(old_parts))
+        parts = [put_back(old, part) for old, part in zip(old_parts, memory)]
+        return tuple(parts) if isinstance(owner, tuple) else parts
+    return memory
+
+
+def sweep_state(
+    *, chain: int, n_chains: int, sweep: int, n_sweeps: int, log_joint: float, log_likelihood: float, gain: float,
+    seconds: float,
+) -> IterationState[None]:  # fmt: skip
+    """A step of one of several chains as an iteration: what watches a fit sees it so; `sweep` counts from 1."""
+    return IterationState(
+        params=None,
+        restart=chain,
+        n_init=n_chains,
+        iteration=sweep,
+        max_iter=n_sweeps,
+        objective=log_joint,
+        log_likelihood=log_likelihood,
+        gain=gain,
+        seconds=seconds,
+        accepted=True,
+        reason="max_iter" if sweep == n_sweeps else None,
+    )

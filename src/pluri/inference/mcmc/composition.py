@@ -9,17 +9,15 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pluri.inference.mcmc.accept_reject.step_search import with_setting
+from pluri.inference.mcmc.chain import settings_of, with_settings, without_checks
 from pluri.inference.mcmc.kernel import Info
 from pluri.inference.mcmc.step_health import ANY_ACCEPTANCE
-
-#: Switches of kernels that test a target once: not again each time that a chain passes from one kernel to another.
-CHECKS = ("check_gradient", "check_proposal")
 
 
 class ComposedState(NamedTuple):
@@ -238,25 +236,6 @@ def acceptances(infos: Mapping[str, Sequence[Info]]) -> dict[str, float]:
     """Mean acceptance of each part in a step, ``acceptance[part]``; NaN for a part that did not move."""
     told = {label: [info["acceptance"] for info in part if "acceptance" in info] for label, part in infos.items()}
     return {f"acceptance[{label}]": sum(part) / len(part) if part else math.nan for label, part in told.items()}
-
-
-def settings_of(kernel: Any) -> dict[str, Any]:
-    """What a kernel has learned, by name."""
-    return {name: getattr(kernel, name) for name in getattr(kernel, "tuned", ())}
-
-
-def with_settings(kernel: Any, settings: Mapping[str, Any], checks: bool = True) -> Any:
-    """The kernel with settings that another of its kind has learned, and with or without the checks of a start."""
-    changes = dict(settings)
-    if not checks and is_dataclass(kernel):
-        present = {each.name for each in fields(kernel)}
-        changes |= {name: False for name in CHECKS if name in present and getattr(kernel, name)}
-    return replace(kernel, **changes) if changes else kernel
-
-
-def without_checks(kernel: Any) -> Any:
-    """The kernel without the tests that it makes of its target at a start."""
-    return with_settings(kernel, {}, checks=False)
 
 
 def settings_text(settings: Mapping[str, Mapping[str, Any]]) -> str:

@@ -12,6 +12,9 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -200,6 +203,16 @@ def autocorrelation(draws: ArrayLike, max_lag: int | None = None) -> Array:
     covariance = _autocovariance(values)[:, : None if max_lag is None else max_lag + 1]
     first = covariance[:, :1]
     return np.divide(covariance, first, out=np.ones_like(covariance), where=first > 0)
+
+
+def each_number(draws: Mapping[str, NDArray[Any]]) -> Iterator[tuple[str, NDArray[np.float64]]]:
+    """Name and draws (n_chains, n_draws) of every number: ``"theta[1, 2]"`` for an entry of an array."""
+    for name, values in draws.items():
+        if not np.issubdtype(values.dtype, np.number) and values.dtype != np.bool_:
+            continue
+        for index in np.ndindex(values.shape[2:]):
+            label = f"{name}[{', '.join(map(str, index))}]" if index else name
+            yield label, np.asarray(values[(slice(None), slice(None), *index)], dtype=np.float64)
 
 
 def _split(draws: ArrayLike) -> Array | None:

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from pluri.inference.mcmc.chain import Chain, recorded, stacked, start_chain
+from pluri.inference.mcmc.chain import Chain, recorded, resumed_warmup, stacked, start_chain
 from pluri.inference.mcmc.kernel import Kernel
 from pluri.inference.mcmc.rounds import Backend, Callback, OnStep, Plan, Record, run_chains
-from pluri.inference.mcmc.snapshot import resumed_warmup
 from pluri.inference.mcmc.trace import ChainEnd, Trace, restored_generator
 from pluri.validation import RandomState, as_generator, check_count
 from pluri.validation.interruption import interruptible

@@ -21,13 +21,8 @@ import numpy as np
 
 from pluri.inference.mcmc.accept_reject.metropolis_hastings import one_number
 from pluri.inference.mcmc.block_adaptation import GibbsAdaptation
-from pluri.inference.mcmc.composition import (
-    acceptances,
-    joined_info,
-    settings_from,
-    settings_text,
-    with_settings,
-)
+from pluri.inference.mcmc.chain import with_settings
+from pluri.inference.mcmc.composition import acceptances, joined_info, settings_from, settings_text
 from pluri.inference.mcmc.kernel import Info
 from pluri.inference.mcmc.step_health import ANY_ACCEPTANCE
 from pluri.validation import Only, check_value

@@ -19,7 +19,6 @@ from scipy import special
 
 from pluri.inference.mcmc import diagnostics
 from pluri.inference.mcmc.step_health import LEAST_DRAWS, about_blocks, about_steps
-from pluri.inference.mcmc.summary import each_number
 
 if TYPE_CHECKING:
     from pluri.inference.mcmc.trace import Trace
@@ -111,7 +110,7 @@ def judge(
     the chains have not settled: R-hat of mean is 2..., above 1.1; raise n_warmup and n_draws, ...
     """
     worst, n_apart = Verdict(True, float("nan"), next(iter(draws), ""), limit), 0
-    for name, values in each_number(draws):
+    for name, values in diagnostics.each_number(draws):
         value = _r_hat(values)
         allowed = max(limit, _by_chance(*values.shape))
         matters = value > allowed and _spread(values) > (negligible or {}).get(name.partition("[")[0], 0.0)
@@ -153,7 +152,7 @@ def find_problems(trace: Trace) -> list[str]:
             f"There are only {trace.n_draws} draws of each chain: at least {LEAST_DRAWS} are needed to tell whether "
             "chains agree, and many more to use them."
         )
-    numbers = dict(islice(each_number(trace.draws), MOST_NUMBERS))
+    numbers = dict(islice(diagnostics.each_number(trace.draws), MOST_NUMBERS))
     moving, n_still = {}, 0
     for name, values in numbers.items():
         n_infinite = int((~np.isfinite(values)).sum())

@@ -7,23 +7,21 @@ as a chain is a record that can be sent there and back. Results do not depend on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from pluri.inference.mcmc.chain import Chain, Segment, advance, recorded, stacked
-from pluri.inference.mcmc.composition import settings_of
+from pluri.inference.mcmc.chain import Chain, Segment, Snapshot, advance, recorded, settings_of, snapshot_of, stacked
 from pluri.inference.mcmc.health import warn_of_problems
-from pluri.inference.mcmc.snapshot import Snapshot, snapshot_of
 from pluri.inference.mcmc.trace import ChainEnd, Trace, plain_random_state
-from pluri.inference.mcmc.workers import Advance, Workers, open_workers
-from pluri.inference.result import IterationState
-from pluri.validation import check_writable
+from pluri.inference.run import IterationState
+from pluri.validation import Only, check_value, check_writable
 from pluri.validation.interruption import Interrupted, hold
 from pluri.validation.interruption import kept as say_kept
 
@@ -35,6 +33,37 @@ Record = Callable[[Any], Mapping[str, Any]]
 Backend = Literal["processes", "threads"]
 Callback = Callable[[Trace], bool | None]
 OnStep = Callable[[IterationState[Any]], bool]
+#: Makes some steps of several chains.
+Advance = Callable[[Sequence[Chain], int], list[Segment]]
+Kind = Literal["serial", "threads", "processes"]
+
+
+class Workers(Protocol):
+    """Run rounds of all chains."""
+
+    kind: Kind
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *error: object) -> None: ...
+    def map(self, advance: Advance, chains: Sequence[Chain], n_steps: int) -> tuple[list[Segment], bool]:
+        """Segments in order, and whether Ctrl-C came; the round under way is finished all the same."""
+
+
+class Serial:
+    """One chain after another, in this thread."""
+
+    kind: Kind = "serial"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def map(self, advance: Advance, chains: Sequence[Chain], n_steps: int) -> tuple[list[Segment], bool]:
+        """Segments in order, and whether Ctrl-C came: then chains differ in length, and the driver evens them out."""
+        segments = advance(chains, n_steps)
+        return segments, any(segment.interrupted for segment in segments)
 
 
 @dataclass(frozen=True)
@@ -105,6 +134,21 @@ def run_chains(chains: list[Chain], plan: Plan) -> Trace:
     elif plan.warn:
         warn_of_problems(trace)
     return trace
+
+
+def open_workers(n_jobs: int | None, backend: str, n_chains: int) -> Workers:
+    """Workers for chains; `n_jobs` counts as in joblib."""
+    check_value(backend, "backend", Only("processes", "threads"))
+    if n_jobs is not None and (not isinstance(n_jobs, int) or n_jobs == 0):
+        raise ValueError(f"n_jobs must be a whole number other than 0, or None, got {n_jobs!r}")
+    processors = os.cpu_count() or 1
+    count = 1 if n_jobs is None else n_jobs if n_jobs > 0 else max(1, processors + 1 + n_jobs)
+    count = min(count, n_chains)
+    if count == 1:
+        return Serial()
+    from pluri.inference.mcmc.workers import open_pool
+
+    return open_pool(backend, count)
 
 
 #: Draws and statistics of one chain in one round.

@@ -1,52 +1,19 @@
-"""Where chains run: here one after another, in threads, or in other processes."""
+"""Where chains run at the same time: in threads, or in other processes."""
 
 from __future__ import annotations
 
-import os
 import pickle
 import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from dataclasses import replace
-from typing import Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from pluri.inference.mcmc.chain import Chain, Segment
-from pluri.inference.mcmc.composition import settings_of
-from pluri.inference.mcmc.snapshot import Remembered, memory_of
-from pluri.validation import Only, check_value
+from pluri.inference.mcmc.chain import Chain, Remembered, Segment, memory_of, settings_of
 
-#: Makes some steps of several chains.
-Advance = Callable[[Sequence[Chain], int], list[Segment]]
-Kind = Literal["serial", "threads", "processes"]
-
-
-class Workers(Protocol):
-    """Run rounds of all chains."""
-
-    kind: Kind
-
-    def __enter__(self) -> Self: ...
-    def __exit__(self, *error: object) -> None: ...
-    def map(self, advance: Advance, chains: Sequence[Chain], n_steps: int) -> tuple[list[Segment], bool]:
-        """Segments in order, and whether Ctrl-C came; the round under way is finished all the same."""
-
-
-class Serial:
-    """One chain after another, in this thread."""
-
-    kind: Kind = "serial"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-    def map(self, advance: Advance, chains: Sequence[Chain], n_steps: int) -> tuple[list[Segment], bool]:
-        """Segments in order, and whether Ctrl-C came: then chains differ in length, and the driver evens them out."""
-        segments = advance(chains, n_steps)
-        return segments, any(segment.interrupted for segment in segments)
+if TYPE_CHECKING:
+    from pluri.inference.mcmc.rounds import Advance, Kind, Workers
 
 
 class Pool:
@@ -268,21 +235,13 @@ def can_fork() -> bool:
     return sys.platform == "linux" and threading.active_count() == 1 and not {"jax", "torch"} & set(sys.modules)
 
 
-def open_workers(n_jobs: int | None, backend: str, n_chains: int) -> Workers:
-    """Workers for chains; `n_jobs` counts as in joblib."""
-    check_value(backend, "backend", Only("processes", "threads"))
-    if n_jobs is not None and (not isinstance(n_jobs, int) or n_jobs == 0):
-        raise ValueError(f"n_jobs must be a whole number other than 0, or None, got {n_jobs!r}")
-    processors = os.cpu_count() or 1
-    count = 1 if n_jobs is None else n_jobs if n_jobs > 0 else max(1, processors + 1 + n_jobs)
-    count = min(count, n_chains)
-    if count == 1:
-        return Serial()
+def open_pool(backend: str, n_workers: int) -> Workers:
+    """Workers for chains, more than one."""
     if backend == "threads":
-        return Pool("threads", ThreadPoolExecutor(count), count)
+        return Pool("threads", ThreadPoolExecutor(n_workers), n_workers)
     if can_fork():
-        return Forked(count)
+        return Forked(n_workers)
     from joblib.externals.loky import get_reusable_executor
 
     # loky sends functions by value, so that a density defined in a notebook can go to another process.
-    return Pool("processes", get_reusable_executor(max_workers=count, timeout=60), count)
+    return Pool("processes", get_reusable_executor(max_workers=n_workers, timeout=60), n_workers)

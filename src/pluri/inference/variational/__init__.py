@@ -1,12 +1,15 @@
 """Variational inference: the best q in a family, by coordinate ascent, noisy gradients, flows or projection."""
 
-from pluri.inference.variational.approximation import ApproximationWarning
-from pluri.inference.variational.black_box import fit_black_box
+from pluri.inference.variational.black_box import ScoreGradient, fit_black_box
 from pluri.inference.variational.black_box_ascent import AscentSettings
-from pluri.inference.variational.black_box_gradients import ScoreGradient
-from pluri.inference.variational.black_box_result import BlackBoxResult
+from pluri.inference.variational.black_box_result import ApproximationWarning, BlackBoxResult
 from pluri.inference.variational.conjugate import ConjugateModel, ConjugateProblem, conjugate_coordinate_ascent
-from pluri.inference.variational.coordinate_ascent import CoordinateAscentResult, coordinate_ascent
+from pluri.inference.variational.coordinate_ascent import (
+    BlockModel,
+    CoordinateAscentResult,
+    VariationalModel,
+    coordinate_ascent,
+)
 from pluri.inference.variational.factor_graph import ExactPosterior, FactorGraph, enumerate_exactly
 from pluri.inference.variational.families import FullRankGaussian, MeanFieldGaussian
 from pluri.inference.variational.flows import Flow, FlowDesign, FlowResult, ModeCollapseWarning, build_flow, fit_flow
@@ -21,7 +24,6 @@ from pluri.inference.variational.stochastic import (
     natural_step,
     stochastic_variational_inference,
 )
-from pluri.inference.variational.variational_models import BlockModel, VariationalModel
 
 __all__ = [
     "ApproximationWarning",

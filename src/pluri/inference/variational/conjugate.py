@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.engine import Batch, Source, map_reduce
-from pluri.inference.em import expectation_maximization
-from pluri.inference.result import EMResult
+from pluri.inference.em import EMResult, expectation_maximization
 
 #: Natural parameters of q(beta), or expected statistics: arrays by name.
 Natural = Mapping[str, NDArray[np.float64]]

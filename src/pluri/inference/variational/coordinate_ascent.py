@@ -18,22 +18,56 @@ Blei, Kucukelbir and McAuliffe (2017), Variational inference: a review for stati
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, Generic
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pluri.inference.em import expectation_maximization
-from pluri.inference.history import History
-from pluri.inference.result import IterationState
-from pluri.inference.run import AscentWarning, Reason, slack
-from pluri.inference.variational.variational_models import BlockModel, Params, VariationalModel
+from pluri.inference.run import AscentWarning, History, IterationState, Reason, slack
 from pluri.progress import open_progress
 from pluri.validation.interruption import interruptible
+
+Params = TypeVar("Params")
+Data = TypeVar("Data", contravariant=True)
+
+
+class VariationalModel(Protocol[Params, Data]):
+    """A family of q and its bound: what `coordinate_ascent` runs."""
+
+    def initialize(self, data: Data, rng: np.random.Generator) -> Params:
+        """Parameters of q to start a run from; all randomness comes from `rng`."""
+        ...
+
+    def update(self, params: Params, data: Data) -> Params:
+        """One sweep: every block replaced by its optimum given the others."""
+        ...
+
+    def elbo(self, params: Params, data: Data) -> float:
+        """The bound at these parameters."""
+        ...
+
+
+@runtime_checkable
+class BlockModel(Protocol[Params, Data]):
+    """A model that shows its blocks, in place of `update`: with ``strict=True`` each is checked by itself."""
+
+    def initialize(self, data: Data, rng: np.random.Generator) -> Params:
+        """Parameters of q to start a run from."""
+        ...
+
+    def elbo(self, params: Params, data: Data) -> float:
+        """The bound at these parameters."""
+        ...
+
+    @property
+    def blocks(self) -> Mapping[str, Callable[[Params, Data], Params]]:
+        """The updates by name, in the order of a sweep."""
+        ...
 
 
 @dataclass(frozen=True)

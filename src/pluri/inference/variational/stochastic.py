@@ -28,8 +28,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pluri.engine import Batch
-from pluri.inference.history import History, HistoryRow
-from pluri.inference.result import IterationState
+from pluri.inference.run import History, HistoryRow, IterationState
 from pluri.inference.variational.conjugate import (
     ConjugateModel,
     Natural,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pluri.components.k_means import k_means
-from pluri.inference.result import IterationState
+from pluri.inference.run import IterationState
 from pluri.inference.variational import CoordinateAscentResult, coordinate_ascent
 from pluri.mixtures.dirichlet_process.records import Array, Integers
 from pluri.mixtures.dirichlet_process.variational import Beliefs, TruncatedMeanField, WeightedRows, standardised

@@ -86,6 +86,7 @@ class CategoricalMixture(DiscreteMixture):
     _parameters: ClassVar[Mapping[str, Allowed]] = {**DiscreteMixture._parameters, "unseen": Only(*UNSEEN)}
 
     _takes_sparse = False
+    _input_tags: ClassVar[Mapping[str, bool]] = {"categorical": True, "string": True}
 
     def __init__(
         self,
@@ -133,12 +134,6 @@ class CategoricalMixture(DiscreteMixture):
         self.checkpoint = checkpoint
         self.engine = engine
         self.n_jobs = n_jobs
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags
 
     # Rows become one-hot once, at the door -----------------------------------------------------------------------
 

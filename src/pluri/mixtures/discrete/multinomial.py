@@ -77,6 +77,7 @@ class MultinomialMixture(DiscreteMixture):
         "n_trials": Whole(0) | Only(None),
         "diversity": DIVERSITY | Made(Diversity, "a Diversity"),
     }
+    _input_tags: ClassVar[Mapping[str, bool]] = {"positive_only": True}
 
     def __init__(
         self,
@@ -122,11 +123,6 @@ class MultinomialMixture(DiscreteMixture):
         self.checkpoint = checkpoint
         self.engine = engine
         self.n_jobs = n_jobs
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
-        return tags
 
     def _check_rows(self, X: Any, *, fitting: bool) -> Any:
         rows = count_rows(self._validated(X, fitting))

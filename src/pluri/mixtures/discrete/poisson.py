@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from pluri.components.counts import check_counts
 from pluri.components.poisson import PoissonFamily, PoissonParameters
 from pluri.components.sparse_rows import canonical_rows
 from pluri.engine import Source
@@ -18,6 +17,7 @@ from pluri.mixtures.mixture import Prior
 from pluri.priors import Gamma
 from pluri.priors.kernels import ProbabilityProductKernel
 from pluri.validation import Allowed, Made, Only, Stored
+from pluri.validation.inputs import check_counts
 
 Array = NDArray[np.float64]
 
@@ -71,6 +71,7 @@ class PoissonMixture(DiscreteMixture):
         **DiscreteMixture._parameters,
         "rates_prior": Made(Gamma, "a prior (Gamma)") | Only(None),
     }
+    _input_tags: ClassVar[Mapping[str, bool]] = {"positive_only": True}
 
     def __init__(
         self,
@@ -114,11 +115,6 @@ class PoissonMixture(DiscreteMixture):
         self.checkpoint = checkpoint
         self.engine = engine
         self.n_jobs = n_jobs
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
-        return tags
 
     def _check_settings(self) -> None:
         super()._check_settings()

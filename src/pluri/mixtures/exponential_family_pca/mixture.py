@@ -36,7 +36,7 @@ from pluri.factors.exponential_family.loadings import InterceptPrior, intercept_
 from pluri.factors.exponential_family.observations import Observations
 from pluri.factors.exponential_family.relevance import WeightPrior
 from pluri.factors.exponential_family.starts import latent_classes, learned_counts
-from pluri.inference.result import IterationState
+from pluri.inference.run import IterationState
 from pluri.mixtures.exponential_family_pca.criteria import (
     active_directions,
     bayesian_criterion,

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, entr, expit
 
-from pluri.components.starting_values import kmeans_centers, nearest_center
+from pluri.components.k_means import kmeans_centers, nearest_center
 from pluri.engine import Batch, Source, Statistics
 from pluri.factors.low_rank_gaussian import LOG_2_PI, principal_factors
 from pluri.mixtures.factor_analyzers.beliefs import (

@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pluri.components import gaussian as components
-from pluri.components.covariance import COVARIANCE_TYPES, covariance_shape
-from pluri.components.first_rows import weighted_initial_rows
-from pluri.components.gaussian import CollapsedComponentError, GaussianParameters
+from pluri.components.gaussian import COVARIANCE_TYPES, CollapsedComponentError, GaussianParameters
 from pluri.components.starting_shares import INIT_PARAMS
 from pluri.components.weighted_sums import averages, pooled_sums
 from pluri.engine import Source
+from pluri.engine.first_rows import weighted_initial_rows
 from pluri.inference import EMResult
 from pluri.mixtures.gaussian import given
 from pluri.mixtures.gaussian.family import GaussianFamily, RepulsiveMeans, reference_whitening
+from pluri.mixtures.gaussian.given import covariance_shape
 from pluri.mixtures.learning import MixtureParameters, MixtureProblem
 from pluri.mixtures.mixture import DIVERSITY, MixtureModel, Prior
 from pluri.priors import DeterminantalPrior

@@ -20,10 +20,15 @@ from scipy import linalg
 
 from pluri.components import gaussian as components
 from pluri.components.diverse_update import ascend
-from pluri.components.gaussian import CollapsedComponentError, GaussianParameters, GaussianPrior, GaussianStatistics
-from pluri.components.gaussian.family import GaussianComponents
+from pluri.components.gaussian import (
+    CollapsedComponentError,
+    GaussianComponents,
+    GaussianParameters,
+    GaussianPrior,
+    GaussianStatistics,
+)
+from pluri.components.k_means import MAX_ROWS, filled
 from pluri.components.starting_shares import divide_rows, some_rows
-from pluri.components.starting_values import MAX_ROWS, filled
 from pluri.priors import DeterminantalPrior
 
 Array = NDArray[np.float64]

@@ -9,9 +9,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
-from pluri.components.covariance import covariance_shape
-
 Array = NDArray[np.float64]
+
+
+def covariance_shape(covariance_type: str, n_components: int, n_features: int) -> tuple[int, ...]:
+    """Shape of the array of all covariances."""
+    shapes = {
+        "full": (n_components, n_features, n_features),
+        "tied": (n_features, n_features),
+        "diag": (n_components, n_features),
+        "spherical": (n_components,),
+    }
+    return shapes[covariance_type]
 
 
 def starting_weights(value: ArrayLike, n_components: int) -> Array:

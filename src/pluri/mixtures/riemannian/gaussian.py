@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.inference.result import IterationState
+from pluri.inference.run import IterationState
 from pluri.mixtures.riemannian.augmented import AugmentedMixture, CollapseError, MixturePoint
 from pluri.mixtures.riemannian.baselines import cholesky_point, cholesky_problem, original_point, original_problem
 from pluri.mixtures.riemannian.data_pass import DataPass

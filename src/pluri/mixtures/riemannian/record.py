@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from pluri.inference.result import IterationState
+from pluri.inference.run import IterationState
 from pluri.mixtures.riemannian.augmented import AugmentedMixture, MixturePoint, located
 from pluri.mixtures.riemannian.coordinates import Standardization, augment
 from pluri.optimize.riemannian.result import Journal

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.inference.mcmc.summary import each_number
+from pluri.inference.mcmc.diagnostics import each_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

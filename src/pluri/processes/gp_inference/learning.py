@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -17,9 +17,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import Kernel
 
 from pluri.priors.hyperpriors import HyperPrior
 from pluri.processes.gp_inference.parameters import Parameter, by_name, log_bounds
+from pluri.validation import Allowed, Made, Number, Only, Whole
 from pluri.validation.interruption import holding
 
 Array = NDArray[np.float64]
@@ -32,6 +34,13 @@ MOST_STARTS = 100
 #: Up to so many rows the threads of a linear algebra library gain nothing, and on a busy machine each of thousands of
 #: small factorisations waits for a thread that is not running: a hundred times slower and more.
 FEW_ROWS = 300
+
+
+SETTINGS: Mapping[str, Allowed] = {
+    "kernel": Made(Kernel, "a kernel of sklearn.gaussian_process.kernels") | Only(None),
+    "jitter": Only("auto") | Number(least=0),
+    "max_exact_n": Whole(1),
+}
 
 
 @contextmanager

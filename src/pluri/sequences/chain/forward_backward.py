@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.components.padding import padded_width
+from pluri.engine.aligned import padded_width
 from pluri.sequences.chain import _kernels as kernels
 from pluri.sequences.chain._log_space import filter_in_log_space, smooth_in_log_space
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.components.padding import padded_width
 from pluri.components.probability_rows import rows_from_logits
 from pluri.engine import Statistics
+from pluri.engine.aligned import padded_width
 from pluri.priors import Dirichlet, RowPrior
 from pluri.sequences.emissions import _count_kernels as kernels
 from pluri.sequences.emissions.symbols import Symbols

@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.components import gaussian as components
-from pluri.components.covariance import check_positive_definite
 from pluri.components.gaussian import GaussianParameters, GaussianPrior, GaussianStatistics
-from pluri.components.padding import padded_width
+from pluri.components.k_means import filled, kmeans_centers, nearest_center, within_covariance
 from pluri.components.probability_rows import rows_from_logits, softmax
-from pluri.components.starting_values import filled, kmeans_centers, nearest_center, within_covariance
 from pluri.engine import Statistics
+from pluri.engine.aligned import padded_width
 from pluri.priors import Dirichlet
-from pluri.validation import check_broadcast, check_distributions, check_width, plain_array
+from pluri.validation import check_broadcast, check_distributions, check_positive_definite, check_width, plain_array
 
 Array = NDArray[np.float64]
 

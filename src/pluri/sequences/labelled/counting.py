@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.components.family import ComponentFamily, P
-from pluri.components.padding import padded_width
 from pluri.engine import Batch, Source, Statistics, map_reduce
+from pluri.engine.aligned import padded_width
 from pluri.priors import Dirichlet, PseudoCountPrior, RowPrior
 from pluri.sequences.chain.forward_backward import BLOCK
 from pluri.sequences.learning import ChainPrior, HMMParameters

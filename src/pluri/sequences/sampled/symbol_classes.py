@@ -153,6 +153,8 @@ class SymbolClassHMM(SampledHMM):
         "symbol_features_": Stored("n_words_", "n_columns_", whole=True, least=-1),
         "featureprob_[]": Stored("n_components", None),
     }
+    #: In fit; a fitted model answers for rows with holes.
+    _input_tags: ClassVar[Mapping[str, bool]] = {"allow_nan": False}
 
     def __init__(
         self,
@@ -234,11 +236,6 @@ class SymbolClassHMM(SampledHMM):
             trifle = max(NEGLIGIBLE * abs(self.objective_), float(np.sqrt(len(seen) / 2)))
             self._judge(trace, trifle, "Its classes may be those of a chain that was still finding better ones")
         return self
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = False  # in fit; a fitted model answers for rows with holes
-        return tags
 
     def _coded(self, X: Any, lengths: ArrayLike | None) -> tuple[Integers, Integers]:
         """Each column's own codes 0 .. V - 1 (n_samples, n_columns), and the lengths; learns the vocabulary."""

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.components.padding import padded_width
 from pluri.engine import Source
+from pluri.engine.aligned import padded_width
 from pluri.sequences.categorical import CategoricalHMM
 from pluri.sequences.emissions.categorical import CategoricalEmission, CategoricalParameters, CategoricalStatistics
 from pluri.sequences.variational.hmm import VariationalHMM, as_concentration, dirichlet_divergence, expected_log

@@ -12,15 +12,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.components.covariance import COVARIANCE_TYPES, check_positive_definite
-from pluri.components.first_rows import initial_rows
-from pluri.components.starting_values import filled
+from pluri.components.gaussian import COVARIANCE_TYPES
+from pluri.components.k_means import filled
 from pluri.engine import Source
-from pluri.sequences.emissions.gaussian import SHARE, GaussianEmission
-from pluri.sequences.gaussian import GaussianHMM
+from pluri.engine.first_rows import initial_rows
+from pluri.sequences.gaussian import SHARE, GaussianEmission, GaussianHMM
 from pluri.sequences.variational.hmm import VariationalHMM, as_positive
 from pluri.sequences.variational.normal_wishart import NormalWishart, VariationalGaussianEmission
-from pluri.validation import Allowed, Only
+from pluri.validation import Allowed, Only, check_positive_definite
 
 Array = NDArray[np.float64]
 

@@ -28,8 +28,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import digamma, gammaln
 
 from pluri.components.family import ComponentFamily, P
-from pluri.components.first_rows import initial_rows
 from pluri.engine import Batch, Source
+from pluri.engine.first_rows import initial_rows
 from pluri.inference import EMResult
 from pluri.sequences.fitting import DeadStateWarning
 from pluri.sequences.hmm import HiddenMarkovModel

@@ -31,9 +31,8 @@ from numpy.typing import NDArray
 from scipy.special import digamma, multigammaln
 
 from pluri.components import gaussian as components
-from pluri.components.covariance import spread_covariance
 from pluri.components.gaussian import GaussianParameters, GaussianStatistics
-from pluri.components.starting_values import centers_and_covariance
+from pluri.components.k_means import centers_and_covariance, spread_covariance
 from pluri.validation import check_width, plain_array
 
 Array = NDArray[np.float64]

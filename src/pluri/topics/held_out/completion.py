@@ -18,8 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.topics.held_out.counts import warn_impossible
-from pluri.topics.held_out.prepared import Prepared, blocks, check_at_least, prepare
+from pluri.topics.held_out.prepared import Prepared, blocks, check_at_least, prepare, warn_impossible
 from pluri.topics.held_out.record import HeldOut
 from pluri.topics.held_out.splitting import split_documents
 from pluri.validation import RandomState, as_generator

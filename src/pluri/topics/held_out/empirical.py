@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.topics.held_out.counts import as_counts, lengths_of, warn_impossible
+from pluri.topics.held_out.prepared import as_counts, lengths_of, warn_impossible
 from pluri.topics.held_out.record import HeldOut
 from pluri.validation import check_distributions
 

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.topics.held_out.counts import warn_impossible
-from pluri.topics.held_out.prepared import prepare
+from pluri.topics.held_out.prepared import prepare, warn_impossible
 from pluri.topics.held_out.record import HeldOut
 
 #: Largest table of counts.

@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pluri.topics.held_out.counts import warn_impossible
-from pluri.topics.held_out.prepared import blocks, check_at_least, prepare
+from pluri.topics.held_out.prepared import blocks, check_at_least, prepare, warn_impossible
 from pluri.topics.held_out.record import HeldOut
 from pluri.validation import RandomState, as_generator
 

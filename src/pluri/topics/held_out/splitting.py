@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from pluri.topics.held_out.counts import as_counts, lengths_of
+from pluri.topics.held_out.prepared import as_counts, lengths_of
 from pluri.validation import RandomState, as_generator
 
 

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-untyped-calls
-"""Compiled loops over new documents in a Pachinko allocation; see `pluri.topics.hierarchical.fitted_pachinko`."""
+"""Compiled loops over new documents in a Pachinko allocation; see `pluri.topics.hierarchical.pachinko`."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
 from pluri.inference import mcmc
-from pluri.priors import Gamma
-from pluri.topics.lda.checked_settings import (
+from pluri.topics.lda.documents import (
+    LDAOfDocuments,
     check_settings,
     checked_documents,
     checked_priors,
@@ -19,7 +19,6 @@ from pluri.topics.lda.checked_settings import (
     repeated,
     words_known,
 )
-from pluri.topics.lda.fitted_documents import LDAOfDocuments
 from pluri.topics.lda.further_documents import go_on
 from pluri.topics.lda.guided import SeedWords
 from pluri.topics.lda.learning import LEARNERS
@@ -289,12 +288,3 @@ class LatentDirichletAllocation(mcmc.Sampled, LDAOfDocuments):
         with restored_on_failure(self):
             go_on(self, X, sample_weight).store(self)
         return self
-
-    def _learned(self, name: Literal["doc_topic_prior", "topic_word_prior"]) -> Gamma | Literal["learn"] | None:
-        """What a prior is learned under; None if it is fixed."""
-        given: Any = getattr(self, name)
-        return given if isinstance(given, Gamma) else "learn" if isinstance(given, str) else None
-
-    @property
-    def _learns_alpha(self) -> bool:
-        return self._learned("doc_topic_prior") is not None

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pluri.inference import mcmc
 from pluri.topics.documents import check_documents, tokens_of
-from pluri.topics.lda.checked_settings import check_settings, checked_priors, checked_weights, repeated, words_known
+from pluri.topics.lda.documents import check_settings, checked_priors, checked_weights, repeated, words_known
 from pluri.topics.lda.learning import Learned, document_step, n_threads, schedule, topic_start
 from pluri.topics.lda.topic_priors import TopicPriors
 from pluri.topics.topic_model import n_sweeps

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pluri.inference.result import IterationState
+from pluri.inference.run import IterationState
 
 #: Share of the bound by which a pass may raise it at the end of a fit; more is told: about half a percent of the
 #: perplexity. Text at the tenth pass of variational Bayes gains three times as much, at the twentieth less.

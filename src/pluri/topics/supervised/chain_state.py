@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.engine.aligned import aligned_zeros
 from pluri.topics.documents import Tokens
-from pluri.topics.lda.aligned_arrays import aligned_zeros
 from pluri.topics.lda.sampling.topic_assignments import GibbsState
 
 Array = NDArray[np.float64]

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.topics.lda.aligned_arrays import aligned_zeros, padded
+from pluri.engine.aligned import aligned_zeros, padded_width
+from pluri.topics.lda.aligned_arrays import BLOCK
 
 Array = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -82,7 +83,7 @@ class ClassRoom(NamedTuple):
     @classmethod
     def of(cls, n_topics: int, n_classes: int) -> ClassRoom:
         """Zeros."""
-        width, classes = padded(n_topics), padded(n_classes)
+        width, classes = padded_width(n_topics, BLOCK), padded_width(n_classes, BLOCK)
         shapes = (n_topics, classes), (n_classes, width)
         single_pull, tables = (aligned_zeros(shape, np.float32) for shape in shapes)
         level, odds = aligned_zeros((2, classes), np.float32)

@@ -26,8 +26,8 @@ from pluri.inference.variational.flows.modes import ModeCollapseWarning, missed_
 from pluri.inference.variational.flows.result import FlowResult
 from pluri.inference.variational.flows.target import Target, check_target, differentiate
 from pluri.validation import Number, Only, Whole, as_generator, check_value
+from pluri.validation.inputs import RandomState
 from pluri.validation.interruption import interruptible
-from pluri.validation.random import RandomState
 
 #: Iterations between two looks at whether the parameters are the best so far.
 WINDOW = 100

@@ -12,7 +12,7 @@ from pluri.inference.variational.flows.importance import Evidence, evidence
 from pluri.inference.variational.flows.layer import Array
 from pluri.inference.variational.flows.target import Target
 from pluri.validation import as_generator
-from pluri.validation.random import RandomState
+from pluri.validation.inputs import RandomState
 
 
 @dataclass(frozen=True)

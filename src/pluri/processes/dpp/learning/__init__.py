@@ -8,8 +8,11 @@ together; `DPPVariableSelection` is a regression whose prior avoids correlated v
 
 from pluri.processes.dpp.learning.conditional import ConditionalDPP
 from pluri.processes.dpp.learning.kernel_learner import DPPKernelLearner
-from pluri.processes.dpp.learning.kernel_parameters import KernelParameterFit, fit_kernel_parameters
-from pluri.processes.dpp.learning.kernel_posterior import sample_kernel_parameters
+from pluri.processes.dpp.learning.kernel_posterior import (
+    KernelParameterFit,
+    fit_kernel_parameters,
+    sample_kernel_parameters,
+)
 from pluri.processes.dpp.learning.likelihood import (
     log_likelihood_gradient,
     mean_log_likelihood,

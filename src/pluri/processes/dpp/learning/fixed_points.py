@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from scipy.linalg import expm
 
 from pluri.engine import Batch, IterableSource, Source, Statistics
+from pluri.processes.dpp.learning.gradients import MARGIN, initial_spectrum, kernel_of_spectrum
 from pluri.processes.dpp.learning.likelihood import group_terms, kernel_value, kernel_value_and_gradient, log_normalizer
-from pluri.processes.dpp.learning.moments import MARGIN, initial_spectrum, kernel_of_spectrum
 from pluri.processes.dpp.learning.observations import SizeGroup, SubsetCounts
 
 Array = NDArray[np.float64]

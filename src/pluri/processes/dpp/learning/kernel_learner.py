@@ -24,7 +24,11 @@ from pluri.processes.dpp.learning.gradients import (
     CholeskyObjective,
     FactorObjective,
     StochasticFactors,
+    initial_factors,
+    initial_spectrum,
+    kernel_of_spectrum,
     popularity_weights,
+    quality_odds,
     widened_start,
 )
 from pluri.processes.dpp.learning.likelihood import (
@@ -33,7 +37,6 @@ from pluri.processes.dpp.learning.likelihood import (
     mean_log_likelihood,
     subset_log_probabilities,
 )
-from pluri.processes.dpp.learning.moments import initial_factors, initial_spectrum, kernel_of_spectrum, quality_odds
 from pluri.processes.dpp.learning.observations import SubsetCounts, count_subsets
 from pluri.processes.gp_inference.learning import one_thread_if_small
 from pluri.validation import Allowed, Number, Only, Stored, Whole, as_generator, check_parameters

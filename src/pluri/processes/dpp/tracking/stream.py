@@ -57,7 +57,7 @@ class SubsetStream(SubsetAnswers, ABC):
         -------
         self
         """
-        from pluri.inference.result import sweep_state
+        from pluri.inference.mcmc.chain import sweep_state
         from pluri.progress import open_progress
 
         for name, value in (("kernels", kernels), ("item_ids", () if item_ids is None else item_ids)):

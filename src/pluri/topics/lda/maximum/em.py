@@ -37,8 +37,7 @@ from scipy import sparse
 
 from pluri.engine import Source
 from pluri.inference import expectation_maximization
-from pluri.inference.history import History
-from pluri.inference.result import IterationState
+from pluri.inference.run import History, IterationState
 from pluri.priors import Diversity
 from pluri.topics.lda.document_source import Documents, on_threads
 from pluri.topics.lda.maximum.maximum_problem import (

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.engine.aligned import aligned_zeros, padded_width
 from pluri.topics.documents import Tokens, tokens_of
-from pluri.topics.lda.aligned_arrays import BLOCK, aligned_zeros, padded
+from pluri.topics.lda.aligned_arrays import BLOCK
 from pluri.topics.lda.sampling.topic_assignments import TokenTopics
 from pluri.validation import check_count
 
@@ -110,7 +111,7 @@ def sampled_topics(
     """Mean proportions of documents as :func:`fold_in` gives them, and the topics of their tokens in the last sweep."""
     from pluri.topics.lda.sampling._fold_in_kernels import fold_in_documents
 
-    n_topics, width = phi.shape[0], padded(phi.shape[0])
+    n_topics, width = phi.shape[0], padded_width(phi.shape[0], BLOCK)
     # Only words that occur: a corpus can have many, a few new documents do not.
     used, words = np.unique(tokens.words, return_inverse=True)
     by_word = aligned_zeros((max(len(used), 1), width), np.float32)

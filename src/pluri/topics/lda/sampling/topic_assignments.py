@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pluri.engine.aligned import aligned_zeros, padded_width
 from pluri.topics.documents import Tokens
-from pluri.topics.lda.aligned_arrays import BLOCK, aligned_zeros, padded
+from pluri.topics.lda.aligned_arrays import BLOCK
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int32]
@@ -64,8 +65,8 @@ class Room(NamedTuple):
     def of(cls, width: int) -> Room:
         """Room for so many topics, rounded up to 16."""
         n_blocks = width // BLOCK
-        shares = aligned_zeros(width, np.float32), aligned_zeros(max(width, padded(n_blocks)), np.float32)
-        sums = aligned_zeros(padded(n_blocks), np.float32)
+        shares = aligned_zeros(width, np.float32), aligned_zeros(max(width, padded_width(n_blocks, BLOCK)), np.float32)
+        sums = aligned_zeros(padded_width(n_blocks, BLOCK), np.float32)
         return cls(aligned_zeros(width, np.int32), *shares, sums, np.zeros(n_blocks, dtype=np.uint64))
 
 
@@ -92,7 +93,7 @@ class GibbsState:
     def __init__(self, tokens: Tokens, topics: Integers, doc_topic_prior: Array, topic_word_prior: Array) -> None:
         from pluri.topics.lda.sampling._gibbs_kernels import count_tokens
 
-        width = padded(len(doc_topic_prior))
+        width = padded_width(len(doc_topic_prior), BLOCK)
         self.tokens = tokens
         self.topics = topics
         self.word_topic = aligned_zeros((tokens.n_words, width), np.int32)
@@ -111,7 +112,7 @@ class GibbsState:
         self.topic_word_prior = np.array(topic_word_prior, dtype=np.float64)
         self._log_density: float | None = None
         n_topics, n_words = len(self.doc_topic_prior), self.tokens.n_words
-        eta, width = self.topic_word_prior, padded(len(self.doc_topic_prior))
+        eta, width = self.topic_word_prior, padded_width(len(self.doc_topic_prior), BLOCK)
         self._alpha = self.doc_topic_prior.astype(np.float32)
         self._prior_totals = np.ones(width)
         self._prior_totals[:n_topics] = eta.sum(axis=1) if eta.ndim == 2 else np.broadcast_to(eta, n_words).sum()

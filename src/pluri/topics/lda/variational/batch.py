@@ -34,9 +34,7 @@ from numpy.typing import NDArray
 
 from pluri.engine import Source
 from pluri.inference import expectation_maximization
-from pluri.inference.em import AscentWarning
-from pluri.inference.history import History
-from pluri.inference.result import IterationState
+from pluri.inference.run import AscentWarning, History, IterationState
 from pluri.priors import Diversity
 from pluri.topics.lda.document_source import Documents
 from pluri.topics.lda.settling import Settling

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.engine import Batch, Source, SparseSource
-from pluri.inference.history import History
+from pluri.inference.run import History
 from pluri.inference.variational import Minibatches, RobbinsMonro, natural_step, stochastic_variational_inference
 from pluri.topics.lda.document_source import Documents, size_of_source
 from pluri.topics.lda.starts import Draws, TopicStart, first_topics, legacy_stream, random_topics

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pluri.engine import Source
+from pluri.engine.batches import Source
 
 #: Rows looked at to choose starting values when the data do not fit in memory.
 MAX_INITIAL_ROWS = 200_000
@@ -51,24 +51,6 @@ def weighted_initial_rows(source: Source, prepare: Callable[[Any], Any]) -> tupl
     if rows is None:
         rows = np.concatenate(parts)
     return rows, np.concatenate(weights) if weighted else None
-
-
-def telling_rows(family: Any, rows: Any, weight: NDArray[np.float64] | None) -> tuple[Any, NDArray[np.float64] | None]:
-    """The rows that say something about the components, and their weights: those of which something was observed.
-
-    A clustering would take the others for a cluster of their own, and give it a component that explains nothing. What
-    an empty row is depends on the family, which may have a method ``telling(rows) -> mask``.
-    """
-    telling = family.telling(rows) if hasattr(family, "telling") else _observed(rows)
-    if telling.all() or not telling.any():
-        return rows, weight
-    return rows[telling], None if weight is None else weight[telling]
-
-
-def _observed(rows: Any) -> NDArray[np.bool_]:
-    if sparse.issparse(rows) or rows.dtype.kind != "f":
-        return np.ones(rows.shape[0], dtype=bool)
-    return np.asarray(~np.isnan(rows).all(axis=1))
 
 
 def digest(source: Source) -> str:

@@ -1,4 +1,4 @@
-"""Gaussian components as one unconstrained vector, for accelerated EM."""
+"""Gaussian components in other forms: as one unconstrained vector, and moments about other means or to be expected."""
 
 from __future__ import annotations
 
@@ -7,18 +7,32 @@ import dataclasses
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.components.gaussian.records import GaussianParameters
-from pluri.components.gaussian.update import raise_eigenvalues
+from pluri.components.gaussian.family import GaussianParameters, GaussianStatistics, raise_eigenvalues
 
 Array = NDArray[np.float64]
 
 
-def n_covariance_parameters(parameters: GaussianParameters) -> int:
-    """Number of free scalars in the covariances."""
-    n_features = parameters.means.shape[1]
+def expected(parameters: GaussianParameters, mass: Array) -> GaussianStatistics:
+    """Moments about the means that rows of the components' own distributions have, `mass` (C,) of each."""
+    first = np.zeros_like(parameters.means)
     if parameters.kind == "full":
-        return len(parameters.covariances) * n_features * (n_features + 1) // 2
-    return parameters.covariances.size
+        second = np.tril(mass[:, None, None] * parameters.covariances[parameters.group])
+        return GaussianStatistics(mass.copy(), first, second)
+    return GaussianStatistics(
+        np.repeat(mass[:, None], first.shape[1], axis=1), first, mass[:, None] * parameters.variances
+    )
+
+
+def rebased(stats: GaussianStatistics, old: Array, new: Array) -> GaussianStatistics:
+    """Moments about the means `new`, given those about `old`."""
+    shift = new - old
+    if stats.count.ndim == 2:
+        second = stats.second - 2.0 * shift * stats.first + stats.count * shift**2
+        return GaussianStatistics(stats.count, stats.first - stats.count * shift, second)
+    cross = stats.first[:, :, None] * shift[:, None, :]
+    second = stats.second - np.tril(cross + cross.transpose(0, 2, 1))
+    second = second + np.tril(stats.count[:, None, None] * shift[:, :, None] * shift[:, None, :])
+    return GaussianStatistics(stats.count, stats.first - stats.count[:, None] * shift, second)
 
 
 def pack(parameters: GaussianParameters) -> Array:
