@@ -25,6 +25,7 @@ from pluri.engine.collection_pause import CollectionPause
 from pluri.engine.compile_cache import CompileCacheWarning, watch_sources
 from pluri.engine.compile_record import attach, listen
 from pluri.engine.compile_status import CompileStatus
+from pluri.engine.compiler_shortcuts import CompilerShortcuts
 
 #: Products may be fused and sums reordered, but NaN and infinity keep their meaning: they mark missing values and
 #: impossible events.
@@ -73,9 +74,9 @@ def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
 
 @cache
 def _watch() -> None:
-    """Have a line shown on a terminal when compiling takes long, and the garbage collector rest meanwhile."""
+    """Have a line shown when compiling takes long, the garbage collector rest meanwhile, and the compiler hurry."""
     attach()
-    for watcher in (CompileStatus(), CollectionPause()):
+    for watcher in (CompileStatus(), CollectionPause(), CompilerShortcuts()):
         listen(watcher.begin, watcher.end)
 
 

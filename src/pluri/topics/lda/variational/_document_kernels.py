@@ -41,7 +41,7 @@ def _log_share(gamma, word_topic, word, psi_totals, shares):
     return largest + math.log(total)
 
 
-@compiled(reorder=True, inline="always", allocates=False)
+@compiled(reorder=True, inner=True, allocates=False)
 def _prior_terms(alpha, log_gamma_alpha, psi_alpha):
     """Fill the last two; log Gamma of the sum of alpha."""
     total = 0.0
@@ -51,7 +51,7 @@ def _prior_terms(alpha, log_gamma_alpha, psi_alpha):
     return log_gamma(total)
 
 
-@compiled(reorder=True, inline="always", allocates=False)
+@compiled(reorder=True, inner=True, allocates=False)
 def _read(words, data, table, counts, softening, rows):
     """Fill the last three for a document, its words padded to whole vectors; its length."""
     n, width = words.size, table.shape[1]
@@ -66,7 +66,7 @@ def _read(words, data, table, counts, softening, rows):
     return length
 
 
-@compiled(reorder=True, inline="always", allocates=False)
+@compiled(reorder=True, inner=True, allocates=False)
 def _expectations(width, current, exponents, powers, bits, theta):
     """Fill `theta`: exp(E[log theta])."""
     for k in range(width):
@@ -75,7 +75,7 @@ def _expectations(width, current, exponents, powers, bits, theta):
     exponentials(width, exponents, powers, bits, theta)
 
 
-@compiled(reorder=True, inline="always", allocates=False)
+@compiled(reorder=True, inner=True, allocates=False)
 def _divide(rows, padded, width, theta, counts, softening, norms, ratios):
     """Fill the last two: probabilities of words, and counts over them."""
     rows_times(rows, padded, width, theta, norms)
@@ -83,7 +83,7 @@ def _divide(rows, padded, width, theta, counts, softening, norms, ratios):
         ratios[w] = counts[w] / (norms[w] + softening[w])
 
 
-@compiled(reorder=True, inline="always", allocates=False)
+@compiled(reorder=True, inner=True, allocates=False)
 def _all_sound(norms, softening, padded):
     """Whether no word is too improbable."""
     n_unsound = 0
@@ -92,7 +92,7 @@ def _all_sound(norms, softening, padded):
     return n_unsound == 0
 
 
-@compiled(reorder=True, inline="always", allocates=False)
+@compiled(reorder=True, inner=True, allocates=False)
 def _expected_counts(packed, rows, padded, width, ratios, theta, sums):
     """Fill `sums`, of which columns that are packed have a part already."""
     if not packed:
@@ -132,7 +132,7 @@ def _unsound_sums(words, topics, room):
             sums[k] += share
 
 
-@compiled(reorder=True, inline="always", allocates=False)
+@compiled(reorder=True, inner=True, allocates=False)
 def _add_up(document, words, share, length, constant, topics, alpha, epsilon, was_packed, n_kept, room, found):
     """Fill gamma and the bound of a document in `found`, and add its expected counts and E[log theta] there."""
     current, theta, rows, kept, shares = room.current, room.theta, room.rows, room.kept, room.shares

@@ -19,7 +19,7 @@ def all_topics(everywhere, alpha, current, prior, topics):
         topics[k] = k
 
 
-@compiled(reorder=True, inline="always", allocates=False)
+@compiled(reorder=True, inner=True, allocates=False)
 def update(prior, sums, n_live, current, kept):
     """Change gamma, and list the topics that have not lost the document; the change, and their number."""
     change, n_kept = 0.0, 0
@@ -66,7 +66,7 @@ def bring_back(room, alpha, n_live, mark):
             topics[kept[j]] = kept[j]
 
 
-@compiled(reorder=True, inline="always", allocates=False)
+@compiled(reorder=True, inner=True, allocates=False)
 def returned(sums, topics, n_topics):
     """Whether a topic that was left out has come back; none is left out any more in `topics`, which is changed."""
     found = False

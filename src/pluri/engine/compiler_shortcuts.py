@@ -1,0 +1,179 @@
+# mypy: allow-untyped-calls, allow-untyped-defs
+"""Questions that Numba's compiler asks itself thousands of times, answered once.
+
+Half of the time of a first call is Numba's own Python, and a third of that goes into asking again: which of a hundred
+templates fits ``float64 + float64``, whether two sets of options are equal (forty properties, one by one), whether any
+module has registered something since the last function, which variables a statement names. While a function of ours
+is compiled, these four are answered from what is known; the answers are the same, and so is the code. Afterwards Numba
+is as it was. A version of Numba that is made in another way is left alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+from pluri.engine.compile_cache import DEPENDS
+
+
+class CompilerShortcuts:
+    """Its methods are called around each compilation; the shortcuts are taken while the outermost one is of ours.
+
+    Examples
+    --------
+    >>> from pluri.engine.compiled import compiled
+    >>> from pluri.engine.compiler_shortcuts import CompilerShortcuts
+    >>> from numba.core.targetconfig import TargetConfig
+    >>> before = TargetConfig.__eq__
+    >>> shortcuts = CompilerShortcuts()
+    >>> @compiled(cache=False)
+    ... def double(x):
+    ...     return 2 * x
+    >>> shortcuts.begin({"dispatcher": double})
+    >>> TargetConfig.__eq__ is before
+    False
+    >>> shortcuts.end({})
+    >>> TargetConfig.__eq__ is before
+    True
+    """
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._replaced: list[tuple[type, str, Any]] = []
+
+    def begin(self, data: dict[str, Any]) -> None:
+        """A function is going to be compiled, maybe for another one that is."""
+        self._depth += 1
+        if self._depth == 1 and hasattr(data["dispatcher"], DEPENDS):
+            for kind, name, quicker in _shortcuts():
+                self._replaced.append((kind, name, vars(kind)[name]))
+                setattr(kind, name, quicker)
+
+    def end(self, data: dict[str, Any]) -> None:
+        """It was compiled, or could not be."""
+        self._depth -= 1
+        if self._depth == 0:
+            while self._replaced:
+                setattr(*self._replaced.pop())
+
+
+@cache
+def _shortcuts() -> tuple[tuple[type, str, Callable[..., Any]], ...]:
+    """Classes of Numba, names of their methods, and what stands in for these."""
+    found: list[tuple[type, str, Callable[..., Any]]] = []
+    for shortcut in (_options_by_what_is_set, _resolved_before, _nothing_new, _variables_by_kind):
+        try:
+            found.extend(shortcut())
+        except (ImportError, AttributeError, KeyError):  # Numba is made in another way
+            continue
+    return tuple(found)
+
+
+def _options_by_what_is_set() -> Iterator[tuple[type, str, Callable[..., Any]]]:
+    """Sets of options are equal if the same ones are set to the same values; else all are compared, as ever."""
+    from numba.core.targetconfig import TargetConfig
+
+    slowly_equal, slow_number = TargetConfig.__eq__, TargetConfig.__hash__
+    TargetConfig()._values.items()  # private
+
+    def equal(self: Any, other: Any) -> Any:
+        if self is other or (type(self) is type(other) and self._values == other._values):
+            return True
+        return slowly_equal(self, other)
+
+    @cache
+    def number_of(kind: type) -> int:
+        return slow_number(kind())  # Numba's own depends on the names of the options alone
+
+    def number(self: Any) -> int:
+        return number_of(type(self))
+
+    yield TargetConfig, "__eq__", equal
+    yield TargetConfig, "__hash__", number
+
+
+def _resolved_before() -> Iterator[tuple[type, str, Callable[..., Any]]]:
+    """What ``float64 + float64`` is called and gives does not change as long as no template is added."""
+    from numba.core.types.functions import BaseFunction
+
+    slowly = BaseFunction.get_call_type
+    known: dict[Any, Any] = {}
+
+    def get_call_type(self: Any, context: Any, args: Any, kws: Any) -> Any:
+        if kws:
+            return slowly(self, context, args, kws)
+        question = (context, self.typing_key, self.templates, args)
+        signature = known.get(question)
+        if signature is not None:
+            self._impl_keys[signature.args] = self.typing_key
+            return signature
+        signature = slowly(self, context, args, kws)
+        # An overload is compiled for the options of its caller, and has another key each time.
+        if signature is not None and self._impl_keys[signature.args] is self.typing_key:
+            known[question] = signature
+        return signature
+
+    yield BaseFunction, "get_call_type", get_call_type
+
+
+def _nothing_new() -> Iterator[tuple[type, str, Callable[..., Any]]]:
+    """Contexts look for new declarations only when a module was imported, or something was declared, since they did."""
+    from numba.core.base import BaseContext as TargetContext
+    from numba.core.typing.context import BaseContext as TypingContext
+
+    def declared(*contexts: Any) -> list[int]:
+        """How many modules there are, and how long each list of each registry is."""
+        loaders = [pair for context in contexts for pair in context._registries.items()]
+        lengths = (len(getattr(registry, name)) for registry, loader in loaders for name in loader.registry_items)
+        return [len(sys.modules), *lengths]
+
+    def quicker(slowly: Callable[[Any], None]) -> Callable[[Any], None]:
+        seen: dict[int, tuple[Any, list[int]]] = {}  # with what has the number, which is then given to nothing else
+
+        def refresh(self: Any) -> None:
+            place = self._registries  # copies of a context have it in common
+            contexts = (self, self.typing_context) if isinstance(self, TargetContext) else (self,)
+            before = declared(*contexts)
+            if id(place) in seen and seen[id(place)][1] == before:
+                return
+            slowly(self)
+            if declared(*contexts) == before:  # else some were maybe declared after their turn
+                seen[id(place)] = place, before
+
+        return refresh
+
+    yield TargetContext, "refresh", quicker(TargetContext.refresh)
+    yield TypingContext, "refresh", quicker(TypingContext.refresh)
+
+
+def _variables_by_kind() -> Iterator[tuple[type, str, Callable[..., Any]]]:
+    """Most parts of a statement are names, places and numbers, which hold no variables: told by their class."""
+    from numba.core.ir import Inst, Var
+
+    slowly = Inst._rec_list_vars
+    holders = (Var, Inst, list, tuple, dict)
+    empty: dict[type, bool] = {}
+
+    def list_variables(self: Any, value: Any) -> Any:
+        kind = type(value)
+        if kind is Var:
+            return [value]
+        if kind is dict:
+            found = []
+            for part in value.values():
+                sort = type(part)
+                if sort is Var:
+                    found.append(part)
+                elif sort not in empty:
+                    found.extend(list_variables(self, part))
+            return found
+        if kind in empty:
+            return []
+        if not issubclass(kind, holders):
+            empty[kind] = True
+            return []
+        return slowly(self, value)
+
+    yield Inst, "_rec_list_vars", list_variables

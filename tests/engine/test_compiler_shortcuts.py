@@ -1,0 +1,132 @@
+"""Shortcuts through Numba's compiler give the same code, and only while a function of ours is compiled."""
+
+import re
+
+import numba
+import numpy as np
+import pytest
+from numba.core.ir import Inst
+from numba.core.targetconfig import TargetConfig
+from numba.core.types.functions import BaseFunction
+from numba.extending import overload
+
+from pluri.engine import compiler_shortcuts
+from pluri.engine.compile_record import listening
+from pluri.engine.compiled import compiled
+from pluri.engine.compiler_shortcuts import CompilerShortcuts
+
+PLACES = ((TargetConfig, "__eq__"), (TargetConfig, "__hash__"), (BaseFunction, "get_call_type"),
+          (Inst, "_rec_list_vars"))  # fmt: skip
+
+
+def methods():
+    return [vars(kind)[name] for kind, name in PLACES]
+
+
+def methods_while_compiling(function, *arguments):
+    """What stood in each place when each compilation began."""
+    seen = []
+    with listening(lambda data: seen.append(methods()), lambda data: None):
+        function(*arguments)
+    return seen
+
+
+def statistics(x, y):
+    largest, total, n = -np.inf, 0.0, 0
+    for i in range(x.shape[0]):
+        largest = max(largest, x[i], min(y, 1))
+        if not np.isnan(x[i]) and (i % 2 == 0 or x[i] ** 2 > y / 3):
+            total += x[i] * y - i
+            n += 1
+    return largest, total, n, np.sqrt(np.abs(x)).sum()
+
+
+def code(function):
+    """What LLVM is given, without the numbers that Numba counts functions and constants with."""
+    (text,) = function.inspect_llvm().values()
+    body = text[text.index("define") :]
+    return re.sub(r"_ZN[\w$%.]*|0x[0-9a-f]+|\.\d+|\$\d+|inttoptr \(i64 \d+|\d{12,}", "", body)
+
+
+def test_the_code_is_the_same_with_and_without_shortcuts():
+    x = np.array([1.0, np.nan, -3.0, 2.5])
+    ours = compiled(cache=False)(statistics)
+    plain = numba.njit(nogil=True, no_cfunc_wrapper=True, error_model="numpy")(statistics)
+    np.testing.assert_array_equal(ours(x, 2), plain(x, 2))
+    assert ours.nopython_signatures == plain.nopython_signatures
+    assert code(ours) == code(plain)
+
+
+def test_numba_is_as_it_was_before_and_after_and_for_functions_of_others():
+    before = methods()
+
+    @compiled(cache=False, inner=True)
+    def double(x):
+        return 2 * x
+
+    @compiled(cache=False)
+    def twice(x):
+        return double(double(x))
+
+    seen = methods_while_compiling(twice, 3)
+    assert len(seen) == 2
+    assert all(now is not then for found in seen for now, then in zip(found, before))
+    assert methods() == before
+    assert methods_while_compiling(numba.njit(lambda x: x + 1), 3) == [before]
+
+    @compiled(cache=False)
+    def impossible(x):
+        return x.nothing
+
+    with pytest.raises(numba.TypingError):
+        impossible(1)
+    assert methods() == before
+
+
+def test_what_is_declared_between_two_functions_is_found():
+    def third(x):
+        raise NotImplementedError
+
+    @compiled(cache=False)
+    def early(x):
+        return x + 1
+
+    early(1)
+
+    @overload(third)
+    def third_of(x):
+        return lambda x: x / 3
+
+    @compiled(cache=False)
+    def late(x):
+        return third(x)
+
+    assert late(6) == 2.0
+
+
+def test_equal_options_are_equal_however_they_were_set():
+    from numba.core.compiler import Flags
+
+    one, other, different = Flags(), Flags(), Flags()
+    one.nrt = bool(Flags.options["nrt"].default)
+    different.nrt = not one.nrt
+    shortcuts = CompilerShortcuts()
+    slow = hash(one)
+    shortcuts.begin({"dispatcher": compiled(cache=False)(statistics)})
+    try:
+        assert one == other
+        assert hash(one) == hash(other) == slow
+        assert one != different
+    finally:
+        shortcuts.end({})
+
+
+def test_a_numba_that_is_made_in_another_way_is_left_alone(monkeypatch):
+    compiler_shortcuts._shortcuts.cache_clear()
+    monkeypatch.delattr(Inst, "_rec_list_vars")
+    try:
+        assert {kind.__name__ for kind, _, _ in compiler_shortcuts._shortcuts()} == {
+            "TargetConfig", "BaseFunction", "BaseContext",
+        }  # fmt: skip
+    finally:
+        compiler_shortcuts._shortcuts.cache_clear()
