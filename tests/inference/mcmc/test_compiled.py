@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from pluri import on_interrupt
 from pluri.inference import mcmc
-from pluri.inference.mcmc.hamiltonian.compiled_density import CompiledDensity
+from pluri.inference.mcmc.compiled_targets.compiled_density import CompiledDensity
 
 COVARIANCE = np.array([[2.0, 0.6, 0.0], [0.6, 1.0, -0.3], [0.0, -0.3, 0.5]])
 MEAN = np.array([1.0, -2.0, 0.5])

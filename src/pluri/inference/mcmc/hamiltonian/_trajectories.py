@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.engine.compiled import compiled
-from pluri.inference.mcmc.hamiltonian.addresses import density_at
+from pluri.inference.mcmc.compiled_targets.addresses import density_at
 
 Array = NDArray[np.float64]
 

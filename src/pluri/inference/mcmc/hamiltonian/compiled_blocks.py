@@ -1,38 +1,19 @@
-"""Chains of a compiled density: many steps in one call, during which other threads run.
-
-Between two windows of the warm-up the step size and the variances are learned inside the compiled code; the steps at
-which a window ends are made one by one, by the code that plain kernels use.
-"""
+"""Steps of HMC and NUTS with a compiled density, many in one call; step size and variances are learned inside."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.inference.mcmc.compiled_targets.chains import Block
 from pluri.inference.mcmc.hamiltonian.leapfrog import GradientState
 
 if TYPE_CHECKING:
-    from pluri.inference.mcmc.chain import Logbook
     from pluri.inference.mcmc.hamiltonian.hamiltonian_kernel import HamiltonianAdaptation, HamiltonianKernel
-    from pluri.inference.mcmc.kernel import Info
 
 Array = NDArray[np.float64]
-#: Numbers of the path of one call at most, which is kept in memory until it returns.
-MOST_NUMBERS = 1_000_000
-
-
-class Block(NamedTuple):
-    """Some steps of a chain: where it is then, the path, what the steps told, and what the warm-up learned of them."""
-
-    state: GradientState
-    positions: Array
-    values: Array
-    told: dict[str, NDArray[Any]]
-    memory: Array
-    mean: Array
-    spread: Array
 
 
 def make_block(
@@ -96,35 +77,3 @@ def _workspace(kernel: Any, state: GradientState, adaptation: HamiltonianAdaptat
         int(rows.ctypes.data), rows.shape[1], target.function, target.data, scale_row, int(len(scale) > 1), max_depth,
         n_leapfrog, int(adaptation is not None), watching, mean_row,
     )  # fmt: skip
-
-
-def compiled_step(
-    kernel: HamiltonianKernel, rng: np.random.Generator, state: GradientState
-) -> tuple[GradientState, Info]:
-    """One step."""
-    block = make_block(kernel, rng, state, 1)
-    return block.state, {name: values[0].item() for name, values in block.told.items()}
-
-
-def advance_compiled(books: list[Logbook], n_steps: int) -> None:
-    """Make some steps of each chain."""
-    for book in books:
-        left = n_steps
-        longest = max(1, MOST_NUMBERS // len(book.state.position))
-        while left:
-            left -= _advance_one(book, min(left, longest))
-
-
-def _advance_one(book: Logbook, most: int) -> int:
-    """Make at most so many steps in one call; gives how many."""
-    if not book.warming:
-        book.took_draws(make_block(book.kernel, book.rng, book.state, most))
-        return most
-    adaptation: Any = book.adaptation
-    quiet = 0 if adaptation is None else min(most, adaptation.quiet_steps, book.warmup_left - 1)
-    if quiet == 0:
-        book.took(*book.kernel.step(book.rng, book.state))
-        return 1
-    block = make_block(book.kernel, book.rng, book.state, quiet, adaptation)
-    book.learned(block.state, quiet, lambda kernel: adaptation.take(kernel, block, quiet))
-    return quiet
