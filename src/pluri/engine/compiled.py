@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from pluri.engine.callees import callee, lend
+from pluri.engine.collection_pause import CollectionPause
 from pluri.engine.compile_cache import CompileCacheWarning, watch_sources
 from pluri.engine.compile_record import attach, listen
 from pluri.engine.compile_status import CompileStatus
@@ -72,10 +73,10 @@ def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
 
 @cache
 def _watch() -> None:
-    """Have a line shown on a terminal when compiling takes long."""
+    """Have a line shown on a terminal when compiling takes long, and the garbage collector rest meanwhile."""
     attach()
-    status = CompileStatus()
-    listen(status.begin, status.end)
+    for watcher in (CompileStatus(), CollectionPause()):
+        listen(watcher.begin, watcher.end)
 
 
 def _cached(function: Callable[..., Any], options: dict[str, Any]) -> Any:

@@ -1,5 +1,7 @@
 """Traces handed to ArviZ, old (InferenceData) and from 1.0 on (DataTree)."""
 
+import os
+import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -40,6 +42,19 @@ def test_export_without_arviz_names_the_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "arviz", None)
     with pytest.raises(ImportError, match=r"pluri\[arviz\]"):
         run().to_arviz()
+
+
+def test_the_advertisement_of_the_day_is_not_shown(tmp_path):
+    # ArviZ before 1.0 warns at the first import of a day, which it notes in the user's cache: here there is none.
+    pytest.importorskip("arviz")
+    program = (
+        "import warnings; warnings.filterwarnings('error', r'\\s*ArviZ is undergoing'); import numpy as np; "
+        "from pluri.inference import mcmc; mcmc.Trace({'x': np.zeros((1, 4))}).to_arviz()"
+    )
+    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path), "HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "ArviZ" not in done.stderr
 
 
 @pytest.fixture(scope="module")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from pluri.engine.extras import import_extra
 from pluri.inference.mcmc.trace import Trace
 
 #: A further group: a variable of the trace by name; arrays (n_chains, n_draws, ...); or a function of one draw.
@@ -32,14 +34,18 @@ def to_arviz(
             groups[name] = _group(trace, given, name)
     if observed_data is not None:
         groups["observed_data"] = {name: np.asarray(values) for name, values in observed_data.items()}
-    try:
-        import arviz
-    except ImportError as error:
-        raise ImportError("to_arviz needs ArviZ: pip install 'pluri[arviz]'") from error
+    arviz = _arviz()
     # Up to 0.23 each group is an argument of its own; from 1.0 on all of them are one. The name InferenceData tells
     # nothing: 1.3 has it again, as another name for DataTree.
     one_by_one = "posterior" in inspect.signature(arviz.from_dict).parameters
     return arviz.from_dict(**groups) if one_by_one else arviz.from_dict(groups)
+
+
+def _arviz() -> Any:
+    """ArviZ, without the advertisement that versions before 1.0 show at the first import of a day."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        return import_extra("arviz", "to_arviz", extra="arviz")
 
 
 def _group(trace: Trace, given: Any, name: str) -> dict[str, Any]:
