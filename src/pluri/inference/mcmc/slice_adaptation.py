@@ -59,9 +59,8 @@ class SliceAdaptation:
         return with_setting(kernel, "width", factor * spread)
 
     @property
-    def watching(self) -> bool:
-        """Whether the widths learn from the next step."""
-        return self._by_intervals or (bool(self._ends) and self._ends[0] <= self._done < self._ends[-1])
+    def _watching(self) -> bool:
+        return bool(self._ends) and self._ends[0] <= self._done < self._ends[-1]
 
     @property
     def quiet_steps(self) -> int:
@@ -69,23 +68,19 @@ class SliceAdaptation:
         ahead = [] if self._by_intervals else [end - 1 - self._done for end in self._ends if end > self._done]
         return ahead[0] if ahead else sys.maxsize
 
-    def numbers(self) -> tuple[float, Array, Array]:
-        """What it knows, for compiled code: how many steps, the sums of intervals, or mean and squares of positions."""
-        if self._by_intervals:
-            return float(self._done), self._total, np.zeros(len(self._total))
-        mean, squares = self._seen.numbers()
-        return float(self._seen.count), mean, squares[0]
+    def numbers(self) -> tuple[float, Array]:
+        """How many steps were made and the sums of their intervals, for compiled code."""
+        return float(self._done), self._total
 
     def take(self, kernel: Slice, block: Block, n_steps: int) -> Slice:
         """Know what compiled code has learned in some steps; gives the kernel with the widths then."""
-        watching = self.watching
+        if self._watching and not self._by_intervals:
+            self._seen.add_rows(block.positions)
         self._done += n_steps
-        if self._by_intervals:
-            self._total = block.mean
-            return with_setting(kernel, "width", self._total / (self._done + 1))
-        if watching:
-            self._seen.take(int(block.memory[0]), block.mean, block.spread)
-        return kernel
+        if not self._by_intervals:
+            return kernel
+        self._total = block.memory
+        return with_setting(kernel, "width", self._total / (self._done + 1))
 
     def finish(self, kernel: Slice) -> Slice:
         """Keep the widths."""

@@ -18,28 +18,14 @@ from pluri.inference.mcmc.slice_intervals import MOST_DOUBLINGS, MOST_SHRINKS, M
 Array = NDArray[np.float64]
 
 #: Rows of the workspace: the point that is asked for, the position, a direction, bounds, widths, sides of a box, the
-#: last intervals, and what the warm-up has seen (sum of intervals, or mean; sum of squares).
-POINT, START, DIRECTION, LOW, HIGH, WIDTH, LEFT, RIGHT, INTERVAL, SEEN, SPREAD, N_ROWS = (
-    0,
-    1,
-    2,
-    3,
-    4,
-    5,
-    6,
-    7,
-    8,
-    9,
-    10,
-    11,
-)
+#: last intervals, and the sum of those that the warm-up has seen.
+POINT, START, DIRECTION, LOW, HIGH, WIDTH, LEFT, RIGHT, INTERVAL, TOTAL, N_ROWS = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 #: Numbers of a chain, of which the first three are written into the path at each step.
 VALUE, EVALUATIONS, UNDEFINED, FAULT, COUNT, N_NUMBERS = 0, 1, 2, 3, 4, 5
 #: What may be wrong with a target.
 FINE, INFINITE, ENDLESS, TOO_WIDE, STUCK = 0.0, 1.0, 2.0, 3.0, 4.0
-#: How a vector is moved, and what a warm-up learns from: intervals of coordinates, or positions.
+#: How a vector is moved.
 COORDINATE, ALONG_DIRECTION, BOX = 0, 1, 2
-NOTHING, INTERVALS, POSITIONS = 0, 1, 2
 
 
 class Plan(NamedTuple):
@@ -49,7 +35,7 @@ class Plan(NamedTuple):
     ----------
     address : of the rows
     function, data : addresses of the density
-    mode, doubling, learning : `COORDINATE`, ...; 0 or 1; `NOTHING`, ...
+    mode, doubling, learning : `COORDINATE`, ...; whether intervals are doubled; whether widths follow the intervals
     max_steps : most steps or doublings, 0 if there is no limit
     """
 
@@ -245,20 +231,6 @@ def within_box(rows: Array, numbers: Array, plan: Any, rng: Any) -> None:
     numbers[FAULT] = STUCK
 
 
-@compiled(inner=True, allocates=False)
-def learn(rows: Array, numbers: Array, learning: int) -> None:
-    """Change what a warm-up knows after a step: `SliceAdaptation.update` between two windows."""
-    numbers[COUNT] += 1.0
-    for k in range(rows.shape[1]):
-        if learning == INTERVALS:
-            rows[SEEN, k] += rows[INTERVAL, k]
-            rows[WIDTH, k] = rows[SEEN, k] / (numbers[COUNT] + 1.0)
-        else:
-            difference = rows[START, k] - rows[SEEN, k]
-            rows[SEEN, k] += difference / numbers[COUNT]
-            rows[SPREAD, k] += difference * (rows[START, k] - rows[SEEN, k])
-
-
 @compiled(allocates=False)
 def make_slice_steps(rows: Array, numbers: Array, path: Array, plan: Any, rng: Any) -> None:
     """Make as many steps as `path` has room for, changing it and the workspace; a fault of the target ends them.
@@ -280,5 +252,8 @@ def make_slice_steps(rows: Array, numbers: Array, path: Array, plan: Any, rng: A
             path[step, column] = numbers[column]
         for k in range(dim):
             path[step, FAULT + k] = rows[START, k]
-        if learning != NOTHING:
-            learn(rows, numbers, learning)
+        if learning > 0:  # `SliceAdaptation.update`
+            numbers[COUNT] += 1.0
+            for k in range(dim):
+                rows[TOTAL, k] += rows[INTERVAL, k]
+                rows[WIDTH, k] = rows[TOTAL, k] / (numbers[COUNT] + 1.0)

@@ -22,15 +22,13 @@ MOST_NUMBERS = 1_000_000
 
 
 class Block(NamedTuple):
-    """Some steps of a chain: where it is then, the path, what the steps told, and what the warm-up learned of them."""
+    """Some steps of a chain: where it is then, the path, what the steps told, and what the compiled warm-up learned."""
 
     state: Any
     positions: Array
     values: Array
     told: dict[str, NDArray[Any]]
     memory: Array
-    mean: Array
-    spread: Array
 
 
 def compiled_step(kernel: Any, rng: np.random.Generator, state: Any) -> tuple[Any, Info]:

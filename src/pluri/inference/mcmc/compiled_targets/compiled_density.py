@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.engine.callees import callee
+
 Array = NDArray[np.float64]
 
 
@@ -114,7 +116,10 @@ def _compiled_code(function: Callable[..., float], data_type: Any, has_gradient:
 
     from pluri.inference.mcmc.compiled_targets.addresses import loader_of, vector_at
 
-    density = function if hasattr(function, "py_func") else numba.njit(nogil=True, error_model="numpy")(function)
+    # Without machine code of its own: the C function has it.
+    options = getattr(function, "targetoptions", {"error_model": "numpy"})
+    options = {name: value for name, value in options.items() if name != "nopython"}
+    density = callee(getattr(function, "py_func", function), options)
     load: Any = None if data_type is None else loader_of(data_type)
     if has_gradient and load is None:
 

@@ -11,21 +11,19 @@ from pluri.inference.mcmc.compiled_targets.chains import Block
 from pluri.inference.mcmc.slice_intervals import infinite, never_ends, stuck, too_wide
 
 if TYPE_CHECKING:
-    from pluri.inference.mcmc.slice_adaptation import SliceAdaptation
     from pluri.inference.mcmc.slice_sampling import Slice
 
 Array = NDArray[np.float64]
 
 
-def make_block(
-    kernel: Slice, rng: np.random.Generator, state: Any, n_steps: int, adaptation: SliceAdaptation | None = None
-) -> Block:
+def make_block(kernel: Slice, rng: np.random.Generator, state: Any, n_steps: int, adaptation: Any = None) -> Block:
     """Make some steps; an adaptation learns from them (what it knows comes back, and is not changed here)."""
     # Imported when they are used: Numba takes a second.
     from pluri.inference.mcmc.compiled_targets import _slice_steps as steps
 
     dim = len(state.position)
-    target: Any = kernel.log_density
+    density: Any = kernel.log_density
+    target = density.target
     rows, numbers, path = (
         np.zeros((steps.N_ROWS, dim)),
         np.zeros(steps.N_NUMBERS),
@@ -35,13 +33,12 @@ def make_block(
     rows[steps.LOW], rows[steps.HIGH] = kernel.limits
     rows[steps.WIDTH] = kernel.width
     numbers[steps.VALUE] = state.log_density
-    learning = steps.NOTHING
-    if adaptation is not None and adaptation.watching:
-        learning = steps.INTERVALS if kernel.mode == "coordinate" else steps.POSITIONS
-        numbers[steps.COUNT], rows[steps.SEEN], rows[steps.SPREAD] = adaptation.numbers()
+    learning = adaptation is not None and kernel.mode == "coordinate"
+    if learning:
+        numbers[steps.COUNT], rows[steps.TOTAL] = adaptation.numbers()
     plan = steps.Plan(
-        int(rows.ctypes.data), target.target.function, target.target.data, ("coordinate", "direction", "box").index(kernel.mode),
-        int(kernel.expansion == "double"), kernel.max_steps or 0, learning,
+        int(rows.ctypes.data), target.function, target.data, ("coordinate", "direction", "box").index(kernel.mode),
+        int(kernel.expansion == "double"), kernel.max_steps or 0, int(learning),
     )  # fmt: skip
     steps.make_slice_steps(rows, numbers, path, np.array(plan), rng)
     _raise_fault(steps, numbers[steps.FAULT], rows)
@@ -52,10 +49,7 @@ def make_block(
         "undefined": told[:, steps.UNDEFINED],
     }
     reached = type(state)(positions[-1], float(told[-1, steps.VALUE]), rows[steps.INTERVAL].copy())
-    return Block(
-        reached, positions, told[:, steps.VALUE], columns, numbers[[steps.COUNT]], rows[steps.SEEN].copy(),
-        rows[steps.SPREAD].copy(),
-    )  # fmt: skip
+    return Block(reached, positions, told[:, steps.VALUE], columns, rows[steps.TOTAL].copy())
 
 
 def _raise_fault(steps: Any, fault: float, rows: Array) -> None:

@@ -1,4 +1,4 @@
-"""Steps of HMC and NUTS with a compiled density, many in one call; step size and variances are learned inside."""
+"""Steps of HMC and NUTS with a compiled density, many in one call; the step size is learned inside."""
 
 from __future__ import annotations
 
@@ -47,9 +47,8 @@ def make_block(
     else:
         columns["accepted"] = told[:, at.ACCEPTED] > 0
     gradient = rows[at.WHOLE + at.SLOPE, at.FRONT :].copy()
-    reached = GradientState(positions[-1], float(told[-1, at.N_TOLD]), gradient)
-    mean, spread = rows[plan.seen, at.FRONT :].copy(), rows[plan.seen + 1 :, at.FRONT :].copy()
-    return Block(reached, positions, told[:, at.N_TOLD], columns, rows[at.HALVES, : at.CHOICE].copy(), mean, spread)
+    reached = GradientState(positions[-1], float(told[-1, at.VALUE]), gradient)
+    return Block(reached, positions, told[:, at.VALUE], columns, rows[at.HALVES, : at.N_MEMORY].copy())
 
 
 def _workspace(kernel: Any, state: GradientState, adaptation: HamiltonianAdaptation | None) -> tuple[Array, Any]:
@@ -60,20 +59,16 @@ def _workspace(kernel: Any, state: GradientState, adaptation: HamiltonianAdaptat
     dim = len(state.position)
     max_depth, n_leapfrog = (int(getattr(kernel, name, 0)) for name in ("max_tree_depth", "n_leapfrog"))
     scale = kernel.terrain(dim).scale.reshape(-1, dim)
-    memory, mean, spread = (np.zeros(0), np.zeros(dim), np.zeros((0, dim)))
-    if adaptation is not None:
-        memory, mean, spread = adaptation.numbers()
-    watching = 0 if adaptation is None or not adaptation.watching else 1 if len(spread) == 1 else 2
     scale_row = at.STACK + at.TREE_ROWS * (max_depth + 1)
-    mean_row = scale_row + len(scale)
-    rows = np.zeros((mean_row + 1 + len(spread), at.FRONT + dim))
+    rows = np.zeros((scale_row + len(scale), at.FRONT + dim))
     vectors = rows[:, at.FRONT :]
-    vectors[scale_row:mean_row], vectors[mean_row], vectors[mean_row + 1 :] = scale, mean, spread
+    vectors[scale_row:] = scale
     vectors[at.WHOLE + at.POINT], vectors[at.WHOLE + at.SLOPE] = state.position, state.gradient
     rows[at.WHOLE, at.VALUE] = state.log_density
-    rows[at.HALVES, : len(memory)] = memory
+    if adaptation is not None:
+        rows[at.HALVES, : at.N_MEMORY] = adaptation.numbers()
     target = kernel.value_and_grad.target
     return rows, steps.Plan(
         int(rows.ctypes.data), rows.shape[1], target.function, target.data, scale_row, int(len(scale) > 1), max_depth,
-        n_leapfrog, int(adaptation is not None), watching, mean_row,
+        n_leapfrog, int(adaptation is not None),
     )  # fmt: skip

@@ -222,16 +222,16 @@ class HamiltonianAdaptation:
         ahead = [end - 1 - self._done for end in self._ends if end > self._done]
         return ahead[0] if ahead else sys.maxsize
 
-    def numbers(self) -> tuple[Array, Array, Array]:
-        """What it knows, for compiled code, in arrays of its own."""
-        mean, sums = self._seen.numbers()
-        return np.array([*self._averaging.numbers(), float(self._seen.count)]), mean, sums
+    def numbers(self) -> list[float]:
+        """What it knows of the step size, for compiled code."""
+        return self._averaging.numbers()
 
     def take(self, kernel: H, block: Any, n_steps: int) -> H:
         """Know what compiled code has learned in some steps; gives the kernel with the step size then."""
+        if self.watching:
+            self._seen.add_rows(block.positions)
         self._done += n_steps
         self._averaging.take(block.memory.tolist())
-        self._seen.take(int(block.memory[-1]), block.mean, block.spread)
         return _with_step(kernel, self._averaging.step_size)
 
     def finish(self, kernel: H) -> H:
