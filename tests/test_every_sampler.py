@@ -142,6 +142,30 @@ def compiled_kernel(kind, value_and_grad, **settings):
     return kind(compiled_posterior, compiled=True, data=data, **settings)
 
 
+def compiled_log_posterior(theta, data):
+    y, design, precision = data
+    value = 0.0
+    for j in range(2):
+        value -= 0.5 * (precision[j, 0] * theta[0] + precision[j, 1] * theta[1]) * theta[j]
+    for i in range(3):
+        residual = y[i] - design[i, 0] * theta[0] - design[i, 1] * theta[1]
+        value -= 0.5 * residual * residual / 0.64
+    return value
+
+
+def compiled_log_funnel(position):
+    x, y = position[0], position[1]
+    return -0.5 * x**2 - 0.5 * x - 0.5 * (y - 0.5 * x**2) ** 2 * np.exp(-x)
+
+
+def compiled_slice(value_and_grad, **settings):
+    """A slice sampler for a compiled function with the values of one of the two plain ones."""
+    if value_and_grad is funnel:
+        return Slice(compiled_log_funnel, compiled=True, **settings)
+    data = (value_and_grad.responses, DESIGN, PRIOR_PRECISION)
+    return Slice(compiled_log_posterior, compiled=True, data=data, **settings)
+
+
 def draw_funnel(rng):
     x = rng.standard_normal()
     return np.array([x, 0.5 * x**2 + np.exp(0.5 * x) * rng.standard_normal()])
@@ -221,6 +245,11 @@ VECTOR_KERNELS = {
         lambda f: Slice(value_of(f), width=0.5, mode="direction", expansion="double"), {"n_convergence": 50},
     ),
     "Slice, box": (lambda f: Slice(value_of(f), width=4.0, mode="box"), {"n_convergence": 60}),
+    "Slice, compiled, coordinates": (lambda f: compiled_slice(f, width=0.7), {"reversible": False}),
+    "Slice, compiled, direction, doubling": (
+        lambda f: compiled_slice(f, width=0.5, mode="direction", expansion="double"), {"n_convergence": 50},
+    ),
+    "Slice, compiled, box": (lambda f: compiled_slice(f, width=4.0, mode="box"), {"n_convergence": 60}),
     "KernelMixture": (
         lambda f: KernelMixture(
             [RandomWalk(value_of(f), step_size=0.7), Slice(value_of(f), mode="box", width=3.0)], weights=[0.6, 0.4]
@@ -248,9 +277,13 @@ def log_modes(x):
     return float(np.logaddexp(np.log(10.0) - 50.0 * x[0] ** 2, -0.5 * (x[0] - 4.0) ** 2))
 
 
+def compiled_log_modes(x):
+    return np.logaddexp(np.log(10.0) - 50.0 * x[0] ** 2, -0.5 * (x[0] - 4.0) ** 2)
+
+
 def modes_problem(name, **settings):
     """A narrow mode and a wide one: where doubling goes wrong without asking whether the way back is open."""
-    kernel = Slice(log_modes, **settings)
+    kernel = Slice(compiled_log_modes if settings.get("compiled") else log_modes, **settings)
     return SamplerProblem(name, kernel=kernel, exact_draws=draw_modes, reversible=True, n_steps=15)
 
 
@@ -258,6 +291,9 @@ for _mode in ("coordinate", "direction"):
     for _expansion in ("step", "double"):
         _name = f"Slice, two modes, {_mode}, {_expansion}"
         TABLE[_name] = partial(modes_problem, _name, width=1.0, mode=_mode, expansion=_expansion)
+TABLE["Slice, two modes, compiled"] = partial(
+    modes_problem, "Slice, two modes, compiled", width=1.0, expansion="double", compiled=True
+)
 
 
 @sampler("MetropolisHastings, asymmetric", MetropolisHastings, "pluri.inference.mcmc.accept_reject.metropolis_hastings")

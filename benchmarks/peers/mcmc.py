@@ -83,30 +83,56 @@ def compiled_schools():
 
 
 def compiled_logistic():
-    """Prior N(0, 1) of each coefficient; ``sum_i y_i e_i - log(1 + exp e_i)`` for ``e = X b``."""
+    """Prior N(0, 1) of each coefficient; ``sum_i y_i e_i - log(1 + exp e_i)`` for ``e = X b``.
+
+    X comes by columns, so that every loop is over samples and is vectorised. So is ``exp(-|e|)``, which without Intel's
+    library Numba would ask for one number at a time: a polynomial at a 256th of the exponent, squared eight times, with
+    a relative error of 1e-13.
+    """
     import math
 
+    import numba
     import numpy as np
 
+    @numba.njit(fastmath={"contract", "reassoc", "nsz"}, error_model="numpy")
     def density(b, gradient, data):
         X, y = data
-        e = np.dot(X, b)
-        value, product = 0.0, 1.0
-        for i in range(len(y)):
-            small = math.exp(-abs(e[i]))
-            value += y[i] * e[i] - max(e[i], 0.0)
-            product *= 1.0 + small
+        n = len(y)
+        e, factors = np.zeros(n), np.empty(n)
+        for j in range(len(b)):
+            for i in range(n):
+                e[i] += X[j, i] * b[j]
+        value = 0.0
+        for i in range(n):
+            x = -abs(e[i]) / 256 if abs(e[i]) < 40 else -40 / 256
+            x = 1 + x * (1 + x / 2 * (1 + x / 3 * (1 + x / 4 * (1 + x / 5 * (1 + x / 6 * (1 + x / 7 * (1 + x / 8)))))))
+            x *= x
+            x *= x
+            x *= x
+            x *= x
+            x *= x
+            x *= x
+            x *= x
+            x *= x
+            factors[i] = 1 + x
+            value += (y[i] - 0.5) * e[i] - 0.5 * abs(e[i])
+            e[i] = y[i] - (1.0 if e[i] > 0 else x) / (1 + x)
+        product = 1.0
+        for i in range(n):
+            product *= factors[i]
             if i % 32 == 0:  # one logarithm for 32 factors of at most 2
                 value -= math.log(product)
                 product = 1.0
-            e[i] = y[i] - (1.0 if e[i] > 0 else small) / (1.0 + small)
-        along = np.dot(e, X)
         for j in range(len(b)):
-            gradient[j] = along[j] - b[j]
+            total = 0.0
+            for i in range(n):
+                total += X[j, i] * e[i]
+            gradient[j] = total - b[j]
             value -= 0.5 * b[j] * b[j]
         return value - math.log(product)
 
-    return {"value_and_grad": density, "compiled": True, "data": logistic_data()}
+    X, y = logistic_data()
+    return {"value_and_grad": density, "compiled": True, "data": (np.ascontiguousarray(X.T), y)}
 
 
 def ours(problem, kind, n_jobs):

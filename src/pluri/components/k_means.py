@@ -78,19 +78,17 @@ def _settled(rows: Array, weight: Array, centers: Array, max_iter: int) -> tuple
     """Lloyd's algorithm from all starts at once, until no row moves."""
     n_init, n_clusters, d = centers.shape
     n = rows.shape[1]
-    offsets = (np.arange(n_init) * n_clusters)[:, None]
+    clusters = np.arange(n_clusters)[:, None]
     weighted = np.vstack([rows * weight, weight]).T
-    member = np.zeros((n_init * n_clusters, n))
-    columns = np.broadcast_to(np.arange(n), (n_init, n))
+    member = np.empty((n_init, n_clusters, n))
     last = np.full((n_init, n), -1)
     for _ in range(max_iter):
         labels = _nearest(rows, centers)
         if (labels == last).all():
             break
         last = labels
-        member[:] = 0.0
-        member[labels + offsets, columns] = 1.0
-        sums = (member @ weighted).reshape(n_init, n_clusters, d + 1)
+        np.equal(labels[:, None], clusters, out=member)
+        sums = (member.reshape(-1, n) @ weighted).reshape(n_init, n_clusters, d + 1)
         empty = sums[:, :, d] <= 0.0
         centers = np.where(empty[:, :, None], centers, sums[:, :, :d] / np.where(empty, 1.0, sums[:, :, d])[:, :, None])
         for start in np.flatnonzero(empty.any(axis=1)):

@@ -12,7 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from pluri import on_interrupt
 from pluri.inference import mcmc
-from pluri.inference.mcmc.hamiltonian.compiled_density import CompiledDensity
+from pluri.inference.mcmc.adaptation import RunningVariance
+from pluri.inference.mcmc.compiled_targets.compiled_density import CompiledDensity
 
 COVARIANCE = np.array([[2.0, 0.6, 0.0], [0.6, 1.0, -0.3], [0.0, -0.3, 0.5]])
 MEAN = np.array([1.0, -2.0, 0.5])
@@ -240,3 +241,20 @@ def test_other_data_need_no_other_code_and_kernels_can_be_blocks_of_gibbs():
     for k in range(3):
         draws = trace["x"][..., k]
         assert draws.mean() == pytest.approx(MEAN[k], abs=5.5 * mcmc.mcse_mean(draws))
+
+
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("offset", [0.0, 1e9])
+def test_variances_are_those_of_numpy_whatever_comes_in_one_piece(dense, offset):
+    positions = np.random.default_rng(0).normal(size=(60, 3)) + offset
+    positions[0] -= offset
+    one_by_one, pieces = RunningVariance(3, dense=dense), RunningVariance(3, dense=dense)
+    for row in positions:
+        one_by_one.add(row)
+    for begin, end in ((0, 1), (1, 25), (25, 60)):
+        pieces.add_rows(positions[begin:end])
+    assert_array_equal(pieces.covariance, one_by_one.covariance)
+    assert_array_equal(pieces.mean, one_by_one.mean)
+    expected = np.cov(positions.T)
+    assert_allclose(pieces.covariance, expected if dense else np.diag(expected), rtol=1e-9)
+    assert_allclose(pieces.mean, positions.mean(axis=0), rtol=1e-12, atol=1e-12)

@@ -87,29 +87,53 @@ class DualAveraging:
 
 
 class RunningVariance:
-    """Mean and (co)variance of the positions seen, updated one at a time (Welford)."""
+    """Mean and (co)variance of the positions seen.
+
+    Sums are of differences to the first position: as it is one of them, no digits are lost however far away the others
+    are, and several positions are added as fast as one, with the same rounding whatever comes in one piece.
+    """
 
     def __init__(self, dim: int, dense: bool = False):
         self.dense = dense
         self.count = 0
-        self.mean = np.zeros(dim)
-        self._sum: Array = np.zeros((dim, dim)) if dense else np.zeros(dim)
+        self._first = np.zeros(dim)
+        self._total = np.zeros(dim)
+        self._products: Array = np.zeros((dim, dim)) if dense else np.zeros(dim)
 
     def add(self, position: Array) -> None:
         """See one position."""
+        if self.count == 0:
+            self._first = np.array(position, dtype=np.float64)
         self.count += 1
-        difference = position - self.mean
-        self.mean = self.mean + difference / self.count
-        after = position - self.mean
-        self._sum = self._sum + (np.multiply.outer(difference, after) if self.dense else difference * after)
+        gap = position - self._first
+        self._total = self._total + gap
+        self._products = self._products + (np.multiply.outer(gap, gap) if self.dense else gap * gap)
 
-    def numbers(self) -> tuple[Array, Array]:
-        """Copies of the mean and, as rows, of the sum of squares or products."""
-        return self.mean.copy(), self._sum.reshape(-1, len(self.mean)).copy()
+    def add_rows(self, positions: Array) -> None:
+        """See several positions (n, dim), as if one after the other."""
+        if self.dense or self.count == 0:
+            n_single = len(positions) if self.dense else 1
+            for row in positions[:n_single]:
+                self.add(row)
+            positions = positions[n_single:]
+        gaps = positions - self._first
+        self._total = np.add.accumulate(np.vstack([self._total, gaps]))[-1]
+        if not self.dense:
+            self._products = np.add.accumulate(np.vstack([self._products, gaps * gaps]))[-1]
+        self.count += len(positions)
 
-    def take(self, count: int, mean: Array, sums: Array) -> None:
-        """Know what compiled code has seen."""
-        self.count, self.mean, self._sum = count, mean, sums.reshape(self._sum.shape)
+    @property
+    def mean(self) -> Array:
+        """Mean of the positions; zeros before the first."""
+        return self._first + self._total / max(self.count, 1)
+
+    @property
+    def _sum(self) -> Array:
+        """Sum of squares or products of the differences to the mean."""
+        total = self._total
+        outer = np.multiply.outer(total, total) if self.dense else total * total
+        rest = self._products - outer / max(self.count, 1)
+        return rest if self.dense else np.maximum(rest, 0.0)
 
     def regularised(self) -> Array:
         """``n/(n+5) S + 1e-3 * 5/(n+5)``: shrunk to a small multiple of the identity while there are few draws."""

@@ -40,11 +40,16 @@ class Slicing:
         value = one_number(self._log_density(point))
         self.n_evaluations += 1
         if value == math.inf:
-            raise ValueError("the log density is +inf at a point of the slice: it must be finite or -inf")
+            raise infinite()
         if value != value:
             self.n_undefined += 1
             return -math.inf
         return value
+
+
+def infinite() -> ValueError:
+    """What to say of a density that is not one."""
+    return ValueError("the log density is +inf at a point of the slice: it must be finite or -inf")
 
 
 def never_ends() -> ValueError:
@@ -53,6 +58,14 @@ def never_ends() -> ValueError:
         "the slice never ends: the log density stays as high however far out it is asked for, so that the target "
         "cannot be normalised. Give bounds, or a density that falls"
     )
+
+
+def too_wide(width: Any) -> ValueError:
+    """What to say of a slice that is wide beside the width."""
+    with np.printoptions(precision=3):
+        return ValueError(
+            f"the slice is wider than {MOST_STEPS} steps of width {width}: give a larger width, or expansion='double'"
+        )
 
 
 def stuck(position: Any) -> ValueError:
@@ -123,10 +136,7 @@ def _step_out(
             if max_steps is None and steps == PATIENCE and height(_far(end, sign, width)) > level:
                 raise never_ends()
         if max_steps is None and steps == MOST_STEPS:
-            raise ValueError(
-                f"the slice is wider than {MOST_STEPS} steps of width {width:.3g}: give a larger width, or "
-                "expansion='double'"
-            )
+            raise too_wide(f"{width:.3g}")
         if sign < 0:
             left = end
         else:

@@ -8,7 +8,7 @@ components are joined, or the rows of one given to the others, as long as the bo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -23,9 +23,13 @@ from pluri.mixtures.dirichlet_process.variational import Beliefs, TruncatedMeanF
 Result = CoordinateAscentResult[Beliefs]
 
 #: Sweeps of every start, after which only this many of them go on.
-TRIAL_SWEEPS, FINALISTS = 10, 3
+TRIAL_SWEEPS, FINALISTS = 10, 6
+#: A run that would not reach the best bound in this many more sweeps like the last one is given up.
+PATIENCE = 20
 #: Pairs that are joined and components that are dissolved on trial, and sweeps after which a trial is judged.
 TRIED_MOVES, MOVE_SWEEPS = 5, 5
+#: How many of the best runs are improved so.
+MOVED = 3
 #: A component of fewer rows than this is empty.
 OCCUPIED = 1e-3
 
@@ -39,12 +43,14 @@ def best_beliefs(
     After Ctrl-C it is the best so far.
     """
 
-    def ascend(start: Beliefs, sweeps: int, verbose: int = 0, least: float = -np.inf) -> Result:
+    def ascend(start: Beliefs, sweeps: int | None = None, least: float = -np.inf) -> Result:
         def out_of_reach(state: IterationState[Beliefs]) -> bool:
-            return state.objective + (state.max_iter - state.iteration + 1) * state.gain < least
+            left = min(state.max_iter - state.iteration + 1, PATIENCE)
+            return state.objective + left * state.gain < least
 
         return coordinate_ascent(
-            model, rows, rng=rng, start=[start], max_iter=min(sweeps, max_iter), tol=tol, verbose=verbose,
+            model, rows, rng=rng, start=[start], max_iter=min(sweeps or max_iter, max_iter), tol=tol,
+            verbose=0 if sweeps else verbose,
             on_iteration=out_of_reach,
         )  # fmt: skip
 
@@ -56,18 +62,31 @@ def best_beliefs(
         if (partition := _by_first_member(labels).tobytes()) in tried:
             continue
         tried.add(partition)
-        found.append(ascend(model.start(rows, labels), TRIAL_SWEEPS))
+        found.append(ascend(model.start(rows, labels), TRIAL_SWEEPS, least=max(map(_bound, found), default=-np.inf)))
         if found[-1].interrupted:
             return replace(max(found, key=_bound), interrupted=True)
     found.sort(key=_bound, reverse=True)
     for place in range(min(FINALISTS, len(found))):
         if not found[place].converged:
-            found[place] = _continued(found[place], ascend(found[place].params, max_iter, verbose))
+            least = max(map(_bound, found))
+            found[place] = _continued(found[place], ascend(found[place].params, least=least))
             if found[place].interrupted:
                 return replace(max(found, key=_bound), interrupted=True)
     best = max(found, key=_bound)
+    for result in sorted(found, key=_bound, reverse=True)[:MOVED]:
+        improved = _with_fewer(model, rows, result, ascend, tol, best.elbo)
+        best = max(best, improved, key=_bound)
+        if improved.interrupted:
+            return replace(best, interrupted=True)
+    return best
+
+
+def _with_fewer(
+    model: TruncatedMeanField, rows: WeightedRows, best: Result, ascend: Callable[..., Result], tol: float, least: float
+) -> Result:
+    """A result improved by joining and dissolving components, as long as the bound rises."""
     moved = True
-    while moved and best.converged:
+    while moved:
         moved = False
         for statistics, sizes in fewer_components(model.likelihood, best.params):
             trial = ascend(model.settled(statistics, sizes, best.params.alpha, rows), MOVE_SWEEPS, least=best.elbo)
@@ -75,7 +94,7 @@ def best_beliefs(
                 best = _continued(best, trial) if trial.elbo > best.elbo else best
                 return replace(best, interrupted=True)
             if trial.elbo > best.elbo + tol * abs(best.elbo):
-                best = _continued(best, _continued(trial, ascend(trial.params, max_iter, verbose)))
+                best = _continued(best, _continued(trial, ascend(trial.params, least=least)))
                 moved = True
             if best.interrupted:
                 return best

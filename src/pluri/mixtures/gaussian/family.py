@@ -113,8 +113,9 @@ class GaussianFamily(GaussianComponents):
         if self.covariance_type in ("full", "tied"):
             each = np.empty((len(means), n_features, n_features))
             for j, mean in enumerate(means):
-                centered = X - mean
-                each[j] = (centered * share[:, j, None]).T @ centered / count[j]
+                members = np.flatnonzero(share[:, j])  # of k-means, a few of all rows
+                centered = X[members] - mean
+                each[j] = (centered * share[members, j, None]).T @ centered / count[j]
             pooled = np.einsum("j,jde->de", count / count.sum(), each)
             if self.covariance_type == "tied":
                 return _above(pooled[None], self.reg_covar)[0]
@@ -219,10 +220,22 @@ def _above(matrices: Array, reg_covar: float) -> Array:
         if not _is_regular(matrices):
             _refuse_without_floor(reg_covar)
         return matrices
+    # The trace is at least the largest eigenvalue, and a Cholesky factor far cheaper than eigenvalues.
+    if _is_above(matrices, max(reg_covar, 1e-14 * float(np.einsum("jdd->j", matrices).max(initial=0.0)))):
+        return matrices
     values, vectors = np.linalg.eigh(matrices)
     if (values >= max(reg_covar, 1e-14 * float(values.max(initial=0.0)))).all():
         return matrices
     return (vectors * np.maximum(values, reg_covar)[:, None, :]) @ vectors.transpose(0, 2, 1)
+
+
+def _is_above(matrices: Array, floor: float) -> bool:
+    """Whether all eigenvalues exceed a floor, as far as Cholesky factors tell."""
+    try:
+        np.linalg.cholesky(matrices - floor * np.eye(matrices.shape[-1]))
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def _is_regular(matrices: Array) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from pluri.inference.mcmc.adaptation import DualAveraging, RunningVariance, window_ends
+from pluri.inference.mcmc.compiled_targets.chains import Block
 from pluri.inference.mcmc.hamiltonian.leapfrog import (
     Array,
     GradientState,
@@ -104,7 +105,7 @@ class HamiltonianKernel:
         if self.data is not None and not self.compiled:
             raise ValueError("data is for compiled=True; a plain value_and_grad finds its data by itself")
         if self.compiled and not hasattr(self.value_and_grad, "target"):
-            from pluri.inference.mcmc.hamiltonian.compiled_density import CompiledDensity
+            from pluri.inference.mcmc.compiled_targets.compiled_density import CompiledDensity
 
             object.__setattr__(self, "value_and_grad", CompiledDensity(self.value_and_grad, self.data))
         # What every step needs is worked out once; it follows from the fields, so the record stays what it was.
@@ -153,9 +154,15 @@ class HamiltonianKernel:
         """How several steps of chains of this kernel are made in one go; None if they are made one by one."""
         if not self.compiled:
             return None
-        from pluri.inference.mcmc.hamiltonian.compiled_chains import advance_compiled
+        from pluri.inference.mcmc.compiled_targets.chains import advance_compiled
 
         return advance_compiled
+
+    def block(self, rng: np.random.Generator, state: GradientState, n_steps: int, adaptation: Any = None) -> Block:
+        """Some steps of a compiled density, which an adaptation learns from."""
+        from pluri.inference.mcmc.hamiltonian.compiled_blocks import make_block
+
+        return make_block(self, rng, state, n_steps, adaptation)
 
     def adaptation(self, n_warmup: int) -> HamiltonianAdaptation:
         """Step size by dual averaging; the inverse mass from the draws, in windows."""
@@ -215,16 +222,16 @@ class HamiltonianAdaptation:
         ahead = [end - 1 - self._done for end in self._ends if end > self._done]
         return ahead[0] if ahead else sys.maxsize
 
-    def numbers(self) -> tuple[Array, Array, Array]:
-        """What it knows, for compiled code, in arrays of its own."""
-        mean, sums = self._seen.numbers()
-        return np.array([*self._averaging.numbers(), float(self._seen.count)]), mean, sums
+    def numbers(self) -> list[float]:
+        """What it knows of the step size, for compiled code."""
+        return self._averaging.numbers()
 
     def take(self, kernel: H, block: Any, n_steps: int) -> H:
         """Know what compiled code has learned in some steps; gives the kernel with the step size then."""
+        if self.watching:
+            self._seen.add_rows(block.positions)
         self._done += n_steps
         self._averaging.take(block.memory.tolist())
-        self._seen.take(int(block.memory[-1]), block.mean, block.spread)
         return _with_step(kernel, self._averaging.step_size)
 
     def finish(self, kernel: H) -> H:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pluri.inference.mcmc.hamiltonian.compiled_chains import compiled_step
+from pluri.inference.mcmc.compiled_targets.chains import compiled_step
 from pluri.inference.mcmc.hamiltonian.hamiltonian_kernel import HamiltonianKernel
 from pluri.inference.mcmc.hamiltonian.leapfrog import DIVERGENCE, GradientState, leapfrog
 from pluri.inference.mcmc.kernel import Info

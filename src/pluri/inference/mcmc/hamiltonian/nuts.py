@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from pluri.inference.mcmc.hamiltonian.compiled_chains import compiled_step
+from pluri.inference.mcmc.compiled_targets.chains import compiled_step
 from pluri.inference.mcmc.hamiltonian.hamiltonian_kernel import HamiltonianKernel
 from pluri.inference.mcmc.hamiltonian.leapfrog import GradientState, ValueAndGrad
 from pluri.inference.mcmc.hamiltonian.nuts_trees import DOUBLE, Array, Edge, Growth, Tree, log_add, new_tree, turns

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.engine.callees import callee
+
 Array = NDArray[np.float64]
 
 
@@ -34,23 +36,36 @@ class CompiledDensity:
     data : tuple of arrays, numbers and tuples of them, an array, a number, or None
     """
 
+    has_gradient = True
+
     def __init__(self, function: Callable[..., float], data: Any = None):
         if not callable(function):
             raise ValueError(f"a compiled density must be a function, got {type(function).__name__}")
         self.function, self.data = function, _plain_data(data)
         # Kept: the compiled code reads the arrays where they lie.
         self._words = np.array(_words(self.data), dtype=np.int64)
-        self._code = _compiled_code(function, None if data is None else _type_of(self.data))
+        self._code = _compiled_code(function, None if data is None else _type_of(self.data), self.has_gradient)
         self.target = Target(int(self._code.address), int(self._words.ctypes.data))
 
-    def __call__(self, position: Array) -> tuple[float, Array]:
-        position = np.ascontiguousarray(position, dtype=np.float64)
+    def __call__(self, position: Array) -> Any:
         gradient = np.zeros(len(position))
-        value = self._code.ctypes(position.ctypes.data, gradient.ctypes.data, len(position), self.target.data)
-        return float(value), gradient
+        return self._value(position, gradient), gradient
+
+    def _value(self, position: Array, gradient: Array) -> float:
+        position = np.ascontiguousarray(position, dtype=np.float64)
+        return float(self._code.ctypes(position.ctypes.data, gradient.ctypes.data, len(position), self.target.data))
 
     def __reduce__(self) -> Any:
-        return CompiledDensity, (self.function, self.data)
+        return type(self), (self.function, self.data)
+
+
+class CompiledLogDensity(CompiledDensity):
+    """A log density without a gradient, compiled: ``function(x, data) -> float``, called like a plain one."""
+
+    has_gradient = False
+
+    def __call__(self, position: Array) -> float:
+        return self._value(position, position)
 
 
 def _plain_data(data: Any) -> Any:
@@ -91,7 +106,7 @@ def _words(data: Any) -> list[int]:
 
 
 @cache
-def _compiled_code(function: Callable[..., float], data_type: Any) -> Any:
+def _compiled_code(function: Callable[..., float], data_type: Any, has_gradient: bool) -> Any:
     """The density as a C function ``double f(int64 x, int64 gradient, int64 dim, int64 data)``.
 
     An error in it, such as a matrix that cannot be factored where a trajectory runs away, counts as a density of zero.
@@ -99,25 +114,40 @@ def _compiled_code(function: Callable[..., float], data_type: Any) -> Any:
     import numba
     from numba import types
 
-    from pluri.inference.mcmc.hamiltonian.addresses import loader_of, vector_at
+    from pluri.inference.mcmc.compiled_targets.addresses import loader_of, vector_at
 
-    density = function if hasattr(function, "py_func") else numba.njit(nogil=True, error_model="numpy")(function)
-    if data_type is None:
+    # Without machine code of its own: the C function has it.
+    options = getattr(function, "targetoptions", {"error_model": "numpy"})
+    options = {name: value for name, value in options.items() if name != "nopython"}
+    density = callee(getattr(function, "py_func", function), options)
+    load: Any = None if data_type is None else loader_of(data_type)
+    if has_gradient and load is None:
 
-        def at(x: int, gradient: int, dim: int, data: int) -> float:
-            try:
-                return density(vector_at(x, dim), vector_at(gradient, dim))
-            except Exception:
-                return -np.inf
+        def asked(x: int, gradient: int, dim: int, data: int) -> float:
+            return density(vector_at(x, dim), vector_at(gradient, dim))
+
+    elif has_gradient:
+
+        def asked(x: int, gradient: int, dim: int, data: int) -> float:
+            return density(vector_at(x, dim), vector_at(gradient, dim), load(data))
+
+    elif load is None:
+
+        def asked(x: int, gradient: int, dim: int, data: int) -> float:
+            return density(vector_at(x, dim))
 
     else:
-        load = loader_of(data_type)
 
-        def at(x: int, gradient: int, dim: int, data: int) -> float:
-            try:
-                return density(vector_at(x, dim), vector_at(gradient, dim), load(data))
-            except Exception:
-                return -np.inf
+        def asked(x: int, gradient: int, dim: int, data: int) -> float:
+            return density(vector_at(x, dim), load(data))
+
+    ask: Any = numba.njit(inline="always")(asked)
+
+    def at(x: int, gradient: int, dim: int, data: int) -> float:
+        try:
+            return ask(x, gradient, dim, data)
+        except Exception:
+            return -np.inf
 
     signature = types.float64(types.int64, types.int64, types.int64, types.int64)
     cfunc: Any = numba.cfunc
