@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pluri.embedding.regression.conditionals import log_joint_rows
-from pluri.embedding.regression.dimension import summary_of_ranks
+from pluri.embedding.regression.dimension import effective_ranks, summary_of_ranks
 from pluri.embedding.regression.records import Position, RegressionPriors, RegressionState
 from pluri.embedding.regression.sweep import ClusterRegression
 from pluri.inference.mcmc.kernel import CountAfterWarmup
@@ -106,7 +106,7 @@ class SpectralRegressionGibbs:
         """State at a position."""
         joint = log_joint_rows(position, self.coordinates, self.rows, self.coordinates)
         value = self.model.log_posterior(position, joint)
-        ranks = np.zeros(len(self.rows))  # the start is no draw
+        ranks = np.zeros((2, len(self.rows)))  # the start is no draw
         return RegressionState(position, value, joint, position, -math.inf, (), 0, ranks)
 
     def step(self, rng: np.random.Generator, state: RegressionState) -> tuple[RegressionState, dict[str, float]]:
@@ -115,8 +115,12 @@ class SpectralRegressionGibbs:
         position = model.labelled(rng, state.position, state.log_joint)
         position = model.swept(rng, position, self.coordinates, self.rows, self.coordinates)
         joint = log_joint_rows(position, self.coordinates, self.rows, self.coordinates)
-        moved = followed(state, position, model.log_posterior(position, joint), joint, self.counting, self.keep_every)
+        moved = followed(state, position, model.log_posterior(position, joint), joint, self)
         return moved, {"n_clusters": float(len(set(position["labels"].tolist())))}
+
+    def coordinates_of(self, position: Position) -> Array:
+        """Coordinates of the rows, which are data."""
+        return np.asarray(self.coordinates)
 
     def record(self, position: Position) -> dict[str, Any]:
         """What to keep of a position: dimensions, number of clusters, precisions."""
@@ -141,17 +145,17 @@ class SpectralRegressionGibbs:
         return self.model.swept(rng, position, x, rows, x)
 
 
-def followed(
-    state: RegressionState, position: Position, value: float, joint: Array, counting: bool, keep_every: int
-) -> RegressionState:
-    """The state after a step: the best position, and after the warm-up what is kept and summed."""
+def followed(state: RegressionState, position: Position, value: float, joint: Array, kernel: Any) -> RegressionState:
+    """The state after a step of a kernel: the best position, and after the warm-up what is kept and summed."""
     best = (position, value) if value > state.best_log_density else (state.best, state.best_log_density)
-    if not counting:
+    if not kernel.counting:
         return RegressionState(position, value, joint, *best, state.kept, state.n_counted, state.ranks)
     n_counted = state.n_counted + 1
-    kept = (*state.kept, position) if n_counted % keep_every == 0 else state.kept
-    ranks = state.ranks + position["support"].sum(axis=1)[position["labels"]]
-    return RegressionState(position, value, joint, *best, kept, n_counted, ranks)
+    kept = (*state.kept, position) if n_counted % kernel.keep_every == 0 else state.kept
+    by_cluster = np.stack([position["support"].sum(axis=1), effective_ranks(position, kernel.coordinates_of(position))])
+    return RegressionState(
+        position, value, joint, *best, kept, n_counted, state.ranks + by_cluster[:, position["labels"]]
+    )
 
 
 def recorded(position: Position, x: Array) -> dict[str, Any]:

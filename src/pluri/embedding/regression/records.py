@@ -74,7 +74,8 @@ class RegressionState:
     best, best_log_density : the position of highest density after the start, and that density
     kept : positions kept for predictions, after the warm-up
     n_counted : steps after the warm-up
-    ranks : (n,): sum over these of the number of coordinates that the cluster of each row uses
+    ranks : (2, n): sums over these of the number of coordinates that the cluster of each row uses, and of its effective
+        rank
     """
 
     position: Position
