@@ -57,7 +57,7 @@ def modules(pattern):
 
 def kernel_classes():
     """Public classes of records that can start and step."""
-    for name in modules(r"^pluri\.(inference\.(mcmc|smc)|processes|factors|mixtures|topics|sequences)\."):
+    for name in modules(r"^pluri\.(inference\.(mcmc|smc)|processes|factors|mixtures|topics|sequences|embedding)\."):
         for value in vars(import_module(name)).values():
             own = isinstance(value, type) and is_dataclass(value) and value.__module__ == name
             if own and hasattr(value, "init") and hasattr(value, "step") and not value.__name__.startswith("_"):
@@ -938,6 +938,16 @@ for noise, rank in product(("diag", "isotropic"), ("fixed", "inferred")):
         f"FactorAnalysisGibbs, {noise}, {rank}", "factors/test_factor_analysis.py", "factor_analysis_problem",
         noise, rank, covers=(KERNELS["FactorAnalysisGibbs"], "pluri.factors.factor_analysis_gibbs"),
     )  # fmt: skip
+
+for shared, learned in product((False, True), repeat=2):
+    for kernel, function, module in (
+        ("SpectralRegressionGibbs", "spectral_problem", "gibbs"), ("AlignedGibbs", "aligned_problem", "aligned_gibbs"),
+    ):  # fmt: skip
+        elsewhere(
+            f"{kernel}, {'shared' if shared else 'own'} support, {'learned' if learned else 'fixed'} scales",
+            "embedding/regression/test_samplers.py", function, shared, learned,
+            covers=(KERNELS[kernel], f"pluri.embedding.regression.{module}"),
+        )  # fmt: skip
 
 for title, function, arguments in (
     ("three components", "finite_problem", ()),

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
 
+import pluri.embedding
 import pluri.factors
 import pluri.mixtures
 import pluri.processes
@@ -75,7 +76,7 @@ def test_a_loaded_model_predicts_the_same(model, data, method, tmp_path):
         assert_array_equal(again.trace_.summary().values, model.trace_.summary().values)
 
 
-@pytest.mark.parametrize("family", [pluri.mixtures, pluri.factors, pluri.processes, dpp, learning])
+@pytest.mark.parametrize("family", [pluri.mixtures, pluri.factors, pluri.embedding, pluri.processes, dpp, learning])
 def test_every_public_estimator_can_be_saved(family):
     public = [getattr(family, name) for name in family.__all__]
     estimators = {type_name(kind) for kind in public if isinstance(kind, type) and issubclass(kind, BaseEstimator)}

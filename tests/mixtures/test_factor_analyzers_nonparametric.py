@@ -20,7 +20,7 @@ from pluri.mixtures.factor_analyzers import (
 )
 from pluri.mixtures.factor_analyzers.nonparametric_gibbs import FactorMixturePriors, log_joint_rows
 from pluri.mixtures.factor_analyzers.nonparametric_mean_field import FactorMixtureMeanField
-from pluri.mixtures.factor_analyzers.stick_draws import draw_sticks
+from pluri.processes.stick_draws import draw_sticks
 from pluri.priors import Gamma
 from pluri.testing import SamplerProblem, simulation_based_calibration
 

@@ -1,0 +1,107 @@
+"""From chains to fitted attributes: what both reversible embeddings store after sampling."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pluri.embedding.regression.prediction import JointMixture, mixture_of, place_log_density
+from pluri.embedding.regression.records import Position, RegressionPriors
+from pluri.embedding.regression.standard import Standard, StandardCoordinates, in_units
+from pluri.inference import mcmc
+from pluri.priors import Gamma
+from pluri.priors.hyperpriors import as_hyperparameter
+
+Array = NDArray[np.float64]
+
+DEFAULTS = RegressionPriors()
+#: Larger data could not be squared and summed.
+LARGEST = 1e100
+#: Dimensions that two ways of counting may differ by without a warning.
+MOST_APART = 1.0
+#: Share of the training rows whose coordinates count as outside.
+OUTSIDE = 1e-3
+
+
+def priors_of(model: Any) -> RegressionPriors:
+    """Priors from the parameters of an estimator; None is the default."""
+    value, prior = as_hyperparameter(model.concentration, "concentration", Gamma(1.0, 1.0))
+    return RegressionPriors(
+        model.support_prior or DEFAULTS.support, value if prior is None else prior,
+        model.noise_prior or DEFAULTS.noise, model.coordinate_prior or DEFAULTS.coordinate,
+        model.loading_prior or DEFAULTS.loading, model.mean_precision_prior or DEFAULTS.mean,
+    )  # fmt: skip
+
+
+def check_size(X: Array) -> None:
+    """Refuse data that could not be squared."""
+    if float(np.abs(X).max()) > LARGEST:
+        raise ValueError(f"X must not exceed {LARGEST:g} in size, got {np.abs(X).max():.3g}; rescale it")
+
+
+def keep_every(model: Any) -> int:
+    """Steps of a chain from one kept position to the next, so that `n_predictive` are kept of all chains together."""
+    n_each = -(-int(model.n_predictive) // int(model.n_chains))
+    return max(1, int(model.n_draws) * int(model.thin) // n_each)
+
+
+def store_mixture(model: Any, mixture: JointMixture, rows: Standard, x: StandardCoordinates) -> None:
+    """Fitted arrays of an estimator, in the units of the data."""
+    found = in_units(mixture, rows, x)
+    model.draw_index_, model.weights_, model.centers_, model.variances_ = found[:4]
+    model.means_, model.loadings_, model.noise_variances_ = found[4:]
+    model.basis_ = rows.basis
+    model.offset_ = rows.center if rows.basis is not None else None
+
+
+def store_trace(model: Any, trace: mcmc.Trace) -> Position:
+    """Draws, dimensions and labels of an estimator; gives the position of highest density."""
+    model.trace_ = trace.detached()  # a kernel holds all the data
+    ends = [end.state for end in trace.ends]
+    best = max(ends, key=lambda state: state.best_log_density)
+    model.log_joint_ = float(best.best_log_density)
+    model.n_iter_ = int(model.n_warmup) + trace.n_draws * int(model.thin)
+    n_counted = sum(state.n_counted for state in ends)
+    ranks = np.sum([state.ranks for state in ends], axis=0) / max(n_counted, 1)
+    model.local_dimension_, model.local_effective_rank_ = ranks
+    model.dimension_ = float(trace["dimension"].mean())
+    model.effective_rank_ = float(trace["effective_rank"].mean())
+    model.dimension_posterior_ = trace.flat("rank_shares").mean(axis=0)
+    model.n_active_clusters_ = int(np.bincount(trace.flat("n_clusters").astype(np.int64)).argmax())
+    labels = best.best["labels"]
+    there = np.unique(labels)
+    order = there[np.argsort(-best.best["log_weights"][there], kind="stable")]
+    model.labels_ = np.argsort(order)[np.searchsorted(there, labels)].astype(np.int64)
+    return best.best
+
+
+def kept_mixture(model: Any, trace: mcmc.Trace, best: Position) -> JointMixture:
+    """Mixture of the kept positions of all chains, or of the best position."""
+    kept = [position for end in trace.ends for position in end.state.kept]
+    return mixture_of(kept if model.point == "average" and kept else [best])
+
+
+def store_support(model: Any, mixture: JointMixture, x: Array) -> None:
+    """Log density of coordinates below which hardly any training row lies."""
+    model.support_floor_ = float(np.quantile(place_log_density(mixture, x), OUTSIDE, method="lower"))
+
+
+def judge(model: Any, trace: mcmc.Trace, n_features: int) -> None:
+    """Say whether chains have settled, and what to think of the dimension."""
+    verdict = trace.verdict("log_density", limit=mcmc.LATENT_R_HAT_LIMIT)
+    model.converged_ = verdict.settled
+    if trace.interrupted:
+        return
+    verdict.warn(stacklevel=5)
+    gap = abs(model.dimension_ - model.effective_rank_)
+    if gap > MOST_APART or model.dimension_ > n_features:
+        warnings.warn(
+            f"the number of dimensions is unsure: clusters use {model.dimension_:.1f} coordinates, but have "
+            f"{model.effective_rank_:.1f} directions that matter (effective_rank_) of {n_features} features; the "
+            "second number is usually the better one",
+            UserWarning,
+            stacklevel=4,
+        )
