@@ -41,10 +41,10 @@ def inverse_of(model: Any, inverse: Any) -> Inverse | None:
     given = model if inverse is None else inverse
     found = getattr(given, "inverse_transform", None)
     if callable(found):
-        return found  # type: ignore[no-any-return]
+        return found
     if inverse is not None and not callable(inverse):
         raise TypeError(f"inverse must be a function or a model with inverse_transform, got {type(inverse).__name__}")
-    return inverse  # type: ignore[no-any-return]
+    return inverse
 
 
 def synthesized(inverse: Inverse, coordinates: Array) -> Array:
@@ -78,7 +78,7 @@ def lattice_places(coordinates: Array, size: int) -> tuple[Array, Array]:
     low, high = flat.min(axis=0), flat.max(axis=0)
     extent = np.where(high > low, high - low, 1.0)
     corners = np.array([low - MARGIN * extent, high + MARGIN * extent])
-    sides = [np.linspace(*corners[:, axis], size) for axis in range(2)]
+    sides = [np.linspace(corners[0, axis], corners[1, axis], size) for axis in range(2)]
     places = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2)
     if coordinates.shape[1] == 2:
         return places, corners
@@ -128,8 +128,8 @@ def _shown(rows: Array, look: Look) -> dict[str, Any]:
         return {"features": n_features, "rows": packed(rows.astype(np.float32))}
     if n_features != np.prod(look.shape):
         raise ValueError(
-            f"pictures of shape {look.shape} need rows of {int(np.prod(look.shape))} features, but the model makes rows "
-            f"of {n_features}: give picture_shape"
+            f"picture_shape must be that of the model's rows, of {n_features} features, got {look.shape}, with "
+            f"{int(np.prod(look.shape))} values"
         )
     pictures = rows.reshape(len(rows), *look.shape)
     values = look.values or Range(float(rows.min()), float(rows.max()))
@@ -139,7 +139,7 @@ def _shown(rows: Array, look: Look) -> dict[str, Any]:
 def look_of(images: NDArray[Any] | None, picture_shape: ArrayLike | None, values: Range | None) -> Look:
     """How rows are shown: in the given shape, else in that of the pictures of the points."""
     if picture_shape is None:
-        return Look(None, None) if images is None else Look(images.shape[1:], values)  # type: ignore[arg-type]
+        return Look(None, None) if images is None else Look(images.shape[1:], values)
     shape = tuple(int(side) for side in np.atleast_1d(picture_shape))
     if len(shape) == 2:
         shape = (*shape, 1)

@@ -82,10 +82,8 @@ def places_of(model: Any, proportions: ArrayLike | None = None) -> Places:
 def _refuse_missing(coordinates: Array) -> None:
     wrong = ~np.isfinite(coordinates).all(axis=(1, 2))
     if wrong.any():
-        raise ValueError(
-            f"coordinates must be finite, got NaN or infinity at point {int(wrong.argmax())}, and at {int(wrong.sum())} "
-            "of all points"
-        )
+        first, count = int(wrong.argmax()), int(wrong.sum())
+        raise ValueError(f"coordinates must be finite, got NaN or infinity at point {first}, and {count} such in all")
     if coordinates.size and np.abs(coordinates).max() > LARGEST:
         raise ValueError(f"coordinates must be numbers up to {LARGEST:g}, got {np.abs(coordinates).max():g}")
 

@@ -18,8 +18,9 @@ from pluri.report.pictures import checked_pictures, range_of, sprite_sheet, thum
 from pluri.report.tables import facts_table, parameter_table
 
 STYLES = ("colors.css", "page.css", "layout.css", "embedding.css")
-#: Twelve colours on light and twelve on dark paper, chosen greedily as those of `pluri.plotting.style` were; two of them
-#: differ by 14 at least in CIELAB for each kind of sight (``tests/report/test_embedding_page.py``). The scale is cividis.
+#: Twelve colours for light and twelve for dark paper, chosen greedily as those of `pluri.plotting.style` were: two of
+#: them differ by at least 14 in CIELAB for each kind of sight (``tests/report/test_embedding_page.py``). The scale is
+#: cividis, of which a page leaves out the end that is like its paper.
 COLORS = {
     "light": ["#0072b2", "#d55e00", "#009e73", "#b45a94", "#56b4e9", "#ff9900", "#8800ff", "#442200", "#aabb66",
               "#001188", "#770044", "#bb55ff"],
@@ -217,7 +218,9 @@ def _choices(data: Mapping[str, Any]) -> str:
 def _colors(columns: Sequence[Mapping[str, Any]]) -> str:
     if not columns:
         return '<div id="legend" hidden></div>'
-    options = "".join(f'<option value="{place}">{escape(column["name"])}</option>' for place, column in enumerate(columns))
+    options = "".join(
+        f'<option value="{place}">{escape(column["name"])}</option>' for place, column in enumerate(columns)
+    )
     return (
         '<section id="colors"><h3>Colour</h3><select id="color" aria-label="Colour by"><option value="-1">one colour'
         f'</option>{options}</select><div id="legend"></div></section>'

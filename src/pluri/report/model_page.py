@@ -50,7 +50,8 @@ def model_report(model: Any, path: str | os.PathLike[str] | None = None, *, titl
         from pluri.report.topic_page import topic_report
 
         return topic_report(model, path, title=title)
-    if np.ndim(getattr(model, "embedding_", None)) == 2 or np.ndim(getattr(model, "images_", None)) == 3:
+    found: Any = getattr(model, "images_", getattr(model, "embedding_", None))
+    if np.ndim(found) in (2, 3):
         from pluri.report.embedding_page import embedding_report
 
         return embedding_report(model, path, title=title)

@@ -115,14 +115,14 @@ def sprite_sheet(pictures: Bytes) -> dict[str, Any]:
 
 
 def png(pixels: Bytes) -> bytes:
-    """A picture of shape (height, width, 1 or 3) as a PNG file.
+    r"""A picture of shape (height, width, 1 or 3) as a PNG file.
 
     Examples
     --------
     >>> import numpy as np
     >>> from pluri.report.pictures import png
     >>> png(np.zeros((2, 3, 1), dtype=np.uint8))[:8]
-    b'\\x89PNG\\r\\n\\x1a\\n'
+    b'\x89PNG\r\n\x1a\n'
     """
     height, width, channels = pixels.shape
     lines = np.ascontiguousarray(pixels).reshape(height, width * channels)

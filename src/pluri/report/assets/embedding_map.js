@@ -113,33 +113,38 @@ function pointMap(canvas, points, look) {
       const alpha = new Uint8Array(side * side);
       for (let y = -half; y <= half; y++) for (let x = -half; x <= half; x++) {
         const away = shape === 0 ? Math.hypot(x, y) : shape === 1 ? Math.max(Math.abs(x), Math.abs(y)) * 1.13 : (Math.abs(x) + Math.abs(y)) * 0.8;
-        alpha[(y + half) * side + x + half] = 225 * Math.min(1, Math.max(0, size + 0.5 - away));
+        alpha[(y + half) * side + x + half] = 230 * Math.min(1, Math.max(0, size + 0.5 - away));
       }
       return { alpha, half, side };
     });
   }
+  /* Everything in small whole numbers and flat arrays: this is where the time goes. */
   function dots() {
     const scale = ratio(), w = canvas.width, h = canvas.height, [r0, g0, b0] = map.paper;
     if (!pixels || pixels.width !== w || pixels.height !== h) pixels = context.createImageData(w, h);
     const buffer = new Uint32Array(pixels.data.buffer);
     buffer.fill((255 << 24) | (b0 << 16) | (g0 << 8) | r0);
-    const stamps = masks(radius() * scale), across = width() / 2, down = height() / 2;
+    const stamps = masks(radius() * scale), { half, side } = stamps[0], alphas = stamps.map((stamp) => stamp.alpha);
+    const colors = Int32Array.from(map.styles.flat()), unit = view.scale * scale, { proportions } = points;
+    const left = (width() / 2) * scale - view.x * unit, top = (height() / 2) * scale + view.y * unit;
+    const some = faint.includes(1);
     map.drawn = 0;
-    for (let pass = 0; pass < 2; pass++) for (let k = 0; k < total; k++) {
+    for (let pass = some ? 0 : 1; pass < 2; pass++) for (let k = 0; k < total; k++) {
       const i = order[k];
-      if (!shown[i] || (faint[i] ? pass : !pass)) continue;
-      const [red, green, blue, shape] = map.styles[style[i]], { alpha, half, side } = stamps[shape];
-      const column = Math.round(((X[i] - view.x) * view.scale + across) * scale), row = Math.round((down - (Y[i] - view.y) * view.scale) * scale);
+      if (shown[i] === 0 || faint[i] === pass) continue;
+      const column = Math.round(X[i] * unit + left), row = Math.round(top - Y[i] * unit);
       if (column < -half || row < -half || column >= w + half || row >= h + half) continue;
       map.drawn++;
-      const weight = (faint[i] ? 0.16 : 1) * (points.proportions ? Math.min(1, 0.2 + points.proportions[i]) : 1);
-      for (let y = Math.max(0, row - half); y <= Math.min(h - 1, row + half); y++) {
-        let stamp = (y - row + half) * side + half - column;
-        for (let x = Math.max(0, column - half); x <= Math.min(w - 1, column + half); x++) {
-          const a = alpha[stamp + x] * weight;
-          if (a < 1) continue;
-          const place = y * w + x, old = buffer[place], rest = 255 - a;
-          buffer[place] = (255 << 24) | (((blue * a + ((old >> 16) & 255) * rest) / 255) << 16) | (((green * a + ((old >> 8) & 255) * rest) / 255) << 8) | ((red * a + (old & 255) * rest) / 255);
+      const from = 4 * style[i], red = colors[from], green = colors[from + 1], blue = colors[from + 2], alpha = alphas[colors[from + 3]];
+      const weight = (pass === 0 ? 40 : 256) * (proportions ? Math.min(1, 0.2 + proportions[i]) : 1) | 0;
+      const first = Math.max(0, column - half), last = Math.min(w - 1, column + half), end = Math.min(h - 1, row + half);
+      for (let y = Math.max(0, row - half); y <= end; y++) {
+        const stamp = (y - row + half) * side + half - column, line = y * w;
+        for (let x = first; x <= last; x++) {
+          const a = (alpha[stamp + x] * weight) >> 8;
+          if (a === 0) continue;
+          const old = buffer[line + x], r = old & 255, g = (old >> 8) & 255, b = (old >> 16) & 255;
+          buffer[line + x] = -16777216 | ((b + (((blue - b) * a) >> 8)) << 16) | ((g + (((green - g) * a) >> 8)) << 8) | (r + (((red - r) * a) >> 8));
         }
       }
     }
@@ -172,11 +177,12 @@ function pointMap(canvas, points, look) {
     const { width: w, height: h } = look.sheet, side = Math.min(96, 26 * Math.min(16, Math.max(1, view.scale / fitted)) ** 0.5);
     return w >= h ? [side, (side * h) / w] : [(side * w) / h, side];
   }
-  function visible(room = 0) {
+  /* In random order; none if there are more than a limit. */
+  function visible(room, limit) {
     const [left, high] = map.place(-room, -room), [right, low] = map.place(width() + room, height() + room), found = [];
     for (let k = 0; k < total; k++) {
       const i = order[k];
-      if (shown[i] && X[i] >= left && X[i] <= right && Y[i] >= low && Y[i] <= high) found.push(i);
+      if (shown[i] && X[i] >= left && X[i] <= right && Y[i] >= low && Y[i] <= high && found.push(i) > limit) return null;
     }
     return found;
   }
@@ -207,7 +213,7 @@ function pointMap(canvas, points, look) {
     map.drawnPictures = 0;
     if (!look.sheet || map.pictures === "never" || !look.image.complete) return;
     const [w, h] = pictureSize();
-    if (map.pictures === "auto" && visible(w).length * w * h > 4 * width() * height()) return;
+    if (map.pictures === "auto" && !visible(w, (4 * width() * height()) / (w * h))) return;
     for (const i of layOut(w + 4, h + 4)) {
       const [left, top] = map.screen(X[i], Y[i]);
       if (left < -w || top < -h || left > width() + w || top > height() + h) continue;
@@ -227,8 +233,9 @@ function pointMap(canvas, points, look) {
   function labels() {
     map.drawnLabels = 0;
     if (!look.labels || !map.labels || map.drawnPictures || look.sheet) return;
-    const candidates = (map.hits.length && map.hits.length < 60 ? map.hits.map((point) => point * images).filter((i) => shown[i]) : visible()).filter((i) => !faint[i] && !(points.proportions && points.proportions[i] < 0.05));
-    if (candidates.length > 3000) return;
+    const few = map.hits.length && map.hits.length < 60 ? map.hits.map((point) => point * images).filter((i) => shown[i]) : visible(0, 3000);
+    if (!few) return;
+    const candidates = few.filter((i) => !faint[i] && !(points.proportions && points.proportions[i] < 0.05));
     const boxes = [], away = radius() + 3;
     context.font = "12px system-ui, sans-serif";
     context.textBaseline = "middle";
