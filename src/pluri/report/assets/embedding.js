@@ -51,7 +51,7 @@
   };
   const css = (variable) => getComputedStyle(root).getPropertyValue(variable).trim();
   function scaleColor(share) {
-    const bounds = dark.matches ? [0.25, 1] : [0, 0.86], place = (bounds[0] + share * (bounds[1] - bounds[0])) * (CLASSES.scale.length - 1);
+    const bounds = dark.matches ? [0.33, 1] : [0, 0.86], place = (bounds[0] + share * (bounds[1] - bounds[0])) * (CLASSES.scale.length - 1);
     const low = Math.min(CLASSES.scale.length - 2, Math.floor(place)), rest = place - low;
     return CLASSES.scale[low].map((value, channel) => Math.round(value + rest * (CLASSES.scale[low + 1][channel] - value)));
   }
@@ -190,6 +190,7 @@
       if (!was || moved || held.size || event.type === "pointercancel") return;
       const i = map.nearest(...where(event), event.pointerType === "mouse" ? 14 : 26);
       if (i >= 0) choose(Math.floor(i / images));
+      if (event.pointerType !== "mouse") tell(i);
     };
     canvas.addEventListener("pointerup", release);
     canvas.addEventListener("pointercancel", release);

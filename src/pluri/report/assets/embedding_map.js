@@ -105,7 +105,10 @@ function pointMap(canvas, points, look) {
     requestAnimationFrame(() => { waiting = false; paint(); });
   };
   const ratio = () => Math.min(2, window.devicePixelRatio || 1);
-  const radius = () => Math.min(9, Math.max(1.7, Math.sqrt((width() * height()) / Math.max(total, 1)) * 0.16, 0) * Math.min(3, (view.scale / fitted) ** 0.3));
+  const radius = () => {
+    const room = Math.sqrt((width() * height()) / Math.max(total, 1)) * 0.14;
+    return Math.min(9, Math.min(6, Math.max(1.7, room)) * Math.min(3, Math.max(0.8, (view.scale / fitted) ** 0.3)));
+  };
 
   function masks(size) {
     const half = Math.ceil(size), side = 2 * half + 1;
