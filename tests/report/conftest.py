@@ -121,7 +121,9 @@ def browse(tmp_path):
             )
             script = f"<script>(async () => {{{tools} const say = {{}}; try {{ {program} }} catch (error) "
             script += f"{{ say.error = String(error); }} {told}; }})();</script>"
-            page = page.replace("</body>", script + "</body>")
+            # Virtual time does not wait for frames, but for timers.
+            frames = "<script>window.requestAnimationFrame = (step) => setTimeout(step, 0);</script>"
+            page = page.replace("</head>", frames + "</head>", 1).replace("</body>", script + "</body>")
         path = tmp_path / "page.html"
         path.write_text(page, encoding="utf-8")
         document = document_of(path, fragment, tmp_path / "profile")

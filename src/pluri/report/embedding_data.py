@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from pluri.plotting.embedding.places import LARGEST, Places
 
 #: Coordinates that a reader can choose the axes from.
 MOST_AXES = 10
@@ -18,74 +20,8 @@ MOST_WHOLE_CLASSES = 12
 MOST_LABEL, MOST_TITLE = 120, 400
 #: The colours end at quantiles if few values would otherwise use up two thirds of them.
 TAIL, MIDDLE = 0.01, 1.0 / 3.0
-#: Differences and squares of larger numbers may not be finite.
-LARGEST = 1e150
 
 Array = NDArray[np.float64]
-
-
-class Places(NamedTuple):
-    """Where the points are.
-
-    Attributes
-    ----------
-    coordinates : (n_points, n_images, n_axes): one image of each point, or several
-    proportions : (n_points, n_images): how much of a point is at each of its images
-    """
-
-    coordinates: Array
-    proportions: Array
-
-
-def places_of(model: Any, proportions: ArrayLike | None = None) -> Places:
-    """Coordinates of a fitted model, or coordinates themselves, with one or several images of each point.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from pluri.report.embedding_data import places_of
-    >>> places_of(np.zeros((5, 2))).coordinates.shape
-    (5, 1, 2)
-    """
-    found = model
-    if hasattr(model, "images_"):
-        found = model.images_
-        proportions = getattr(model, "proportions_", None) if proportions is None else proportions
-    elif hasattr(model, "embedding_"):
-        found = model.embedding_
-    elif hasattr(model, "fit"):
-        raise TypeError(
-            f"model must be fitted and have embedding_, or be an array of coordinates, got {type(model).__name__}"
-        )
-    coordinates = np.asarray(found)
-    if coordinates.dtype.kind not in "biuf" or coordinates.ndim not in (2, 3) or coordinates.shape[-1] == 0:
-        raise ValueError(
-            "model must be a fitted embedding or coordinates of shape (n_points, n_axes), or (n_points, n_images, "
-            f"n_axes), got {coordinates.dtype} of shape {coordinates.shape}"
-        )
-    coordinates = coordinates.astype(np.float64)
-    if coordinates.ndim == 2:
-        coordinates = coordinates[:, None]
-    _refuse_missing(coordinates)
-    shape = coordinates.shape[:2]
-    if proportions is None:
-        return Places(coordinates, np.full(shape, 1.0 / max(shape[1], 1)))
-    shares = np.asarray(proportions, dtype=np.float64)
-    if shares.shape != shape or not (np.isfinite(shares).all() and (shares >= 0).all()):
-        raise ValueError(
-            f"proportions must be non-negative, one for each of {shape[1]} images of {shape[0]} points, got an array "
-            f"of shape {shares.shape}"
-        )
-    return Places(coordinates, shares)
-
-
-def _refuse_missing(coordinates: Array) -> None:
-    wrong = ~np.isfinite(coordinates).all(axis=(1, 2))
-    if wrong.any():
-        first, count = int(wrong.argmax()), int(wrong.sum())
-        raise ValueError(f"coordinates must be finite, got NaN or infinity at point {first}, and {count} such in all")
-    if coordinates.size and np.abs(coordinates).max() > LARGEST:
-        raise ValueError(f"coordinates must be numbers up to {LARGEST:g}, got {np.abs(coordinates).max():g}")
 
 
 def point_data(places: Places) -> dict[str, Any]:
@@ -114,7 +50,8 @@ def texts_of(values: ArrayLike | None, n_points: int, name: str, most: int) -> l
     found = list(values) if isinstance(values, Sequence) else np.asarray(values, dtype=object).tolist()
     if isinstance(values, str) or len(found) != n_points:
         got = repr(values) if isinstance(values, str) else str(len(found))
-        raise ValueError(f"{name} must have one text for each of the {n_points} points, got {got}")
+        other = " (the heading of the page is title)" if name == "titles" else ""
+        raise ValueError(f"{name} must have one text for each of the {n_points} points{other}, got {got}")
     texts = ["" if _is_missing(value) else " ".join(str(value).split()) for value in found]
     return [text if len(text) <= most else text[: most - 1].rstrip() + "…" for text in texts]
 

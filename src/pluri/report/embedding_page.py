@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pluri.plotting.embedding.places import Places, places_of
 from pluri.report.embedding_cuts import checked_cuts, cut_data, inverse_of, lattice_data, look_of, shows
-from pluri.report.embedding_data import MOST_LABEL, MOST_TITLE, Places, columns_of, places_of, point_data, texts_of
+from pluri.report.embedding_data import MOST_LABEL, MOST_TITLE, columns_of, point_data, texts_of
 from pluri.report.fit_curve import draw_curve, fit_curve
 from pluri.report.markup import escape
 from pluri.report.page import html_page, write_page
@@ -104,7 +105,7 @@ def embedding_report(
     data: dict[str, Any] = {
         "points": point_data(places),
         "labels": texts_of(labels, n_points, "labels", MOST_LABEL),
-        "titles": texts_of(titles, n_points, "titles; the heading is title", MOST_TITLE),
+        "titles": texts_of(titles, n_points, "titles", MOST_TITLE),
         "columns": columns_of(columns, n_points),
         "pictures": None if pictures is None or values is None else sprite_sheet(thumbnails(pictures, values)),
         "colors": COLORS,

@@ -298,6 +298,9 @@
       if (Math.floor(i / images) === point || !map.shown[i]) continue;
       const [a, b] = map.at(i), distance = Math.hypot(a - x, b - y);
       if (distance >= worst && found.length >= 8) continue;
+      const same = found.findIndex(([, other]) => Math.floor(other / images) === Math.floor(i / images));
+      if (same >= 0 && found[same][0] <= distance) continue;
+      if (same >= 0) found.splice(same, 1);
       found.push([distance, i]);
       found.sort((one, other) => one[0] - other[0] || one[1] - other[1]);
       if (found.length > 8) found.pop();
