@@ -1,12 +1,20 @@
-"""A topic model with given topics: pages and drawings can be checked without a fit."""
+"""A topic model with given topics: pages and drawings can be checked without a fit; and pages in a browser."""
 
 from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from html import unescape
 
 import numpy as np
 import pytest
 
 from pluri.topics.topic_graph import Hierarchy
 from pluri.topics.topic_model import TopicModel
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 class GivenTopics(TopicModel):
@@ -77,3 +85,52 @@ def topics():
 @pytest.fixture
 def given():
     return given_topics
+
+
+def document_of(path, fragment="", profile=None):
+    command = [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+               "--disable-background-networking", "--no-first-run", f"--user-data-dir={profile}",
+               "--window-size=1300,900", "--virtual-time-budget=4000", "--dump-dom",
+               path.as_uri() + fragment]  # fmt: skip
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+
+
+def html_attributes(document):
+    return dict(re.findall(r'(data-\w+)="([^"]*)"', re.search(r"<html[^>]*>", document)[0]))
+
+
+@pytest.fixture
+def browse(tmp_path):
+    """Open a page at a fragment and act on it; gives the attributes, the document, and what the program said.
+
+    A program of the test's own is added to a copy of the page whose policy is taken away; it acts, and writes what it
+    saw into attributes of the document, which the browser prints.
+    """
+    if CHROMIUM is None:
+        pytest.skip("no chromium on the PATH")
+
+    def open_page(page, fragment="", program=None):
+        if program is not None:
+            page = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)
+            told = "document.documentElement.setAttribute('data-told', JSON.stringify(say))"
+            tools = (
+                "const $ = (s) => document.querySelector(s), $$ = (s) => [...document.querySelectorAll(s)];"
+                "const wait = () => new Promise((done) => setTimeout(done, 30));"
+                "const key = (element, name) => element.dispatchEvent(new KeyboardEvent('keydown', "
+                "{key: name, bubbles: true, cancelable: true}));"
+            )
+            script = f"<script>(async () => {{{tools} const say = {{}}; try {{ {program} }} catch (error) "
+            script += f"{{ say.error = String(error); }} {told}; }})();</script>"
+            # Virtual time does not wait for frames, but for timers.
+            frames = "<script>window.requestAnimationFrame = (step) => setTimeout(step, 0);</script>"
+            page = page.replace("</head>", frames + "</head>", 1).replace("</body>", script + "</body>")
+        path = tmp_path / "page.html"
+        path.write_text(page, encoding="utf-8")
+        document = document_of(path, fragment, tmp_path / "profile")
+        attributes = html_attributes(document)
+        assert attributes.get("data-ready") == "true", document[:2000]
+        said = json.loads(unescape(attributes.get("data-told", "{}")))
+        assert "error" not in said, said
+        return attributes, document, said
+
+    return open_page

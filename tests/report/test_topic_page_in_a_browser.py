@@ -1,69 +1,17 @@
-"""The page in a browser: what it shows for an address, and what keys and clicks do.
-
-A program of the test's own is added to a copy of the page whose policy is taken away; it acts, and writes what it saw
-into attributes of the document, which the browser prints.
-"""
+"""The page in a browser: what it shows for an address, and what keys and clicks do."""
 
 from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
-from html import unescape
 
 import numpy as np
-import pytest
 
 from pluri.report import topic_report
-
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")
 
 BAD = (
     "<script>document.documentElement.dataset.ran='yes'</script><img src=x onerror=\"document.body.dataset.ran='yes'\">"
 )
-
-
-def document_of(path, fragment="", profile=None):
-    command = [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-               "--disable-background-networking", "--no-first-run", f"--user-data-dir={profile}",
-               "--window-size=1300,900", "--virtual-time-budget=4000", "--dump-dom",
-               path.as_uri() + fragment]  # fmt: skip
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
-
-
-def html_attributes(document):
-    return dict(re.findall(r'(data-\w+)="([^"]*)"', re.search(r"<html[^>]*>", document)[0]))
-
-
-@pytest.fixture
-def browse(tmp_path):
-    """Open a page at a fragment and act on it; gives the attributes, the document, and what the program said."""
-
-    def open_page(page, fragment="", program=None):
-        if program is not None:
-            page = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)
-            told = "document.documentElement.setAttribute('data-told', JSON.stringify(say))"
-            tools = (
-                "const $ = (s) => document.querySelector(s), $$ = (s) => [...document.querySelectorAll(s)];"
-                "const wait = () => new Promise((done) => setTimeout(done, 30));"
-                "const key = (element, name) => element.dispatchEvent(new KeyboardEvent('keydown', "
-                "{key: name, bubbles: true, cancelable: true}));"
-            )
-            script = f"<script>(async () => {{{tools} const say = {{}}; try {{ {program} }} catch (error) "
-            script += f"{{ say.error = String(error); }} {told}; }})();</script>"
-            page = page.replace("</body>", script + "</body>")
-        path = tmp_path / "page.html"
-        path.write_text(page, encoding="utf-8")
-        document = document_of(path, fragment, tmp_path / "profile")
-        attributes = html_attributes(document)
-        assert attributes.get("data-ready") == "true", document[:2000]
-        said = json.loads(unescape(attributes.get("data-told", "{}")))
-        assert "error" not in said, said
-        return attributes, document, said
-
-    return open_page
 
 
 def test_an_address_opens_a_topic_and_text_is_never_run(browse, given):

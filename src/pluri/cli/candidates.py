@@ -153,7 +153,7 @@ def read_candidates(data: Path, roles: Roles) -> Candidates:
             raise ValueError(f"data must be a file of type {', '.join([*SUFFIXES, *JSON_LINES])}, got {path.name!r}")
         found = _read_json_lines(path, roles) if suffix in JSON_LINES else _read_table(path, roles)
     if roles.text is None:
-        _refuse_missing(found.rows, found.columns)
+        refuse_missing(found.rows, found.columns)
     if None in found.ids:
         raise ValueError(f"column {roles.id!r} must have no missing cell, got one in row {_first(found.ids)}")
     if found.quality is not None:
@@ -228,7 +228,7 @@ def _parquet_ids(path: Path, name: str) -> list[Any]:
     return cells
 
 
-def _refuse_missing(rows: NDArray[np.float64], columns: list[str]) -> None:
+def refuse_missing(rows: NDArray[np.float64], columns: list[str]) -> None:
     wrong = ~np.isfinite(rows)
     if wrong.any():
         row, column = (int(place) for place in np.argwhere(wrong)[0])

@@ -40,6 +40,7 @@ COMMANDS = {
     "topics": Command(
         "topics.command", "Find the topics of documents; print them, save the model, and write a page about it."
     ),
+    "embed": Command("embedding", "Draw a map of the rows of a data file: a page to move, zoom and search in."),
     "report": Command("report", "Write a page about a saved model: one HTML file that needs nothing else."),
     "compile": Command(
         "compiling.command",

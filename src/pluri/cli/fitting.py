@@ -56,7 +56,7 @@ def fit(
         selection = options.selection(columns, sequence, lengths, label, header)
         observations, arguments = _arguments(estimator, data, selection)
         began = time.perf_counter()
-        with _progress(estimator, quiet):
+        with progress(estimator, quiet):
             interrupted = fit_or_keep(estimator, observations.X, nothing="nothing was saved", **arguments)
         seconds = time.perf_counter() - began
         from pluri.io import save
@@ -125,7 +125,7 @@ def describe_fit(model: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def _progress(estimator: Any, quiet: bool) -> Iterator[None]:
+def progress(estimator: Any, quiet: bool) -> Iterator[None]:
     """Show progress during the fit, unless told not to; the saved model is as silent as it was asked to be."""
     from pluri.engine.compile_status import silenced
 

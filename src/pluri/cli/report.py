@@ -25,8 +25,8 @@ def report(
 ) -> None:
     """Write a page about a saved model: one HTML file that needs nothing else.
 
-    Topic models get a graph or map, an outline, words, documents and a search; others their summary, parameters and
-    tables. Nothing in the model file is run.
+    Topic models get a graph or map, an outline, words, documents and a search; embeddings a map; others their summary,
+    parameters and tables. Nothing in the model file is run.
     """
     with reporting():
         target = output if output is not None else model.with_suffix(".html")

@@ -18,6 +18,10 @@ from pluri.plotting.convergence import ConvergenceDisplay
 from pluri.plotting.decoded_sequence import DecodedSequenceDisplay
 from pluri.plotting.diversity_sweep import DiversitySweepDisplay
 from pluri.plotting.ellipses import EllipsesDisplay
+from pluri.plotting.embedding.cut import CutDisplay
+from pluri.plotting.embedding.dimension import DimensionDisplay
+from pluri.plotting.embedding.embedding_map import EmbeddingDisplay
+from pluri.plotting.embedding.images import ImagesDisplay
 from pluri.plotting.loadings import LoadingsDisplay
 from pluri.plotting.responsibilities import ResponsibilityDisplay
 from pluri.plotting.state_histogram import StateHistogramDisplay
@@ -38,10 +42,14 @@ __all__ = [
     "CoClusteringDisplay",
     "ComponentCountDisplay",
     "ConvergenceDisplay",
+    "CutDisplay",
     "DecodedSequenceDisplay",
+    "DimensionDisplay",
     "DiversitySweepDisplay",
     "ElboDisplay",
     "EllipsesDisplay",
+    "EmbeddingDisplay",
+    "ImagesDisplay",
     "InclusionDisplay",
     "KernelSpectrumDisplay",
     "LoadingsDisplay",

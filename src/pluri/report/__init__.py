@@ -12,17 +12,19 @@ from pluri.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from pluri.report.dot import topic_dot
+    from pluri.report.embedding_page import embedding_report
     from pluri.report.model_page import model_report
     from pluri.report.outline import tree_text
     from pluri.report.svg import topic_svg
     from pluri.report.topic_page import topic_report
 
-__all__ = ["model_report", "topic_dot", "topic_report", "topic_svg", "tree_text"]
+__all__ = ["embedding_report", "model_report", "topic_dot", "topic_report", "topic_svg", "tree_text"]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "dot": ["topic_dot"],
+        "embedding_page": ["embedding_report"],
         "model_page": ["model_report"],
         "svg": ["topic_svg"],
         "topic_page": ["topic_report"],

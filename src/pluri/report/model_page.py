@@ -18,7 +18,7 @@ MOST_FACTS = 24
 
 
 def model_report(model: Any, path: str | os.PathLike[str] | None = None, *, title: str | None = None) -> str:
-    """Write a page about a fitted model; topic models get that of :func:`topic_report`.
+    """Write a page about a fitted model; topic models get that of :func:`topic_report`, maps :func:`embedding_report`.
 
     Parameters
     ----------
@@ -50,6 +50,11 @@ def model_report(model: Any, path: str | os.PathLike[str] | None = None, *, titl
         from pluri.report.topic_page import topic_report
 
         return topic_report(model, path, title=title)
+    found: Any = getattr(model, "images_", getattr(model, "embedding_", None))
+    if np.ndim(found) in (2, 3):
+        from pluri.report.embedding_page import embedding_report
+
+        return embedding_report(model, path, title=title)
     if not hasattr(model, "get_params") or not hasattr(model, "fit"):
         raise TypeError(
             f"model must be an estimator (a topic model, a mixture, a hidden Markov model, ...), got "

@@ -27,7 +27,9 @@ def asset(name: str) -> str:
     return (files("pluri.report") / "assets" / name).read_text(encoding="utf-8")
 
 
-def html_page(title: str, body: str, *, styles: tuple[str, ...], script: str = "", data: Any = None) -> str:
+def html_page(
+    title: str, body: str, *, styles: tuple[str, ...], script: str | tuple[str, ...] = "", data: Any = None
+) -> str:
     """A whole page.
 
     Parameters
@@ -37,7 +39,7 @@ def html_page(title: str, body: str, *, styles: tuple[str, ...], script: str = "
     body : str
         HTML, in which all text is escaped already.
     styles : names of files of the folder ``assets``
-    script : name of the program, if there is one
+    script : name of the program, or names of its parts, if there is one
     data : what JSON can hold, for the program
 
     Returns
@@ -52,7 +54,7 @@ def html_page(title: str, body: str, *, styles: tuple[str, ...], script: str = "
     True
     """
     style = "".join(map(asset, styles))
-    program = asset(script) if script else ""
+    program = "".join(map(asset, (script,) if isinstance(script, str) else script)) if script else ""
     digest = base64.b64encode(hashlib.sha256(program.encode()).digest()).decode()
     allowed = f"'sha256-{digest}'" if script else "'none'"
     policy = (

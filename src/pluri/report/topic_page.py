@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pluri.topics.held_out import HeldOut
     from pluri.topics.topic_graph import TopicGraph
 
-STYLES = ("colors.css", "page.css", "graph.css", "topics.css")
+STYLES = ("colors.css", "page.css", "graph.css", "layout.css", "topics.css")
 TABLE_WORDS = 10
 BUTTONS = (
     ("fold", "⊟", "Fold or unfold all branches"),
