@@ -6,14 +6,18 @@ from pluri.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from pluri.embedding.spectral.bounds import kmeans_lower_bound
+    from pluri.embedding.spectral.diffusion import DiffusionMap
     from pluri.embedding.spectral.estimator import SpectralKMeans
+    from pluri.embedding.spectral.random_walk import walk_matrix
 
-__all__ = ["SpectralKMeans", "kmeans_lower_bound"]
+__all__ = ["DiffusionMap", "SpectralKMeans", "kmeans_lower_bound", "walk_matrix"]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "spectral.bounds": ["kmeans_lower_bound"],
+        "spectral.diffusion": ["DiffusionMap"],
         "spectral.estimator": ["SpectralKMeans"],
+        "spectral.random_walk": ["walk_matrix"],
     },
 )

@@ -134,7 +134,7 @@ def right_singular(rows: WeightedRows, n_values: int, solver: str, rng: np.rando
         spectrum = Spectrum(singular**2, right.T, float((singular**2).sum()), True)
     else:
         spectrum = _smaller_gram(rows, n_values)
-    return spectrum._replace(vectors=_signed(spectrum.vectors))
+    return spectrum._replace(vectors=signed(spectrum.vectors))
 
 
 def leading_eigenpairs(gram: Array, n_values: int, solver: str, rng: np.random.Generator) -> Spectrum:
@@ -151,7 +151,7 @@ def leading_eigenpairs(gram: Array, n_values: int, solver: str, rng: np.random.G
     else:
         values, vectors = linalg.eigh(gram, subset_by_index=[size - n_values, size - 1], check_finite=False)
         values, vectors = values[::-1], vectors[:, ::-1]
-    return Spectrum(values, _signed(vectors), trace, False)
+    return Spectrum(values, signed(vectors), trace, False)
 
 
 def _lanczos(rows: WeightedRows, n_values: int, rng: np.random.Generator) -> Spectrum:
@@ -191,6 +191,6 @@ def _as_right(rows: WeightedRows, values: Array, left: Array) -> Array:
     return np.divide(right, roots, out=np.zeros_like(right), where=roots > 0)
 
 
-def _signed(vectors: Array) -> Array:
+def signed(vectors: Array) -> Array:
     """Columns whose sum of cubes is positive: answers depend neither on the solver nor on the order of rows."""
     return np.asarray(vectors * np.where((vectors**3).sum(axis=0) < 0, -1.0, 1.0))

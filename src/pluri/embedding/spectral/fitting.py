@@ -120,7 +120,11 @@ def _chosen(solved: Decomposition, settings: Settings, data: LinearData | Kernel
             return "kmeans", usable
         if k == 1 and center and asked in (None, 1):
             return "pqr", 0  # the constant coordinate is enough
-    told = f"n_samples={n_rows}, n_features={n_columns}" if isinstance(data, LinearData) else "the rank of the kernel matrix"
+    told = (
+        f"n_samples={n_rows}, n_features={n_columns}"
+        if isinstance(data, LinearData)
+        else "the rank of the kernel matrix"
+    )
     raise ValueError(
         f"{'n_clusters' if asked is None else 'n_components'} must be at most "
         f"{rank + (center and settings.assign != 'kmeans')} for assign={settings.assign!r}, since the "
