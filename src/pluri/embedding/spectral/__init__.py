@@ -1,1 +1,1 @@
-"""Clusters and coordinates from eigenvectors: of a Gram matrix (spectral k-means), of a random walk (diffusion maps)."""
+"""Clusters and coordinates from eigenvectors: of a Gram matrix (k-means), of a random walk (diffusion maps)."""

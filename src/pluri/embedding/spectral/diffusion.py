@@ -281,7 +281,8 @@ def _largest_part(kernel: Any, disconnected: str) -> NDArray[np.bool_] | None:
     told = f"the rows fall into {number} parts that no walk connects (the largest has {sizes.max()} of {len(part)})"
     if disconnected == "raise":
         raise ValueError(
-            f"X must be connected, but {told}; raise scale, scale_neighbor or n_neighbors, or use disconnected='largest'"
+            f"X must be connected, but {told}; raise scale, scale_neighbor or n_neighbors, or use "
+            "disconnected='largest'"
         )
     warnings.warn(f"{told}; only the largest is fitted", UserWarning, stacklevel=4)
     return np.asarray(part == sizes.argmax())

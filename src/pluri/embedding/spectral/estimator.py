@@ -66,7 +66,8 @@ class SpectralKMeans(SpectralQueries):
         Further arguments of the kernel, as ``{"gamma": 0.1}``.
     center : bool or {"auto"}, default="auto"
         Whether rows are centred (in the space of the kernel) before they are decomposed; then the first coordinate is
-        constant, but for "kmeans". "auto" centres all but sparse rows. The lower bound is that of centred rows in any case.
+        constant, but for "kmeans". "auto" centres all but sparse rows. The lower bound is that of centred rows in any
+        case.
     refine : bool, default=True
         Whether Lloyd's algorithm is run on the data from the clusters found. The published method does not.
     n_init : int or {"auto"}, default="auto"

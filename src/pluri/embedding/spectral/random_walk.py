@@ -2,8 +2,8 @@
 
 ``k(i, j) = exp(-||y_i - y_j||^2 / (s_i s_j))`` is symmetric, so that its walk ``P = D^{-1} K`` has real eigenvalues
 [1]_; s_i is the distance of row i to its 7th neighbour [2]_. The walk of `walk_matrix` uses the scale of the starting
-row alone, ``exp(-||y_i - y_j||^2 / s_i^2)``: row stochastic, not symmetric. For many rows only the nearest neighbours of
-each have an entry.
+row alone, ``exp(-||y_i - y_j||^2 / s_i^2)``: row stochastic, not symmetric. For many rows only the nearest neighbours
+of each have an entry.
 
 References
 ----------
