@@ -1,7 +1,7 @@
 """Diffusion maps: coordinates in which the Euclidean distance of two rows tells how differently walks from them go.
 
-With K the symmetric similarities, q their row sums and ``K' = q^{-alpha} K q^{-alpha}`` (alpha = 1 removes the density
-of the rows), D the row sums of K': the walk is ``P = D^{-1} K'``, its eigenvectors are ``psi = D^{-1/2} phi`` with phi
+With K the symmetric similarities, q their row sums and ``K' = q^{-a} K q^{-a}`` (a is `density_power`; 1 removes the
+density of the rows), D the row sums of K': the walk is ``P = D^{-1} K'``, its eigenvectors are ``psi = D^{-1/2} phi`` with phi
 those of the symmetric ``S = D^{-1/2} K' D^{-1/2}``. Row i has the coordinates ``lambda_k^t psi_ik``, k = 2, 3, ...,
 scaled so that ``sum_i pi_i psi_ik^2 = 1`` under the stationary distribution pi. Then the squared distance of rows i and
 j, over all coordinates, is ``sum_l (P^t_il - P^t_jl)^2 / pi_l``.
@@ -66,7 +66,7 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         the `perplexity`, or a number for all rows.
     scale_neighbor : int, default=7
     perplexity : float, default=10.0
-    alpha : float, default=0.0
+    density_power : float, default=0.0
         Power of the density by which similarities are divided; 1 leaves the shape of the set of rows alone.
     time : float, default=1.0
         Steps of the walk: coordinates are multiplied by this power of their eigenvalues.
@@ -118,7 +118,7 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         "scale": Only("neighbor", "perplexity") | Number(above=0),
         "scale_neighbor": Whole(1),
         "perplexity": Number(above=1),
-        "alpha": Number(least=0, most=1),
+        "density_power": Number(least=0, most=1),
         "time": Number(least=0),
         "n_neighbors": Whole(2) | Only(None),
         "disconnected": Only("raise", "largest"),
@@ -131,7 +131,7 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         scale: str | float = "neighbor",
         scale_neighbor: int = 7,
         perplexity: float = 10.0,
-        alpha: float = 0.0,
+        density_power: float = 0.0,
         time: float = 1.0,
         n_neighbors: int | None = None,
         disconnected: str = "raise",
@@ -141,7 +141,7 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         self.scale = scale
         self.scale_neighbor = scale_neighbor
         self.perplexity = perplexity
-        self.alpha = alpha
+        self.density_power = density_power
         self.time = time
         self.n_neighbors = n_neighbors
         self.disconnected = disconnected
@@ -176,7 +176,7 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
                 )
             self.connected_, self._rows, self.scales_ = kept, data[kept], scales
             density = np.asarray(kernel.sum(axis=1)).ravel()
-            self._density = density**-self.alpha
+            self._density = density**-self.density_power
             kernel = sparse.csr_matrix(sparse.diags(self._density) @ kernel @ sparse.diags(self._density))
             degree = np.asarray(kernel.sum(axis=1)).ravel()
             self.stationary_ = degree / degree.sum()

@@ -99,8 +99,8 @@ def fit_clusters(data: LinearData | KernelData, settings: Settings, rng: np.rand
 def _chosen(solved: Decomposition, settings: Settings, data: LinearData | KernelData) -> tuple[str, int]:
     """The rule, and how many eigenvectors it uses; an error if the data have too few independent directions for it.
 
-    "auto" is p-QR for sparse rows: on text it was measured to be a better start than k-means on the coordinates
-    (`benchmarks/peers/embedding_kmeans.py`), on dense rows a worse one (`benchmarks/accuracy/spectral_kmeans_defaults.py`).
+    "auto" is p-QR for sparse rows: on text it is the better start (`benchmarks/peers/embedding_kmeans.py`), on dense
+    rows k-means on the coordinates is (`benchmarks/accuracy/spectral_kmeans_defaults.py`).
     """
     k, asked, center = settings.n_clusters, settings.n_components, settings.center
     values = solved.spectrum.values
