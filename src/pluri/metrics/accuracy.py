@@ -14,12 +14,16 @@ References
 
 from __future__ import annotations
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from pluri.metrics.contingency import assignment, contingency
+from pluri.validation import Only, check_value
 
 
-def one_to_one_accuracy(y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
+def one_to_one_accuracy(
+    y_true: ArrayLike, y_pred: ArrayLike, *, matching: str = "hungarian", sample_weight: ArrayLike | None = None
+) -> float:
     """Accuracy under the best matching of predicted states to true labels.
 
     Parameters
@@ -27,6 +31,9 @@ def one_to_one_accuracy(y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: 
     y_true, y_pred : array-like of shape (n_samples,)
         Labels: whole numbers or strings. A token with an integer label below zero in either is left out.
         The numbers of distinct labels may differ; a state without a partner counts as wrong.
+    matching : {"hungarian", "greedy"}, default="hungarian"
+        The best matching, or the one that takes the most frequent pair, then the most frequent of what is left, and so
+        on, by which some published results were computed; it is never above the best.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the tokens.
 
@@ -41,9 +48,22 @@ def one_to_one_accuracy(y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: 
     >>> one_to_one_accuracy([0, 0, 1, 1], [7, 7, 3, 7])
     0.75
     """
+    check_value(matching, "matching", Only("hungarian", "greedy"))
     pairs = contingency(y_true, y_pred, sample_weight)
-    rows, columns = assignment(pairs.table)
+    rows, columns = (assignment if matching == "hungarian" else _greedy)(pairs.table)
     return float(pairs.table[rows, columns].sum() / pairs.total)
+
+
+def _greedy(table: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows and columns of the largest cell, then of the largest in other rows and columns, and so on."""
+    left = table.astype(np.float64)
+    taken = []
+    for _ in range(min(table.shape)):
+        row, column = np.unravel_index(left.argmax(), left.shape)
+        taken.append((row, column))
+        left[row], left[:, column] = -1.0, -1.0
+    found = np.array(taken, dtype=np.int64)
+    return found[:, 0], found[:, 1]
 
 
 def many_to_one_accuracy(y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:

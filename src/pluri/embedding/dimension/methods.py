@@ -1,0 +1,37 @@
+"""The ways of estimating a dimension, by name: a method is a function of rows, settings and a random generator.
+
+One more is one more entry. A method that has an interval of its own returns it in its `Estimate`; for others the
+estimator takes half-samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from pluri.embedding.dimension.neighborhoods import correlation, eigenvalues, maximum_likelihood
+from pluri.embedding.dimension.records import Array, DimensionSettings, Estimate
+from pluri.embedding.dimension.spanning_tree import spanning_trees
+
+
+class Method(NamedTuple):
+    """A way of estimating.
+
+    Attributes
+    ----------
+    estimate : function of rows, settings and a generator
+    distinct : whether rows that occur more than once must be counted once
+    """
+
+    estimate: Callable[[Array, DimensionSettings, np.random.Generator], Estimate]
+    distinct: bool
+
+
+METHODS: Mapping[str, Method] = {
+    "mle": Method(maximum_likelihood, distinct=True),
+    "eigenvalue": Method(eigenvalues, distinct=False),
+    "correlation": Method(correlation, distinct=True),
+    "gmst": Method(spanning_trees, distinct=True),
+}

@@ -1,0 +1,184 @@
+"""Dimensions of shapes whose dimension is known, and of other libraries' estimates."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.sparse.csgraph import minimum_spanning_tree
+from scipy.spatial.distance import pdist, squareform
+from scipy.stats import binom
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import pluri
+from pluri.embedding import IntrinsicDimension
+from pluri.embedding.dimension.spanning_tree import spanning_tree_length
+
+
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks([IntrinsicDimension()])
+def test_the_contract_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def sphere(n, dimension, rng):
+    rows = rng.normal(size=(n, dimension + 1))
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def flat(n, dimension, rng):
+    return rng.normal(size=(n, dimension)) @ rng.normal(size=(dimension, 12))
+
+
+def test_maximum_likelihood_is_that_of_scikit_dimension():
+    skdim = pytest.importorskip("skdim")
+    X = flat(200, 3, np.random.default_rng(0))
+    for averaging, comb in (("mean", "mean"), ("harmonic", "mle")):
+        model = IntrinsicDimension(averaging=averaging, min_neighbors=10, n_neighbors=10, n_resamples=0).fit(X)
+        other = skdim.id.MLE().fit(X, n_neighbors=10, comb=comb)
+        assert_allclose(model.dimension_, other.dimension_)
+        assert_allclose(model.local_dimension_, other.dimension_pw_)
+
+
+def test_maximum_likelihood_averages_over_numbers_of_neighbours():
+    X = flat(80, 2, np.random.default_rng(1))
+    distance = np.sort(squareform(pdist(X)), axis=1)[:, 1:]
+    each = [1 / np.log(distance[:, [k - 1]] / distance[:, : k - 1]).mean(axis=1) for k in range(4, 8)]
+    model = IntrinsicDimension(averaging="mean", min_neighbors=4, n_neighbors=7, n_resamples=0).fit(X)
+    assert_allclose(model.local_dimension_, np.mean(each, axis=0))
+    assert_allclose(model.dimension_, np.mean(each))
+    harmonic = IntrinsicDimension(min_neighbors=4, n_neighbors=7, n_resamples=0).fit(X)
+    assert_allclose(harmonic.dimension_, np.mean([1 / np.mean(1 / one) for one in each]))
+
+
+def test_the_correlation_dimension_is_that_of_scikit_dimension():
+    skdim = pytest.importorskip("skdim")
+    X = flat(200, 3, np.random.default_rng(2))
+    distance = NearestNeighbors(n_neighbors=20).fit(X).kneighbors()[0]
+    radii = (np.median(distance[:, 9]), np.median(distance[:, 19]))
+    model = IntrinsicDimension("correlation", radii=radii, n_resamples=0).fit(X)
+    assert_allclose(model.dimension_, skdim.id.CorrInt(k1=10, k2=20).fit(X).dimension_)
+    shares = [(pdist(X) < radius).mean() for radius in radii]
+    assert_allclose(model.dimension_, np.diff(np.log(shares))[0] / np.log(radii[1] / radii[0]))
+
+
+def test_eigenvalues_are_counted_in_all_and_around_each_row():
+    X = flat(150, 3, np.random.default_rng(3))
+    model = IntrinsicDimension("eigenvalue", random_state=0).fit(X)
+    assert model.dimension_ == 3
+    assert_allclose(model.dimension_interval_, 3.0)
+    assert model.local_dimension_.max() <= 3
+    roll = np.random.default_rng(4).uniform(size=(400, 2))
+    angle = 1.5 * np.pi * (1 + 2 * roll[:, 0])
+    curved = np.column_stack([angle * np.cos(angle), 21 * roll[:, 1], angle * np.sin(angle)])
+    bent = IntrinsicDimension("eigenvalue", random_state=0).fit(curved)
+    assert bent.dimension_ == 3  # it sees the space around the sheet
+    assert np.median(bent.local_dimension_) == 2
+
+
+def test_spanning_trees_have_the_length_that_scipy_finds():
+    distance = squareform(pdist(np.random.default_rng(5).normal(size=(40, 3))))
+    assert_allclose(spanning_tree_length(distance), minimum_spanning_tree(distance).sum())
+
+
+SHAPES = {
+    "sphere 2": (lambda rng: sphere(400, 2, rng), 2),
+    "flat 3": (lambda rng: rng.uniform(size=(400, 3)), 3),
+    "sphere 5": (lambda rng: sphere(400, 5, rng), 5),
+}
+
+
+@pytest.mark.parametrize("method", ["mle", "correlation", "gmst"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_known_dimensions_are_found_within_a_fifth(method, shape):
+    """Over seeds, estimates of each of these vary by at most 5 % (standard deviation), and are biased by at most 8 %.
+
+    A fifth of the truth is then more than two standard deviations beyond the bias of one fit, and more than four
+    beyond that of the mean of five, which is tested: false alarms are below 1 in 10,000.
+    """
+    make, truth = SHAPES[shape]
+    found = [
+        IntrinsicDimension(method, n_resamples=0, random_state=seed).fit(make(np.random.default_rng(seed))).dimension_
+        for seed in range(5)
+    ]
+    assert abs(np.mean(found) - truth) < 0.2 * truth
+
+
+@pytest.mark.parametrize("method", ["mle", "correlation"])
+def test_intervals_hold_what_other_samples_give(method):
+    """A 95 % interval about one of 30 estimates holds their mean at least as often as it says; bias is not covered.
+
+    If each did so with probability 0.93 (half-samples of 20 are a little noisy), fewer than 22 of 30 would do so once
+    in 10,000 runs.
+    """
+    assert binom.cdf(21, 30, 0.93) < 1e-4
+    fits = [
+        IntrinsicDimension(method, random_state=seed).fit(sphere(200, 2, np.random.default_rng(seed)))
+        for seed in range(30)
+    ]
+    mean = np.mean([fit.dimension_ for fit in fits])
+    inside = sum(fit.dimension_interval_[0] <= mean <= fit.dimension_interval_[1] for fit in fits)
+    assert inside >= 22
+
+
+def test_an_interval_is_narrower_with_more_rows_and_a_lower_level():
+    X = sphere(800, 2, np.random.default_rng(6))
+    few, many = (IntrinsicDimension(random_state=0, n_resamples=40).fit(X[:n]) for n in (80, 800))
+    # Widths go as 1 / sqrt(n), a ratio of 3.2; each is known to 11 % (40 resamples), five times less than this margin.
+    assert np.ptp(many.dimension_interval_) < 0.6 * np.ptp(few.dimension_interval_)
+    lower = IntrinsicDimension(random_state=0, level=0.5, n_resamples=40).fit(X[:80])
+    assert np.ptp(lower.dimension_interval_) < np.ptp(few.dimension_interval_)
+    assert few.summary().startswith("IntrinsicDimension: ")
+
+
+@pytest.mark.parametrize("method", ["mle", "correlation", "gmst"])
+def test_copies_of_rows_are_counted_once_and_told(method):
+    X = flat(60, 2, np.random.default_rng(7))
+    order = np.random.default_rng(8).permutation(120)
+    expected = IntrinsicDimension(method, n_resamples=0, random_state=0).fit(X)
+    with pytest.warns(UserWarning, match="60 of 120 rows occur before"):
+        found = IntrinsicDimension(method, n_resamples=0, random_state=0).fit(np.concatenate([X, X])[order])
+    assert_allclose(found.dimension_, expected.dimension_, rtol=0.2 if method == "gmst" else 1e-9)
+    if method != "gmst":
+        assert_allclose(found.local_dimension_, np.concatenate([expected.local_dimension_] * 2)[order])
+    else:
+        assert found.local_dimension_ is None
+
+
+def test_too_few_rows_for_an_interval_are_told():
+    with pytest.warns(UserWarning, match="n_samples=20 distinct rows are too few for an interval"):
+        model = IntrinsicDimension().fit(flat(20, 2, np.random.default_rng(9)))
+    assert np.isnan(model.dimension_interval_).all()
+    assert np.isfinite(model.dimension_)
+
+
+def test_a_dimension_comes_back_from_its_file(tmp_path):
+    model = IntrinsicDimension(random_state=0).fit(flat(60, 2, np.random.default_rng(10)))
+    pluri.save(model, tmp_path / "dimension.skops")
+    assert pluri.load(tmp_path / "dimension.skops").summary() == model.summary()
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"method": "pca"}, "method must be one of 'mle', 'eigenvalue', 'correlation', 'gmst', got 'pca'"),
+        ({"n_neighbors": 30}, r"n_neighbors must be below the number of distinct rows \(n_samples=30"),
+        ({"n_neighbors": 4}, r"min_neighbors must be at most n_neighbors \(4\), got 6"),
+        ({"averaging": "median"}, "averaging must be one of 'mean', 'harmonic', got 'median'"),
+        ({"threshold": 1.0}, "threshold must be"),
+        ({"radii": 1.0}, "radii must be two numbers or None, got 1.0"),
+        ({"method": "correlation", "radii": (2.0, 1.0)}, "radii must be two numbers, 0 < small < large"),
+        ({"method": "correlation", "radii": (1e-9, 1.0)}, "radii must leave some pairs"),
+        ({"n_resamples": -1}, "n_resamples must be"),
+        ({"level": 1.0}, "level must be"),
+    ],
+    ids=str,
+)
+def test_mistakes_get_a_sentence(settings, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        IntrinsicDimension(**settings).fit(np.random.default_rng(11).normal(size=(30, 3)))
+
+
+def test_rows_in_two_parts_have_no_tree_along_the_data():
+    X = np.concatenate([flat(30, 2, np.random.default_rng(12)), 1e5 + flat(30, 2, np.random.default_rng(13))])
+    with pytest.raises(ValueError, match="n_neighbors must be large enough to connect all rows, got 12, .* 2 parts"):
+        IntrinsicDimension("gmst").fit(X)
