@@ -15,7 +15,7 @@ ROOT = Path(pluri.__file__).parent
 
 #: What every family may use.
 FOUNDATIONS = {"validation", "engine", "inference", "metrics", "optimize", "priors", "progress", "components"}
-FAMILIES = {"processes", "sequences", "mixtures", "factors", "topics"}
+FAMILIES = {"processes", "sequences", "mixtures", "factors", "topics", "embedding"}
 #: Subpackage, and the subpackages that it may import. A new edge is a decision: write it here or do without it.
 ALLOWED = {
     "validation": set(),
@@ -38,6 +38,7 @@ ALLOWED = {
     # A mixture of factor models is made of factor models.
     "mixtures": FOUNDATIONS | {"processes", "factors"},
     "topics": FOUNDATIONS | {"processes"},
+    "embedding": FOUNDATIONS,
     # An application on top of the families.
     "cochange": FOUNDATIONS | FAMILIES | {"io"},
     "report": FOUNDATIONS | FAMILIES | {"io", "datasets", "plotting"},
@@ -131,7 +132,7 @@ def test_importing_the_models_compiles_nothing():
     assert run(program) == []
 
 
-@pytest.mark.parametrize("package", ["cochange", "factors", "mixtures", "processes", "report"])
+@pytest.mark.parametrize("package", ["cochange", "embedding", "factors", "mixtures", "processes", "report"])
 def test_names_that_are_imported_later_are_all_there(package):
     program = f"""
         import sys, pluri.{package} as package

@@ -1,8 +1,8 @@
 """Latent-variable models whose parts stay distinct, behind the scikit-learn interface.
 
 Subpackages are imported when they are first used. Models: ``pluri.sequences`` (hidden Markov models),
-``pluri.mixtures``, ``pluri.topics``, ``pluri.factors``, ``pluri.processes``. An application: ``pluri.cochange``; pages
-about fitted models: ``pluri.report``. Foundations:
+``pluri.mixtures``, ``pluri.topics``, ``pluri.factors``, ``pluri.embedding``, ``pluri.processes``. An application:
+``pluri.cochange``; pages about fitted models: ``pluri.report``. Foundations:
 ``pluri.components``, ``pluri.priors``, ``pluri.inference``, ``pluri.engine``, ``pluri.metrics``, ``pluri.datasets``,
 ``pluri.plotting``, ``pluri.io``, and ``pluri.testing``, which proves samplers. ``pluri.on_interrupt`` says what Ctrl-C
 does.
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         cochange,
         components,
         datasets,
+        embedding,
         engine,
         factors,
         inference,
@@ -43,6 +44,7 @@ __all__ = [
     "cochange",
     "components",
     "datasets",
+    "embedding",
     "engine",
     "factors",
     "inference",

@@ -20,6 +20,8 @@ MODELS = frozenset(
         "pluri.cochange.models.baselines.Popularity",
         "pluri.cochange.models.neighbors.CommitNeighbors",
         "pluri.cochange.recommender.FileRecommender",
+        "pluri.embedding.neighbors.mixture_sne.MixtureSNE",
+        "pluri.embedding.neighbors.sne.SNE",
         "pluri.factors.binary_rbm.BinaryRBM",
         "pluri.factors.exponential_family.pca.ExponentialFamilyPCA",
         "pluri.factors.factor_analysis.BayesianFactorAnalysis",

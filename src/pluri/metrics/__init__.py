@@ -37,6 +37,7 @@ from pluri.metrics.entropy_estimators import entropy_from_samples
 from pluri.metrics.gaussian_information import gaussian_entropy, gaussian_kl, gaussian_mutual_information
 from pluri.metrics.information_estimators import kl_from_samples, mi_from_samples, variational_mutual_information
 from pluri.metrics.information_projection import Projection, i_projection, m_projection
+from pluri.metrics.neighborhoods import antigeometric_mismatch, neighborhood_preservation, trustworthiness
 from pluri.metrics.occupancy import effective_states, state_histogram
 from pluri.metrics.partition_distance import variation_of_information
 from pluri.metrics.partition_losses import co_clustering_matrix, expected_binder, expected_variation_of_information
@@ -61,6 +62,7 @@ __all__ = [
     "TopicOverlap",
     "align_rows",
     "align_states",
+    "antigeometric_mismatch",
     "bernoulli_kl",
     "beta_entropy",
     "beta_kl",
@@ -98,6 +100,7 @@ __all__ = [
     "minimize_expected_loss",
     "minimize_expected_vi",
     "mutual_information",
+    "neighborhood_preservation",
     "one_to_one_accuracy",
     "permute_states",
     "pointwise_mutual_information",
@@ -105,6 +108,7 @@ __all__ = [
     "topic_coherence",
     "topic_overlap",
     "topic_uniqueness",
+    "trustworthiness",
     "varentropy",
     "variation_of_information",
     "variational_mutual_information",

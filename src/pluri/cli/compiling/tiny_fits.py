@@ -20,7 +20,7 @@ from pluri.cli.compiling.tiny_data import DATA
 from pluri.cli.compiling.tiny_runs import RUNS
 
 #: Subpackages with something to compile.
-PACKAGES = ("sequences", "mixtures", "topics", "factors", "processes", "cochange", "inference")
+PACKAGES = ("sequences", "mixtures", "topics", "factors", "embedding", "processes", "cochange", "inference")
 
 #: Settings that make any fit short, by the names that all models share.
 SMALL: Mapping[str, Any] = {
