@@ -110,8 +110,8 @@ def antigeometric_mismatch(D2: Any, embedding_D2: Any) -> float:
        g_i^2 = -\log \frac{1}{n - 1} \sum_{k \ne i} e^{-d_{ik}^2},
 
     where :math:`g_i` is the "antigeometric mean" of a row, and likewise for the points. With squared distances divided
-    by a variance that grows, the cost of stochastic neighbor embedding tends to this over ``2 (n - 1)``: the embedding is
-    then multidimensional scaling of squared distances, up to a constant for each row.
+    by a variance that grows, the cost of stochastic neighbor embedding tends to this over ``2 (n - 1)``: it is then
+    multidimensional scaling of squared distances, up to a constant for each row.
 
     Parameters
     ----------
