@@ -47,7 +47,8 @@ class ImageProblem:
     def start(self, points: Array, rng: np.random.Generator) -> Array:
         """Images of each object close to its point (n, L), in equal proportions."""
         images = np.repeat(points, self.n_images, axis=0).reshape(len(points), -1)
-        images = images + APART * rng.standard_normal(images.shape) * (self.n_images > 1)
+        if self.n_images > 1:
+            images = images + APART * rng.standard_normal(images.shape)
         logits = np.zeros((len(points), self.n_images * self.learns_proportions))
         return np.column_stack([images, logits])
 
