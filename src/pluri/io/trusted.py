@@ -25,6 +25,8 @@ MODELS = frozenset(
         "pluri.embedding.dimension.estimator.IntrinsicDimension",
         "pluri.embedding.spectral.diffusion.DiffusionMap",
         "pluri.embedding.spectral.estimator.SpectralKMeans",
+        "pluri.embedding.neighbors.mixture_sne.MixtureSNE",
+        "pluri.embedding.neighbors.sne.SNE",
         "pluri.factors.binary_rbm.BinaryRBM",
         "pluri.factors.exponential_family.pca.ExponentialFamilyPCA",
         "pluri.factors.factor_analysis.BayesianFactorAnalysis",

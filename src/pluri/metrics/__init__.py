@@ -42,6 +42,7 @@ from pluri.metrics.information_estimators import (
     variational_mutual_information,
 )
 from pluri.metrics.information_projection import Projection, i_projection, m_projection
+from pluri.metrics.neighborhoods import antigeometric_mismatch, neighborhood_preservation, trustworthiness
 from pluri.metrics.occupancy import effective_states, state_histogram
 from pluri.metrics.partition_distance import variation_of_information
 from pluri.metrics.partition_losses import co_clustering_matrix, expected_binder, expected_variation_of_information
@@ -66,6 +67,7 @@ __all__ = [
     "TopicOverlap",
     "align_rows",
     "align_states",
+    "antigeometric_mismatch",
     "bernoulli_kl",
     "beta_entropy",
     "beta_kl",
@@ -103,6 +105,7 @@ __all__ = [
     "minimize_expected_loss",
     "minimize_expected_vi",
     "mutual_information",
+    "neighborhood_preservation",
     "one_to_one_accuracy",
     "permute_states",
     "pointwise_mutual_information",
@@ -110,6 +113,7 @@ __all__ = [
     "topic_coherence",
     "topic_overlap",
     "topic_uniqueness",
+    "trustworthiness",
     "varentropy",
     "variation_of_information",
     "variational_mutual_information",
