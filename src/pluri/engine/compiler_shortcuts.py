@@ -84,11 +84,12 @@ def _options_by_what_is_set() -> Iterator[tuple[type, str, Callable[..., Any]]]:
         return slowly_equal(self, other)
 
     @cache
-    def number_of(kind: type) -> int:
+    def number_of(kind: Any) -> int:
         return slow_number(kind())  # Numba's own depends on the names of the options alone
 
     def number(self: Any) -> int:
-        return number_of(type(self))
+        kind: Any = type(self)
+        return number_of(kind)
 
     yield TargetConfig, "__eq__", equal
     yield TargetConfig, "__hash__", number

@@ -13,7 +13,7 @@ from pluri.engine.compiled import compiled
 CUTOFF = 60.0
 
 
-@compiled()
+@compiled(allocates=False)
 def responsibilities(log_prob, log_weights, weight, scores):
     """Turn log p(x_t | j) into weight_t P(j | x_t), in place; scores_t becomes log sum_j exp(log_weights_j) p(x_t | j).
 
@@ -21,7 +21,7 @@ def responsibilities(log_prob, log_weights, weight, scores):
     score is not finite, or -1; such rows get no responsibilities.
     """
     bad = -1
-    k = log_weights.shape[0]
+    k, width = log_weights.shape[0], log_prob.shape[1]
     for t in range(log_prob.shape[0]):
         row = log_prob[t]
         largest = -np.inf
@@ -31,7 +31,8 @@ def responsibilities(log_prob, log_weights, weight, scores):
                 largest = row[j]
         if not np.isfinite(largest):
             scores[t] = largest
-            row[:] = 0.0
+            for j in range(width):
+                row[j] = 0.0
             if weight[t] > 0.0 and bad < 0:
                 bad = t
             continue
@@ -44,5 +45,6 @@ def responsibilities(log_prob, log_weights, weight, scores):
         share = weight[t] / total
         for j in range(k):
             row[j] *= share
-        row[k:] = 0.0
+        for j in range(k, width):
+            row[j] = 0.0
     return bad

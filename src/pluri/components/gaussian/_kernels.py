@@ -18,7 +18,7 @@ from pluri.engine.compiled import compiled
 CHUNK = 128
 
 
-@compiled()
+@compiled(inner=True, allocates=False)
 def _load(X, begin, length, shift, values, observed):
     """Copy rows begin:begin+length, transposed: values x_d - shift_d (0 for NaN), observed 1 or 0; (D, CHUNK)."""
     n_missing = 0
@@ -33,7 +33,7 @@ def _load(X, begin, length, shift, values, observed):
     return n_missing
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, allocates=False)
 def log_prob_diagonal(X, shift, means, precisions, log_normalizer, out, work):
     """out[t, c] = -1/2 sum_d [ precision_cd (x_td - shift_d - mean_cd)^2 + log_normalizer_cd ] over observed d.
 
@@ -44,7 +44,7 @@ def log_prob_diagonal(X, shift, means, precisions, log_normalizer, out, work):
     observed = work[n_features : 2 * n_features]
     total = work[2 * n_features]
     for begin in range(0, n_samples, CHUNK):
-        length = min(CHUNK, n_samples - begin)
+        length = n_samples - begin if n_samples - begin < CHUNK else CHUNK
         _load(X, begin, length, shift, values, observed)
         for c in range(means.shape[0]):
             for s in range(length):
@@ -60,7 +60,7 @@ def log_prob_diagonal(X, shift, means, precisions, log_normalizer, out, work):
                 out[begin + s, c] = -0.5 * total[s]
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, allocates=False)
 def log_prob_full(X, shift, whitening, whitened_means, log_normalizer, out, work):
     """out[t, c] = -1/2 [ |W_c (x_t - shift) - m_c|^2 + log_normalizer_c ], m_c = W_c (mean_c - shift).
 
@@ -79,7 +79,7 @@ def log_prob_full(X, shift, whitening, whitened_means, log_normalizer, out, work
             values[d, s] = 0.0
     n_missing = 0
     for begin in range(0, n_samples, CHUNK):
-        length = min(CHUNK, n_samples - begin)
+        length = n_samples - begin if n_samples - begin < CHUNK else CHUNK
         n_missing += _load(X, begin, length, shift, values, observed)
         for c in range(whitening.shape[0]):
             for s in range(length):
@@ -113,7 +113,7 @@ def log_prob_full(X, shift, whitening, whitened_means, log_normalizer, out, work
     return n_missing
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, allocates=False)
 def accumulate_diagonal(X, shift, posterior, means, count, first, second, work):
     """Add weighted counts, and first and second moments about the means, of the observed features; all (C, D).
 
@@ -124,7 +124,7 @@ def accumulate_diagonal(X, shift, posterior, means, count, first, second, work):
     observed = work[n_features : 2 * n_features]
     weights = work[2 * n_features]
     for begin in range(0, n_samples, CHUNK):
-        length = min(CHUNK, n_samples - begin)
+        length = n_samples - begin if n_samples - begin < CHUNK else CHUNK
         _load(X, begin, length, shift, values, observed)
         for c in range(means.shape[0]):
             for s in range(length):
@@ -145,7 +145,7 @@ def accumulate_diagonal(X, shift, posterior, means, count, first, second, work):
                 second[c, d] += square
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, allocates=False)
 def accumulate_full(X, shift, posterior, means, count, first, second, work):
     """Add count (C,), first (C, D) and the lower triangle of second (C, D, D) moments of rows without a NaN.
 
@@ -159,7 +159,7 @@ def accumulate_full(X, shift, posterior, means, count, first, second, work):
     weighted = work[3 * n_features + 1]
     total_missing = 0
     for begin in range(0, n_samples, CHUNK):
-        length = min(CHUNK, n_samples - begin)
+        length = n_samples - begin if n_samples - begin < CHUNK else CHUNK
         n_missing = _load(X, begin, length, shift, values, observed)
         total_missing += n_missing
         for c in range(means.shape[0]):

@@ -46,7 +46,7 @@ def _power_of_two(typing_context, shifted):
     return types.float64(types.float64), generate
 
 
-@compiled(fastmath={"contract"})
+@compiled(fastmath={"contract"}, allocates=False)
 def exponential(x):
     """e^x to a few units in the last place; 0 below -708, e^708 above 708, NaN stays NaN.
 
@@ -101,7 +101,7 @@ def resample_into(rng, method, weights, room, lots, out):
             merge(copies, extra, left, out)
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def largest_of(values):
     """Largest entry; four running maxima hide the latency of a comparison."""
     n = values.shape[0]
@@ -118,7 +118,7 @@ def largest_of(values):
     return a if a > c else c
 
 
-@compiled(reorder=True, inner=True)
+@compiled(reorder=True, inner=True, allocates=False)
 def normalize(log_weights, weights):
     """Normalise in place, and write the weights; returns log of the sum, and the effective sample size.
 
@@ -146,7 +146,7 @@ def normalize(log_weights, weights):
     return log_total, total * total / squares
 
 
-@compiled(reorder=True, inner=True)
+@compiled(reorder=True, inner=True, allocates=False)
 def moments(particles, weights, d, mean, variance):
     """Weighted mean and variance (d,) of particles (n d,), one after the other."""
     n = weights.shape[0]
@@ -188,7 +188,7 @@ def begin_step(rng, t, scheme, storage, records, room, lots):
         current[i] = previous[i] if t > 0 else equal
 
 
-@compiled(inner=True)
+@compiled(inner=True, allocates=False)
 def end_step(t, observed, storage, records):
     """Normalise the weights of step t and write its records; returns whether they are finite."""
     particles, log_weights, _, weights = storage

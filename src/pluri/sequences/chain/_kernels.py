@@ -66,7 +66,7 @@ def exp_nonpositive(x):
     return p * _float_from_bits((np.int64(n) + 1023) << 52) if x >= -708.0 else 0.0
 
 
-@compiled(fastmath={"contract"})
+@compiled(fastmath={"contract"}, allocates=False)
 def exponentiate(log_emission, maxima):
     """Replace each row by exp(row - max), and write the maxima; a row of -inf becomes zeros with maximum 0."""
     n_samples, width = log_emission.shape
@@ -82,7 +82,7 @@ def exponentiate(log_emission, maxima):
             log_emission[t, j] = exp_nonpositive(log_emission[t, j] - largest)
 
 
-@compiled(reorder=True, inline="always")
+@compiled(reorder=True, allocates=False)
 def forward(steps, begin, end, initial, transition, first, alpha, work):
     """Change `alpha` and `steps.inverse_scale`: filtered distributions of rows begin:end; False on underflow.
 
@@ -112,7 +112,7 @@ def forward(steps, begin, end, initial, transition, first, alpha, work):
     return True
 
 
-@compiled(reorder=True, inline="always")
+@compiled(reorder=True, allocates=False)
 def log_scale(steps, begin, end):
     """Sum over begin:end of log c_t + max_t: the log-likelihood of these rows."""
     total = 0.0
@@ -127,7 +127,7 @@ def log_scale(steps, begin, end):
     return total - np.log(product)
 
 
-@compiled(reorder=True, inline="always")
+@compiled(reorder=True, inline="always", allocates=False)
 def backward(steps, begin, end, weight, transposed, alpha, beta, previous, pairs):
     """Turn `alpha` into weighted posteriors on rows begin:end, add the pair sums, and leave beta_{begin-1} in `beta`.
 
@@ -148,7 +148,7 @@ def backward(steps, begin, end, weight, transposed, alpha, beta, previous, pairs
         row_times_matrix(likelihood, t, transposed, beta[0])
 
 
-@compiled(reorder=True, inline="always")
+@compiled(reorder=True, allocates=False)
 def keeps_footing(steps, begin, end, transposed, beta, work):
     """Whether no beta_t / c_t on rows begin:end is too large; leaves beta_{begin-1} in `beta`.
 
@@ -172,7 +172,7 @@ def keeps_footing(steps, begin, end, transposed, beta, work):
     return True
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, allocates=False)
 def smooth_sequences(steps, weight, chain, alpha, work, sums):
     """Change all but `weight` and `chain`: forward-backward over all sequences of a batch.
 
@@ -215,7 +215,7 @@ def smooth_sequences(steps, weight, chain, alpha, work, sums):
     return n_failed
 
 
-@compiled(reorder=True)
+@compiled(reorder=True, allocates=False)
 def score_sequences(steps, chain, work, scores):
     """Change `scores` (and `work`, `steps.inverse_scale`): log-likelihood of each sequence by the forward pass alone.
 

@@ -9,7 +9,7 @@ from pluri.engine.compiled import compiled
 from pluri.sequences.chain._vector_ops import row_plus_matrix_maximum
 
 
-@compiled()
+@compiled(allocates=False)
 def viterbi_sequences(best, offsets, log_start, log_transition, transposed, work, path, scores):
     """Most probable path of each sequence; `best` holds log emissions on entry and delta_t on return.
 

@@ -169,7 +169,7 @@ def _add_up(document, words, share, length, constant, topics, alpha, epsilon, wa
             bound += counts[w] * (math.log(norms[w]) + top[i])
         if stats.size:
             ratio = share * ratios[w]
-            if epsilon == 0.0 and norms[w] < TINY:
+            if epsilon is None and norms[w] < TINY:
                 for k in range(n_topics):
                     stats[i, k] += share * counts[w] * shares[k]
             elif was_packed:
@@ -190,7 +190,7 @@ def documents(counts, topics, alpha, start, max_iter, tol, epsilon, room, found)
     they would change. All topics are asked again at the end, and if one came back the iterations go on with all.
     The records are those of `factors`; `start` is gamma to begin from, (0, 0) for ones. Iterations end when the mean
     change of gamma is below `tol`; if `max_iter` is 0 gamma is taken as it is. `epsilon` is added to the probability
-    of each word in phi. `stats` is (0, 0) and `bounds` is (0,) where they are not asked for.
+    of each word in phi, None for nothing. `stats` is (0, 0) and `bounds` is (0,) where they are not asked for.
     """
     # Arrays are taken out of the record once: within the loops that would cost as much as a small document.
     (
@@ -212,7 +212,7 @@ def documents(counts, topics, alpha, start, max_iter, tol, epsilon, room, found)
         left, finishing, may_pack, was_packed = max_iter, max_iter == 0, True, False
         last_total, n_kept = 0.0, nothing
         while True:
-            if epsilon > 0.0:
+            if epsilon is not None:
                 last_total = _soften(words, topics, epsilon, elsewhere, current, n_live, last_total, softening)
             _expectations(width, current, exponents, powers, bits, theta)
             if base:

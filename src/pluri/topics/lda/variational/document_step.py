@@ -151,7 +151,7 @@ def _of_rows(
         np.empty((0, 0)) if start is None else np.ascontiguousarray(start, dtype=np.float64),
         int(step.max_iter),
         float(step.tol),
-        float(step.epsilon),
+        float(step.epsilon) if step.epsilon > 0 else None,
         Room.of(width, words.longest),
         found,
     )
