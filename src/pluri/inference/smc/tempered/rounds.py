@@ -104,7 +104,7 @@ def cool(rng: np.random.Generator, path: TemperedPath, before: Round, cooling: C
 def _walk(
     rng: np.random.Generator, path: TemperedPath, beta: float, moves: Moves, start: Cloud, cooling: Cooling, length: int
 ) -> _Walk:
-    """Move particles; keep the last state, or `length` of each chain, the first included."""
+    """Move particles; keep the last state, or `length` of each chain, the first included if it does not forget."""
     steps: list[Moved] = []
 
     def step(cloud: Cloud) -> Cloud:
@@ -129,15 +129,17 @@ def _walk(
         cloud = start
         for _ in range(apart):
             cloud = step(cloud)
+    after_first = cloud
     if length == 1:
         return _Walk([cloud], moves, steps, correlation(start.gain, cloud.gain), 0.0)
-    states = [start, cloud]
+    # Who was far ahead would go on being copied if beginnings were kept: in many dimensions that decides the evidence.
+    states = [cloud] if cooling.n_steps == "adaptive" else [start, cloud]
     while len(states) < length:
         for _ in range(apart):
             cloud = step(cloud)
         states.append(cloud)
     remembered = [memory(start, state) for state in states]
-    likelihood = correlation(start.gain, states[1].gain)
+    likelihood = correlation(start.gain, after_first.gain)
     return _Walk(states, moves, steps, likelihood, min(float(np.mean(remembered)), 0.99))
 
 
