@@ -44,7 +44,7 @@ class AlignedFactorAnalyzers(ReversibleQueries, mcmc.Sampled, DensityMixin, Esti
     n_coordinates : int, default=2
         Dimension of the space of coordinates; less if there are too few rows.
     n_components : int, default=20
-        Largest number of clusters; sampling begins with so many (of ten rows each at least).
+        Largest number of clusters; sampling begins with so many (of fifty rows each at least).
     spectral : {"isomap", "diffusion", "lle", "kernel_pca"}, estimator or array, default="isomap"
         Where the coordinates begin; see `SpectralRegression`.
     n_neighbors : int, default=12
