@@ -1,4 +1,4 @@
-"""Gibbs samplers of reversible embeddings draw from their posteriors (Geweke's joint test is in the table of samplers)."""
+"""Gibbs samplers of reversible embeddings draw from their posteriors; the table of samplers has the joint tests."""
 
 import numpy as np
 import pytest

@@ -114,8 +114,8 @@ class SpectralRegression(ReversibleQueries, mcmc.Sampled, DensityMixin, Estimato
     n_coordinates : int, default=10
         Coordinates taken from the spectral embedding; fewer if there are too few rows for so many.
     n_components : int, default=20
-        Largest number of clusters. Sampling begins with so many (of fifty rows each at least) and empties those that are
-        not needed; a cluster that is empty is rarely filled again.
+        Largest number of clusters. Sampling begins with so many (of fifty rows each at least) and empties those that
+        are not needed; a cluster that is empty is rarely filled again.
     spectral : {"isomap", "diffusion", "lle", "kernel_pca"}, estimator or array, default="isomap"
         The spectral embedding: by name; an estimator with ``fit_transform``, which is not kept; or coordinates of the
         training rows themselves.

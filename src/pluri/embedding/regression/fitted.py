@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.embedding.regression.prediction import JointMixture, mixture_of, place_log_density
-from pluri.embedding.regression.records import Position, RegressionPriors
+from pluri.embedding.regression.records import DEFAULT_PRIORS, Position, RegressionPriors
 from pluri.embedding.regression.standard import Standard, StandardCoordinates, in_units
 from pluri.inference import mcmc
 from pluri.priors import Gamma
@@ -17,7 +17,6 @@ from pluri.priors.hyperpriors import as_hyperparameter
 
 Array = NDArray[np.float64]
 
-DEFAULTS = RegressionPriors()
 #: Larger data could not be squared and summed.
 LARGEST = 1e100
 #: Dimensions that two ways of counting may differ by without a warning.
@@ -30,9 +29,9 @@ def priors_of(model: Any) -> RegressionPriors:
     """Priors from the parameters of an estimator; None is the default."""
     value, prior = as_hyperparameter(model.concentration, "concentration", Gamma(1.0, 1.0))
     return RegressionPriors(
-        model.support_prior or DEFAULTS.support, value if prior is None else prior,
-        model.noise_prior or DEFAULTS.noise, model.coordinate_prior or DEFAULTS.coordinate,
-        model.loading_prior or DEFAULTS.loading, model.mean_precision_prior or DEFAULTS.mean,
+        model.support_prior or DEFAULT_PRIORS.support, value if prior is None else prior,
+        model.noise_prior or DEFAULT_PRIORS.noise, model.coordinate_prior or DEFAULT_PRIORS.coordinate,
+        model.loading_prior or DEFAULT_PRIORS.loading, model.mean_precision_prior or DEFAULT_PRIORS.mean,
     )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pluri.embedding.regression.conditionals import log_joint_rows
 from pluri.embedding.regression.dimension import effective_ranks, summary_of_ranks
-from pluri.embedding.regression.records import Position, RegressionPriors, RegressionState
+from pluri.embedding.regression.records import DEFAULT_PRIORS, Position, RegressionPriors, RegressionState
 from pluri.embedding.regression.sweep import ClusterRegression
 from pluri.inference.mcmc.kernel import CountAfterWarmup
 from pluri.validation import check_count
@@ -72,7 +72,7 @@ class SpectralRegressionGibbs:
     coordinates: Any
     rows: Any
     n_components: int = 20
-    priors: RegressionPriors = RegressionPriors()
+    priors: RegressionPriors = DEFAULT_PRIORS
     shared: bool = False
     scales: Any = None
     keep_every: int = 1

@@ -42,6 +42,9 @@ class RegressionPriors(NamedTuple):
     mean: Gamma = Gamma(1.0, 1.0)
 
 
+DEFAULT_PRIORS = RegressionPriors()
+
+
 class Moments(NamedTuple):
     """What the draws need of the rows of each cluster, with t = (x, 1).
 
