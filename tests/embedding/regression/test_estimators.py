@@ -157,7 +157,7 @@ def test_the_best_draw_alone_can_predict():
     average = SpectralRegression(2, 3, n_predictive=5, **SHORT).fit(X)
     assert set(best.draw_index_) == {0}
     assert set(average.draw_index_) == set(range(5))
-    assert best.log_joint_ == average.log_joint_ == pytest.approx(best.trace_.stats["log_density"].max(), abs=1e3)
+    assert best.log_joint_ == average.log_joint_ == best.trace_.stats["log_density"].max()
     np.testing.assert_allclose(best.transform(X), average.transform(X), atol=0.1)
     assert best.labels_.max() + 1 == len(best.weights_)
     weights = np.bincount(average.draw_index_, weights=average.weights_)
@@ -193,7 +193,7 @@ def test_the_dimension_is_that_of_the_estimator():
 
 
 class _Model:
-    dimension_, effective_rank_ = 4.7, 2.0
+    dimension_, effective_rank_, embedding_ = 4.7, 2.0, np.zeros((30, 5))
 
 
 def test_two_dimensions_that_differ_are_told():

@@ -293,6 +293,6 @@ class SpectralRegression(ReversibleQueries, mcmc.Sampled, DensityMixin, Estimato
             best = store_trace(self, trace)
             store_mixture(self, kept_mixture(self, trace, best), rows, x)
             self.embedding_ = found.values
-            store_support(self, self._mixture(), found.values)
+            store_support(self, self._mixture(), found.values, rng)
             judge(self, trace, data.shape[1])
         return self

@@ -147,9 +147,9 @@ class SpectralRegressionGibbs:
 
 def followed(state: RegressionState, position: Position, value: float, joint: Array, kernel: Any) -> RegressionState:
     """The state after a step of a kernel: the best position, and after the warm-up what is kept and summed."""
-    best = (position, value) if value > state.best_log_density else (state.best, state.best_log_density)
     if not kernel.counting:
-        return RegressionState(position, value, joint, *best, state.kept, state.n_counted, state.ranks)
+        return RegressionState(position, value, joint, position, -math.inf, (), 0, state.ranks)
+    best = (position, value) if value > state.best_log_density else (state.best, state.best_log_density)
     n_counted = state.n_counted + 1
     kept = (*state.kept, position) if n_counted % kernel.keep_every == 0 else state.kept
     by_cluster = np.stack([position["support"].sum(axis=1), effective_ranks(position, kernel.coordinates_of(position))])
