@@ -20,8 +20,8 @@ from pluri.mixtures.factor_analyzers import (
 )
 from pluri.mixtures.factor_analyzers.nonparametric_gibbs import FactorMixturePriors, log_joint_rows
 from pluri.mixtures.factor_analyzers.nonparametric_mean_field import FactorMixtureMeanField
-from pluri.processes.stick_draws import draw_sticks
 from pluri.priors import Gamma
+from pluri.processes.stick_draws import draw_sticks
 from pluri.testing import SamplerProblem, simulation_based_calibration
 
 PRIORS = FactorMixturePriors(

@@ -9,6 +9,7 @@ from pluri.datasets.digits_and_papers import LabelledRows, load_cora_binary, loa
 from pluri.datasets.enron import Correspondence, Snapshots, communication_snapshots, load_enron
 from pluri.datasets.feeds import DocumentStream, document_stream
 from pluri.datasets.home import data_home
+from pluri.datasets.image_manifolds import load_coil20, load_frey_faces
 from pluri.datasets.lidar import load_lidar
 from pluri.datasets.moving_clusters import MovingClusters, make_moving_clusters
 from pluri.datasets.news import Documents, load_newsgroups, load_reuters
@@ -66,9 +67,11 @@ __all__ = [
     "data_home",
     "document_stream",
     "load_ap_news",
+    "load_coil20",
     "load_cora_abstracts",
     "load_cora_binary",
     "load_enron",
+    "load_frey_faces",
     "load_labelme_codewords",
     "load_lidar",
     "load_mnist_test",

@@ -1,4 +1,4 @@
-"""Gibbs samplers of reversible embeddings draw from their posteriors (Geweke's joint test is in the table of samplers)."""
+"""Gibbs samplers of reversible embeddings draw from their posteriors; the table of samplers has the joint tests."""
 
 import numpy as np
 import pytest
@@ -111,7 +111,9 @@ def test_positions_are_kept_after_the_warm_up_only_and_at_equal_distances():
                         random_state=0, warn=False)  # fmt: skip
     state = trace.ends[0].state
     assert (len(state.kept), state.n_counted) == (2, 10)
-    np.testing.assert_allclose(state.ranks.mean(axis=1) / 10, [trace["dimension"].mean(), trace["effective_rank"].mean()])
+    np.testing.assert_allclose(
+        state.ranks.mean(axis=1) / 10, [trace["dimension"].mean(), trace["effective_rank"].mean()]
+    )
 
 
 def test_anchors_have_their_conditional():

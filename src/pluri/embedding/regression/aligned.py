@@ -44,7 +44,7 @@ class AlignedFactorAnalyzers(ReversibleQueries, mcmc.Sampled, DensityMixin, Esti
     n_coordinates : int, default=2
         Dimension of the space of coordinates; less if there are too few rows.
     n_components : int, default=20
-        Largest number of clusters; sampling begins with so many (of ten rows each at least).
+        Largest number of clusters; sampling begins with so many (of fifty rows each at least).
     spectral : {"isomap", "diffusion", "lle", "kernel_pca"}, estimator or array, default="isomap"
         Where the coordinates begin; see `SpectralRegression`.
     n_neighbors : int, default=12
@@ -106,7 +106,7 @@ class AlignedFactorAnalyzers(ReversibleQueries, mcmc.Sampled, DensityMixin, Esti
     >>> rng = np.random.default_rng(0)
     >>> t = rng.uniform(0, 3, size=(200, 1))
     >>> X = np.hstack([np.cos(t + k) for k in range(5)]) + 0.02 * rng.normal(size=(200, 5))
-    >>> model = AlignedFactorAnalyzers(1, 6, n_warmup=50, n_draws=50, random_state=0).fit(X)
+    >>> model = AlignedFactorAnalyzers(1, 6, n_warmup=50, n_draws=7, thin=5, random_state=0).fit(X)
     >>> bool(abs(np.corrcoef(model.transform(X)[:, 0], t[:, 0])[0, 1]) > 0.98)
     True
     """
@@ -203,7 +203,7 @@ class AlignedFactorAnalyzers(ReversibleQueries, mcmc.Sampled, DensityMixin, Esti
             embedded = kernel.coordinates_of(best)
             store_mixture(self, mixture_of([about_coordinates(best, embedded, kernel)]), rows, x)
             self.embedding_ = embedded * x.scale + x.center
-            store_support(self, self._mixture(), self.embedding_)
+            store_support(self, self._mixture(), self.embedding_, rng)
             judge(self, trace, data.shape[1])
         return self
 

@@ -21,7 +21,7 @@ from scipy.sparse import csc_array, csr_array
 from pluri.embedding.regression._aligned_kernels import Terms, Walk, draw_anchors
 from pluri.embedding.regression.conditionals import log_joint_rows
 from pluri.embedding.regression.gibbs import followed, recorded
-from pluri.embedding.regression.records import Position, RegressionPriors, RegressionState
+from pluri.embedding.regression.records import DEFAULT_PRIORS, Position, RegressionPriors, RegressionState
 from pluri.embedding.regression.sweep import ClusterRegression
 from pluri.inference.mcmc.kernel import CountAfterWarmup
 from pluri.validation import check_count
@@ -70,7 +70,7 @@ class AlignedGibbs:
     walk: Any
     n_coordinates: int = 2
     n_components: int = 20
-    priors: RegressionPriors = RegressionPriors()
+    priors: RegressionPriors = DEFAULT_PRIORS
     shared: bool = False
     scales: Any = None
     keep_every: int = 2**62

@@ -42,5 +42,5 @@ def summary_of_ranks(position: Position, x: Array) -> dict[str, NDArray[np.float
     return {
         "dimension": np.asarray(share @ ranks, dtype=np.float64),
         "effective_rank": np.asarray(share @ effective_ranks(position, x), dtype=np.float64),
-        "rank_shares": np.bincount(ranks, weights=share, minlength=K + 1),
+        "rank_shares": np.asarray(np.bincount(ranks, weights=share, minlength=K + 1), dtype=np.float64),
     }

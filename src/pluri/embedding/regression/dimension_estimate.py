@@ -43,7 +43,8 @@ def nsr_dimension(
         Largest number of clusters; with fewer than about fifty rows for each the estimate is too high.
     estimate : {"support", "effective_rank"}, default="support"
         Count the coordinates that a cluster uses, or its directions that matter (more than 5 % of the variance of the
-        largest). The second is better where there are few features.
+        largest). The second is better where there are few features, or so little noise that the distortions of the
+        spectral embedding count.
     **settings
         Further parameters of `SpectralRegression`, such as `spectral`, `n_draws` and `random_state`.
 
@@ -57,7 +58,7 @@ def nsr_dimension(
     >>> import numpy as np
     >>> from pluri.embedding import nsr_dimension
     >>> rng = np.random.default_rng(0)
-    >>> plane = rng.random((300, 2)) @ rng.normal(size=(2, 8)) + 0.01 * rng.normal(size=(300, 8))
+    >>> plane = rng.random((300, 2)) @ rng.normal(size=(2, 20)) + 0.1 * rng.normal(size=(300, 20))
     >>> found = nsr_dimension(plane, n_coordinates=6, n_components=5, n_warmup=50, n_draws=50, random_state=0)
     >>> round(found.dimension), found.local.shape
     (2, (300,))

@@ -114,8 +114,8 @@ class SpectralRegression(ReversibleQueries, mcmc.Sampled, DensityMixin, Estimato
     n_coordinates : int, default=10
         Coordinates taken from the spectral embedding; fewer if there are too few rows for so many.
     n_components : int, default=20
-        Largest number of clusters. Sampling begins with so many (of ten rows each at least) and empties those that are
-        not needed; a cluster that is empty is rarely filled again.
+        Largest number of clusters. Sampling begins with so many (of fifty rows each at least) and empties those that
+        are not needed; a cluster that is empty is rarely filled again.
     spectral : {"isomap", "diffusion", "lle", "kernel_pca"}, estimator or array, default="isomap"
         The spectral embedding: by name; an estimator with ``fit_transform``, which is not kept; or coordinates of the
         training rows themselves.
@@ -145,6 +145,8 @@ class SpectralRegression(ReversibleQueries, mcmc.Sampled, DensityMixin, Estimato
         Sweeps from one draw to the next.
     n_chains : int, default=1
         Chains. The first begins with clusters of k-means of the coordinates, those after it about random rows.
+        Predictions are averages over all of them, in which borders of clusters blur: several chains embed new rows
+        better than a long one.
     n_predictive : int, default=10
         Draws, of all chains together, that predictions average over.
     n_jobs : int or None, default=None
@@ -291,6 +293,6 @@ class SpectralRegression(ReversibleQueries, mcmc.Sampled, DensityMixin, Estimato
             best = store_trace(self, trace)
             store_mixture(self, kept_mixture(self, trace, best), rows, x)
             self.embedding_ = found.values
-            store_support(self, self._mixture(), found.values)
+            store_support(self, self._mixture(), found.values, rng)
             judge(self, trace, data.shape[1])
         return self

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.embedding.regression.prediction import JointMixture, mixture_of, place_log_density
-from pluri.embedding.regression.records import Position, RegressionPriors
+from pluri.embedding.regression.prediction import JointMixture, drawn, mixture_of, place_log_density
+from pluri.embedding.regression.records import DEFAULT_PRIORS, Position, RegressionPriors
 from pluri.embedding.regression.standard import Standard, StandardCoordinates, in_units
 from pluri.inference import mcmc
 from pluri.priors import Gamma
@@ -17,22 +17,25 @@ from pluri.priors.hyperpriors import as_hyperparameter
 
 Array = NDArray[np.float64]
 
-DEFAULTS = RegressionPriors()
 #: Larger data could not be squared and summed.
 LARGEST = 1e100
+#: Log density for each number of the data that chains may differ by: a noise variance that is 2 % larger costs so much.
+NEGLIGIBLE = 0.01
 #: Dimensions that two ways of counting may differ by without a warning.
 MOST_APART = 1.0
 #: Share of the training rows whose coordinates count as outside.
 OUTSIDE = 1e-3
+#: Coordinates drawn to know where that share lies.
+N_PLACES = 2000
 
 
 def priors_of(model: Any) -> RegressionPriors:
     """Priors from the parameters of an estimator; None is the default."""
     value, prior = as_hyperparameter(model.concentration, "concentration", Gamma(1.0, 1.0))
     return RegressionPriors(
-        model.support_prior or DEFAULTS.support, value if prior is None else prior,
-        model.noise_prior or DEFAULTS.noise, model.coordinate_prior or DEFAULTS.coordinate,
-        model.loading_prior or DEFAULTS.loading, model.mean_precision_prior or DEFAULTS.mean,
+        model.support_prior or DEFAULT_PRIORS.support, value if prior is None else prior,
+        model.noise_prior or DEFAULT_PRIORS.noise, model.coordinate_prior or DEFAULT_PRIORS.coordinate,
+        model.loading_prior or DEFAULT_PRIORS.loading, model.mean_precision_prior or DEFAULT_PRIORS.mean,
     )  # fmt: skip
 
 
@@ -84,18 +87,25 @@ def kept_mixture(model: Any, trace: mcmc.Trace, best: Position) -> JointMixture:
     return mixture_of(kept if model.point == "average" and kept else [best])
 
 
-def store_support(model: Any, mixture: JointMixture, x: Array) -> None:
-    """Log density of coordinates below which hardly any training row lies."""
-    model.support_floor_ = float(np.quantile(place_log_density(mixture, x), OUTSIDE, method="lower"))
+def store_support(model: Any, mixture: JointMixture, x: Array, rng: np.random.Generator) -> None:
+    """Log density of coordinates below which hardly any row lies: of the training, or drawn from the model.
+
+    So small a share of few rows is none; drawn ones are as many as are needed.
+    """
+    _, places = drawn(mixture, N_PLACES, rng)
+    model.support_floor_ = min(
+        float(np.quantile(place_log_density(mixture, where), OUTSIDE, method="lower")) for where in (x, places)
+    )
 
 
 def judge(model: Any, trace: mcmc.Trace, n_features: int) -> None:
     """Say whether chains have settled, and what to think of the dimension."""
-    verdict = trace.verdict("log_density", limit=mcmc.LATENT_R_HAT_LIMIT)
+    small = NEGLIGIBLE * len(model.embedding_) * (n_features + model.embedding_.shape[1])
+    verdict = trace.verdict("log_density", limit=mcmc.LATENT_R_HAT_LIMIT, negligible={"log_density": small})
     model.converged_ = verdict.settled
     if trace.interrupted:
         return
-    verdict.warn(stacklevel=5)
+    verdict.warn(stacklevel=4)
     gap = abs(model.dimension_ - model.effective_rank_)
     if gap > MOST_APART or model.dimension_ > n_features:
         warnings.warn(
@@ -103,5 +113,5 @@ def judge(model: Any, trace: mcmc.Trace, n_features: int) -> None:
             f"{model.effective_rank_:.1f} directions that matter (effective_rank_) of {n_features} features; the "
             "second number is usually the better one",
             UserWarning,
-            stacklevel=4,
+            stacklevel=3,
         )

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pluri.embedding.regression.conditionals import log_joint_rows
 from pluri.embedding.regression.dimension import effective_ranks, summary_of_ranks
-from pluri.embedding.regression.records import Position, RegressionPriors, RegressionState
+from pluri.embedding.regression.records import DEFAULT_PRIORS, Position, RegressionPriors, RegressionState
 from pluri.embedding.regression.sweep import ClusterRegression
 from pluri.inference.mcmc.kernel import CountAfterWarmup
 from pluri.validation import check_count
@@ -72,7 +72,7 @@ class SpectralRegressionGibbs:
     coordinates: Any
     rows: Any
     n_components: int = 20
-    priors: RegressionPriors = RegressionPriors()
+    priors: RegressionPriors = DEFAULT_PRIORS
     shared: bool = False
     scales: Any = None
     keep_every: int = 1
@@ -147,9 +147,9 @@ class SpectralRegressionGibbs:
 
 def followed(state: RegressionState, position: Position, value: float, joint: Array, kernel: Any) -> RegressionState:
     """The state after a step of a kernel: the best position, and after the warm-up what is kept and summed."""
-    best = (position, value) if value > state.best_log_density else (state.best, state.best_log_density)
     if not kernel.counting:
-        return RegressionState(position, value, joint, *best, state.kept, state.n_counted, state.ranks)
+        return RegressionState(position, value, joint, position, -math.inf, (), 0, state.ranks)
+    best = (position, value) if value > state.best_log_density else (state.best, state.best_log_density)
     n_counted = state.n_counted + 1
     kept = (*state.kept, position) if n_counted % kernel.keep_every == 0 else state.kept
     by_cluster = np.stack([position["support"].sum(axis=1), effective_ranks(position, kernel.coordinates_of(position))])

@@ -1,6 +1,6 @@
 """From rows to coordinates and back, by Gaussian mixtures in closed form, averaged over draws.
 
-Given a draw, ``p(x, y) = sum_m w_m N(x; mh_m, S_m) N(y; m_m + A_m L (x - mh_m), I/a0_m)`` with S_m = diag(1/sg_m), so that
+Given a draw, ``p(x, y) = sum_m w_m N(x; mh_m, S_m) N(y; m_m + A_m L (x - mh_m), I/a0_m)``, S_m = diag(1/sg_m), so that
 
     x | y ~ sum_m v_m N(mt_m, St_m),   v_m ~ w_m N(y; m_m, I/a0_m + A_m L S_m L A_m'),
     St_m^-1 = S_m^-1 + a0_m L A_m' A_m L,   mt_m = mh_m + St_m a0_m L A_m' (y - m_m),

@@ -1,7 +1,7 @@
 """Where coordinates come from: spectral embeddings of the rows, by name or by an estimator, and random walks.
 
-The random walk between rows has the kernel ``exp(-||y_i - y_j||^2 / (s_i s_j))``, s_i being the distance of row i to its
-n-th neighbour, so that it is symmetric and knows no unit. Its steps are ``W = Dg^-1 Kern``, Dg the sums of the kernel;
+The random walk between rows has the kernel ``exp(-||y_i - y_j||^2 / (s_i s_j))``, s_i being the distance of row i to
+its n-th neighbour, so that it is symmetric and knows no unit. Its steps are ``W = Dg^-1 Kern``, Dg sums of the kernel;
 ``W psi = lam psi`` has real eigenvalues, those of ``Dg^-1/2 Kern Dg^-1/2``.
 
 References

@@ -125,7 +125,7 @@ class ReversibleQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         """Expected rows at coordinates, averaged over the kept draws.
 
         A warning says how many coordinates lie where hardly any training row was (`support_log_density` below that of
-        999 of 1000 training rows): there the nearest cluster is continued linearly.
+        999 of 1000 rows): there the nearest cluster is continued linearly.
 
         Parameters
         ----------

@@ -42,6 +42,9 @@ class RegressionPriors(NamedTuple):
     mean: Gamma = Gamma(1.0, 1.0)
 
 
+DEFAULT_PRIORS = RegressionPriors()
+
+
 class Moments(NamedTuple):
     """What the draws need of the rows of each cluster, with t = (x, 1).
 
@@ -71,7 +74,7 @@ class RegressionState:
     position : where it is
     log_density : log density of data and parameters there, labels summed out
     log_joint : (n, J): log weight plus log density of each row under each cluster
-    best, best_log_density : the position of highest density after the start, and that density
+    best, best_log_density : the position of highest density after the warm-up, and that density
     kept : positions kept for predictions, after the warm-up
     n_counted : steps after the warm-up
     ranks : (2, n): sums over these of the number of coordinates that the cluster of each row uses, and of its effective

@@ -14,7 +14,7 @@ from pluri.processes.stick_draws import draw_sticks
 Array = NDArray[np.float64]
 
 #: Rows that a cluster has at the start, on average at least.
-ROWS_EACH = 10
+ROWS_EACH = 50
 #: Ridge of the first regressions, as a share of the variance of each coordinate.
 RIDGE = 1e-2
 #: Variances of noise and of coordinates at the start, at least.
@@ -46,7 +46,7 @@ def starting_position(
     ridge[:, K] = 1e-9
     precision = gram.copy()
     precision[:, diagonal, diagonal] += ridge
-    coefficients = np.linalg.solve(precision, cross)
+    coefficients = np.asarray(np.linalg.solve(precision, cross), dtype=np.float64)
     noise = residual_squares(moments, gram, cross, coefficients).sum() / rows.size
     log_weights, _ = draw_sticks(rng, moments.counts, 1.0)
     return position | {

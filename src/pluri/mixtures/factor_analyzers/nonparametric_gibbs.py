@@ -39,8 +39,8 @@ from pluri.factors.spike_slab_regression import (
     draw_support,
     log_gamma_density,
 )
-from pluri.processes.stick_draws import LEAST_LOG_REST, choose_rows, draw_sticks, exchange_labels
 from pluri.priors import BetaProcess, Gamma
+from pluri.processes.stick_draws import LEAST_LOG_REST, choose_rows, draw_sticks, exchange_labels
 from pluri.validation import check_count
 
 Array = NDArray[np.float64]
