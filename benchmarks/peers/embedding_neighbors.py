@@ -59,8 +59,8 @@ def part_gradient() -> None:
                 cpus[place].append(time.process_time() - cpu)
     for what, times in (("wall, two threads", walls), ("CPU", cpus)):
         ours, theirs = min(times[0]), min(times[1])
-        print(f"gradient, {N_POINTS} points, {what:<18s} pluri {1e3 * ours:7.1f} ms   scikit-learn {1e3 * theirs:7.1f} ms"
-              f"   ratio {theirs / ours:5.1f}", flush=True)  # fmt: skip
+        print(f"gradient, {N_POINTS} points, {what:<18s} pluri {1e3 * ours:7.1f} ms   "
+              f"scikit-learn {1e3 * theirs:7.1f} ms   ratio {theirs / ours:5.1f}", flush=True)  # fmt: skip
 
 
 def part_sparse() -> None:

@@ -1,10 +1,10 @@
 """Maps with two images of each object: hybrid digits, and a circle on a line.
 
-Hinton and Roweis (2002), section 4: 300 USPS digits of each of 2, 3 and 4 and 100 hybrids, each pixel of which comes from
-one of two new digits of different classes; perplexity 10, two images of fixed equal proportions, attraction 0.025 beyond
-0.05, noise 0.05. They report that 66 % of the hybrids and 19 % of the others had significantly different images, and
-that images of split hybrids lay in the regions of their two parents, never in the third. What "significantly" means is
-not said; here farther apart than 1. A circle on a line is described without numbers; the targets are ours.
+Hinton and Roweis (2002), section 4: 300 USPS digits of each of 2, 3 and 4 and 100 hybrids, each pixel of which comes
+from one of two new digits of different classes; perplexity 10, two images of fixed equal proportions, attraction 0.025
+beyond 0.05, noise 0.05. They report that 66 % of the hybrids and 19 % of the others had significantly different images,
+and that images of split hybrids lay in the regions of their two parents, never in the third. What "significantly" means
+is not said; here farther apart than 1. A circle on a line is described without numbers; the targets are ours.
 
     PLURI_DATA=folder python benchmarks/reproduce/sne_mixtures.py [circle] [hybrids] [forces] [--quick]
 
