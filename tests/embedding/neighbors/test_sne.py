@@ -1,5 +1,6 @@
 """SNE: what it finds, where new objects are placed, what it is given, and what it refuses."""
 
+import contextlib
 import warnings
 
 import numpy as np
@@ -102,8 +103,27 @@ def test_steps_that_would_diverge_are_halved_without_noise():
 
 def test_the_automatic_step_is_shorter_for_hubs():
     rates = step_rates(np.array([0.5, 1.0, 9.0, 99.0]), "auto").ravel()
-    assert_allclose(rates, [0.2, 0.2, 0.09, 0.009])
+    assert_allclose(rates, [0.2, 0.2, 0.045, 0.0045])
     assert_allclose(step_rates(np.ones(2), 0.7).ravel(), 0.7)
+
+
+def test_a_star_whose_hub_is_the_neighbour_of_all_does_not_make_the_automatic_step_diverge():
+    """Leaves pick the hub and the hub picks leaves: steps of 0.9 / (1 + in-degree) diverge here."""
+    d = np.full((40, 40), 30.0)
+    d[:, 0] = d[0] = 1.0
+    neighbors = from_dissimilarities(d, None)
+    cost = DenseCost(neighbors, Threads())
+    start = RNG.normal(size=(40, 2))
+
+    def after(rates):
+        settings = Settings(100, 0.0, rates, 1e-3, 100)
+        return run_jitter(lambda y: cost(y)[:2], start, settings, np.random.default_rng(0)).value
+
+    nothing = cost(np.zeros((40, 2))).value
+    assert after(step_rates(neighbors.in_degree, "auto")) < nothing
+    # It may diverge so far that there is no number.
+    with np.errstate(over="ignore", invalid="ignore"), contextlib.suppress(FloatingPointError):
+        assert after(0.9 / (1 + neighbors.in_degree)[:, None]) > 10 * nothing
 
 
 def test_the_spectral_direction_solves_with_the_curvature_of_the_attraction():

@@ -38,8 +38,8 @@ JITTERED = 7 / 8
 N_STAGES, STAGED = 10, 0.5
 #: Price of a squared extra coordinate, in the first and in the last stage.
 PENALTIES = (1e-4, 1e2)
-#: Largest step where the learning rate is "auto", and the part of the stable one.
-RATE, STABLE = 0.2, 0.9
+#: Largest step where the learning rate is "auto", and the bound on its product with 1 + in-degree.
+RATE, STABLE = 0.2, 0.45
 #: Curvature that the attraction alone does not give, relative to the mean one.
 RIDGE = 1e-6
 
@@ -113,8 +113,10 @@ def start_of(init: Any, objects: Objects, n_components: int, rng: np.random.Gene
 def step_rates(in_degree: Array, learning_rate: Any) -> Array:
     """Step of each object (n, 1) per unit of gradient.
 
-    The attraction that an object feels has curvature 2 (1 + in-degree): longer steps than 1 / (1 + in-degree) diverge,
-    and "auto" takes shorter ones for hubs.
+    With D the diagonal matrix of 1 + in-degree, the attraction has curvature 2 (D - W), and the eigenvalues of
+    D^-1 (D - W) lie between 0 and 2: steps s / (1 + in-degree) contract if s < 1/2, and where hubs have neighbours that
+    have no others they diverge if s > 1/2 (a single object that moves alone would allow 1). So "auto" takes shorter
+    steps for hubs.
     """
     if learning_rate == "auto":
         return np.minimum(RATE, STABLE / (1.0 + in_degree))[:, None]

@@ -117,10 +117,10 @@ def neighbor_probabilities(X: Any, perplexity: float | None = 15.0, *, metric: A
     >>> from pluri.embedding import neighbor_probabilities
     >>> P = neighbor_probabilities(np.array([[0.0], [1.0], [3.0], [4.0]]), perplexity=1.5)
     >>> P.round(2)
-    array([[0.  , 0.86, 0.14, 0.  ],
-           [0.86, 0.  , 0.14, 0.  ],
-           [0.  , 0.14, 0.  , 0.86],
-           [0.  , 0.14, 0.86, 0.  ]])
+    array([[0.  , 0.88, 0.1 , 0.02],
+           [0.87, 0.  , 0.12, 0.  ],
+           [0.  , 0.12, 0.  , 0.87],
+           [0.02, 0.1 , 0.88, 0.  ]])
     """
     precomputed = isinstance(metric, str) and metric == "precomputed"
     X = check_array(

@@ -48,7 +48,7 @@ class SNE(NeighborEmbedding):
         curvature of the attraction; gradient descent with momentum; the published method, gradient descent with
         noise after each step for seven eighths of `max_iter` and none after; or two images of each object, between
         which probability can move without passing what lies between (`MixtureSNE`), until one is left, then L-BFGS.
-        "lbfgs" was the default to choose by ``benchmarks/reproduce/sne_optimizers.py``.
+        ``benchmarks/accuracy/sne_optimizers.py`` compares them.
     learning_rate : float or "auto", default="auto"
         Step per unit of gradient, for "jitter" and "momentum". "auto": 0.2, and less for objects that are neighbours
         of so many that this would diverge.
