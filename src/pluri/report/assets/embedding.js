@@ -427,7 +427,7 @@
   function entries() {
     if (index) return index;
     const named = columns.filter((column) => column.kind === "classes");
-    return (index = Array.from({ length: n }, (_, point) => folded([name(point), data.titles ? data.titles[point] : "", ...named.map((column) => (column.codes[point] < column.classes.length ? column.names[column.codes[point]] : ""))].join("\n"))));
+    return (index = Array.from({ length: n }, (_, point) => folded([data.labels ? data.labels[point] : "", data.titles ? data.titles[point] : "", ...named.map((column) => (column.codes[point] < column.classes.length ? column.names[column.codes[point]] : ""))].join("\n"))));
   }
   let searched = null;
   function search() {
@@ -435,7 +435,7 @@
     searched = state.find;
     const wanted = folded(state.find).split(/\s+/).filter(Boolean), searching = wanted.length > 0;
     hits = [];
-    if (searching) entries().forEach((text, point) => { if (wanted.every((part) => text.includes(part))) hits.push(point); });
+    if (searching) entries().forEach((text, point) => { if (wanted.every((part) => text.includes(part) || (!data.labels && part === String(point)))) hits.push(point); });
     map.faint.fill(searching ? 1 : 0);
     for (const point of hits) for (let i = point * images; i < (point + 1) * images; i++) map.faint[i] = 0;
     map.hits = hits;
