@@ -90,6 +90,16 @@ def test_models_with_images_and_models_with_an_embedding_are_read(rng):
     assert "n_neighbors" in page
 
 
+def test_points_can_be_coloured_by_what_the_model_has_learned_of_them(rng):
+    model = GivenImages(rng.normal(size=(12, 2, 2)), np.full((12, 2), 0.5))
+    model.separation_, model.labels_ = rng.uniform(size=12), np.arange(12) % 3
+    model._private_, model.other_ = np.zeros(12), np.zeros(5)
+    columns = data_of(embedding_report(model))["columns"]
+    assert [column["name"] for column in columns] == ["cluster", "separation"]
+    np.testing.assert_array_equal(numbers_of(columns[0]["codes"], "u1"), model.labels_)
+    assert data_of(embedding_report(model, columns={}))["columns"] == []
+
+
 def test_the_report_of_any_model_is_a_map_if_it_is_an_embedding(rng, tmp_path):
     isomap = Isomap(n_neighbors=8).fit(rng.normal(size=(30, 4)))
     assert model_report(isomap, tmp_path / "map.html", title="Mine") == embedding_report(isomap, title="Mine")

@@ -121,6 +121,9 @@ def test_two_clicks_choose_two_points_and_keys_the_one_in_the_middle(browse):
     program = TOOLS + """
         const w = map.clientWidth, h = map.clientHeight, room = Math.min(60, 0.08 * w);
         point('pointermove', room, h / 2); await drawn(); say.tip = $('#tip').textContent;
+        const before = $('#tip').style.left; await wheel(room + 3, h / 2, 60);
+        say.moved = $('#tip').style.left !== before;
+        $('[data-zoom=fit]').click(); await drawn();
         point('pointermove', room, 5); await drawn(); say.nothing = $('#tip').hidden;
         await click(room, h / 2 + 5); say.first = html.dataset.point;
         await click(w - room, h / 2 + 5); say.second = html.dataset.point; say.from = html.dataset.from;
@@ -133,7 +136,7 @@ def test_two_clicks_choose_two_points_and_keys_the_one_in_the_middle(browse):
         history.back(); await drawn(); say.back = html.dataset.point;
     """  # fmt: skip
     _, _, said = browse(page, "", program)
-    assert (said["tip"], said["nothing"]) == ("left", True)
+    assert (said["tip"], said["moved"], said["nothing"]) == ("left", True, True)
     assert (said["first"], said["second"], said["from"]) == ("0", "1", "0")
     assert (said["heading"], said["steps"], said["hash"]) == ("From left to right", 9, "#from=0&point=1")
     assert (said["along"], said["left"], said["key"]) == ("0.25", "", "2")

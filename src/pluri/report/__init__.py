@@ -3,7 +3,7 @@
 >>> from pluri.report import topic_report
 >>> page = topic_report(model, "topics.html", title="What the letters are about")  # doctest: +SKIP
 
-On the command line: ``pluri topics`` and ``pluri report``.
+On the command line: ``pluri topics``, ``pluri embed`` and ``pluri report``.
 """
 
 from typing import TYPE_CHECKING

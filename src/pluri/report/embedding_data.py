@@ -73,6 +73,16 @@ def columns_of(columns: Any, n_points: int) -> list[dict[str, Any]]:
     return [_column(str(name), columns[name], n_points) for name in names]
 
 
+def fitted_columns(model: Any, n_points: int) -> dict[str, NDArray[Any]]:
+    """What a fitted model knows of each point: its cluster (``labels_``), its cost, its local dimension."""
+    found = {}
+    for name, value in vars(model).items() if hasattr(model, "fit") else ():
+        is_public = name.endswith("_") and not name.startswith("_")
+        if is_public and isinstance(value, np.ndarray) and value.shape == (n_points,) and value.dtype.kind in "biuf":
+            found["cluster" if name == "labels_" else name.removesuffix("_").replace("_", " ")] = value
+    return dict(sorted(found.items(), key=lambda item: item[0] != "cluster"))
+
+
 def _column(name: str, values: Any, n_points: int) -> dict[str, Any]:
     cells = np.asarray(values)
     if cells.dtype.kind not in "biuf":

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pluri.plotting.embedding.places import Places, places_of
 from pluri.report.embedding_cuts import checked_cuts, cut_data, inverse_of, lattice_data, look_of, shows
-from pluri.report.embedding_data import MOST_LABEL, MOST_TITLE, columns_of, point_data, texts_of
+from pluri.report.embedding_data import MOST_LABEL, MOST_TITLE, columns_of, fitted_columns, point_data, texts_of
 from pluri.report.fit_curve import draw_curve, fit_curve
 from pluri.report.markup import escape
 from pluri.report.page import html_page, write_page
@@ -69,7 +69,8 @@ def embedding_report(
         A longer text of each point, shown with it and found by the search.
     columns : mapping of names to columns, or data frame, optional
         What points can be coloured by, the first at the beginning: text, Booleans and up to twelve different whole
-        numbers are classes, other numbers have a scale.
+        numbers are classes, other numbers have a scale. By default what the model has learned of each point, such as
+        its cluster.
     images : array-like of shape (n_points, height, width), with a fourth axis of 3 if they are coloured, optional
         A picture of each point, drawn where it overlaps no other. Large ones are made smaller.
     picture_shape : (height, width) or (height, width, 3), optional
@@ -106,7 +107,7 @@ def embedding_report(
         "points": point_data(places),
         "labels": texts_of(labels, n_points, "labels", MOST_LABEL),
         "titles": texts_of(titles, n_points, "titles", MOST_TITLE),
-        "columns": columns_of(columns, n_points),
+        "columns": columns_of(fitted_columns(model, n_points) if columns is None else columns, n_points),
         "pictures": None if pictures is None or values is None else sprite_sheet(thumbnails(pictures, values)),
         "colors": COLORS,
         **_cuts(model, inverse, places, cuts, look_of(pictures, picture_shape, values)),

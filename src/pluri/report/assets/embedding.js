@@ -153,6 +153,7 @@
     root.dataset.drawn = String(map.drawn);
     root.dataset.pictures = String(map.drawnPictures);
     root.dataset.written = String(map.drawnLabels);
+    if (map.hover >= 0 && !tip.hidden) placeTip(map.hover);
   } });
   function pointer() {
     const held = new Map();
@@ -199,6 +200,7 @@
       event.preventDefault();
       const lines = event.deltaMode === 1 ? 16 : 1;
       map.zoom(Math.exp(-Math.max(-240, Math.min(240, event.deltaY * lines)) * 0.0022), ...where(event));
+      hover(where(event));
     }, { passive: false });
     canvas.addEventListener("dblclick", (event) => map.zoom(2, ...where(event)));
   }
@@ -217,6 +219,9 @@
       ...(column ? [make("span", {}, column.name + ": " + told(column, point))] : []));
     if (data.pictures && !map.drawnPictures) tip.prepend(thumbnail(point, 64));
     tip.hidden = false;
+    placeTip(i);
+  }
+  function placeTip(i) {
     const [x, y] = map.screen(...map.at(i)), frame = canvas.parentElement;
     const left = x + 16 + tip.offsetWidth > frame.clientWidth ? x - 16 - tip.offsetWidth : x + 16;
     tip.style.left = Math.max(4, left) + "px";
@@ -427,7 +432,7 @@
   function entries() {
     if (index) return index;
     const named = columns.filter((column) => column.kind === "classes");
-    return (index = Array.from({ length: n }, (_, point) => folded([name(point), data.titles ? data.titles[point] : "", ...named.map((column) => (column.codes[point] < column.classes.length ? column.names[column.codes[point]] : ""))].join("\n"))));
+    return (index = Array.from({ length: n }, (_, point) => folded([data.labels ? data.labels[point] : "", data.titles ? data.titles[point] : "", ...named.map((column) => (column.codes[point] < column.classes.length ? column.names[column.codes[point]] : ""))].join("\n"))));
   }
   let searched = null;
   function search() {
@@ -435,7 +440,7 @@
     searched = state.find;
     const wanted = folded(state.find).split(/\s+/).filter(Boolean), searching = wanted.length > 0;
     hits = [];
-    if (searching) entries().forEach((text, point) => { if (wanted.every((part) => text.includes(part))) hits.push(point); });
+    if (searching) entries().forEach((text, point) => { if (wanted.every((part) => text.includes(part) || (!data.labels && part === String(point)))) hits.push(point); });
     map.faint.fill(searching ? 1 : 0);
     for (const point of hits) for (let i = point * images; i < (point + 1) * images; i++) map.faint[i] = 0;
     map.hits = hits;
