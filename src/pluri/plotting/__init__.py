@@ -18,6 +18,8 @@ from pluri.plotting.convergence import ConvergenceDisplay
 from pluri.plotting.decoded_sequence import DecodedSequenceDisplay
 from pluri.plotting.diversity_sweep import DiversitySweepDisplay
 from pluri.plotting.ellipses import EllipsesDisplay
+from pluri.plotting.gram_blocks import GramBlocksDisplay
+from pluri.plotting.kmeans_bound import KMeansBoundDisplay
 from pluri.plotting.loadings import LoadingsDisplay
 from pluri.plotting.responsibilities import ResponsibilityDisplay
 from pluri.plotting.state_histogram import StateHistogramDisplay
@@ -42,7 +44,9 @@ __all__ = [
     "DiversitySweepDisplay",
     "ElboDisplay",
     "EllipsesDisplay",
+    "GramBlocksDisplay",
     "InclusionDisplay",
+    "KMeansBoundDisplay",
     "KernelSpectrumDisplay",
     "LoadingsDisplay",
     "ParticleCloudDisplay",

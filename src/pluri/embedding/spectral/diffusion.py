@@ -1,10 +1,10 @@
 """Diffusion maps: coordinates in which the Euclidean distance of two rows tells how differently walks from them go.
 
 With K the symmetric similarities, q their row sums and ``K' = q^{-a} K q^{-a}`` (a is `density_power`; 1 removes the
-density of the rows), D the row sums of K': the walk is ``P = D^{-1} K'``, its eigenvectors are ``psi = D^{-1/2} phi`` with phi
-those of the symmetric ``S = D^{-1/2} K' D^{-1/2}``. Row i has the coordinates ``lambda_k^t psi_ik``, k = 2, 3, ...,
-scaled so that ``sum_i pi_i psi_ik^2 = 1`` under the stationary distribution pi. Then the squared distance of rows i and
-j, over all coordinates, is ``sum_l (P^t_il - P^t_jl)^2 / pi_l``.
+density of the rows), D the row sums of K': the walk is ``P = D^{-1} K'``, its eigenvectors are ``psi = D^{-1/2} phi``
+with phi those of the symmetric ``S = D^{-1/2} K' D^{-1/2}``. Row i has the coordinates ``lambda_k^t psi_ik``,
+k = 2, 3, ..., scaled so that ``sum_i pi_i psi_ik^2 = 1`` under the stationary distribution pi. Then the squared
+distance of rows i and j, over all coordinates, is ``sum_l (P^t_il - P^t_jl)^2 / pi_l``.
 
 References
 ----------
