@@ -6,9 +6,9 @@ begin with the same random documents. Accuracy by greedy matching, mean and stan
 each: "published" is the paper (100 runs, its stemming and pruning not given), "ours before" a prototype that read the
 same file in the same way, except for the words of its stop list and its stemmer.
 
-Accepted if each p-QR mean is within 3 points of the prototype (of which a quarter of the cells would be off by chance:
-with standard deviations near 8 and 25 runs each, two such means differ by 2.3 points, one standard error), p-QR and p-Kmeans are above k-means by 4 points in each
-cell of more than two groups, p-QR costs less than the true labels, and both bounds are below every cost.
+Accepted if each p-QR mean is within 3 points of the prototype, p-QR and p-Kmeans are above k-means by 4 points in each
+cell of more than two groups, p-QR costs less than the true labels, and both bounds are below every cost. With standard
+deviations near 8 and 25 runs, the means of two sets of runs differ by 3 points or more in about one cell of five.
 
 Needs ``newsgroups20_bydate.jsonl.gz`` in PLURI_DATA.
 
@@ -57,8 +57,8 @@ STOP = frozenset(
         r"\w+",
         "the of to and in is that it for you on be this with are have not as or if was but they can from at by an will "
         "my would there what all do about one has so your we more any some who me which when like just out up no he "
-        "their how other them than his only get also been were had its then could should does use know think don people "
-        "time good make am our us re edu com writes article lines subject ",
+        "their how other them than his only get also been were had its then could should does use know think don "
+        "people time good make am our us re edu com writes article lines subject ",
     )
 )
 SUFFIXES = ("ations", "ation", "ingly", "ness", "ment", "ings", "ing", "edly", "ies", "ed", "ly", "es", "s")
