@@ -149,7 +149,7 @@ class TinyFit:
         if self.data:
             X, *rest = DATA[self.data]()
             for name in QUESTIONS:
-                if hasattr(model, name):
+                if callable(getattr(model, name, None)):  # `perplexity` may be a setting
                     _ask(getattr(model, name), X, rest[0] if rest else None)
 
 
