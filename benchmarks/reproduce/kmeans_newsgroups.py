@@ -7,7 +7,8 @@ each: "published" is the paper (100 runs, its stemming and pruning not given), "
 same file in the same way, except for the words of its stop list and its stemmer.
 
 Accepted if each p-QR mean is within 3 points of the prototype, p-QR and p-Kmeans are above k-means by 4 points in each
-cell of more than two groups, p-QR costs less than the true labels, and both bounds are below every cost.
+cell of more than two groups, p-QR costs less than the true labels, and both bounds are below every cost. With standard
+deviations near 8 and 25 runs, the means of two sets of runs differ by 3 points or more in about one cell of five.
 
 Needs ``newsgroups20_bydate.jsonl.gz`` in PLURI_DATA.
 
@@ -24,7 +25,6 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from functools import cache
 
 import numpy as np
 from published import run_if_data
@@ -53,97 +53,13 @@ CELLS = {
 }
 METHODS = ("p-QR", "p-Kmeans", "k-means", "p-QR + Lloyd")
 STOP = frozenset(
-    [
-        "the",
-        "of",
-        "to",
-        "and",
-        "in",
-        "is",
-        "that",
-        "it",
-        "for",
-        "you",
-        "on",
-        "be",
-        "this",
-        "with",
-        "are",
-        "have",
-        "not",
-        "as",
-        "or",
-        "if",
-        "was",
-        "but",
-        "they",
-        "can",
-        "from",
-        "at",
-        "by",
-        "an",
-        "will",
-        "my",
-        "would",
-        "there",
-        "what",
-        "all",
-        "do",
-        "about",
-        "one",
-        "has",
-        "so",
-        "your",
-        "we",
-        "more",
-        "any",
-        "some",
-        "who",
-        "me",
-        "which",
-        "when",
-        "like",
-        "just",
-        "out",
-        "up",
-        "no",
-        "he",
-        "their",
-        "how",
-        "other",
-        "them",
-        "than",
-        "his",
-        "only",
-        "get",
-        "also",
-        "been",
-        "were",
-        "had",
-        "its",
-        "then",
-        "could",
-        "should",
-        "does",
-        "use",
-        "know",
-        "think",
-        "don",
-        "people",
-        "time",
-        "good",
-        "make",
-        "am",
-        "our",
-        "us",
-        "re",
-        "edu",
-        "com",
-        "writes",
-        "article",
-        "lines",
-        "subject",
-    ]
+    re.findall(
+        r"\w+",
+        "the of to and in is that it for you on be this with are have not as or if was but they can from at by an will "
+        "my would there what all do about one has so your we more any some who me which when like just out up no he "
+        "their how other them than his only get also been were had its then could should does use know think don "
+        "people time good make am our us re edu com writes article lines subject ",
+    )
 )
 SUFFIXES = ("ations", "ation", "ingly", "ness", "ment", "ings", "ing", "edly", "ies", "ed", "ly", "es", "s")
 
@@ -163,10 +79,13 @@ class Corpus:
         self.texts = documents.texts
         self.members = [np.flatnonzero(documents.labels == name) for name in np.unique(documents.labels)]
 
-    @cache
+        self.known: dict[int, tuple[str, ...]] = {}
+
     def words(self, place: int) -> tuple[str, ...]:
-        tokens = re.findall(r"[a-z]{2,}", self.texts[place].lower())
-        return tuple(stemmed(word) for word in tokens if word not in STOP)
+        if place not in self.known:
+            tokens = re.findall(r"[a-z]{2,}", self.texts[place].lower())
+            self.known[place] = tuple(stemmed(word) for word in tokens if word not in STOP)
+        return self.known[place]
 
     def draw(self, groups: tuple[int, ...], size: int, rng: np.random.Generator) -> tuple[object, np.ndarray]:
         chosen = [rng.choice(self.members[group - 1], size, replace=False) for group in groups]

@@ -22,6 +22,8 @@ from pluri.plotting.embedding.cut import CutDisplay
 from pluri.plotting.embedding.dimension import DimensionDisplay
 from pluri.plotting.embedding.embedding_map import EmbeddingDisplay
 from pluri.plotting.embedding.images import ImagesDisplay
+from pluri.plotting.gram_blocks import GramBlocksDisplay
+from pluri.plotting.kmeans_bound import KMeansBoundDisplay
 from pluri.plotting.loadings import LoadingsDisplay
 from pluri.plotting.responsibilities import ResponsibilityDisplay
 from pluri.plotting.state_histogram import StateHistogramDisplay
@@ -50,7 +52,9 @@ __all__ = [
     "EllipsesDisplay",
     "EmbeddingDisplay",
     "ImagesDisplay",
+    "GramBlocksDisplay",
     "InclusionDisplay",
+    "KMeansBoundDisplay",
     "KernelSpectrumDisplay",
     "LoadingsDisplay",
     "ParticleCloudDisplay",

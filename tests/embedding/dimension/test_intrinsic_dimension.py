@@ -15,7 +15,7 @@ from pluri.embedding.dimension.spanning_tree import spanning_tree_length
 
 
 @pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks([IntrinsicDimension()])
+@parametrize_with_checks([IntrinsicDimension(n_neighbors=8)])
 def test_the_contract_of_scikit_learn(estimator, check):
     check(estimator)
 
@@ -107,17 +107,17 @@ def test_known_dimensions_are_found_within_a_fifth(method, shape):
 def test_intervals_hold_what_other_samples_give(method):
     """A 95 % interval about one of 30 estimates holds their mean at least as often as it says; bias is not covered.
 
-    If each did so with probability 0.93 (half-samples of 20 are a little noisy), fewer than 22 of 30 would do so once
+    If each did so with probability 0.93 (half-samples of 20 are a little noisy), fewer than 21 of 30 would do so once
     in 10,000 runs.
     """
-    assert binom.cdf(21, 30, 0.93) < 1e-4
+    assert binom.cdf(20, 30, 0.93) < 1e-4
     fits = [
         IntrinsicDimension(method, random_state=seed).fit(sphere(200, 2, np.random.default_rng(seed)))
         for seed in range(30)
     ]
     mean = np.mean([fit.dimension_ for fit in fits])
     inside = sum(fit.dimension_interval_[0] <= mean <= fit.dimension_interval_[1] for fit in fits)
-    assert inside >= 22
+    assert inside >= 21
 
 
 def test_an_interval_is_narrower_with_more_rows_and_a_lower_level():
@@ -180,5 +180,5 @@ def test_mistakes_get_a_sentence(settings, sentence):
 
 def test_rows_in_two_parts_have_no_tree_along_the_data():
     X = np.concatenate([flat(30, 2, np.random.default_rng(12)), 1e5 + flat(30, 2, np.random.default_rng(13))])
-    with pytest.raises(ValueError, match="n_neighbors must be large enough to connect all rows, got 12, .* 2 parts"):
+    with pytest.raises(ValueError, match=r"n_neighbors must be large enough to connect all rows, got 12, .* 2 parts"):
         IntrinsicDimension("gmst").fit(X)

@@ -65,7 +65,7 @@ def kmeans_lower_bound(
     check_size(rows)
     weight = check_row_weight(sample_weight, rows.shape[0])
     weight = np.ones(rows.shape[0]) if weight is None else weight
-    numbers = [check_count(number, "n_clusters") for number in np.atleast_1d(np.asarray(n_clusters)).ravel()]
+    numbers = [check_count(number, "n_clusters") for number in np.ravel(n_clusters).tolist()]
     centred = kind == "centered"
     skipped = [min(number - centred, *rows.shape) for number in numbers]
     weighted = WeightedRows(rows, np.sqrt(weight), weighted_mean_row(rows, weight) if centred else zero_row(rows))

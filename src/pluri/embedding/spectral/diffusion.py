@@ -1,10 +1,10 @@
 """Diffusion maps: coordinates in which the Euclidean distance of two rows tells how differently walks from them go.
 
 With K the symmetric similarities, q their row sums and ``K' = q^{-a} K q^{-a}`` (a is `density_power`; 1 removes the
-density of the rows), D the row sums of K': the walk is ``P = D^{-1} K'``, its eigenvectors are ``psi = D^{-1/2} phi`` with phi
-those of the symmetric ``S = D^{-1/2} K' D^{-1/2}``. Row i has the coordinates ``lambda_k^t psi_ik``, k = 2, 3, ...,
-scaled so that ``sum_i pi_i psi_ik^2 = 1`` under the stationary distribution pi. Then the squared distance of rows i and
-j, over all coordinates, is ``sum_l (P^t_il - P^t_jl)^2 / pi_l``.
+density of the rows), D the row sums of K': the walk is ``P = D^{-1} K'``, its eigenvectors are ``psi = D^{-1/2} phi``
+with phi those of the symmetric ``S = D^{-1/2} K' D^{-1/2}``. Row i has the coordinates ``lambda_k^t psi_ik``,
+k = 2, 3, ..., scaled so that ``sum_i pi_i psi_ik^2 = 1`` under the stationary distribution pi. Then the squared
+distance of rows i and j, over all coordinates, is ``sum_l (P^t_il - P^t_jl)^2 / pi_l``.
 
 References
 ----------
@@ -28,9 +28,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pluri.embedding.spectral.bounds import check_size
 from pluri.embedding.spectral.eigen import signed
 from pluri.embedding.spectral.random_walk import (
-    neighbor_scales,
     neighbors_for,
-    perplexity_scales,
     scales_of,
     similarities,
     squared_distance_table,
@@ -189,7 +187,7 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
     def _kernel(self, data: Array) -> tuple[Any, Array]:
         """Symmetric similarities and the scales of the rows."""
         table = squared_distance_table(data, data, neighbors_for(len(data), self.n_neighbors))
-        scales = scales_of(table, self.scale, int(self.scale_neighbor), float(self.perplexity), True)
+        scales = scales_of(table, self.scale, int(self.scale_neighbor), float(self.perplexity))
         kernel = similarities(table, scales, scales, symmetric=True)
         return (kernel if kernel.nnz == len(data) ** 2 else kernel.maximum(kernel.T)), scales
 
@@ -261,14 +259,8 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         return self.fit(X, y, **fit_params).embedding_
 
     def _new_scales(self, table: Any) -> Array:
-        if self.scale == "perplexity":
-            return perplexity_scales(table, float(self.perplexity))
-        if self.scale != "neighbor":
-            return np.full(table.shape[0], float(self.scale))
-        # A row of the fit finds itself at no distance, and has the scale that it had there.
-        nearest = table.data.reshape(table.shape[0], -1).min(axis=1) if sparse.issparse(table) else table.min(axis=1)
-        known, new = (neighbor_scales(table, int(self.scale_neighbor), found) for found in (True, False))
-        return np.where(nearest == 0, known, new)
+        """Scales of new rows: the nearest row of the fit counts as the row itself, which it is for rows of the fit."""
+        return scales_of(table, self.scale, int(self.scale_neighbor), float(self.perplexity))
 
 
 def _largest_part(kernel: Any, disconnected: str) -> NDArray[np.bool_] | None:

@@ -19,6 +19,8 @@ SOLVERS = ("auto", "dense", "arpack")
 FEW_COLUMNS = 256
 #: The smaller Gram matrix is formed up to so many rows; above it only products with vectors are.
 FEW_GRAM_ROWS = 3000
+#: The same for sparse rows, of which such products are quick.
+FEW_SPARSE_GRAM_ROWS = 500
 
 
 class Spectrum(NamedTuple):
@@ -113,7 +115,7 @@ def right_singular(rows: WeightedRows, n_values: int, solver: str, rng: np.rando
         How many; fewer are returned if B has fewer rows or columns.
     solver : {"auto", "dense", "arpack"}
         "dense" decomposes B, or its smaller Gram matrix; "arpack" multiplies by vectors (Lanczos); "auto" takes the
-        second where the smaller Gram matrix would have more than 3,000 rows.
+        second where the smaller Gram matrix would have more than 3,000 rows, or 500 if X is sparse.
     rng : numpy.random.Generator
         For the first vector of the Lanczos iteration.
 
@@ -126,7 +128,8 @@ def right_singular(rows: WeightedRows, n_values: int, solver: str, rng: np.rando
     n_values = min(n_values, smaller)
     if n_values == 0:
         return Spectrum(np.zeros(0), np.zeros((n_columns, 0)), rows.squared_norm(), False)
-    iterate = solver == "arpack" or (solver == "auto" and smaller > FEW_GRAM_ROWS)
+    few = FEW_SPARSE_GRAM_ROWS if sparse.issparse(rows.X) else FEW_GRAM_ROWS
+    iterate = solver == "arpack" or (solver == "auto" and smaller > few and 5 * n_values < smaller)
     if iterate and n_values < smaller:
         spectrum = _lanczos(rows, n_values, rng)
     elif smaller <= FEW_COLUMNS and not sparse.issparse(rows.X):

@@ -100,6 +100,12 @@ class SpectralQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         return self._coordinates(self._features(self._checked(X)))
 
     @available_if(_knows_own_similarity)
+    def similarity(self, X: Any) -> Array:
+        """Similarities of rows with each other under the kernel, (n_samples, n_samples)."""
+        data = self._checked(X)
+        return kernel_matrix(self.kernel, self.kernel_params, data, data)
+
+    @available_if(_knows_own_similarity)
     def score(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Minus the sum of squared distances to the centres of the predicted clusters, as that of KMeans.
 

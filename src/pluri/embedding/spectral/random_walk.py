@@ -42,10 +42,13 @@ def squared_distance_table(X: Array, Y: Array, n_neighbors: int | None) -> Any:
     return sparse.csr_matrix((distance.ravel() ** 2, neighbor.ravel(), begins), shape=(len(X), len(Y)))
 
 
-def neighbor_scales(squared: Any, rank: int, skip_self: bool) -> Array:
-    """Distance of each row to its `rank`-th neighbour; to the nearest that is not at zero distance, if that is zero."""
+def neighbor_scales(squared: Any, rank: int) -> Array:
+    """Distance of each row to its `rank`-th neighbour; to the nearest that is not at zero distance, if that is zero.
+
+    The nearest entry of each row counts as the row itself.
+    """
     table = squared.data.reshape(squared.shape[0], -1) if sparse.issparse(squared) else np.asarray(squared)
-    place = min(rank - 1 + skip_self, table.shape[1] - 1)
+    place = min(rank, table.shape[1] - 1)
     scales = np.sqrt(np.partition(table, place, axis=1)[:, place])
     if (scales == 0).any():
         beyond = np.where(table > 0, table, np.inf).min(axis=1)
@@ -77,10 +80,10 @@ def perplexity_scales(squared: Any, perplexity: float) -> Array:
     return np.asarray(np.sqrt(spread * np.exp(0.5 * (low + high))))
 
 
-def scales_of(squared: Any, scale: str | float, rank: int, perplexity: float, skip_self: bool) -> Array:
+def scales_of(squared: Any, scale: str | float, rank: int, perplexity: float) -> Array:
     """Scale of each row by the chosen rule."""
     if scale == "neighbor":
-        return neighbor_scales(squared, rank, skip_self)
+        return neighbor_scales(squared, rank)
     if scale == "perplexity":
         return perplexity_scales(squared, perplexity)
     return np.full(squared.shape[0], float(scale))
@@ -130,7 +133,7 @@ def walk_matrix(
     rows = check_array(X, dtype=np.float64)
     rank = check_count(scale_neighbor, "scale_neighbor")
     table = squared_distance_table(rows, rows, neighbors_for(len(rows), n_neighbors))
-    scales = scales_of(table, scale, rank, perplexity, True)
+    scales = scales_of(table, scale, rank, perplexity)
     walk = similarities(table, scales, scales)
     walk.data /= np.repeat(np.asarray(walk.sum(axis=1)).ravel(), np.diff(walk.indptr))
     walk.data[walk.data < threshold] = 0.0
