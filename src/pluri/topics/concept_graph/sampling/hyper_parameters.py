@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pluri.priors.hyperpriors import Beta, Gamma
+from pluri.topics.concept_graph.sampling.log_joint import log_steps, log_words, step_histograms
 from pluri.topics.concept_graph.sampling.state import GraphState, count_histogram
 
 if TYPE_CHECKING:
@@ -34,12 +35,10 @@ def walk_beta(rng: np.random.Generator, kernel: ConceptGraphGibbs, state: GraphS
     prior = kernel.learned_beta.prior
     if prior is None:
         return 0.0
-    from pluri.topics.concept_graph.sampling._density_kernels import log_steps
-
-    graph = state.graph
+    histograms = step_histograms(state.graph)
 
     def value_of(beta: float) -> float:
-        return float(log_steps(graph.depth, graph.visits, graph.edge, graph.order, graph.n_atoms, *kernel.sticks(beta)))
+        return log_steps(histograms, kernel.sticks(beta))
 
     state.stick_beta, accepted = walk(rng, state.stick_beta, kernel.beta_step, value_of, prior)
     return accepted
@@ -50,13 +49,10 @@ def walk_words(rng: np.random.Generator, kernel: ConceptGraphGibbs, state: Graph
     prior = kernel.learned_words.prior
     if prior is None:
         return 0.0
-    from pluri.topics.concept_graph.sampling._density_kernels import log_words
-
-    graph = state.graph
-    histogram = count_histogram(graph.word_count)
+    histogram = count_histogram(state.graph.word_count)
 
     def value_of(eta: float) -> float:
-        return float(log_words(graph.depth, graph.total, kernel.n_words, eta, histogram))
+        return log_words(state.graph, histogram, eta)
 
     state.topic_word_prior, accepted = walk(rng, state.topic_word_prior, kernel.word_step, value_of, prior)
     return accepted
