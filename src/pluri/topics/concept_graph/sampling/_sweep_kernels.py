@@ -52,8 +52,7 @@ def sweep(rng, graph, numbers, sticks, corpus, documents, plan, compared, joint,
         if corpus.frozen[d]:
             continue
         seated = corpus.length[d] > 0
-        # Move 0 draws the path given the levels, the others all together: taking out and putting in stands here once,
-        # as what is called twice is often compiled twice.
+        # Move 0 draws the path given the levels, the others path, levels and tau together.
         for move in range(0 if seated and plan.draw_paths else 1, (plan.n_joint if seated else 1) + 1):
             if seated:
                 take_out(graph, numbers, corpus, d, path)

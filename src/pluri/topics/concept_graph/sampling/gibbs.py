@@ -189,9 +189,9 @@ class ConceptGraphGibbs:
         moved, swapped, tried = self.visit(rng, state, documents, reorder_all=self.reorder)
         accepted_beta = walk_beta(rng, self, state)
         accepted_words = walk_words(rng, self, state)
-        self.visit(rng, state, NO_DOCUMENTS)
         state.log_density = log_joint(self, state)
         if self.collecting:
+            self.visit(rng, state, NO_DOCUMENTS)  # probabilities of steps, which are kept, by the new hyper-parameters
             state.collect()
             if state.log_density > state.best_density:
                 state.best, state.best_density = state.position, state.log_density

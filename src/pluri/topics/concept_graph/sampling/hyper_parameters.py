@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pluri.priors.hyperpriors import Beta, Gamma
-from pluri.topics.concept_graph.sampling.log_joint import log_steps, log_words, step_histograms
 from pluri.topics.concept_graph.sampling.state import GraphState, count_histogram
 
 if TYPE_CHECKING:
@@ -35,10 +34,12 @@ def walk_beta(rng: np.random.Generator, kernel: ConceptGraphGibbs, state: GraphS
     prior = kernel.learned_beta.prior
     if prior is None:
         return 0.0
-    histograms = step_histograms(state.graph)
+    from pluri.topics.concept_graph.sampling._density_kernels import log_steps
+
+    graph = state.graph
 
     def value_of(beta: float) -> float:
-        return log_steps(histograms, kernel.sticks(beta))
+        return float(log_steps(graph.depth, graph.visits, graph.edge, graph.order, graph.n_atoms, *kernel.sticks(beta)))
 
     state.stick_beta, accepted = walk(rng, state.stick_beta, kernel.beta_step, value_of, prior)
     return accepted
@@ -49,10 +50,13 @@ def walk_words(rng: np.random.Generator, kernel: ConceptGraphGibbs, state: Graph
     prior = kernel.learned_words.prior
     if prior is None:
         return 0.0
-    histogram = count_histogram(state.graph.word_count)
+    from pluri.topics.concept_graph.sampling._density_kernels import log_words
+
+    graph = state.graph
+    histogram = count_histogram(graph.word_count)
 
     def value_of(eta: float) -> float:
-        return log_words(state.graph, histogram, eta)
+        return float(log_words(graph.depth, graph.total, kernel.n_words, eta, histogram))
 
     state.topic_word_prior, accepted = walk(rng, state.topic_word_prior, kernel.word_step, value_of, prior)
     return accepted

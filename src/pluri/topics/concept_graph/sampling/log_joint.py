@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import betaln, gammaln
 
-from pluri.topics.concept_graph.arrays import END, Graph, StickTables
 from pluri.topics.concept_graph.sampling.state import GraphState, Integers, count_histogram
 
 if TYPE_CHECKING:
@@ -20,9 +19,12 @@ if TYPE_CHECKING:
 
 def log_joint(kernel: ConceptGraphGibbs, state: GraphState) -> float:
     """Log p of words, levels, paths, tau, orders, numbers of nodes, and what is learned, of a state."""
+    from pluri.topics.concept_graph.sampling._density_kernels import log_steps, log_words
+
     graph, corpus = state.graph, state.corpus
-    value = log_words(graph, count_histogram(graph.word_count), state.topic_word_prior)
-    value += log_steps(step_histograms(graph), kernel.sticks(state.stick_beta))
+    words, sticks = count_histogram(graph.word_count), kernel.sticks(state.stick_beta)
+    value = float(log_words(graph.depth, graph.total, kernel.n_words, state.topic_word_prior, words))
+    value += float(log_steps(graph.depth, graph.visits, graph.edge, graph.order, graph.n_atoms, *sticks))
     value += log_levels(kernel, corpus.level, corpus.length, corpus.tau)
     value += log_orders(graph.depth, graph.protected, graph.n_nodes, graph.n_atoms, kernel.deeper)
     for learned, number in (
@@ -31,33 +33,6 @@ def log_joint(kernel: ConceptGraphGibbs, state: GraphState) -> float:
         if learned.prior is not None:
             value += learned.prior.log_density(number)
     return value
-
-
-def log_words(graph: Graph, histogram: Integers, eta: float) -> float:
-    """Log probability of all words given where they are; `histogram` counts how often each count occurs."""
-    n_words, counts = graph.word_count.shape[0], np.flatnonzero(histogram)
-    totals = eta * n_words + graph.total[graph.depth > 0]
-    value = (gammaln(eta * n_words) - gammaln(totals)).sum()
-    return float(value + histogram[counts] @ (gammaln(eta + counts) - gammaln(eta)))
-
-
-def step_histograms(graph: Graph) -> tuple[Integers, Integers, Integers]:
-    """How often each number of documents takes a stick, goes on to later ones, and does either, over all sticks."""
-    slots = np.flatnonzero(graph.depth)
-    order = graph.order[slots]
-    n_sticks = graph.n_atoms[graph.depth[slots]] - 1
-    is_stick = np.arange(order.shape[1]) < n_sticks[:, None]
-    # The end of the path is atom -1, and its count in the last column; blank nodes are below, and nobody takes them.
-    taken = np.where(is_stick & (order >= END), graph.edge[slots[:, None], np.maximum(order, END)], 0)
-    rest = graph.visits[slots][:, None] - taken.cumsum(axis=1)
-    taken, rest = taken[is_stick], rest[is_stick]
-    return np.bincount(taken), np.bincount(rest), np.bincount(taken + rest)
-
-
-def log_steps(histograms: tuple[Integers, Integers, Integers], sticks: StickTables) -> float:
-    """Log probability of all steps given the orders: the sum of log B(alpha + n, beta + m) / B(alpha, beta)."""
-    first, second, both = (n @ (table[: len(n)] - table[0]) for n, table in zip(histograms, sticks, strict=True))
-    return float(first + second - both)
 
 
 def log_levels(kernel: ConceptGraphGibbs, level: Any, length: Any, tau: Any) -> float:
