@@ -10,8 +10,6 @@ a token of word w has scale s and node t with probability proportional to ``usag
 above are then drawn backwards, ``z^(s-1) = m`` with probability ``P[z^(s), m] reach_{s-1}(m) / reach_s(z^(s))``.
 """
 
-import math
-
 import numpy as np
 
 from pluri.engine.compiled import compiled
@@ -160,24 +158,6 @@ def draw_paths(stream, doc_offsets, nodes, theta, placed, counts):
                 counts.doc_top[d, t] += 1
             else:
                 paths[i, 0] = 0
-
-
-@compiled(allocates=False)
-def log_allocation(doc_offsets, top, depth, widths, offsets, theta, usage, transition, scale, node, reach):
-    """Log probability of the scales and nodes of all tokens, the nodes above them summed out; `reach` is zeros."""
-    total = 0.0
-    for d in range(doc_offsets.size - 1):
-        if doc_offsets[d + 1] == doc_offsets[d]:
-            continue
-        fill_reach(top, depth, widths, offsets, theta[d], transition, reach)
-        product = 1.0
-        for i in range(doc_offsets[d], doc_offsets[d + 1]):
-            product *= usage[d, scale[i]] * reach[offsets[scale[i]] + node[i]]
-            if product < 1e-150:
-                total += math.log(max(product, 1e-320))
-                product = 1.0
-        total += math.log(product)
-    return total
 
 
 @compiled(allocates=False)

@@ -36,7 +36,7 @@ from pluri.topics.documents import Tokens
 from pluri.topics.tree.concentrations import draw_document_level
 from pluri.topics.tree.path_counts import PathCounts
 from pluri.topics.tree.settings import TreeSettings
-from pluri.topics.tree.state import Array, Numbers, TreeState
+from pluri.topics.tree.state import Array, Numbers, TreeState, log_allocation
 from pluri.topics.tree.sticks import draw_fractions, draw_sticks
 
 Position = Mapping[str, NDArray[Any]]
@@ -224,8 +224,6 @@ class TreeGibbs:
 
         The nodes above that of a token are summed out too, unless the tree grows.
         """
-        from pluri.topics.tree._token_kernels import log_allocation
-
         depth, top = int(state.depth[0]), self.settings.top
         if self.grows:
             documents, deep = self.tokens.documents, state.scale >= top
@@ -237,10 +235,7 @@ class TreeGibbs:
                     here = state.paths[state.scale >= s]
                     total += float(np.log(state.transition[state.offsets[s] + here[:, s], here[:, s - 1]]).sum())
         else:
-            total = log_allocation(
-                self.tokens.offsets, top, depth, state.widths, state.offsets, state.theta, state.usage,
-                state.transition, state.scale, state.node, np.zeros(int(state.offsets[-1])),
-            )  # fmt: skip
+            total = log_allocation(state, self.tokens.documents, top)
         if state.word_scale.size:
             total += float(state.sizes[:depth] @ state.log_stop[:depth])
         return total + self.log_evidence(state)

@@ -206,3 +206,25 @@ def count_words(
     nodes = offsets[scale[placed]] + node[placed]
     np.add.at(node_word, (words[placed], nodes), 1)
     np.add.at(node_total, nodes, 1)
+
+
+def log_allocation(state: TreeState, documents: Numbers, top: int) -> float:
+    """Log probability of the scales and nodes of all tokens, the nodes above them summed out."""
+    depth, offsets, widths = int(state.depth[0]), state.offsets, state.widths
+    n_documents, n_nodes = len(state.usage), int(offsets[depth])
+    reach = np.zeros((n_documents, n_nodes))
+    if top == 1:
+        reach[:, 0] = 1.0
+    for s in range(top, depth):
+        here = slice(offsets[s], offsets[s] + widths[s])
+        if s == top:
+            reach[:, here] = state.theta[:, : widths[s]]
+        else:
+            above = slice(offsets[s - 1], offsets[s - 1] + widths[s - 1])
+            reach[:, here] = reach[:, above] @ state.transition[here, : widths[s - 1]].T
+    reach *= state.usage[:, state.node_scale()[:n_nodes]]
+    # Tokens at the same node of a document have the same probability: a logarithm for each pair, not for each token.
+    places = documents.astype(np.int64) * n_nodes + offsets[state.scale] + state.node
+    counts = np.bincount(places, minlength=reach.size)
+    pairs = np.flatnonzero(counts)
+    return float(counts[pairs] @ np.log(np.maximum(reach.ravel()[pairs], 1e-320)))
