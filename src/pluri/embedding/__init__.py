@@ -1,5 +1,6 @@
 """Embeddings: maps on which neighbours stay neighbours, coordinates that run both ways, clusters with a certificate,
-and how many dimensions there are."""
+and how many dimensions there are.
+"""
 
 from typing import TYPE_CHECKING
 
