@@ -1,11 +1,11 @@
 # mypy: allow-untyped-calls, allow-untyped-defs
 """Questions that Numba's compiler asks itself thousands of times, answered once.
 
-Half of the time of a first call is Numba's own Python, and a third of that goes into asking again: which of a hundred
+Much of the time of a first call is Numba's own Python, and a good part of that goes into asking again: which of many
 templates fits ``float64 + float64``, whether two sets of options are equal (forty properties, one by one), whether any
 module has registered something since the last function, which variables a statement names. While a function of ours
 is compiled, these four are answered from what is known; the answers are the same, and so is the code. Afterwards Numba
-is as it was. A version of Numba that is made in another way is left alone.
+is as it was. Versions of Numba with which this was not tried are left alone.
 """
 
 from __future__ import annotations
@@ -18,26 +18,12 @@ from typing import Any
 from pluri.engine.compile_cache import DEPENDS
 
 
-class CompilerShortcuts:
-    """Its methods are called around each compilation; the shortcuts are taken while the outermost one is of ours.
+#: Versions of Numba with which the code was found to be the same, with and without.
+TRIED = frozenset({(0, 68)})
 
-    Examples
-    --------
-    >>> from pluri.engine.compiled import compiled
-    >>> from pluri.engine.compiler_shortcuts import CompilerShortcuts
-    >>> from numba.core.targetconfig import TargetConfig
-    >>> before = TargetConfig.__eq__
-    >>> shortcuts = CompilerShortcuts()
-    >>> @compiled(cache=False)
-    ... def double(x):
-    ...     return 2 * x
-    >>> shortcuts.begin({"dispatcher": double})
-    >>> TargetConfig.__eq__ is before
-    False
-    >>> shortcuts.end({})
-    >>> TargetConfig.__eq__ is before
-    True
-    """
+
+class CompilerShortcuts:
+    """Its methods are called around each compilation; the shortcuts are taken while the outermost one is of ours."""
 
     def __init__(self) -> None:
         self._depth = 0
@@ -62,12 +48,13 @@ class CompilerShortcuts:
 @cache
 def _shortcuts() -> tuple[tuple[type, str, Callable[..., Any]], ...]:
     """Classes of Numba, names of their methods, and what stands in for these."""
+    import numba
+
+    if numba.version_info.short not in TRIED:
+        return ()
     found: list[tuple[type, str, Callable[..., Any]]] = []
     for shortcut in (_options_by_what_is_set, _resolved_before, _nothing_new, _variables_by_kind):
-        try:
-            found.extend(shortcut())
-        except (ImportError, AttributeError, KeyError):  # Numba is made in another way
-            continue
+        found.extend(shortcut())
     return tuple(found)
 
 
@@ -76,7 +63,6 @@ def _options_by_what_is_set() -> Iterator[tuple[type, str, Callable[..., Any]]]:
     from numba.core.targetconfig import TargetConfig
 
     slowly_equal, slow_number = TargetConfig.__eq__, TargetConfig.__hash__
-    TargetConfig()._values.items()  # private
 
     def equal(self: Any, other: Any) -> Any:
         if self is other or (type(self) is type(other) and self._values == other._values):

@@ -1,55 +1,32 @@
-"""Random walks and spectral coordinates."""
+"""Spectral coordinates."""
 
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist, squareform
 from sklearn.manifold import Isomap
 
-from pluri.embedding.regression.providers import diffusion_coordinates, random_walk, spectral_coordinates
+from pluri.embedding.regression.providers import spectral_coordinates
 
 ROWS = np.random.default_rng(0).normal(size=(40, 3))
 
 
-def test_steps_are_a_reversible_random_walk():
-    steps, stationary = random_walk(ROWS, 7)
-    np.testing.assert_allclose(steps.sum(axis=1), 1.0, rtol=1e-12)
-    flow = stationary[:, None] * steps
-    np.testing.assert_allclose(flow, flow.T, atol=1e-15)
+def test_diffusion_coordinates_are_eigenvectors_of_the_walk():
+    """Of the walk with the symmetric kernel of self-tuned widths, and of mean square one where the walk spends time."""
     distances = squareform(pdist(ROWS))
     width = np.sort(distances, axis=1)[:, 7]
     kernel = np.exp(-(distances**2) / np.outer(width, width))
-    np.testing.assert_allclose(steps, kernel / kernel.sum(axis=1, keepdims=True), rtol=1e-10)
-
-
-def test_diffusion_coordinates_are_eigenvectors_of_the_walk():
-    walk = random_walk(ROWS, 7)
-    values, scales = diffusion_coordinates(walk, 5)
-    np.testing.assert_allclose(walk.steps @ values, scales * values, atol=1e-12)
+    steps, stationary = kernel / kernel.sum(axis=1, keepdims=True), kernel.sum(axis=1) / kernel.sum()
+    values, scales = spectral_coordinates("diffusion", ROWS, 5, 7)
+    np.testing.assert_allclose(steps @ values, scales * values, atol=1e-10)
     assert (np.diff(scales) <= 0).all()
     assert scales[0] < 1
-    gram = values.T @ (walk.stationary[:, None] * values)
-    np.testing.assert_allclose(gram, np.eye(5), atol=1e-10)
-    np.testing.assert_allclose(walk.stationary @ values, 0.0, atol=1e-12)  # the constant vector is left out
+    np.testing.assert_allclose(values.T @ (stationary[:, None] * values), np.eye(5), atol=1e-10)
+    np.testing.assert_allclose(stationary @ values, 0.0, atol=1e-10)  # the constant vector is left out
 
 
-def test_diffusion_distances_are_those_of_the_walk():
-    """All coordinates of a small walk: ``sum_k lam_k^2 (psi_ik - psi_jk)^2 = sum_l (W_il - W_jl)^2 / pi_l``."""
-    walk = random_walk(ROWS[:8], 3)
-    values, scales = diffusion_coordinates(walk, 7)
-    found = squareform(pdist(values * scales, "sqeuclidean"))
-    expected = squareform(pdist(walk.steps / np.sqrt(walk.stationary), "sqeuclidean"))
-    np.testing.assert_allclose(found, expected, atol=1e-12)
-
-
-def test_rows_in_two_places_are_no_walk():
-    apart = np.concatenate([ROWS, ROWS + 1e3])
-    with pytest.raises(ValueError, match="got 2 parts"):
-        random_walk(apart, 5)
-
-
-def test_copies_of_rows_are_walked_between():
-    steps, _ = random_walk(np.repeat(ROWS[:4], 10, axis=0), 5)
-    assert np.isfinite(steps).all()
+def test_rows_in_two_places_have_no_diffusion_coordinates():
+    with pytest.raises(ValueError, match="connected"):
+        spectral_coordinates("diffusion", np.concatenate([ROWS, ROWS + 1e6]), 2, 5)
 
 
 @pytest.mark.parametrize("spectral", ["isomap", "diffusion", "lle", "kernel_pca"])

@@ -5,9 +5,8 @@ import pytest
 
 from pluri.embedding import AlignedGibbs, SpectralRegressionGibbs
 from pluri.embedding.regression import RegressionPriors
-from pluri.embedding.regression.aligned_gibbs import anchor_terms, sparse_steps
+from pluri.embedding.regression.aligned_gibbs import anchor_terms
 from pluri.embedding.regression.conditionals import log_joint_rows
-from pluri.embedding.regression.providers import random_walk
 from pluri.inference import mcmc
 from pluri.priors import BetaProcess, Gamma
 from pluri.testing import SamplerProblem, simulation_based_calibration
@@ -170,14 +169,6 @@ def test_a_walk_that_stays_is_a_mixture_whose_rows_have_coordinates_of_their_own
         gain = spread @ W.T @ np.linalg.inv(W @ spread @ W.T + noise)
         expected = position["centers"][j] + gain @ (rows[i] - position["means"][j])
         np.testing.assert_allclose(found[i], expected, rtol=1e-9)
-
-
-def test_improbable_steps_are_left_out_and_the_others_sum_to_one():
-    steps = random_walk(np.random.default_rng(5).normal(size=(60, 3)), 5).steps
-    sparse = sparse_steps(steps)
-    assert sparse.nnz < steps.size
-    np.testing.assert_allclose(sparse.sum(axis=1), 1.0, rtol=1e-12)
-    np.testing.assert_allclose(sparse.toarray(), steps, atol=2e-2)
 
 
 @pytest.mark.parametrize(

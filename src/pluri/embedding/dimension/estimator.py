@@ -43,11 +43,13 @@ class IntrinsicDimension(Estimator):
 
     Parameters
     ----------
-    method : {"mle", "eigenvalue", "correlation", "gmst"}, default="mle"
+    method : {"mle", "eigenvalue", "correlation", "gmst", "nsr"}, default="mle"
         Maximum likelihood from distances to neighbours; number of large eigenvalues of the covariance; growth of the
-        number of near pairs; growth of geodesic minimal spanning trees.
+        number of near pairs; growth of geodesic minimal spanning trees; directions that matter in a regression of the
+        rows on spectral coordinates (`SpectralRegression`), which takes seconds and shrugs off more noise.
     n_neighbors : int, default=12
-        The largest number of neighbours: of "mle", of the graph of "gmst", and of the local estimates of "eigenvalue".
+        The largest number of neighbours: of "mle", of the graphs of "gmst" and "nsr", and of the local estimates of
+        "eigenvalue".
     min_neighbors : int, default=6
         The smallest one; "mle" averages over all from here to `n_neighbors`.
     averaging : {"harmonic", "mean"}, default="harmonic"
@@ -67,7 +69,8 @@ class IntrinsicDimension(Estimator):
     ----------
     dimension_ : float
     dimension_interval_ : array of shape (2,)
-        By half-samples. NaN without resamples or with too few rows. It does not cover bias: see the guide.
+        By half-samples; of the posterior for "nsr". NaN without resamples or with too few rows. It does not cover bias:
+        see the guide.
     local_dimension_ : array of shape (n_samples,) or None
         Around each row; NaN where there is nothing to tell it, None for "gmst".
     n_features_in_ : int
@@ -164,8 +167,9 @@ class IntrinsicDimension(Estimator):
                 check_value(radius, "radii", Number(above=0))
             radii = (float(self.radii[0]), float(self.radii[1]))
         return DimensionSettings(
-            int(self.n_neighbors), int(self.min_neighbors), str(self.averaging), float(self.threshold), radii
-        )
+            int(self.n_neighbors), int(self.min_neighbors), str(self.averaging), float(self.threshold), radii,
+            float(self.level),
+        )  # fmt: skip
 
     def _interval(
         self, found: Estimate, method: Method, rows: Array, settings: DimensionSettings, rng: np.random.Generator

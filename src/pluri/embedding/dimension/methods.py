@@ -29,9 +29,20 @@ class Method(NamedTuple):
     distinct: bool
 
 
+def by_regression(X: Array, settings: DimensionSettings, rng: np.random.Generator) -> Estimate:
+    """Directions that matter in a spectral regression, with the interval of its posterior."""
+    from pluri.embedding.regression.dimension_estimate import nsr_dimension
+
+    found = nsr_dimension(
+        X, estimate="effective_rank", level=settings.level, n_neighbors=settings.n_neighbors, random_state=rng
+    )
+    return Estimate(found.dimension, found.local, found.interval)
+
+
 METHODS: Mapping[str, Method] = {
     "mle": Method(maximum_likelihood, distinct=True),
     "eigenvalue": Method(eigenvalues, distinct=False),
     "correlation": Method(correlation, distinct=True),
     "gmst": Method(spanning_trees, distinct=True),
+    "nsr": Method(by_regression, distinct=False),
 }

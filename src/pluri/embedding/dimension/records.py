@@ -18,6 +18,7 @@ class DimensionSettings(NamedTuple):
     averaging: str
     threshold: float
     radii: tuple[float, float] | None
+    level: float
 
 
 class Estimate(NamedTuple):

@@ -15,16 +15,17 @@ from numpy.typing import NDArray
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import validate_data
 
-from pluri.embedding.regression.aligned_gibbs import AlignedGibbs, sparse_steps
+from pluri.embedding.regression.aligned_gibbs import AlignedGibbs
 from pluri.embedding.regression.conditionals import cluster_moments, place_squares
 from pluri.embedding.regression.estimator import LAYOUT, PARAMETERS
 from pluri.embedding.regression.fitted import check_size, judge, priors_of, store_mixture, store_support, store_trace
 from pluri.embedding.regression.prediction import mixture_of
-from pluri.embedding.regression.providers import random_walk, spectral_coordinates
+from pluri.embedding.regression.providers import spectral_coordinates
 from pluri.embedding.regression.queries import ReversibleQueries
 from pluri.embedding.regression.records import Position
 from pluri.embedding.regression.standard import Standard, StandardCoordinates
 from pluri.embedding.regression.starts import starting_position
+from pluri.embedding.spectral.random_walk import walk_matrix
 from pluri.inference import mcmc
 from pluri.priors import BetaProcess, Gamma
 from pluri.validation import Allowed, Stored, as_generator, check_parameters, restored_on_failure
@@ -182,7 +183,7 @@ class AlignedFactorAnalyzers(ReversibleQueries, mcmc.Sampled, DensityMixin, Esti
             x = StandardCoordinates.of(found.values)
             rows = Standard.of(data, data.shape[1] > len(data) if self.reduce == "auto" else bool(self.reduce))
             kernel = AlignedGibbs(
-                rows.rows, sparse_steps(random_walk(data, int(self.n_neighbors)).steps), x.values.shape[1],
+                rows.rows, walk_matrix(data, scale_neighbor=int(self.n_neighbors)), x.values.shape[1],
                 int(self.n_components), priors_of(self), self.support == "shared",
                 found.scales if self.scale == "spectral" else None,
             )  # fmt: skip

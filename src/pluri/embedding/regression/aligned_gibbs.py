@@ -28,9 +28,6 @@ from pluri.validation import check_count
 
 Array = NDArray[np.float64]
 
-#: Steps of a random walk that are less probable are left out.
-LEAST_STEP = 1e-4
-
 
 @dataclass(frozen=True, eq=False)
 class AlignedGibbs:
@@ -54,12 +51,11 @@ class AlignedGibbs:
     Examples
     --------
     >>> import numpy as np
-    >>> from pluri.embedding.regression import AlignedGibbs
-    >>> from pluri.embedding.regression.providers import random_walk
+    >>> from pluri.embedding import AlignedGibbs, walk_matrix
     >>> from pluri.inference import mcmc
     >>> rng = np.random.default_rng(0)
     >>> rows = np.outer(rng.normal(size=40), [1.0, -1, 0]) + 0.1 * rng.normal(size=(40, 3))
-    >>> kernel = AlignedGibbs(rows, random_walk(rows, 7).steps, 2, 3, scales=np.ones(2))
+    >>> kernel = AlignedGibbs(rows, walk_matrix(rows), 2, 3, scales=np.ones(2))
     >>> trace = mcmc.sample(kernel, kernel.sample_prior, record=kernel.record, n_draws=20, n_warmup=20, n_chains=1,
     ...                     random_state=0, warn=False)
     >>> trace["n_clusters"].shape
@@ -180,9 +176,3 @@ def _columns(walk: Any) -> Walk:
     return Walk(
         columns.indptr.astype(np.int64), columns.indices.astype(np.int64), columns.data.astype(np.float64)
     )  # fmt: skip
-
-
-def sparse_steps(steps: Array) -> Any:
-    """Steps of a random walk without the least probable ones."""
-    kept = np.where(steps > LEAST_STEP, steps, 0.0)
-    return csr_array(kept / kept.sum(axis=1, keepdims=True))

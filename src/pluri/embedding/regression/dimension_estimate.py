@@ -20,7 +20,7 @@ class DimensionEstimate(NamedTuple):
     Attributes
     ----------
     dimension : posterior mean over draws and rows
-    interval : 2.5 % and 97.5 % points over draws of the mean over rows
+    interval : quantiles over draws of the mean over rows
     local : (n,): posterior mean of each row
     """
 
@@ -30,7 +30,13 @@ class DimensionEstimate(NamedTuple):
 
 
 def nsr_dimension(
-    X: Any, *, n_coordinates: int = 20, n_components: int = 20, estimate: str = "support", **settings: Any
+    X: Any,
+    *,
+    n_coordinates: int = 20,
+    n_components: int = 20,
+    estimate: str = "support",
+    level: float = 0.95,
+    **settings: Any,
 ) -> DimensionEstimate:
     """Estimate the dimension of the surface that rows lie near, by nonlinear spectral regression.
 
@@ -45,6 +51,8 @@ def nsr_dimension(
         Count the coordinates that a cluster uses, or its directions that matter (more than 5 % of the variance of the
         largest). The second is better where there are few features, or so little noise that the distortions of the
         spectral embedding count.
+    level : float, default=0.95
+        Of the interval.
     **settings
         Further parameters of `SpectralRegression`, such as `spectral`, `n_draws` and `random_state`.
 
@@ -70,6 +78,6 @@ def nsr_dimension(
         model.fit(X)
     by_support = estimate == "support"
     draws = model.trace_.flat("dimension" if by_support else "effective_rank")
-    low, high = np.quantile(draws, [0.025, 0.975])
+    low, high = np.quantile(draws, [0.5 - level / 2, 0.5 + level / 2])
     local = model.local_dimension_ if by_support else model.local_effective_rank_
     return DimensionEstimate(float(draws.mean()), (float(low), float(high)), local)
