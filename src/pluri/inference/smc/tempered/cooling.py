@@ -22,8 +22,8 @@ class Cooling:
         Share of the particles that stays effective at each step of the temperature; more makes shorter steps.
     n_steps : int or "adaptive", default="adaptive"
         Steps of every particle at each temperature; "adaptive" goes on until the particles have forgotten where they
-        were. With `waste_free` a number is the length of the chains, and "adaptive" keeps ten states of each, as many
-        steps apart as it takes.
+        were. With `waste_free` a number is the length of the chains, their beginnings included, and "adaptive" keeps
+        ten states of each, as many steps apart as it takes, without the beginning.
     correlation : float, default=0.1
         How much "adaptive" lets the particles remember: correlation of the log likelihood and of the coordinates with
         those before the moves.
