@@ -17,7 +17,6 @@ from typing import Any
 
 from pluri.engine.compile_cache import DEPENDS
 
-
 #: Versions of Numba with which the code was found to be the same, with and without.
 TRIED = frozenset({(0, 68)})
 

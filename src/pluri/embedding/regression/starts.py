@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.components.starting_values import kmeans_centers, nearest_center
+from pluri.components.k_means import kmeans_centers, nearest_center
 from pluri.embedding.regression.conditionals import about_centers, cluster_moments, residual_squares
 from pluri.embedding.regression.records import Position
 from pluri.embedding.regression.sweep import ClusterRegression
