@@ -57,7 +57,8 @@ class Walk(NamedTuple):
 @compiled(inner=True, allocates=False)
 def uniform(rng: Any) -> float:
     """A uniform random number: here, so that it is compiled once."""
-    return rng.random()  # type: ignore[no-any-return]
+    value: float = rng.random()
+    return value
 
 
 @compiled(inner=True, allocates=False)
