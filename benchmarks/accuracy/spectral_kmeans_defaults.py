@@ -7,7 +7,7 @@ to the classes, CPU seconds of a fit, and the certificate. On text see `benchmar
 COIL-20, oil flow and USPS need ``coil20_32x32.npz``, ``oil_flow.npz`` and ``usps_test.txt.gz`` in PLURI_DATA; without
 them they are left out.
 
-    python benchmarks/accuracy/spectral_kmeans_defaults.py            # about two minutes
+    python benchmarks/accuracy/spectral_kmeans_defaults.py            # about two minutes of CPU
     python benchmarks/accuracy/spectral_kmeans_defaults.py --quick    # what scikit-learn brings
 """
 
