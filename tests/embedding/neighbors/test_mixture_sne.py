@@ -61,7 +61,7 @@ def test_what_is_stored_belongs_together(optimizer, proportions):
     assert_allclose(model.kl_per_sample_, rows, atol=1e-6)
     assert_allclose(model.kl_divergence_, rows.sum(), rtol=1e-6)
     apart = np.array([cdist(images, images).max() for images in model.images_])
-    assert_allclose(model.separation_, apart, rtol=1e-9)
+    assert_allclose(model.separation_, apart, rtol=1e-9, atol=1e-9)
     assert_array_equal(model.split_objects_, apart > 1.0)
     assert "more than 1 apart" in model.summary()
     assert model.transform(X[:4] + 0.2).shape == (4, 2)
