@@ -208,7 +208,7 @@ def count_words(
     np.add.at(node_total, nodes, 1)
 
 
-def log_allocation(state: TreeState, documents: Numbers, top: int) -> float:
+def log_allocation(state: TreeState, documents: NDArray[np.signedinteger[Any]], top: int) -> float:
     """Log probability of the scales and nodes of all tokens, the nodes above them summed out."""
     depth, offsets, widths = int(state.depth[0]), state.offsets, state.widths
     n_documents, n_nodes = len(state.usage), int(offsets[depth])
