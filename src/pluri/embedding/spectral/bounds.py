@@ -58,7 +58,7 @@ def kmeans_lower_bound(
     >>> kmeans_lower_bound(X, 2)  # the cost of the best two clusters is 4 as well
     4.0
     >>> kmeans_lower_bound(X, [1, 2, 3], kind="plain").round(3) + 0.0
-    array([4.872, 0.   , 0.   ])
+    array([5.924, 0.   , 0.   ])
     """
     check_value(kind, "kind", Only("centered", "plain"))
     rows = check_array(X, accept_sparse="csr", dtype=np.float64)

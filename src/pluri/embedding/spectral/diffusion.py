@@ -98,7 +98,7 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
     >>> model = DiffusionMap(2).fit(circle)
     >>> radius = np.linalg.norm(model.embedding_, axis=1)  # a circle again
     >>> bool(np.ptp(radius) < 1e-8), model.eigenvalues_.round(2)
-    (True, array([0.85, 0.85]))
+    (True, array([0.9, 0.9]))
     """
 
     _fitted_layout: ClassVar[Mapping[str, Stored]] = {
