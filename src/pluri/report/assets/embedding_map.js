@@ -1,6 +1,6 @@
 "use strict";
-/* A map of points on a canvas. Dots are written pixel by pixel, which a browser does for fifty thousand points in the
-   time of a frame; pictures, labels, lines and rings are drawn over them. */
+/* A map of points on a canvas. Dots are written pixel by pixel, which takes less time than to have them drawn one by one;
+   pictures, labels, lines and rings are drawn over them. */
 function pointMap(canvas, points, look) {
   const context = canvas.getContext("2d");
   const { n, images, axes, coordinates } = points, total = n * images;
