@@ -80,8 +80,9 @@ def main() -> None:
             inside = rows[1:-1]
             distance = np.sqrt((neighbors.kneighbors(inside)[0] ** 2 / X.shape[1]).mean())
             table[name].append((steps.max() / steps.mean(), sharpness(inside, faces.image_shape) / real, distance))
-    print(f"{len(X)} frames, {N_COORDINATES} coordinates, {model.n_active_clusters_} clusters, dimension "
-          f"{model.dimension_:.1f} (published 12), effective rank {model.effective_rank_:.1f}")  # fmt: skip
+    print(f"{len(X)} frames, {N_COORDINATES} coordinates, {model.n_active_clusters_} clusters")
+    print(f"dimension {model.dimension_:.1f} of at most {N_COORDINATES} (published: 12 of 30)", end=", ")
+    print(f"effective rank {model.effective_rank_:.1f}")
     print(f"{'20 cuts':<24s} largest step / mean   sharpness / real frames   distance to nearest frame (grey values)")
     for name, values in table.items():
         step, sharp, distance = np.mean(values, axis=0)

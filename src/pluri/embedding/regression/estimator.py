@@ -145,8 +145,7 @@ class SpectralRegression(ReversibleQueries, mcmc.Sampled, DensityMixin, Estimato
         Sweeps from one draw to the next.
     n_chains : int, default=1
         Chains. The first begins with clusters of k-means of the coordinates, those after it about random rows.
-        Predictions are averages over all of them, in which borders of clusters blur: several chains embed new rows
-        better than a long one.
+        Predictions are averages over all of them, in which borders of clusters blur.
     n_predictive : int, default=10
         Draws, of all chains together, that predictions average over.
     n_jobs : int or None, default=None
