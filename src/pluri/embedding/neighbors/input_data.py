@@ -21,7 +21,7 @@ from pluri.embedding.neighbors.distributions import (
 
 Array = NDArray[np.float64]
 
-#: Up to this many objects all pairs are taken, unless something else is asked for (`benchmarks/peers`).
+#: Up to this many objects all pairs are taken unless something else is asked for: P then has 72 MB.
 MOST_EXACT = 3000
 #: Nearest neighbours that an object has in the sparse method, for each unit of perplexity.
 NEIGHBORS_PER_PERPLEXITY = 3
