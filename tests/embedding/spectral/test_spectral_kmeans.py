@@ -223,7 +223,6 @@ def test_few_columns_and_many_clusters_are_left_to_k_means():
         ({"tol": -1.0}, "tol must be"),
         ({"refine": 1}, "refine must be True or False"),
     ],
-    ids=str,
 )
 def test_mistakes_get_a_sentence(settings, sentence):
     X = np.random.default_rng(12).normal(size=(12, 3))
