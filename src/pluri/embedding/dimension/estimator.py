@@ -69,8 +69,8 @@ class IntrinsicDimension(Estimator):
     ----------
     dimension_ : float
     dimension_interval_ : array of shape (2,)
-        By half-samples; of the posterior for "nsr". NaN without resamples or with too few rows. It does not cover bias:
-        see the guide.
+        By half-samples; for "nsr" of the draws of its one fit, which is too narrow. NaN without resamples or with too
+        few rows. It does not cover bias: see the guide.
     local_dimension_ : array of shape (n_samples,) or None
         Around each row; NaN where there is nothing to tell it, None for "gmst".
     n_features_in_ : int
