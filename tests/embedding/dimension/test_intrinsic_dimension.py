@@ -131,7 +131,7 @@ def test_an_interval_is_narrower_with_more_rows_and_a_lower_level():
 
 
 def test_the_regression_counts_directions_and_has_an_interval_of_its_own():
-    """Directions of a noisy curved sheet: 2.13 with a standard deviation of 0.1 over 12 seeds; bounds are five of it."""
+    """Directions of a noisy curved sheet: 2.13 with a standard deviation of 0.1 over 12 seeds; bounds at five."""
     rng = np.random.default_rng(0)
     u, v = rng.uniform(size=(2, 400))
     sheet = np.column_stack([u, v, np.sin(3 * u), np.cos(2 * v), u * v]) + 0.005 * rng.normal(size=(400, 5))
