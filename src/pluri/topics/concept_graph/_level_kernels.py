@@ -11,41 +11,40 @@ inner = compiled(inner=True, allocates=False)
 @inner
 def draw_levels(rng, graph, numbers, corpus, d, weights, share, sizes):
     """Draw the level of each word of a document in turn, given all others."""
-    words, level, path = corpus.words, corpus.level, corpus.path[d]
-    word_count, totals, dirichlet = graph.word_count, graph.total, numbers.dirichlet
-    length, first, last = corpus.length[d], corpus.offsets[d], corpus.offsets[d + 1]
-    eta, prior = numbers.eta, numbers.eta * word_count.shape[0]
+    length, n_levels = corpus.length[d], len(sizes)
+    first, last = corpus.offsets[d], corpus.offsets[d + 1]
+    eta, prior = numbers.eta, numbers.eta * graph.word_count.shape[0]
     if length == 1:
         return
-    ratio, power = 1.0 - corpus.tau[d], 1.0
-    for l in range(len(sizes)):
+    for l in range(n_levels):
         sizes[l] = 0
-        share[l] = (numbers.a if l == 0 else numbers.b) if dirichlet else power
-        power *= ratio
+    if numbers.dirichlet:
+        for i in range(first, last):
+            sizes[corpus.level[i]] += 1
+    for l in range(n_levels):
+        share[l] = (1.0 - corpus.tau[d]) ** l
     for i in range(first, last):
-        sizes[level[i]] += 1
-    for i in range(first, last):
-        word, l = words[i], level[i]
-        x = path[length - 1 - l]
-        word_count[word, x] -= 1
-        totals[x] -= 1
+        word, l = corpus.words[i], corpus.level[i]
+        x = corpus.path[d, length - 1 - l]
+        graph.word_count[word, x] -= 1
+        graph.total[x] -= 1
         sizes[l] -= 1
         total = 0.0
         for l in range(length):
-            x = path[length - 1 - l]
-            value = (eta + word_count[word, x]) / (prior + totals[x])
-            value *= share[l] + sizes[l] if dirichlet else share[l]
+            x = corpus.path[d, length - 1 - l]
+            value = (eta + graph.word_count[word, x]) / (prior + graph.total[x])
+            value *= (numbers.a if l == 0 else numbers.b) + sizes[l] if numbers.dirichlet else share[l]
             total += value
             weights[l] = total
         goal = rng.random() * total
         l = 0
         while l < length - 1 and weights[l] <= goal:
             l += 1
-        x = path[length - 1 - l]
-        word_count[word, x] += 1
-        totals[x] += 1
+        x = corpus.path[d, length - 1 - l]
+        graph.word_count[word, x] += 1
+        graph.total[x] += 1
         sizes[l] += 1
-        level[i] = l
+        corpus.level[i] = l
 
 
 @inner
@@ -56,10 +55,8 @@ def seat_levels(rng, graph, numbers, words, path, length, level, redraw, step, s
     l, and ``g_l = a_l + n_l`` counts the words before it, as if levels had a Dirichlet prior. Returns the logarithm of
     p(words | levels) / q(levels).
     """
-    capacity, word_count, totals, dirichlet = len(graph.depth), graph.word_count, graph.total, numbers.dirichlet
-    eta, prior, a, b = numbers.eta, numbers.eta * word_count.shape[0], 1.0, 1.0
-    if dirichlet:
-        a, b = numbers.a, numbers.b
+    capacity = len(graph.depth)
+    eta, prior = numbers.eta, numbers.eta * graph.word_count.shape[0]
     for l in range(len(sizes)):
         sizes[l] = 0
     product, log_weight, before = 1.0, 0.0, -1
@@ -74,9 +71,9 @@ def seat_levels(rng, graph, numbers, words, path, length, level, redraw, step, s
             x = path[length - 1 - l]
             count, size = seen[l], sizes[l]
             if x < capacity:
-                count += word_count[word, x]
-                size += totals[x]
-            g = (a if l == 0 else b) + sizes[l]
+                count += graph.word_count[word, x]
+                size += graph.total[x]
+            g = (numbers.a if l == 0 else numbers.b) + sizes[l] if numbers.dirichlet else 1.0 + sizes[l]
             all_shares += g
             total += g * (eta + count) / (prior + size)
             share[l] = total
@@ -87,8 +84,9 @@ def seat_levels(rng, graph, numbers, words, path, length, level, redraw, step, s
             level[i] = l
         else:
             l = level[i]
+        g = (numbers.a if l == 0 else numbers.b) + sizes[l] if numbers.dirichlet else 1.0 + sizes[l]
         # With the Dirichlet prior, g / sum g is the prior of the level itself and cancels.
-        product *= total / (all_shares if dirichlet else (a if l == 0 else b) + sizes[l])
+        product *= total / all_shares if numbers.dirichlet else total / g
         seen[l] += 1
         sizes[l] += 1
         if i % step == step - 1:
@@ -122,7 +120,9 @@ def logistic(z):
 
 @compiled(allocates=False)
 def draw_tau(rng, tau, a, b, sum_levels, n_words, length):
-    """Slice sampling of logit(tau)."""
+    """Slice sampling of logit(tau); from its prior if the path has one node, or the document no words."""
+    if length == 1 or n_words == 0:
+        return min(max(rng.beta(a, b), 1e-300), 1.0 - 1e-15)
     z = math.log(tau) - math.log1p(-tau)
     height = log_tau_density(z, a, b, sum_levels, n_words, length) + math.log(1.0 - rng.random())
     width = 4.0 / math.sqrt(1.0 + 0.2 * n_words)

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 END = -1
 #: Most paths compared in a joint move that frees one place.
 MOST_PATHS = 48
-#: Log score of a new node where paths are proposed.
-NEW_SCORE = 3.0
 #: Paths proposed by a joint move that frees all places, and those among which a document that has none chooses.
 N_PROPOSED, N_FIRST = 4, 8
 
@@ -37,9 +35,8 @@ class Graph(NamedTuple):
         Atoms of each node in the order of its sticks.
     n_atoms, n_nodes, n_used : (L + 1,)
         By depth: atoms of a node there; nodes there, blank ones included; and those that have a slot.
-    n_states, members : (L + 1,) and (L + 1, c)
-        What a path may go through at each depth: slots in use, the first `n_used` of a row, and c + depth, which stands
-        for all blank nodes, if there are any; `n_states` in all. Written anew when a sweep begins.
+    members : (L + 1, c)
+        Slots in use at each depth; the first `n_used` of a row.
     probability : (c + L + 1, c + L + 2)
         Predictive probability of each step: to a slot, to a new node of depth k (column c + k), to the end (last). Row
         c + k is that of a new node of depth k.
@@ -57,8 +54,7 @@ class Graph(NamedTuple):
     n_atoms: NDArray[np.int64]
     n_nodes: NDArray[np.int64]
     n_used: NDArray[np.int64]
-    n_states: NDArray[np.int64]
-    members: NDArray[np.int64]
+    members: NDArray[np.int32]
     probability: NDArray[np.float64]
     next_name: NDArray[np.int64]
 
@@ -105,17 +101,6 @@ class Numbers(NamedTuple):
     reorder: bool
 
 
-class Plan(NamedTuple):
-    """What a sweep does: factors of a product before its logarithm is taken, joint moves for each document, whether
-    paths are drawn given levels, and whether orders of all nodes are changed at its end.
-    """
-
-    step: int
-    n_joint: int
-    draw_paths: bool
-    reorder_all: bool
-
-
 class StickTables(NamedTuple):
     """lgamma(alpha + n), lgamma(beta + n) and lgamma(alpha + beta + n) for n up to the number of documents."""
 
@@ -135,10 +120,7 @@ class Compared(NamedTuple):
 
 
 class JointRoom(NamedTuple):
-    """Room of a joint move: `states` that may follow; by level `share`, `sizes`, `seen`; by node the other three.
-
-    `score` holds those of new nodes, which stay.
-    """
+    """Room of a joint move: `states` that may follow; by level `share`, `sizes`, `seen`; by node the other three."""
 
     states: NDArray[np.int64]
     share: NDArray[np.float64]
@@ -170,8 +152,7 @@ def sweep_room(capacity: int, n_levels: int, longest: int) -> tuple[Compared, Jo
     )  # fmt: skip
     joint = JointRoom(
         np.empty(n_paths, dtype=np.int64), np.empty(n_levels), np.empty(n_levels, dtype=np.int64),
-        np.empty(n_levels, dtype=np.int64), np.empty((longest, capacity)), np.full(n_states, NEW_SCORE),
-        np.empty(n_states),
+        np.empty(n_levels, dtype=np.int64), np.empty((longest, capacity)), np.empty(capacity), np.empty(n_states),
     )  # fmt: skip
     places = PathRoom(
         np.empty(n_levels, dtype=np.int64), np.empty(n_levels), np.empty((n_levels, capacity + 1)),

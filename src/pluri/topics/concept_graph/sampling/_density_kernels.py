@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from pluri.engine.compiled import compiled
-from pluri.topics.concept_graph.sampling._graph_kernels import count_of
+from pluri.topics.concept_graph.sampling._graph_kernels import count_of, log_stick
 
 
 @compiled(allocates=False)
@@ -21,12 +21,6 @@ def log_words(depth, total, n_words, eta, histogram):
         if histogram[count] > 0:
             value += histogram[count] * (math.lgamma(eta + count) - none)
     return value
-
-
-@compiled(inner=True, allocates=False)
-def log_stick(first, second, both, count, after):
-    """Log B(alpha + count, beta + after), by the tables of `StickTables`."""
-    return first[count] + second[after] - both[count + after]
 
 
 @compiled(allocates=False)

@@ -6,11 +6,14 @@ See `pluri.topics.concept_graph.edge_prior` for the formulas and `pluri.topics.c
 
 import math
 
+import numpy as np
+
 from pluri.engine.compiled import compiled
 
 END = -1
 #: For what only compiled functions call, and makes no arrays.
 inner = compiled(inner=True, allocates=False)
+# Constants that are passed on are np.int64: numba compiles a function once more for a literal, and for an int32.
 
 
 @inner
@@ -26,18 +29,18 @@ def count_of(edge, x, atom):
 @inner
 def fill_row(graph, numbers, x):
     """Predictive probabilities of all steps from x; the last atom takes what the sticks before it leave."""
-    depth, edge, order, row = graph.depth, graph.edge, graph.order, graph.probability[x]
-    capacity, end = len(depth), len(row) - 1
-    for y in range(capacity, end):
-        row[y] = 0.0
-    n = graph.n_atoms[depth[x]]
+    capacity, n_levels = len(graph.depth), len(graph.n_nodes) - 1
+    row = graph.probability[x]
+    for k in range(n_levels + 1):
+        row[capacity + k] = 0.0
+    n = graph.n_atoms[graph.depth[x]]
     alpha, beta = numbers.alpha, numbers.beta
     remaining, left = graph.visits[x], 1.0
     for r in range(n):
-        atom = order[x, r]
+        atom = graph.order[x, r]
         p = left
         if r < n - 1:
-            count = count_of(edge, x, atom)
+            count = count_of(graph.edge, x, atom)
             scale = left / (alpha + beta + remaining)
             p = scale * (alpha + count)
             remaining -= count
@@ -45,7 +48,7 @@ def fill_row(graph, numbers, x):
         if atom >= 0:
             row[atom] = p
         elif atom == END:
-            row[end] = p
+            row[capacity + n_levels + 1] = p
         else:
             row[capacity - 1 - atom] += p
 
@@ -53,70 +56,60 @@ def fill_row(graph, numbers, x):
 @compiled(allocates=False)
 def fill_all(graph, numbers):
     """Predictive probabilities of all steps from all nodes, and from new ones, whose order is anybody's guess."""
-    n_used, members, probability = graph.n_used, graph.members, graph.probability
-    capacity, n_levels = len(graph.depth), len(n_used) - 1
+    capacity, n_levels = len(graph.depth), len(graph.n_nodes) - 1
     for k in range(1, n_levels + 1):
-        for m in range(n_used[k]):
-            fill_row(graph, numbers, members[k, m])
-        row = probability[capacity + k]
+        for m in range(graph.n_used[k]):
+            fill_row(graph, numbers, np.int64(graph.members[k, m]))
+        row = graph.probability[capacity + k]
         share = 1.0 / graph.n_atoms[k]
         row[capacity + n_levels + 1] = share
         for below in range(k + 1, n_levels + 1):
             if below == k + 1 or numbers.deeper:
-                row[capacity + below] = share * (graph.n_nodes[below] - n_used[below])
-                for m in range(n_used[below]):
-                    row[members[below, m]] = share
+                row[capacity + below] = share * (graph.n_nodes[below] - graph.n_used[below])
+                for m in range(graph.n_used[below]):
+                    row[graph.members[below, m]] = share
 
 
 @inner
 def list_members(graph):
-    """Rewrite the lists of slots in use, each with one place for all blank nodes if there are any."""
-    depth, n_used, n_states, members = graph.depth, graph.n_used, graph.n_states, graph.members
-    for k in range(len(n_used)):
-        n_used[k] = 0
-    for x in range(len(depth)):
-        k = depth[x]
+    """Rewrite the lists of slots in use."""
+    for k in range(len(graph.n_used)):
+        graph.n_used[k] = 0
+    for x in range(len(graph.depth)):
+        k = graph.depth[x]
         if k > 0:
-            members[k, n_used[k]] = x
-            n_used[k] += 1
-    for k in range(1, len(n_used)):
-        n = n_used[k]
-        if graph.n_nodes[k] > n:
-            members[k, n] = len(depth) + k
-            n += 1
-        n_states[k] = n
+            graph.members[k, graph.n_used[k]] = x
+            graph.n_used[k] += 1
 
 
 @inner
 def delete_node(graph, x):
     """Make a node blank again."""
-    depth, order = graph.depth, graph.order
-    k = depth[x]
-    for y in range(len(depth)):
-        if 0 < depth[y] < k:
-            for r in range(graph.n_atoms[depth[y]]):
-                if order[y, r] == x:
-                    order[y, r] = -1 - k
+    k = graph.depth[x]
+    for y in range(len(graph.depth)):
+        if 0 < graph.depth[y] < k:
+            for r in range(graph.n_atoms[graph.depth[y]]):
+                if graph.order[y, r] == x:
+                    graph.order[y, r] = -1 - k
                     break
-    depth[x] = 0
+    graph.depth[x] = 0
 
 
 @inner
 def blank_place(rng, graph, numbers, x, k, weighted):
     """Place of a blank node of depth k in the order of x: anyone, or in proportion to its probability."""
-    edge, order, alpha, beta = graph.edge, graph.order, numbers.alpha, numbers.beta
-    n = graph.n_atoms[graph.depth[x]]
     total = 0.0
     for wanted in range(2):
         goal = rng.random() * total if wanted else 0.0
         seen, remaining, left, found = 0.0, graph.visits[x], 1.0, -1
+        n = graph.n_atoms[graph.depth[x]]
         for r in range(n):
-            atom = order[x, r]
-            count = count_of(edge, x, atom)
-            scale = left / (alpha + beta + remaining)
-            p = scale * (alpha + count) if r < n - 1 else left
+            atom = graph.order[x, r]
+            count = count_of(graph.edge, x, atom)
+            scale = left / (numbers.alpha + numbers.beta + remaining)
+            p = scale * (numbers.alpha + count) if r < n - 1 else left
             remaining -= count
-            left = scale * (beta + remaining)
+            left = scale * (numbers.beta + remaining)
             if atom == -1 - k:
                 found = r
                 seen += p if weighted else 1.0
@@ -154,8 +147,7 @@ def fresh_order(rng, graph, numbers, x, target):
 @inner
 def settle(rng, graph, numbers, path, length):
     """Give the new nodes of a path slots and orders. True if there were any."""
-    depth, order = graph.depth, graph.order
-    capacity = len(depth)
+    capacity = len(graph.depth)
     created, place = False, -1
     for i in range(length):
         if path[i] < capacity:
@@ -163,15 +155,15 @@ def settle(rng, graph, numbers, path, length):
             continue
         k = path[i] - capacity
         x = 0
-        while depth[x] > 0:
+        while graph.depth[x] > 0:
             x += 1
         for y in range(capacity):
-            above = depth[y]
+            above = graph.depth[y]
             if 0 < above < k and (above == k - 1 or numbers.deeper):
                 here = y == path[i - 1]
                 r = place if here and place >= 0 else blank_place(rng, graph, numbers, y, k, here)
-                order[y, r] = x
-        depth[x] = k
+                graph.order[y, r] = x
+        graph.depth[x] = k
         graph.name[x] = graph.next_name[0]
         graph.next_name[0] += 1
         list_members(graph)
@@ -187,37 +179,34 @@ def settle(rng, graph, numbers, path, length):
 @inner
 def count_path(graph, path, length, step):
     """Count a path (step 1), or no longer (step -1)."""
-    visits, edge, end = graph.visits, graph.edge, len(graph.depth)
     for i in range(length):
-        x = path[i]
-        visits[x] += step
-        edge[x, path[i + 1] if i < length - 1 else end] += step
+        graph.visits[path[i]] += step
+        graph.edge[path[i], path[i + 1] if i < length - 1 else len(graph.depth)] += step
 
 
 @inner
 def count_words(graph, corpus, d, step):
     """Count the words of a document where they are, or no longer."""
-    words, level, path, offsets = corpus.words, corpus.level, corpus.path, corpus.offsets
-    word_count, total, last = graph.word_count, graph.total, corpus.length[d] - 1
-    for i in range(offsets[d], offsets[d + 1]):
-        x = path[d, last - level[i]]
-        word_count[words[i], x] += step
-        total[x] += step
+    last = corpus.length[d] - 1
+    for i in range(corpus.offsets[d], corpus.offsets[d + 1]):
+        x = corpus.path[d, last - corpus.level[i]]
+        graph.word_count[corpus.words[i], x] += step
+        graph.total[x] += step
 
 
 @compiled(allocates=False)
 def take_out(graph, numbers, corpus, d, path):
     """Take a document out; `path` gets its path, with c + depth for nodes that nobody else uses. They go."""
-    depth, length = graph.depth, corpus.length[d]
-    count_words(graph, corpus, d, -1)
+    capacity, length = len(graph.depth), corpus.length[d]
+    count_words(graph, corpus, d, np.int64(-1))
     for i in range(length):
         path[i] = corpus.path[d, i]
-    count_path(graph, path, length, -1)
+    count_path(graph, path, length, np.int64(-1))
     gone = False
     for i in range(length):
         x = path[i]
         if graph.visits[x] == 0 and not graph.protected[x]:
-            path[i] = len(depth) + depth[x]
+            path[i] = capacity + graph.depth[x]
             delete_node(graph, x)
             gone = True
     if gone:
@@ -235,8 +224,8 @@ def put_in(rng, graph, numbers, corpus, d, path, length):
     corpus.length[d] = length
     for i in range(corpus.path.shape[1]):
         corpus.path[d, i] = path[i] if i < length else -1
-    count_path(graph, path, length, 1)
-    count_words(graph, corpus, d, 1)
+    count_path(graph, path, length, np.int64(1))
+    count_words(graph, corpus, d, np.int64(1))
     if created:
         fill_all(graph, numbers)
     else:
@@ -244,11 +233,16 @@ def put_in(rng, graph, numbers, corpus, d, path, length):
             fill_row(graph, numbers, path[i])
 
 
+@inner
+def log_stick(first, second, both, count, after):
+    """Log B(alpha + count, beta + after), by the tables of `StickTables`."""
+    return first[count] + second[after] - both[count + after]
+
+
 @compiled(allocates=False)
 def log_swap(graph, sticks, x, i, j):
     """Log ratio of the probability of all steps from x if the atoms at places i < j change places, to that now."""
-    edge, order = graph.edge, graph.order
-    one, two, both = sticks.first, sticks.second, sticks.both
+    edge, order, tables = graph.edge, graph.order, (sticks.first, sticks.second, sticks.both)
     first, second = count_of(edge, x, order[x, i]), count_of(edge, x, order[x, j])
     if first == second:
         return 0.0
@@ -263,13 +257,12 @@ def log_swap(graph, sticks, x, i, j):
         before -= now
         after -= then
         if r < last:
-            # Log B(alpha + n, beta + m), by the tables.
-            ratio += one[then] + two[after] - both[then + after] - (one[now] + two[before] - both[now + before])
+            ratio += log_stick(*tables, then, after) - log_stick(*tables, now, before)
     return ratio
 
 
 @inner
-def swap_places(rng, graph, sticks, x):
+def swap_places(rng, graph, numbers, sticks, x):
     """Metropolis-Hastings: two places in the order of x, chosen at random, change their atoms. 1 if they did."""
     n = graph.n_atoms[graph.depth[x]]
     if n < 2:
@@ -282,6 +275,5 @@ def swap_places(rng, graph, sticks, x):
     ratio = log_swap(graph, sticks, x, i, j)
     if ratio < 0.0 and rng.random() >= math.exp(ratio):
         return 0
-    order = graph.order
-    order[x, i], order[x, j] = order[x, j], order[x, i]
+    graph.order[x, i], graph.order[x, j] = graph.order[x, j], graph.order[x, i]
     return 1

@@ -8,18 +8,21 @@ import numpy as np
 from pluri.engine.compiled import compiled
 from pluri.topics.concept_graph._level_kernels import log_tau_density, logistic, seat_levels, tau_peak
 from pluri.topics.concept_graph.arrays import MOST_PATHS
+from pluri.topics.concept_graph.sampling._graph_kernels import put_in, take_out
 from pluri.topics.concept_graph.sampling._path_kernels import draw_log
 
 inner = compiled(inner=True, allocates=False)
+#: Log score of a new node where paths are proposed.
+NEW_SCORE = 3.0
 
 
 @inner
 def log_path(graph, path, length):
     """Log predictive probability of a path."""
-    probability = graph.probability
-    value = math.log(probability[path[length - 1], probability.shape[1] - 1])
+    end = graph.probability.shape[1] - 1
+    value = math.log(graph.probability[path[length - 1], end])
     for i in range(length - 1):
-        value += math.log(probability[path[i], path[i + 1]])
+        value += math.log(graph.probability[path[i], path[i + 1]])
     return value
 
 
@@ -38,11 +41,10 @@ def alternatives(rng, graph, numbers, label, path, length, paths, lengths):
     Which place may differ is drawn without looking at the path, and the paths that differ there are the same for all of
     them: a choice among them in proportion to their probability leaves it invariant.
     """
-    members, n_states, capacity = graph.members, graph.n_states, len(graph.depth)
-    n_levels = len(n_states) - 1
+    capacity, n_levels = len(graph.depth), len(graph.n_nodes) - 1
     place = int(rng.random() * (n_levels - 1)) + 1
     ends = rng.random() < 0.5
-    copy_path(path, length, paths, lengths, 0)
+    copy_path(path, length, paths, lengths, np.int64(0))
     if ends:
         # Paths through the same first nodes that end there or one step later.
         if label >= 0 or (length != place and length != place + 1):
@@ -57,14 +59,15 @@ def alternatives(rng, graph, numbers, label, path, length, paths, lengths):
     elif not ends and length > place + 1:
         below = path[place + 1]
         limit = (below - capacity if below >= capacity else graph.depth[below]) - 1
-    n = 1
+    n = np.int64(1)
     if ends and length == place + 1:
         copy_path(path, place, paths, lengths, n)
         n += 1
     now = path[place] if length > place else -1
     for depth in range(k + 1, min(limit, n_levels) + 1):
-        for m in range(n_states[depth]):
-            x = members[depth, m]
+        used = graph.n_used[depth]
+        for m in range(used + (1 if graph.n_nodes[depth] > used else 0)):
+            x = graph.members[depth, m] if m < used else capacity + depth
             if x != now:
                 copy_path(path, place + 1 if ends else length, paths, lengths, n)
                 paths[n, place] = x
@@ -83,14 +86,15 @@ def score_nodes(graph, eta, words, first, last, factor, share, score):
 
     A few steps of EM from equal shares; the document is taken out, so that scores do not depend on where it was.
     """
-    depth, word_count = graph.depth, graph.word_count
-    capacity, n_words, n, m = len(depth), word_count.shape[0], last - first, 0
+    capacity, n_words = len(graph.depth), graph.word_count.shape[0]
+    n, m = last - first, 0
     for x in range(capacity):
         score[x] = 0.0
-        if depth[x] > 0:
+    for x in range(capacity):
+        if graph.depth[x] > 0:
             scale = 1.0 / (eta * n_words + graph.total[x])
-            for i in range(n):
-                factor[i, m] = (eta + word_count[words[first + i], x]) * scale
+            for i in range(first, last):
+                factor[i - first, m] = (eta + graph.word_count[words[i], x]) * scale
             m += 1
     if n == 0 or m == 1:
         return
@@ -110,7 +114,7 @@ def score_nodes(graph, eta, words, first, last, factor, share, score):
             share[x] = score[x] / n + 1e-6
     m -= 1
     for x in range(capacity - 1, -1, -1):
-        if depth[x] > 0:
+        if graph.depth[x] > 0:
             score[x] = 2.0 * math.log1p(score[m])
             m -= 1
         else:
@@ -120,37 +124,39 @@ def score_nodes(graph, eta, words, first, last, factor, share, score):
 @inner
 def propose_paths(rng, graph, numbers, label, number, score, value, logits, states, paths, lengths):
     """Draw paths in proportion to their predictive probability times the scores of their nodes, from row 1 on."""
-    members, n_states, probability, deeper = graph.members, graph.n_states, graph.probability, numbers.deeper
-    capacity, n_levels = len(graph.depth), len(n_states) - 1
+    capacity, n_levels = len(graph.depth), len(graph.n_nodes) - 1
     end = capacity + n_levels + 1
     for k in range(n_levels, 0, -1):
-        for m in range(n_states[k]):
-            x = members[k, m]
-            row, total = probability[x], 0.0
-            if label < 0 or label == x:
-                total = row[end]
+        n_used = graph.n_used[k]
+        for m in range(n_used + (1 if graph.n_nodes[k] > n_used else 0)):
+            x = graph.members[k, m] if m < n_used else capacity + k
+            row = graph.probability[x]
+            total = row[end] if label < 0 or label == x else 0.0
             if label != x:
-                for below in range(k + 1, (n_levels if deeper else min(k + 1, n_levels)) + 1):
-                    for o in range(n_states[below]):
-                        y = members[below, o]
-                        total += row[y] * value[y]
-            value[x] = total * math.exp(score[x])
+                for below in range(k + 1, (n_levels if numbers.deeper else min(k + 1, n_levels)) + 1):
+                    for o in range(graph.n_used[below]):
+                        total += row[graph.members[below, o]] * value[graph.members[below, o]]
+                    if graph.n_nodes[below] > graph.n_used[below]:
+                        total += row[capacity + below] * value[capacity + below]
+            value[x] = total * math.exp(score[x] if m < n_used else NEW_SCORE)
     for c in range(1, number + 1):
         x, k, length = 0, 1, 1
         paths[c, 0] = 0
         while x != label:
-            row, n, total = probability[x], 0, 0.0
+            n = 0
             if label < 0:
                 states[0] = -1
-                total = logits[0] = row[end]
+                logits[0] = graph.probability[x, end]
                 n = 1
-            for below in range(k + 1, (n_levels if deeper else min(k + 1, n_levels)) + 1):
-                for o in range(n_states[below]):
-                    y = members[below, o]
+            for below in range(k + 1, (n_levels if numbers.deeper else min(k + 1, n_levels)) + 1):
+                for o in range(graph.n_used[below] + (1 if graph.n_nodes[below] > graph.n_used[below] else 0)):
+                    y = graph.members[below, o] if o < graph.n_used[below] else capacity + below
                     states[n] = y
-                    logits[n] = row[y] * value[y]
-                    total += logits[n]
+                    logits[n] = graph.probability[x, y] * value[y]
                     n += 1
+            total = 0.0
+            for o in range(n):
+                total += logits[o]
             goal, o = rng.random() * total, 0
             while o < n - 1 and (goal >= logits[o] or logits[o] == 0.0):
                 goal -= logits[o]
@@ -165,11 +171,11 @@ def propose_paths(rng, graph, numbers, label, number, score, value, logits, stat
 
 
 @inner
-def log_score_of(score, path, length):
+def log_score_of(graph, score, path, length):
     """Sum of the scores of a path's nodes: log density of its proposal over its probability, but for a constant."""
     total = 0.0
     for i in range(length):
-        total += score[path[i]]
+        total += score[path[i]] if path[i] < len(graph.depth) else NEW_SCORE
     return total
 
 
@@ -177,51 +183,49 @@ def log_score_of(score, path, length):
 def weigh_paths(rng, graph, numbers, corpus, d, step, present, n, compared, room):
     """Add to the logits of n paths their importance weights, with levels and tau drawn; row 0 keeps those it has."""
     paths, lengths, levels, taus, logits = compared
-    share, sizes, seen, a, b = room.share, room.sizes, room.seen, numbers.a, numbers.b
+    share, sizes, seen = room.share, room.sizes, room.seen
     words = corpus.words[corpus.offsets[d] : corpus.offsets[d + 1]]
     for c in range(0 if present else 1, n):
-        length, total = lengths[c], 0
         logits[c] += seat_levels(
-            rng, graph, numbers, words, paths[c], length, levels[c], c > 0, step, share, sizes, seen
+            rng, graph, numbers, words, paths[c], lengths[c], levels[c], c > 0, step, share, sizes, seen
         )
         if numbers.dirichlet:
             continue
-        for l in range(length):
+        total = np.int64(0)
+        for l in range(lengths[c]):
             total += l * sizes[l]
-        peak, scale = tau_peak(a, b, total, len(words), length)
+        peak, scale = tau_peak(numbers.a, numbers.b, total, len(words), lengths[c])
         if c == 0:
-            tau = corpus.tau[d]
-            z = math.log(tau) - math.log1p(-tau)
+            taus[c] = corpus.tau[d]
+            z = math.log(taus[c]) - math.log1p(-taus[c])
         else:
             # Student's t with two degrees of freedom, whose distribution function can be inverted.
             u = min(max(rng.random(), 1e-12), 1.0 - 1e-12)
             z = peak + scale * (2.0 * u - 1.0) / math.sqrt(2.0 * u * (1.0 - u))
-            tau = logistic(z)
-        taus[c] = tau
+            taus[c] = logistic(z)
         t = (z - peak) / scale
-        logits[c] += log_tau_density(z, a, b, total, len(words), length)
+        logits[c] += log_tau_density(z, numbers.a, numbers.b, total, len(words), lengths[c])
         logits[c] += math.log(scale) + 1.5 * math.log(2.0 + t * t)
 
 
 @inner
 def joint_move(rng, graph, numbers, corpus, d, step, anywhere, number, path, compared, room):
-    """Draw path, levels and tau of a document together; it was taken out, or has no path yet.
-
-    Levels and tau go to `corpus`, the path to `path`. Returns its row among those compared: 0 if it was there before.
-    """
-    first, last, level = corpus.offsets[d], corpus.offsets[d + 1], corpus.level
+    """Change `graph` and `corpus`: draw path, levels and tau of a document together; it may have no path yet."""
+    first, last = corpus.offsets[d], corpus.offsets[d + 1]
     paths, lengths, levels, taus, logits = compared
     score, value = room.score, room.value
     length, chosen = corpus.length[d], 0
     present = length > 0
+    if present:
+        take_out(graph, numbers, corpus, d, path)
     if anywhere:
         score_nodes(graph, numbers.eta, corpus.words, first, last, room.factor, value, score)
         propose_paths(rng, graph, numbers, corpus.label[d], number, score, value, logits, room.states, paths, lengths)
         n = number + 1
-        copy_path(path, length, paths, lengths, 0)
+        copy_path(path, length, paths, lengths, np.int64(0))
         logits[0] = -np.inf
         for c in range(0 if present else 1, n):
-            logits[c] = -log_score_of(score, paths[c], lengths[c])
+            logits[c] = -log_score_of(graph, score, paths[c], lengths[c])
     else:
         n = alternatives(rng, graph, numbers, corpus.label[d], path, length, paths, lengths)
         for c in range(n):
@@ -229,13 +233,14 @@ def joint_move(rng, graph, numbers, corpus, d, step, anywhere, number, path, com
     if n > 1:
         if present:
             for i in range(first, last):
-                levels[0, i - first] = level[i]
+                levels[0, i - first] = corpus.level[i]
         weigh_paths(rng, graph, numbers, corpus, d, step, present, n, compared, room)
         chosen = draw_log(rng, logits, n)
         for i in range(first, last):
-            level[i] = levels[chosen, i - first]
+            corpus.level[i] = levels[chosen, i - first]
         if not numbers.dirichlet:
             corpus.tau[d] = taus[chosen]
     for i in range(lengths[chosen]):
         path[i] = paths[chosen, i]
-    return chosen
+    put_in(rng, graph, numbers, corpus, d, path, lengths[chosen])
+    return 1 if chosen > 0 else 0

@@ -18,9 +18,8 @@ def word_terms(graph, eta, words, level, first, last, high, step, log_term, prod
     + sum_v log Gamma(eta + N_xv + n_lv) / Gamma(eta + N_xv)``; in the last column, for a new node. The products need
     no logarithm within `step` factors. Returns the highest level.
     """
-    depth, word_count, totals = graph.depth, graph.word_count, graph.total
     n_levels, new = log_term.shape[0], log_term.shape[1] - 1
-    prior = eta * word_count.shape[0]
+    prior = eta * graph.word_count.shape[0]
     top = 0
     for l in range(n_levels):
         sizes[l] = 0
@@ -35,7 +34,7 @@ def word_terms(graph, eta, words, level, first, last, high, step, log_term, prod
             before = word
         l = level[i]
         base = eta + seen[l]
-        counts = word_count[word]
+        counts = graph.word_count[word]
         for x in range(high):
             product[l, x] *= base + counts[x]
         product[l, new] *= base
@@ -52,8 +51,8 @@ def word_terms(graph, eta, words, level, first, last, high, step, log_term, prod
         if sizes[l] == 0:
             continue
         for x in range(high):
-            if depth[x] > 0:
-                total = prior + totals[x]
+            if graph.depth[x] > 0:
+                total = prior + graph.total[x]
                 log_term[l, x] += math.log(product[l, x]) + math.lgamma(total) - math.lgamma(total + sizes[l])
         log_term[l, new] += math.log(product[l, new]) + math.lgamma(prior) - math.lgamma(prior + sizes[l])
     return top
@@ -80,44 +79,53 @@ def backward(graph, numbers, label, top, log_term, back, weight, highest):
     ``back[S, i, x] = log_term[S - i, x] + log sum_y p(x -> y) exp(back[S, i + 1, y])``; a new node of depth k has the
     column c + k. `highest` is memory, (L + 2,).
     """
-    members, n_states, probability, deeper = graph.members, graph.n_states, graph.probability, numbers.deeper
-    new, n_levels, none = log_term.shape[1] - 1, len(n_states) - 1, -np.inf
-    end = probability.shape[1] - 1
+    capacity, n_levels = len(graph.depth), len(graph.n_nodes) - 1
+    new, end = log_term.shape[1] - 1, capacity + n_levels + 1
     for length in range(top + 1, n_levels + 1):
         for i in range(length, 0, -1):
-            values = back[length, i]
-            # The root alone is at the first place.
-            deepest = n_levels - (length - i) if deeper and i > 1 else i
+            deepest = n_levels - (length - i) if numbers.deeper else i
             for k in range(i, deepest + 1):
-                last = n_levels - (length - i - 1) if deeper else k + 1
-                for m in range(n_states[k]):
-                    x = members[k, m]
-                    value = log_term[length - i, min(x, new)]
-                    row = probability[x]
+                if i == 1 and k > 1:
+                    break
+                n_used = graph.n_used[k]
+                n_states = n_used + (1 if graph.n_nodes[k] > n_used else 0)
+                for m in range(n_states):
+                    x = graph.members[k, m] if m < n_used else capacity + k
+                    value = log_term[length - i, x if m < n_used else new]
+                    row = graph.probability[x]
                     if i == length:
-                        value += math.log(row[end]) if label < 0 or label == x else none
+                        value += math.log(row[end]) if label < 0 or label == x else -np.inf
                     else:
-                        peak, mass = none, 0.0
+                        peak = -np.inf
+                        last = n_levels - (length - i - 1) if numbers.deeper else k + 1
                         for below in range(k + 1, last + 1):
                             peak = max(peak, highest[below])
-                        for below in range(k + 1, last + 1):
-                            if highest[below] > none:
-                                part = 0.0
-                                for o in range(n_states[below]):
-                                    y = members[below, o]
+                        mass = 0.0
+                        if peak > -np.inf:
+                            for below in range(k + 1, last + 1):
+                                part = row[capacity + below] * weight[capacity + below]
+                                for o in range(graph.n_used[below]):
+                                    y = graph.members[below, o]
                                     part += row[y] * weight[y]
-                                mass += part * math.exp(highest[below] - peak)
-                        value = value + math.log(mass) + peak if mass > 0.0 else none
-                    values[x] = value
+                                if highest[below] > -np.inf:
+                                    mass += part * math.exp(highest[below] - peak)
+                        value = value + math.log(mass) + peak if mass > 0.0 else -np.inf
+                    back[length, i, x] = value
             # The weights of this place, depth by depth, for the one before it.
-            for k in range(max(i, 2), deepest + 1):
-                peak = none
-                for m in range(n_states[k]):
-                    peak = max(peak, values[members[k, m]])
+            for k in range(i, deepest + 1):
+                if i == 1:
+                    break
+                n_used = graph.n_used[k]
+                peak = back[length, i, capacity + k] if graph.n_nodes[k] > n_used else -np.inf
+                for m in range(n_used):
+                    peak = max(peak, back[length, i, graph.members[k, m]])
                 highest[k] = peak
-                for m in range(n_states[k]):
-                    x = members[k, m]
-                    weight[x] = math.exp(values[x] - peak) if peak > none else 0.0
+                weight[capacity + k] = 0.0
+                if peak > -np.inf:
+                    if graph.n_nodes[k] > n_used:
+                        weight[capacity + k] = math.exp(back[length, i, capacity + k] - peak)
+                    for m in range(n_used):
+                        weight[graph.members[k, m]] = math.exp(back[length, i, graph.members[k, m]] - peak)
 
 
 @inner
@@ -144,20 +152,23 @@ def draw_log(rng, logits, n):
 @compiled(allocates=False)
 def draw_path(rng, graph, numbers, n_words, tau, top, back, logits, states, path):
     """Draw the length of a path and its nodes, given `backward`; the length."""
-    members, n_states, probability = graph.members, graph.n_states, graph.probability
-    capacity, n_levels = len(graph.depth), len(n_states) - 1
+    capacity, n_levels = len(graph.depth), len(graph.n_nodes) - 1
     for length in range(top + 1, n_levels + 1):
         logits[length - top - 1] = back[length, 1, 0] + log_length_factor(numbers, length, n_words, tau)
     length = top + 1 + draw_log(rng, logits, n_levels - top)
     path[0] = 0
     x, k = 0, 1
     for i in range(2, length + 1):
-        n = 0
+        n = np.int64(0)
         for below in range(k + 1, (n_levels - (length - i) if numbers.deeper else k + 1) + 1):
-            for m in range(n_states[below]):
-                y = members[below, m]
+            for m in range(graph.n_used[below]):
+                y = graph.members[below, m]
                 states[n] = y
-                logits[n] = math.log(probability[x, y]) + back[length, i, y]
+                logits[n] = math.log(graph.probability[x, y]) + back[length, i, y]
+                n += 1
+            if graph.n_nodes[below] > graph.n_used[below]:
+                states[n] = capacity + below
+                logits[n] = math.log(graph.probability[x, capacity + below]) + back[length, i, capacity + below]
                 n += 1
         x = states[draw_log(rng, logits, n)]
         k = x - capacity if x >= capacity else graph.depth[x]

@@ -137,11 +137,9 @@ class Arrangement:
             after = chosen[:, k] if k < self.n_levels else np.full(len(chosen), -1)
             going = length >= k
             step = np.where(length > k, after, n_topics)
-            number = np.bincount(before[going] * (n_topics + 2) + step[going] + 1)
-            number = number[number > 0]
-            value += float((number * np.log(number)).sum()) - EDGE_COST * len(number)
-            whole = np.bincount(before[going])
-            whole = whole[whole > 0]
+            code, number = np.unique(before[going] * (n_topics + 2) + step[going] + 1, return_counts=True)
+            value += float((number * np.log(number)).sum()) - EDGE_COST * len(code)
+            _, whole = np.unique(before[going], return_counts=True)
             value -= float((whole * np.log(whole)).sum())
             before = np.where(after >= 0, after, before)
         return value

@@ -124,6 +124,7 @@ class GraphState:
             new.order[x, graph.n_atoms[k] : n_atoms[k]] = -1 - depth
         new.next_name[0] = graph.next_name[0]
         new.n_used[:] = graph.n_used
+        new.members[:, :old] = graph.members
         self.graph = new
 
     def collect(self) -> None:
@@ -151,16 +152,15 @@ def empty_graph(capacity: int, width: int, n_words: int, n_nodes: Integers, n_at
         n_atoms=n_atoms.copy(),
         n_nodes=n_nodes.copy(),
         n_used=np.zeros(n_levels + 1, dtype=np.int64),
-        n_states=np.zeros(n_levels + 1, dtype=np.int64),
-        members=np.zeros((n_levels + 1, capacity), dtype=np.int64),
+        members=np.zeros((n_levels + 1, capacity), dtype=np.int32),
         probability=np.zeros((capacity + n_levels + 1, capacity + n_levels + 2)),
         next_name=np.zeros(1, dtype=np.int64),
     )
 
 
 def count_corpus(graph: Graph, corpus: Corpus) -> None:
-    """Change `graph`: count all words and paths afresh."""
-    for counts in (graph.word_count, graph.total, graph.visits, graph.edge):
+    """Change `graph`: count all words and paths afresh, and list the slots in use."""
+    for counts in (graph.word_count, graph.total, graph.visits, graph.edge, graph.n_used):
         counts[...] = 0
     path, on_path = corpus.path, corpus.path >= 0
     end = np.full((len(path), 1), -1, dtype=path.dtype)
@@ -172,6 +172,10 @@ def count_corpus(graph: Graph, corpus: Corpus) -> None:
     nodes = path[documents, corpus.length[documents] - 1 - corpus.level][seated]
     np.add.at(graph.word_count, (corpus.words[seated], nodes), 1)
     np.add.at(graph.total, nodes, 1)
+    for k in range(1, len(graph.n_used)):
+        slots = np.flatnonzero(graph.depth == k)
+        graph.n_used[k] = len(slots)
+        graph.members[k, : len(slots)] = slots
 
 
 def count_histogram(word_count: NDArray[np.int32]) -> Integers:
