@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -58,8 +59,9 @@ class NeighborEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estim
                 self._find(objects, threads)
         return self
 
+    @abstractmethod
     def _find(self, objects: Objects, threads: Threads) -> None:
-        raise NotImplementedError
+        """Find the points, and store them."""
 
     def _store(self, found: Descended, neighbors: Neighbors, objects: Objects, *, noisy: bool) -> None:
         """Store what a fit leaves beside the points."""
