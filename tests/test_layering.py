@@ -15,7 +15,7 @@ ROOT = Path(pluri.__file__).parent
 
 #: What every family may use.
 FOUNDATIONS = {"validation", "engine", "inference", "metrics", "optimize", "priors", "progress", "components"}
-FAMILIES = {"processes", "sequences", "mixtures", "factors", "topics", "embedding"}
+FAMILIES = {"processes", "sequences", "mixtures", "factors", "topics", "embedding", "dynamics"}
 #: Subpackage, and the subpackages that it may import. A new edge is a decision: write it here or do without it.
 ALLOWED = {
     "validation": set(),
@@ -40,6 +40,7 @@ ALLOWED = {
     "topics": FOUNDATIONS | {"processes"},
     # A reversible embedding is made of factor models, one for each cluster.
     "embedding": FOUNDATIONS | {"processes", "factors"},
+    "dynamics": FOUNDATIONS | {"processes"},
     # An application on top of the families.
     "cochange": FOUNDATIONS | FAMILIES | {"io"},
     "report": FOUNDATIONS | FAMILIES | {"io", "datasets", "plotting"},

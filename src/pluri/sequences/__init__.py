@@ -10,7 +10,6 @@ from pluri.sequences.fitting import ConvergenceMonitor, DeadStateWarning
 from pluri.sequences.gaussian import GaussianHMM
 from pluri.sequences.gmm import GMMHMM
 from pluri.sequences.hmm import HiddenMarkovModel, TooManyParametersWarning
-from pluri.sequences.inputs import BoundaryWarning
 from pluri.sequences.labelled.classifier import HMMClassifier
 from pluri.sequences.multinomial import MultinomialHMM
 from pluri.sequences.online import OnlineFilter
@@ -22,6 +21,7 @@ from pluri.sequences.selection.scorers import log_likelihood_per_sample
 from pluri.sequences.selection.search import HMMSearchCV
 from pluri.sequences.variational.categorical import VariationalCategoricalHMM
 from pluri.sequences.variational.gaussian import VariationalGaussianHMM
+from pluri.validation.sequences import BoundaryWarning
 
 __all__ = [
     "GMMHMM",

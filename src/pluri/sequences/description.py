@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.sequences.chain import _path_kernels as kernels
-from pluri.sequences.inputs import check_sequence_weight, sequence_lengths, weight_by_either_name
 from pluri.sequences.online import OnlineFilter
 from pluri.sequences.queries import ChainQueries
 from pluri.validation import RandomState, as_generator, check_count
+from pluri.validation.sequences import check_sequence_weight, sequence_lengths, weight_by_either_name
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -13,30 +13,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import get_tags
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from pluri.components.em_estimator import EMEstimator
 from pluri.components.family import ComponentFamily
+from pluri.components.sequence_input import TakesSequences
 from pluri.engine import ArraySource, Batch, Source
 from pluri.progress.callbacks import CallbackSupport, fit_callbacks, with_callbacks
 from pluri.sequences.description import ModelDescription
 from pluri.sequences.fitting import FittedByEM
-from pluri.sequences.inputs import (
-    called_by_scikit_learn,
-    check_not_lost,
-    check_sequence_lengths,
-    check_sequence_weight,
-    is_sequence_list,
-    join_sequences,
-    lengths_in_second_place,
-    may_be_rows,
-    refuse_streams,
-    sequence_lengths,
-    weight_by_either_name,
-)
 from pluri.sequences.learning import HMMParameters, count_observed
-from pluri.sequences.queries import ALGORITHMS, BOUNDARIES, IMPLEMENTATIONS
+from pluri.sequences.queries import ALGORITHMS, IMPLEMENTATIONS
 from pluri.validation import (
     Allowed,
     Flag,
@@ -45,11 +32,17 @@ from pluri.validation import (
     Stored,
     Whole,
     check_distributions,
-    check_width,
     is_source,
-    refuse_dates,
     restored_on_failure,
-    unmasked,
+)
+from pluri.validation.sequences import (
+    BOUNDARIES,
+    called_by_scikit_learn,
+    check_not_lost,
+    check_sequence_weight,
+    lengths_in_second_place,
+    sequence_lengths,
+    weight_by_either_name,
 )
 
 Array = NDArray[np.float64]
@@ -60,7 +53,7 @@ class TooManyParametersWarning(UserWarning):
     """The model has more free parameters than the data have numbers."""
 
 
-class HiddenMarkovModel(ModelDescription, CallbackSupport, FittedByEM):
+class HiddenMarkovModel(TakesSequences, ModelDescription, CallbackSupport, FittedByEM):
     """Base of the EM-fitted hidden Markov models; not to be used by itself."""
 
     _parameters: ClassVar[Mapping[str, Allowed]] = {
@@ -75,12 +68,6 @@ class HiddenMarkovModel(ModelDescription, CallbackSupport, FittedByEM):
     _fitted_layout: ClassVar[Mapping[str, Stored]] = {"state_occupancy_": Stored("n_components", finite=False)}
     __metadata_request__fit: ClassVar[dict[str, bool]] = BOUNDARIES
 
-    def _check_data(self, X: Any, *, fitting: bool) -> NDArray[Any]:
-        """X as a two-dimensional array that the family accepts; NaN marks a missing value."""
-        return self._validated(X, fitting)
-
-    # Input ------------------------------------------------------------------------------------------------------
-
     @property
     def n_features(self) -> int:
         """Number of features: hmmlearn's name of `n_features_in_`."""
@@ -90,52 +77,6 @@ class HiddenMarkovModel(ModelDescription, CallbackSupport, FittedByEM):
     @n_features.setter
     def n_features(self, value: int) -> None:
         self.n_features_in_ = int(value)
-
-    def _validated(self, X: Any, fitting: bool, **options: Any) -> NDArray[Any]:
-        options = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"} | options
-        refuse_dates(X)
-        if fitting or hasattr(self, "n_features_in_"):
-            return np.asarray(validate_data(self, X, reset=fitting, **options))
-        # Parameters set by hand: nothing was fitted that could tell the number of features.
-        data = np.asarray(check_array(X, **options))
-        check_width(data, self._n_features_of_parameters())
-        return data
-
-    def _sequences(self, X: Any, lengths: ArrayLike | None, *, fitting: bool) -> tuple[NDArray[Any], Integers]:
-        refuse_streams(X)
-        X = unmasked(X)
-        if is_sequence_list(X) and not self._are_rows(X, lengths, fitting):
-            if lengths is not None:
-                raise ValueError("lengths must be None when X is a list of sequences")
-            X, lengths = join_sequences(X)
-        data = self._check_data(X, fitting=fitting)
-        return data, check_sequence_lengths(lengths, len(data))
-
-    def _are_rows(self, X: Any, lengths: ArrayLike | None, fitting: bool) -> bool:
-        """Whether a list of plain lists is a matrix: where it cannot be meant as sequences of one feature."""
-        if not may_be_rows(X):
-            return False
-        if lengths is not None or (not fitting and self._known_width() == len(X[0])):
-            return True
-        if fitting and not get_tags(self).input_tags.categorical and not isinstance(X[0][0], str):
-            warnings.warn(
-                f"X, a list of {len(X)} lists of {len(X[0])} numbers, is read as {len(X)} sequences with one feature: "
-                "for the rows of a matrix pass numpy.array(X), for sequences a list of arrays",
-                UserWarning,
-                stacklevel=6,
-            )
-        return False
-
-    def _known_width(self) -> int | None:
-        """Number of features of a model that is fitted or set by hand; None for any other."""
-        width = getattr(self, "n_features_in_", None)
-        try:
-            return self._n_features_of_parameters() if width is None else int(width)
-        except (AttributeError, IndexError):  # none set, or of a shape that is refused later
-            return None
-
-    def _observations(self, X: Any, lengths: ArrayLike | None) -> tuple[NDArray[Any], Integers]:
-        return self._sequences(X, lengths, fitting=False)
 
     # Parameters -------------------------------------------------------------------------------------------------
 

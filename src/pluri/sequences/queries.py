@@ -11,7 +11,10 @@ from pluri.components.family import ComponentFamily
 from pluri.sequences.chain import forward_backward as inference
 from pluri.sequences.chain import paths as state_paths
 from pluri.sequences.chain.forward_backward import Chain, LogEmission
-from pluri.sequences.inputs import (
+from pluri.sequences.learning import HMMParameters, log_emission
+from pluri.validation import Only, RandomState, as_generator, check_count, check_value
+from pluri.validation.sequences import (
+    BOUNDARIES,
     check_not_lost,
     check_sequence_weight,
     lengths_in_second_place,
@@ -19,16 +22,12 @@ from pluri.sequences.inputs import (
     sequence_lengths,
     weight_by_either_name,
 )
-from pluri.sequences.learning import HMMParameters, log_emission
-from pluri.validation import Only, RandomState, as_generator, check_count, check_value
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 ALGORITHMS = ("viterbi", "map")
 IMPLEMENTATIONS = ("scaling", "log")
-#: What methods ask metadata routing for.
-BOUNDARIES = {"lengths": True, "groups": True}
 
 
 class ChainQueries:

@@ -10,10 +10,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.sequences.hmm import HiddenMarkovModel
-from pluri.sequences.inputs import is_sequence_list, may_be_rows, sequence_lengths
 from pluri.sequences.labelled.labels import find_unknown, join_labels
-from pluri.sequences.queries import BOUNDARIES
 from pluri.validation.estimator import Estimator
+from pluri.validation.sequences import BOUNDARIES, is_sequence_list, may_be_rows, sequence_lengths
 
 Array = NDArray[np.float64]
 

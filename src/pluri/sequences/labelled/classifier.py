@@ -27,13 +27,6 @@ from sklearn.utils import get_tags
 from pluri.engine import Source
 from pluri.sequences.gaussian import GaussianHMM
 from pluri.sequences.hmm import HiddenMarkovModel
-from pluri.sequences.inputs import (
-    check_not_lost,
-    is_sequence_list,
-    may_be_rows,
-    sequence_lengths,
-    weight_by_either_name,
-)
 from pluri.sequences.labelled.classification import SequenceClassification
 from pluri.sequences.labelled.counting import (
     LabelCounts,
@@ -45,8 +38,15 @@ from pluri.sequences.labelled.counting import (
 )
 from pluri.sequences.labelled.labels import check_label_lengths, encode_labels, join_labels
 from pluri.sequences.learning import ChainPrior
-from pluri.sequences.queries import BOUNDARIES
 from pluri.validation import Allowed, Number, Stored, check_parameters, is_source
+from pluri.validation.sequences import (
+    BOUNDARIES,
+    check_not_lost,
+    is_sequence_list,
+    may_be_rows,
+    sequence_lengths,
+    weight_by_either_name,
+)
 
 Array = NDArray[np.float64]
 

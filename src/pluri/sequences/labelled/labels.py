@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from pluri.sequences.inputs import is_sequence_list
+from pluri.validation.sequences import is_sequence_list
 
 Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]

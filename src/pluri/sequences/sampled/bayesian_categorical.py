@@ -22,7 +22,6 @@ from pluri.inference import mcmc
 from pluri.priors import LogUniform, log_determinant
 from pluri.progress.callbacks import with_callbacks
 from pluri.sequences.emissions.categorical import CategoricalEmission, CategoricalParameters
-from pluri.sequences.inputs import offsets_of
 from pluri.sequences.queries import ALGORITHMS
 from pluri.sequences.sampled.collapsed_gibbs import LEARNED, ConcentrationPriors, Concentrations, SymbolSequences
 from pluri.sequences.sampled.hidden_states_gibbs import HiddenStatesGibbs, posterior_means
@@ -37,6 +36,7 @@ from pluri.validation import (
     check_parameters,
     restored_on_failure,
 )
+from pluri.validation.sequences import offsets_of
 
 #: Where a concentration begins if it is only said to be learned.
 FIRST_CONCENTRATION = 0.1

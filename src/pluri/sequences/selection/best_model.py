@@ -9,14 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from pluri.sequences.inputs import is_sequence_list, lengths_in_second_place, sequence_lengths
 from pluri.sequences.labelled.classifier import HMMClassifier
 from pluri.sequences.labelled.labels import join_labels
-from pluri.sequences.queries import BOUNDARIES
 from pluri.sequences.selection.folds import block_lengths
 from pluri.sequences.selection.pipelines import SequencePipeline, divide_rows, join_rows, transform_rows
 from pluri.sequences.selection.scorers import Scorer
 from pluri.validation.estimator import Estimator
+from pluri.validation.sequences import BOUNDARIES, is_sequence_list, lengths_in_second_place, sequence_lengths
 
 
 class BestModel(Estimator):

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import BaseCrossValidator
 
-from pluri.sequences.inputs import check_sequence_lengths, is_sequence_list
 from pluri.validation import as_generator, check_count
+from pluri.validation.sequences import check_sequence_lengths, is_sequence_list
 
 Integers = NDArray[np.int64]
 

@@ -14,8 +14,8 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
-from pluri.sequences.inputs import check_sequence_lengths, is_sequence_list, join_sequences
 from pluri.sequences.labelled.labels import join_labels
+from pluri.validation.sequences import check_sequence_lengths, is_sequence_list, join_sequences
 
 Integers = NDArray[np.int64]
 

@@ -16,14 +16,13 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils import get_tags
 
 from pluri.sequences.hmm import HiddenMarkovModel
-from pluri.sequences.inputs import is_sequence_list
 from pluri.sequences.labelled.labels import join_labels
-from pluri.sequences.queries import BOUNDARIES
 from pluri.sequences.selection.best_model import BestModel
 from pluri.sequences.selection.folds import SequenceKFold
 from pluri.sequences.selection.pipelines import SequencePipeline, divide_rows, fit_pipeline, join_rows
 from pluri.sequences.selection.scorers import OfPipelines, Scorer, accuracy, log_likelihood_per_sample
 from pluri.validation.interruption import Interrupted, hold
+from pluri.validation.sequences import BOUNDARIES, is_sequence_list
 
 
 class HMMSearchCV(MetaEstimatorMixin, BestModel):

@@ -30,7 +30,8 @@ ROUTING = (
     "pass a list of sequences as X, or use HMMSearchCV"
 )
 
-
+#: What methods ask metadata routing for.
+BOUNDARIES = {"lengths": True, "groups": True}
 #: Modules of scikit-learn that call other people's estimators.
 TOOLS = ("sklearn.pipeline", "sklearn.model_selection", "sklearn.ensemble", "sklearn.utils.estimator_checks")
 

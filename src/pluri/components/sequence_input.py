@@ -1,0 +1,81 @@
+"""Sequences as users pass them to an estimator: an array with lengths or groups, or a list of sequences."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_array, validate_data
+
+from pluri.validation import check_width, refuse_dates, unmasked
+from pluri.validation.estimator import Estimator
+from pluri.validation.sequences import (
+    check_sequence_lengths,
+    is_sequence_list,
+    join_sequences,
+    may_be_rows,
+    refuse_streams,
+)
+
+Integers = NDArray[np.int64]
+
+
+class TakesSequences(Estimator):
+    """The part of a model of sequences that turns X into one array, sequences end to end, and their lengths."""
+
+    def _n_features_of_parameters(self) -> int:
+        """Number of features that parameters set by hand are made for."""
+        raise NotImplementedError  # abstract
+
+    def _check_data(self, X: Any, *, fitting: bool) -> NDArray[Any]:
+        """X as a two-dimensional array that the family accepts; NaN marks a missing value."""
+        return self._validated(X, fitting)
+
+    def _validated(self, X: Any, fitting: bool, **options: Any) -> NDArray[Any]:
+        options = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"} | options
+        refuse_dates(X)
+        if fitting or hasattr(self, "n_features_in_"):
+            return np.asarray(validate_data(self, X, reset=fitting, **options))
+        # Parameters set by hand: nothing was fitted that could tell the number of features.
+        data = np.asarray(check_array(X, **options))
+        check_width(data, self._n_features_of_parameters())
+        return data
+
+    def _sequences(self, X: Any, lengths: ArrayLike | None, *, fitting: bool) -> tuple[NDArray[Any], Integers]:
+        refuse_streams(X)
+        X = unmasked(X)
+        if is_sequence_list(X) and not self._are_rows(X, lengths, fitting):
+            if lengths is not None:
+                raise ValueError("lengths must be None when X is a list of sequences")
+            X, lengths = join_sequences(X)
+        data = self._check_data(X, fitting=fitting)
+        return data, check_sequence_lengths(lengths, len(data))
+
+    def _are_rows(self, X: Any, lengths: ArrayLike | None, fitting: bool) -> bool:
+        """Whether a list of plain lists is a matrix: where it cannot be meant as sequences of one feature."""
+        if not may_be_rows(X):
+            return False
+        if lengths is not None or (not fitting and self._known_width() == len(X[0])):
+            return True
+        if fitting and not get_tags(self).input_tags.categorical and not isinstance(X[0][0], str):
+            warnings.warn(
+                f"X, a list of {len(X)} lists of {len(X[0])} numbers, is read as {len(X)} sequences with one feature: "
+                "for the rows of a matrix pass numpy.array(X), for sequences a list of arrays",
+                UserWarning,
+                stacklevel=6,
+            )
+        return False
+
+    def _known_width(self) -> int | None:
+        """Number of features of a model that is fitted or set by hand; None for any other."""
+        width = getattr(self, "n_features_in_", None)
+        try:
+            return self._n_features_of_parameters() if width is None else int(width)
+        except (AttributeError, IndexError):  # none set, or of a shape that is refused later
+            return None
+
+    def _observations(self, X: Any, lengths: ArrayLike | None) -> tuple[NDArray[Any], Integers]:
+        return self._sequences(X, lengths, fitting=False)
