@@ -38,7 +38,8 @@ def best_times(*runs: Callable[[], object]) -> list[float]:
 
 
 def our_model(name: str) -> object:
-    from pluri.inference.smc import LinearGaussianModel, StochasticVolatility
+    from pluri.dynamics import StochasticVolatility
+    from pluri.inference.smc import LinearGaussianModel
 
     if name == "volatility":
         return StochasticVolatility(level=-1.0, persistence=0.95, scale=0.3)

@@ -237,7 +237,7 @@ def test_symbols_that_no_state_emits_score_minus_infinity(enumeration):
 
 
 def test_the_compiled_exponential_is_accurate_to_the_last_digits():
-    from pluri.sequences.chain import _kernels
+    from pluri.components.chain import _kernels
 
     rng = np.random.default_rng(0)
     rows = np.concatenate([np.zeros((20_000, 1)), -rng.uniform(0.0, 700.0, size=(20_000, 3))], axis=1)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from pluri.components.chain import forward_backward
 from pluri.engine import ArraySource, NpySource
 from pluri.inference import flatten
 from pluri.sequences import GaussianHMM
-from pluri.sequences.chain import forward_backward
 
 N = 60
 #: Steps of a block, and the length from which blocks are computed twice.

@@ -1,1 +1,41 @@
 """Dynamical systems: hidden states that move on from step to step, seen through noise, counts or a learned map."""
+
+from typing import TYPE_CHECKING
+
+from pluri.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from pluri.dynamics.stochastic_volatility import StochasticVolatility
+    from pluri.dynamics.switching import (
+        RaoBlackwellResult,
+        SwitchingLinearModel,
+        make_maneuvering_target,
+        make_slds_random,
+        rao_blackwell_filter,
+        regime_probabilities,
+    )
+
+__all__ = [
+    "RaoBlackwellResult",
+    "StochasticVolatility",
+    "SwitchingLinearModel",
+    "make_maneuvering_target",
+    "make_slds_random",
+    "rao_blackwell_filter",
+    "regime_probabilities",
+]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "stochastic_volatility": ["StochasticVolatility"],
+        "switching": [
+            "RaoBlackwellResult",
+            "SwitchingLinearModel",
+            "make_maneuvering_target",
+            "make_slds_random",
+            "rao_blackwell_filter",
+            "regime_probabilities",
+        ],
+    },
+)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from pluri.sequences.chain import _path_kernels as kernels
+from pluri.components.chain import _path_kernels as kernels
 from pluri.sequences.online import OnlineFilter
 from pluri.sequences.queries import ChainQueries
 from pluri.validation import RandomState, as_generator, check_count

@@ -14,13 +14,13 @@ from typing import Any, Generic
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.components.chain import forward_backward
+from pluri.components.chain.forward_backward import Chain, Smoothed, smooth, smooth_long
 from pluri.components.family import ComponentFamily, P
 from pluri.components.probability_rows import rows_from_logits
 from pluri.engine import ArraySource, Batch, Source, Statistics
 from pluri.engine.first_rows import initial_rows
 from pluri.priors import Dirichlet, Diversity, RowPrior, log_density_rows, maximize_rows
-from pluri.sequences.chain import forward_backward
-from pluri.sequences.chain.forward_backward import Chain, Smoothed, smooth, smooth_long
 from pluri.sequences.emissions.symbols import missing_words
 
 Array = NDArray[np.float64]

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pluri.components.chain import forward_backward as inference
+from pluri.components.chain import paths as state_paths
+from pluri.components.chain.forward_backward import Chain, LogEmission
 from pluri.components.family import ComponentFamily
-from pluri.sequences.chain import forward_backward as inference
-from pluri.sequences.chain import paths as state_paths
-from pluri.sequences.chain.forward_backward import Chain, LogEmission
 from pluri.sequences.learning import HMMParameters, log_emission
 from pluri.validation import Only, RandomState, as_generator, check_count, check_value
 from pluri.validation.sequences import (

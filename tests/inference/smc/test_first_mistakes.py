@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from pluri.dynamics import make_maneuvering_target, rao_blackwell_filter
 from pluri.inference import smc
 
 
@@ -46,7 +47,7 @@ def test_results_have_a_representation_of_one_line():
     cloud, exact = smc.particle_filter(model, seen, n_particles=50, random_state=0), smc.kalman_filter(model, seen)
     assert repr(cloud) == f"<ParticleFilterResult: 30 steps, 50 particles, log evidence {cloud.log_evidence:.4f}>"
     assert repr(exact) == f"<KalmanResult: 30 steps, 1 dimensions, log evidence {exact.log_evidence:.4f}>"
-    target = smc.make_maneuvering_target()
-    tracked = smc.rao_blackwell_filter(target, target.sample(5, random_state=0)[1], n_particles=20, random_state=0)
+    target = make_maneuvering_target()
+    tracked = rao_blackwell_filter(target, target.sample(5, random_state=0)[1], n_particles=20, random_state=0)
     assert repr(tracked).startswith("<RaoBlackwellResult: 5 steps, 20 particles, log evidence")
     assert np.isfinite(tracked.log_evidence)

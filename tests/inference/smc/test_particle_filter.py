@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from pluri import on_interrupt
+from pluri.dynamics import StochasticVolatility
 from pluri.inference.smc import (
     RESAMPLING_METHODS,
     CompiledModel,
     LinearGaussianModel,
     ParticleDegeneracyError,
     ParticleFilter,
-    StochasticVolatility,
     kalman_filter,
     particle_filter,
 )

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from pluri import on_interrupt
+from pluri.dynamics import make_maneuvering_target
 from pluri.inference.smc import (
     CompiledModel,
     LinearGaussianModel,
@@ -12,7 +13,6 @@ from pluri.inference.smc import (
     fixed_lag_smoother,
     kalman_filter,
     kalman_smoother,
-    make_maneuvering_target,
     particle_filter,
     smoothing,
 )

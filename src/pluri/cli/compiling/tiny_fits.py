@@ -19,7 +19,9 @@ from typing import Any
 from pluri.cli.compiling.tiny_data import DATA, kernels, numbers
 
 #: Subpackages with something to compile.
-PACKAGES = ("sequences", "mixtures", "topics", "factors", "embedding", "processes", "cochange", "inference")
+PACKAGES = (
+    "sequences", "mixtures", "topics", "factors", "embedding", "dynamics", "processes", "cochange", "inference"
+)  # fmt: skip
 
 #: Settings that make any fit short, by the names that all models share.
 SMALL: Mapping[str, Any] = {
@@ -113,7 +115,8 @@ QUESTIONS = ("predict", "predict_proba", "transform", "score_samples", "score", 
 
 
 def _particle_filter() -> Any:
-    from pluri.inference.smc import StochasticVolatility, particle_filter
+    from pluri.dynamics import StochasticVolatility
+    from pluri.inference.smc import particle_filter
 
     model = StochasticVolatility(level=-1.0, persistence=0.95, scale=0.3)
     return particle_filter(model, numbers()[:, :1], 100, random_state=0)

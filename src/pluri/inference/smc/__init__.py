@@ -10,18 +10,10 @@ from pluri.inference.smc.online import ParticleFilter
 from pluri.inference.smc.particle_gibbs import ParticleGibbs
 from pluri.inference.smc.particle_metropolis import ParticleMarginalMetropolis
 from pluri.inference.smc.random_walk_moves import random_walk_kernel
-from pluri.inference.smc.rao_blackwell import RaoBlackwellResult, rao_blackwell_filter
 from pluri.inference.smc.resampling import RESAMPLING_METHODS, resample
 from pluri.inference.smc.sampler import ParticleCollapseError, SMCSampler
 from pluri.inference.smc.simulate import simulate
 from pluri.inference.smc.smoothing import ancestral_paths, backward_simulation, fixed_lag_smoother
-from pluri.inference.smc.stochastic_volatility import StochasticVolatility
-from pluri.inference.smc.switching import (
-    SwitchingLinearModel,
-    make_maneuvering_target,
-    make_slds_random,
-    regime_probabilities,
-)
 from pluri.inference.smc.tempered import Cooling, TemperedResult, tempered_smc
 from pluri.inference.smc.weights import ParticleDegeneracyError, effective_sample_size, normalize_log_weights
 
@@ -38,11 +30,8 @@ __all__ = [
     "ParticleFilterResult",
     "ParticleGibbs",
     "ParticleMarginalMetropolis",
-    "RaoBlackwellResult",
     "SMCSampler",
     "StateSpaceModel",
-    "StochasticVolatility",
-    "SwitchingLinearModel",
     "TemperedResult",
     "ancestral_paths",
     "backward_simulation",
@@ -50,13 +39,9 @@ __all__ = [
     "fixed_lag_smoother",
     "kalman_filter",
     "kalman_smoother",
-    "make_maneuvering_target",
-    "make_slds_random",
     "normalize_log_weights",
     "particle_filter",
     "random_walk_kernel",
-    "rao_blackwell_filter",
-    "regime_probabilities",
     "resample",
     "simulate",
     "tempered_smc",

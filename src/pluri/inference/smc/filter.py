@@ -145,7 +145,8 @@ def particle_filter(
 
     Examples
     --------
-    >>> from pluri.inference.smc import StochasticVolatility, particle_filter
+    >>> from pluri.dynamics import StochasticVolatility
+    >>> from pluri.inference.smc import particle_filter
     >>> model = StochasticVolatility(level=-1.0, persistence=0.9, scale=0.5)
     >>> log_variances, returns = model.sample(300, random_state=1)
     >>> result = particle_filter(model, returns, random_state=0)

@@ -35,7 +35,8 @@ class ParticleFilter:
 
     Examples
     --------
-    >>> from pluri.inference.smc import ParticleFilter, StochasticVolatility
+    >>> from pluri.dynamics import StochasticVolatility
+    >>> from pluri.inference.smc import ParticleFilter
     >>> stream = ParticleFilter(StochasticVolatility(), n_particles=100, random_state=0)
     >>> for value in (0.1, -2.0, 0.4):
     ...     cloud = stream.update(value)

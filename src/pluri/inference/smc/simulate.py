@@ -32,7 +32,8 @@ def simulate(model: Any, n_samples: int, random_state: RandomState = None) -> tu
 
     Examples
     --------
-    >>> from pluri.inference.smc import StochasticVolatility, simulate
+    >>> from pluri.dynamics import StochasticVolatility
+    >>> from pluri.inference.smc import simulate
     >>> states, observations = simulate(StochasticVolatility(), 5, random_state=0)
     >>> states.shape, observations.shape
     ((5, 1), (5, 1))

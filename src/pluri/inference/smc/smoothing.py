@@ -75,7 +75,8 @@ def backward_simulation(
 
     Examples
     --------
-    >>> from pluri.inference.smc import StochasticVolatility, backward_simulation, particle_filter
+    >>> from pluri.dynamics import StochasticVolatility
+    >>> from pluri.inference.smc import backward_simulation, particle_filter
     >>> model = StochasticVolatility()
     >>> _, returns = model.sample(50, random_state=0)
     >>> result = particle_filter(model, returns, n_particles=200, random_state=0)
@@ -112,7 +113,8 @@ def ancestral_paths(result: ParticleFilterResult, indices: Indices | None = None
 
     Examples
     --------
-    >>> from pluri.inference.smc import StochasticVolatility, ancestral_paths, particle_filter
+    >>> from pluri.dynamics import StochasticVolatility
+    >>> from pluri.inference.smc import ancestral_paths, particle_filter
     >>> result = particle_filter(StochasticVolatility(), [0.1, 0.2], n_particles=5, random_state=0, store="paths")
     >>> ancestral_paths(result).shape
     (2, 5, 1)
@@ -144,7 +146,8 @@ def fixed_lag_smoother(result: ParticleFilterResult, lag: int) -> tuple[Floats, 
     Examples
     --------
     >>> import numpy as np
-    >>> from pluri.inference.smc import StochasticVolatility, fixed_lag_smoother, particle_filter
+    >>> from pluri.dynamics import StochasticVolatility
+    >>> from pluri.inference.smc import fixed_lag_smoother, particle_filter
     >>> result = particle_filter(StochasticVolatility(), [0.1, 0.2], n_particles=5, random_state=0, store="paths")
     >>> mean, variance = fixed_lag_smoother(result, lag=0)
     >>> bool(np.allclose(mean, result.mean))

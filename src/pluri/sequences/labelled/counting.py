@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.components.chain.forward_backward import BLOCK
 from pluri.components.family import ComponentFamily, P
 from pluri.engine import Batch, Source, Statistics, map_reduce
 from pluri.engine.aligned import padded_width
 from pluri.priors import Dirichlet, PseudoCountPrior, RowPrior
-from pluri.sequences.chain.forward_backward import BLOCK
 from pluri.sequences.learning import ChainPrior, HMMParameters
 from pluri.validation import as_generator
 

@@ -44,7 +44,8 @@ class StochasticVolatility:
 
     Examples
     --------
-    >>> from pluri.inference.smc import StochasticVolatility, particle_filter
+    >>> from pluri.dynamics import StochasticVolatility
+    >>> from pluri.inference.smc import particle_filter
     >>> model = StochasticVolatility()
     >>> _, returns = model.sample(200, random_state=0)
     >>> result = particle_filter(model, returns, n_particles=500, random_state=0)
@@ -117,10 +118,10 @@ class StochasticVolatility:
 
     def compiled_filter(self, observations: Floats) -> tuple[Callable[..., int], tuple[Any, ...], Floats, int]:
         """The compiled loop, its parameters, what it observes and the dimension."""
-        from pluri.inference.smc import _filter_kernels
+        from pluri.dynamics import _volatility_kernels
 
         parameters = tuple(float(x) for x in (self.level, self.persistence, self.scale, self.initial_scale))
-        return _filter_kernels.filter_volatility, parameters, observations, 1
+        return _volatility_kernels.filter_volatility, parameters, observations, 1
 
     def _predicted(self, particles: Floats) -> Floats:
         return self.level + self.persistence * (particles - self.level)

@@ -1,12 +1,12 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code=call-arg
-"""The compiled loops over time that find or draw state paths; arrays as in `pluri.sequences.chain._kernels`."""
+"""The compiled loops over time that find or draw state paths; arrays as in `pluri.components.chain._kernels`."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from pluri.components.chain._vector_ops import row_plus_matrix_maximum
 from pluri.engine.compiled import compiled
-from pluri.sequences.chain._vector_ops import row_plus_matrix_maximum
 
 
 @compiled(allocates=False)

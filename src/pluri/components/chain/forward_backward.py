@@ -1,4 +1,4 @@
-"""Exact inference on a chain: smoothing and scoring on plain arrays; see `pluri.sequences.chain.paths` for the rest.
+"""Exact inference on a chain: smoothing and scoring on plain arrays; see `pluri.components.chain.paths` for the rest.
 
 A chain is its start distribution and transition matrix; observations enter only through their log densities
 ``log_emission`` (n_samples, padded width). The recursions are scaled (Rabiner 1989) after dividing each row by its
@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.components.chain import _kernels as kernels
+from pluri.components.chain._log_space import filter_in_log_space, smooth_in_log_space
 from pluri.engine.aligned import padded_width
-from pluri.sequences.chain import _kernels as kernels
-from pluri.sequences.chain._log_space import filter_in_log_space, smooth_in_log_space
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

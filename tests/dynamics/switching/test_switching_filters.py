@@ -8,16 +8,14 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
 from pluri import on_interrupt
-from pluri.inference.smc import (
-    LinearGaussianModel,
+from pluri.dynamics import (
     SwitchingLinearModel,
-    kalman_filter,
     make_maneuvering_target,
     make_slds_random,
-    particle_filter,
     rao_blackwell_filter,
     regime_probabilities,
 )
+from pluri.inference.smc import LinearGaussianModel, kalman_filter, particle_filter
 
 
 def enumerate_paths(model, observations):
@@ -182,7 +180,7 @@ def test_covariances_stay_symmetric_and_positive_in_a_stiff_system():
 
 
 def test_an_interrupted_filter_keeps_the_steps_done(target, monkeypatch):
-    from pluri.inference.smc import rao_blackwell
+    from pluri.dynamics.switching import rao_blackwell
 
     def interrupt(verbose, t, n_steps, increment):
         if t == 2:

@@ -1,6 +1,6 @@
 """State paths of a chain: filtering, the best path or paths, and paths drawn from their posterior, on plain arrays.
 
-Log densities come in as in `pluri.sequences.chain.forward_backward`.
+Log densities come in as in `pluri.components.chain.forward_backward`.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.sequences.chain import _path_kernels as kernels
-from pluri.sequences.chain.forward_backward import Chain, LogEmission, filter_one, runs
+from pluri.components.chain import _path_kernels as kernels
+from pluri.components.chain.forward_backward import Chain, LogEmission, filter_one, runs
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -19,8 +19,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from pluri.components.chain._vector_ops import add_outer, row_times_matrix
 from pluri.engine.compiled import compiled
-from pluri.sequences.chain._vector_ops import add_outer, row_times_matrix
 
 #: A scale factor under this is treated as an underflow, and the sequence is done again in log space.
 UNDERFLOW = 1e-150
@@ -86,7 +86,7 @@ def exponentiate(log_emission, maxima):
 def forward(steps, begin, end, initial, transition, first, alpha, work):
     """Change `alpha` and `steps.inverse_scale`: filtered distributions of rows begin:end; False on underflow.
 
-    `steps` are `Steps` of `pluri.sequences.chain.forward_backward`, here and below; `work` (K,) is scratch.
+    `steps` are `Steps` of `pluri.components.chain.forward_backward`, here and below; `work` (K,) is scratch.
     With `first`, `initial` (K,) is the start distribution; otherwise the filtered distribution one step earlier.
     """
     likelihood = steps.likelihood
@@ -176,7 +176,7 @@ def keeps_footing(steps, begin, end, transposed, beta, work):
 def smooth_sequences(steps, weight, chain, alpha, work, sums):
     """Change all but `weight` and `chain`: forward-backward over all sequences of a batch.
 
-    `chain` and `sums` are `Chain` and `Sums` of `pluri.sequences.chain.forward_backward`. `alpha` becomes the weighted
+    `chain` and `sums` are `Chain` and `Sums` of `pluri.components.chain.forward_backward`. `alpha` becomes the weighted
     posteriors; `sums.pairs` lacks the factor A_ij. `work` is (3, K). Returns how many sequences lost their footing;
     their score is NaN.
     """

@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pluri.dynamics.switching.known import SwitchingLinearModel
 from pluri.inference.smc.cloud import Scheme, degenerate
 from pluri.inference.smc.filter import keeping_steps, report
 from pluri.inference.smc.gaussian import cholesky, symmetric
 from pluri.inference.smc.model import as_observations
 from pluri.inference.smc.resampling import draw_ancestors
-from pluri.inference.smc.switching import SwitchingLinearModel
 from pluri.inference.smc.weights import ParticleDegeneracyError, normalize_log_weights
 from pluri.validation import Only, RandomState, as_generator, check_value
 from pluri.validation.interruption import interruptible
@@ -125,7 +125,7 @@ def rao_blackwell_filter(
 
     Examples
     --------
-    >>> from pluri.inference.smc import make_maneuvering_target, rao_blackwell_filter
+    >>> from pluri.dynamics import make_maneuvering_target, rao_blackwell_filter
     >>> model = make_maneuvering_target()
     >>> states, observations = model.sample(50, random_state=0)
     >>> result = rao_blackwell_filter(model, observations, n_particles=100, random_state=0)

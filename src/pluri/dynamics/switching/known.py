@@ -55,7 +55,8 @@ class SwitchingLinearModel:
 
     Examples
     --------
-    >>> from pluri.inference.smc import make_maneuvering_target, particle_filter, regime_probabilities
+    >>> from pluri.dynamics import make_maneuvering_target, regime_probabilities
+    >>> from pluri.inference.smc import particle_filter
     >>> model = make_maneuvering_target()
     >>> states, observations = model.sample(30, random_state=0)
     >>> result = particle_filter(model, observations, n_particles=300, random_state=0)
@@ -253,7 +254,7 @@ def make_slds_random(
 
     Examples
     --------
-    >>> from pluri.inference.smc import make_slds_random
+    >>> from pluri.dynamics import make_slds_random
     >>> make_slds_random(random_state=0).arrays.C.shape
     (4, 2, 1)
     """
@@ -280,7 +281,7 @@ def make_maneuvering_target() -> SwitchingLinearModel:
 
     Examples
     --------
-    >>> from pluri.inference.smc import make_maneuvering_target
+    >>> from pluri.dynamics import make_maneuvering_target
     >>> make_maneuvering_target().arrays.A.shape
     (3, 4, 4)
     """
