@@ -18,13 +18,14 @@ import pytest
 from scipy.stats import invwishart
 
 import pluri
+from pluri.dynamics import LinearGaussianModel
 from pluri.factors.ibp_gibbs import IndianBuffetGibbs
 from pluri.factors.ibp_likelihood import collapsed_log_likelihood
 from pluri.factors.rbm_chains import ClampedGibbs
 from pluri.factors.rbm_energy import Machine
 from pluri.inference import mcmc
 from pluri.inference.mcmc import slice_intervals
-from pluri.inference.smc import LinearGaussianModel, ParticleGibbs, ParticleMarginalMetropolis
+from pluri.inference.smc import ParticleGibbs, ParticleMarginalMetropolis
 from pluri.mixtures.dirichlet_process import collapsed_gibbs as mixtures_gibbs
 from pluri.mixtures.gaussian.posterior import MixturePosterior, MixturePrior
 from pluri.priors import Gamma

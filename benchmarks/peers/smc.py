@@ -38,8 +38,7 @@ def best_times(*runs: Callable[[], object]) -> list[float]:
 
 
 def our_model(name: str) -> object:
-    from pluri.dynamics import StochasticVolatility
-    from pluri.inference.smc import LinearGaussianModel
+    from pluri.dynamics import LinearGaussianModel, StochasticVolatility
 
     if name == "volatility":
         return StochasticVolatility(level=-1.0, persistence=0.95, scale=0.3)
@@ -74,7 +73,7 @@ def spread(values: np.ndarray) -> str:
 
 def agree(name: str, observations: np.ndarray) -> None:
     """Both estimates over many runs; exp of the difference to the truth has mean one."""
-    from pluri.inference.smc import kalman_filter
+    from pluri.dynamics import kalman_filter
 
     ours = np.array([run_ours(name, observations, "systematic", i) for i in range(N_RUNS)])
     np.random.seed(0)  # noqa: NPY002 (the peer draws from NumPy's global stream)

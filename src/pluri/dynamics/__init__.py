@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from pluri.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from pluri.dynamics.linear import KalmanResult, LinearGaussianModel, kalman_filter, kalman_smoother
     from pluri.dynamics.stochastic_volatility import StochasticVolatility
     from pluri.dynamics.switching import (
         RaoBlackwellResult,
@@ -16,9 +17,13 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "KalmanResult",
+    "LinearGaussianModel",
     "RaoBlackwellResult",
     "StochasticVolatility",
     "SwitchingLinearModel",
+    "kalman_filter",
+    "kalman_smoother",
     "make_maneuvering_target",
     "make_slds_random",
     "rao_blackwell_filter",
@@ -28,6 +33,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "linear": ["KalmanResult", "LinearGaussianModel", "kalman_filter", "kalman_smoother"],
         "stochastic_volatility": ["StochasticVolatility"],
         "switching": [
             "RaoBlackwellResult",

@@ -9,13 +9,15 @@ from scipy.stats import multivariate_normal
 
 from pluri import on_interrupt
 from pluri.dynamics import (
+    LinearGaussianModel,
     SwitchingLinearModel,
+    kalman_filter,
     make_maneuvering_target,
     make_slds_random,
     rao_blackwell_filter,
     regime_probabilities,
 )
-from pluri.inference.smc import LinearGaussianModel, kalman_filter, particle_filter
+from pluri.inference.smc import particle_filter
 
 
 def enumerate_paths(model, observations):

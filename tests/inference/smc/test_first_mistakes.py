@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pluri.dynamics import make_maneuvering_target, rao_blackwell_filter
+from pluri.dynamics import LinearGaussianModel, kalman_filter, make_maneuvering_target, rao_blackwell_filter
 from pluri.inference import smc
 
 
@@ -42,9 +42,9 @@ def test_what_only_python_refuses_is_left_to_the_compiled_functions():
 
 
 def test_results_have_a_representation_of_one_line():
-    model = smc.LinearGaussianModel(0.9, 1.0, 1.0, 0.25, 0.0, 5.0)
+    model = LinearGaussianModel(0.9, 1.0, 1.0, 0.25, 0.0, 5.0)
     _, seen = model.sample(30, random_state=0)
-    cloud, exact = smc.particle_filter(model, seen, n_particles=50, random_state=0), smc.kalman_filter(model, seen)
+    cloud, exact = smc.particle_filter(model, seen, n_particles=50, random_state=0), kalman_filter(model, seen)
     assert repr(cloud) == f"<ParticleFilterResult: 30 steps, 50 particles, log evidence {cloud.log_evidence:.4f}>"
     assert repr(exact) == f"<KalmanResult: 30 steps, 1 dimensions, log evidence {exact.log_evidence:.4f}>"
     target = make_maneuvering_target()

@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 
 from pluri import on_interrupt
-from pluri.dynamics import StochasticVolatility
+from pluri.dynamics import LinearGaussianModel, StochasticVolatility, kalman_filter
 from pluri.inference.smc import (
     RESAMPLING_METHODS,
     CompiledModel,
-    LinearGaussianModel,
     ParticleDegeneracyError,
     ParticleFilter,
-    kalman_filter,
     particle_filter,
 )
 from pluri.inference.smc import filter as filter_module

@@ -4,14 +4,9 @@ import numpy as np
 import pytest
 
 from pluri import on_interrupt
+from pluri.dynamics import LinearGaussianModel, kalman_filter, kalman_smoother
 from pluri.inference import mcmc
-from pluri.inference.smc import (
-    LinearGaussianModel,
-    ParticleGibbs,
-    ParticleMarginalMetropolis,
-    kalman_filter,
-    kalman_smoother,
-)
+from pluri.inference.smc import ParticleGibbs, ParticleMarginalMetropolis
 
 
 def make_model(theta):

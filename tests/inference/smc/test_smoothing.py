@@ -4,15 +4,12 @@ import numpy as np
 import pytest
 
 from pluri import on_interrupt
-from pluri.dynamics import make_maneuvering_target
+from pluri.dynamics import LinearGaussianModel, kalman_filter, kalman_smoother, make_maneuvering_target
 from pluri.inference.smc import (
     CompiledModel,
-    LinearGaussianModel,
     ancestral_paths,
     backward_simulation,
     fixed_lag_smoother,
-    kalman_filter,
-    kalman_smoother,
     particle_filter,
     smoothing,
 )

@@ -123,7 +123,8 @@ def _particle_filter() -> Any:
 
 
 def _linear_particle_filter() -> Any:
-    from pluri.inference.smc import LinearGaussianModel, particle_filter
+    from pluri.dynamics import LinearGaussianModel
+    from pluri.inference.smc import particle_filter
 
     model = LinearGaussianModel(0.9, 1.0, 1.0, 0.25, 0.0, 5.0)
     return particle_filter(model, numbers()[:, :1], 100, random_state=0)

@@ -3,8 +3,6 @@
 from pluri.inference.smc.cloud import Cloud
 from pluri.inference.smc.compiled_model import CompiledModel
 from pluri.inference.smc.filter import ParticleFilterResult, particle_filter
-from pluri.inference.smc.kalman import KalmanResult, kalman_filter, kalman_smoother
-from pluri.inference.smc.linear_gaussian import LinearGaussianModel
 from pluri.inference.smc.model import StateSpaceModel
 from pluri.inference.smc.online import ParticleFilter
 from pluri.inference.smc.particle_gibbs import ParticleGibbs
@@ -22,8 +20,6 @@ __all__ = [
     "Cloud",
     "CompiledModel",
     "Cooling",
-    "KalmanResult",
-    "LinearGaussianModel",
     "ParticleCollapseError",
     "ParticleDegeneracyError",
     "ParticleFilter",
@@ -37,8 +33,6 @@ __all__ = [
     "backward_simulation",
     "effective_sample_size",
     "fixed_lag_smoother",
-    "kalman_filter",
-    "kalman_smoother",
     "normalize_log_weights",
     "particle_filter",
     "random_walk_kernel",

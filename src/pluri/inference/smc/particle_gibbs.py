@@ -62,7 +62,8 @@ class ParticleGibbs:
     Examples
     --------
     >>> from pluri.inference import mcmc
-    >>> from pluri.inference.smc import LinearGaussianModel, ParticleGibbs
+    >>> from pluri.dynamics import LinearGaussianModel
+    >>> from pluri.inference.smc import ParticleGibbs
     >>> model = LinearGaussianModel(0.8, 1.0, 1.0, 1.0, 0.0, 1.0)
     >>> _, observations = model.sample(20, random_state=0)
     >>> kernel = ParticleGibbs(model, observations, n_particles=10)

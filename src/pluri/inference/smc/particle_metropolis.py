@@ -68,7 +68,8 @@ class ParticleMarginalMetropolis:
     Examples
     --------
     >>> from pluri.inference import mcmc
-    >>> from pluri.inference.smc import LinearGaussianModel, ParticleMarginalMetropolis
+    >>> from pluri.dynamics import LinearGaussianModel
+    >>> from pluri.inference.smc import ParticleMarginalMetropolis
     >>> _, observations = LinearGaussianModel(0.8, 1.0, 1.0, 1.0, 0.0, 1.0).sample(30, random_state=0)
     >>> kernel = ParticleMarginalMetropolis(
     ...     make_model=lambda theta: LinearGaussianModel(theta[0], 1.0, 1.0, 1.0, 0.0, 1.0),

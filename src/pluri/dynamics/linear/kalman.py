@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pluri.dynamics.linear.known import LinearGaussianModel
 from pluri.inference.smc.gaussian import cholesky, log_density, symmetric
-from pluri.inference.smc.linear_gaussian import LinearGaussianModel
 
 __all__ = ["KalmanResult", "kalman_filter", "kalman_smoother"]
 
@@ -71,7 +71,7 @@ def kalman_filter(model: LinearGaussianModel, observations: ArrayLike) -> Kalman
 
     Examples
     --------
-    >>> from pluri.inference.smc import LinearGaussianModel, kalman_filter
+    >>> from pluri.dynamics import LinearGaussianModel, kalman_filter
     >>> model = LinearGaussianModel(1.0, 1.0, 1.0, 1.0, 0.0, 1.0)
     >>> kalman_filter(model, [0.0, 2.0]).mean.round(2).tolist()
     [[0.0], [1.2]]
@@ -119,7 +119,7 @@ def kalman_smoother(model: LinearGaussianModel, observations: ArrayLike) -> Kalm
 
     Examples
     --------
-    >>> from pluri.inference.smc import LinearGaussianModel, kalman_smoother
+    >>> from pluri.dynamics import LinearGaussianModel, kalman_smoother
     >>> model = LinearGaussianModel(1.0, 1.0, 1.0, 1.0, 0.0, 1.0)
     >>> kalman_smoother(model, [0.0, 2.0]).mean.round(2).tolist()
     [[0.4], [1.2]]

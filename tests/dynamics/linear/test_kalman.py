@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from pluri.inference.smc import LinearGaussianModel, kalman_filter, kalman_smoother
+from pluri.dynamics import LinearGaussianModel, kalman_filter, kalman_smoother
 
 T = 5
 

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pluri.inference.smc.gaussian import as_array, cholesky, covariance_factor, log_density, symmetric
 from pluri.inference.smc.model import observation_matrix
+from pluri.inference.smc.simulate import simulate
 
 __all__ = ["LinearGaussianModel"]
 
@@ -52,7 +53,8 @@ class LinearGaussianModel:
 
     Examples
     --------
-    >>> from pluri.inference.smc import LinearGaussianModel, kalman_filter, particle_filter
+    >>> from pluri.dynamics import LinearGaussianModel, kalman_filter
+    >>> from pluri.inference.smc import particle_filter
     >>> model = LinearGaussianModel(0.9, 1.0, 1.0, 0.25, 0.0, 5.0)
     >>> states, observations = model.sample(100, random_state=0)
     >>> exact = kalman_filter(model, observations).log_evidence
@@ -104,8 +106,6 @@ class LinearGaussianModel:
 
     def sample(self, n_samples: int, random_state: Any = None) -> tuple[Floats, Floats]:
         """States (n_samples, d) and observations (n_samples, m) drawn from the model."""
-        from pluri.inference.smc.simulate import simulate
-
         return simulate(self, n_samples, random_state)
 
     def check_observations(self, observations: ArrayLike) -> Floats:
@@ -164,7 +164,7 @@ class LinearGaussianModel:
 
     def compiled_filter(self, observations: Floats) -> tuple[Callable[..., int], tuple[Any, ...], Floats, int] | None:
         """The compiled loop, its parameters, what it observes and the dimension; None if it cannot run on this."""
-        from pluri.inference.smc import _filter_kernels
+        from pluri.dynamics.linear._particle_kernels import filter_linear
 
         missing = np.isnan(observations)
         if (missing.any(axis=1) != missing.all(axis=1)).any():
@@ -176,7 +176,7 @@ class LinearGaussianModel:
         square = tuple(np.ascontiguousarray(x) for x in (arrays.A, arrays.b, arrays.Q_factor))
         parameters = (*square, emission, float(constant), arrays.m.copy(), np.ascontiguousarray(arrays.P_factor))
         whitened = np.ascontiguousarray((observations - arrays.c) @ inverse.T)
-        return _filter_kernels.filter_linear, parameters, whitened, len(arrays.b)
+        return filter_linear, parameters, whitened, len(arrays.b)
 
     def _predicted(self, particles: Floats) -> Floats:
         return particles @ self.arrays.A.T + self.arrays.b

@@ -1,0 +1,19 @@
+"""Linear dynamical systems: the Kalman filter and smoother, known models, and models that are learned."""
+
+from typing import TYPE_CHECKING
+
+from pluri.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from pluri.dynamics.linear.kalman import KalmanResult, kalman_filter, kalman_smoother
+    from pluri.dynamics.linear.known import LinearGaussianModel
+
+__all__ = ["KalmanResult", "LinearGaussianModel", "kalman_filter", "kalman_smoother"]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "kalman": ["KalmanResult", "kalman_filter", "kalman_smoother"],
+        "known": ["LinearGaussianModel"],
+    },
+)
