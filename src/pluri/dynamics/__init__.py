@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING
 from pluri.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from pluri.dynamics.linear import KalmanResult, LinearGaussianModel, kalman_filter, kalman_smoother
+    from pluri.dynamics.linear import (
+        Forecast,
+        KalmanResult,
+        LinearDynamicalSystem,
+        LinearGaussianModel,
+        OnlineKalmanFilter,
+        kalman_filter,
+        kalman_smoother,
+    )
     from pluri.dynamics.stochastic_volatility import StochasticVolatility
     from pluri.dynamics.switching import (
         RaoBlackwellResult,
@@ -17,8 +25,11 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Forecast",
     "KalmanResult",
+    "LinearDynamicalSystem",
     "LinearGaussianModel",
+    "OnlineKalmanFilter",
     "RaoBlackwellResult",
     "StochasticVolatility",
     "SwitchingLinearModel",
@@ -33,7 +44,15 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "linear": ["KalmanResult", "LinearGaussianModel", "kalman_filter", "kalman_smoother"],
+        "linear": [
+            "Forecast",
+            "KalmanResult",
+            "LinearDynamicalSystem",
+            "LinearGaussianModel",
+            "OnlineKalmanFilter",
+            "kalman_filter",
+            "kalman_smoother",
+        ],
         "stochastic_volatility": ["StochasticVolatility"],
         "switching": [
             "RaoBlackwellResult",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections import deque
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from pluri.components.em_estimator import EMEstimator
 from pluri.components.family import ComponentFamily
+from pluri.components.starting_values import StartingValues
 from pluri.engine import Source, resolve_engine
 from pluri.inference import Checkpoint, EMResult, History, IterationState, expectation_maximization
 from pluri.priors import RowPrior, as_diversity, as_row_prior, log_determinant, warn_if_permutation
@@ -82,7 +82,7 @@ class ConvergenceMonitor:
         return len(self.history) >= 2 and self.history[-1] - self.history[-2] < self.tol
 
 
-class FittedByEM(EMEstimator):
+class FittedByEM(StartingValues, EMEstimator):
     """The part of `HiddenMarkovModel` that learns; a family provides the methods that come first."""
 
     #: Letters of `params` and `init_params` and the attributes they stand for, besides s and t.
@@ -141,39 +141,6 @@ class FittedByEM(EMEstimator):
     def _parameter_names(self) -> dict[str, str]:
         """Letters of `params`, and the attributes they stand for."""
         return {"s": "startprob_", "t": "transmat_"} | self._emission_attributes
-
-    def _hand_set(self) -> dict[str, Any]:
-        """Attributes that were set and that `init_params` does not ask to initialise."""
-        names, initialized = self._parameter_names(), getattr(self, "init_params", "".join(self._parameter_names()))
-        return {
-            name: getattr(self, name)
-            for letter, name in names.items()
-            if letter not in initialized and hasattr(self, name)
-        }
-
-    def _given(self) -> dict[str, Any]:
-        """Starting values: constructor arguments, which are set as attributes, and attributes set by hand."""
-        names = self._parameter_names()
-        arguments = {name: getattr(self, f"{name}init", None) for name in names.values()}
-        arguments = {name: value for name, value in arguments.items() if value is not None}
-        lost = [
-            name
-            for letter, name in names.items()
-            if hasattr(self, name) and letter in self.init_params and name not in arguments
-        ]
-        if hasattr(self, "history_"):
-            if self.warm_start:
-                return self._hand_set()  # the fit goes on from what it found
-        elif lost:
-            warnings.warn(
-                f"{', '.join(lost)} were set but will be overwritten during initialization: take their letters out of "
-                f"init_params ({self.init_params!r}) to start from them",
-                UserWarning,
-                stacklevel=6,
-            )
-        for name, value in arguments.items():
-            setattr(self, name, copy.deepcopy(value))
-        return self._hand_set() | {name: getattr(self, name) for name in arguments}
 
     def _problem(self, prior: ChainPrior, given: dict[str, Any]) -> HiddenMarkovProblem[Any]:
         start, transition = given.get("startprob_"), given.get("transmat_")

@@ -2,10 +2,10 @@
 
 With S = C P C^T + R and K = P C^T S^-1, an observation turns the predicted N(m, P) into
 
-    N(m + K (y - C m - c), (I - K C) P (I - K C)^T + K R K^T);
+    N(m + K (y - C m - c), (I - K C) P),
 
-this form (Joseph) keeps the covariance symmetric and positive. The evidence is the product of N(y_t; C m + c, S).
-Entries of an observation that are NaN are left out.
+and the evidence is the product of N(y_t; C m + c, S). Entries of an observation that are NaN are left out. What is
+computed is the equivalent in information form with square roots of the covariances (`pluri.dynamics.linear.passes`).
 
 References
 ----------
@@ -19,8 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pluri.dynamics.linear._filter_kernels import System
 from pluri.dynamics.linear.known import LinearGaussianModel
-from pluri.inference.smc.gaussian import cholesky, log_density, symmetric
+from pluri.dynamics.linear.passes import Emission, Pass, collapse, filter_sequences, smooth_sequences
+from pluri.validation import plain_array
 
 __all__ = ["KalmanResult", "kalman_filter", "kalman_smoother"]
 
@@ -76,30 +78,8 @@ def kalman_filter(model: LinearGaussianModel, observations: ArrayLike) -> Kalman
     >>> kalman_filter(model, [0.0, 2.0]).mean.round(2).tolist()
     [[0.0], [1.2]]
     """
-    rows = model.check_observations(observations)
-    if not len(rows):
-        raise ValueError(f"observations must have at least one row, got shape {rows.shape}")
-    arrays = model.arrays
-    n_steps, d = len(rows), len(arrays.b)
-    mean, covariance = np.empty((n_steps, d)), np.empty((n_steps, d, d))
-    predicted_mean, predicted_covariance = np.empty((n_steps, d)), np.empty((n_steps, d, d))
-    increments = np.zeros(n_steps)
-    m, P = arrays.m, arrays.P
-    for t, row in enumerate(rows):
-        if t:
-            m, P = arrays.A @ m + arrays.b, symmetric(arrays.A @ P @ arrays.A.T + arrays.Q)
-        predicted_mean[t], predicted_covariance[t] = m, P
-        seen = ~np.isnan(row)
-        if seen.any():
-            emission, error = arrays.C[seen], arrays.R[np.ix_(seen, seen)]
-            S = symmetric(emission @ P @ emission.T + error)
-            residual = row[seen] - emission @ m - arrays.c[seen]
-            increments[t] = log_density(residual[None], cholesky(S))[0]
-            gain = np.linalg.solve(S, emission @ P).T
-            rest = np.eye(d) - gain @ emission
-            m, P = m + gain @ residual, symmetric(rest @ P @ rest.T + gain @ error @ gain.T)
-        mean[t], covariance[t] = m, P
-    return KalmanResult(mean, covariance, predicted_mean, predicted_covariance, float(increments.sum()), increments)
+    result = _filtered(model, observations)
+    return _result(result, result.filtered.mean, result.slots.filtered[result.filtered.slot])
 
 
 def kalman_smoother(model: LinearGaussianModel, observations: ArrayLike) -> KalmanResult:
@@ -124,20 +104,30 @@ def kalman_smoother(model: LinearGaussianModel, observations: ArrayLike) -> Kalm
     >>> kalman_smoother(model, [0.0, 2.0]).mean.round(2).tolist()
     [[0.4], [1.2]]
     """
-    filtered = kalman_filter(model, observations)
-    dynamics = model.arrays.A
-    mean, covariance = filtered.mean.copy(), filtered.covariance.copy()
-    for t in range(len(mean) - 2, -1, -1):
-        predicted = filtered.predicted_covariance[t + 1]
-        # A singular prediction (no noise in some direction) has a pseudo-inverse, which gives the same smoother.
-        gain = filtered.covariance[t] @ dynamics.T @ np.linalg.pinv(predicted, hermitian=True)
-        mean[t] += gain @ (mean[t + 1] - filtered.predicted_mean[t + 1])
-        covariance[t] = symmetric(covariance[t] + gain @ (covariance[t + 1] - predicted) @ gain.T)
+    result = _filtered(model, observations)
+    smoothed = smooth_sequences(result)
+    return _result(result, smoothed.mean, smoothed.covariance[smoothed.slot])
+
+
+def _filtered(model: LinearGaussianModel, observations: ArrayLike) -> Pass:
+    rows = model.check_observations(observations)
+    if not len(rows):
+        raise ValueError(f"observations must have at least one row, got shape {rows.shape}")
+    arrays = model.arrays
+    system = System(*(plain_array(array) for array in (arrays.A, arrays.Q_factor, arrays.m, arrays.P_factor)))
+    variances = np.diag(arrays.R)
+    independent = not np.count_nonzero(arrays.R - np.diag(variances))
+    observed = collapse(rows - arrays.c, Emission(arrays.C, variances.copy() if independent else arrays.R))
+    drift = np.tile(arrays.b, (len(rows), 1))
+    return filter_sequences(system, observed, drift, np.array([0, len(rows)], dtype=np.int64))
+
+
+def _result(result: Pass, mean: Floats, covariance: Floats) -> KalmanResult:
     return KalmanResult(
         mean,
         covariance,
-        filtered.predicted_mean,
-        filtered.predicted_covariance,
-        filtered.log_evidence,
-        filtered.increments,
+        result.filtered.predicted,
+        result.slots.predicted[result.filtered.slot],
+        float(result.increments.sum()),
+        result.increments,
     )
