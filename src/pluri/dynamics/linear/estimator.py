@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
@@ -32,9 +31,7 @@ Array = NDArray[np.float64]
 OPTIONAL = "BbDc"
 
 
-class LinearDynamicalSystem(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinearDescription, CallbackSupport, FittedLinearSystem
-):
+class LinearDynamicalSystem(LinearDescription, CallbackSupport, FittedLinearSystem):
     """Hidden states with linear dynamics, seen through a linear map in Gaussian noise; learned by EM.
 
     Any value of X may be missing (NaN), sequences may have different lengths, and known inputs u_t may act on states
@@ -55,6 +52,9 @@ class LinearDynamicalSystem(
     noise_prior : float, array of shape (n_features,) or "auto", default="auto"
         Scale of the inverse-gamma (full: inverse-Wishart) prior of R, added to the sum of the squared residuals; it
         keeps R from collapsing on small data. "auto" is a thousandth of each output's variance; 0 is none.
+    initial_prior : float, default=1.0
+        Weight of the prior of m and P: as if so many further sequences had been seen, whose first states are spread as
+        the states of the first start are. 0 is none; a fit to a single sequence then ends with P = 0.
     random_state : int, numpy Generator, RandomState or None, default=None
         Seed of the further starts and of `sample`. The first start is a function of the data.
     max_iter : int, default=100
@@ -107,6 +107,8 @@ class LinearDynamicalSystem(
     objective_ : float
     feature_variance_ : array of shape (n,)
         What "auto" is relative to.
+    prior_mean_, prior_covariance_ : arrays of shape (d,), (d, d)
+        Of the prior of m and P.
     n_inputs_, n_features_in_ : int
 
     Examples
@@ -138,6 +140,8 @@ class LinearDynamicalSystem(
         "observation_input_": Stored("n_features_in_", "n_inputs_"),
         "observation_offset_": Stored("n_features_in_"),
         "observation_covariance_": Stored("n_features_in_", "n_features_in_"),
+        "prior_mean_": Stored("n_components"),
+        "prior_covariance_": Stored("n_components", "n_components"),
         "feature_variance_": Stored("n_features_in_", least=0.0),
     }
 
@@ -148,6 +152,7 @@ class LinearDynamicalSystem(
         covariance_type: str = "diag",
         stable: bool = False,
         noise_prior: ArrayLike | str = "auto",
+        initial_prior: float = 1.0,
         random_state: Any = None,
         max_iter: int = 100,
         tol: float = 1e-2,
@@ -175,6 +180,7 @@ class LinearDynamicalSystem(
         self.covariance_type = covariance_type
         self.stable = stable
         self.noise_prior = noise_prior
+        self.initial_prior = initial_prior
         self.random_state = random_state
         self.max_iter = max_iter
         self.tol = tol

@@ -23,6 +23,7 @@ from pluri.dynamics.linear.parameters import (
     spectral_radius,
 )
 from pluri.dynamics.linear.start import FirstRows, first_sequences, starting_parameters
+from pluri.dynamics.linear.updates import FirstStatePrior
 from pluri.engine import Source, resolve_engine
 from pluri.inference import Checkpoint, History, expectation_maximization
 from pluri.validation import Flag, Number, Only, Whole, as_generator, check_broadcast, check_parameters, check_value
@@ -40,6 +41,7 @@ class FittedLinearSystem(StartingValues, EMEstimator):
     covariance_type: str
     stable: bool
     noise_prior: ArrayLike | str
+    initial_prior: float
     max_iter: int
     tol: float
     n_init: int
@@ -51,11 +53,14 @@ class FittedLinearSystem(StartingValues, EMEstimator):
     random_state: Any
     n_inputs_: int
     feature_variance_: Array
+    prior_mean_: Array
+    prior_covariance_: Array
     history_: History
     _parameters = {  # noqa: RUF012
         "n_components": Whole(1),
         "covariance_type": Only(*COVARIANCE_TYPES),
         "stable": Flag(),
+        "initial_prior": Number(least=0),
         "tol": Number(finite=False),
         "warm_start": Flag(),
         "acceleration": Only(None, "squarem", "anderson"),
@@ -103,12 +108,15 @@ class FittedLinearSystem(StartingValues, EMEstimator):
         rows = first_sequences(source, n_outputs)
         self.feature_variance_ = feature_variance(rows.outputs)
         start = self._starting_point(rows, given)
+        if not (self.warm_start and hasattr(self, "history_")):
+            self.prior_mean_, self.prior_covariance_ = start.m, start.P
         return LinearProblem(
             start=start,
             learned="".join(letter for letter in LETTERS if letter in self.params and (q or letter not in "BD")),
             given="".join(given),
             covariance_type=self.covariance_type,
             noise_scale=self._noise_scale(n_outputs),
+            first_state=FirstStatePrior(float(self.initial_prior), self.prior_mean_, self.prior_covariance_),
             stable=self.stable,
         )
 

@@ -3,7 +3,7 @@
 With z = (x, u, 1), Theta = (A, B, b) and Gamma = (C, D, c) the statistics are the second moments of z, of the
 innovations w = x_{t+1} - Theta z_t and of the residuals e = y - Gamma z under the current parameters, and the M-step
 regresses w and e on z: what is summed is small where the parameters are good, and large offsets of the data cancel
-nothing. The objective is  sum_s w_s log p(y_s) - sum_i psi_i / (2 R_ii)  (full R: - tr(Psi R^-1) / 2).
+nothing. The objective is  sum_s w_s log p(y_s) + log p(m, P) - sum_i psi_i / (2 R_ii)  (full R: - tr(Psi R^-1) / 2).
 
 References
 ----------
@@ -23,7 +23,7 @@ from pluri.dynamics.linear.emission_sums import EmissionSums, sum_emission
 from pluri.dynamics.linear.parameters import LinearParameters
 from pluri.dynamics.linear.passes import Smoothing, smooth_sequences
 from pluri.dynamics.linear.start import perturbed
-from pluri.dynamics.linear.updates import update_emission, update_first, update_transition
+from pluri.dynamics.linear.updates import FirstStatePrior, update_emission, update_first, update_transition
 from pluri.engine import Batch, Source, Statistics
 
 Array = NDArray[np.float64]
@@ -66,6 +66,7 @@ class LinearProblem:
     given : letters of the parts whose starting values are given
     covariance_type : "diag", "full" or "spherical", of R
     noise_scale : psi (n,), in the squared unit of each output
+    first_state : the prior of m and P
     stable : whether the spectral radius of A is kept below 1
     """
 
@@ -74,6 +75,7 @@ class LinearProblem:
     given: str
     covariance_type: str
     noise_scale: Array
+    first_state: FirstStatePrior
     stable: bool = False
 
     def initialize(self, source: Source, rng: np.random.Generator) -> LinearParameters:
@@ -106,7 +108,8 @@ class LinearProblem:
     def maximize(self, stats: LinearStatistics, params: LinearParameters) -> LinearParameters:
         """Update what may be updated."""
         found = {letter: getattr(params, letter) for letter in records.LETTERS}
-        found |= update_first(stats.starts, stats.first, stats.first_square, params, self.learned)
+        first = self.first_state.add((stats.starts, stats.first, stats.first_square), params)
+        found |= update_first(first, params, self.learned)
         found |= update_transition(
             (stats.moves, stats.zz, stats.wz, stats.ww), params, self.learned, stable=self.stable
         )
@@ -114,12 +117,12 @@ class LinearProblem:
         return LinearParameters(**found)
 
     def log_prior(self, params: LinearParameters) -> float:
-        """Log prior of R, up to a constant; 0 if it is known."""
-        if "R" not in self.learned:
-            return 0.0
-        if params.R.ndim == 1:
-            return float(-0.5 * (self.noise_scale / params.R).sum())
-        return float(-0.5 * (self.noise_scale * np.diag(np.linalg.inv(params.R))).sum())
+        """Log prior of m, P and R, up to a constant; what is known has none."""
+        total = self.first_state.log_density(params, self.learned)
+        if "R" in self.learned:
+            inverse = 1.0 / params.R if params.R.ndim == 1 else np.diag(np.linalg.inv(params.R))
+            total -= 0.5 * float((self.noise_scale * inverse).sum())
+        return total
 
     def pack(self, params: LinearParameters) -> Array:
         """The learned parts as a vector without constraints."""

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from pluri.components.sequence_input import TakesSequences
 from pluri.dynamics.linear.input_rows import input_rows
@@ -28,7 +29,7 @@ Integers = NDArray[np.int64]
 REQUESTS = BOUNDARIES | {"inputs": True}
 
 
-class LinearQueries(TakesSequences):
+class LinearQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesSequences):
     """Methods of a fitted linear dynamical system, or of one whose parameters were set by hand."""
 
     __metadata_request__predict: ClassVar[dict[str, bool]] = REQUESTS

@@ -11,6 +11,8 @@ least as good as the current A, so that EM's objective cannot fall.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,15 +20,46 @@ from pluri.dynamics.linear.emission_sums import EmissionSums
 from pluri.dynamics.linear.parameters import STABLE_RADIUS, LinearParameters, spectral_radius
 
 Array = NDArray[np.float64]
+FirstSums = tuple[float, Array, Array]
 
 #: Directions of the regressors whose share of the scaled second moments is less count as not determined.
 UNDETERMINED = 1e-13
 
 
-def update_first(
-    starts: float, first: Array, square: Array, params: LinearParameters, learned: str
-) -> dict[str, Array]:
-    """M and P, from sums of x_1 - m and of its square."""
+@dataclass(frozen=True, eq=False)
+class FirstStatePrior:
+    """As if `weight` further sequences had been seen, whose first states have this mean (d,) and covariance (d, d).
+
+    Log density, up to a constant: -weight (log det P + (m - mean)^T P^-1 (m - mean) + tr(covariance P^-1)) / 2. Without
+    it a fit to one sequence puts m on its first state and P to zero, and is sure of how any other sequence begins.
+    """
+
+    weight: float
+    mean: Array
+    covariance: Array
+
+    def log_density(self, params: LinearParameters, learned: str) -> float:
+        """Log density of what is learned of m and P."""
+        if self.weight == 0.0 or not set("mP") & set(learned):
+            return 0.0
+        inverse = np.linalg.pinv(params.P, hermitian=True)
+        centred = params.m - self.mean
+        total = float(centred @ inverse @ centred)
+        if "P" in learned:
+            total += float(np.linalg.slogdet(params.P)[1] + np.trace(self.covariance @ inverse))
+        return -0.5 * self.weight * total
+
+    def add(self, sums: FirstSums, params: LinearParameters) -> FirstSums:
+        """The sums with those of the prior's sequences."""
+        starts, first, square = sums
+        centred = self.mean - params.m
+        added = self.covariance + np.outer(centred, centred)
+        return starts + self.weight, first + self.weight * centred, square + self.weight * added
+
+
+def update_first(sums: FirstSums, params: LinearParameters, learned: str) -> dict[str, Array]:
+    """M and P, from the weight of the sequences and sums of x_1 - m and of its square."""
+    starts, first, square = sums
     found: dict[str, Array] = {}
     if starts <= 0.0:
         return found
