@@ -92,7 +92,11 @@ def build_model(name: str, settings: Sequence[str]) -> Any:
     >>> build_model("gaussianhmm", ["n_components=3", "covariance_type=full"])
     GaussianHMM(covariance_type='full', n_components=3)
     """
-    kind = find_model(name)
+    return configured(find_model(name), settings)
+
+
+def configured(kind: type, settings: Sequence[str]) -> Any:
+    """An estimator of this class with parameters given as ``name=value``."""
     own = parameters(kind)
     values: dict[str, Any] = {}
     for setting in settings:

@@ -185,4 +185,4 @@ def test_a_singular_covariance_can_be_packed():
     rng = np.random.default_rng(3)
     problem = make_problem(rng, 2, 2, 0, "diag")
     flat = dataclasses.replace(problem.start, Q=np.array([[1.0, 2.0], [2.0, 4.0]]))
-    assert problem.unpack(problem.pack(flat), flat).Q == pytest.approx(flat.Q, abs=1e-7)
+    assert pytest.approx(flat.Q, abs=1e-7) == problem.unpack(problem.pack(flat), flat).Q

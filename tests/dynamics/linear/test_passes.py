@@ -5,8 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from pluri.dynamics.linear._filter_kernels import System
-from pluri.dynamics.linear.passes import Emission, collapse, filter_sequences, smooth_sequences
+from pluri.dynamics.linear.passes import Emission, collapse, filter_sequences, linear_system, smooth_sequences
 from pluri.inference.smc.gaussian import covariance_factor
 
 
@@ -20,7 +19,7 @@ def random_system(dense, rng, d, m, *, singular, diagonal):
 
 
 def run(A, Q, m, P, C, R, rows, drift, offsets):
-    system = System(A, covariance_factor(Q, "Q"), m, covariance_factor(P, "P"))
+    system = linear_system(A, covariance_factor(Q, "Q"), m, covariance_factor(P, "P"))
     result = filter_sequences(system, collapse(rows, Emission(C, R)), drift, np.asarray(offsets))
     return result, smooth_sequences(result)
 
@@ -59,9 +58,9 @@ def test_filter_and_smoother_equal_dense_conditioning(seed, dense):
             known = np.repeat(np.arange(end - begin) <= t, m).reshape(-1, m)
             mean, covariance, _ = exact.condition(Y[here], known)
             at = slice(t * d, (t + 1) * d)
-            assert result.filtered.mean[begin + t] == pytest.approx(mean[at], abs=1e-9, rel=1e-9)
-            slot = result.filtered.slot[begin + t]
-            assert result.slots.filtered[slot] == pytest.approx(covariance[at, at], abs=1e-9, rel=1e-9)
+            assert result.mean[begin + t] == pytest.approx(mean[at], abs=1e-9, rel=1e-9)
+            slot = result.slot[begin + t]
+            assert result.covariance[slot] == pytest.approx(covariance[at, at], abs=1e-9, rel=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -113,5 +112,5 @@ def test_a_nearly_exact_sensor_and_a_vague_start_keep_covariances_positive():
     Q, C = np.zeros((2, 2)), np.array([[1.0, 0.0]])
     Y = np.arange(50.0)[:, None]
     result, smoothed = run(A, Q, np.zeros(2), 1e8 * np.eye(2), C, np.array([1e-4]), Y, np.zeros((50, 2)), [0, 50])
-    assert np.linalg.eigvalsh(result.slots.filtered).min() >= 0.0
+    assert np.linalg.eigvalsh(result.covariance).min() >= 0.0
     assert smoothed.mean == pytest.approx(np.stack([np.arange(50.0), np.ones(50)], axis=1), abs=1e-5)

@@ -24,13 +24,19 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-class System(NamedTuple):
-    """A (d, d), a root of Q (d, d), the mean (d,) of the first state and a root of its covariance (d, d)."""
+#: Places of matrices in records; one array of several is read, and compiled, faster than several arrays.
+DYNAMICS, NOISE_ROOT, FIRST_ROOT = 0, 1, 2
+PRECISION, PATTERN_ROOT = 0, 1
+PREDICTED, FILTERED, ROOT, TRIANGLE, FACTOR, TURN, REST = 0, 1, 2, 3, 4, 5, 6
+PATTERN, FOLLOWER, FOLLOWER_PATTERN = 0, 1, 2
+PREDICTED_MEAN, FILTERED_MEAN, SCORE = 0, 1, 2
 
-    dynamics: Floats
-    noise_root: Floats
+
+class System(NamedTuple):
+    """A, a root of Q and one of the first state's covariance (3, d, d); the mean of the first state (d,)."""
+
+    matrices: Floats
     first_mean: Floats
-    first_root: Floats
 
 
 class Rows(NamedTuple):
@@ -43,39 +49,29 @@ class Rows(NamedTuple):
 
 
 class Patterns(NamedTuple):
-    """J (p, d, d), its root M (p, d, d), and the slot of a first row with that pattern (p,), -1 until there is one."""
+    """J and its root M (p, 2, d, d), and the slot of a first row with that pattern (p,), -1 until there is one."""
 
-    precision: Floats
-    root: Floats
+    matrices: Floats
     first: Integers
 
 
 class Slots(NamedTuple):
-    """What is known of the covariances of a row, s of them; all matrices (s, d, d).
+    """What is known of the covariances of a row, s of them.
 
-    Predicted and filtered covariance; L, K and F; T and S of the prediction that follows, S the part of I - T^T T; then
-    log det K, the pattern, and the slot of the row after it (-1 until there is one) if that has a certain pattern.
+    Matrices (s, 7, d, d): predicted and filtered covariance; L, K and F; T and S = I - T^T T of the prediction that
+    follows. Then log det K (s,), and links (s, 3): the pattern, and the slot of the row after it (-1 until there is
+    one) if that has a certain pattern.
     """
 
-    predicted: Floats
-    filtered: Floats
-    root: Floats
-    triangle: Floats
-    factor: Floats
-    turn: Floats
-    rest: Floats
+    matrices: Floats
     log_det: Floats
-    pattern: Integers
-    follower: Integers
-    follower_pattern: Integers
+    links: Integers
 
 
 class Filtered(NamedTuple):
-    """Means (n, d), f = F^T (h - J m_predicted) (n, d), f^T f / 2 - log det K (n,), and the slot of each row (n,)."""
+    """Predicted mean, filtered mean, f = F^T (h - J m) (3, n, d); f^T f / 2 - log det K (n,); slot of a row (n,)."""
 
-    predicted: Floats
-    mean: Floats
-    score: Floats
+    states: Floats
     gain: Floats
     slot: Integers
 
@@ -122,13 +118,13 @@ def is_settled(new, old, scale):
 
 
 @compiled(inner=True, allocates=False)
-def is_same_root(new, old, covariance):
-    """Whether two roots of a covariance are equal up to rounding, row by row."""
+def is_same_root(new, old):
+    """Whether L is equal up to rounding to that of a slot, row by row."""
     d = new.shape[0]
     for i in range(d):
-        allowed = 1.8e-15 * (d + 1) * np.sqrt(covariance[i, i])
+        allowed = 1.8e-15 * (d + 1) * np.sqrt(old[PREDICTED, i, i])
         for j in range(d):
-            if not abs(new[i, j] - old[i, j]) <= allowed:
+            if not abs(new[i, j] - old[ROOT, i, j]) <= allowed:
                 return False
     return True
 
@@ -136,82 +132,82 @@ def is_same_root(new, old, covariance):
 @compiled(inner=True, allocates=False)
 def predict_root(system, slots, before, stack, root):
     """Change `root` (d, d) to L of the next prediction, and slot `before` to how it is reached; -1 is the start."""
-    A, noise, first_root = system.dynamics, system.noise_root, system.first_root
-    d = A.shape[0]
+    fixed, matrices = system.matrices, slots.matrices
+    d = root.shape[0]
     for i in range(d):
         for j in range(d):
             stack[i, d + j] = 1.0 if i == j else 0.0
             stack[d + i, d + j] = 0.0
             if before < 0:
-                stack[j, i] = first_root[i, j]
+                stack[j, i] = fixed[FIRST_ROOT, i, j]
                 stack[d + j, i] = 0.0
             else:
                 total = 0.0
                 for k in range(d):
-                    total += A[i, k] * slots.factor[before, k, j]
+                    total += fixed[DYNAMICS, i, k] * matrices[before, FACTOR, k, j]
                 stack[j, i] = total
-                stack[d + j, i] = noise[i, j]
+                stack[d + j, i] = fixed[NOISE_ROOT, i, j]
     triangularize(stack, d)
     for i in range(d):
         for j in range(d):
             root[i, j] = stack[j, i]
     if before >= 0:
-        turn, rest = slots.turn[before], slots.rest[before]
         for i in range(d):
             for j in range(d):
-                turn[i, j] = stack[i, d + j]
+                matrices[before, TURN, i, j] = stack[i, d + j]
                 total = 0.0
                 for k in range(d):
                     total += stack[d + k, d + i] * stack[d + k, d + j]
-                rest[i, j] = total
+                matrices[before, REST, i, j] = total
 
 
 @compiled(inner=True, allocates=False)
 def fill_slot(patterns, slots, new, kind, stack, root):
     """Change slot `new` to what is predicted with covariance `root root^T` and then seen with pattern `kind`."""
     d = root.shape[0]
-    M = patterns.root[kind]
-    predicted, filtered = slots.predicted[new], slots.filtered[new]
-    triangle, factor, own_root = slots.triangle[new], slots.factor[new], slots.root[new]
+    M, own = patterns.matrices[kind, PATTERN_ROOT], slots.matrices[new]
     for i in range(d):
         for j in range(d):
-            own_root[i, j] = root[i, j]
+            own[ROOT, i, j] = root[i, j]
             stack[i, j] = 1.0 if i == j else 0.0
+            stack[i, d + j] = 0.0
+            stack[d + i, d + j] = 0.0
             seen, square = 0.0, 0.0
             for k in range(d):
                 seen += M[i, k] * root[k, j]
                 square += root[i, k] * root[j, k]
             stack[d + i, j] = seen
-            predicted[i, j] = square
-    triangularize(stack[:, :d], d)
+            own[PREDICTED, i, j] = square
+    triangularize(stack, d)
     log_det = 0.0
     for j in range(d):
         log_det += np.log(stack[j, j])
         for i in range(d):
-            triangle[i, j] = stack[i, j]
+            own[TRIANGLE, i, j] = stack[i, j]
             total = root[i, j]
             for k in range(j):
-                total -= factor[i, k] * stack[k, j]
-            factor[i, j] = total / stack[j, j]
+                total -= own[FACTOR, i, k] * stack[k, j]
+            own[FACTOR, i, j] = total / stack[j, j]
     for i in range(d):
         for j in range(d):
             total = 0.0
             for k in range(d):
-                total += factor[i, k] * factor[j, k]
-            filtered[i, j] = total
+                total += own[FACTOR, i, k] * own[FACTOR, j, k]
+            own[FILTERED, i, j] = total
     slots.log_det[new] = log_det
-    slots.pattern[new] = kind
-    slots.follower[new] = -1
-    slots.follower_pattern[new] = -1
+    slots.links[new, PATTERN] = kind
+    slots.links[new, FOLLOWER] = -1
+    slots.links[new, FOLLOWER_PATTERN] = -1
 
 
 @compiled(inner=True, allocates=False)
 def next_slot(system, patterns, slots, slot, kind, n_slots, stack, root):
     """The slot of a row with pattern `kind` after `slot` (-1: the first row); filled if it is new, number `n_slots`."""
+    links = slots.links
     if slot < 0:
         known = patterns.first[kind]
     else:
-        known = slots.follower[slot] if slots.follower_pattern[slot] == kind else -1
+        known = links[slot, FOLLOWER] if links[slot, FOLLOWER_PATTERN] == kind else -1
     if known >= 0:
         return known
     predict_root(system, slots, slot, stack, root)
@@ -219,18 +215,19 @@ def next_slot(system, patterns, slots, slot, kind, n_slots, stack, root):
     if slot < 0:
         patterns.first[kind] = n_slots
         return n_slots
-    same = slots.pattern[slot] == kind and is_same_root(root, slots.root[slot], slots.predicted[slot])
-    slots.follower[slot] = slot if same else n_slots
-    slots.follower_pattern[slot] = kind
-    return slots.follower[slot]
+    same = links[slot, PATTERN] == kind and is_same_root(root, slots.matrices[slot])
+    links[slot, FOLLOWER] = slot if same else n_slots
+    links[slot, FOLLOWER_PATTERN] = kind
+    return links[slot, FOLLOWER]
 
 
 @compiled(allocates=False)
 def filter_rows(system, rows, patterns, slots, out, stack, root):
     """Change `slots` and `out` to the covariances and means of all rows; returns the number of slots in use."""
-    A, offsets, pattern, drift, linear = system.dynamics, rows.offsets, rows.pattern, rows.drift, rows.linear
-    J, factor, log_det = patterns.precision, slots.factor, slots.log_det
-    predicted_mean, mean, score = out.predicted, out.mean, out.score
+    A, first_mean = system.matrices[DYNAMICS], system.first_mean
+    linear, pattern, drift, offsets = rows
+    informations, covariances, log_det = patterns.matrices, slots.matrices, slots.log_det
+    states, gains, places = out
     d = A.shape[0]
     g = root[d]
     n_slots = 0
@@ -239,32 +236,33 @@ def filter_rows(system, rows, patterns, slots, out, stack, root):
         for t in range(offsets[s], offsets[s + 1]):
             kind = pattern[t]
             slot = next_slot(system, patterns, slots, slot, kind, n_slots, stack, root[:d])
-            n_slots = max(n_slots, slot + 1)
-            out.slot[t] = slot
+            if slot == n_slots:
+                n_slots += 1
+            places[t] = slot
             for i in range(d):
                 if t == offsets[s]:
-                    total = system.first_mean[i]
+                    total = first_mean[i]
                 else:
                     total = drift[t - 1, i]
                     for k in range(d):
-                        total += A[i, k] * mean[t - 1, k]
-                predicted_mean[t, i] = total
+                        total += A[i, k] * states[FILTERED_MEAN, t - 1, k]
+                states[PREDICTED_MEAN, t, i] = total
             for i in range(d):
                 total = linear[t, i]
                 for k in range(d):
-                    total -= J[kind, i, k] * predicted_mean[t, k]
+                    total -= informations[kind, PRECISION, i, k] * states[PREDICTED_MEAN, t, k]
                 g[i] = total
             gain = 0.0
             for i in range(d):
                 total = 0.0
                 for k in range(d):
-                    total += factor[slot, k, i] * g[k]
-                score[t, i] = total
+                    total += covariances[slot, FACTOR, k, i] * g[k]
+                states[SCORE, t, i] = total
                 gain += total * total
             for i in range(d):
-                total = predicted_mean[t, i]
+                total = states[PREDICTED_MEAN, t, i]
                 for k in range(d):
-                    total += factor[slot, i, k] * score[t, k]
-                mean[t, i] = total
-            out.gain[t] = 0.5 * gain - log_det[slot]
+                    total += covariances[slot, FACTOR, i, k] * states[SCORE, t, k]
+                states[FILTERED_MEAN, t, i] = total
+            gains[t] = 0.5 * gain - log_det[slot]
     return n_slots

@@ -20,25 +20,35 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.dynamics.linear._filter_kernels import is_settled
+from pluri.dynamics.linear._filter_kernels import (
+    FACTOR,
+    FILTERED,
+    FILTERED_MEAN,
+    REST,
+    ROOT,
+    SCORE,
+    TRIANGLE,
+    TURN,
+    is_settled,
+)
 from pluri.engine.compiled import compiled
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-class Backward(NamedTuple):
-    """X, V, Cov(x_{t+1}, x_t) (s, d, d); slot of the filter; slot of the row before, and for which slot of its own.
+#: Places of matrices and links in a record.
+INNER, SMOOTHED, LAGGED = 0, 1, 2
+OF, FOLLOWER, FOLLOWER_OF = 0, 1, 2
 
-    `first` (n_filter_slots,) is the slot of a last row, -1 until there is one.
+
+class Backward(NamedTuple):
+    """Matrices (s, 3, d, d): X, V, Cov(x_{t+1}, x_t). Links (s, 3): the filter's slot; the slot of the row before, and
+    for which slot of that in the filter. `first` (n_filter_slots,): slot of a last row, -1 until there is one.
     """
 
-    inner: Floats
-    covariance: Floats
-    lagged: Floats
-    of: Integers
-    follower: Integers
-    follower_of: Integers
+    matrices: Floats
+    links: Integers
     first: Integers
 
 
@@ -82,79 +92,73 @@ def solve_triangle(K, rows):
 @compiled(inner=True, allocates=False)
 def fill_backward(slots, backward, new, now, after, room):
     """Change backward slot `new` to that of a row in filter slot `now`, before backward slot `after` (-1: the last)."""
-    F, K, T, S = slots.factor[now], slots.triangle[now], slots.turn[now], slots.rest[now]
-    X, V, lagged = backward.inner[new], backward.covariance[new], backward.lagged[new]
+    own, found = slots.matrices[now], backward.matrices[new]
+    F, T, V = own[FACTOR], own[TURN], found[SMOOTHED]
     U, product, other = room[0], room[1], room[2]
     d = F.shape[0]
     for i in range(d):
         for j in range(d):
             U[i, j] = 1.0 if i == j else 0.0
-            lagged[i, j] = 0.0
+            found[LAGGED, i, j] = 0.0
     if after >= 0:
-        multiply(backward.inner[after], T, product)
+        multiply(backward.matrices[after, INNER], T, product)
         for i in range(d):
             for j in range(d):
-                total = S[i, j]
+                total = own[REST, i, j]
                 for k in range(d):
                     total += T[k, i] * product[k, j]
                 U[i, j] = total
-        multiply(slots.root[backward.of[after]], product, other)
-        multiply_transposed(other, F, lagged)
+        multiply(slots.matrices[backward.links[after, OF], ROOT], product, other)
+        multiply_transposed(other, F, found[LAGGED])
     multiply(F, U, product)
     multiply_transposed(product, F, V)
+    # K^-1 U K^-T, U being symmetric: the rows of `other` become those of (K^-1 U)^T, then those of X.
+    solve_triangle(own[TRIANGLE], U)
     for i in range(d):
         for j in range(d):
-            product[i, j] = U[j, i]
-    solve_triangle(K, product)  # rows K^-1 U_i, which is (K^-1 U)^T
+            other[i, j] = U[j, i]
+    solve_triangle(own[TRIANGLE], other)
     for i in range(d):
         for j in range(d):
-            other[i, j] = product[j, i]
-    solve_triangle(K, other)  # K^-1 U K^-T, transposed
-    for i in range(d):
-        for j in range(d):
-            X[i, j] = 0.5 * (other[i, j] + other[j, i])
-    for i in range(d):
+            found[INNER, i, j] = 0.5 * (other[i, j] + other[j, i])
         for j in range(i):
-            mean = 0.5 * (V[i, j] + V[j, i])
-            V[i, j] = mean
-            V[j, i] = mean
-    backward.of[new] = now
-    backward.follower[new] = -1
-    backward.follower_of[new] = -1
+            V[i, j] = 0.5 * (V[i, j] + V[j, i])
+            V[j, i] = V[i, j]
+    backward.links[new, OF] = now
+    backward.links[new, FOLLOWER] = -1
+    backward.links[new, FOLLOWER_OF] = -1
 
 
 @compiled(inner=True, allocates=False)
 def slot_before(slots, backward, after, now, n_slots, room):
     """The backward slot of a row in filter slot `now` before `after` (-1: the last row); filled if it is new."""
+    links = backward.links
     if after < 0:
         known = backward.first[now]
     else:
-        known = backward.follower[after] if backward.follower_of[after] == now else -1
+        known = links[after, FOLLOWER] if links[after, FOLLOWER_OF] == now else -1
     if known >= 0:
         return known
     fill_backward(slots, backward, n_slots, now, after, room)
     if after < 0:
         backward.first[now] = n_slots
         return n_slots
-    P, X = slots.filtered[now], backward.inner
-    same = (
-        backward.of[after] == now
-        and is_settled(X[n_slots], X[after], X[after])
-        and is_settled(backward.covariance[n_slots], backward.covariance[after], P)
-        and is_settled(backward.lagged[n_slots], backward.lagged[after], P)
-    )
-    backward.follower[after] = after if same else n_slots
-    backward.follower_of[after] = now
-    return backward.follower[after]
+    new, old, P = backward.matrices[n_slots], backward.matrices[after], slots.matrices[now, FILTERED]
+    same = links[after, OF] == now and is_settled(new[INNER], old[INNER], old[INNER])
+    for place in (SMOOTHED, LAGGED):
+        same = same and is_settled(new[place], old[place], P)
+    links[after, FOLLOWER] = after if same else n_slots
+    links[after, FOLLOWER_OF] = now
+    return links[after, FOLLOWER]
 
 
 @compiled(allocates=False)
 def smooth_rows(slots, filtered, offsets, backward, out, room, vectors):
     """Change `backward` and `out`, smoothed means (n, d) and backward slots (n,); returns the number of these slots."""
-    means, score, slot = filtered.mean, filtered.score, filtered.slot
-    factor, turn, triangle = slots.factor, slots.turn, slots.triangle
+    states, _, slot = filtered
+    matrices = slots.matrices
     mean, place = out
-    d = means.shape[1]
+    d = mean.shape[1]
     n_slots = 0
     s, a = vectors[:1], vectors[1]
     for sequence in range(len(offsets) - 1):
@@ -166,17 +170,18 @@ def smooth_rows(slots, filtered, offsets, backward, out, room, vectors):
                 total = 0.0
                 if after >= 0:
                     for k in range(d):
-                        total += turn[now, k, i] * s[0, k]
+                        total += matrices[now, TURN, k, i] * s[0, k]
                 a[i] = total
             after = slot_before(slots, backward, after, now, n_slots, room)
-            n_slots = max(n_slots, after + 1)
+            if after == n_slots:
+                n_slots += 1
             place[t] = after
             for i in range(d):
-                total = means[t, i]
+                total = states[FILTERED_MEAN, t, i]
                 for k in range(d):
-                    total += factor[now, i, k] * a[k]
+                    total += matrices[now, FACTOR, i, k] * a[k]
                 mean[t, i] = total
             for i in range(d):
-                s[0, i] = score[t, i] + a[i]
-            solve_triangle(triangle[now], s)
+                s[0, i] = states[SCORE, t, i] + a[i]
+            solve_triangle(matrices[now, TRIANGLE], s)
     return n_slots

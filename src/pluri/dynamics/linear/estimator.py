@@ -300,7 +300,9 @@ class LinearDynamicalSystem(LinearDescription, CallbackSupport, FittedLinearSyst
         sizes = shapes(self.n_components, len(C), 0 if inputs is None else np.shape(inputs)[-1])
         values = {letter: getattr(self, name, np.zeros(sizes[letter])) for letter, name in LETTERS.items()}
         kind = self.covariance_type
-        return LinearParameters(**{letter: checked_part(letter, values[letter], sizes[letter], kind) for letter in LETTERS})
+        return LinearParameters(
+            **{letter: checked_part(letter, values[letter], sizes[letter], kind) for letter in LETTERS}
+        )
 
     def _check_fitted_state(self) -> None:
         """The checks of hand-set parameters, for those that come from a file."""

@@ -55,8 +55,8 @@ def forecast_after(parameters: LinearParameters, result: Pass, inputs: Array, fu
     last = result.offsets[1:][long] - 1
     # An empty sequence has its first row still to come.
     drift = parameters.b + inputs[last] @ parameters.B.T
-    mean[long] = result.filtered.mean[last] @ parameters.A.T + drift
-    covariance[long] = _moved(parameters, result.slots.filtered[result.filtered.slot[last]])
+    mean[long] = result.mean[last] @ parameters.A.T + drift
+    covariance[long] = _moved(parameters, result.covariance[result.slot[last]])
     states, spreads = np.empty((n_sequences, horizon, d)), np.empty((n_sequences, horizon, d, d))
     for step in range(horizon):
         states[:, step], spreads[:, step] = mean, covariance

@@ -35,9 +35,7 @@ def input_rows(inputs: Any, lengths: Integers, n_inputs: int | None, name: str =
     if is_sequence_list(inputs) and len(inputs) == len(lengths) and _is_nested(inputs):
         found, own = join_sequences(inputs)
         if not np.array_equal(own, lengths):
-            raise ValueError(
-                f"{name} must have the lengths of X ({lengths.tolist()}), got {own.tolist()}"
-            )
+            raise ValueError(f"{name} must have the lengths of X ({lengths.tolist()}), got {own.tolist()}")
         inputs = found
     try:
         rows = np.asarray(inputs, dtype=np.float64)

@@ -19,10 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.dynamics.linear._filter_kernels import System
 from pluri.dynamics.linear.known import LinearGaussianModel
-from pluri.dynamics.linear.passes import Emission, Pass, collapse, filter_sequences, smooth_sequences
-from pluri.validation import plain_array
+from pluri.dynamics.linear.passes import Emission, Pass, collapse, filter_sequences, linear_system, smooth_sequences
 
 __all__ = ["KalmanResult", "kalman_filter", "kalman_smoother"]
 
@@ -79,7 +77,7 @@ def kalman_filter(model: LinearGaussianModel, observations: ArrayLike) -> Kalman
     [[0.0], [1.2]]
     """
     result = _filtered(model, observations)
-    return _result(result, result.filtered.mean, result.slots.filtered[result.filtered.slot])
+    return _result(result, result.mean, result.covariance[result.slot])
 
 
 def kalman_smoother(model: LinearGaussianModel, observations: ArrayLike) -> KalmanResult:
@@ -114,7 +112,7 @@ def _filtered(model: LinearGaussianModel, observations: ArrayLike) -> Pass:
     if not len(rows):
         raise ValueError(f"observations must have at least one row, got shape {rows.shape}")
     arrays = model.arrays
-    system = System(*(plain_array(array) for array in (arrays.A, arrays.Q_factor, arrays.m, arrays.P_factor)))
+    system = linear_system(arrays.A, arrays.Q_factor, arrays.m, arrays.P_factor)
     variances = np.diag(arrays.R)
     independent = not np.count_nonzero(arrays.R - np.diag(variances))
     observed = collapse(rows - arrays.c, Emission(arrays.C, variances.copy() if independent else arrays.R))
@@ -126,8 +124,8 @@ def _result(result: Pass, mean: Floats, covariance: Floats) -> KalmanResult:
     return KalmanResult(
         mean,
         covariance,
-        result.filtered.predicted,
-        result.slots.predicted[result.filtered.slot],
+        result.predicted_mean,
+        result.predicted_covariance[result.slot],
         float(result.increments.sum()),
         result.increments,
     )

@@ -59,7 +59,7 @@ class OnlineKalmanFilter:
         used = self._inputs(inputs)
         now = LinearParameters(**{**vars(p), "m": self._ahead[0], "P": self._ahead[1]})
         result = now.filter(row[None], used, ONE_ROW)
-        self.mean, self.covariance = result.filtered.mean[0], result.slots.filtered[0]
+        self.mean, self.covariance = result.mean[0].copy(), result.covariance[0].copy()
         self.log_likelihood += float(result.increments[0])
         self._ahead = (p.A @ self.mean + p.b + p.B @ used[0], p.A @ self.covariance @ p.A.T + p.Q)
         self.n_steps += 1

@@ -12,10 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.dynamics.linear._filter_kernels import System
-from pluri.dynamics.linear.passes import Emission, Pass, collapse, filter_sequences
+from pluri.dynamics.linear.passes import Emission, Pass, collapse, filter_sequences, linear_system
 from pluri.inference.smc.gaussian import covariance_factor
-from pluri.validation import plain_array
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -62,7 +60,7 @@ class LinearParameters:
     def filter(self, rows: Array, inputs: Array, offsets: Integers) -> Pass:
         """Run the filter over outputs (n_rows, n) with holes and inputs (n_rows, q)."""
         n_rows, d = len(rows), len(self.m)
-        system = System(*map(plain_array, (self.A, root_of(self.Q), self.m, root_of(self.P))))
+        system = linear_system(self.A, root_of(self.Q), self.m, root_of(self.P))
         shift, drift = self.c, np.empty((n_rows, d))
         drift[:] = self.b
         if inputs.shape[1]:

@@ -158,26 +158,49 @@ def _roots(scaled: Array, seen: NDArray[np.bool_]) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Pass:
-    """What the filter found in rows; covariances are kept by slot.
+    """What the filter found in rows; covariances are kept by slot, and several rows may share one.
 
     Parameters
     ----------
     observed : Collapsed
     offsets : ndarray (n_sequences + 1,)
-    system : System
     slots, filtered : records of the compiled pass
     """
 
     observed: Collapsed
     offsets: Integers
-    system: forward.System
     slots: forward.Slots
     filtered: forward.Filtered
+
+    @property
+    def slot(self) -> Integers:
+        """Slot of each row (n,)."""
+        return self.filtered.slot
+
+    @property
+    def predicted_mean(self) -> Array:
+        """Mean of each state given the rows before (n, d)."""
+        return self.filtered.states[forward.PREDICTED_MEAN]
+
+    @property
+    def mean(self) -> Array:
+        """Mean of each state given the rows so far (n, d)."""
+        return self.filtered.states[forward.FILTERED_MEAN]
+
+    @property
+    def predicted_covariance(self) -> Array:
+        """By slot (n_slots, d, d)."""
+        return self.slots.matrices[:, forward.PREDICTED]
+
+    @property
+    def covariance(self) -> Array:
+        """Filtered covariances by slot (n_slots, d, d)."""
+        return self.slots.matrices[:, forward.FILTERED]
 
     @cached_property
     def increments(self) -> Array:
         """Log density of each row given those before it (n,); 0 where nothing was seen."""
-        squares = self.observed.squares(self.filtered.predicted)
+        squares = self.observed.squares(self.predicted_mean)
         return self.observed.log_constant[self.observed.pattern] - 0.5 * squares + self.filtered.gain
 
     def log_likelihoods(self) -> Array:
@@ -201,34 +224,32 @@ class Smoothing:
     slot: Integers
 
 
+def linear_system(A: Array, noise_root: Array, first_mean: Array, first_root: Array) -> forward.System:
+    """The record of a system, from A, roots of Q and of the first state's covariance, and its mean."""
+    return forward.System(np.stack([A, noise_root, first_root]), np.array(first_mean, dtype=np.float64))
+
+
 def filter_sequences(system: forward.System, observed: Collapsed, drift: Array, offsets: Integers) -> Pass:
     """Run the filter over sequences that lie end to end; `drift` (n, d) is added to the state after each row."""
     n, d = observed.linear.shape
     rows = forward.Rows(observed.linear, observed.pattern, drift, offsets)
-    patterns = forward.Patterns(observed.precision, observed.root, np.full(len(observed.seen), -1, dtype=np.int64))
+    information = np.stack([observed.precision, observed.root], axis=1)
+    patterns = forward.Patterns(information, np.full(len(observed.seen), -1, dtype=np.int64))
     # Memory is only taken where a slot is written to.
-    matrices = [np.empty((n, d, d)) for _ in range(7)]
-    integers = [np.empty(n, dtype=np.int64) for _ in range(4)]
-    slots = forward.Slots(*matrices, np.empty(n), *integers[:3])
-    filtered = forward.Filtered(*(np.empty((n, d)) for _ in range(3)), np.empty(n), integers[3])
+    slots = forward.Slots(np.empty((n, 7, d, d)), np.empty(n), np.empty((n, 3), dtype=np.int64))
+    filtered = forward.Filtered(np.empty((3, n, d)), np.empty(n), np.empty(n, dtype=np.int64))
     used = forward.filter_rows(system, rows, patterns, slots, filtered, np.empty((2 * d, 2 * d)), np.empty((d + 1, d)))
-    return Pass(observed, offsets, system, forward.Slots(*(array[:used] for array in slots)), filtered)
+    return Pass(observed, offsets, forward.Slots(*(array[:used] for array in slots)), filtered)
 
 
 def smooth_sequences(result: Pass) -> Smoothing:
     """Run the smoother over what the filter found."""
-    n, d = result.filtered.mean.shape
-    matrices = [np.empty((n, d, d)) for _ in range(3)]
-    integers = [np.empty(n, dtype=np.int64) for _ in range(3)]
+    _, n, d = result.filtered.states.shape
     first = np.full(len(result.slots.log_det), -1, dtype=np.int64)
+    found = backward.Backward(np.empty((n, 3, d, d)), np.empty((n, 3), dtype=np.int64), first)
     mean, place = np.empty((n, d)), np.empty(n, dtype=np.int64)
-    used = backward.smooth_rows(
-        result.slots,
-        result.filtered,
-        result.offsets,
-        backward.Backward(*matrices, *integers, first),
-        (mean, place),
-        np.empty((3, d, d)),
-        np.empty((2, d)),
-    )
-    return Smoothing(mean, matrices[1][:used], matrices[2][:used], place)
+    room, vectors = np.empty((3, d, d)), np.empty((2, d))
+    used = backward.smooth_rows(result.slots, result.filtered, result.offsets, found, (mean, place), room, vectors)
+    # Copies of the few that are used: the whole is not kept.
+    matrices = found.matrices[:used]
+    return Smoothing(mean, matrices[:, backward.SMOOTHED].copy(), matrices[:, backward.LAGGED].copy(), place)

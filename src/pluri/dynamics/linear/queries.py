@@ -178,11 +178,11 @@ class LinearQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesSequ
             If `return_std`.
         """
         parameters, _, used, result = self._filtered(X, lengths, groups, inputs)
-        mean = result.filtered.predicted @ parameters.C.T + parameters.c + used @ parameters.D.T
+        mean = result.predicted_mean @ parameters.C.T + parameters.c + used @ parameters.D.T
         if not return_std:
             return mean
-        variance = np.einsum("ij,sjk,ik->si", parameters.C, result.slots.predicted, parameters.C)
-        return mean, np.sqrt(variance + np.diag(parameters.full_noise))[result.filtered.slot]
+        variance = np.einsum("ij,sjk,ik->si", parameters.C, result.predicted_covariance, parameters.C)
+        return mean, np.sqrt(variance + np.diag(parameters.full_noise))[result.slot]
 
     def impute(
         self,

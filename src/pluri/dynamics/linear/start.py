@@ -90,7 +90,9 @@ def _centred(rows: FirstRows, given: Mapping[str, Array]) -> tuple[Array, Array,
     D, c = given.get("D", np.zeros((n, q))), given.get("c", np.zeros(n))
     outputs = fill_holes(rows.outputs, rows.lengths)
     outputs = outputs - rows.inputs @ D.T - c
-    design = np.concatenate([rows.inputs[:, : 0 if "D" in given else q], np.ones((len(outputs), int("c" not in given)))], 1)
+    design = np.concatenate(
+        [rows.inputs[:, : 0 if "D" in given else q], np.ones((len(outputs), int("c" not in given)))], 1
+    )
     if design.shape[1]:
         slopes = np.linalg.lstsq(design, outputs, rcond=1e-10)[0]
         outputs = outputs - design @ slopes

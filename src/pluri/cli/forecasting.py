@@ -1,0 +1,197 @@
+"""``pluri forecast`` and ``pluri impute``: a linear dynamical system for a table whose rows follow each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from pluri.cli import options
+from pluri.cli.console import INTERRUPTED, note, reporting
+from pluri.cli.outputs import check_output, write_table
+from pluri.cli.registry import UsageError, configured
+
+#: What the model is given unless ``--set`` says otherwise: enough iterations to converge.
+DEFAULTS = ("max_iter=1000", "acceleration=squarem")
+#: Numbers of hidden dimensions that are tried if none is given.
+SIZES = (1, 2, 3, 4)
+
+Components = Annotated[
+    int | None,
+    typer.Option(min=1, help=f"Hidden dimensions; by default {SIZES[0]} to {SIZES[-1]}, by the lowest BIC."),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A parameter of LinearDynamicalSystem; may be given many times."),
+]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="File of type .csv or .npy; stdout if not given.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the fit (random_state).")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+
+
+class Table(NamedTuple):
+    """Numbers with holes, their columns, the lengths of the sequences, and the name of each sequence (or nothing)."""
+
+    X: Any
+    columns: list[str]
+    lengths: Any
+    sequences: list[str] | None
+
+
+def forecast(
+    data: options.Data,
+    horizon: Annotated[int, typer.Option(min=1, help="Number of steps.")] = 10,
+    level: Annotated[float, typer.Option(help="Probability that a value lies in its interval.")] = 0.9,
+    components: Components = None,
+    settings: Settings = None,
+    columns: options.Columns = None,
+    sequence: options.Sequence = None,
+    lengths: options.Lengths = None,
+    header: options.Header = None,
+    output: Output = None,
+    seed: Seed = 0,
+    force: options.Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Forecast the rows that come after those of a data file, with intervals.
+
+    A linear dynamical system is fitted; empty cells are missing values. The table has a line for each step: each
+    column's mean, and the bounds of its interval.
+    """
+    with reporting():
+        check_output(output, force, (".csv", ".npy"))
+        if not 0 < level < 1:
+            raise UsageError(f"--level must be between 0 and 1, got {level}")
+        table = _read(data, columns, sequence, lengths, header)
+        model, interrupted = _fit(table, components, settings or [], seed, quiet)
+        found = model.forecast(table.X, horizon, table.lengths, level=level)
+        import numpy as np
+
+        n_sequences, n = len(found.mean), len(table.columns)
+        names = [f"{name}{end}" for name in table.columns for end in ("", "_lower", "_upper")]
+        values = np.stack([found.mean, found.lower, found.upper], axis=-1).reshape(n_sequences * horizon, 3 * n)
+        steps = np.tile(np.arange(1, horizon + 1), n_sequences)
+        blocks: list[Any] = [steps, values]
+        names = ["step", *names]
+        if table.sequences is not None:
+            names = [sequence or "sequence", *names]
+            blocks = [np.repeat(np.array(table.sequences, dtype=object), horizon), *blocks]
+        write_table(output, names, [blocks])
+        _told(f"{horizon} steps forecast after {_plural(n_sequences, 'sequence')}", output, interrupted)
+
+
+def impute(
+    data: options.Data,
+    components: Components = None,
+    settings: Settings = None,
+    columns: options.Columns = None,
+    sequence: options.Sequence = None,
+    lengths: options.Lengths = None,
+    header: options.Header = None,
+    std: Annotated[
+        bool, typer.Option("--std", help="Add a column with the standard deviation of each value, 0 where it is known.")
+    ] = False,
+    output: Output = None,
+    seed: Seed = 0,
+    force: options.Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Fill the empty cells of a data file whose rows follow each other.
+
+    A linear dynamical system is fitted, and each missing value becomes its mean given all values of its sequence that
+    are there. Columns that are not used are copied.
+    """
+    with reporting():
+        check_output(output, force, (".csv", ".npy"))
+        table = _read(data, columns, sequence, lengths, header)
+        model, interrupted = _fit(table, components, settings or [], seed, quiet)
+        import numpy as np
+
+        filled, deviation = model.impute(table.X, table.lengths, return_std=True)
+        names, blocks = _with_others(data, table, header, filled)
+        if std:
+            names = [*names, *(f"{name}_std" for name in table.columns)]
+            blocks = [*blocks, deviation]
+        write_table(output, names, [blocks])
+        n_missing = int(np.isnan(table.X).sum())
+        _told(f"{_plural(n_missing, 'missing value')} of {table.X.size} filled", output, interrupted)
+
+
+def _read(data: Path, columns: str | None, sequence: str | None, lengths: Path | None, header: bool | None) -> Table:
+    import numpy as np
+
+    from pluri.cli.observations import Selection, read_observations
+
+    selection = options.selection(columns, sequence, lengths, None, header)
+    found = read_observations(data, selection, stream=False)
+    if found.is_text:
+        options.refuse_text(found, "LinearDynamicalSystem")
+    X = np.array(found.X, dtype=np.float64)
+    counts = found.lengths
+    names = None
+    if counts is not None and len(counts) > 1:
+        names = [str(number) for number in range(len(counts))]
+        if sequence is not None:
+            cells = read_observations(data, Selection([sequence], header=header, text=True), stream=False).X[:, 0]
+            names = [str(cell) for cell in cells[np.cumsum(counts) - counts]]
+    return Table(X, list(found.columns), counts, names)
+
+
+def _fit(table: Table, components: int | None, settings: Sequence[str], seed: int, quiet: bool) -> tuple[Any, bool]:
+    """The fitted model, and whether Ctrl-C cut the fit short."""
+    from pluri.cli.fitting import fit_or_keep, progress
+    from pluri.dynamics import LinearDynamicalSystem
+
+    if any(setting.partition("=")[0].strip() == "n_components" for setting in settings):
+        raise UsageError("--set must not name n_components: use --components")
+    sizes = SIZES if components is None else (components,)
+    best, lowest, stopped = None, None, False
+    for size in sizes:
+        model = configured(LinearDynamicalSystem, [*DEFAULTS, *settings])
+        model.set_params(n_components=size)
+        if model.random_state is None:
+            model.set_params(random_state=seed)
+        with progress(model, quiet):
+            stopped = fit_or_keep(model, table.X, nothing="nothing was written", lengths=table.lengths)
+        rating = model.bic(table.X, table.lengths)
+        if lowest is None or rating < lowest:
+            best, lowest = model, rating
+        if stopped:
+            break
+    assert best is not None
+    why = "as asked for" if components is not None else f"of {', '.join(map(str, sizes))} tried, by the lowest BIC"
+    note(
+        f"linear dynamical system with {_plural(best.n_components, 'hidden dimension')} ({why}), "
+        f"{'converged' if best.converged_ else 'not converged'} after {best.n_iter_} iterations, log-likelihood "
+        f"{best.score(table.X, lengths=table.lengths):.6g}"
+    )
+    return best, stopped
+
+
+def _with_others(data: Path, table: Table, header: bool | None, filled: Any) -> tuple[list[str], list[Any]]:
+    """Names and columns of the whole file, those that were not used as they are written."""
+    import numpy as np
+
+    from pluri.cli.observations import Selection, column_names, read_observations
+
+    names = column_names(data, header) or table.columns
+    places = {name: place for place, name in enumerate(table.columns)}
+    if set(names) == set(places):
+        return names, [filled[:, [places[name] for name in names]]]
+    others = [name for name in names if name not in places]
+    copied = read_observations(data, Selection(others, header=header, text=True), stream=False).X
+    written = np.where(copied == None, "", copied)  # noqa: E711 (compares each cell)
+    return names, [filled[:, places[name]] if name in places else written[:, others.index(name)] for name in names]
+
+
+def _told(what: str, output: Path | None, interrupted: bool) -> None:
+    note(what + ("" if output is None else f"; written to {output}"))
+    if interrupted:
+        note("interrupted: this is from the best parameters so far")
+        raise typer.Exit(INTERRUPTED)
+
+
+def _plural(n: int, word: str) -> str:
+    return f"{n} {word}" if n == 1 else f"{n} {word}s"
