@@ -17,6 +17,8 @@ from pluri.plotting.component_count import ComponentCountDisplay
 from pluri.plotting.convergence import ConvergenceDisplay
 from pluri.plotting.decoded_sequence import DecodedSequenceDisplay
 from pluri.plotting.diversity_sweep import DiversitySweepDisplay
+from pluri.plotting.dynamics.forecast import ForecastDisplay
+from pluri.plotting.dynamics.trajectories import TrajectoryDisplay
 from pluri.plotting.ellipses import EllipsesDisplay
 from pluri.plotting.embedding.cut import CutDisplay
 from pluri.plotting.embedding.dimension import DimensionDisplay
@@ -51,6 +53,7 @@ __all__ = [
     "ElboDisplay",
     "EllipsesDisplay",
     "EmbeddingDisplay",
+    "ForecastDisplay",
     "GramBlocksDisplay",
     "ImagesDisplay",
     "InclusionDisplay",
@@ -66,6 +69,7 @@ __all__ = [
     "TopicGraphDisplay",
     "TopicWordsDisplay",
     "TraceDisplay",
+    "TrajectoryDisplay",
     "TransitionDisplay",
     "state_colors",
 ]
