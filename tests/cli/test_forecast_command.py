@@ -1,0 +1,89 @@
+"""``pluri forecast`` and ``pluri impute``."""
+
+import csv
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from pluri.cli.application import application
+from pluri.dynamics import LinearDynamicalSystem
+
+DAYS = 60
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    turn = np.arange(DAYS) / 4
+    X = np.round(np.stack([np.sin(turn), 2 + np.cos(turn)], axis=1) + 0.05 * rng.normal(size=(DAYS, 2)), 4)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    path = tmp_path_factory.mktemp("data") / "swing.csv"
+    lines = ["day,who,a,b"]
+    for day, (a, b) in enumerate(X.tolist()):
+        cells = ["" if value != value else str(value) for value in (a, b)]
+        lines.append(",".join([f"d{day}", "x" if day < 35 else "y", *cells]))
+    path.write_text("\n".join(lines) + "\n")
+    return path, X
+
+
+def run(*arguments):
+    return CliRunner().invoke(application, [str(word) for word in arguments])
+
+
+def read(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_forecast_is_that_of_the_model(table, tmp_path):
+    path, X = table
+    out = tmp_path / "forecast.csv"
+    result = run("forecast", path, "--columns", "a,b", "--sequence", "who", "--components", 2, "--horizon", 3,
+                 "--level", 0.8, "--set", "max_iter=20", "--set", "tol=-inf", "-q", "-o", out)  # fmt: skip
+    assert result.exit_code == 0, result.output
+    model = LinearDynamicalSystem(2, max_iter=20, tol=-np.inf, acceleration="squarem", random_state=0)
+    expected = model.fit(X, lengths=[35, 25]).forecast(X, 3, [35, 25], level=0.8)
+    rows = read(out)
+    assert [(row["who"], row["step"]) for row in rows] == [(who, str(step)) for who in "xy" for step in (1, 2, 3)]
+    for place, name in enumerate("ab"):
+        for end, values in (("", expected.mean), ("_lower", expected.lower), ("_upper", expected.upper)):
+            found = [float(row[name + end]) for row in rows]
+            assert found == pytest.approx(values[:, :, place].ravel().tolist())
+    assert "2 hidden dimensions (as asked for)" in result.output
+    assert "3 steps forecast after 2 sequences" in result.output
+
+
+def test_imputation_fills_what_is_empty_and_copies_the_rest(table, tmp_path):
+    path, X = table
+    out = tmp_path / "filled.csv"
+    result = run("impute", path, "--columns", "a,b", "--set", "max_iter=20", "--std", "-q", "-o", out)
+    assert result.exit_code == 0, result.output
+    rows = read(out)
+    assert list(rows[0]) == ["day", "who", "a", "b", "a_std", "b_std"]
+    assert [row["day"] for row in rows] == [f"d{day}" for day in range(DAYS)]
+    filled = np.array([[float(row["a"]), float(row["b"])] for row in rows])
+    std = np.array([[float(row["a_std"]), float(row["b_std"])] for row in rows])
+    seen = ~np.isnan(X)
+    assert filled[seen] == pytest.approx(X[seen], abs=0)
+    assert (std[~seen] > 0).all()
+    assert not std[seen].any()
+    assert f"{(~seen).sum()} missing values of {X.size} filled" in result.output
+    assert "by the lowest BIC" in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["forecast", "{data}", "--columns", "a,b", "--level", "2"], 2, "--level must be between 0 and 1"),
+        (["forecast", "{data}", "--columns", "a,b", "--set", "n_components=3"], 2, "use --components"),
+        (["impute", "{data}"], 1, "column 'day' must hold numbers for LinearDynamicalSystem"),
+        (["impute", "{data}", "--columns", "a,c"], 1, "c"),
+        (["forecast", "nowhere.csv"], 1, "data must name an existing file"),
+        (["impute", "{data}", "--columns", "a,b", "-o", "{data}"], 2, "exists: add --force"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_sentence(table, words, code, message):
+    result = run(*(word.format(data=table[0]) for word in words))
+    assert result.exit_code == code
+    assert message in " ".join(result.output.replace("│", " ").split())
