@@ -1,9 +1,10 @@
 """pluri's linear dynamical systems beside statsmodels, pykalman, filterpy and dynamax, in one process.
 
 Smoothing: 5,000 steps, 4 hidden dimensions, 10 outputs, known parameters; a ratio is printed only after the smoothed
-means agree to 1e-6. EM: ten sweeps from the same start on the same data, all parts learned, no prior; a ratio is printed only
-after the log-likelihoods agree. Threads: 1,000 ragged sequences on one and on two. A library that is not installed is
-left out; dynamax runs in double precision, and its first call includes compiling, as ours does on an empty cache.
+means agree to 1e-6. EM: ten sweeps from the same start on the same data, all parts learned, no prior; a ratio is
+printed only after the log-likelihoods agree. Threads: 1,000 ragged sequences on one and on two. A library that is not
+installed is left out; dynamax runs in double precision, and its first call includes compiling, as ours does on an empty
+cache.
 
     python benchmarks/peers/dynamics_linear.py              # about four minutes, most of them of the peers
     python benchmarks/peers/dynamics_linear.py --quick      # fewer repeats
@@ -161,7 +162,7 @@ def our_em(start: dict[str, np.ndarray], Y: np.ndarray):
     from pluri.dynamics import LinearDynamicalSystem
 
     return LinearDynamicalSystem(
-        N_STATES, covariance_type="full", noise_prior=0.0, initial_prior=0.0, params="mPAQCR", max_iter=N_SWEEPS,
+        N_STATES, covariance_type="full", covars_prior=0.0, initial_prior=0.0, params="mPAQCR", max_iter=N_SWEEPS,
         tol=-np.inf, initial_mean_init=start["m"], initial_covariance_init=start["P"],
         transition_matrix_init=start["A"], transition_covariance_init=start["Q"], observation_matrix_init=start["C"],
         observation_covariance_init=start["R"], observation_offset_init=np.zeros(N_OUTPUTS),

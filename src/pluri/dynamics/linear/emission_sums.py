@@ -73,7 +73,7 @@ class _Rows:
 def _independent(data: _Rows, observed: Collapsed) -> EmissionSums:
     n, k = data.residual.shape[1], data.z.shape[1]
     d = len(data.params.m)
-    whole = observed.seen.all(axis=1)[observed.pattern]
+    whole = np.asarray(observed.seen.all(axis=1))[observed.pattern]
     chosen: Integers | slice = slice(None) if whole.all() else np.flatnonzero(whole)
     weight, z, e, C = data.weight[chosen], data.z[chosen], data.residual[chosen], data.params.C
     spread = data.spread(chosen)

@@ -49,7 +49,7 @@ class LinearDynamicalSystem(LinearDescription, CallbackSupport, FittedLinearSyst
     stable : bool, default=False
         Whether the spectral radius of A is kept below 1 in all iterations (at most 0.9999). Each M-step goes from the
         current A towards the best one only as far as that, which never lowers the objective.
-    noise_prior : float, array of shape (n_features,) or "auto", default="auto"
+    covars_prior : float, array of shape (n_features,) or "auto", default="auto"
         Scale of the inverse-gamma (full: inverse-Wishart) prior of R, added to the sum of the squared residuals; it
         keeps R from collapsing on small data. "auto" is a thousandth of each output's variance; 0 is none.
     initial_prior : float, default=1.0
@@ -151,7 +151,7 @@ class LinearDynamicalSystem(LinearDescription, CallbackSupport, FittedLinearSyst
         *,
         covariance_type: str = "diag",
         stable: bool = False,
-        noise_prior: ArrayLike | str = "auto",
+        covars_prior: ArrayLike | str = "auto",
         initial_prior: float = 1.0,
         random_state: Any = None,
         max_iter: int = 100,
@@ -179,7 +179,7 @@ class LinearDynamicalSystem(LinearDescription, CallbackSupport, FittedLinearSyst
         self.n_components = n_components
         self.covariance_type = covariance_type
         self.stable = stable
-        self.noise_prior = noise_prior
+        self.covars_prior = covars_prior
         self.initial_prior = initial_prior
         self.random_state = random_state
         self.max_iter = max_iter

@@ -40,7 +40,7 @@ class FittedLinearSystem(StartingValues, EMEstimator):
     n_components: int
     covariance_type: str
     stable: bool
-    noise_prior: ArrayLike | str
+    covars_prior: ArrayLike | str
     initial_prior: float
     max_iter: int
     tol: float
@@ -121,10 +121,10 @@ class FittedLinearSystem(StartingValues, EMEstimator):
         )
 
     def _noise_scale(self, n_outputs: int) -> Array:
-        if isinstance(self.noise_prior, str):
-            check_value(self.noise_prior, "noise_prior", Only("auto"))
+        if isinstance(self.covars_prior, str):
+            check_value(self.covars_prior, "covars_prior", Only("auto"))
             return np.asarray(SHARE * self.feature_variance_)
-        return check_broadcast("noise_prior", self.noise_prior, (n_outputs,), least=0.0)
+        return check_broadcast("covars_prior", self.covars_prior, (n_outputs,), least=0.0)
 
     def _learn(
         self, source: Source, n_outputs: int, *, n_samples: int | None, on_iteration: Callable[[Any], bool] | None

@@ -98,12 +98,10 @@ class LinearProblem:
         by_row = np.repeat(weight, np.diff(offsets))
         emission = sum_emission(params, outputs, z, smoothed, by_row, result.observed)
         first = offsets[:-1][np.diff(offsets) > 0]
-        return LinearStatistics(
-            float(weight[weight > 0] @ scores[weight > 0]),
-            *_first_sums(params, smoothed, first, by_row[first]),
-            *_transition_sums(params, z, smoothed, by_row, first),
-            emission,
-        )
+        starts, first_sum, first_square = _first_sums(params, smoothed, first, by_row[first])
+        moves, zz, wz, ww = _transition_sums(params, z, smoothed, by_row, first)
+        total = float(weight[weight > 0] @ scores[weight > 0])
+        return LinearStatistics(total, starts, first_sum, first_square, moves, zz, wz, ww, emission)
 
     def maximize(self, stats: LinearStatistics, params: LinearParameters) -> LinearParameters:
         """Update what may be updated."""

@@ -143,7 +143,8 @@ def pack(params: LinearParameters, learned: str) -> Array:
             value = np.log(value) if value.ndim == 1 else _log_cholesky(value)
         elif letter in "PQ":
             # The triangle of a QR decomposition is a factor of a singular covariance too.
-            value = np.linalg.qr(root_of(value).T, mode="r")[np.triu_indices(len(value))]
+            upper = np.asarray(np.linalg.qr(root_of(value).T, mode="r"))
+            value = upper[np.triu_indices(len(value))]
         parts.append(np.ravel(value))
     return np.concatenate(parts) if parts else np.zeros(0)
 

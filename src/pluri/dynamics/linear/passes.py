@@ -106,7 +106,7 @@ def collapse(rows: Array, emission: Emission) -> Collapsed:
         linear = (rows if seen.all() else np.nan_to_num(rows)) @ weighted
         scaled = emission.matrix / np.sqrt(emission.covariance)[:, None]
         root = _roots(scaled, seen)
-        log_det = seen @ np.log(emission.covariance)
+        log_det = np.asarray(seen @ np.log(emission.covariance), dtype=np.float64)
     else:
         linear, root, log_det = np.zeros((n, d)), np.zeros((len(seen), d, d)), np.zeros(len(seen))
         for kind, members in _groups(pattern, len(seen)):
@@ -239,7 +239,8 @@ def filter_sequences(system: forward.System, observed: Collapsed, drift: Array, 
     slots = forward.Slots(np.empty((n, 7, d, d)), np.empty(n), np.empty((n, 3), dtype=np.int64))
     filtered = forward.Filtered(np.empty((3, n, d)), np.empty(n), np.empty(n, dtype=np.int64))
     used = forward.filter_rows(system, rows, patterns, slots, filtered, np.empty((2 * d, 2 * d)), np.empty((d + 1, d)))
-    return Pass(observed, offsets, forward.Slots(*(array[:used] for array in slots)), filtered)
+    matrices, log_det, links = slots
+    return Pass(observed, offsets, forward.Slots(matrices[:used], log_det[:used], links[:used]), filtered)
 
 
 def smooth_sequences(result: Pass) -> Smoothing:
