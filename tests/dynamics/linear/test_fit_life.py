@@ -17,7 +17,7 @@ PARTS = ["initial_mean_", "initial_covariance_", "transition_matrix_", "transiti
 EXPECTED_FAILURES = {
     "check_methods_sample_order_invariance": "the state of a row depends on the rows before and after it",
     "check_methods_subset_invariance": "the state of a row depends on the rows before and after it",
-    "check_transformer_data_not_an_array": "a list of lists of numbers is read as sequences of one feature, and said so",
+    "check_transformer_data_not_an_array": "a list of lists of numbers is read as sequences of one feature",
 }
 
 
