@@ -173,7 +173,7 @@ def test_motions_are_chosen_and_played_in_step(browse, page):
     """  # fmt: skip
     _, _, said = browse(page, "#frame=100", program)
     assert said["two"] == ["frame 50 of 60", "frame 60 of 60"]
-    assert said["badges"] == ["swing", "ended"]
+    assert said["badges"] == ["hand-over: walk to run", "swing", "ended"]
     assert said["three"] == ["frame 50 of 60", "frame 60 of 60", "frame 30 of 30"]
     assert (said["hash"], said["drawn"]) == ("#frame=100&show=0,1,2", 3 * n_bones(walk()))
     assert (said["one"], said["last"], said["frame"]) == (["frame 30 of 30"], 60, 60)

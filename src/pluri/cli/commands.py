@@ -41,6 +41,9 @@ COMMANDS = {
         "topics.command", "Find the topics of documents; print them, save the model, and write a page about it."
     ),
     "embed": Command("embedding", "Draw a map of the rows of a data file: a page to move, zoom and search in."),
+    "motion": Command(
+        "motion", "Play motion capture: BVH files as stick figures on a page, beside a map of their poses."
+    ),
     "report": Command("report", "Write a page about a saved model: one HTML file that needs nothing else."),
     "compile": Command(
         "compiling.command",
