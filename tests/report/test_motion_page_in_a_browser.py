@@ -64,7 +64,7 @@ def test_an_address_opens_a_frame_with_the_motions_that_it_names(browse, page):
     assert attributes["data-drawn"] == str(2 * n_bones(walk()))
     assert "frame 22 of 60" in document  # the clock ticks as often as the second motion has frames
     _, document, _ = browse(page, "#frame=82")
-    assert "hand-over: walk to run" in document
+    assert '<span class="badge">walk to run</span>' in document
 
 
 def test_an_address_that_means_nothing_opens_the_page_as_it_is(browse, page):
@@ -173,7 +173,7 @@ def test_motions_are_chosen_and_played_in_step(browse, page):
     """  # fmt: skip
     _, _, said = browse(page, "#frame=100", program)
     assert said["two"] == ["frame 50 of 60", "frame 60 of 60"]
-    assert said["badges"] == ["hand-over: walk to run", "swing", "ended"]
+    assert said["badges"] == ["walk to run", "swing", "ended"]
     assert said["three"] == ["frame 50 of 60", "frame 60 of 60", "frame 30 of 30"]
     assert (said["hash"], said["drawn"]) == ("#frame=100&show=0,1,2", 3 * n_bones(walk()))
     assert (said["one"], said["last"], said["frame"]) == (["frame 30 of 30"], 60, 60)

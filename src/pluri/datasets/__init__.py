@@ -39,8 +39,11 @@ from pluri.datasets.simulated_hierarchies import (
     make_tree_documents,
 )
 from pluri.datasets.simulated_topics import SimulatedDocuments, TopicDocuments, make_bars, make_topic_documents
-from pluri.datasets.spike_counts import ReachingCounts, SpikeTrains, TrackSpikes, bin_spikes
 from pluri.datasets.spikes import (
+    ReachingCounts,
+    SpikeTrains,
+    TrackSpikes,
+    bin_spikes,
     load_hippocampus_track,
     load_locust_odors,
     load_locust_spontaneous,

@@ -73,7 +73,7 @@ def motion_report(
     title : str, optional
         Heading; by default the names of the motions.
     facts : dict, optional
-        More to tell, names and values.
+        More to tell, names and values; that of ``"map"`` is written below the map.
 
     Returns
     -------

@@ -88,7 +88,7 @@
   function status(motion, frame) {
     const found = [], gap = gapAt(motion, frame), over = overAt(motion, frame), regime = regimeAt(motion, frame);
     if (gap) found.push("gap, imputed");
-    if (over) found.push(over[1] ? "hand-over: " + over[1] : "hand-over");
+    if (over) found.push(over[1] || "hand-over");
     if (regime !== null) found.push(regimeName(regime));
     if (frame === motion.frames - 1 && tickOf(motion, frame) < state.now) found.push("ended");
     return found;

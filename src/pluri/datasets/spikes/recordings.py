@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.datasets.home import find_file, npz_arrays
-from pluri.datasets.spike_counts import ReachingCounts, SpikeTrains, TrackSpikes
+from pluri.datasets.spikes.counts import ReachingCounts, SpikeTrains, TrackSpikes
 from pluri.validation import Only, check_value
 
 Array = NDArray[np.float64]
