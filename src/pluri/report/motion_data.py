@@ -84,7 +84,7 @@ def figure_of(name: str, motion: Motion | Markers) -> Figure:
             or np.isinf(places).any()
         ):
             raise ValueError(f"places of {name!r} must be (n_frames, {len(motion.markers)}, 3), got {places.shape}")
-        if np.isnan(places).any(axis=2).all(axis=1).any():
+        if np.isnan(places).any(axis=-1).all(axis=-1).any():
             raise ValueError(
                 f"places of {name!r} must have a marker that was seen in each frame, got a frame with none"
             )

@@ -108,7 +108,7 @@ def motion_report(
         "colors": {"light": COLORS["light"], "dark": COLORS["dark"]},
     }
     heading = title or _heading(names)
-    told = {"motions": len(names), "frames": sum(len(figure.places) for figure in figures)}
+    told: dict[str, Any] = {"motions": len(names), "frames": sum(len(figure.places) for figure in figures)}
     if paths is not None:
         told["map"] = POSES if is_made else "given coordinates"
     page = html_page(heading, _body(heading, data, told | dict(facts or {})), styles=STYLES, script=SCRIPTS, data=data)
