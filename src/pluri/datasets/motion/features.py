@@ -72,33 +72,7 @@ def moving_joints(motions: Sequence[Motion]) -> tuple[str, ...]:
 
 
 def to_features(motion: Motion, representation: str = "6d", joints: Sequence[str] | None = None) -> Array:
-    """Rows of numbers without any wrap-around.
-
-    Parameters
-    ----------
-    motion : Motion
-    representation : {"6d", "vector"}, default="6d"
-        How rotations are written: by the first two columns of their matrices, which never jump and do not depend on the
-        frames before; or by rotation vectors, half as many numbers, of which those are taken that change least from
-        frame to frame.
-    joints : list of str, optional
-        Joints besides the root whose rotations are features; all that have rotation channels by default. Joints that
-        never turn are best left out (:func:`moving_joints`).
-
-    Returns
-    -------
-    ndarray of shape (n_frames, 4 + k (1 + n_joints)), with k = 6 or 3
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from pluri.datasets import Motion, Skeleton
-    >>> body = Skeleton(("hips", "head"), [-1, 0], np.array([[0, 0, 0], [0, 1, 0]]), (
-    ...     ("Xposition", "Yposition", "Zposition", "Yrotation"), ("Xrotation",)))
-    >>> motion = Motion(body, np.array([[0, 9, 0, 350, 4.0], [0, 9, 2, 10, 4.0]]), frame_time=0.1)
-    >>> motion.to_features("vector")[1, :4].round(3)  # turned 20 degrees, 2 forward and a bit to the left
-    array([0.349, 0.347, 1.97 , 9.   ])
-    """
+    """Rows of numbers, as :meth:`pluri.datasets.Motion.to_features` says."""
     rows = _rows(motion.skeleton, representation, joints)
     turned, place = motion.rotations(), motion.translations()[:, 0]
     heading = _heading(turned[:, 0])
@@ -117,22 +91,7 @@ def to_features(motion: Motion, representation: str = "6d", joints: Sequence[str
 def from_features(
     like: Motion, features: ArrayLike, representation: str = "6d", joints: Sequence[str] | None = None
 ) -> Motion:
-    """The motion of rows of numbers: of predicted, simulated or averaged ones too.
-
-    Parameters
-    ----------
-    like : Motion
-        Of the skeleton to move. The new motion begins at its place and heading; joints that are no features stay as
-        they are in its first frame.
-    features : array-like of shape (n_frames, n_features)
-    representation, joints
-        As they were given to :func:`to_features`.
-
-    Returns
-    -------
-    Motion
-        Its angles change as little as can be from frame to frame.
-    """
+    """The motion of rows, as :meth:`pluri.datasets.Motion.from_features` says."""
     skeleton = like.skeleton
     rows = _rows(skeleton, representation, joints)
     size = SIZE[representation]

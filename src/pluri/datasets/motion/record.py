@@ -138,9 +138,36 @@ class Motion:
         return self.with_frames(frames)
 
     def to_features(self, representation: str = "6d", joints: Sequence[str] | None = None) -> Array:
-        """Numbers for models: how the root moves, and how joints are turned, without any wrap-around.
+        """Rows of numbers for models, without any wrap-around: how the root moves, and how joints are turned.
 
-        See :func:`pluri.datasets.motion.features.to_features`.
+        A row has, in this order: by how many radians the body turned about the vertical axis (y) since the frame
+        before; its steps to the left and forward since then, as the body saw them; its height; the rotation of the
+        root without its turn about the vertical axis; the rotations of the other joints. The place on the ground and
+        the heading are left out. The first row repeats the steps of the second.
+
+        Parameters
+        ----------
+        representation : {"6d", "vector"}, default="6d"
+            How rotations are written: by the first two columns of their matrices, which never jump and do not depend
+            on the frames before; or by rotation vectors, half as many numbers, of which those are taken that change
+            least from frame to frame.
+        joints : list of str, optional
+            Joints besides the root whose rotations are features; all that have rotation channels by default. Joints
+            that never turn are best left out (:func:`pluri.datasets.moving_joints`).
+
+        Returns
+        -------
+        ndarray of shape (n_frames, 4 + k (1 + n_joints)), with k = 6 or 3
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from pluri.datasets import Motion, Skeleton
+        >>> body = Skeleton(("hips", "head"), [-1, 0], np.array([[0, 0, 0], [0, 1, 0]]), (
+        ...     ("Xposition", "Yposition", "Zposition", "Yrotation"), ("Xrotation",)))
+        >>> motion = Motion(body, np.array([[0, 9, 0, 350, 4.0], [0, 9, 2, 10, 4.0]]), frame_time=0.1)
+        >>> motion.to_features("vector")[1, :4].round(3)  # turned 20 degrees, 2 forward and a bit to the left
+        array([0.349, 0.347, 1.97 , 9.   ])
         """
         from pluri.datasets.motion.features import to_features
 
@@ -149,9 +176,21 @@ class Motion:
     def from_features(
         self, features: ArrayLike, representation: str = "6d", joints: Sequence[str] | None = None
     ) -> Motion:
-        """The motion of features, which begins where this one does.
+        """The motion of rows of numbers, which begins where this one does: of rows that a model made, for instance.
 
-        See :func:`pluri.datasets.motion.features.from_features`.
+        Joints that are no features stay as they are in the first frame of this motion.
+
+        Parameters
+        ----------
+        features : array-like of shape (n_frames, n_features)
+            As `to_features` makes them. Any six numbers become the rotation nearest to them.
+        representation, joints
+            As they were given to `to_features`.
+
+        Returns
+        -------
+        Motion
+            Its angles change as little as can be from frame to frame.
         """
         from pluri.datasets.motion.features import from_features
 

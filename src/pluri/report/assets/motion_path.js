@@ -1,11 +1,11 @@
 /* Paths of motions in a map of two coordinates. */
 function pathView(canvas, motions, look) {
-  const context = canvas.getContext("2d");
+  const front = canvas.getContext("2d"), layer = document.createElement("canvas"), back = layer.getContext("2d");
   const view = { shown: [], frames: [], byRegime: false, hover: null };
   const known = motions.filter((motion) => motion.at);
   const width = () => canvas.clientWidth, height = () => canvas.clientHeight;
   const ratio = () => Math.min(2, window.devicePixelRatio || 1);
-  let waiting = false, box = [-1, -1, 1, 1];
+  let context = front, drawnAs = "", waiting = false, box = [-1, -1, 1, 1];
   for (const motion of known) for (let k = 0; k < motion.at.length; k++) {
     const axis = k % 2;
     if (motion === known[0] && k < 2) { box[axis] = box[axis + 2] = motion.at[k]; }
@@ -104,10 +104,21 @@ function pathView(canvas, motions, look) {
     const scale = ratio(), w = Math.round(width() * scale), h = Math.round(height() * scale);
     if (!w || !h) return;
     if (canvas.width !== w || canvas.height !== h) { canvas.width = w; canvas.height = h; }
+    /* Whole paths are drawn once, and only the present over them at each frame. */
+    const as = [w, h, view.byRegime, view.shown.map((motion) => motion.number), look.color("--paper")].join();
+    if (as !== drawnAs) {
+      drawnAs = as;
+      layer.width = w; layer.height = h;
+      context = back;
+      context.setTransform(scale, 0, 0, scale, 0, 0);
+      for (const motion of known) if (!view.shown.includes(motion)) path(motion, false);
+      for (const motion of view.shown) if (motion.at) path(motion, true);
+      context = front;
+    }
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.clearRect(0, 0, w, h);
+    context.drawImage(layer, 0, 0);
     context.setTransform(scale, 0, 0, scale, 0, 0);
-    context.clearRect(0, 0, width(), height());
-    for (const motion of known) if (!view.shown.includes(motion)) path(motion, false);
-    for (const motion of view.shown) if (motion.at) path(motion, true);
     view.shown.forEach((motion, column) => { if (motion.at) now(motion, view.frames[column]); });
     if (view.hover) {
       const [x, y] = view.screen(view.hover.motion, view.hover.frame);
