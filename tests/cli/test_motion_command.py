@@ -68,7 +68,7 @@ def test_the_map_is_that_of_a_method_fitted_to_the_features(files, tmp_path):
     ("options", "message"),
     [
         (["--method", "best"], "--method must be one of poses, sne"),
-        (["--method", "mixture-sne"], "--method must give a frame one place"),
+        (["--method", "mixture-sne"], "--method must be one of poses, sne, diffusion"),
         (["--set", "a=1"], "--set must be given with another --method than poses"),
         (["--method", "pca", "--set", "k=2"], "--set must name a parameter of PCA"),
         (["-o", "page.pdf"], "--output must be a file of type .html"),
