@@ -54,6 +54,12 @@ def test_the_commands_about_topics_run():
     assert run_commands("guide/topic_pages.rst") == 3
 
 
+def test_the_commands_about_motion_run():
+    source = (DOCS / "guide" / "motion_pages.rst").read_text()
+    run_code(source[source.index(">>> import numpy") : source.index(".. code-block:: console")])
+    assert run_commands("guide/motion_pages.rst") == 2
+
+
 def test_the_commands_about_maps_run():
     source = (DOCS / "guide" / "embedding_pages.rst").read_text()
     run_code(source[source.index(">>> import numpy") : source.index(".. code-block:: console")])

@@ -43,6 +43,9 @@ COMMANDS = {
     "embed": Command("embedding", "Draw a map of the rows of a data file: a page to move, zoom and search in."),
     "forecast": Command("forecasting", "Forecast the rows that come after those of a data file, with intervals."),
     "impute": Command("forecasting", "Fill the empty cells of a data file whose rows follow each other."),
+    "motion": Command(
+        "motion", "Play motion capture: BVH files as stick figures on a page, beside a map of their poses."
+    ),
     "report": Command("report", "Write a page about a saved model: one HTML file that needs nothing else."),
     "compile": Command(
         "compiling.command",

@@ -77,7 +77,7 @@ def embed(
     with reporting():
         check_output(output, force, (".html", ".htm"))
         check_output(coordinates, force, (".csv", ".npy"), "--coordinates")
-        estimator = _estimator(method, settings or [], seed)
+        estimator = estimator_of(method, settings or [], seed)
         shape = _shape(pictures)
         rows = _read(data, columns, color, label, header)
         if shape is not None and rows.X.shape[1] != shape[0] * shape[1]:
@@ -85,8 +85,8 @@ def embed(
                 f"--pictures must be of {rows.X.shape[1]} pixels, as rows have so many values, got {pictures!r}"
             )
         scaler = _scaler(rows.X) if standardize else None
-        interrupted = _fit(estimator, rows.X if scaler is None else scaler.transform(rows.X), quiet)
-        places = _places(estimator, rows.X if scaler is None else scaler.transform(rows.X))
+        interrupted = fit_or_stop(estimator, rows.X if scaler is None else scaler.transform(rows.X), quiet)
+        places = places_of(estimator, rows.X if scaler is None else scaler.transform(rows.X))
         _write_page(output, title or data.name, estimator, places, rows, shape, scaler)
         note(f"map of {len(rows.X)} points written to {output}")
         if coordinates is not None:
@@ -97,7 +97,8 @@ def embed(
             raise typer.Exit(INTERRUPTED)
 
 
-def _estimator(method: str, settings: list[str], seed: int) -> Any:
+def estimator_of(method: str, settings: list[str], seed: int) -> Any:
+    """A method by its name, with the settings of ``--set`` and the seed."""
     if method not in METHODS:
         raise UsageError(f"--method must be one of {', '.join(METHODS)}, got {method!r}")
     from importlib import import_module
@@ -169,14 +170,16 @@ def _scaler(X: Any) -> Any:
     return StandardScaler().fit(X)
 
 
-def _fit(estimator: Any, X: Any, quiet: bool) -> bool:
+def fit_or_stop(estimator: Any, X: Any, quiet: bool) -> bool:
+    """Fit, with a bar of progress unless it is to be quiet; whether Ctrl-C ended it."""
     from pluri.cli.fitting import fit_or_keep, progress
 
     with progress(estimator, quiet):
         return fit_or_keep(estimator, X, nothing="nothing was written")
 
 
-def _places(estimator: Any, X: Any) -> Any:
+def places_of(estimator: Any, X: Any) -> Any:
+    """Coordinates of the rows that a method was fitted to."""
     for name in ("images_", "embedding_"):
         if hasattr(estimator, name):
             return getattr(estimator, name)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 VARIABLE = "PLURI_DATA"
 
@@ -43,3 +47,14 @@ def find_file(names: tuple[str, ...], path: str | os.PathLike[str] | None, advic
         f"data_home ({home}) must hold {' or '.join(names)}, which is not there; "
         f"give data_home=, or set {VARIABLE}, to the folder that has it. {advice}"
     )
+
+
+def npz_arrays(path: Path, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:
+    """The named arrays of a file, or which of them it lacks."""
+    with np.load(path, allow_pickle=False) as file:
+        missing = set(names) - set(file.files)
+        if missing:
+            raise ValueError(
+                f"{path.name} must hold the arrays {', '.join(names)}, got none named {', '.join(sorted(missing))}"
+            )
+        return {name: file[name] for name in names}

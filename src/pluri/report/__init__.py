@@ -3,7 +3,7 @@
 >>> from pluri.report import topic_report
 >>> page = topic_report(model, "topics.html", title="What the letters are about")  # doctest: +SKIP
 
-On the command line: ``pluri topics``, ``pluri embed`` and ``pluri report``.
+On the command line: ``pluri topics``, ``pluri embed``, ``pluri motion`` and ``pluri report``.
 """
 
 from typing import TYPE_CHECKING
@@ -14,11 +14,20 @@ if TYPE_CHECKING:
     from pluri.report.dot import topic_dot
     from pluri.report.embedding_page import embedding_report
     from pluri.report.model_page import model_report
+    from pluri.report.motion_page import motion_report
     from pluri.report.outline import tree_text
     from pluri.report.svg import topic_svg
     from pluri.report.topic_page import topic_report
 
-__all__ = ["embedding_report", "model_report", "topic_dot", "topic_report", "topic_svg", "tree_text"]
+__all__ = [
+    "embedding_report",
+    "model_report",
+    "motion_report",
+    "topic_dot",
+    "topic_report",
+    "topic_svg",
+    "tree_text",
+]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
@@ -26,6 +35,7 @@ __getattr__, __dir__ = lazy_names(
         "dot": ["topic_dot"],
         "embedding_page": ["embedding_report"],
         "model_page": ["model_report"],
+        "motion_page": ["motion_report"],
         "svg": ["topic_svg"],
         "topic_page": ["topic_report"],
         "outline": ["tree_text"],
