@@ -62,13 +62,6 @@ class _Rows:
     smoothed: Smoothing
     weight: Array
 
-    def spread(self, chosen: Integers | slice) -> Array:
-        """Sum of the weighted covariances of the states (d, d)."""
-        covariances = self.smoothed.covariance
-        counts = np.bincount(self.smoothed.slot[chosen], weights=self.weight[chosen], minlength=len(covariances))
-        d = covariances.shape[1]
-        return np.asarray(counts @ covariances.reshape(len(covariances), -1)).reshape(d, d)
-
 
 def _independent(data: _Rows, observed: Collapsed) -> EmissionSums:
     n, k = data.residual.shape[1], data.z.shape[1]
@@ -76,7 +69,7 @@ def _independent(data: _Rows, observed: Collapsed) -> EmissionSums:
     whole = np.asarray(observed.seen.all(axis=1))[observed.pattern]
     chosen: Integers | slice = slice(None) if whole.all() else np.flatnonzero(whole)
     weight, z, e, C = data.weight[chosen], data.z[chosen], data.residual[chosen], data.params.C
-    spread = data.spread(chosen)
+    spread = data.smoothed.spread(weight, chosen)
     weighted = z * weight[:, None]
     zz, ez, ee = weighted.T @ z, e.T @ weighted, weight @ np.square(e)
     zz[:d, :d] += spread
@@ -110,7 +103,7 @@ def _correlated(data: _Rows, observed: Collapsed) -> EmissionSums:
         if not seen.any():
             continue
         weight, z, e = data.weight[members], data.z[members], data.residual[members][:, seen]
-        spread, emission = data.spread(members), C[seen]
+        spread, emission = data.smoothed.spread(weight, members), C[seen]
         weighted = z * weight[:, None]
         square, cross = (e * weight[:, None]).T @ e, e.T @ weighted
         square += emission @ spread @ emission.T

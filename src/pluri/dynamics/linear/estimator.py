@@ -121,7 +121,7 @@ class LinearDynamicalSystem(LinearDescription, CallbackSupport, FittedLinearSyst
     >>> X = np.stack([np.sin(turn), np.cos(turn), np.sin(turn + 1)], axis=1)
     >>> X += 0.1 * np.random.default_rng(0).normal(size=X.shape)
     >>> X[60:70] = np.nan  # nothing was seen
-    >>> model = LinearDynamicalSystem(n_components=2, max_iter=50, tol=0.1).fit(X)
+    >>> model = LinearDynamicalSystem(n_components=2, max_iter=200, tol=0.1).fit(X)
     >>> round(float(2 * np.pi / np.angle(np.linalg.eigvals(model.transition_matrix_)).max()))  # steps of a turn
     25
     >>> bool(np.abs(model.impute(X)[60:70, 0] - np.sin(turn[60:70])).max() < 0.2)

@@ -135,19 +135,12 @@ class LinearProblem:
         return found
 
 
-def covariance_sum(covariances: Array, slot: Integers, weight: Array) -> Array:
-    """Sum of the rows' weighted covariances (d, d), which are kept by slot."""
-    counts = np.bincount(slot, weights=weight, minlength=len(covariances))
-    d = covariances.shape[1]
-    return np.asarray(counts @ covariances.reshape(len(covariances), -1)).reshape(d, d)
-
-
 def _first_sums(
     params: LinearParameters, smoothed: Smoothing, first: Integers, weight: Array
 ) -> tuple[float, Array, Array]:
     centred = smoothed.mean[first] - params.m
     square = (centred * weight[:, None]).T @ centred
-    square += covariance_sum(smoothed.covariance, smoothed.slot[first], weight)
+    square += smoothed.spread(weight, first)
     return float(weight.sum()), weight @ centred, square
 
 
@@ -161,9 +154,9 @@ def _transition_sums(
     weight[np.append(first[1:], len(z)) - 1] = 0.0  # the last row of a sequence leads nowhere
     w = np.zeros((len(z), d))
     w[:-1] = smoothed.mean[1:] - z[:-1] @ theta.T
-    here = covariance_sum(smoothed.covariance, smoothed.slot, weight)
-    lagged = covariance_sum(smoothed.lagged, smoothed.slot, weight)
-    later = covariance_sum(smoothed.covariance, smoothed.slot[1:], weight[:-1])
+    here = smoothed.spread(weight)
+    lagged = smoothed.lagged_spread(weight)
+    later = smoothed.spread(weight[:-1], slice(1, None))
     weighted = z * weight[:, None]
     zz, wz = weighted.T @ z, w.T @ weighted
     zz[:d, :d] += here

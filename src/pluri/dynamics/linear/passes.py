@@ -223,6 +223,19 @@ class Smoothing:
     lagged: Array
     slot: Integers
 
+    def spread(self, weight: Array, chosen: Integers | slice = slice(None)) -> Array:
+        """Sum of the weighted covariances (d, d) of some rows, with a weight for each of these."""
+        return _sum_by_slot(self.covariance, self.slot[chosen], weight)
+
+    def lagged_spread(self, weight: Array) -> Array:
+        """Sum of the weighted Cov(x_{t+1}, x_t) (d, d), with a weight for each row."""
+        return _sum_by_slot(self.lagged, self.slot, weight)
+
+
+def _sum_by_slot(matrices: Array, slot: Integers, weight: Array) -> Array:
+    counts = np.bincount(slot, weights=weight, minlength=len(matrices))
+    return np.asarray(counts @ matrices.reshape(len(matrices), -1)).reshape(matrices.shape[1:])
+
 
 def linear_system(A: Array, noise_root: Array, first_mean: Array, first_root: Array) -> forward.System:
     """The record of a system, from A, roots of Q and of the first state's covariance, and its mean."""
