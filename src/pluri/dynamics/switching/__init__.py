@@ -5,12 +5,8 @@ from typing import TYPE_CHECKING
 from pluri.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from pluri.dynamics.switching.known import (
-        SwitchingLinearModel,
-        make_maneuvering_target,
-        make_slds_random,
-        regime_probabilities,
-    )
+    from pluri.dynamics.switching.examples import make_maneuvering_target, make_slds_random
+    from pluri.dynamics.switching.known import SwitchingLinearModel, regime_probabilities
     from pluri.dynamics.switching.rao_blackwell import RaoBlackwellResult, rao_blackwell_filter
 
 __all__ = [
@@ -25,7 +21,8 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "known": ["SwitchingLinearModel", "make_maneuvering_target", "make_slds_random", "regime_probabilities"],
+        "examples": ["make_maneuvering_target", "make_slds_random"],
+        "known": ["SwitchingLinearModel", "regime_probabilities"],
         "rao_blackwell": ["RaoBlackwellResult", "rao_blackwell_filter"],
     },
 )

@@ -1,0 +1,113 @@
+r"""Expected moments of states and observations, which add up over sequences, and the regressions they lead to.
+
+Moves of a regime are a weighted regression of x_t on u = (x_{t-1}, 1): with W = [A b] and moments summed under q,
+
+    W = (sum x_t u^T + l W_0) (sum u u^T + l I)^-1,
+    Q = (sum (x_t - W u)(x_t - W u)^T + l (W - W_0)(W - W_0)^T + l s I) / (n + l),
+
+the maximum under a prior that is worth l steps of a slow random walk, W_0 = [I 0]:
+
+    log p(W, Q) = -tr(Q^-1 (l (W - W_0)(W - W_0)^T + l s I)) / 2 - l log|Q| / 2.
+
+Observations are regressed on (x_t, 1) alike, without a prior on [C c]; that of R is a share of the features' variances
+in the scatter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pluri.engine import Statistics
+
+Array = NDArray[np.float64]
+
+#: Variance of a step of the random walk that the prior of the dynamics believes in, in units of the state's variance.
+SLOW = 1e-2
+
+
+@dataclass(frozen=True)
+class Regression(Statistics):
+    """Weighted sums of outputs v (q,) and inputs u (p,), of r regressions.
+
+    Attributes
+    ----------
+    count : (r,)
+    inputs : (r, p, p): sum u u^T
+    cross : (r, q, p): sum v u^T
+    outputs : (r, q, q): sum v v^T
+    """
+
+    count: Array
+    inputs: Array
+    cross: Array
+    outputs: Array
+
+    def coefficients(self, ridge: float = 0.0, center: Array | None = None) -> Array:
+        """The best W (r, q, p), drawn to `center` (q, p) by `ridge` pseudo-observations."""
+        inputs = self.inputs + ridge * np.eye(self.inputs.shape[-1])
+        cross = self.cross if center is None else self.cross + ridge * center
+        return np.swapaxes(_solve(inputs, np.swapaxes(cross, 1, 2)), 1, 2)
+
+    def scatter(self, W: Array) -> Array:
+        """Sum (v - W u)(v - W u)^T: (r, q, q)."""
+        one = self.cross @ np.swapaxes(W, 1, 2)
+        scatter = self.outputs - one - np.swapaxes(one, 1, 2) + W @ self.inputs @ np.swapaxes(W, 1, 2)
+        return 0.5 * (scatter + np.swapaxes(scatter, 1, 2))
+
+
+def _solve(matrices: Array, right: Array) -> Array:
+    """Solutions of symmetric systems; the shortest where a matrix is singular."""
+    try:
+        return np.asarray(np.linalg.solve(matrices, right))
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.pinv(matrices, hermitian=True) @ right)
+
+
+def with_constant(second: Array, first: Array, count: Array) -> Array:
+    """Sums of (x, 1)(x, 1)^T from those of x x^T (..., d, d), x (..., d) and 1 (...)."""
+    d = first.shape[-1]
+    out = np.empty((*count.shape, d + 1, d + 1))
+    out[..., :d, :d], out[..., :d, d], out[..., d, :d], out[..., d, d] = second, first, first, count
+    return out
+
+
+def moves(weights: Array, mean: Array, covariance: Array, lagged: Array, later: NDArray[np.int64]) -> Regression:
+    """Regressions of x_t on (x_{t-1}, 1), one for each column of `weights` (n, k); rows `later` have one before."""
+    d, k = mean.shape[1], weights.shape[1]
+    some = weights[later].T
+    before, after = mean[later - 1], mean[later]
+    second = (covariance + mean[:, :, None] * mean[:, None, :]).reshape(len(mean), d * d)
+    crossed = (lagged[later - 1] + after[:, :, None] * before[:, None, :]).reshape(len(later), d * d)
+    count, sums = some.sum(axis=1), some @ before
+    inputs = with_constant((some @ second[later - 1]).reshape(k, d, d), sums, count)
+    cross = np.concatenate([(some @ crossed).reshape(k, d, d), (some @ after)[:, :, None]], axis=2)
+    return Regression(count, inputs, cross, (some @ second[later]).reshape(k, d, d))
+
+
+def sights(weights: Array, X: Array, mean: Array, covariance: Array, by_feature: bool) -> Regression:
+    """Regressions of observations (n, m) on (x_t, 1), for each column of `weights` (n, g).
+
+    By feature there is one for each pair of column and feature, over the rows in which it was seen: (g m,). Otherwise
+    a row counts only if all of it was seen.
+    """
+    (n, m), d, g = X.shape, mean.shape[1], weights.shape[1]
+    second = (covariance + mean[:, :, None] * mean[:, None, :]).reshape(n, d * d)
+    seen = ~np.isnan(X)
+    if not by_feature:
+        some = weights.T * np.asarray(seen.all(axis=1))
+        filled = np.where(seen, X, 0.0)
+        count, sums = some.sum(axis=1), some @ mean
+        inputs = with_constant((some @ second).reshape(g, d, d), sums, count)
+        cross = np.einsum("gn,nj,ni->gji", some, filled, np.column_stack([mean, np.ones(n)]), optimize=True)
+        outputs = np.einsum("gn,ni,nj->gij", some, filled, filled, optimize=True)
+        return Regression(count, inputs, cross, outputs)
+    some = (weights[:, :, None] * seen[:, None, :]).reshape(n, g * m).T
+    valued = some * np.tile(np.where(seen, X, 0.0), (1, g)).T
+    count, sums = some.sum(axis=1), some @ mean
+    inputs = with_constant((some @ second).reshape(g * m, d, d), sums, count)
+    cross = np.column_stack([valued @ mean, valued.sum(axis=1)])[:, None, :]
+    outputs = (valued * np.tile(np.where(seen, X, 0.0), (1, g)).T).sum(axis=1)[:, None, None]
+    return Regression(count, inputs, cross, outputs)
