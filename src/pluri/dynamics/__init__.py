@@ -7,7 +7,12 @@ from pluri.lazy_names import lazy_names
 if TYPE_CHECKING:
     from pluri.dynamics.stochastic_volatility import StochasticVolatility
     from pluri.dynamics.switching import (
+        DeadRegimeWarning,
+        LogLikelihood,
+        OnlineSwitchingFilter,
         RaoBlackwellResult,
+        SwitchingDynamicalSystem,
+        SwitchingForecast,
         SwitchingLinearModel,
         make_maneuvering_target,
         make_slds_random,
@@ -16,8 +21,13 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "DeadRegimeWarning",
+    "LogLikelihood",
+    "OnlineSwitchingFilter",
     "RaoBlackwellResult",
     "StochasticVolatility",
+    "SwitchingDynamicalSystem",
+    "SwitchingForecast",
     "SwitchingLinearModel",
     "make_maneuvering_target",
     "make_slds_random",
@@ -30,7 +40,12 @@ __getattr__, __dir__ = lazy_names(
     {
         "stochastic_volatility": ["StochasticVolatility"],
         "switching": [
+            "DeadRegimeWarning",
+            "LogLikelihood",
+            "OnlineSwitchingFilter",
             "RaoBlackwellResult",
+            "SwitchingDynamicalSystem",
+            "SwitchingForecast",
             "SwitchingLinearModel",
             "make_maneuvering_target",
             "make_slds_random",

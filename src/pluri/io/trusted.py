@@ -20,6 +20,7 @@ MODELS = frozenset(
         "pluri.cochange.models.baselines.Popularity",
         "pluri.cochange.models.neighbors.CommitNeighbors",
         "pluri.cochange.recommender.FileRecommender",
+        "pluri.dynamics.switching.estimator.SwitchingDynamicalSystem",
         "pluri.embedding.dimension.estimator.IntrinsicDimension",
         "pluri.embedding.neighbors.mixture_sne.MixtureSNE",
         "pluri.embedding.neighbors.sne.SNE",

@@ -64,16 +64,6 @@ class SwitchingParameters:
         )
         return Matrices(*(np.array(value, dtype=np.float64) for value in values))
 
-    @property
-    def n_free(self) -> int:
-        """Number of free scalars, not counting that the state's coordinates may be chosen at will."""
-        k, d, m = self.sizes
-        diagonal = bool((self.emission_covariance == np.eye(m) * self.emission_covariance).all())
-        noise = m if diagonal else m * (m + 1) // 2
-        chain = k - 1 + k * (k - 1)
-        dynamics = k * (d * d + d + d * (d + 1) // 2)
-        return chain + dynamics + len(self.emission) * (m * d + m + noise) + d + d * (d + 1) // 2
-
 
 #: Attributes of the estimator, the fields of the record that they hold, and the letters of `params`.
 FIELDS = {
