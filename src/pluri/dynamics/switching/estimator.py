@@ -7,8 +7,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassNamePrefixFeaturesOutMixin
-from sklearn.utils._set_output import _SetOutputMixin
 
 from pluri.components.em_estimator import EMEstimator
 from pluri.dynamics.switching.fitting import FittedSwitching
@@ -21,7 +19,7 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-class SwitchingDynamicalSystem(ClassNamePrefixFeaturesOutMixin, _SetOutputMixin, FittedSwitching):
+class SwitchingDynamicalSystem(FittedSwitching):
     r"""A linear Gaussian system whose matrices follow a hidden Markov chain of regimes.
 
     z_t is a Markov chain, x_t = A(z_t) x_{t-1} + b(z_t) + w, w ~ N(0, Q(z_t)), and y_t = C x_t + c + v, v ~ N(0, R);
@@ -40,7 +38,7 @@ class SwitchingDynamicalSystem(ClassNamePrefixFeaturesOutMixin, _SetOutputMixin,
         R: a variance for each feature, one for all, or a matrix. "full" cannot learn from rows seen in part.
     startprob_prior, transmat_prior : float, array or prior object, default=1.0
         As in hidden Markov models; `transmat_prior` also takes `pluri.priors.Sticky`.
-    dynamics_prior : float, default=1.0
+    dynamics_prior : float, default=10.0
         Pseudo-steps of a slow random walk that A, b and Q of each regime are drawn to.
     noise_prior : float, default=1e-3
         Share of each feature's variance that is added to the scatter R is learned from.
@@ -57,7 +55,7 @@ class SwitchingDynamicalSystem(ClassNamePrefixFeaturesOutMixin, _SetOutputMixin,
         Starting values of mean and covariance of the first state; learned ones are the same for all regimes.
     n_init : int, default=1
         Number of runs from different starting values; the best one is kept.
-    max_iter : int, default=100
+    max_iter : int, default=200
         Largest number of EM iterations of a run.
     tol : float, default=1e-2
         EM stops when the objective (bound plus log prior) gains less than this.
@@ -134,7 +132,7 @@ class SwitchingDynamicalSystem(ClassNamePrefixFeaturesOutMixin, _SetOutputMixin,
         noise_type: str = "diag",
         startprob_prior: Any = 1.0,
         transmat_prior: Any = 1.0,
-        dynamics_prior: float = 1.0,
+        dynamics_prior: float = 10.0,
         noise_prior: float = 1e-3,
         params: str = "staqcri",
         startprob_init: ArrayLike | None = None,
@@ -148,7 +146,7 @@ class SwitchingDynamicalSystem(ClassNamePrefixFeaturesOutMixin, _SetOutputMixin,
         initial_mean_init: ArrayLike | None = None,
         initial_covariance_init: ArrayLike | None = None,
         n_init: int = 1,
-        max_iter: int = 100,
+        max_iter: int = 200,
         tol: float = 1e-2,
         n_particles: int = 500,
         random_state: Any = None,
@@ -213,10 +211,6 @@ class SwitchingDynamicalSystem(ClassNamePrefixFeaturesOutMixin, _SetOutputMixin,
         for name, value in values.items():
             setattr(estimator, name, value)
         return estimator
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_components
 
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> tuple[Array, Integers]:
         """Draw a sequence from the model.

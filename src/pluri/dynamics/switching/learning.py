@@ -51,7 +51,7 @@ class SwitchingStatistics(Statistics):
     start, transition : (k,), (k, k): how often each regime comes first, and each pair follows
     occupancy : (k,): how many steps each regime explains
     n_sequences, first, first_squares : sums of 1, x_1 (d,) and x_1 x_1^T (d, d) over sequences
-    moves, sights : regressions of states on the states before, and of observations on states
+    moves, sights : regressions of states on the states before, and of observations, less the last offset, on states
     kept : q(z)
     """
 
@@ -73,7 +73,7 @@ class SwitchingPrior:
 
     start: RowPrior = FLAT
     transition: RowPrior = FLAT
-    dynamics: float = 1.0
+    dynamics: float = 10.0
     noise: Array | float = 0.0
 
 
@@ -135,7 +135,7 @@ class SwitchingProblem:
             first=firsts @ q.mean[first],
             first_squares=np.einsum("n,nij->ij", firsts, squares),
             moves=moves(weights, q.mean, q.covariance, q.lagged, later),
-            sights=sights(groups, X, q.mean, q.covariance, self.noise_type != "full"),
+            sights=sights(groups, X, params.emission_offset, q.mean, q.covariance, self.noise_type != "full"),
             kept=KeptRegimes({} if (row := _first_row(params, batch)) is None else {row: q.regimes}),
         )
 
@@ -175,13 +175,14 @@ class SwitchingProblem:
 
     def _emission(self, sums: Regression, params: SwitchingParameters) -> dict[str, Array]:
         g, m, d = params.emission.shape
-        W = np.concatenate([params.emission, params.emission_offset[:, :, None]], axis=2)
+        old = params.emission_offset
+        W = np.concatenate([params.emission, np.zeros((g, m, 1))], axis=2)  # sums are of what is left after the offset
         by_feature = self.noise_type != "full"
         count = sums.count.reshape(g, -1)
         if "c" in self.update:
             # What was never seen says nothing, and keeps its coefficients.
             W = np.where(count[:, :, None] > 0, sums.coefficients().reshape(W.shape), W)
-        found = {"emission": W[:, :, :d].copy(), "emission_offset": W[:, :, d].copy()}
+        found = {"emission": W[:, :, :d].copy(), "emission_offset": old + W[:, :, d]}
         if "r" not in self.update:
             return found
         noise = np.broadcast_to(self.prior.noise, (m,))
@@ -194,8 +195,8 @@ class SwitchingProblem:
         if self.noise_type == "isotropic":
             scatter = np.broadcast_to(scatter.sum(axis=1, keepdims=True), (g, m))
             count = np.broadcast_to(count.sum(axis=1, keepdims=True), (g, m))
-        old = np.diagonal(params.emission_covariance, axis1=1, axis2=2)
-        variance = np.where(count > 0, scatter / np.maximum(count, 1e-300), old)
+        before = np.diagonal(params.emission_covariance, axis1=1, axis2=2)
+        variance = np.where(count > 0, scatter / np.maximum(count, 1e-300), before)
         return found | {"emission_covariance": variance[:, :, None] * np.eye(m)}
 
     def log_prior(self, params: SwitchingParameters) -> float:

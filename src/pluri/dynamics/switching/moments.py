@@ -87,27 +87,27 @@ def moves(weights: Array, mean: Array, covariance: Array, lagged: Array, later: 
     return Regression(count, inputs, cross, (some @ second[later]).reshape(k, d, d))
 
 
-def sights(weights: Array, X: Array, mean: Array, covariance: Array, by_feature: bool) -> Regression:
-    """Regressions of observations (n, m) on (x_t, 1), for each column of `weights` (n, g).
+def sights(weights: Array, X: Array, offset: Array, mean: Array, covariance: Array, by_feature: bool) -> Regression:
+    """Regressions of observations (n, m), less an offset (g, m), on (x_t, 1), for each column of `weights` (n, g).
 
-    By feature there is one for each pair of column and feature, over the rows in which it was seen: (g m,). Otherwise
-    a row counts only if all of it was seen.
+    The offset of the last parameters keeps squares small, so that they lose no digits. By feature there is one
+    regression for each pair of column and feature, over the rows in which it was seen: (g m,). Otherwise a row counts
+    only if all of it was seen.
     """
     (n, m), d, g = X.shape, mean.shape[1], weights.shape[1]
     second = (covariance + mean[:, :, None] * mean[:, None, :]).reshape(n, d * d)
     seen = ~np.isnan(X)
+    apart = np.where(seen, X, 0.0) - np.where(seen, offset[:, None, :], 0.0)
     if not by_feature:
         some = weights.T * np.asarray(seen.all(axis=1))
-        filled = np.where(seen, X, 0.0)
-        count, sums = some.sum(axis=1), some @ mean
-        inputs = with_constant((some @ second).reshape(g, d, d), sums, count)
-        cross = np.einsum("gn,nj,ni->gji", some, filled, np.column_stack([mean, np.ones(n)]), optimize=True)
-        outputs = np.einsum("gn,ni,nj->gij", some, filled, filled, optimize=True)
-        return Regression(count, inputs, cross, outputs)
-    some = (weights[:, :, None] * seen[:, None, :]).reshape(n, g * m).T
-    valued = some * np.tile(np.where(seen, X, 0.0), (1, g)).T
-    count, sums = some.sum(axis=1), some @ mean
-    inputs = with_constant((some @ second).reshape(g * m, d, d), sums, count)
+        inputs = with_constant((some @ second).reshape(g, d, d), some @ mean, some.sum(axis=1))
+        valued = some[:, :, None] * apart
+        cross = np.swapaxes(valued, 1, 2) @ np.column_stack([mean, np.ones(n)])
+        return Regression(some.sum(axis=1), inputs, cross, np.swapaxes(valued, 1, 2) @ apart)
+    some = (weights.T[:, None, :] * seen.T).reshape(g * m, n)
+    values = np.swapaxes(apart, 1, 2).reshape(g * m, n)
+    valued = some * values
+    count = some.sum(axis=1)
+    inputs = with_constant((some @ second).reshape(g * m, d, d), some @ mean, count)
     cross = np.column_stack([valued @ mean, valued.sum(axis=1)])[:, None, :]
-    outputs = (valued * np.tile(np.where(seen, X, 0.0), (1, g)).T).sum(axis=1)[:, None, None]
-    return Regression(count, inputs, cross, outputs)
+    return Regression(count, inputs, cross, np.einsum("rn,rn->r", valued, values)[:, None, None])

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from pluri.components.sequence_input import TakesSequences
 from pluri.dynamics.switching.forecast import LogLikelihood, SwitchingForecast, estimate_evidence, forecast_sequences
@@ -29,7 +30,7 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-class SwitchingQueries(TakesSequences):
+class SwitchingQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesSequences):
     """Methods of a fitted switching system, or of one whose parameters were set by hand."""
 
     __metadata_request__predict: ClassVar[dict[str, bool]] = BOUNDARIES
@@ -38,8 +39,13 @@ class SwitchingQueries(TakesSequences):
     # A pipeline always names weights, if only to say that there are none.
     __metadata_request__score: ClassVar[dict[str, bool]] = BOUNDARIES | {"sample_weight": True}
 
+    n_components: int
     n_particles: int
     random_state: Any
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components
 
     def _model(self) -> SwitchingParameters:
         """Parameters of a fitted model, checked."""

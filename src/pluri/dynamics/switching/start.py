@@ -2,13 +2,14 @@
 
 Holes are filled by straight lines, principal components (of several successive rows if more components are asked for
 than there are features) are scaled to unit variance, and taken as if they were the states. k-means on where the states
-are and where they go next gives first regimes; a few EM steps of switching regressions on the components, which are
-observed, refine them.
+are, where they go and how fast, averaged over neighbouring steps, gives first regimes; a few EM steps of switching
+regressions on the components, which are observed, refine them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,8 @@ Integers = NDArray[np.int64]
 MAX_ROWS = 20_000
 #: EM steps of the switching regressions.
 STEPS = 20
+#: Steps before and after that the first guess of a regime looks at; `benchmarks/reproduce/switching_systems.py`.
+WINDOW = 10
 #: Least share of a feature's variance that the noise starts with.
 LEAST_NOISE = 1e-2
 
@@ -115,6 +118,7 @@ class ObservedProblem(SwitchingProblem):
     def statistics(self, params: SwitchingParameters, batch: Batch, regimes: Array | None) -> SwitchingStatistics:
         """Expected sums; under `regimes` (n, k) in place of their posterior, if given."""
         n, d = batch.X.shape
+        params = replace(params, emission=np.zeros((1, d, d)), emission_offset=np.zeros((1, d)))
         nothing, zeros = Potentials(np.zeros((1, n)), np.zeros((1, n, d)), np.zeros((1, n, d, d))), np.zeros((n, d, d))
         chain = Chain.from_probabilities(params.start, params.transition)
         system = Precomputed.of(params, nothing)
@@ -194,19 +198,29 @@ def without_holes(X: Array, lengths: Integers) -> Array:
 
 
 def first_regimes(states: Array, offsets: Integers, k: int, rng: np.random.Generator) -> Integers:
-    """k-means on where a state is and where it goes next, both of unit variance."""
+    """k-means on where states are, where they go and how fast, averaged over neighbouring steps."""
     if k == 1:
         return np.zeros(len(states), dtype=np.int64)
     _, later = first_and_later(offsets)
     steps = np.zeros_like(states)
     steps[later] = states[later] - states[later - 1]
-    spread = steps.std()
-    features = np.concatenate([states, steps / (spread if spread > 0 else 1.0)], axis=1)
-    distinct = len(np.unique(features, axis=0))
-    if distinct < k:
+    steps /= steps.std() or 1.0
+    features = averaged(np.concatenate([states, steps, np.abs(steps)], axis=1), offsets, WINDOW)
+    if len(np.unique(features, axis=0)) < k:
         return rng.integers(k, size=len(states))
     labels, _ = k_means(features, None, k, rng, n_init=1)
     return np.asarray(labels, dtype=np.int64)
+
+
+def averaged(rows: Array, offsets: Integers, window: int) -> Array:
+    """Means of the rows up to `window` steps away in the same sequence."""
+    out = np.empty_like(rows)
+    for begin, end in pairwise(offsets):
+        reached = np.concatenate([np.zeros((1, rows.shape[1])), np.cumsum(rows[begin:end], axis=0)])
+        steps = np.arange(end - begin)
+        first, last = np.maximum(steps - window, 0), np.minimum(steps + window + 1, end - begin)
+        out[begin:end] = (reached[last] - reached[first]) / (last - first)[:, None]
+    return out
 
 
 def _shifted(rows: Array, lengths: Integers) -> Array:
