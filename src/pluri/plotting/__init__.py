@@ -17,6 +17,7 @@ from pluri.plotting.component_count import ComponentCountDisplay
 from pluri.plotting.convergence import ConvergenceDisplay
 from pluri.plotting.decoded_sequence import DecodedSequenceDisplay
 from pluri.plotting.diversity_sweep import DiversitySweepDisplay
+from pluri.plotting.dynamics.regimes import RegimesDisplay
 from pluri.plotting.ellipses import EllipsesDisplay
 from pluri.plotting.embedding.cut import CutDisplay
 from pluri.plotting.embedding.dimension import DimensionDisplay
@@ -59,6 +60,7 @@ __all__ = [
     "LoadingsDisplay",
     "ParticleCloudDisplay",
     "RankDisplay",
+    "RegimesDisplay",
     "ResponsibilityDisplay",
     "StateHistogramDisplay",
     "SubsetDisplay",

@@ -34,7 +34,7 @@ class SwitchingForecast:
 
     Parameters
     ----------
-    mean, standard_deviation : ndarray (S, h, m)
+    mean, std : ndarray (S, h, m)
         Of the observations, noise included.
     lower, upper : ndarray (S, h, m)
         Quantiles between which an observation falls with probability `level`, for each step and feature by itself.
@@ -44,7 +44,7 @@ class SwitchingForecast:
     """
 
     mean: Array
-    standard_deviation: Array
+    std: Array
     lower: Array
     upper: Array
     regime_probabilities: Array
