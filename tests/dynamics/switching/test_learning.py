@@ -20,7 +20,8 @@ def problem_and_statistics(systems, seed, groups, noise):
     X[5] = np.nan
     if noise != "full":
         X[rng.random(X.shape) < 0.2] = np.nan
-    prior = SwitchingPrior(Dirichlet(1.5), Sticky(3.0, 1.2), 2.0, np.array([0.1, 0.2, 0.3]))
+    scales = {"steps": np.array([0.05, 0.02]), "first": np.array([0.7, 1.5])}
+    prior = SwitchingPrior(Dirichlet(1.5), Sticky(3.0, 1.2), np.array([0.1, 0.2, 0.3]), 2.0, **scales)
     problem = SwitchingProblem(None, prior, noise)
     batch = Batch(X, [25, 1, 14], weight=np.array([1.0, 2.5, 0.5]))
     return problem, params, problem.expect(params, batch)

@@ -39,7 +39,8 @@ class SwitchingDynamicalSystem(FittedSwitching):
     startprob_prior, transmat_prior : float, array or prior object, default=1.0
         As in hidden Markov models; `transmat_prior` also takes `pluri.priors.Sticky`.
     dynamics_prior : float, default=10.0
-        Pseudo-steps of a slow random walk that A, b and Q of each regime are drawn to.
+        Pseudo-steps of a random walk that A, b and Q of each regime are drawn to; a tenth as long as the steps of the
+        principal components that the fit starts from, in the mean square.
     noise_prior : float, default=1e-3
         Share of each feature's variance that is added to the scatter R is learned from.
     params : str, default="staqcri"

@@ -16,7 +16,7 @@ from pluri.components.em_estimator import EMEstimator
 from pluri.dynamics.switching.learning import SwitchingPrior, SwitchingProblem
 from pluri.dynamics.switching.parameters import FIELDS, LETTERS, SwitchingParameters, checked, from_attributes
 from pluri.dynamics.switching.queries import SwitchingQueries
-from pluri.dynamics.switching.start import SwitchingStart
+from pluri.dynamics.switching.start import SwitchingStart, principal_states
 from pluri.engine import ArraySource, Batch, Source, resolve_engine
 from pluri.engine.first_rows import weighted_initial_rows
 from pluri.inference import Checkpoint, expectation_maximization
@@ -197,20 +197,27 @@ class FittedSwitching(SwitchingQueries, CallbackSupport, EMEstimator):
 
     def _problem(self, source: Source, n_kept: int) -> SwitchingProblem:
         k = self.n_regimes
-        prior = SwitchingPrior(
-            as_row_prior("startprob_prior", self.startprob_prior, (k,)),
-            as_row_prior("transmat_prior", self.transmat_prior, (k, k)),
-            float(self.dynamics_prior),
-            self.noise_prior * feature_variance(source),
-        )
         given = {name: value for name in FIELDS if (value := getattr(self, f"{name}init")) is not None}
         values = checked(given, k, self.n_components, self._n_groups())
         width = self.n_features_in_
         for name in ("emission_", "emission_offset_", "emission_covariance_"):
             if name in values and values[name].shape[1] != width:
                 raise ValueError(f"{name}init must be for {width} features, got {values[name].shape[1]}")
-        problem = SwitchingProblem(None, prior, self.noise_type, self.params)
-        return replace(problem, start=SwitchingStart(k, self.n_components, self._n_groups(), problem, values, n_kept))
+        components = principal_states(source, self.n_components)
+        prior = SwitchingPrior(
+            as_row_prior("startprob_prior", self.startprob_prior, (k,)),
+            as_row_prior("transmat_prior", self.transmat_prior, (k, k)),
+            self.noise_prior * feature_variance(source),
+            float(self.dynamics_prior),
+            0.1 * components.step_variance(),
+        )
+        # Known covariances tell the scale of the states' coordinates, which are then not those of the components.
+        scales = {"steps": "dynamics_covariance_", "first": "initial_covariance_"}
+        known: dict[str, Any] = {
+            field: _mean_variance(values[name]) for field, name in scales.items() if name in values
+        }
+        start = SwitchingStart(k, self._n_groups(), prior, components, values, n_kept)
+        return SwitchingProblem(start, replace(prior, **known), self.noise_type, self.params)
 
     def _learn(self, source: Source, n_kept: int, on_iteration: Callable[[Any], bool] | None) -> None:
         problem = self._problem(source, n_kept)
@@ -249,6 +256,11 @@ class FittedSwitching(SwitchingQueries, CallbackSupport, EMEstimator):
                 DeadRegimeWarning,
                 stacklevel=5,
             )
+
+
+def _mean_variance(covariances: Array) -> Array:
+    """Diagonal of covariances (k, d, d), averaged over regimes: (d,)."""
+    return np.asarray(np.diagonal(covariances, axis1=1, axis2=2).mean(axis=0), dtype=np.float64)
 
 
 def feature_variance(source: Source) -> Array:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.dynamics.switching.moments import SLOW, Regression, moves, sights
+from pluri.dynamics.switching.moments import Regression, moves, sights
 from pluri.dynamics.switching.parameters import SwitchingParameters
 from pluri.dynamics.switching.smoothing import (
     SwitchingPosterior,
@@ -69,12 +69,22 @@ class SwitchingStatistics(Statistics):
 
 @dataclass(frozen=True)
 class SwitchingPrior:
-    """Priors of the chain, pseudo-steps of the dynamics, and the scatter (m,) that the noise has before any data."""
+    """What is believed before the data.
+
+    Attributes
+    ----------
+    start, transition : priors of the chain
+    noise : (m,): scatter of the observations
+    dynamics : pseudo-steps that A, b, Q of each regime, and the first state's covariance, are worth
+    steps, first : (d,): variances of these steps, and of the first state
+    """
 
     start: RowPrior = FLAT
     transition: RowPrior = FLAT
-    dynamics: float = 10.0
     noise: Array | float = 0.0
+    dynamics: float = 10.0
+    steps: Array | float = 1e-2
+    first: Array | float = 1.0
 
 
 @dataclass(frozen=True)
@@ -164,11 +174,12 @@ class SwitchingProblem:
             found |= {"dynamics": W[:, :, :d].copy(), "dynamics_offset": W[:, :, d].copy()}
         if "q" in self.update:
             apart = W - walk
-            scatter = sums.scatter(W) + weight * (apart @ np.swapaxes(apart, 1, 2) + SLOW * np.eye(d))
+            scatter = sums.scatter(W) + weight * (apart @ np.swapaxes(apart, 1, 2) + self.prior.steps * np.eye(d))
             found["dynamics_covariance"] = scatter / (sums.count + weight)[:, None, None]
         if "i" in self.update and stats.n_sequences > 0:
             mean = stats.first / stats.n_sequences
-            scatter = stats.first_squares - stats.n_sequences * np.outer(mean, mean) + weight * np.eye(d)
+            scatter = stats.first_squares - stats.n_sequences * np.outer(mean, mean)
+            scatter += weight * self.prior.first * np.eye(d)
             covariance = 0.5 * (scatter + scatter.T) / (stats.n_sequences + weight)
             found |= {"initial_mean": np.tile(mean, (k, 1)), "initial_covariance": np.tile(covariance, (k, 1, 1))}
         return found
@@ -208,10 +219,10 @@ class SwitchingProblem:
             total += self.prior.transition.log_density(params.transition, support=_support(params.transition > 0))
         if set("aq") & set(self.update):
             apart = np.concatenate([params.dynamics - np.eye(d), params.dynamics_offset[:, :, None]], axis=2)
-            scale = weight * (apart @ np.swapaxes(apart, 1, 2) + SLOW * np.eye(d))
+            scale = weight * (apart @ np.swapaxes(apart, 1, 2) + self.prior.steps * np.eye(d))
             total += _log_scale(params.dynamics_covariance, scale, weight)
         if "i" in self.update:
-            total += _log_scale(params.initial_covariance[:1], weight * np.eye(d)[None], weight)
+            total += _log_scale(params.initial_covariance[:1], weight * (self.prior.first * np.eye(d))[None], weight)
         if "r" in self.update:
             noise = np.diag(np.broadcast_to(self.prior.noise, (params.sizes[2],)))
             total += _log_scale(params.emission_covariance, noise[None], 0.0)

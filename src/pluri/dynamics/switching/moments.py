@@ -3,11 +3,11 @@ r"""Expected moments of states and observations, which add up over sequences, an
 Moves of a regime are a weighted regression of x_t on u = (x_{t-1}, 1): with W = [A b] and moments summed under q,
 
     W = (sum x_t u^T + l W_0) (sum u u^T + l I)^-1,
-    Q = (sum (x_t - W u)(x_t - W u)^T + l (W - W_0)(W - W_0)^T + l s I) / (n + l),
+    Q = (sum (x_t - W u)(x_t - W u)^T + l (W - W_0)(W - W_0)^T + l S) / (n + l),
 
-the maximum under a prior that is worth l steps of a slow random walk, W_0 = [I 0]:
+the maximum under a prior that is worth l steps of a random walk, W_0 = [I 0], with covariance S:
 
-    log p(W, Q) = -tr(Q^-1 (l (W - W_0)(W - W_0)^T + l s I)) / 2 - l log|Q| / 2.
+    log p(W, Q) = -tr(Q^-1 (l (W - W_0)(W - W_0)^T + l S)) / 2 - l log|Q| / 2.
 
 Observations are regressed on (x_t, 1) alike, without a prior on [C c]; that of R is a share of the features' variances
 in the scatter.
@@ -23,9 +23,6 @@ from numpy.typing import NDArray
 from pluri.engine import Statistics
 
 Array = NDArray[np.float64]
-
-#: Variance of a step of the random walk that the prior of the dynamics believes in, in units of the state's variance.
-SLOW = 1e-2
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pluri.components.chain.forward_backward import Chain
 from pluri.components.k_means import k_means
-from pluri.dynamics.switching.learning import SwitchingProblem, SwitchingStatistics
+from pluri.dynamics.switching.learning import SwitchingPrior, SwitchingProblem, SwitchingStatistics
 from pluri.dynamics.switching.parameters import FIELDS, SwitchingParameters
 from pluri.dynamics.switching.potentials import Potentials
 from pluri.dynamics.switching.smoothing import (
@@ -49,36 +49,33 @@ class SwitchingStart:
 
     Parameters
     ----------
-    n_regimes, n_components : sizes
+    n_regimes : number of regimes
     n_groups : n_regimes, or 1 if all regimes are observed alike
-    problem : the problem without a start, for its priors
+    prior : priors of the regressions
+    components : what `principal_states` gives for the first sequences
     given : checked attributes to start from, as `pluri.dynamics.switching.parameters.checked` gives them
     n_kept : rows of data, numbered by their labels, whose q(z) is kept from one E-step to the next
     """
 
     n_regimes: int
-    n_components: int
     n_groups: int
-    problem: SwitchingProblem
+    prior: SwitchingPrior
+    components: PrincipalStates
     given: dict[str, Array]
     n_kept: int = 0
 
     def __call__(self, source: Source, rng: np.random.Generator) -> SwitchingParameters:
         """Starting values; `kept` is q(z) of the rows that they come from, NaN for others."""
-        X, lengths = first_sequences(source)
-        states, emission = principal_states(X, lengths, self.n_components)
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
-        params = self._regressions(states, offsets, emission, rng)
+        params = self._regressions(rng)
         found = replace(params, **{FIELDS[name]: value for name, value in self.given.items()})
         kept = np.full((self.n_kept, self.n_regimes), np.nan)
         if self.n_kept and not self.given:
             kept[: len(params.kept)] = params.kept
         return replace(found, kept=kept)
 
-    def _regressions(
-        self, states: Array, offsets: Integers, emission: dict[str, Array], rng: np.random.Generator
-    ) -> SwitchingParameters:
-        k, d = self.n_regimes, self.n_components
+    def _regressions(self, rng: np.random.Generator) -> SwitchingParameters:
+        states, offsets, emission = self.components
+        k, d = self.n_regimes, states.shape[1]
         labels = first_regimes(states, offsets, k, rng)
         posterior = np.eye(k)[labels] * 0.9 + 0.1 / k
         other = 0.1 / max(k - 1, 1)
@@ -96,7 +93,7 @@ class SwitchingStart:
             kept=posterior,
             **shared,
         )
-        problem = ObservedProblem(None, self.problem.prior, update="staqi")
+        problem = ObservedProblem(None, self.prior, update="staqi")
         numbered = ArraySource(states, np.diff(offsets), labels=np.arange(len(states)), batch_size=max(len(states), 1))
         batch = next(iter(numbered.batches())).load()
         # The first M-step is made from the regimes of k-means, which say little of how often one follows another.
@@ -157,8 +154,25 @@ def first_sequences(source: Source) -> tuple[Array, Integers]:
     return np.concatenate(parts), np.concatenate(lengths)
 
 
-def principal_states(X: Array, lengths: Integers, d: int) -> tuple[Array, dict[str, Array]]:
-    """States (n, d) of unit variance that explain the rows, and C (m, d), c (m,), R (m, m) that go with them."""
+class PrincipalStates(NamedTuple):
+    """States (n, d) of unit variance, where their sequences begin and end, and C (m, d), c (m,), R (m, m) for them."""
+
+    states: Array
+    offsets: Integers
+    emission: dict[str, Array]
+
+    def step_variance(self) -> Array:
+        """Mean square of the steps of each component (d,), at least a millionth of its variance."""
+        _, later = first_and_later(self.offsets)
+        if not len(later):
+            return np.full(self.states.shape[1], 1e-2)
+        steps = self.states[later] - self.states[later - 1]
+        return np.asarray(np.maximum(np.square(steps).mean(axis=0), 1e-6), dtype=np.float64)
+
+
+def principal_states(source: Source, d: int) -> PrincipalStates:
+    """States that explain the first sequences of the data."""
+    X, lengths = first_sequences(source)
     filled = without_holes(X, lengths)
     m = X.shape[1]
     offset = filled.mean(axis=0)
@@ -176,7 +190,8 @@ def principal_states(X: Array, lengths: Integers, d: int) -> tuple[Array, dict[s
     C = centred.T @ states / len(X)
     residual = np.square(centred - states @ C.T).mean(axis=0)
     noise = np.maximum(residual, LEAST_NOISE * scale**2)
-    return states, {"emission": C, "emission_offset": offset, "emission_covariance": np.diag(noise)}
+    emission = {"emission": C, "emission_offset": offset, "emission_covariance": np.diag(noise)}
+    return PrincipalStates(states, np.concatenate([[0], np.cumsum(lengths)]), emission)
 
 
 def without_holes(X: Array, lengths: Integers) -> Array:
