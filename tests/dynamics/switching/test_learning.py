@@ -21,7 +21,7 @@ def problem_and_statistics(systems, seed, groups, noise):
     if noise != "full":
         X[rng.random(X.shape) < 0.2] = np.nan
     scales = {"steps": np.array([0.05, 0.02]), "first": np.array([0.7, 1.5])}
-    prior = SwitchingPrior(Dirichlet(1.5), Sticky(3.0, 1.2), np.array([0.1, 0.2, 0.3]), 2.0, **scales)
+    prior = SwitchingPrior(Dirichlet(1.5), Sticky(3.0, 1.2), np.array([0.1, 0.2, 0.3]), 0.5, 2.0, **scales)
     problem = SwitchingProblem(None, prior, noise)
     batch = Batch(X, [25, 1, 14], weight=np.array([1.0, 2.5, 0.5]))
     return problem, params, problem.expect(params, batch)
@@ -193,3 +193,15 @@ def test_a_weight_of_two_is_a_sequence_twice(systems):
     two = SwitchingDynamicalSystem(2, 1, **settings, **known).fit([X[0], X[1], X[1]])
     np.testing.assert_allclose(one.dynamics_, two.dynamics_, atol=1e-7)
     np.testing.assert_allclose(one.history_.objective, two.history_.objective, rtol=1e-8)
+
+
+def test_the_bound_never_falls_from_parameters_that_the_m_step_could_not_give(systems):
+    # Noise with correlations and a first state that depends on the regime are learned without either.
+    rng = as_generator(7)
+    params = systems.random(2, 2, 3, rng, noise="full")
+    X = [systems.draw(params, 25, rng)[0] for _ in range(3)]
+    apart = {"initial_mean_init": [[3.0, 0.0], [-3.0, 1.0]], "emission_covariance_init": params.emission_covariance}
+    for noise_type in ("diag", "isotropic"):
+        settings = {"noise_type": noise_type, "max_iter": 10, "tol": 0.0, "random_state": 0}
+        model = SwitchingDynamicalSystem(2, 2, **settings, **apart).fit(X)
+        assert (np.diff(model.history_.objective) > -1e-7).all()

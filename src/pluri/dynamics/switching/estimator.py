@@ -42,7 +42,7 @@ class SwitchingDynamicalSystem(FittedSwitching):
         Pseudo-steps of a random walk that A, b and Q of each regime are drawn to; a tenth as long as the steps of the
         principal components that the fit starts from, in the mean square.
     noise_prior : float, default=1e-3
-        Share of each feature's variance that is added to the scatter R is learned from.
+        Pseudo-rows with the features' variances that C and R are drawn to.
     params : str, default="staqcri"
         What is learned: s (start), t (transitions), a (A and b), q (Q), c (C and c), r (R), i (the first state). The
         others keep their starting values.

@@ -207,7 +207,8 @@ class FittedSwitching(SwitchingQueries, CallbackSupport, EMEstimator):
         prior = SwitchingPrior(
             as_row_prior("startprob_prior", self.startprob_prior, (k,)),
             as_row_prior("transmat_prior", self.transmat_prior, (k, k)),
-            self.noise_prior * feature_variance(source),
+            feature_variance(source),
+            float(self.noise_prior),
             float(self.dynamics_prior),
             0.1 * components.step_variance(),
         )
@@ -223,7 +224,7 @@ class FittedSwitching(SwitchingQueries, CallbackSupport, EMEstimator):
         problem = self._problem(source, n_kept)
         start = None
         if self.warm_start and hasattr(self, "history_"):
-            start = replace(self._model(), kept=np.full((n_kept, self.n_regimes), np.nan))
+            start = replace(problem.conforming(self._model()), kept=np.full((n_kept, self.n_regimes), np.nan))
         place = self.checkpoint and Checkpoint(self.checkpoint, fingerprint=self._fingerprint(source, n_kept))
         result = expectation_maximization(
             problem,

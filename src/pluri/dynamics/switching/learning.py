@@ -74,14 +74,15 @@ class SwitchingPrior:
     Attributes
     ----------
     start, transition : priors of the chain
-    noise : (m,): scatter of the observations
+    sights, noise : pseudo-rows that C and R are worth, and their variances (m,)
     dynamics : pseudo-steps that A, b, Q of each regime, and the first state's covariance, are worth
     steps, first : (d,): variances of these steps, and of the first state
     """
 
     start: RowPrior = FLAT
     transition: RowPrior = FLAT
-    noise: Array | float = 0.0
+    noise: Array | float = 1.0
+    sights: float = 1e-3
     dynamics: float = 10.0
     steps: Array | float = 1e-2
     first: Array | float = 1.0
@@ -109,8 +110,21 @@ class SwitchingProblem:
 
     def initialize(self, source: Source, rng: np.random.Generator) -> SwitchingParameters:
         """Starting values from the data."""
-        found: SwitchingParameters = self.start(source, rng)
-        return found
+        return self.conforming(self.start(source, rng))
+
+    def conforming(self, params: SwitchingParameters) -> SwitchingParameters:
+        """The parameters, moved to where the M-step could have put them: from elsewhere the objective might fall."""
+        k, _, m = params.sizes
+        if "r" in self.update and self.noise_type != "full":
+            noise = np.diagonal(params.emission_covariance, axis1=1, axis2=2)
+            noise = noise.mean(axis=1, keepdims=True) if self.noise_type == "isotropic" else noise
+            params = replace(params, emission_covariance=noise[:, :, None] * np.eye(m))
+        if "i" in self.update:
+            mean = params.start @ params.initial_mean
+            covariance = np.tensordot(params.start, params.initial_covariance, axes=1)
+            firsts = {"initial_mean": np.tile(mean, (k, 1)), "initial_covariance": np.tile(covariance, (k, 1, 1))}
+            params = replace(params, **firsts)
+        return params
 
     def expect(self, params: SwitchingParameters, batch: Batch) -> SwitchingStatistics:
         """Moments under q of a batch of whole sequences."""
@@ -170,7 +184,7 @@ class SwitchingProblem:
         walk = np.eye(d, d + 1)
         W = np.concatenate([params.dynamics, params.dynamics_offset[:, :, None]], axis=2)
         if "a" in self.update:
-            W = sums.coefficients(weight, walk)
+            W = sums.coefficients(np.full(d + 1, weight), walk)
             found |= {"dynamics": W[:, :, :d].copy(), "dynamics_offset": W[:, :, d].copy()}
         if "q" in self.update:
             apart = W - walk
@@ -186,29 +200,24 @@ class SwitchingProblem:
 
     def _emission(self, sums: Regression, params: SwitchingParameters) -> dict[str, Array]:
         g, m, d = params.emission.shape
-        old = params.emission_offset
-        W = np.concatenate([params.emission, np.zeros((g, m, 1))], axis=2)  # sums are of what is left after the offset
-        by_feature = self.noise_type != "full"
-        count = sums.count.reshape(g, -1)
+        weight, variances = self.prior.sights, np.broadcast_to(self.prior.noise, (m,))
+        # Sums are of what is left after the last offset.
+        W = np.concatenate([params.emission, np.zeros((g, m, 1))], axis=2)
         if "c" in self.update:
-            # What was never seen says nothing, and keeps its coefficients.
-            W = np.where(count[:, :, None] > 0, sums.coefficients().reshape(W.shape), W)
-        found = {"emission": W[:, :, :d].copy(), "emission_offset": old + W[:, :, d]}
+            W = sums.coefficients(np.append(np.full(d, weight), 0.0)).reshape(W.shape)
+        C = W[:, :, :d].copy()
+        found = {"emission": C, "emission_offset": params.emission_offset + W[:, :, d]}
         if "r" not in self.update:
             return found
-        noise = np.broadcast_to(self.prior.noise, (m,))
-        if not by_feature:
-            scatter = sums.scatter(W) + np.diag(noise)
-            new = scatter / np.maximum(count, 1e-300)[:, :, None]
-            seen = count[:, :, None] > 0
-            return found | {"emission_covariance": np.where(seen, new, params.emission_covariance)}
-        scatter = sums.scatter(W.reshape(g * m, 1, d + 1)).reshape(g, m) + noise
+        count = sums.count.reshape(g, -1) + weight
+        added = weight * (C @ np.swapaxes(C, 1, 2) + np.diag(variances))
+        if self.noise_type == "full":
+            return found | {"emission_covariance": (sums.scatter(W) + added) / count[:, :, None]}
+        scatter = sums.scatter(W.reshape(g * m, 1, d + 1)).reshape(g, m) + np.diagonal(added, axis1=1, axis2=2)
         if self.noise_type == "isotropic":
             scatter = np.broadcast_to(scatter.sum(axis=1, keepdims=True), (g, m))
             count = np.broadcast_to(count.sum(axis=1, keepdims=True), (g, m))
-        before = np.diagonal(params.emission_covariance, axis1=1, axis2=2)
-        variance = np.where(count > 0, scatter / np.maximum(count, 1e-300), before)
-        return found | {"emission_covariance": variance[:, :, None] * np.eye(m)}
+        return found | {"emission_covariance": (scatter / count)[:, :, None] * np.eye(m)}
 
     def log_prior(self, params: SwitchingParameters) -> float:
         """Log prior of everything that the M-step updates."""
@@ -223,9 +232,10 @@ class SwitchingProblem:
             total += _log_scale(params.dynamics_covariance, scale, weight)
         if "i" in self.update:
             total += _log_scale(params.initial_covariance[:1], weight * (self.prior.first * np.eye(d))[None], weight)
-        if "r" in self.update:
+        if set("cr") & set(self.update):
+            weight, C = self.prior.sights, params.emission
             noise = np.diag(np.broadcast_to(self.prior.noise, (params.sizes[2],)))
-            total += _log_scale(params.emission_covariance, noise[None], 0.0)
+            total += _log_scale(params.emission_covariance, weight * (C @ np.swapaxes(C, 1, 2) + noise), weight)
         return total
 
 

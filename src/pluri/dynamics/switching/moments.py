@@ -9,8 +9,8 @@ the maximum under a prior that is worth l steps of a random walk, W_0 = [I 0], w
 
     log p(W, Q) = -tr(Q^-1 (l (W - W_0)(W - W_0)^T + l S)) / 2 - l log|Q| / 2.
 
-Observations are regressed on (x_t, 1) alike, without a prior on [C c]; that of R is a share of the features' variances
-in the scatter.
+Observations are regressed on (x_t, 1) alike; their prior is worth a fraction of a row with the features' variances, and
+leaves c alone: it draws C of a regime that explains nothing to 0, and R to these variances.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Regression(Statistics):
     cross: Array
     outputs: Array
 
-    def coefficients(self, ridge: float = 0.0, center: Array | None = None) -> Array:
-        """The best W (r, q, p), drawn to `center` (q, p) by `ridge` pseudo-observations."""
-        inputs = self.inputs + ridge * np.eye(self.inputs.shape[-1])
+    def coefficients(self, ridge: Array, center: Array | None = None) -> Array:
+        """The best W (r, q, p), drawn to `center` (q, p), or 0, by `ridge` (p,) pseudo-observations of each input."""
+        inputs = self.inputs + np.diag(ridge)
         cross = self.cross if center is None else self.cross + ridge * center
         return np.swapaxes(_solve(inputs, np.swapaxes(cross, 1, 2)), 1, 2)
 
