@@ -27,6 +27,7 @@ DRIVERS = (
 #: Loops of a fixed number of steps inside one iteration or one draw (a Newton step, an inner ascent), with the reason.
 INNER_LOOPS: dict[str, str] = {
     "components/k_means.py": "starting values of few rows, before the first iteration: milliseconds",
+    "dynamics/switching/smoothing.py": "states and regimes are updated in turn within one E-step, sequence by sequence",
     "processes/ising/bethe.py": "messages pass until they settle; there is no objective that a driver could watch",
 }
 #: What drivers count.

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code=call-arg
-"""The particle filter of stochastic volatility in one compiled loop; arguments as in `pluri.inference.smc._filter_kernels`."""
+"""A particle filter of stochastic volatility in one loop; arguments as in `pluri.inference.smc._filter_kernels`."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ MODELS = frozenset(
         "pluri.cochange.models.neighbors.CommitNeighbors",
         "pluri.cochange.recommender.FileRecommender",
         "pluri.dynamics.linear.estimator.LinearDynamicalSystem",
+        "pluri.dynamics.switching.estimator.SwitchingDynamicalSystem",
         "pluri.embedding.dimension.estimator.IntrinsicDimension",
         "pluri.embedding.neighbors.mixture_sne.MixtureSNE",
         "pluri.embedding.neighbors.sne.SNE",

@@ -19,6 +19,7 @@ from pluri.plotting.decoded_sequence import DecodedSequenceDisplay
 from pluri.plotting.diversity_sweep import DiversitySweepDisplay
 from pluri.plotting.dynamics.forecast import ForecastDisplay
 from pluri.plotting.dynamics.trajectories import TrajectoryDisplay
+from pluri.plotting.dynamics.regimes import RegimesDisplay
 from pluri.plotting.ellipses import EllipsesDisplay
 from pluri.plotting.embedding.cut import CutDisplay
 from pluri.plotting.embedding.dimension import DimensionDisplay
@@ -62,6 +63,7 @@ __all__ = [
     "LoadingsDisplay",
     "ParticleCloudDisplay",
     "RankDisplay",
+    "RegimesDisplay",
     "ResponsibilityDisplay",
     "StateHistogramDisplay",
     "SubsetDisplay",

@@ -130,6 +130,13 @@ def _linear_particle_filter() -> Any:
     return particle_filter(model, numbers()[:, :1], 100, random_state=0)
 
 
+def _rao_blackwell_filter() -> Any:
+    from pluri.dynamics import make_maneuvering_target, rao_blackwell_filter
+
+    target = make_maneuvering_target()
+    return rao_blackwell_filter(target, target.sample(5, random_state=0)[1], 20, random_state=0)
+
+
 def _dpp() -> Any:
     from pluri.processes.dpp import DPP
 
@@ -170,6 +177,7 @@ def _sampler(name: str, *, gradient: bool) -> Callable[[], Any]:
 RUNS: Mapping[str, tuple[str, Callable[[], Any]]] = {
     "particle_filter": ("pluri.inference.smc", _particle_filter),
     "particle_filter of a linear model": ("pluri.inference.smc", _linear_particle_filter),
+    "rao_blackwell_filter": ("pluri.dynamics", _rao_blackwell_filter),
     "DPP": ("pluri.processes.dpp", _dpp),
     "DPP of features": ("pluri.processes.dpp", _dpp_of_features),
     "KDPP": ("pluri.processes.dpp", _fixed_size_dpp),

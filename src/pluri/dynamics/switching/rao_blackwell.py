@@ -16,8 +16,9 @@ Doucet, de Freitas, Murphy and Russell (2000), Rao-Blackwellised particle filter
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from pluri.dynamics.switching.known import SwitchingLinearModel
 from pluri.inference.smc.cloud import Scheme, degenerate
 from pluri.inference.smc.filter import keeping_steps, report
-from pluri.inference.smc.gaussian import cholesky, symmetric
+from pluri.inference.smc.gaussian import symmetric
 from pluri.inference.smc.model import as_observations
 from pluri.inference.smc.resampling import draw_ancestors
 from pluri.inference.smc.weights import ParticleDegeneracyError, normalize_log_weights
@@ -36,6 +37,67 @@ __all__ = ["RaoBlackwellResult", "rao_blackwell_filter"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
+PROPOSALS = ("prior", "optimal")
+
+
+class Matrices(NamedTuple):
+    """A switching system at one time step, as compiled functions take it.
+
+    Attributes
+    ----------
+    start, transition : (k,), (k, k): probabilities of the first regime, and of the next one
+    A, b, Q : (k, d, d), (k, d), (k, d, d): the state moves on to A x + b, with covariance Q
+    C, c, R : (g, m, d), (g, m), (g, m, m): it is seen as C x + c, with covariance R; g is k, or 1 for all regimes
+    first_mean, first_covariance : (k, d), (k, d, d): of the state at the first observation, given its regime
+    """
+
+    start: Floats
+    transition: Floats
+    A: Floats
+    b: Floats
+    Q: Floats
+    C: Floats
+    c: Floats
+    R: Floats
+    first_mean: Floats
+    first_covariance: Floats
+
+
+class Room(NamedTuple):
+    """Space for a Kalman step of d dimensions and m outputs."""
+
+    seen: Indices
+    residual: Floats
+    whitened: Floats
+    factor: Floats
+    crossed: Floats
+    scaled: Floats
+    rest: Floats
+    product: Floats
+
+    @classmethod
+    def of(cls, d: int, m: int) -> Room:
+        """Fresh space."""
+        whole = np.empty(m, dtype=np.int64)
+        pairs = [np.empty((m, m)), np.empty((m, d)), np.empty((m, d)), np.empty((d, d)), np.empty((d, d))]
+        return cls(whole, np.empty(m), np.empty(m), *pairs)
+
+
+class Tracks(NamedTuple):
+    """Regimes (n,) with the mean (n, d) and covariance (n, d, d) of the state given each path of regimes."""
+
+    regimes: Indices
+    mean: Floats
+    covariance: Floats
+
+    @classmethod
+    def of(cls, n: int, d: int) -> Tracks:
+        """Tracks that mean nothing yet."""
+        return cls(np.zeros(n, dtype=np.int64), np.zeros((n, d)), np.zeros((n, d, d)))
+
+    def take(self, indices: Indices) -> Tracks:
+        """Copies of some tracks."""
+        return Tracks(self.regimes[indices], self.mean[indices], self.covariance[indices])
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,18 +143,6 @@ class RaoBlackwellResult:
         return f"<RaoBlackwellResult: {size}, log evidence {self.log_evidence:.4f}>{note}"
 
 
-@dataclass(frozen=True, eq=False)
-class Tracks:
-    """Regimes (n,) with the mean (n, d) and covariance (n, d, d) of the state given each path of regimes."""
-
-    regimes: Indices
-    mean: Floats
-    covariance: Floats
-
-    def take(self, indices: Indices) -> Tracks:
-        return Tracks(self.regimes[indices], self.mean[indices], self.covariance[indices])
-
-
 @interruptible
 def rao_blackwell_filter(
     model: SwitchingLinearModel,
@@ -135,106 +185,101 @@ def rao_blackwell_filter(
     scheme = Scheme(n_particles, resampling, ess_threshold)
     if not isinstance(model, SwitchingLinearModel):
         raise TypeError(f"model must be a SwitchingLinearModel, got {type(model).__name__}")
-    check_value(proposal, "proposal", Only("prior", "optimal"))
-    rows = as_observations(model, observations)
-    rng = as_generator(random_state)
+    check_value(proposal, "proposal", Only(*PROPOSALS))
+    rows = np.ascontiguousarray(as_observations(model, observations), dtype=np.float64)
+    fixed = matrices_of(model, 0) if model.arrays.u.ndim == 1 else None
+    return track(lambda t: fixed or matrices_of(model, t), rows, scheme, proposal, as_generator(random_state), verbose)
+
+
+def matrices_of(model: SwitchingLinearModel, t: int) -> Matrices:
+    """A known model at time step t; what comes before the first observation is integrated out."""
     arrays = model.arrays
-    n, k = int(n_particles), len(arrays.P)
-    start = model.sample_regimes(rng, np.broadcast_to(arrays.p0, (n, k)))
-    tracks = Tracks(start, np.tile(arrays.mean, (n, 1)), np.tile(arrays.covariance, (n, 1, 1)))
-    weights, log_weights, ess = np.full(n, 1 / n), np.full(n, -math.log(n)), float(n)
+    (push, lift), across = model.offsets(t), np.swapaxes(arrays.A, 1, 2)
+    first = symmetric(arrays.A @ arrays.covariance @ across + arrays.Q)
+    values = (arrays.p0 @ arrays.P, arrays.P, arrays.A, push, arrays.Q, arrays.C, lift, arrays.R)
+    # Copies: read-only arrays would have the compiled functions compiled once more.
+    return Matrices(*(np.array(value) for value in (*values, arrays.A @ arrays.mean + push, first)))
+
+
+class RaoBlackwellFilter:
+    """The cloud of tracks between two observations: `step` takes one more."""
+
+    def __init__(self, scheme: Scheme, proposal: str, sizes: tuple[int, int, int], rng: np.random.Generator) -> None:
+        k, d, m = sizes
+        self.scheme, self.rng, self.n_steps, self.n_regimes = scheme, rng, 0, k
+        n = int(scheme.n_particles)
+        self.tracks, self._next = Tracks.of(n, d), Tracks.of(n, d)
+        self._gains, self._room = np.empty(n), Room.of(d, m)
+        self._ahead = (np.empty(k), np.empty((k, d)), np.empty((k, d, d))) if proposal == "optimal" else None
+        self.weights, self.log_weights = np.full(n, 1 / n), np.full(n, -math.log(n))
+        self.ancestors, self.increment, self.ess = np.arange(n), 0.0, float(n)
+
+    def step(self, system: Matrices, row: Floats) -> None:
+        """Move on to the next observation; NaN where nothing was seen."""
+        from pluri.dynamics.switching import _kalman_kernels as kernels  # the compiler is loaded when it is needed
+
+        n = len(self.weights)
+        self.ancestors = np.arange(n)
+        if self.scheme.calls_for_resampling(self.ess):
+            self.ancestors = draw_ancestors(self.rng, self.weights, self.scheme.resampling, n)
+            self.tracks, self.log_weights = self.tracks.take(self.ancestors), np.full(n, -math.log(n))
+        uniforms = self.rng.random(n)
+        first = self.n_steps == 0
+        kernels.move(system, first, row, uniforms, self.tracks, self._next, self._gains, self._room, self._ahead)
+        try:
+            self.weights, self.increment = normalize_log_weights(self.log_weights + self._gains)
+        except ParticleDegeneracyError:
+            raise degenerate(self.n_steps, n, "the predictive density") from None
+        self.log_weights = self.log_weights + self._gains - self.increment
+        self.ess = float(1.0 / np.square(self.weights).sum())
+        self.tracks, self._next = self._next, self.tracks
+        self.n_steps += 1
+
+    @property
+    def regime_probabilities(self) -> Floats:
+        """p(z_t | y_{0:t}): (k,)."""
+        return np.asarray(np.bincount(self.tracks.regimes, self.weights, self.n_regimes), dtype=np.float64)
+
+    def moments(self) -> tuple[Floats, Floats]:
+        """Mean (d,) and covariance (d, d) of p(x_t | y_{0:t})."""
+        mean = self.weights @ self.tracks.mean
+        apart = self.tracks.mean - mean
+        within = np.tensordot(self.weights, self.tracks.covariance, axes=1)
+        return mean, symmetric(within + (self.weights[:, None] * apart).T @ apart)
+
+
+def track(
+    system: Callable[[int], Matrices],
+    rows: Floats,
+    scheme: Scheme,
+    proposal: str,
+    rng: np.random.Generator,
+    verbose: int = 0,
+) -> RaoBlackwellResult:
+    """`rao_blackwell_filter` of a system that is known to be right, given as a function of time."""
+    sizes = system(0)
+    cloud = RaoBlackwellFilter(scheme, proposal, (len(sizes.start), sizes.b.shape[1], rows.shape[1]), rng)
     records: list[tuple[Any, ...]] = []
     with keeping_steps(lambda: len(records)) as block:
         for t, row in enumerate(rows):
-            ancestors = np.arange(n)
-            if scheme.calls_for_resampling(ess):
-                ancestors = draw_ancestors(rng, weights, resampling, n)
-                tracks, log_weights = tracks.take(ancestors), np.full(n, -math.log(n))
-            moved, gain = (_look_ahead if proposal == "optimal" else _move)(model, tracks, row, t, rng)
-            try:
-                weights, increment = normalize_log_weights(log_weights + gain)
-            except ParticleDegeneracyError:
-                raise degenerate(t, n, "the predictive density") from None
-            log_weights = log_weights + gain - increment
-            ess = float(1.0 / np.square(weights).sum())
-            mean = weights @ moved.mean
-            apart = moved.mean - mean
-            covariance = np.tensordot(weights, moved.covariance, axes=1) + (weights[:, None] * apart).T @ apart
-            shares = np.bincount(moved.regimes, weights, minlength=k)
-            records.append((increment, ess, shares, mean, covariance, moved.regimes, ancestors, log_weights))
-            tracks = moved
-            report(verbose, t, len(rows), increment)
-    increments, sizes, probabilities, means, covariances, regimes, parents, logs = (
+            cloud.step(system(t), row)
+            seen = (cloud.increment, cloud.ess, cloud.regime_probabilities, *cloud.moments())
+            records.append((*seen, cloud.tracks.regimes.copy(), cloud.ancestors, cloud.log_weights))
+            report(verbose, t, len(rows), cloud.increment)
+    increments, ess, probabilities, means, covariances, regimes, parents, logs = (
         np.array(column) for column in zip(*records)
     )
     return RaoBlackwellResult(
         log_evidence=float(increments.sum()),
         increments=increments,
-        ess=sizes,
+        ess=ess,
         regime_probabilities=probabilities,
         mean=means,
         covariance=covariances,
         regimes=regimes,
         ancestors=parents,
         log_weights=logs,
-        particle_means=tracks.mean,
-        particle_covariances=tracks.covariance,
+        particle_means=cloud.tracks.mean,
+        particle_covariances=cloud.tracks.covariance,
         interrupted=block.interrupted,
     )
-
-
-def _move(
-    model: SwitchingLinearModel, tracks: Tracks, row: Floats, t: int, rng: np.random.Generator
-) -> tuple[Tracks, Floats]:
-    """Draw regimes from the Markov chain; returns the tracks given `row`, and log p(row | path of regimes)."""
-    regimes = model.sample_regimes(rng, model.arrays.P[tracks.regimes])
-    return _update(model, _predict(model, Tracks(regimes, tracks.mean, tracks.covariance), t), row, t)
-
-
-def _look_ahead(
-    model: SwitchingLinearModel, tracks: Tracks, row: Floats, t: int, rng: np.random.Generator
-) -> tuple[Tracks, Floats]:
-    """Update under every next regime, then draw one in proportion to how well it explains `row`."""
-    n, k = len(tracks.regimes), len(model.arrays.P)
-    repeated = tracks.take(np.repeat(np.arange(n), k))
-    every = _predict(model, Tracks(np.tile(np.arange(k), n), repeated.mean, repeated.covariance), t)
-    updated, density = _update(model, every, row, t)
-    with np.errstate(divide="ignore"):
-        terms = np.log(model.arrays.P[tracks.regimes]) + density.reshape(n, k)
-    largest = terms.max(axis=1, keepdims=True)
-    largest[largest == -np.inf] = 0.0
-    shares = np.exp(terms - largest)
-    with np.errstate(divide="ignore"):
-        gain = largest[:, 0] + np.log(shares.sum(axis=1))
-    regimes = model.sample_regimes(rng, np.where(gain[:, None] > -np.inf, shares, 1.0))
-    return updated.take(np.arange(n) * k + regimes), gain
-
-
-def _predict(model: SwitchingLinearModel, tracks: Tracks, t: int) -> Tracks:
-    """Moments of x_t given the regimes up to t and the observations before t."""
-    arrays, z = model.arrays, tracks.regimes
-    dynamics = arrays.A[z]
-    mean = np.einsum("nij,nj->ni", dynamics, tracks.mean) + model.offsets(t)[0][z]
-    covariance = symmetric(dynamics @ tracks.covariance @ np.swapaxes(dynamics, 1, 2) + arrays.Q[z])
-    return Tracks(z, mean, covariance)
-
-
-def _update(model: SwitchingLinearModel, tracks: Tracks, row: Floats, t: int) -> tuple[Tracks, Floats]:
-    """Moments given the entries of `row` that were seen as well, and the log density of those entries."""
-    seen = ~np.isnan(row)
-    if not seen.any():
-        return tracks, np.zeros(len(tracks.regimes))
-    arrays, z = model.arrays, tracks.regimes
-    emission, error = arrays.C[z][:, seen], arrays.R[z][:, seen][:, :, seen]
-    residual = row[seen] - np.einsum("nij,nj->ni", emission, tracks.mean) - model.offsets(t)[1][z][:, seen]
-    crossed = emission @ tracks.covariance
-    S = symmetric(crossed @ np.swapaxes(emission, 1, 2) + error)
-    factor = cholesky(S)
-    whitened = np.linalg.solve(factor, residual[:, :, None])[:, :, 0]
-    log_scale = np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
-    density = -0.5 * np.square(whitened).sum(axis=1) - log_scale - 0.5 * seen.sum() * math.log(2 * math.pi)
-    gain = np.swapaxes(np.linalg.solve(S, crossed), 1, 2)
-    rest = np.eye(tracks.mean.shape[1]) - gain @ emission
-    mean = tracks.mean + np.einsum("nij,nj->ni", gain, residual)
-    kept = rest @ tracks.covariance @ np.swapaxes(rest, 1, 2) + gain @ error @ np.swapaxes(gain, 1, 2)
-    return Tracks(z, mean, symmetric(kept)), density
