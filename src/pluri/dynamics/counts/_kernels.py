@@ -29,46 +29,55 @@ class Nodes(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Arrays to work in: terms (K + 1, q), and three of (q,), one of (p,), one of (K + 1,)."""
+    """Arrays to work in: `terms` (K + 1, q), `direction` (p,), `shares` and `tilted` (K + 1,), the others (q,)."""
 
     terms: NDArray[np.float64]
+    base: NDArray[np.float64]
+    ratio: NDArray[np.float64]
+    power: NDArray[np.float64]
     total: NDArray[np.float64]
     mean: NDArray[np.float64]
     variance: NDArray[np.float64]
     direction: NDArray[np.float64]
     shares: NDArray[np.float64]
+    tilted: NDArray[np.float64]
 
 
 @compiled(inner=True, reorder=True)
-def spread_terms(log_weight, center, spread, place, terms, base):
-    """Change `terms` (K + 1, q) to multiples of the probabilities of counts at theta = center + spread * place.
+def spread_terms(log_weight, center, spread, place, room):
+    """Change ``room.terms`` (K + 1, q) to multiples of the probabilities of counts at theta = center + spread * place.
 
-    `base` (q,) becomes the logarithm of what the terms were divided by. exp(k spread x) is u^k for u <= 1, or for
+    ``room.base`` (q,) becomes the logarithm of what the terms were divided by. exp(k spread x) is u^k for u <= 1, or for
     positive x a multiple of u^(K - k): K exponentials serve all nodes.
     """
-    n_counts, n_nodes = len(log_weight), len(place)
-    largest = n_counts - 1
+    terms, base, ratio, power, shares = room.terms, room.base, room.ratio, room.power, room.shares
+    n_counts, n_nodes = terms.shape
+    largest, n_left = n_counts - 1, n_nodes // 2
     if largest * spread * abs(place[0]) < REACH:
         top = -np.inf
         for k in range(n_counts):
             top = max(top, log_weight[k] + k * center)
         for k in range(n_counts):
-            value = np.exp(log_weight[k] + k * center - top)
-            for q in range(n_nodes):
-                terms[k, q] = value
+            shares[k] = np.exp(log_weight[k] + k * center - top)
+        for q in range(n_left):
+            ratio[q] = np.exp(spread * place[q])
+            ratio[n_nodes - 1 - q] = ratio[q]  # nodes are symmetric
+        if n_nodes % 2 == 1:
+            ratio[n_left] = 1.0
         for q in range(n_nodes):
-            ratio = np.exp(-spread * abs(place[q]))
-            power = 1.0
-            if place[q] < 0:
-                base[q] = top
-                for k in range(n_counts):
-                    terms[k, q] *= power
-                    power *= ratio
-            else:
-                base[q] = top + largest * spread * place[q]
-                for back in range(n_counts):
-                    terms[largest - back, q] *= power
-                    power *= ratio
+            power[q] = 1.0
+            base[q] = top + largest * spread * max(place[q], 0.0)
+        for k in range(n_counts):
+            share = shares[k]
+            for q in range(n_left):
+                terms[k, q] = share * power[q]
+                power[q] *= ratio[q]
+        for back in range(n_counts):
+            k = largest - back
+            share = shares[k]
+            for q in range(n_left, n_nodes):
+                terms[k, q] = share * power[q]
+                power[q] *= ratio[q]
         return
     for q in range(n_nodes):
         theta = center + spread * place[q]
@@ -84,30 +93,34 @@ def spread_terms(log_weight, center, spread, place, terms, base):
 def node_moments(log_weight, center, variance, nodes, room):
     """Change `room` to what the counts are at each node; returns the expected log normalizer.
 
-    After it, ``room.terms`` holds probabilities (K + 1, q), ``room.mean`` and ``room.variance`` their moments (q,).
-    Jensen's bound is log sum_k exp(log_weight_k + k center + k^2 variance / 2): its probabilities are in column 0.
+    After it, ``room.terms`` holds multiples of probabilities (K + 1, q) with the sums ``room.total``, and ``room.mean``
+    and ``room.variance`` hold their moments (q,). Jensen's bound is log sum_k exp(log_weight_k + k center + k^2
+    variance / 2): its probabilities are in column 0.
     """
     terms, total, mean, second = room.terms, room.total, room.mean, room.variance
     n_counts, n_nodes = terms.shape
-    shares = room.shares
     if nodes.is_jensen:
         for k in range(n_counts):
-            shares[k] = log_weight[k] + 0.5 * k * k * variance
-        spread_terms(shares, center, 0.0, nodes.place, terms, total)
+            room.tilted[k] = log_weight[k] + 0.5 * k * k * variance
+        spread_terms(room.tilted, center, 0.0, nodes.place, room)
     else:
-        spread_terms(log_weight, center, np.sqrt(variance), nodes.place, terms, total)
+        spread_terms(log_weight, center, np.sqrt(variance), nodes.place, room)
+    for q in range(n_nodes):
+        total[q] = 0.0
+        mean[q] = 0.0
+        second[q] = 0.0
+    for k in range(n_counts):
+        order = float(k)
+        for q in range(n_nodes):
+            term = terms[k, q]
+            total[q] += term
+            mean[q] += order * term
+            second[q] += order * order * term
     value = 0.0
     for q in range(n_nodes):
-        sum0, sum1, sum2 = 0.0, 0.0, 0.0
-        for k in range(n_counts):
-            term = terms[k, q]
-            sum0 += term
-            sum1 += k * term
-            sum2 += k * k * term
-        value += nodes.weight[q] * (np.log(sum0) + total[q])
-        mean[q] = sum1 / sum0
-        second[q] = sum2 / sum0 - mean[q] * mean[q]
-        total[q] = sum0
+        mean[q] /= total[q]
+        second[q] = second[q] / total[q] - mean[q] * mean[q]
+        value += nodes.weight[q] * (np.log(total[q]) + room.base[q])
     return value
 
 
@@ -174,7 +187,7 @@ def count_learning(data, loadings, shape, state, nodes, room, out):
     place, weight = nodes.place, nodes.weight
     is_jensen = nodes.is_jensen
     terms, mean, second, total = room.terms, room.mean, room.variance, room.total
-    along, shares = room.direction, room.shares
+    along = room.direction
     n, n_neurons = counts.shape
     p = loadings.shape[1]
     n_counts, n_nodes = terms.shape
@@ -244,7 +257,6 @@ def count_learning(data, loadings, shape, state, nodes, room, out):
                 hessian[i, p + j, p + j] += w * share
                 for a in range(p):
                     hessian[i, p + j, a] += w * (at_mean * means[t, a] + at_spread * along[a])
-                shares[j] = share
                 for l in range(j + 1):
                     product = 0.0
                     for q in range(n_nodes):

@@ -135,9 +135,17 @@ class CountProblem:
 
 
 def infer_paths(
-    model: Any, inference: str, params: SystemParameters, counts: Array, offsets: Integers
+    model: Any,
+    inference: str,
+    params: SystemParameters,
+    counts: Array,
+    offsets: Integers,
+    near: PathPosterior | None = None,
 ) -> tuple[PathPosterior, Array]:
-    """Distribution of the paths, and the duality gap of each sequence (NaN without Jensen's bound)."""
+    """Distribution of the paths, and the duality gap of each sequence (NaN without Jensen's bound).
+
+    `near` is a distribution to begin with, for variational inference by quadrature.
+    """
     prior = PathPrior.of(params.states, offsets)
     sites = model.sites(params.observation, counts, integrates=inference != "laplace")
     gap = np.full(len(offsets) - 1, np.nan)
@@ -147,7 +155,7 @@ def infer_paths(
         dual = JensenDual(prior, counts, params.observation.loadings, model.table(params.observation))
         found, gap = jensen_paths(dual, sites, DUALITY_GAP)
     else:
-        found = variational_paths(prior, sites)
+        found = variational_paths(prior, sites, near=near)
     constants = prior.sum_rows(model.constants(params.observation, counts))
     return PathPosterior(found.mean, found.covariance, found.lagged, found.bound + constants, found.distribution), gap
 

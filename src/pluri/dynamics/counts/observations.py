@@ -43,7 +43,8 @@ JENSEN = Nodes(np.zeros(1), np.ones(1), True)
 def room_for(n_counts: int, nodes: Nodes, p: int) -> Room:
     """Arrays for the loops to work in."""
     q = len(nodes.place)
-    return Room(np.empty((n_counts, q)), np.empty(q), np.empty(q), np.empty(q), np.empty(p), np.empty(n_counts))
+    by_node = [np.empty(q) for _ in range(6)]
+    return Room(np.empty((n_counts, q)), *by_node, np.empty(p), np.empty(n_counts), np.empty(n_counts))
 
 
 @dataclass(frozen=True, eq=False)

@@ -128,13 +128,20 @@ def _visit(prior: PathPrior, sites: Sites, precision: Array, linear: Array) -> _
     return _Visit(precision, linear, posterior, wanted, gradient + np.einsum("tab,tb->ta", wanted, deviation))
 
 
-def variational_paths(prior: PathPrior, sites: Sites, tol: float = TOLERANCE) -> PathPosterior:
-    """The Gaussian with the largest bound, by damped steps along the natural gradient from the prior.
+def variational_paths(
+    prior: PathPrior, sites: Sites, *, tol: float = TOLERANCE, near: PathPosterior | None = None
+) -> PathPosterior:
+    """The Gaussian with the largest bound, by damped steps along the natural gradient.
 
-    Each sequence has its own share of the way, which is halved where its bound falls.
+    Each sequence has its own share of the way, which is halved where its bound falls. It begins at the prior, or with
+    the sites that a posterior `near` the solution asks for.
     """
     n, p = prior.mean.shape
-    here = _visit(prior, sites, np.zeros((n, p, p)), np.zeros((n, p)))
+    precision, linear = np.zeros((n, p, p)), np.zeros((n, p))
+    if near is not None:
+        _, linear, precision = sites(near.mean, near.covariance)
+        linear = linear + np.einsum("tab,tb->ta", precision, near.mean - prior.mean)
+    here = _visit(prior, sites, precision, linear)
     bound = here.posterior.bound
     share = np.full(len(bound), FIRST_SHARE)
     active = np.diff(prior.offsets) > 0
