@@ -171,7 +171,7 @@ def test_intervals_cover_and_quantiles_are_those_of_the_distribution():
     assert n_covered > stats.binom(2000, 0.79).ppf(1e-6)
     P = model.predict_proba(X[:50]).cumsum(axis=1)
     found = model.predict_quantile(X[:50], [0.1, 0.5])
-    assert_allclose(found, np.column_stack([(P < q).sum(axis=1) for q in (0.1, 0.5)]))
+    assert_allclose(found, np.column_stack([(q > P).sum(axis=1) for q in (0.1, 0.5)]))
     assert_allclose(
         model.dispersion(X[:50]), model.distribution_of(X[:50]).var() / model.distribution_of(X[:50]).mean()
     )

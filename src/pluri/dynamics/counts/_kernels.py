@@ -1,8 +1,7 @@
 # mypy: allow-untyped-defs, allow-untyped-calls
-"""Compiled loops over counts of many neurons whose natural parameter is Gaussian.
+"""Compiled loops over generalized counts whose natural parameters are Gaussian: sums over the nodes of a quadrature.
 
-theta_ti = c_i' x_t with x_t ~ N(m_t, V_t) is Gaussian with the mean c_i' m_t and the variance c_i' V_t c_i, so that
-expectations of functions of theta are sums over the nodes of one-dimensional Gauss-Hermite quadrature.
+What is linear in the states (means, variances and sums over them) is left to matrix products in `observations`.
 """
 
 from typing import NamedTuple
@@ -14,22 +13,19 @@ from pluri.engine.compiled import compiled
 
 #: Powers of a probability ratio are formed by multiplication if none can be below exp(-REACH).
 REACH = 600.0
-#: Largest exponent of a Poisson rate: beyond it only the refusal of a step is left.
-HIGHEST = 80.0
 
 
 class Nodes(NamedTuple):
     """Quadrature of a standard normal: places (q,), rising and symmetric, and weights (q,); one node at 0 is no
-    integration. `is_jensen` asks for the bound by Jensen's inequality, which needs the one node.
+    integration.
     """
 
     place: NDArray[np.float64]
     weight: NDArray[np.float64]
-    is_jensen: bool
 
 
 class Room(NamedTuple):
-    """Arrays to work in: `terms` (K + 1, q), `direction` (p,), `shares` and `tilted` (K + 1,), the others (q,)."""
+    """Arrays to work in: `terms` (K + 1, q), `shares` and `tilted` (K + 1,), the others (q,)."""
 
     terms: NDArray[np.float64]
     base: NDArray[np.float64]
@@ -38,55 +34,8 @@ class Room(NamedTuple):
     total: NDArray[np.float64]
     mean: NDArray[np.float64]
     variance: NDArray[np.float64]
-    direction: NDArray[np.float64]
     shares: NDArray[np.float64]
     tilted: NDArray[np.float64]
-
-
-@compiled(inner=True, reorder=True)
-def spread_terms(log_weight, center, spread, place, room):
-    """Change ``room.terms`` (K + 1, q) to multiples of the probabilities of counts at theta = center + spread * place.
-
-    ``room.base`` (q,) becomes the logarithm of what the terms were divided by. exp(k spread x) is u^k for u <= 1, or for
-    positive x a multiple of u^(K - k): K exponentials serve all nodes.
-    """
-    terms, base, ratio, power, shares = room.terms, room.base, room.ratio, room.power, room.shares
-    n_counts, n_nodes = terms.shape
-    largest, n_left = n_counts - 1, n_nodes // 2
-    if largest * spread * abs(place[0]) < REACH:
-        top = -np.inf
-        for k in range(n_counts):
-            top = max(top, log_weight[k] + k * center)
-        for k in range(n_counts):
-            shares[k] = np.exp(log_weight[k] + k * center - top)
-        for q in range(n_left):
-            ratio[q] = np.exp(spread * place[q])
-            ratio[n_nodes - 1 - q] = ratio[q]  # nodes are symmetric
-        if n_nodes % 2 == 1:
-            ratio[n_left] = 1.0
-        for q in range(n_nodes):
-            power[q] = 1.0
-            base[q] = top + largest * spread * max(place[q], 0.0)
-        for k in range(n_counts):
-            share = shares[k]
-            for q in range(n_left):
-                terms[k, q] = share * power[q]
-                power[q] *= ratio[q]
-        for back in range(n_counts):
-            k = largest - back
-            share = shares[k]
-            for q in range(n_left, n_nodes):
-                terms[k, q] = share * power[q]
-                power[q] *= ratio[q]
-        return
-    for q in range(n_nodes):
-        theta = center + spread * place[q]
-        top = -np.inf
-        for k in range(n_counts):
-            top = max(top, log_weight[k] + k * theta)
-        for k in range(n_counts):
-            terms[k, q] = np.exp(log_weight[k] + k * theta - top)
-        base[q] = top
 
 
 @compiled(inner=True, reorder=True)
@@ -94,21 +43,48 @@ def node_moments(log_weight, center, variance, nodes, room):
     """Change `room` to what the counts are at each node; returns the expected log normalizer.
 
     After it, ``room.terms`` holds multiples of probabilities (K + 1, q) with the sums ``room.total``, and ``room.mean``
-    and ``room.variance`` hold their moments (q,). Jensen's bound is log sum_k exp(log_weight_k + k center + k^2
-    variance / 2): its probabilities are in column 0.
+    and ``room.variance`` hold their moments (q,). At theta = center + s x a term is p_k exp(k s x), with p_k that of
+    the center: u^k p_k for u = exp(s x) <= 1, and for positive x a multiple of u^(K - k) p_k with u = exp(-s x), so
+    that K exponentials serve all nodes.
     """
-    terms, total, mean, second = room.terms, room.total, room.mean, room.variance
+    terms, base, ratio, power, shares = room.terms, room.base, room.ratio, room.power, room.shares
+    total, mean, second, tilted = room.total, room.mean, room.variance, room.tilted
+    place, weight = nodes.place, nodes.weight
     n_counts, n_nodes = terms.shape
-    if nodes.is_jensen:
-        for k in range(n_counts):
-            room.tilted[k] = log_weight[k] + 0.5 * k * k * variance
-        spread_terms(room.tilted, center, 0.0, nodes.place, room)
-    else:
-        spread_terms(log_weight, center, np.sqrt(variance), nodes.place, room)
+    largest, n_left = n_counts - 1, n_nodes // 2
+    spread = np.sqrt(variance)
+    top = -np.inf
+    for k in range(n_counts):
+        tilted[k] = log_weight[k] + k * center
+        top = max(top, tilted[k])
     for q in range(n_nodes):
         total[q] = 0.0
         mean[q] = 0.0
         second[q] = 0.0
+        power[q] = 1.0
+        ratio[q] = 1.0
+        base[q] = top + largest * spread * max(place[q], 0.0)
+    for q in range(n_left):  # the nodes are symmetric
+        ratio[q] = np.exp(spread * place[q])
+        ratio[n_nodes - 1 - q] = ratio[q]
+    if largest * spread * abs(place[0]) < REACH:
+        for k in range(n_counts):
+            shares[k] = np.exp(tilted[k] - top)
+        for k in range(n_counts):
+            for q in range(n_left):
+                terms[k, q] = shares[k] * power[q]
+                power[q] *= ratio[q]
+        for back in range(n_counts):
+            for q in range(n_left, n_nodes):
+                terms[largest - back, q] = shares[largest - back] * power[q]
+                power[q] *= ratio[q]
+    else:
+        for q in range(n_nodes):
+            base[q] = -np.inf
+            for k in range(n_counts):
+                base[q] = max(base[q], tilted[k] + k * spread * place[q])
+            for k in range(n_counts):
+                terms[k, q] = np.exp(tilted[k] + k * spread * place[q] - base[q])
     for k in range(n_counts):
         order = float(k)
         for q in range(n_nodes):
@@ -120,145 +96,77 @@ def node_moments(log_weight, center, variance, nodes, room):
     for q in range(n_nodes):
         mean[q] /= total[q]
         second[q] = second[q] / total[q] - mean[q] * mean[q]
-        value += nodes.weight[q] * (np.log(total[q]) + room.base[q])
+        value += weight[q] * (np.log(total[q]) + base[q])
     return value
 
 
 @compiled(reorder=True, allocates=False)
-def count_sites(counts, loadings, shape, state, nodes, room, out):
-    """Change `out` to expected y theta - log M (n,), their gradients in the mean (n, p) and precisions (n, p, p).
+def expect_counts(counts, center, variance, table, nodes, room, out):
+    """Change the three arrays of `out` (n, N) to E log M, E[E(k | theta)] and E[Var(k | theta)].
 
-    `counts` (n, N) with NaN where a bin is missing, `loadings` (N, p), `shape` (N, K + 1) holds g(k) - log k!, `state`
-    the means (n, p) and covariances (n, p, p). The precision is the sum of E[Var(k | theta)] c c' (of second moments
-    for Jensen's bound).
+    theta ~ N(center, variance) (n, N) each, `table` (N, K + 1) holds g(k) - log k!. All are 0 where a count is missing
+    (NaN).
     """
-    means, covariances = state
-    value, gradient, precision = out
-    n, n_neurons = counts.shape
-    p = loadings.shape[1]
+    normalizer, first, second = out
     weight = nodes.weight
-    n_nodes = len(weight)
-    is_jensen = nodes.is_jensen
-    for t in range(n):
-        value[t] = 0.0
-        for a in range(p):
-            gradient[t, a] = 0.0
-            for b in range(p):
-                precision[t, a, b] = 0.0
-        for i in range(n_neurons):
-            y = counts[t, i]
-            if np.isnan(y):
+    means, variances = room.mean, room.variance
+    for t in range(counts.shape[0]):
+        for i in range(counts.shape[1]):
+            normalizer[t, i], first[t, i], second[t, i] = 0.0, 0.0, 0.0
+            if np.isnan(counts[t, i]):
                 continue
-            center, variance = 0.0, 0.0
-            for a in range(p):
-                center += loadings[i, a] * means[t, a]
-                along = 0.0
-                for b in range(p):
-                    along += covariances[t, a, b] * loadings[i, b]
-                variance += loadings[i, a] * along
-            expected = node_moments(shape[i], center, max(variance, 0.0), nodes, room)
-            first, second = 0.0, 0.0
-            for q in range(n_nodes):
-                first += weight[q] * room.mean[q]
-                second += weight[q] * room.variance[q]
-            if is_jensen:
-                second += first * first
-            value[t] += y * center - expected
-            for a in range(p):
-                gradient[t, a] += (y - first) * loadings[i, a]
-                for b in range(a + 1):
-                    precision[t, a, b] += second * loadings[i, a] * loadings[i, b]
-        for a in range(p):
-            for b in range(a):
-                precision[t, b, a] = precision[t, a, b]
+            normalizer[t, i] = node_moments(table[i], center[t, i], variance[t, i], nodes, room)
+            for q in range(len(weight)):
+                first[t, i] += weight[q] * means[q]
+                second[t, i] += weight[q] * variances[q]
 
 
 @compiled(reorder=True, allocates=False)
-def count_learning(data, loadings, shape, state, nodes, room, out):
-    """Add to `out`, for each neuron: expected log-likelihood (N,), gradient (N, p + K + 1) and Hessian of its negative.
+def learn_counts(row_weight, center, variance, log_weight, nodes, room, out):
+    """Change `out` to what the derivatives of one neuron are made of.
 
-    The parameters of a neuron are c (p,) and g (K + 1,). `data` is the counts (n, N) and the weights of rows (n,). With
-    v = V c, s^2 = c' V c and places x of the nodes, E log M has in c the gradient  G m + H v  and the second derivative
-    a m m' + b (m v' + v m') + d v v' + H V,  and with g_k mixed  A_k m + B_k v.
+    With F(mu, s^2) the expected log M of theta ~ N(mu, s^2) (n,) each, the columns of ``out[0]`` (n, 6) become F, F_mu,
+    2 F_s2, F_mu_mu, 2 F_mu_s2 and 4 F_s2_s2; ``out[1]`` (n, K + 1) and ``out[2]`` (n, K + 1) the derivatives of F_mu
+    and 2 F_s2 in g(k); and ``out[3]`` (K + 1, K + 2) sums over rows, with weights, of the derivatives of F in g: second
+    ones, below the diagonal, and in the last column first ones. Rows of weight 0 are left at 0.
     """
-    counts, row_weight = data
-    means, covariances = state
-    value, gradient, hessian = out
+    local, by_mean, by_spread, by_shape = out
     place, weight = nodes.place, nodes.weight
-    is_jensen = nodes.is_jensen
     terms, mean, second, total = room.terms, room.mean, room.variance, room.total
-    along = room.direction
-    n, n_neurons = counts.shape
-    p = loadings.shape[1]
     n_counts, n_nodes = terms.shape
-    for i in range(n_neurons):
-        for t in range(n):
-            y, w = counts[t, i], row_weight[t]
-            if np.isnan(y) or w == 0.0:
-                continue
-            center, variance = 0.0, 0.0
-            for a in range(p):
-                center += loadings[i, a] * means[t, a]
-                along[a] = 0.0
-                for b in range(p):
-                    along[a] += covariances[t, a, b] * loadings[i, b]
-                variance += loadings[i, a] * along[a]
-            spread = np.sqrt(max(variance, 0.0))
-            expected = node_moments(shape[i], center, max(variance, 0.0), nodes, room)
-            k = int(y)
-            value[i] += w * (y * center - expected + (shape[i, k] if k < n_counts else -np.inf))
-            # Moments over the nodes: of the mean, and of the variance with x^0, x^1 and x^2.
-            first, tilt, curve0, curve1, curve2 = 0.0, 0.0, 0.0, 0.0, 0.0
+    for t in range(len(row_weight)):
+        for c in range(6):
+            local[t, c] = 0.0
+        for j in range(n_counts):
+            by_mean[t, j], by_spread[t, j] = 0.0, 0.0
+        w = row_weight[t]
+        if w == 0.0:
+            continue
+        spread = np.sqrt(variance[t])
+        scale = 1.0 / spread if spread > 1e-5 else 0.0
+        local[t, 0] = node_moments(log_weight, center[t], variance[t], nodes, room)
+        for q in range(n_nodes):
+            x, share = place[q] * scale, weight[q]
+            local[t, 1] += share * mean[q]
+            local[t, 2] += share * mean[q] * x
+            local[t, 3] += share * second[q]
+            local[t, 4] += share * second[q] * x
+            local[t, 5] += share * second[q] * x * x
+        if scale == 0.0:
+            local[t, 2] = local[t, 3]
+        local[t, 5] -= local[t, 2] * scale * scale
+        for j in range(n_counts):
+            share_of_count = 0.0
             for q in range(n_nodes):
-                x, share = place[q], weight[q]
-                first += share * mean[q]
-                tilt += share * mean[q] * x
-                curve0 += share * second[q]
-                curve1 += share * second[q] * x
-                curve2 += share * second[q] * x * x
-            if is_jensen:
-                third, fourth = 0.0, 0.0
-                for j in range(n_counts):
-                    third += terms[j, 0] / total[0] * j**3
-                    fourth += terms[j, 0] / total[0] * j**4
-                square = curve0 + first * first
-                slope, mixed, both = square, third - first * square, fourth - square * square
-            elif spread > 1e-5:
-                slope = tilt / spread
-                mixed, both = curve1 / spread, (curve2 - slope) / (spread * spread)
-            else:
-                slope, mixed, both, square = curve0, 0.0, 0.0, 0.0
-            for a in range(p):
-                gradient[i, a] += w * ((y - first) * means[t, a] - slope * along[a])
-                for b in range(a + 1):
-                    hessian[i, a, b] += w * (
-                        curve0 * means[t, a] * means[t, b]
-                        + mixed * (means[t, a] * along[b] + along[a] * means[t, b])
-                        + both * along[a] * along[b]
-                        + slope * covariances[t, a, b]
-                    )
-            if k < n_counts:
-                gradient[i, p + k] += w
-            for j in range(n_counts):
-                at_mean, at_spread, share = 0.0, 0.0, 0.0
+                terms[j, q] /= total[q]
+                part = weight[q] * terms[j, q]
+                share_of_count += part
+                by_mean[t, j] += part * (j - mean[q])
+                by_spread[t, j] += part * (j - mean[q]) * place[q] * scale
+            by_shape[j, n_counts] += w * share_of_count
+            by_shape[j, j] += w * share_of_count
+            for other in range(j + 1):
+                product = 0.0
                 for q in range(n_nodes):
-                    terms[j, q] /= total[q]
-                    part = weight[q] * terms[j, q]
-                    share += part
-                    at_mean += part * (j - mean[q])
-                    at_spread += part * (j - mean[q]) * place[q]
-                if is_jensen:
-                    at_spread = share * (j * j - curve0 - first * first)
-                elif spread > 1e-5:
-                    at_spread /= spread
-                else:
-                    at_spread = 0.0
-                gradient[i, p + j] -= w * share
-                hessian[i, p + j, p + j] += w * share
-                for a in range(p):
-                    hessian[i, p + j, a] += w * (at_mean * means[t, a] + at_spread * along[a])
-                for l in range(j + 1):
-                    product = 0.0
-                    for q in range(n_nodes):
-                        product += weight[q] * terms[j, q] * terms[l, q]
-                    hessian[i, p + j, p + l] -= w * product
+                    product += weight[q] * terms[j, q] * terms[other, q]
+                by_shape[j, other] -= w * product

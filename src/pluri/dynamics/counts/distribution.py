@@ -67,9 +67,7 @@ class GeneralizedCount:
     g: Array
     max_count: int
 
-    def __init__(
-        self, theta: ArrayLike, g: ArrayLike | Callable[[Any], Any], max_count: int | None = None
-    ) -> None:
+    def __init__(self, theta: ArrayLike, g: ArrayLike | Callable[[Any], Any], max_count: int | None = None) -> None:
         self.theta = np.asarray(theta, dtype=np.float64)
         if not np.isfinite(self.theta).all():
             raise ValueError("theta must be finite, got NaN or infinity")
@@ -132,7 +130,7 @@ class GeneralizedCount:
         return np.asarray(scores - logsumexp(scores, axis=-1, keepdims=True))
 
     def log_normalizer(self) -> Array:
-        """log M(theta, g), of theta's shape."""
+        """Log M(theta, g), of theta's shape."""
         k = np.arange(self.max_count + 1)
         return np.asarray(logsumexp(self.theta[..., None] * k + (self.g - gammaln(k + 1.0)), axis=-1))
 
@@ -141,7 +139,9 @@ class GeneralizedCount:
         counts, theta = np.broadcast_arrays(np.asarray(k, dtype=np.float64), self.theta)
         possible = (counts >= 0) & (counts <= self.max_count) & (counts == np.floor(counts))
         whole = np.where(possible, counts, 0).astype(np.int64)
-        values = theta * whole + self.g[whole] - gammaln(whole + 1.0) - np.broadcast_to(self.log_normalizer(), theta.shape)
+        values = (
+            theta * whole + self.g[whole] - gammaln(whole + 1.0) - np.broadcast_to(self.log_normalizer(), theta.shape)
+        )
         return np.asarray(np.where(possible, values, -np.inf))
 
     def pmf(self, k: ArrayLike) -> Array:

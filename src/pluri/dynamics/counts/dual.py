@@ -7,8 +7,8 @@ where the sum begins at k = 0. For distributions lambda_ti on 0..K with moments 
     D(lambda) = 1/2 w'S w - w'mu - sum (lambda_k - 1[k = y]) (g(k) - log k!) - 1/2 log|S V^-1| + sum lambda log lambda
 
 is at least the bound of (m(lambda), V(lambda)), and they meet at the optimum, lambda = softmax(h + k^2 s^2 / 2).
-Mirror descent goes there by mixing the logarithms. The bound grows worse with K, even for Poisson counts: keep K near the
-largest count, or use quadrature.
+Mirror descent goes there by mixing the logarithms. The bound grows worse with K, even for Poisson counts: keep K near
+the largest count, or use quadrature.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class DualPoint:
 
 @dataclass(frozen=True, eq=False)
 class JensenDual:
-    """The dual problem of some sequences: counts (n, N) with NaN where missing, loadings (N, p), table g(k) - log k!."""
+    """The dual problem of sequences: counts (n, N) with NaN where missing, loadings (N, p), `table` of g - log k!."""
 
     prior: PathPrior
     counts: Array
@@ -51,7 +51,7 @@ class JensenDual:
     table: Array
 
     def scores(self, mean: Array, covariance: Array) -> Array:
-        """h + k^2 s^2 / 2: (n, N, K + 1)."""
+        """H + k^2 s^2 / 2: (n, N, K + 1)."""
         k = np.arange(self.table.shape[1])
         theta = mean @ self.loadings.T
         variance = np.einsum("ia,tab,ib->ti", self.loadings, covariance, self.loadings)

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.dynamics.counts.count_model import CountModel
 from pluri.dynamics.counts.dual import JensenDual, jensen_paths
-from pluri.dynamics.counts.observations import CountModel, PoissonModel
 from pluri.dynamics.counts.paths import PathPosterior, PathPrior, laplace_paths, variational_paths
+from pluri.dynamics.counts.poisson_model import PoissonModel
 from pluri.dynamics.counts.records import (
     CountObservation,
     PoissonObservation,
@@ -73,7 +74,7 @@ class CountProblem:
         return infer_paths(self.model, self.inference, params, counts, offsets)[0]
 
     def initialize(self, source: Source, rng: np.random.Generator) -> SystemParameters:
-        """Log rates of low rank, then least squares; generalized counts begin with a few iterations of Poisson counts."""
+        """Log rates of low rank, then least squares; generalized counts begin with a few iterations of Poisson ones."""
         counts, offsets, typical = self._first_sequences(source)
         poisson = PoissonModel()
         paths, loadings, intercept = starting_states(
@@ -84,9 +85,7 @@ class CountProblem:
         start = SystemParameters(states, PoissonObservation(loadings, intercept), typical)
         if isinstance(self.model, PoissonModel):
             return start
-        problem = CountProblem(
-            self.n_components, poisson, "vb", self.init, False, self.n_times, self.silent
-        )
+        problem = CountProblem(self.n_components, poisson, "vb", self.init, False, self.n_times, self.silent)
         found = expectation_maximization(problem, source, rng=rng, max_iter=N_POISSON, tol=1e-3, start=start).params
         k = np.arange(self.model.support.shape[1])
         g = np.where(self.model.support, found.observation.intercept[:, None] * k, -np.inf)
@@ -151,7 +150,7 @@ def infer_paths(
     gap = np.full(len(offsets) - 1, np.nan)
     if inference == "laplace":
         found = laplace_paths(prior, sites)
-    elif isinstance(model, CountModel) and model.nodes.is_jensen:
+    elif isinstance(model, CountModel) and model.nodes is None:
         dual = JensenDual(prior, counts, params.observation.loadings, model.table(params.observation))
         found, gap = jensen_paths(dual, sites, DUALITY_GAP)
     else:

@@ -153,7 +153,7 @@ def _last(offsets: Integers) -> Integers:
 
 
 def _pairs(coefficients: Array, theta: ThetaDistribution, shared: Array, early: Integers, late: Integers) -> Array:
-    """Covariances of conditional means for pairs of steps: (m, N, N); `shared` are Cov(theta_i(t), theta_j(t + lag))."""
+    """Covariances of conditional means for pairs of steps: (m, N, N); `shared` is Cov(theta_i(t), theta_j(t + lag))."""
     scale = np.sqrt(theta.variance[early][:, :, None] * theta.variance[late][:, None, :])
     correlation = np.where(scale > 0, shared / np.where(scale > 0, scale, 1.0), 0.0)
     return covariance_of_means(coefficients[:, early], coefficients[:, late], np.clip(correlation, -1.0, 1.0))

@@ -60,7 +60,7 @@ def ascend_arrow(evaluate: Evaluate, start: Array, line: Array, support: NDArray
     `line` (p + K + 1, p + 1) leads from (c, d) to (c, g). The blocks of (c_i, d_i) are eliminated (Schur complement),
     which leaves a system for g alone.
     """
-    n, width = start.shape
+    width = start.shape[1]
     shared = np.flatnonzero(support)
     shared = shared[shared >= 2]
     bend = np.zeros((width, len(shared)))

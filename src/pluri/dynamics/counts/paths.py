@@ -76,7 +76,7 @@ class PathPrior:
 
     def sum_rows(self, values: Array) -> Array:
         """Sums over the rows of each sequence."""
-        return np.bincount(self.sequence, values, minlength=len(self.offsets) - 1)
+        return np.bincount(self.sequence, values, minlength=len(self.offsets) - 1).astype(np.float64, copy=False)
 
     def squares(self, deviation: Array) -> Array:
         """(m - mu)'J(m - mu) of each sequence."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
-from pluri.dynamics.counts._kernels import HIGHEST
+from pluri.dynamics.counts.poisson_model import HIGHEST, theta_moments
 from pluri.dynamics.counts.records import PoissonObservation
 
 Array = NDArray[np.float64]
@@ -33,8 +33,7 @@ class ThetaDistribution:
     @classmethod
     def of(cls, loadings: Array, mean: Array, covariance: Array) -> ThetaDistribution:
         """From distributions of states (n, p), (n, p, p)."""
-        variance = np.einsum("ia,tab,ib->ti", loadings, covariance, loadings, optimize=True)
-        return cls(mean @ loadings.T, np.maximum(variance, 0.0))
+        return cls(*theta_moments(loadings, mean, covariance))
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +83,7 @@ def expected_counts(observation: Any, theta: ThetaDistribution) -> ExpectedCount
 
 
 def predictive_log_probability(observation: Any, neuron: int, counts: Array, mean: Array, variance: Array) -> Array:
-    """log E[p(count | theta)] of one neuron (n,); NaN for missing counts, -inf for impossible ones."""
+    """Log E[p(count | theta)] of one neuron (n,); NaN for missing counts, -inf for impossible ones."""
     place, weight = nodes()
     theta = mean[:, None] + np.sqrt(variance)[:, None] * place
     seen = ~np.isnan(counts)

@@ -8,16 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln
 
-from pluri.dynamics.counts import held_out, moments
-from pluri.dynamics.counts.distribution import draw_counts
+from pluri.dynamics.counts import held_out
 from pluri.dynamics.counts.learning import CountProblem, infer_paths
-from pluri.dynamics.counts.paths import PathPosterior, PathPrior
+from pluri.dynamics.counts.paths import PathPosterior
 from pluri.dynamics.counts.prediction import ThetaDistribution, expected_counts
-from pluri.dynamics.counts.records import PoissonObservation, SystemParameters
+from pluri.dynamics.counts.records import SystemParameters
 from pluri.dynamics.counts.regression import ImpossibleCountWarning
-from pluri.validation import Only, RandomState, as_generator, check_count, check_value
 from pluri.validation.sequences import (
     BOUNDARIES,
     check_not_lost,
@@ -96,9 +93,7 @@ class CountQueries:
         params, problem, counts, offsets = self._open(X, lengths, groups)
         return params, problem.posterior(params, counts, offsets), counts, offsets
 
-    def posterior(
-        self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None
-    ) -> StatePosterior:
+    def posterior(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> StatePosterior:
         """Distribution of the states at each step, given the whole sequence.
 
         Parameters
@@ -132,6 +127,11 @@ class CountQueries:
         params, found, _, _ = self._paths(X, lengths, groups)
         theta = ThetaDistribution.of(params.observation.loadings, found.mean, found.covariance)
         return self._silenced(expected_counts(params.observation, theta).mean)
+
+    def _silenced(self, values: Array) -> Array:
+        """Neurons that were silent in the fit stay so."""
+        silent = self.mean_counts_ == 0
+        return np.where(silent, 0.0, values) if silent.any() else values
 
     def score_sequences(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Array:
         """Lower bound of the log-likelihood of each sequence: (n_sequences,). Arguments as in `posterior`.
@@ -203,127 +203,3 @@ class CountQueries:
         """
         params, problem, counts, offsets = self._open(X, lengths, groups)
         return held_out.leave_one_neuron_out(problem, params, counts, offsets, self.mean_counts_)
-
-    # Without counts ---------------------------------------------------------------------------------------------
-
-    def sample(
-        self, n_samples: int = 1, random_state: RandomState = None, lengths: ArrayLike | None = None
-    ) -> tuple[Array, Array]:
-        """Draw counts and the states behind them.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-            Steps of one sequence.
-        random_state : optional
-            The model's own if None.
-        lengths : array of shape (n_sequences,), optional
-            Lengths of several sequences, in place of `n_samples`.
-
-        Returns
-        -------
-        X : array of shape (n_samples, n_features)
-        states : array of shape (n_samples, n_components)
-        """
-        params, problem = self._fitted()
-        check_count(n_samples, "n_samples")
-        given = np.array([n_samples]) if lengths is None else np.asarray(lengths)
-        if given.ndim != 1 or given.dtype.kind not in "iu" or (given < 1).any():
-            raise ValueError(f"lengths must be a list of positive integers, got {lengths!r}")
-        if problem.n_times and given.max() > problem.n_times:
-            raise ValueError(f"n_samples must be at most {problem.n_times}, the steps of the mean, got {given.max()}")
-        rng = as_generator(self.random_state if random_state is None else random_state)
-        offsets = offsets_of(given.astype(np.int64))
-        prior = PathPrior.of(params.states, offsets)
-        p = params.states.n_states
-        states = prior.mean + prior.with_sites(np.zeros((offsets[-1], p, p))).sample(rng)
-        return self._silenced(_draw(params.observation, states, rng)), states
-
-    def _silenced(self, values: Array) -> Array:
-        """Neurons that were silent in the fit stay so."""
-        silent = self.mean_counts_ == 0
-        return np.where(silent, 0.0, values) if silent.any() else values
-
-    def moments(
-        self,
-        kind: str = "prior",
-        X: Any = None,
-        lengths: ArrayLike | None = None,
-        *,
-        groups: ArrayLike | None = None,
-        n_steps: int | None = None,
-    ) -> moments.CountMoments:
-        """Mean and variance of the counts at each step, and of each neuron.
-
-        Parameters
-        ----------
-        kind : {"prior", "posterior"}, default="prior"
-            Of sequences that the system draws, or of those in X given their counts.
-        X, lengths, groups
-            For the posterior; see `posterior`.
-        n_steps : int, optional
-            Steps of a sequence of the prior; the typical length of those fitted by default.
-
-        Returns
-        -------
-        moments : `CountMoments`
-        """
-        check_value(kind, "kind", Only(*moments.KINDS))
-        if kind == "prior":
-            params, _ = self._fitted()
-            return moments.prior_moments(params.states, params.observation, self._n_steps(n_steps))
-        params, found, _, offsets = self._paths(X, lengths, groups)
-        return moments.posterior_moments(found, params.observation, offsets)
-
-    def cross_covariance(
-        self,
-        max_lag: int = 10,
-        kind: str = "prior",
-        X: Any = None,
-        lengths: ArrayLike | None = None,
-        *,
-        groups: ArrayLike | None = None,
-        n_steps: int | None = None,
-    ) -> Array:
-        """Covariances of the counts of neurons i and j, the latter `lag` steps later: (max_lag + 1, N, N).
-
-        Averages over steps; at lag 0 and i = j it is the variance. Arguments as in `moments`.
-        """
-        check_count(max_lag, "max_lag", 0)
-        check_value(kind, "kind", Only(*moments.KINDS))
-        if kind == "prior":
-            params, _ = self._fitted()
-            n = self._n_steps(n_steps)
-            if max_lag >= n:
-                raise ValueError(f"max_lag must be less than the number of steps ({n}), got {max_lag}")
-            return moments.prior_cross_covariance(params.states, params.observation, n, max_lag)
-        params, found, _, offsets = self._paths(X, lengths, groups)
-        longest = int(np.diff(offsets).max())
-        if max_lag >= longest:
-            raise ValueError(f"max_lag must be less than the longest sequence ({longest}), got {max_lag}")
-        return moments.posterior_cross_covariance(found, params.observation, offsets, max_lag)
-
-    def _n_steps(self, n_steps: int | None) -> int:
-        if n_steps is None:
-            return int(self.typical_length_)
-        check_count(n_steps, "n_steps")
-        _, problem = self._fitted()
-        if problem.n_times and n_steps > problem.n_times:
-            raise ValueError(f"n_steps must be at most {problem.n_times}, the steps of the mean, got {n_steps}")
-        return int(n_steps)
-
-
-def _draw(observation: Any, states: Array, rng: np.random.Generator) -> Array:
-    """Counts given states: (n, N)."""
-    theta = states @ observation.loadings.T
-    if isinstance(observation, PoissonObservation):
-        return rng.poisson(np.exp(np.minimum(theta + observation.intercept, 30.0))).astype(np.float64)
-    k = np.arange(observation.g.shape[1])
-    counts = np.empty(theta.shape)
-    for i, g in enumerate(observation.g):
-        scores = theta[:, i, None] * k + (g - gammaln(k + 1.0))
-        P = np.exp(scores - scores.max(axis=1, keepdims=True)).cumsum(axis=1)
-        sums = P / P[:, -1:]
-        sums[:, int(np.flatnonzero(np.isfinite(g))[-1]) :] = 1.0
-        counts[:, i] = draw_counts(sums, rng.random(len(theta)))
-    return counts

@@ -1,6 +1,6 @@
 """The parameters of count dynamical systems, and what an E-step gives to the M-step.
 
-    x_1 ~ N(mu_1, Q_1),    x_t+1 ~ N(A x_t + b_t, Q),    y_ti ~ Poisson(exp(c_i' x_t + d_i)) or GC(c_i' x_t, g_i)
+x_1 ~ N(mu_1, Q_1),    x_t+1 ~ N(A x_t + b_t, Q),    y_ti ~ Poisson(exp(c_i' x_t + d_i)) or GC(c_i' x_t, g_i)
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class SystemParameters:
 class Posteriors(Statistics):
     """Distributions of the states beside the counts that they come from, batch by batch.
 
-    They add up by standing side by side: neither Poisson nor generalized counts have sums from which loadings and shapes
-    could be learned. So the M-step holds all posteriors of the data, of p^2 + p numbers for each row, at a time.
+    They add up by standing side by side: neither Poisson nor generalized counts have sums from which loadings and
+    shapes could be learned. So the M-step holds all posteriors of the data, of p^2 + p numbers for each row, at a time.
 
     Attributes
     ----------

@@ -243,10 +243,11 @@ class GeneralizedCountRegression(RegressorMixin, Estimator):
         scores = self.score_samples(X, y)
         weight = check_row_weight(sample_weight, len(scores))
         kept = np.ones(len(scores), dtype=bool) if weight is None else weight > 0
-        if np.isneginf(scores[kept]).any():
+        impossible = np.flatnonzero(kept & np.isneginf(scores))
+        if impossible.size:
             warnings.warn(
-                f"y holds counts that the model holds for impossible, such as {np.asarray(y)[kept][np.isneginf(scores[kept])][0]}: "
-                "fit with a larger max_count and a positive smoothness",
+                f"y holds counts that the model holds for impossible, such as {np.asarray(y)[impossible[0]]}: fit with "
+                "a larger max_count and a positive smoothness",
                 ImpossibleCountWarning,
                 stacklevel=2,
             )

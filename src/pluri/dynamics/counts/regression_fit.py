@@ -71,7 +71,7 @@ class RegressionObjective:
         self.n_features = X.shape[1]
 
     def _tables(self, vector: Array) -> tuple[Array, Array, Array, Array]:
-        """theta (n,), g (K + 1,), probabilities (n, K + 1) and log normalizers (n,)."""
+        """Theta (n,), g (K + 1,), probabilities (n, K + 1) and log normalizers (n,)."""
         theta = self.X @ vector[: self.n_features]
         g = self.shape.g(vector[self.n_features :])
         scores = np.outer(theta, self.k) + (g - self.log_factorial)
@@ -109,7 +109,9 @@ class RegressionObjective:
         H[:p, :p] += np.diag(self.ridge)
         H[:p, p:] = self.X.T @ ((self.weight[:, None] * P * (self.k - mean[:, None])) @ B)
         H[p:, :p] = H[:p, p:].T
-        by_count = np.diag(self.weight @ P) - P.T @ (self.weight[:, None] * P) + 2.0 * self.kappa * self.bend.T @ self.bend
+        by_count = (
+            np.diag(self.weight @ P) - P.T @ (self.weight[:, None] * P) + 2.0 * self.kappa * self.bend.T @ self.bend
+        )
         H[p:, p:] = B.T @ by_count @ B
         return H
 

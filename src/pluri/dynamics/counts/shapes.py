@@ -41,7 +41,7 @@ class ShapeFunction:
 
     @property
     def is_linear(self) -> bool:
-        """Whether g is linear in phi, which is then unbounded: the log-likelihood is concave and Newton's method works."""
+        """Whether g is linear in phi, which has no bounds: the log-likelihood is then concave, Newton steps work."""
         return self.bounds is None and not self.is_negative_binomial
 
     def g(self, phi: Array) -> Array:
@@ -54,7 +54,7 @@ class ShapeFunction:
         return np.where(self.support, values, -np.inf)
 
     def jacobian(self, phi: Array) -> Array:
-        """d g / d phi: (K + 1, n)."""
+        """D g / d phi: (K + 1, n)."""
         if not self.is_negative_binomial:
             return self.basis
         k, size = np.arange(len(self.basis)), np.exp(phi[1])
@@ -75,7 +75,7 @@ def free_shape(support: NDArray[np.bool_], slope: float) -> ShapeFunction:
     free = np.flatnonzero(support[1:]) + 1
     basis = np.zeros((len(support), len(free)))
     basis[free, np.arange(len(free))] = 1.0
-    return ShapeFunction(basis, support, slope * free)
+    return ShapeFunction(basis, support, slope * free.astype(np.float64))
 
 
 def bent_shape(max_count: int, slope: float, shape: str) -> ShapeFunction:

@@ -1,8 +1,8 @@
 r"""Where EM begins: log rates of low rank, by a nuclear norm or by principal components.
 
-The nuclear-norm start minimises  sum [exp(Xi + d) - Y (Xi + d)] + gamma ||Xi||_*  over log rates Xi (n, N) and offsets d,
-by ADMM: entries by Newton's method, singular values by soft thresholds, offsets in closed form. gamma is the size of the
-noise: the largest singular value of Y - E Y is about sqrt(mean count) (sqrt(n) + sqrt(N)) for Poisson counts.
+The nuclear-norm start minimises  sum [exp(Xi + d) - Y (Xi + d)] + gamma ||Xi||_*  over log rates Xi (n, N) and offsets
+d, by ADMM: entries by Newton's method, singular values by soft thresholds, offsets in closed form. gamma is the size of
+the noise: the largest singular value of Y - E Y is about sqrt(mean count) (sqrt(n) + sqrt(N)) for Poisson counts.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _smoothed(rates: Array, offsets: Integers) -> Array:
 
 
 def _offsets(counts: Array, rates: Array) -> Array:
-    """d with which expected and observed totals agree; those of neurons without a count are low."""
+    """D with which expected and observed totals agree; those of neurons without a count are low."""
     seen = ~np.isnan(counts)
     total = np.where(seen, counts, 0.0).sum(axis=0)
     expected = np.where(seen, np.exp(rates), 0.0).sum(axis=0)

@@ -53,7 +53,7 @@ def stable_towards(before: Array, wanted: Array) -> Array:
     if radius(wanted) <= LARGEST_RADIUS:
         return wanted
     low, high = 0.0, 1.0
-    for _ in range(40):
+    for _ in range(20):
         middle = 0.5 * (low + high)
         if radius(before + middle * (wanted - before)) <= LARGEST_RADIUS:
             low = middle

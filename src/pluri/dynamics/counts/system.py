@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,19 +14,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from pluri.components.em_estimator import EMEstimator
 from pluri.components.sequence_input import TakesSequences
+from pluri.dynamics.counts.count_model import CountModel
+from pluri.dynamics.counts.description import SystemDescription
 from pluri.dynamics.counts.learning import CountProblem
-from pluri.dynamics.counts.observations import CountModel, PoissonModel
-from pluri.dynamics.counts.queries import CountQueries
+from pluri.dynamics.counts.poisson_model import PoissonModel
 from pluri.dynamics.counts.records import StateModel, SystemParameters
 from pluri.dynamics.counts.starting import STARTS
 from pluri.dynamics.counts.state_updates import LARGEST_RADIUS, canonical, radius
+from pluri.dynamics.counts.survey import Survey, check_missing_counts, survey_of
 from pluri.engine import ArraySource, Batch, Source, resolve_engine
 from pluri.inference import AscentWarning, Checkpoint, expectation_maximization
 from pluri.progress.callbacks import CallbackSupport, fit_callbacks, with_callbacks
 from pluri.validation import (
     Allowed,
     Flag,
-    Number,
     Only,
     Stored,
     Whole,
@@ -58,24 +58,12 @@ class UnstableWarning(UserWarning):
     """The states would grow without bound, were their transition matrix not held back."""
 
 
-@dataclass(frozen=True, eq=False)
-class Survey:
-    """The data at a glance: per neuron (N,) values seen, their sum and largest, which counts occur (N, K + 1), and the
-    lengths of the sequences that are not empty.
-    """
-
-    n_seen: Array
-    total: Array
-    occurs: NDArray[np.bool_]
-    lengths: NDArray[np.int64]
-
-
 class CountSystem(
-    TakesSequences, CountQueries, ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupport, EMEstimator
+    TakesSequences, SystemDescription, ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupport, EMEstimator
 ):
     """Base of `PoissonDynamicalSystem` and `CountDynamicalSystem`; not to be used by itself."""
 
-    _parameters: ClassVar[Mapping[str, Allowed]] = {
+    _parameters: ClassVar[dict[str, Allowed]] = {
         "n_components": Whole(1),
         "inference": Only("vb", "laplace"),
         "init": Only(*STARTS),
@@ -83,7 +71,7 @@ class CountSystem(
         "verbose": Whole(0) | Flag(),
     }
     _input_tags: ClassVar[Mapping[str, bool]] = {"positive_only": True}
-    _state_layout: ClassVar[Mapping[str, Stored]] = {
+    _state_layout: ClassVar[dict[str, Stored]] = {
         "transition_matrix_": Stored("n_components", "n_components"),
         "transition_covariance_": Stored("n_components", "n_components"),
         "transition_offset_": Stored(None, "n_components"),
@@ -202,7 +190,8 @@ class CountSystem(
         """`fit`, then `transform` of the same sequences."""
         groups = arguments.get("groups")
         found = lengths_in_second_place(y, sequence_lengths(X, lengths, groups), X)
-        return np.asarray(self.fit(X, y, lengths, **arguments).transform(X, None if groups is not None else found, groups=groups))
+        self.fit(X, y, lengths, **arguments)
+        return self.transform(X, found if groups is None else None, groups=groups)
 
     def _learn(self, source: Source, on_iteration: Any) -> None:
         survey = survey_of(source)
@@ -302,77 +291,7 @@ class CountSystem(
         """Covariances that come from a file must be some."""
         for name in ("transition_covariance_", "initial_covariance_"):
             if hasattr(self, name):
-                check_positive_definite(name, getattr(self, name))
+                check_positive_definite(np.asarray(getattr(self, name))[None], name)
         typical = getattr(self, "typical_length_", 1)
         if not 1 <= typical <= 10**7:
             raise ValueError(f"typical_length_ must be from 1 to 10^7, got {typical}")
-
-    def summary(self) -> str:
-        """The system on a page: sizes, how the fit ended, time scales and loadings."""
-        params, problem = self._fitted()
-        p = params.states.n_states
-        eigenvalues = np.linalg.eigvals(params.states.transition)
-        order = np.argsort(-np.abs(eigenvalues))
-        lines = [
-            f"{type(self).__name__}: {p} hidden dimensions, {self.n_features_in_} neurons"
-            + (f", {int(problem.silent.sum())} of them silent" if problem.silent.any() else ""),
-            f"{'converged' if self.converged_ else 'not converged'} after {self.n_iter_} iterations, "
-            f"objective {self.objective_:.6g}",
-            "",
-            "eigenvalue of the transition   steps to 1/e   steps per turn",
-        ]
-        for value in eigenvalues[order]:
-            decay = -1.0 / np.log(min(abs(value), 1 - 1e-12)) if abs(value) > 0 else 0.0
-            turn = abs(2 * np.pi / np.angle(value)) if abs(np.angle(value)) > 1e-9 else np.inf
-            lines.append(f"{value:>28.4g}   {decay:12.4g}   {turn:14.4g}")
-        sizes = np.sqrt((params.observation.loadings**2).sum(axis=0))
-        lines += ["", "size of the loadings: " + ", ".join(f"{size:.3g}" for size in sizes)]
-        return "\n".join(lines)
-
-
-def check_missing_counts(X: NDArray[Any]) -> NDArray[Any]:
-    """Refuse negative, fractional and infinite counts; NaN is a missing one."""
-    seen = X[~np.isnan(X)]
-    wrong = seen[~((seen >= 0) & (seen == np.floor(seen)) & np.isfinite(seen))]
-    if wrong.size:
-        hint = ": Negative values in data" if wrong[0] < 0 else ""
-        raise ValueError(f"X must hold counts 0, 1, 2, ... or NaN where one is missing, got {wrong[0]:g}{hint}")
-    return X
-
-
-#: Largest count for whose values there is a table.
-MOST_COUNTS = 5000
-
-
-def survey_of(source: Source) -> Survey:
-    """One pass over the data."""
-    n_seen: Array | None = None
-    total = largest = np.zeros(0)
-    occurs: list[NDArray[np.bool_]] = []
-    lengths: list[NDArray[np.int64]] = []
-    for lazy in source.batches():
-        batch = lazy.load()
-        X = check_missing_counts(np.asarray(batch.X))
-        kept = np.asarray(batch.lengths)
-        if batch.weight is not None:
-            X, kept = X[np.repeat(batch.weight > 0, kept)], kept[batch.weight > 0]
-        seen = ~np.isnan(X)
-        largest = np.where(seen, X, 0.0).max(axis=0, initial=0.0)
-        if n_seen is None:
-            n_seen, total = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-        n_seen, total = n_seen + seen.sum(axis=0), total + np.where(seen, X, 0.0).sum(axis=0)
-        if largest.max(initial=0.0) > MOST_COUNTS:
-            raise ValueError(f"X must hold counts up to {MOST_COUNTS}, got {largest.max():g}: count in shorter bins")
-        width = int(largest.max(initial=0.0)) + 1
-        present = np.zeros((X.shape[1], width), dtype=bool)
-        rows, columns = np.nonzero(seen)
-        present[columns, X[rows, columns].astype(np.int64)] = True
-        occurs.append(present)
-        lengths.append(kept[kept > 0])
-    if n_seen is None:
-        raise ValueError("X must hold at least one batch, got an empty source")
-    width = max(one.shape[1] for one in occurs)
-    union = np.zeros((len(n_seen), width), dtype=bool)
-    for one in occurs:
-        union[:, : one.shape[1]] |= one
-    return Survey(n_seen, total, union, np.concatenate(lengths))

@@ -8,9 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.dynamics.counts.observations import JENSEN, KINDS, CountModel, PoissonModel, hermite_nodes
+from pluri.dynamics.counts.count_model import KINDS, CountModel, hermite_nodes
+from pluri.dynamics.counts.poisson_model import PoissonModel
 from pluri.dynamics.counts.records import CountObservation, PoissonObservation
-from pluri.dynamics.counts.system import CountSystem, Survey
+from pluri.dynamics.counts.survey import Survey
+from pluri.dynamics.counts.system import CountSystem
 from pluri.validation import Allowed, Number, Only, Stored, Whole
 
 Array = NDArray[np.float64]
@@ -34,7 +36,7 @@ class PoissonDynamicalSystem(CountSystem):
     time_varying_mean : bool, default=False
         Whether the mean of the states varies in time, in the same way in all sequences (b_t is learned). They must
         then all have the same length.
-    max_iter, tol : int and float, default=100 and 1e-5
+    max_iter, tol : int and float, default=100 and 1e-4
         EM stops when the objective gains less than `tol` for each observed count, or after so many iterations.
     n_init : int, default=1
         Number of starts. More than one are disturbed at random.
@@ -91,7 +93,7 @@ class PoissonDynamicalSystem(CountSystem):
         init: str = "nuclear",
         time_varying_mean: bool = False,
         max_iter: int = 100,
-        tol: float = 1e-5,
+        tol: float = 1e-4,
         n_init: int = 1,
         warm_start: bool = False,
         random_state: Any = None,
@@ -136,8 +138,8 @@ class CountDynamicalSystem(CountSystem):
     ----------
     n_components : int, default=2
     observation : {"full", "simple", "linear"}, default="full"
-        A shape for each neuron; one for all, with a slope for each; or slopes alone, which are Poisson counts cut off at
-        the largest one. Use "simple" where data are few.
+        A shape for each neuron; one for all, with a slope for each; or slopes alone, which are Poisson counts cut off
+        at the largest one. Use "simple" where data are few.
     inference : {"vb", "laplace"}, default="vb"
         See `PoissonDynamicalSystem`.
     elbo : {"quadrature", "jensen"}, default="quadrature"
@@ -178,7 +180,7 @@ class CountDynamicalSystem(CountSystem):
     True
     """
 
-    _parameters: ClassVar[Mapping[str, Allowed]] = CountSystem._parameters | {
+    _parameters: ClassVar[dict[str, Allowed]] = CountSystem._parameters | {
         "observation": Only(*KINDS),
         "elbo": Only("quadrature", "jensen"),
         "max_count": Whole(1) | Only(None),
@@ -202,7 +204,7 @@ class CountDynamicalSystem(CountSystem):
         init: str = "nuclear",
         time_varying_mean: bool = False,
         max_iter: int = 100,
-        tol: float = 1e-5,
+        tol: float = 1e-4,
         n_init: int = 1,
         warm_start: bool = False,
         random_state: Any = None,
@@ -233,7 +235,7 @@ class CountDynamicalSystem(CountSystem):
     def _model(self, survey: Survey | None) -> CountModel:
         # Laplace's approximation has no bound: its M-step takes expectations by quadrature.
         jensen = self.elbo == "jensen" and self.inference == "vb"
-        nodes = JENSEN if jensen else hermite_nodes(self.n_quadrature)
+        nodes = None if jensen else hermite_nodes(self.n_quadrature)
         if survey is None:
             support = np.isfinite(self.g_)
             return CountModel(self.observation, nodes, support, np.zeros(len(support)))
