@@ -261,9 +261,7 @@ def test_without_loadings_the_posterior_is_the_prior(system):
     found, _ = infer_paths(model, "vb", params, counts, offsets)
     assert_allclose(found.mean, PathPrior.of(params.states, offsets).mean)
     assert_allclose(found.covariance[:7], params.states.covariances(7))
-    independent = [
-        log_density_of_counts(params, counts[a:b], np.zeros((b - a, 2))) for a, b in pairwise(offsets)
-    ]
+    independent = [log_density_of_counts(params, counts[a:b], np.zeros((b - a, 2))) for a, b in pairwise(offsets)]
     assert_allclose(found.bound, independent, atol=1e-9)
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from pluri.dynamics.counts import held_out
 from pluri.dynamics.counts.learning import CountProblem, infer_paths
@@ -55,7 +56,7 @@ class StatePosterior:
     lengths: Integers
 
 
-class CountQueries:
+class CountQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     """Methods of a fitted system. A subclass gives `_parameters_and_problem` and `_observations`."""
 
     __metadata_request__predict: ClassVar[dict[str, bool]] = BOUNDARIES

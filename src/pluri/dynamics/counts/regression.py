@@ -140,11 +140,11 @@ class GeneralizedCountRegression(RegressorMixin, Estimator):
         counts = check_whole_counts(y, "y")
         weight = check_row_weight(sample_weight, len(counts))
         weight = np.ones(len(counts)) if weight is None else weight
-        seen = counts[weight > 0]
-        K = self._largest(int(seen.max()))
+        kept = weight > 0
+        X, counts, weight = X[kept], counts[kept], weight[kept]
+        K = self._largest(int(counts.max()))
         kappa = self.smoothness * weight.sum() / (K + 1) if self.distribution == "general" else 0.0
-        shape = self._shape(seen, float(np.average(counts, weights=weight)), K)
-        counts = np.where(weight > 0, counts, 0)  # what has no weight may be impossible
+        shape = self._shape(counts, float(np.average(counts, weights=weight)), K)
         fitted = fit_regression(
             RegressionObjective(X, counts, weight, shape, kappa, self.alpha), max_iter=self.max_iter, tol=self.tol
         )
@@ -227,7 +227,7 @@ class GeneralizedCountRegression(RegressorMixin, Estimator):
         distribution = self.distribution_of(X)
         return np.asarray(distribution.var() / np.maximum(distribution.mean(), np.finfo(float).tiny))
 
-    def score_samples(self, X: Any, y: Any) -> Array:
+    def log_likelihood(self, X: Any, y: Any) -> Array:
         """Log-likelihood of each count; -inf above `max_count_`, or where it is impossible."""
         distribution = self.distribution_of(X)
         counts = check_whole_counts(np.asarray(y), "y")
@@ -240,7 +240,7 @@ class GeneralizedCountRegression(RegressorMixin, Estimator):
 
         It is -inf, with a warning, if the model holds one of the counts for impossible: fit with a larger `max_count`.
         """
-        scores = self.score_samples(X, y)
+        scores = self.log_likelihood(X, y)
         weight = check_row_weight(sample_weight, len(scores))
         kept = np.ones(len(scores), dtype=bool) if weight is None else weight > 0
         impossible = np.flatnonzero(kept & np.isneginf(scores))

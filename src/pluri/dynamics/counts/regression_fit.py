@@ -56,7 +56,7 @@ class RegressionObjective:
         self.shape = shape
         self.total = float(weight.sum())
         self.weight = weight / self.total
-        scale = np.sqrt(np.asarray(X.multiply(X).mean(axis=0)).ravel() if hasattr(X, "multiply") else (X * X).mean(0))
+        scale = np.sqrt((X.multiply(X) if hasattr(X, "multiply") else X * X).T @ self.weight)
         self.scale = np.where(scale > 0, scale, 1.0)
         self.X = X.multiply(1.0 / self.scale).tocsr() if hasattr(X, "multiply") else X / self.scale
         self.counts = counts

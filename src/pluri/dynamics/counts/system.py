@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -58,9 +57,7 @@ class UnstableWarning(UserWarning):
     """The states would grow without bound, were their transition matrix not held back."""
 
 
-class CountSystem(
-    TakesSequences, SystemDescription, ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupport, EMEstimator
-):
+class CountSystem(TakesSequences, SystemDescription, CallbackSupport, EMEstimator):
     """Base of `PoissonDynamicalSystem` and `CountDynamicalSystem`; not to be used by itself."""
 
     _parameters: ClassVar[dict[str, Allowed]] = {
