@@ -17,6 +17,7 @@ from pluri.plotting.component_count import ComponentCountDisplay
 from pluri.plotting.convergence import ConvergenceDisplay
 from pluri.plotting.decoded_sequence import DecodedSequenceDisplay
 from pluri.plotting.diversity_sweep import DiversitySweepDisplay
+from pluri.plotting.dynamics.counts import CrossCovarianceDisplay, DispersionDisplay, ShapeDisplay
 from pluri.plotting.ellipses import EllipsesDisplay
 from pluri.plotting.embedding.cut import CutDisplay
 from pluri.plotting.embedding.dimension import DimensionDisplay
@@ -44,9 +45,11 @@ __all__ = [
     "CoClusteringDisplay",
     "ComponentCountDisplay",
     "ConvergenceDisplay",
+    "CrossCovarianceDisplay",
     "CutDisplay",
     "DecodedSequenceDisplay",
     "DimensionDisplay",
+    "DispersionDisplay",
     "DiversitySweepDisplay",
     "ElboDisplay",
     "EllipsesDisplay",
@@ -60,6 +63,7 @@ __all__ = [
     "ParticleCloudDisplay",
     "RankDisplay",
     "ResponsibilityDisplay",
+    "ShapeDisplay",
     "StateHistogramDisplay",
     "SubsetDisplay",
     "TimelineDisplay",

@@ -13,6 +13,8 @@ from pluri.engine.compiled import compiled
 
 #: Powers of a probability ratio are formed by multiplication if none can be below exp(-REACH).
 REACH = 600.0
+#: Probabilities that second derivatives can do without.
+NEGLIGIBLE = 1e-13
 
 
 class Nodes(NamedTuple):
@@ -155,17 +157,26 @@ def learn_counts(row_weight, center, variance, log_weight, nodes, room, out):
         if scale == 0.0:
             local[t, 2] = local[t, 3]
         local[t, 5] -= local[t, 2] * scale * scale
+        # Most of many counts are as good as impossible: only those between `low` and `high` are looked at.
+        low, high = n_counts, 0
         for j in range(n_counts):
-            share_of_count = 0.0
+            likeliest = 0.0
             for q in range(n_nodes):
                 terms[j, q] /= total[q]
+                likeliest = max(likeliest, terms[j, q])
+            if likeliest > NEGLIGIBLE:
+                low = min(low, j)
+                high = j + 1
+        for j in range(low, high):
+            share_of_count = 0.0
+            for q in range(n_nodes):
                 part = weight[q] * terms[j, q]
                 share_of_count += part
                 by_mean[t, j] += part * (j - mean[q])
                 by_spread[t, j] += part * (j - mean[q]) * place[q] * scale
             by_shape[j, n_counts] += w * share_of_count
             by_shape[j, j] += w * share_of_count
-            for other in range(j + 1):
+            for other in range(low, j + 1):
                 product = 0.0
                 for q in range(n_nodes):
                     product += weight[q] * terms[j, q] * terms[other, q]

@@ -140,10 +140,17 @@ class CountQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         For ``inference="laplace"`` it is Laplace's approximation, which bounds nothing. It is -inf, with a warning, for
         counts that the model holds for impossible, and leaves out neurons that were silent in the fit.
         """
-        params, found, counts, _ = self._paths(X, lengths, groups)
-        if np.isneginf(found.bound).any():
-            self._warn_of_impossible(params, counts)
-        return found.bound
+        return self._bounds(X, sequence_lengths(X, lengths, groups), None)
+
+    def _bounds(self, X: Any, lengths: ArrayLike | None, sequence_weight: ArrayLike | None) -> Array:
+        """Bounds times weights; impossible counts of no weight are none."""
+        params, found, counts, offsets = self._paths(X, lengths, None)
+        weight = check_sequence_weight(sequence_weight, np.diff(offsets))
+        weight = np.ones(len(found.bound)) if weight is None else weight
+        weighed = np.where(weight > 0, found.bound, 0.0) * weight
+        if np.isneginf(weighed).any():
+            self._warn_of_impossible(params, counts[np.repeat(weight > 0, np.diff(offsets))])
+        return weighed
 
     def _warn_of_impossible(self, params: SystemParameters, counts: Array) -> None:
         g = params.observation.g
@@ -154,7 +161,7 @@ class CountQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             f"X holds counts that the model holds for impossible, such as {whole[t, i]} in column {i}, so that its "
             "log-likelihood is -inf: fit with a larger max_count and a positive smoothness",
             ImpossibleCountWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
     def score(
@@ -185,12 +192,7 @@ class CountQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         """
         sequence_weight = weight_by_either_name(sequence_weight, aliases)
         lengths = lengths_in_second_place(y, lengths if groups is None else sequence_lengths(X, lengths, groups), X)
-        scores = self.score_sequences(X, lengths)
-        if sequence_weight is None:
-            return float(scores.sum())
-        weight = check_sequence_weight(sequence_weight, self._observations(X, lengths)[1])
-        assert weight is not None
-        return float(weight[weight > 0] @ scores[weight > 0])
+        return float(self._bounds(X, lengths, sequence_weight).sum())
 
     def leave_one_neuron_out(
         self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None

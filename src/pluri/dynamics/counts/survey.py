@@ -18,7 +18,7 @@ MOST_COUNTS = 5000
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """The data at a glance: per neuron (N,) values seen, their sum and largest, which counts occur (N, K + 1), and the
+    """Per neuron (N,) the weight of the values seen and their weighted sum, which counts occur (N, K + 1), and the
     lengths of the sequences that are not empty.
     """
 
@@ -48,13 +48,14 @@ def survey_of(source: Source) -> Survey:
         batch = lazy.load()
         X = check_missing_counts(np.asarray(batch.X))
         kept = np.asarray(batch.lengths)
-        if batch.weight is not None:
-            X, kept = X[np.repeat(batch.weight > 0, kept)], kept[batch.weight > 0]
+        weight = np.ones(len(kept)) if batch.weight is None else batch.weight
+        X, kept, weight = X[np.repeat(weight > 0, kept)], kept[weight > 0], weight[weight > 0]
+        by_row = np.repeat(weight, kept)
         seen = ~np.isnan(X)
         largest = np.where(seen, X, 0.0).max(axis=0, initial=0.0)
         if n_seen is None:
             n_seen, total = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-        n_seen, total = n_seen + seen.sum(axis=0), total + np.where(seen, X, 0.0).sum(axis=0)
+        n_seen, total = n_seen + by_row @ seen, total + by_row @ np.where(seen, X, 0.0)
         if largest.max(initial=0.0) > MOST_COUNTS:
             raise ValueError(f"X must hold counts up to {MOST_COUNTS}, got {largest.max():g}: count in shorter bins")
         width = int(largest.max(initial=0.0)) + 1
