@@ -50,6 +50,11 @@ __all__ = [
     "rao_blackwell_filter",
     "regime_probabilities",
 ]
+    from pluri.dynamics.counts.distribution import GeneralizedCount
+    from pluri.dynamics.counts.regression import GeneralizedCountRegression
+    from pluri.dynamics.counts.systems import CountDynamicalSystem, PoissonDynamicalSystem
+
+__all__ = ["CountDynamicalSystem", "GeneralizedCount", "GeneralizedCountRegression", "PoissonDynamicalSystem"]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
@@ -77,5 +82,8 @@ __getattr__, __dir__ = lazy_names(
             "rao_blackwell_filter",
             "regime_probabilities",
         ],
+        "counts.distribution": ["GeneralizedCount"],
+        "counts.regression": ["GeneralizedCountRegression"],
+        "counts.systems": ["CountDynamicalSystem", "PoissonDynamicalSystem"],
     },
 )

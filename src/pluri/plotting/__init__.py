@@ -20,6 +20,7 @@ from pluri.plotting.diversity_sweep import DiversitySweepDisplay
 from pluri.plotting.dynamics.forecast import ForecastDisplay
 from pluri.plotting.dynamics.trajectories import TrajectoryDisplay
 from pluri.plotting.dynamics.regimes import RegimesDisplay
+from pluri.plotting.dynamics.counts import CrossCovarianceDisplay, DispersionDisplay, ShapeDisplay
 from pluri.plotting.ellipses import EllipsesDisplay
 from pluri.plotting.embedding.cut import CutDisplay
 from pluri.plotting.embedding.dimension import DimensionDisplay
@@ -47,9 +48,11 @@ __all__ = [
     "CoClusteringDisplay",
     "ComponentCountDisplay",
     "ConvergenceDisplay",
+    "CrossCovarianceDisplay",
     "CutDisplay",
     "DecodedSequenceDisplay",
     "DimensionDisplay",
+    "DispersionDisplay",
     "DiversitySweepDisplay",
     "ElboDisplay",
     "EllipsesDisplay",
@@ -65,6 +68,7 @@ __all__ = [
     "RankDisplay",
     "RegimesDisplay",
     "ResponsibilityDisplay",
+    "ShapeDisplay",
     "StateHistogramDisplay",
     "SubsetDisplay",
     "TimelineDisplay",

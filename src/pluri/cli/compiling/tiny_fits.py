@@ -22,6 +22,7 @@ from pluri.cli.compiling.tiny_data import DATA, kernels, numbers
 PACKAGES = (
     "sequences", "mixtures", "topics", "factors", "embedding", "dynamics", "processes", "cochange", "inference"
 )  # fmt: skip
+PACKAGES = ("sequences", "mixtures", "topics", "factors", "embedding", "dynamics", "processes", "cochange", "inference")
 
 #: Settings that make any fit short, by the names that all models share.
 SMALL: Mapping[str, Any] = {
@@ -62,12 +63,14 @@ KIND_OF_DATA: Mapping[str, str] = {
     "CommitNeighbors": "binary",
     "ConceptGraph": "counts",
     "ConditionalDPP": "items and subsets",
+    "CountDynamicalSystem": "counts",
     "DPPKernelLearner": "subsets",
     "DPPVariableSelection": "numbers and target",
     "FileRecommender": "commits",
     "FrequentItemsets": "binary",
     "GaussianProcessClassifier": "numbers and labels",
     "GaussianProcessRegressor": "numbers and target",
+    "GeneralizedCountRegression": "numbers and labels",
     "HDPTopicModel": "counts",
     "HMMClassifier": "numbers and labels",
     "HMMSearchCV": "sequences",
@@ -81,6 +84,7 @@ KIND_OF_DATA: Mapping[str, str] = {
     "MultinomialHMM": "trials",
     "MultinomialMixture": "trials",
     "NaiveBayes": "binary and labels",
+    "PoissonDynamicalSystem": "counts",
     "PoissonHMM": "counts",
     "PoissonMixture": "counts",
     "Popularity": "binary",
@@ -98,6 +102,7 @@ KIND_OF_DATA: Mapping[str, str] = {
 CHOICES = (
     "inference", "hyper_inference", "method", "family", "covariance_type", "noise_type", "implementation", "flow",
     "level_prior", "feasible", "path_sampler", "coefficients", "width", "move", "resampling", "noise_model", "init",
+    "elbo", "distribution",
 )  # fmt: skip
 #: What a choice needs beside it.
 NEEDED_BESIDE: Mapping[tuple[str, str, str], Mapping[str, Any]] = {
@@ -262,7 +267,7 @@ def tiny_fits(*, every_setting: bool = False) -> list[TinyFit]:
     --------
     >>> from pluri.cli.compiling.tiny_fits import tiny_fits
     >>> sorted(fit.title for fit in tiny_fits() if fit.name.startswith("Poisson"))
-    ['PoissonHMM', 'PoissonMixture']
+    ['PoissonDynamicalSystem', 'PoissonHMM', 'PoissonMixture']
     """
     found = [fit for name, package, kind in _estimators() for fit in _settings(name, package, kind, every_setting)]
     return found + [TinyFit(name, package, "") for name, (package, _) in RUNS.items()]

@@ -1,1 +1,2 @@
 """Displays of dynamical systems."""
+"""Pictures of dynamical systems: states, forecasts, counts."""
