@@ -134,7 +134,7 @@ def test_importing_the_models_compiles_nothing():
     assert run(program) == []
 
 
-@pytest.mark.parametrize("package", ["cochange", "embedding", "factors", "mixtures", "processes", "report"])
+@pytest.mark.parametrize("package", ["cochange", "dynamics", "embedding", "factors", "mixtures", "processes", "report"])
 def test_names_that_are_imported_later_are_all_there(package):
     program = f"""
         import sys, pluri.{package} as package

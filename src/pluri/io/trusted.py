@@ -20,6 +20,8 @@ MODELS = frozenset(
         "pluri.cochange.models.baselines.Popularity",
         "pluri.cochange.models.neighbors.CommitNeighbors",
         "pluri.cochange.recommender.FileRecommender",
+        "pluri.dynamics.regions.single.LatentDynamics",
+        "pluri.dynamics.regions.tasks.MultiTaskDynamics",
         "pluri.embedding.dimension.estimator.IntrinsicDimension",
         "pluri.embedding.neighbors.mixture_sne.MixtureSNE",
         "pluri.embedding.neighbors.sne.SNE",

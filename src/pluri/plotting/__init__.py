@@ -17,6 +17,8 @@ from pluri.plotting.component_count import ComponentCountDisplay
 from pluri.plotting.convergence import ConvergenceDisplay
 from pluri.plotting.decoded_sequence import DecodedSequenceDisplay
 from pluri.plotting.diversity_sweep import DiversitySweepDisplay
+from pluri.plotting.dynamics.regime_usage import RegimeUsageDisplay
+from pluri.plotting.dynamics.vector_field import VectorFieldDisplay
 from pluri.plotting.ellipses import EllipsesDisplay
 from pluri.plotting.embedding.cut import CutDisplay
 from pluri.plotting.embedding.dimension import DimensionDisplay
@@ -59,6 +61,7 @@ __all__ = [
     "LoadingsDisplay",
     "ParticleCloudDisplay",
     "RankDisplay",
+    "RegimeUsageDisplay",
     "ResponsibilityDisplay",
     "StateHistogramDisplay",
     "SubsetDisplay",
@@ -67,5 +70,6 @@ __all__ = [
     "TopicWordsDisplay",
     "TraceDisplay",
     "TransitionDisplay",
+    "VectorFieldDisplay",
     "state_colors",
 ]
