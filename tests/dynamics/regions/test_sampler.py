@@ -25,7 +25,8 @@ PRIORS = RegionPriors(Gamma(2.0, 2.0), Gamma(2.0, 1.0), Gamma(3.0, 2.0), Gamma(3
 SCATTER = np.array([[1.0, 0.3], [0.3, 0.6]])
 
 
-def small_kernel(shared=True, intercept=True, data=np.zeros((7, 4))):
+def small_kernel(shared=True, intercept=True, data=None):
+    data = np.zeros((7, 4)) if data is None else data
     offsets = [0, 4, 7] if shared else [0, 7]
     n_regions = 2 if shared else None
     return RegionGibbs(data[:, :2], data[:, 2:], offsets, 3, n_regions, SCATTER, intercept, PRIORS)

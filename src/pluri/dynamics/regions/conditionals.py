@@ -8,6 +8,7 @@ transitions in all regions are then one matrix product a sweep, and so are the s
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,7 @@ def log_joint_rows(position: Position, products: Array, offsets: Integers) -> Ar
     `offsets` (L + 1,) says where the transitions of each task begin and end.
     """
     weights = _density_weights(position)
-    rows = [products[a:b] @ weights[task].T for task, (a, b) in enumerate(zip(offsets[:-1], offsets[1:]))]
+    rows = [products[a:b] @ weights[task].T for task, (a, b) in enumerate(pairwise(offsets))]
     return np.concatenate(rows)
 
 
@@ -66,7 +67,7 @@ def region_moments(products: Array, labels: Integers, offsets: Integers, n_regio
     """Sums over the transitions of each region."""
     regions = np.arange(n_regions)[:, None]
     sums = np.stack([
-        (labels[a:b] == regions).astype(np.float64) @ products[a:b] for a, b in zip(offsets[:-1], offsets[1:])
+        (labels[a:b] == regions).astype(np.float64) @ products[a:b] for a, b in pairwise(offsets)
     ])  # fmt: skip
     first, second = np.triu_indices(K + 1)
     gram = np.empty((*sums.shape[:2], K + 1, K + 1))
@@ -101,7 +102,7 @@ def draw_places(
 
 
 def regression_posterior(gram: Array, cross: Array, relevance: Array) -> tuple[Array, Array]:
-    """Precision (..., P, P) of each row of a matrix, and means (..., P, K), from sums weighted by the noise precision."""
+    """Precision (..., P, P) of the rows of a matrix, and means (..., P, K); sums are weighted by the noise precision."""
     P = len(relevance)
     precision = gram[..., :P, :P] + np.diag(relevance)
     return precision, np.linalg.solve(precision, np.swapaxes(cross[..., :P], -1, -2))

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -157,7 +158,7 @@ class RegionGibbs:
         return self._swept(rng, position, log_joint_rows(position, products, self.offsets), products)
 
     def _swept(self, rng: np.random.Generator, position: Position, joint: Array, products: Array) -> Position:
-        L, H, _, K = self.sizes
+        _, H, _, K = self.sizes
         labels = choose_rows(rng, joint)
         drawn = self._exchanged_regions(rng, {**position, "labels": labels})
         moments = region_moments(products, drawn["labels"], self.offsets, H, K)
@@ -167,10 +168,10 @@ class RegionGibbs:
 
     def _exchanged_regions(self, rng: np.random.Generator, position: Position) -> dict[str, NDArray[Any]]:
         """The position with regions that may have exchanged their sticks."""
-        L, H, _, _ = self.sizes
+        _, H, _, _ = self.sizes
         drawn = {name: np.array(value) for name, value in position.items()}
         moved = ["centers", "precisions"] + ["pointers"] * (self.n_regions is not None)
-        for task, (a, b) in enumerate(zip(self.offsets[:-1], self.offsets[1:])):
+        for task, (a, b) in enumerate(pairwise(self.offsets)):
             counts = np.bincount(drawn["labels"][a:b], minlength=H)
             order = exchange_labels(rng, drawn["log_weights"][task], counts)
             for name in moved:
@@ -264,8 +265,7 @@ class RegionGibbs:
         return np.hstack([x, (M @ t[..., None])[..., 0] + noise])
 
     def _n_used_regions(self, position: Position) -> int:
-        pairs = zip(self.offsets[:-1], self.offsets[1:])
-        return sum(len(set(position["labels"][a:b].tolist())) for a, b in pairs)
+        return sum(len(set(position["labels"][a:b].tolist())) for a, b in pairwise(self.offsets))
 
     def record(self, position: Position) -> dict[str, Any]:
         """What to keep of a position: numbers of regions and regimes in use, noise and hyper-parameters."""

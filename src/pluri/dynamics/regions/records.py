@@ -7,8 +7,8 @@
 
 A transition leads from a row x in R^K to the next, y; it is of task l and lies in a region z of that task. Each region
 points to one of the matrices M_j, which all tasks share. With a single layer there is one task and region h has the
-matrix h of its own. Transitions are modelled as pairs, each by itself: a row is the end of one and the start of another,
-and counts for both.
+matrix h of its own. Transitions are modelled as pairs, each by itself: a row is the end of one and the start of
+another, and counts for both.
 """
 
 from __future__ import annotations

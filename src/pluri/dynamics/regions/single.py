@@ -37,8 +37,8 @@ class LatentDynamics(LearnsFlows):
         Of the precision of the noise; None is Gamma(1.0, 1e-6).
     embedding : object with ``transform`` and ``inverse_transform``, or None, default=None
         Fitted; translates between rows of data and the coordinates that the flow is learned from, where a method is
-        asked for ``space="data"``. `fit` does not use it. scikit-learn's ``clone`` makes an unfitted copy of it; wrap it
-        in ``sklearn.frozen.FrozenEstimator`` to keep it.
+        asked for ``space="data"``. `fit` does not use it. scikit-learn's ``clone`` makes an unfitted copy of it, unless
+        it is wrapped in ``sklearn.frozen.FrozenEstimator``.
     n_draws, n_warmup : int, default=100 and 200
         Draws of each chain, and sweeps before them.
     thin : int, default=1

@@ -27,7 +27,7 @@ def embedding_of(model: Any) -> Any:
 def from_data(
     model: Any, X: Any, lengths: ArrayLike | None, space: str
 ) -> tuple[Array | None, NDArray[np.bool_], Any, ArrayLike | None]:
-    """Rows of data, which of them have holes, their coordinates (NaN there), and lengths; X as it is if it is latent."""
+    """Rows of data, which of them have holes, their coordinates (NaN there), and lengths; X itself if it is latent."""
     check_value(space, "space", Only("latent", "data"))
     if space == "latent":
         return None, np.zeros(0, dtype=bool), X, lengths

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,9 +28,8 @@ def starting_position(rng: np.random.Generator, kernel: RegionGibbs, scattered: 
     """Transitions in clusters of k-means of rows and steps, or about random ones, and all else drawn given these."""
     _, H, J, K = kernel.sizes
     position = dict(kernel.sample_prior(rng))
-    pairs = zip(kernel.offsets[:-1], kernel.offsets[1:])
     labels = np.concatenate([
-        _clusters(rng, kernel.starts[a:b], kernel.ends[a:b], H, kernel.n_inputs, scattered) for a, b in pairs
+        _clusters(rng, kernel.starts[a:b], kernel.ends[a:b], H, kernel.n_inputs, scattered) for a, b in pairwise(kernel.offsets)
     ])  # fmt: skip
     moments = region_moments(kernel.products, labels, kernel.offsets, H, K)
     _, found = regression_posterior(moments.gram, moments.cross, np.full(kernel.n_inputs, RIDGE))

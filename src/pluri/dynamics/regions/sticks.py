@@ -32,7 +32,7 @@ def used_sticks(log_weights: Array, counts: Array) -> tuple[int, float]:
 def drawn_concentration(
     rng: np.random.Generator, prior: Gamma | float, value: float, n_used: int, log_rests: float
 ) -> float:
-    """A concentration given sticks, or its value if that is fixed: each stick has the density alpha (1 - V)^(alpha - 1)."""
+    """A concentration given sticks, of density ``alpha (1 - V)^(alpha - 1)`` each, or its value if that is fixed."""
     if not isinstance(prior, Gamma):
         return value
     return max(float(rng.gamma(prior.shape + n_used) / (prior.rate - log_rests)), LEAST_CONCENTRATION)

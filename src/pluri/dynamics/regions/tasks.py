@@ -74,8 +74,9 @@ class MultiTaskDynamics(LearnsFlows):
         regime 0.
     trace_ : `pluri.inference.mcmc.Trace`
         Numbers of regions and regimes, noise, relevances and concentrations by chain and draw.
-    weights_, centers_, precisions_, matrices_, intercepts_, regimes_, draw_index_, task_index_, noise_variances_ : arrays
+    weights_, centers_, precisions_, matrices_, intercepts_, regimes_, draw_index_, task_index_ : arrays
         See `LatentDynamics`.
+    noise_variances_ : array of shape (n_kept, n_tasks)
     n_active_regimes_, n_active_regions_, n_iter_, n_features_in_ : int
         See `LatentDynamics`; regions are those of all tasks.
     log_likelihood_ : float

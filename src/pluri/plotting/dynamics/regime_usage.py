@@ -106,10 +106,8 @@ class RegimeUsageDisplay:
         from matplotlib import colormaps
 
         shown = self.usage[:, self.regimes]
-        size = (
-            float(np.clip(1.8 + 0.42 * shown.shape[1], 4.0, 12.0)),
-            float(np.clip(1.4 + 0.4 * len(shown), 2.0, 9.0)),
-        )
+        width, height = 1.8 + 0.42 * shown.shape[1], 1.4 + 0.4 * len(shown)
+        size = (min(max(width, 4.0), 12.0), min(max(height, 2.0), 9.0))
         self.figure_, self.ax_ = single_axes(ax, size)
         colormap = colormaps[cmap or HEATMAP]
         top = max(float(shown.max()), 1e-12)
@@ -128,5 +126,5 @@ class RegimeUsageDisplay:
                     self.ax_.text(column, row, text, ha="center", va="center", color=color, fontsize=8.0)
                 )
         bar = self.figure_.colorbar(self.image_, ax=self.ax_, label="share of the steps of the task")
-        bar.outline.set_visible(False)  # type: ignore[operator]
+        bar.outline.set_visible(False)
         return self
