@@ -39,6 +39,20 @@ def log_joint_rows(position: Position, products: Array, offsets: Integers) -> Ar
     return np.concatenate(rows)
 
 
+def cumulated(log_joint: Array) -> tuple[Array, float]:
+    """Shares of the regions of each transition, summed up from region to region, and the log-likelihood of all."""
+    top = log_joint.max(axis=1, keepdims=True)
+    edges = np.exp(log_joint - top)
+    np.cumsum(edges, axis=1, out=edges)
+    return edges, float((top[:, 0] + np.log(edges[:, -1])).sum())
+
+
+def chosen_regions(rng: np.random.Generator, edges: Array) -> Integers:
+    """A region for each transition, by its shares."""
+    threshold = rng.random(len(edges)) * edges[:, -1]
+    return np.minimum((edges <= threshold[:, None]).sum(axis=1), edges.shape[1] - 1).astype(np.int64)
+
+
 def _density_weights(position: Position) -> Array:
     """Numbers (L, H, n_products) by which products are multiplied to give log densities."""
     centers, Q = position["centers"], position["precisions"]
@@ -98,14 +112,14 @@ def draw_places(
     half = np.linalg.solve(np.swapaxes(root, -1, -2), A)
     # A centre has the covariance R^-T R^-1 / u, and R^-T = root A^-T.
     away = root @ np.linalg.solve(np.swapaxes(A, -1, -2), rng.standard_normal((*mean.shape, 1)))
-    return mean + away[..., 0] / np.sqrt(u)[..., None], half @ np.swapaxes(half, -1, -2)
+    return mean + away[..., 0] / np.sqrt(u)[..., None], np.asarray(half @ np.swapaxes(half, -1, -2))
 
 
 def regression_posterior(gram: Array, cross: Array, relevance: Array) -> tuple[Array, Array]:
-    """Precision (..., P, P) of the rows of a matrix, and means (..., P, K); sums are weighted by the noise precision."""
+    """Precision (..., P, P) of the rows of a matrix, and means (..., P, K); sums are weighted by noise precisions."""
     P = len(relevance)
     precision = gram[..., :P, :P] + np.diag(relevance)
-    return precision, np.linalg.solve(precision, np.swapaxes(cross[..., :P], -1, -2))
+    return precision, np.asarray(np.linalg.solve(precision, np.swapaxes(cross[..., :P], -1, -2)))
 
 
 def draw_matrices(rng: np.random.Generator, precision: Array, mean: Array) -> Array:

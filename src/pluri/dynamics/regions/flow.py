@@ -132,8 +132,7 @@ def agreement(first: Flow, second: Flow, x: Array) -> tuple[float, int]:
         a, b = (int(mass.argmax()) for mass in masses)
         if a == b and min(masses[0][a], masses[1][b]) > 0.5:
             found.append(a)
-    share = len(found) / len(first.firsts)
-    return share, int(np.bincount(found).argmax()) if found else -1
+    return len(found) / len(first.firsts), int(np.bincount(found).argmax()) if found else -1
 
 
 def backward(flow: Flow) -> Flow:
@@ -148,7 +147,7 @@ def backward(flow: Flow) -> Flow:
     through = flow.matrices @ spread
     ends = (flow.matrices @ flow.centers[..., None])[..., 0] + flow.intercepts
     around = through @ np.swapaxes(flow.matrices, -1, -2) + flow.variances[:, None, None] * np.eye(K)
-    precisions = np.linalg.inv((around + np.swapaxes(around, -1, -2)) / 2)
+    precisions: Array = np.asarray(np.linalg.inv((around + np.swapaxes(around, -1, -2)) / 2), dtype=np.float64)
     gain = np.swapaxes(through, -1, -2) @ precisions
     left = spread - gain @ through
     return flow._replace(

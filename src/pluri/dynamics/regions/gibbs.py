@@ -22,9 +22,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp
 
 from pluri.dynamics.regions.conditionals import (
+    chosen_regions,
+    cumulated,
     draw_matrices,
     draw_places,
     log_joint_rows,
@@ -135,31 +136,31 @@ class RegionGibbs:
 
     def init(self, rng: np.random.Generator, position: Position) -> RegionState:
         """State at a position."""
-        joint = log_joint_rows(position, self.products, self.offsets)
-        return RegionState(position, float(logsumexp(joint, axis=1).sum()), joint, position, -math.inf)
+        edges, value = cumulated(log_joint_rows(position, self.products, self.offsets))
+        return RegionState(position, value, edges, position, -math.inf)
 
     def step(self, rng: np.random.Generator, state: RegionState) -> tuple[RegionState, dict[str, float]]:
         """One sweep."""
-        position = self._swept(rng, state.position, state.log_joint, self.products)
-        joint = log_joint_rows(position, self.products, self.offsets)
-        value = float(logsumexp(joint, axis=1).sum())
+        position = self._swept(rng, state.position, state.edges, self.products)
+        edges, value = cumulated(log_joint_rows(position, self.products, self.offsets))
         info = {"n_regions": float(self._n_used_regions(position))}
         if not self.counting:
-            return RegionState(position, value, joint, position, -math.inf), info
+            return RegionState(position, value, edges, position, -math.inf), info
         best = (position, value) if value > state.best_log_density else (state.best, state.best_log_density)
         n_counted = state.n_counted + 1
         kept = (*state.kept, position) if n_counted % self.keep_every == 0 else state.kept
-        return RegionState(position, value, joint, *best, kept, n_counted), info
+        return RegionState(position, value, edges, *best, kept, n_counted), info
 
     def sweep(self, rng: np.random.Generator, position: Position, data: ArrayLike) -> Position:
         """All variables once, given starts and ends side by side (n, 2 K)."""
         both, K = np.asarray(data, dtype=np.float64), self.starts.shape[1]
         products = multiplied_out(both[:, :K], both[:, K:])
-        return self._swept(rng, position, log_joint_rows(position, products, self.offsets), products)
+        edges, _ = cumulated(log_joint_rows(position, products, self.offsets))
+        return self._swept(rng, position, edges, products)
 
-    def _swept(self, rng: np.random.Generator, position: Position, joint: Array, products: Array) -> Position:
+    def _swept(self, rng: np.random.Generator, position: Position, edges: Array, products: Array) -> Position:
         _, H, _, K = self.sizes
-        labels = choose_rows(rng, joint)
+        labels = chosen_regions(rng, edges)
         drawn = self._exchanged_regions(rng, {**position, "labels": labels})
         moments = region_moments(products, drawn["labels"], self.offsets, H, K)
         if self.n_regions is not None:

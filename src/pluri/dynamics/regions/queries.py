@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from pluri.components.sequence_input import TakesSequences
 from pluri.dynamics.regions.flow import Flow, log_density_of_steps, next_means, regime_shares
 from pluri.dynamics.regions.rollouts import Bounds, followed
-from pluri.dynamics.regions.transitions import task_labels, transition_rows
+from pluri.dynamics.regions.transitions import task_labels, transition_rows, with_holes
 from pluri.validation.sequences import (
     BOUNDARIES,
     check_not_lost,
@@ -91,7 +91,7 @@ class FlowQueries(TakesSequences):
 
     def _filled(self, data: Array, lengths: Integers, numbers: Integers, how: Any) -> Array:
         """Rows with missing values replaced, sequence by sequence: ``how(flow, rows, missing)``."""
-        missing = np.isnan(data).any(axis=1)
+        missing = with_holes(data)
         if not missing.any():
             return data
         found = data.copy()
@@ -158,7 +158,7 @@ class FlowQueries(TakesSequences):
         array of shape (n_sequences,)
         """
         data, counts, numbers = self._opened(X, lengths, groups, tasks)
-        complete = ~np.isnan(data).any(axis=1)
+        complete = ~with_holes(data)
         first = transition_rows(counts)
         first = first[complete[first] & complete[first + 1]]
         sequence = np.repeat(np.arange(len(counts)), counts)[first]
@@ -166,7 +166,7 @@ class FlowQueries(TakesSequences):
         for task in np.unique(numbers).tolist():
             own = numbers[sequence] == task
             values[own] = log_density_of_steps(self._flow(task), data[first[own]], data[first[own] + 1])
-        return np.bincount(sequence, values, minlength=len(counts))
+        return np.bincount(sequence, values, minlength=len(counts)).astype(np.float64)
 
     def score(
         self,
@@ -199,7 +199,7 @@ class FlowQueries(TakesSequences):
         array of shape (n_samples, n_regimes)
         """
         data, counts, numbers = self._opened(X, lengths, groups, tasks)
-        complete = ~np.isnan(data).any(axis=1)
+        complete = ~with_holes(data)
         rows = self._filled(data, counts, numbers, followed)
         n_named = self.regime_usage_.shape[1]
         found = np.empty((len(rows), n_named))

@@ -74,7 +74,7 @@ class RegionState:
     ----------
     position : where it is
     log_density : log-likelihood of the transitions there, regions summed out
-    log_joint : (n, H): log weight plus log density of each transition in each region of its task
+    edges : (n, H): shares of the regions of each transition, summed up from region to region
     best, best_log_density : the position of highest likelihood after the warm-up, and that likelihood
     kept : positions kept for predictions, after the warm-up
     n_counted : steps after the warm-up
@@ -82,7 +82,7 @@ class RegionState:
 
     position: Position
     log_density: float
-    log_joint: Array
+    edges: Array
     best: Position
     best_log_density: float
     kept: tuple[Position, ...] = ()

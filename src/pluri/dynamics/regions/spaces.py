@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pluri.dynamics.regions.transitions import with_holes
 from pluri.validation import Only, check_value, unmasked
 from pluri.validation.sequences import check_sequence_lengths, is_sequence_list, join_sequences
 
@@ -40,7 +41,7 @@ def from_data(
     if rows.ndim != 2:
         raise ValueError(f"X must have two axes, got shape {rows.shape}")
     lengths = check_sequence_lengths(lengths, len(rows))
-    holes = np.isnan(rows).any(axis=1)
+    holes = with_holes(rows)
     width = int(model.centers_.shape[1])
     coordinates = np.full((len(rows), width), np.nan)
     if not holes.all():
@@ -58,7 +59,7 @@ def to_space(model: Any, coordinates: Array, space: str) -> Array:
     if space == "latent":
         return coordinates
     embedding = embedding_of(model)
-    known = ~np.isnan(coordinates).any(axis=1)
+    known = ~with_holes(coordinates)
     if not known.any():
         probe = np.asarray(embedding.inverse_transform(np.asarray(model.center_)[None]))
         return np.full((len(coordinates), probe.shape[1]), np.nan)

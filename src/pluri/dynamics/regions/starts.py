@@ -29,7 +29,8 @@ def starting_position(rng: np.random.Generator, kernel: RegionGibbs, scattered: 
     _, H, J, K = kernel.sizes
     position = dict(kernel.sample_prior(rng))
     labels = np.concatenate([
-        _clusters(rng, kernel.starts[a:b], kernel.ends[a:b], H, kernel.n_inputs, scattered) for a, b in pairwise(kernel.offsets)
+        _clusters(rng, kernel.starts[a:b], kernel.ends[a:b], H, kernel.n_inputs, scattered)
+        for a, b in pairwise(kernel.offsets)
     ])  # fmt: skip
     moments = region_moments(kernel.products, labels, kernel.offsets, H, K)
     _, found = regression_posterior(moments.gram, moments.cross, np.full(kernel.n_inputs, RIDGE))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,7 +16,7 @@ Array = NDArray[np.float64]
 LEAST_CONCENTRATION = 1e-6
 
 
-def used_sticks(log_weights: Array, counts: Array) -> tuple[int, float]:
+def used_sticks(log_weights: Array, counts: NDArray[Any]) -> tuple[int, float]:
     """Number of sticks up to the last one in use, of all rows of weights, and the sum of their ``log(1 - V)``.
 
     The last stick of a row takes all that is left and does not count.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from pluri.dynamics.regions.flow import next_means
 from pluri.dynamics.regions.queries import FlowQueries
 from pluri.dynamics.regions.rollouts import drawn_paths, fill_gaps, mean_path
 from pluri.dynamics.regions.spaces import from_data, to_space
+from pluri.dynamics.regions.transitions import with_holes
 from pluri.validation import Only, RandomState, as_generator, check_count, check_value
 from pluri.validation.sequences import offsets_of, sequence_lengths
 
@@ -55,12 +57,12 @@ class FlowSynthesis(FlowQueries):
         check_is_fitted(self, "weights_")
         rows, mask, X, lengths = from_data(self, X, sequence_lengths(X, lengths, groups), space)
         data, counts, numbers = self._opened(X, lengths, None, tasks)
-        offsets, empty = offsets_of(counts), np.isnan(data).any(axis=1)
+        offsets, empty = offsets_of(counts), with_holes(data)
         for n in range(len(counts)):
             if counts[n] and empty[offsets[n] : offsets[n + 1]].all():
                 raise ValueError(f"X must have a complete row in each sequence with a gap, sequence {n} has none")
         bounds = self._bounds()
-        found = self._filled(data, counts, numbers, lambda *gap: fill_gaps(*gap, bool(bridge), bounds))
+        found = self._filled(data, counts, numbers, partial(fill_gaps, bridge=bool(bridge), bounds=bounds))
         found = np.where(np.isnan(data), found, data)
         if rows is None:
             return found

@@ -45,7 +45,7 @@ class Transitions:
     @classmethod
     def of(cls, data: Array, lengths: Integers, task_of_sequence: Integers, names: list[Any]) -> Transitions:
         """Transitions of sequences; those that touch a row with a missing value are left out."""
-        complete = ~np.isnan(data).any(axis=1)
+        complete = ~with_holes(data)
         first = transition_rows(lengths)
         first = first[complete[first] & complete[first + 1]]
         tasks = np.repeat(task_of_sequence, lengths)[first]
@@ -71,6 +71,11 @@ class Transitions:
         reach = float(np.linalg.norm(seen - center, axis=1).max())
         offsets = offsets_of(counts)
         return cls(values[first], values[first + 1], first, offsets, center, scale, scatter, reach)
+
+
+def with_holes(rows: Array) -> NDArray[np.bool_]:
+    """Which rows have a missing value."""
+    return np.asarray(np.isnan(rows).any(axis=1), dtype=np.bool_)
 
 
 def transition_rows(lengths: Integers) -> Integers:

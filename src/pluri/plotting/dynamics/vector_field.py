@@ -145,7 +145,7 @@ class VectorFieldDisplay:
         rows = np.tile(model.center_, (len(points), 1))
         rows[:, chosen] = points
         steps = model.vector_field(rows, task=task)[:, chosen]
-        named = tuple(f"coordinate {feature}" for feature in chosen)
+        named = (f"coordinate {chosen[0]}", f"coordinate {chosen[1]}")
         display = cls(points, steps, centers, covariances, model.regimes_[own], paths=paths, names=named)
         return display.plot(**options)
 
