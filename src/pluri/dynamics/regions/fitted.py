@@ -25,6 +25,8 @@ NEGLIGIBLE = 0.01
 
 #: What fitted arrays look like.
 LAYOUT: Mapping[str, Stored] = {
+    "noise_variances_": Stored("n_kept", "n_tasks_", least=0),
+    "regime_usage_": Stored("n_tasks_", "n_named", simplex=True),
     "weights_": Stored("n_stored", least=0),
     "draw_index_": Stored("n_stored", whole=True, least=0, below="n_kept"),
     "task_index_": Stored("n_stored", whole=True, least=0, below="n_tasks_"),
@@ -32,8 +34,6 @@ LAYOUT: Mapping[str, Stored] = {
     "precisions_": Stored("n_stored", "n_features_in_", "n_features_in_"),
     "matrices_": Stored("n_stored", "n_features_in_", "n_features_in_"),
     "intercepts_": Stored("n_stored", "n_features_in_"),
-    "noise_variances_": Stored("n_kept", "n_tasks_", least=0),
-    "regime_usage_": Stored("n_tasks_", "n_named", simplex=True),
     "regimes_": Stored("n_stored", whole=True, least=0, below="n_named"),
     "center_": Stored("n_features_in_"),
 }

@@ -15,9 +15,11 @@ from pluri.dynamics.regions.transitions import task_labels, transition_rows, wit
 from pluri.validation.sequences import (
     BOUNDARIES,
     check_not_lost,
+    check_sequence_weight,
     lengths_in_second_place,
     offsets_of,
     sequence_lengths,
+    weight_by_either_name,
 )
 
 Array = NDArray[np.float64]
@@ -30,7 +32,8 @@ class FlowQueries(TakesSequences):
     """Methods of a fitted flow; all are averages over the kept draws, and none depends on how regions are numbered."""
 
     __metadata_request__predict: ClassVar[dict[str, bool]] = WITH_TASKS
-    __metadata_request__score: ClassVar[dict[str, bool]] = WITH_TASKS
+    # A pipeline always names weights, if only to say that there are none.
+    __metadata_request__score: ClassVar[dict[str, bool]] = WITH_TASKS | {"sample_weight": True}
 
     random_state: Any
     embedding: Any
@@ -176,10 +179,33 @@ class FlowQueries(TakesSequences):
         *,
         groups: ArrayLike | None = None,
         tasks: ArrayLike | None = None,
+        sequence_weight: ArrayLike | None = None,
+        **aliases: Any,
     ) -> float:
-        """Log predictive density of all steps together, first rows given; see `score_sequences`."""
+        """Log predictive density of all steps together, first rows given.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features), or list of sequences
+        y : ignored
+            For scikit-learn; a program written for hmmlearn may pass `lengths` here.
+        lengths, groups, tasks : arrays, optional
+            See `predict`.
+        sequence_weight : array of shape (n_sequences,), optional
+            Weight of each sequence in the sum; also taken under the name ``sample_weight``.
+
+        Returns
+        -------
+        float
+        """
+        sequence_weight = weight_by_either_name(sequence_weight, aliases)
         lengths = lengths_in_second_place(y, lengths if groups is None else sequence_lengths(X, lengths, groups), X)
-        return float(self.score_sequences(X, lengths, tasks=tasks).sum())
+        scores = self.score_sequences(X, lengths, tasks=tasks)
+        if sequence_weight is None:
+            return float(scores.sum())
+        weight = check_sequence_weight(sequence_weight, self._observations(X, lengths)[1])
+        assert weight is not None
+        return float(weight @ scores)
 
     def predict_regime_proba(
         self,
