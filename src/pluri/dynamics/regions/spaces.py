@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pluri.dynamics.regions.transitions import with_holes
 from pluri.validation import Only, check_value, unmasked
-from pluri.validation.sequences import check_sequence_lengths, is_sequence_list, join_sequences
+from pluri.validation.sequences import check_sequence_lengths, is_sequence_list, join_sequences, offsets_of
 
 Array = NDArray[np.float64]
 
@@ -25,13 +26,11 @@ def embedding_of(model: Any) -> Any:
     return embedding
 
 
-def from_data(
-    model: Any, X: Any, lengths: ArrayLike | None, space: str
-) -> tuple[Array | None, NDArray[np.bool_], Any, ArrayLike | None]:
-    """Rows of data, which of them have holes, their coordinates (NaN there), and lengths; X itself if it is latent."""
+def from_data(model: Any, X: Any, lengths: ArrayLike | None, space: str) -> tuple[Array | None, Any, ArrayLike | None]:
+    """Rows of data, their coordinates (NaN where a row has holes), and lengths; X itself if it is latent."""
     check_value(space, "space", Only("latent", "data"))
     if space == "latent":
-        return None, np.zeros(0, dtype=bool), X, lengths
+        return None, X, lengths
     embedding = embedding_of(model)
     if is_sequence_list(X):
         if lengths is not None:
@@ -51,7 +50,7 @@ def from_data(
                 f"embedding must give the {width} coordinates that the model was fitted to, got {found.shape[1]}"
             )
         coordinates[~holes] = found
-    return rows, holes, coordinates, lengths
+    return rows, coordinates, lengths
 
 
 def to_space(model: Any, coordinates: Array, space: str) -> Array:
@@ -67,3 +66,15 @@ def to_space(model: Any, coordinates: Array, space: str) -> Array:
     rows = np.full((len(coordinates), made.shape[1]), np.nan)
     rows[known] = made
     return rows
+
+
+def carried_across(residuals: Array, lengths: NDArray[np.int64]) -> Array:
+    """Residuals with gaps (rows with NaN) filled: linear from one side to the other, constant at the ends."""
+    found = residuals.copy()
+    offsets = offsets_of(lengths)
+    for begin, end in pairwise(offsets.tolist()):
+        known = begin + np.flatnonzero(~with_holes(residuals[begin:end]))
+        missing = np.setdiff1d(np.arange(begin, end), known)
+        for column in range(found.shape[1]) if len(missing) and len(known) else ():
+            found[missing, column] = np.interp(missing, known, residuals[known, column])
+    return found

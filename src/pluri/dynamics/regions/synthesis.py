@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from pluri.dynamics.regions.flow import next_means
 from pluri.dynamics.regions.queries import FlowQueries
 from pluri.dynamics.regions.rollouts import drawn_paths, fill_gaps, mean_path
-from pluri.dynamics.regions.spaces import from_data, to_space
+from pluri.dynamics.regions.spaces import carried_across, from_data, to_space
 from pluri.dynamics.regions.transitions import with_holes
 from pluri.validation import Only, RandomState, as_generator, check_count, check_value
 from pluri.validation.sequences import offsets_of, sequence_lengths
@@ -32,6 +32,7 @@ class FlowSynthesis(FlowQueries):
         tasks: ArrayLike | None = None,
         bridge: bool = True,
         space: str = "latent",
+        seamless: bool = True,
     ) -> Array:
         """Sequences with their gaps filled by paths of the flow.
 
@@ -48,6 +49,9 @@ class FlowSynthesis(FlowQueries):
             otherwise forward alone. Before the first complete row there is only the way back.
         space : {"latent", "data"}, default="latent"
             What X and the answer are: coordinates, or rows of data, which `embedding` translates.
+        seamless : bool, default=True
+            For rows of data: carry what the embedding does not explain of the rows beside a gap across it, linearly
+            from one side to the other. Without it there is a jump on each side.
 
         Returns
         -------
@@ -55,7 +59,7 @@ class FlowSynthesis(FlowQueries):
             Sequences end to end; NaN where a path left the flow, with a warning.
         """
         check_is_fitted(self, "weights_")
-        rows, mask, X, lengths = from_data(self, X, sequence_lengths(X, lengths, groups), space)
+        rows, X, lengths = from_data(self, X, sequence_lengths(X, lengths, groups), space)
         data, counts, numbers = self._opened(X, lengths, None, tasks)
         offsets, empty = offsets_of(counts), with_holes(data)
         for n in range(len(counts)):
@@ -64,12 +68,12 @@ class FlowSynthesis(FlowQueries):
         bounds = self._bounds()
         found = self._filled(data, counts, numbers, partial(fill_gaps, bridge=bool(bridge), bounds=bounds))
         found = np.where(np.isnan(data), found, data)
-        if rows is None:
-            return found
-        made = to_space(self, found[mask], space) if mask.any() else np.empty((0, rows.shape[1]))
-        filled = rows.copy()
-        filled[mask] = np.where(np.isnan(rows[mask]), made, rows[mask])
-        return filled
+        if rows is None or not empty.any():
+            return found if rows is None else rows
+        made = to_space(self, found, space)
+        if seamless:
+            made += carried_across(rows - made, counts)
+        return np.where(np.isnan(rows), made, rows)
 
     def simulate(
         self,
@@ -128,7 +132,7 @@ class FlowSynthesis(FlowQueries):
         row = np.asarray(check_array(np.atleast_2d(np.asarray(x0)), dtype=np.float64, input_name=name))
         if len(row) != 1:
             raise ValueError(f"{name} must be one row, got shape {np.shape(x0)}")
-        _, _, row, _ = from_data(self, row, None, space)
+        _, row, _ = from_data(self, row, None, space)
         if row.shape[1] != self.centers_.shape[1]:
             raise ValueError(f"{name} must have {self.centers_.shape[1]} entries, got {row.shape[1]}")
         return np.asarray(row[0], dtype=np.float64)
