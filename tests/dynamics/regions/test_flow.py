@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from pluri.dynamics.regions.fitted import common_names
+from pluri.dynamics.regions.conditionals import multiplied_out, region_moments
+from pluri.dynamics.regions.fitted import common_names, way_back
 from pluri.dynamics.regions.flow import (
     Flow,
     agreement,
-    backward,
     log_density_of_steps,
     log_shares,
     next_means,
@@ -100,26 +100,29 @@ def test_regimes_given_both_ends_of_a_step_follow_bayes():
     np.testing.assert_allclose(regime_shares(flow, x, 3)[0], np.bincount(flow.regimes, shares, minlength=3))
 
 
-def test_the_way_back_is_the_other_conditional_of_the_joint_distribution():
-    """E(x | y) by integrating over x on a grid."""
-    flow = random_flow(np.random.default_rng(4), n_draws=1, n_regions=3)
-    side = np.linspace(-9, 9, 500)
-    grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
-    place = np.zeros(len(grid))
-    y = np.array([0.4, -0.2])
-    for r in range(3):
-        at = multivariate_normal(flow.centers[r], np.linalg.inv(flow.precisions[r])).pdf(grid)
-        away = y - grid @ flow.matrices[r].T - flow.intercepts[r]
-        end = multivariate_normal(np.zeros(2), flow.variances[r] * np.eye(2)).pdf(away)
-        place += np.exp(flow.log_weights[r]) * at * end
-    expected = place @ grid / place.sum()
-    np.testing.assert_allclose(next_means(backward(flow), y[None])[0], expected, rtol=1e-5)
+def test_the_way_back_is_a_ridge_regression_of_starts_on_ends():
+    rng = np.random.default_rng(4)
+    x, labels = rng.normal(size=(30, 2)), np.repeat([0, 1, 2], [20, 10, 0])
+    y = x @ [[0.5, 0.2], [0.0, 0.7]] + 0.1 * rng.normal(size=(30, 2))
+    moments = region_moments(multiplied_out(y, x), labels, np.array([0, 30]), 3, 2)
+    centers, precisions, matrices = way_back(moments, np.array([100.0]), np.eye(2))
+    for h in range(2):
+        own = labels == h
+        t = np.column_stack([y[own], np.ones(own.sum())])
+        ridge = np.linalg.solve(100 * t.T @ t + np.eye(3), 100 * t.T @ x[own])
+        np.testing.assert_allclose(matrices[0, h], ridge.T)
+        n = own.sum()
+        mean = y[own].sum(axis=0) / (n + 0.1)
+        around = np.eye(2) + y[own].T @ y[own] - (n + 0.1) * np.outer(mean, mean)
+        np.testing.assert_allclose(centers[0, h], mean)
+        np.testing.assert_allclose(precisions[0, h], (n + 4) * np.linalg.inv(around))
+    assert np.isfinite(matrices).all()
 
 
 def test_a_bridge_of_a_linear_flow_without_noise_is_exact():
     turn = np.array([[np.cos(0.3), -np.sin(0.3)], [np.sin(0.3), np.cos(0.3)]])
     b = np.array([0.1, -0.2])
-    flow = linear_flow(turn, b, variance=1e-12)
+    flow, back = linear_flow(turn, b), linear_flow(turn.T, -turn.T @ b)
     rows = [np.array([1.0, 0.5])]
     for _ in range(19):
         rows.append(turn @ rows[-1] + b)
@@ -128,19 +131,19 @@ def test_a_bridge_of_a_linear_flow_without_noise_is_exact():
     missing[:2] = missing[6:13] = missing[18:] = True
     holes = np.where(missing[:, None], np.nan, rows)
     for bridge in (True, False):
-        np.testing.assert_allclose(fill_gaps(flow, holes, missing, bridge, WIDE), rows, atol=1e-6)
+        np.testing.assert_allclose(fill_gaps(flow, back, holes, missing, bridge, WIDE), rows, atol=1e-6)
     np.testing.assert_allclose(followed(flow, holes, missing)[6:], rows[6:], atol=1e-9)
     assert np.isfinite(followed(flow, holes, missing)).all()
 
 
 def test_a_bridge_blends_two_ways_linearly():
-    flow = linear_flow(np.eye(2), np.array([1.0, 0.0]), variance=1e-12)
+    flow, back = (linear_flow(np.eye(2), np.array([step, 0.0])) for step in (1.0, -1.0))
     rows = np.array([[0.0, 0.0], [np.nan] * 2, [np.nan] * 2, [6.0, 3.0]])
     missing = np.array([False, True, True, False])
     forth, home = np.array([[1.0, 0], [2.0, 0]]), np.array([[4.0, 3.0], [5.0, 3.0]])
     expected = np.array([[2 / 3], [1 / 3]]) * forth + np.array([[1 / 3], [2 / 3]]) * home
-    np.testing.assert_allclose(fill_gaps(flow, rows, missing, True, WIDE)[1:3], expected, atol=1e-6)
-    np.testing.assert_allclose(fill_gaps(flow, rows, missing, False, WIDE)[1:3], forth, atol=1e-9)
+    np.testing.assert_allclose(fill_gaps(flow, back, rows, missing, True, WIDE)[1:3], expected, atol=1e-6)
+    np.testing.assert_allclose(fill_gaps(flow, back, rows, missing, False, WIDE)[1:3], forth, atol=1e-9)
 
 
 def test_a_path_that_expands_is_cut_off_with_a_warning():

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from pluri.dynamics.regions.records import DEFAULT_PRIORS, Position, RegionPriors
+from pluri.dynamics.regions.conditionals import multiplied_out, region_moments, regression_posterior
+from pluri.dynamics.regions.records import DEFAULT_PRIORS, Moments, Position, RegionPriors
 from pluri.dynamics.regions.transitions import Transitions
 from pluri.inference import mcmc
 from pluri.priors import Gamma
@@ -35,6 +36,10 @@ LAYOUT: Mapping[str, Stored] = {
     "matrices_": Stored("n_stored", "n_features_in_", "n_features_in_"),
     "intercepts_": Stored("n_stored", "n_features_in_"),
     "regimes_": Stored("n_stored", whole=True, least=0, below="n_named"),
+    "back_centers_": Stored("n_stored", "n_features_in_"),
+    "back_precisions_": Stored("n_stored", "n_features_in_", "n_features_in_"),
+    "back_matrices_": Stored("n_stored", "n_features_in_", "n_features_in_"),
+    "back_intercepts_": Stored("n_stored", "n_features_in_"),
     "center_": Stored("n_features_in_"),
 }
 
@@ -106,24 +111,46 @@ def _store_regions(
     """Regions that have transitions, draw by draw and task by task, in the units of the data."""
     parts: dict[str, list[Any]] = {name: [] for name in LAYOUT if name not in ("regime_usage_", "center_")}
     c, s = data.center, data.scale
+    returning = multiplied_out(data.ends, data.starts)
     for draw, (position, name) in enumerate(zip(kept, names)):
         filled = np.zeros(position["log_weights"].shape, dtype=bool)
         filled[tasks, position["labels"]] = True
         at = np.nonzero(filled)
-        M = position["matrices"][position["pointers"][at]]
-        K = len(c)
+        moments = region_moments(returning, position["labels"], data.offsets, len(filled[0]), len(c))
+        back = way_back(moments, position["noise_precision"], data.scatter)
         weights = np.where(filled, np.exp(position["log_weights"]), 0.0)
         parts["weights_"].append((weights / weights.sum(axis=1, keepdims=True))[at])
         parts["draw_index_"].append(np.full(len(at[0]), draw))
         parts["task_index_"].append(at[0])
-        parts["centers_"].append(c + s * position["centers"][at])
-        parts["precisions_"].append(position["precisions"][at] / s**2)
-        parts["matrices_"].append(M[:, :, :K])
-        parts["intercepts_"].append(c + s * M[:, :, K] - M[:, :, :K] @ c)
+        forth = (position["centers"], position["precisions"], position["matrices"][position["pointers"]])
+        for prefix, (centers, precisions, matrices) in (("", forth), ("back_", back)):
+            M = matrices[at]
+            parts[f"{prefix}centers_"].append(c + s * centers[at])
+            parts[f"{prefix}precisions_"].append(precisions[at] / s**2)
+            parts[f"{prefix}matrices_"].append(M[:, :, :-1])
+            parts[f"{prefix}intercepts_"].append(c + s * M[:, :, -1] - M[:, :, :-1] @ c)
         parts["noise_variances_"].append((s**2 / position["noise_precision"])[None])
         parts["regimes_"].append(np.array([name[j] for j in position["pointers"][at].tolist()], dtype=np.int64))
     for attribute, values in parts.items():
         setattr(model, attribute, np.concatenate(values))
+
+
+def way_back(moments: Moments, noise_precision: Array, scatter: Array) -> tuple[Array, Array, Array]:
+    """Where steps of each region end, and regressions of their starts on their ends, from sums over reversed steps.
+
+    Centres (L, H, K), precisions (L, H, K, K) and matrices (L, H, K, K + 1): the posterior means of a flow of the
+    reversed steps with the same regions. The way back that follows from the flow itself, by Bayes' rule, suffers where
+    the noise is not the same in all directions.
+    """
+    K, counts = len(scatter), moments.counts
+    u = DEFAULT_PRIORS.strength + counts
+    centers = moments.gram[..., :K, K] / u[..., None]
+    around = scatter + moments.gram[..., :K, :K] - u[..., None, None] * centers[..., :, None] * centers[..., None, :]
+    freedom = K + DEFAULT_PRIORS.extra_freedom + counts
+    precisions = freedom[..., None, None] * np.linalg.inv((around + np.swapaxes(around, -1, -2)) / 2)
+    g = noise_precision[:, None, None, None]
+    _, found = regression_posterior(g * moments.gram, g * moments.cross, np.ones(K + 1))
+    return centers, np.asarray(precisions), np.swapaxes(found, -1, -2)
 
 
 def judge(model: Any, trace: mcmc.Trace, data: Transitions) -> None:

@@ -2,8 +2,7 @@
 
 In each draw ``p(y | x) = sum_h w_h(x) N(y; A_h x + b_h, v I)`` with ``w_h(x)`` proportional to
 ``w_h N(x; m_h, Q_h^-1)``; what is predicted is the average over draws. Only regions that had transitions take part:
-the others are draws from the prior, and say nothing of the data. Start and end of a step have a joint distribution, a
-mixture of Gaussians, of which the way back is the other conditional distribution.
+the others are draws from the prior, and say nothing of the data.
 """
 
 from __future__ import annotations
@@ -133,27 +132,3 @@ def agreement(first: Flow, second: Flow, x: Array) -> tuple[float, int]:
         if a == b and min(masses[0][a], masses[1][b]) > 0.5:
             found.append(a)
     return len(found) / len(first.firsts), int(np.bincount(found).argmax()) if found else -1
-
-
-def backward(flow: Flow) -> Flow:
-    """The flow back: regions of the ends of steps, and where these came from.
-
-    With ``S = Q^-1``, ``C = A S A' + v I`` and ``G = S A' C^-1`` a region of ends has the mean ``e = A m + b`` and the
-    covariance C, and ``E(x | y) = m + G (y - e)``. The noise of the way back is not isotropic: its mean variance is
-    kept.
-    """
-    K = flow.centers.shape[1]
-    spread = np.linalg.inv(flow.precisions)
-    through = flow.matrices @ spread
-    ends = (flow.matrices @ flow.centers[..., None])[..., 0] + flow.intercepts
-    around = through @ np.swapaxes(flow.matrices, -1, -2) + flow.variances[:, None, None] * np.eye(K)
-    precisions: Array = np.asarray(np.linalg.inv((around + np.swapaxes(around, -1, -2)) / 2), dtype=np.float64)
-    gain = np.swapaxes(through, -1, -2) @ precisions
-    left = spread - gain @ through
-    return flow._replace(
-        centers=ends,
-        precisions=precisions,
-        matrices=gain,
-        intercepts=flow.centers - (gain @ ends[..., None])[..., 0],
-        variances=np.maximum(np.trace(left, axis1=1, axis2=2) / K, np.finfo(float).tiny),
-    )

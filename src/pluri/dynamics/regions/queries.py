@@ -54,16 +54,17 @@ class FlowQueries(TakesSequences):
     def _n_features_of_parameters(self) -> int:
         return int(self.centers_.shape[1])
 
-    def _flow(self, task: int) -> Flow:
+    def _flow(self, task: int, back: bool = False) -> Flow:
+        """Regions of a task; with `back`, of the way back, whose noise is not known."""
         chosen = np.flatnonzero(self.task_index_ == task)
         chosen = chosen[np.argsort(self.draw_index_[chosen], kind="stable")]
         draws = self.draw_index_[chosen]
         with np.errstate(divide="ignore"):
             log_weights = np.log(self.weights_[chosen])
-        return Flow(
-            draws, log_weights, self.centers_[chosen], self.precisions_[chosen], self.matrices_[chosen],
-            self.intercepts_[chosen], self.noise_variances_[draws, task], self.regimes_[chosen],
-        )  # fmt: skip
+        names = ("centers", "precisions", "matrices", "intercepts")
+        place = {name: getattr(self, f"back_{name}_" if back else f"{name}_")[chosen] for name in names}
+        noise = self.noise_variances_[draws, task]
+        return Flow(draws=draws, log_weights=log_weights, **place, variances=noise, regimes=self.regimes_[chosen])
 
     def _bounds(self) -> Bounds:
         return Bounds(self.center_, float(self.reach_))
@@ -93,18 +94,20 @@ class FlowQueries(TakesSequences):
         return data.astype(np.float64), counts, numbers
 
     def _filled(self, data: Array, lengths: Integers, numbers: Integers, how: Any) -> Array:
-        """Rows with missing values replaced, sequence by sequence: ``how(flow, rows, missing)``."""
+        """Rows with missing values replaced, sequence by sequence: ``how(task, rows, missing)``."""
         missing = with_holes(data)
         if not missing.any():
             return data
         found = data.copy()
         offsets = offsets_of(lengths)
-        flows = {task: self._flow(task) for task in np.unique(numbers).tolist()}
         for n, task in enumerate(numbers.tolist()):
             part = slice(int(offsets[n]), int(offsets[n + 1]))
             if missing[part].any():
-                found[part] = how(flows[task], data[part], missing[part])
+                found[part] = how(task, data[part], missing[part])
         return found
+
+    def _followed(self, task: int, rows: Array, missing: NDArray[np.bool_]) -> Array:
+        return followed(self._flow(task), rows, missing)
 
     def predict(
         self,
@@ -131,7 +134,7 @@ class FlowQueries(TakesSequences):
         array of shape (n_samples, n_features)
         """
         data, counts, numbers = self._opened(X, lengths, groups, tasks)
-        rows = self._filled(data, counts, numbers, followed)
+        rows = self._filled(data, counts, numbers, self._followed)
         found = np.empty_like(rows)
         of_row = np.repeat(numbers, counts)
         for task in np.unique(of_row).tolist():
@@ -226,7 +229,7 @@ class FlowQueries(TakesSequences):
         """
         data, counts, numbers = self._opened(X, lengths, groups, tasks)
         complete = ~with_holes(data)
-        rows = self._filled(data, counts, numbers, followed)
+        rows = self._filled(data, counts, numbers, self._followed)
         n_named = self.regime_usage_.shape[1]
         found = np.empty((len(rows), n_named))
         with_next = np.zeros(len(rows), dtype=bool)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.dynamics.regions.flow import Flow, agreement, backward, log_shares, next_means, steps_of
+from pluri.dynamics.regions.flow import Flow, agreement, log_shares, next_means, steps_of
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -98,14 +98,13 @@ def warn_of_leaving(step: int, n_steps: int) -> None:
     )
 
 
-def fill_gaps(flow: Flow, rows: Array, missing: NDArray[np.bool_], bridge: bool, bounds: Bounds) -> Array:
+def fill_gaps(flow: Flow, back: Flow, rows: Array, missing: NDArray[np.bool_], bridge: bool, bounds: Bounds) -> Array:
     """Rows of one sequence with those that are missing filled by paths.
 
-    A gap is crossed forward from the row before it; with `bridge` also backward from the row after it, and the two
-    are blended linearly. At the ends of a sequence there is one way only.
+    A gap is crossed forward from the row before it; with `bridge` also back, by another flow, from the row after it,
+    and the two are blended linearly. At the ends of a sequence there is one way only.
     """
     found = rows.copy()
-    back = backward(flow)
     edges = np.flatnonzero(np.diff(np.concatenate([[False], missing, [False]]).astype(np.int8)))
     for begin, end in edges.reshape(-1, 2).tolist():
         n, has_before, has_after = end - begin, begin > 0, end < len(rows)

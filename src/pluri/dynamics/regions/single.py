@@ -58,6 +58,8 @@ class LatentDynamics(LearnsFlows):
     weights_, centers_, precisions_, matrices_, intercepts_, regimes_, draw_index_, task_index_ : arrays
         Regions of the kept draws that have steps: weights, centres and precisions of rows, and the step
         ``matrices_ @ row + intercepts_``; the regime by a name that draws share, the draw and the task of each.
+    back_centers_, back_precisions_, back_matrices_, back_intercepts_ : arrays
+        The same for the way back, from the end of a step to its start, by which gaps are bridged.
     noise_variances_ : array of shape (n_kept, n_tasks)
     regime_usage_ : array of shape (n_tasks, n_regimes)
         Share of the steps of each task that each regime has, over the kept draws; the largest of the best draw is

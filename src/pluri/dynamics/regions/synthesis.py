@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -65,8 +64,11 @@ class FlowSynthesis(FlowQueries):
         for n in range(len(counts)):
             if counts[n] and empty[offsets[n] : offsets[n + 1]].all():
                 raise ValueError(f"X must have a complete row in each sequence with a gap, sequence {n} has none")
-        bounds = self._bounds()
-        found = self._filled(data, counts, numbers, partial(fill_gaps, bridge=bool(bridge), bounds=bounds))
+
+        def across(task: int, part: Array, missing: NDArray[np.bool_]) -> Array:
+            return fill_gaps(self._flow(task), self._flow(task, back=True), part, missing, bool(bridge), self._bounds())
+
+        found = self._filled(data, counts, numbers, across)
         found = np.where(np.isnan(data), found, data)
         if rows is None or not empty.any():
             return found if rows is None else rows
