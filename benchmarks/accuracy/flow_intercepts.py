@@ -14,10 +14,10 @@ from pluri.datasets import data_home, make_switching_flow
 from pluri.dynamics import MultiTaskDynamics
 from pluri.embedding import SpectralRegression
 
+Motions = list[np.ndarray]
 
-def density(
-    train: list[np.ndarray], test: list[np.ndarray], train_tasks: list[int], test_tasks: list[int]
-) -> np.ndarray:
+
+def density(train: Motions, test: Motions, train_tasks: list[int], test_tasks: list[int]) -> np.ndarray:
     """Log density per held-out step with a constant, and without."""
     n_steps = sum(len(X) - 1 for X in test)
     found = []

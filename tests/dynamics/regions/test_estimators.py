@@ -182,6 +182,8 @@ def test_a_hand_over_goes_to_the_target_of_the_other_task(flow, model):
     with pytest.warns(UserWarning, match="never came to a regime"):
         other = model.hand_over([2.0, 0.0], 0, 1, 3)
     assert other.switched_at is None
+    apart = model.hand_over([2.0, 0.0], 0, 1, 60, meet="density")
+    np.testing.assert_allclose(apart.path[-1], [2, 2], atol=0.2)
 
 
 def test_random_paths_and_the_field(model):
@@ -307,6 +309,7 @@ def test_bad_questions_are_refused(flow, model):
         (lambda: model.impute([np.full((3, 2), np.nan)], tasks=[0]), "complete row in each sequence"),
         (lambda: model.vector_field([[1.0]], task=0), "points must have 2 columns"),
         (lambda: model.hand_over([0.0, 0.0], 0, "x", 3), "task_b must be one of"),
+        (lambda: model.hand_over([0.0, 0.0], 0, 1, 3, meet="halfway"), "meet must be one of"),
         (lambda: model.shared_atoms(0, 1, min_share=2), "min_share must be"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -9,12 +9,21 @@ from pluri.dynamics.regions.fitted import common_names, way_back
 from pluri.dynamics.regions.flow import (
     Flow,
     agreement,
+    log_density_of_places,
     log_density_of_steps,
     log_shares,
     next_means,
     regime_shares,
 )
-from pluri.dynamics.regions.rollouts import Bounds, drawn_paths, fill_gaps, followed, handed_over, mean_path
+from pluri.dynamics.regions.rollouts import (
+    Bounds,
+    drawn_paths,
+    fill_gaps,
+    followed,
+    handed_over,
+    handed_over_where_probable,
+    mean_path,
+)
 from pluri.dynamics.regions.transitions import Transitions, task_labels, transition_rows
 
 WIDE = Bounds(np.zeros(2), 1e6)
@@ -149,10 +158,10 @@ def test_a_bridge_blends_two_ways_linearly():
 def test_a_path_that_expands_is_cut_off_with_a_warning():
     flow = linear_flow(2.0 * np.eye(2), np.zeros(2))
     near = Bounds(np.zeros(2), 1.0)
-    with pytest.warns(UserWarning, match="left the flow after 3 of 8 steps"):
+    with pytest.warns(UserWarning, match="left the flow after 1 of 8 steps"):
         path = mean_path(flow, np.array([1.0, 0.0]), 8, near)
-    np.testing.assert_allclose(path[:3, 0], [2, 4, 8])
-    assert np.isnan(path[3:]).all()
+    np.testing.assert_allclose(path[0, 0], 2)
+    assert np.isnan(path[1:]).all()
     with pytest.warns(UserWarning, match="left the flow"):
         paths = drawn_paths(np.random.default_rng(0), flow, np.ones((4, 2)), 8, near)
     assert np.isnan(paths[:, -1]).all()
@@ -192,6 +201,30 @@ def test_tasks_are_handed_over_where_they_share_a_matrix():
     never = handed_over(a, b._replace(regimes=np.array([2, 3])), np.array([-2.0, 0.0]), 5, WIDE)
     assert (never.switched_at, never.regime) == (None, None)
     assert agreement(a, a, np.array([[5.0, 0.0]])) == (1.0, 1)
+
+
+def test_a_path_passes_over_where_it_is_most_probable_under_the_other_task():
+    rng = np.random.default_rng(8)
+    a, b = random_flow(rng), random_flow(rng)
+    x = np.array([0.5, 0.5])
+    found = handed_over_where_probable(a, b, x, 12, WIDE)
+    rows = np.vstack([x, mean_path(a, x, 6, WIDE)])
+    places = [
+        np.mean([
+            np.sum([
+                np.exp(b.log_weights[r]) * multivariate_normal(b.centers[r], np.linalg.inv(b.precisions[r])).pdf(row)
+                for r in np.flatnonzero(b.draws == draw)
+            ])
+            for draw in range(3)
+        ])
+        for row in rows[:-1]
+    ]  # fmt: skip
+    np.testing.assert_allclose(log_density_of_places(b, rows[:-1]), np.log(places))
+    best = int(np.argmax(np.log(places) + log_density_of_steps(b, rows[:-1], rows[1:])))
+    assert found.switched_at == best
+    np.testing.assert_allclose(found.path[:best], rows[1 : best + 1])
+    np.testing.assert_allclose(found.path[best:], mean_path(b, rows[best], 12 - best, WIDE))
+    assert found.path.shape == (12, 2)
 
 
 def test_regimes_of_draws_are_named_by_what_they_share():

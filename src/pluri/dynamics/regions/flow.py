@@ -100,6 +100,17 @@ def _log_noise(flow: Flow, away: Array, K: int) -> Array:
     return np.asarray(-0.5 * ((away**2).sum(axis=-1) / v + K * np.log(2 * np.pi * v)))
 
 
+def log_density_of_places(flow: Flow, x: Array) -> Array:
+    """Log density of rows by the places of the regions, averaged over draws: (n,)."""
+    found = np.empty(len(x))
+    constant = flow.log_weights + 0.5 * np.linalg.slogdet(flow.precisions / (2 * np.pi))[1]
+    for part in blocks(len(x), flow):
+        away = x[None, part] - flow.centers[:, None]
+        log_density = constant[:, None] - 0.5 * ((away @ flow.precisions) * away).sum(axis=-1)
+        found[part] = np.logaddexp.reduce(log_density, axis=0) - np.log(len(flow.firsts))
+    return found
+
+
 def regime_shares(flow: Flow, x: Array, n_regimes: int, y: Array | None = None) -> Array:
     """Probability of each regime at each place, given the next row too if there is one: (n, n_regimes), over draws."""
     found = np.empty((len(x), n_regimes))

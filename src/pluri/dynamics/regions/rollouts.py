@@ -8,13 +8,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.dynamics.regions.flow import Flow, agreement, log_shares, next_means, steps_of
+from pluri.dynamics.regions.flow import (
+    Flow,
+    agreement,
+    log_density_of_places,
+    log_density_of_steps,
+    log_shares,
+    next_means,
+    steps_of,
+)
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 #: A path that is so many times farther from the centre than any training row has left the flow.
-FAR = 10.0
+FAR = 3.0
 
 
 class Bounds(NamedTuple):
@@ -36,7 +44,7 @@ class HandOver(NamedTuple):
     ----------
     path : (n_steps, n_columns): rows after the first one, which was given
     switched_at : the row of the path that is the first of the other task; None if the tasks never met
-    regime : the regime that both had there; None likewise
+    regime : the regime that both had there; None if they never met, or were not asked to meet by regime
     """
 
     path: Array
@@ -147,3 +155,18 @@ def handed_over(first: Flow, second: Flow, x: Array, n_steps: int, bounds: Bound
             break
         path[step] = row[0]
     return HandOver(path, switched_at, regime)
+
+
+def handed_over_where_probable(first: Flow, second: Flow, x: Array, n_steps: int, bounds: Bounds) -> HandOver:
+    """A mean path of one task that goes on with another from the row of its first half that suits the other best.
+
+    That is the row at which the path has the highest density under the other task: of the place, and of the next step.
+    """
+    path = mean_path(first, x, max(1, n_steps // 2), bounds)
+    rows = np.vstack([x, path])
+    rows = rows[: int(np.isfinite(rows).all(axis=1).sum())]  # after a path has left there is nothing
+    if len(rows) < 2:
+        return HandOver(np.full((n_steps, len(x)), np.nan), None, None)
+    suits = log_density_of_places(second, rows[:-1]) + log_density_of_steps(second, rows[:-1], rows[1:])
+    at = int(suits.argmax())
+    return HandOver(np.vstack([path[:at], mean_path(second, rows[at], n_steps - at, bounds)]), at, None)

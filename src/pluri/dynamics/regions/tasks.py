@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pluri.dynamics.regions.learning import PARAMETERS, LearnsFlows
-from pluri.dynamics.regions.rollouts import HandOver, handed_over
+from pluri.dynamics.regions.rollouts import HandOver, handed_over, handed_over_where_probable
 from pluri.dynamics.regions.spaces import to_space
 from pluri.priors import Gamma
-from pluri.validation import Allowed, Number, Whole, check_count, check_value, restored_on_failure
+from pluri.validation import Allowed, Number, Only, Whole, check_count, check_value, restored_on_failure
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -189,11 +189,10 @@ class MultiTaskDynamics(LearnsFlows):
         chosen = order[usage[order].min(axis=1) > min_share]
         return SharedRegimes(chosen.astype(np.int64), usage[chosen])
 
-    def hand_over(self, x0: ArrayLike, task_a: Any, task_b: Any, n_steps: int, *, space: str = "latent") -> HandOver:
-        """Go on from a row with one task, and with another from where the two share a regime.
-
-        The path passes over before the first step at which, in more than half of the kept draws, both tasks have more
-        than half of their weight at the place of the path on the same regime. A warning says if that never happens.
+    def hand_over(
+        self, x0: ArrayLike, task_a: Any, task_b: Any, n_steps: int, *, meet: str = "regime", space: str = "latent"
+    ) -> HandOver:
+        """Go on from a row with one task, and then with another.
 
         Parameters
         ----------
@@ -201,6 +200,11 @@ class MultiTaskDynamics(LearnsFlows):
             The row to begin with, which is not part of the path.
         task_a, task_b : names of tasks
         n_steps : int
+        meet : {"regime", "density"}, default="regime"
+            Where the path passes over. "regime": before the first step at which, in more than half of the kept draws,
+            both tasks have more than half of their weight at the place of the path on the same regime; a warning says
+            if that never happens. "density": from the row of its first half at which the path is most probable under
+            the other task, which is also there for tasks that have nothing in common.
         space : {"latent", "data"}, default="latent"
             What `x0` and the path are: coordinates, or rows of data, which `embedding` translates.
 
@@ -210,12 +214,14 @@ class MultiTaskDynamics(LearnsFlows):
             With fields ``path``, ``switched_at`` and ``regime``.
         """
         check_count(n_steps, "n_steps")
+        check_value(meet, "meet", Only("regime", "density"))
         flows = [self._flow(self._task(task, name)) for task, name in ((task_a, "task_a"), (task_b, "task_b"))]
-        found = handed_over(flows[0], flows[1], self._row(x0, space), n_steps, self._bounds())
+        passing = handed_over if meet == "regime" else handed_over_where_probable
+        found = passing(flows[0], flows[1], self._row(x0, space), n_steps, self._bounds())
         if found.switched_at is None:
             warnings.warn(
                 f"the path never came to a regime that {task_a!r} and {task_b!r} share there: it is one of {task_a!r} "
-                "all the way",
+                "all the way; meet='density' passes over in any case",
                 UserWarning,
                 stacklevel=2,
             )
