@@ -59,7 +59,7 @@ def test_a_linear_system_is_recovered_within_its_error_bars():
 
 
 def test_two_tasks_share_the_rotation_and_nothing_else(flow, model):
-    """Regimes are the true ones (ARI > 0.8), and one has a tenth of the steps of both tasks.
+    """Regimes are the true ones (ARI > 0.8), and one has a tenth of the steps of both tasks: the rotation.
 
     Over twenty data sets the smallest ARI was 0.99, and one had two more regimes in common, with few steps.
     """
@@ -67,7 +67,10 @@ def test_two_tasks_share_the_rotation_and_nothing_else(flow, model):
     assert adjusted_rand_score(np.concatenate(flow.regimes), labels) > 0.8
     regimes, shares = model.shared_atoms(0, 1, min_share=0.1)
     assert regimes.shape == (1,)
-    assert (np.abs(shares - 0.4) < 0.1).all()
+    turning = [
+        np.mean([part[:-1] == 0 for part, own in zip(flow.regimes, flow.tasks) if own == task]) for task in (0, 1)
+    ]
+    np.testing.assert_allclose(shares[0], turning, atol=0.1)
 
 
 def private_and_shared(rng):
