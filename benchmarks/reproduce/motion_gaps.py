@@ -181,20 +181,21 @@ def hand_over(report: Report) -> None:
     report.note(f"  walk and run: {model.n_active_regimes_} regimes, {n_shared} shared")
     nearest = {name: NearestNeighbors(n_neighbors=1).fit(np.concatenate(part)) for name, part in
                (("walk", walks), ("run", runs))}  # fmt: skip
-    usual = np.mean([np.linalg.norm(np.diff(run, axis=0), axis=1).mean() for run in runs])
-    for meet in ("regime", "density"):
+    usual = np.mean([np.linalg.norm(np.diff(run, axis=0), axis=1).max() for run in runs])
+    for meet, n_blend in (("regime", 0), ("density", 0), ("density", 15)):
         arrived, steps = [], []
         for walk in walks[:10]:
-            found = model.hand_over(walk[10], "walk", "run", 120, meet=meet, space="data")
+            found = model.hand_over(walk[10], "walk", "run", 120, meet=meet, n_blend=n_blend, space="data")
             arrived.append(False)
             if found.switched_at is not None and not np.isnan(found.path).any():
                 distance = {name: search.kneighbors(found.path[-30:])[0].mean() for name, search in nearest.items()}
                 arrived[-1] = bool(distance["run"] < distance["walk"])
-                around = found.path[max(found.switched_at - 1, 0) : found.switched_at + 3]
+                around = found.path[max(found.switched_at - 1, 0) : found.switched_at + 20]
                 steps.append(np.linalg.norm(np.diff(around, axis=0), axis=1).max())
-        report.row(f"by {meet}: share of walks that end as a run", None, float(np.mean(arrived)))
+        title = f"by {meet}, {n_blend} frames blended"
+        report.row(f"{title}: share of walks that end as a run", None, float(np.mean(arrived)))
         if steps:
-            report.row(f"by {meet}: largest step at the hand-over / usual step of a run", None, np.mean(steps) / usual)
+            report.row(f"{title}: largest step / largest of a run", None, np.mean(steps) / usual)
 
 
 def disagreement(labels: np.ndarray, regimes: np.ndarray) -> tuple[float, float]:

@@ -7,6 +7,9 @@ from pluri.datasets import make_switching_flow
 from pluri.dynamics import MultiTaskDynamics
 from pluri.plotting import RegimeUsageDisplay, VectorFieldDisplay
 
+#: Chains are short here on purpose.
+pytestmark = pytest.mark.filterwarnings("ignore:the chains have not settled")
+
 
 @pytest.fixture(scope="module")
 def flow():

@@ -15,6 +15,9 @@ from pluri.datasets import make_switching_flow
 from pluri.dynamics import LatentDynamics, MultiTaskDynamics
 from pluri.priors import Gamma
 
+#: Chains are short here on purpose.
+pytestmark = pytest.mark.filterwarnings("ignore:the chains have not settled")
+
 QUICK = {"n_warmup": 60, "n_draws": 60, "n_predictive": 10}
 
 
@@ -67,10 +70,8 @@ def test_two_tasks_share_the_rotation_and_nothing_else(flow, model):
     assert adjusted_rand_score(np.concatenate(flow.regimes), labels) > 0.8
     regimes, shares = model.shared_atoms(0, 1, min_share=0.1)
     assert regimes.shape == (1,)
-    turning = [
-        np.mean([part[:-1] == 0 for part, own in zip(flow.regimes, flow.tasks) if own == task]) for task in (0, 1)
-    ]
-    np.testing.assert_allclose(shares[0], turning, atol=0.1)
+    turning = [[part[:-1] == 0 for part, own in zip(flow.regimes, flow.tasks) if own == task] for task in (0, 1)]
+    np.testing.assert_allclose(shares[0], np.mean(turning, axis=(1, 2)), atol=0.1)
 
 
 def private_and_shared(rng):
@@ -187,6 +188,15 @@ def test_a_hand_over_goes_to_the_target_of_the_other_task(flow, model):
     assert other.switched_at is None
     apart = model.hand_over([2.0, 0.0], 0, 1, 60, meet="density")
     np.testing.assert_allclose(apart.path[-1], [2, 2], atol=0.2)
+    at = apart.switched_at
+    blended = model.hand_over([2.0, 0.0], 0, 1, 60, meet="density", n_blend=3).path
+    before = apart.path[at - 1] if at else np.array([2.0, 0.0])
+    share = np.array([[0.25], [0.5], [0.75]])
+    expected = (1 - share) * model.simulate(3, before, task=0) + share * apart.path[at : at + 3]
+    np.testing.assert_allclose(blended[at : at + 3], expected)
+    np.testing.assert_array_equal(
+        np.delete(blended, slice(at, at + 3), axis=0), np.delete(apart.path, slice(at, at + 3), axis=0)
+    )
 
 
 def test_random_paths_and_the_field(model):
@@ -313,6 +323,7 @@ def test_bad_questions_are_refused(flow, model):
         (lambda: model.vector_field([[1.0]], task=0), "points must have 2 columns"),
         (lambda: model.hand_over([0.0, 0.0], 0, "x", 3), "task_b must be one of"),
         (lambda: model.hand_over([0.0, 0.0], 0, 1, 3, meet="halfway"), "meet must be one of"),
+        (lambda: model.hand_over([0.0, 0.0], 0, 1, 3, n_blend=-1), "n_blend"),
         (lambda: model.shared_atoms(0, 1, min_share=2), "min_share must be"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -90,7 +90,7 @@ class LatentDynamics(LearnsFlows):
     >>> rng = np.random.default_rng(0)
     >>> angle = 0.2 * np.arange(150)
     >>> X = np.column_stack([np.cos(angle), np.sin(angle)]) + 0.01 * rng.normal(size=(150, 2))
-    >>> model = LatentDynamics(10, n_warmup=50, n_draws=50, random_state=0).fit(X)
+    >>> model = LatentDynamics(6, random_state=0).fit(X)
     >>> path = model.simulate(100, X[-1])
     >>> bool(np.abs(np.linalg.norm(path, axis=1) - 1).max() < 0.1)
     True

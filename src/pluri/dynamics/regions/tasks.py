@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pluri.dynamics.regions.learning import PARAMETERS, LearnsFlows
-from pluri.dynamics.regions.rollouts import HandOver, handed_over, handed_over_where_probable
+from pluri.dynamics.regions.rollouts import HandOver, handed_over, handed_over_where_probable, mean_path
 from pluri.dynamics.regions.spaces import to_space
 from pluri.priors import Gamma
 from pluri.validation import Allowed, Number, Only, Whole, check_count, check_value, restored_on_failure
@@ -190,7 +190,15 @@ class MultiTaskDynamics(LearnsFlows):
         return SharedRegimes(chosen.astype(np.int64), usage[chosen])
 
     def hand_over(
-        self, x0: ArrayLike, task_a: Any, task_b: Any, n_steps: int, *, meet: str = "regime", space: str = "latent"
+        self,
+        x0: ArrayLike,
+        task_a: Any,
+        task_b: Any,
+        n_steps: int,
+        *,
+        meet: str = "regime",
+        n_blend: int = 0,
+        space: str = "latent",
     ) -> HandOver:
         """Go on from a row with one task, and then with another.
 
@@ -205,6 +213,9 @@ class MultiTaskDynamics(LearnsFlows):
             both tasks have more than half of their weight at the place of the path on the same regime; a warning says
             if that never happens. "density": from the row of its first half at which the path is most probable under
             the other task, which is also there for tasks that have nothing in common.
+        n_blend : int, default=0
+            Rows after the hand-over in which the first task goes on, and fades into the second; with none there is a
+            jump if the tasks lie apart.
         space : {"latent", "data"}, default="latent"
             What `x0` and the path are: coordinates, or rows of data, which `embedding` translates.
 
@@ -214,10 +225,13 @@ class MultiTaskDynamics(LearnsFlows):
             With fields ``path``, ``switched_at`` and ``regime``.
         """
         check_count(n_steps, "n_steps")
+        check_count(n_blend, "n_blend", least=0)
         check_value(meet, "meet", Only("regime", "density"))
         flows = [self._flow(self._task(task, name)) for task, name in ((task_a, "task_a"), (task_b, "task_b"))]
         passing = handed_over if meet == "regime" else handed_over_where_probable
-        found = passing(flows[0], flows[1], self._row(x0, space), n_steps, self._bounds())
+        begin = self._row(x0, space)
+        found = passing(flows[0], flows[1], begin, n_steps, self._bounds())
+        path = to_space(self, found.path, space)
         if found.switched_at is None:
             warnings.warn(
                 f"the path never came to a regime that {task_a!r} and {task_b!r} share there: it is one of {task_a!r} "
@@ -225,4 +239,11 @@ class MultiTaskDynamics(LearnsFlows):
                 UserWarning,
                 stacklevel=2,
             )
-        return found._replace(path=to_space(self, found.path, space))
+        elif n_blend:
+            at = found.switched_at
+            last = found.path[at - 1] if at else begin
+            n = min(int(n_blend), n_steps - at)
+            going_on = to_space(self, mean_path(flows[0], last, n, self._bounds()), space)
+            share = (np.arange(1, n + 1) / (n_blend + 1))[:, None]
+            path[at : at + n] = (1 - share) * going_on + share * path[at : at + n]
+        return found._replace(path=path)

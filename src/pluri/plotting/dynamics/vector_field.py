@@ -51,8 +51,8 @@ class VectorFieldDisplay:
     >>> from pluri.dynamics import LatentDynamics
     >>> from pluri.plotting import VectorFieldDisplay
     >>> angle = 0.2 * np.arange(100)
-    >>> X = np.column_stack([np.cos(angle), np.sin(angle)])
-    >>> model = LatentDynamics(5, n_warmup=20, n_draws=20, random_state=0).fit(X)
+    >>> X = np.column_stack([np.cos(angle), np.sin(angle)]) + 0.01 * np.random.default_rng(0).normal(size=(100, 2))
+    >>> model = LatentDynamics(5, random_state=0).fit(X)
     >>> display = VectorFieldDisplay.from_estimator(model, X)
     >>> display.steps.shape
     (400, 2)
