@@ -230,9 +230,10 @@ def test_rows_of_data_come_back_through_an_embedding(flow, tmp_path):
     np.testing.assert_allclose(found, whole, atol=1e-8)  # nothing to carry across: the rows lie in the plane
     assert clone(LatentDynamics(embedding=frozen)).embedding is frozen
     assert not hasattr(clone(model).embedding, "components_")
-    pluri.save(model, tmp_path / "model.skops")
-    loaded = pluri.load(tmp_path / "model.skops")
-    np.testing.assert_array_equal(loaded.simulate(5, rows[0][0], space="data"), path)
+    for embedding in (pca, frozen):
+        pluri.save(model.set_params(embedding=embedding), tmp_path / "model.skops")
+        loaded = pluri.load(tmp_path / "model.skops")
+        np.testing.assert_array_equal(loaded.simulate(5, rows[0][0], space="data"), path)
     with pytest.raises(ValueError, match="embedding must give the 2 coordinates"):
         model.set_params(embedding=PCA(3).fit(np.concatenate(rows))).impute(holes, space="data")
 
