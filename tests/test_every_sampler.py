@@ -58,7 +58,9 @@ def modules(pattern):
 
 def kernel_classes():
     """Public classes of records that can start and step."""
-    for name in modules(r"^pluri\.(inference\.(mcmc|smc)|processes|factors|mixtures|topics|sequences|embedding)\."):
+    for name in modules(
+        r"^pluri\.(inference\.(mcmc|smc)|processes|factors|mixtures|topics|sequences|embedding|dynamics)\."
+    ):
         for value in vars(import_module(name)).values():
             own = isinstance(value, type) and is_dataclass(value) and value.__module__ == name
             if own and hasattr(value, "init") and hasattr(value, "step") and not value.__name__.startswith("_"):
@@ -949,6 +951,13 @@ for shared, learned in product((False, True), repeat=2):
             "embedding/regression/test_samplers.py", function, shared, learned,
             covers=(KERNELS[kernel], f"pluri.embedding.regression.{module}"),
         )  # fmt: skip
+
+for shared, intercept in ((True, True), (False, True), (False, False)):
+    elsewhere(
+        f"RegionGibbs, {'shared' if shared else 'own'} matrices, {'with' if intercept else 'without'} intercept",
+        "dynamics/regions/test_sampler.py", "region_problem", shared, intercept,
+        covers=(KERNELS["RegionGibbs"], "pluri.dynamics.regions.gibbs"),
+    )  # fmt: skip
 
 for title, function, arguments in (
     ("three components", "finite_problem", ()),

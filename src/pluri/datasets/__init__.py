@@ -8,6 +8,7 @@ from pluri.datasets.commits import Commits, load_transactions, make_commits
 from pluri.datasets.digits_and_papers import LabelledRows, load_cora_binary, load_mnist_test, load_usps
 from pluri.datasets.enron import Correspondence, Snapshots, communication_snapshots, load_enron
 from pluri.datasets.feeds import DocumentStream, document_stream
+from pluri.datasets.flows import SwitchingFlow, make_switching_flow
 from pluri.datasets.home import data_home
 from pluri.datasets.image_manifolds import load_coil20, load_frey_faces
 from pluri.datasets.lidar import load_lidar
@@ -88,6 +89,7 @@ __all__ = [
     "Skeleton",
     "Snapshots",
     "SpikeTrains",
+    "SwitchingFlow",
     "TopicDocuments",
     "ToyHMM",
     "TrackSpikes",
@@ -136,6 +138,7 @@ __all__ = [
     "make_moving_clusters",
     "make_rated_documents",
     "make_separated_gaussians",
+    "make_switching_flow",
     "make_topic_documents",
     "make_toy_hmm",
     "make_tree_documents",

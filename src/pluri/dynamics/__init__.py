@@ -87,3 +87,8 @@ __getattr__, __dir__ = lazy_names(
         "counts.systems": ["CountDynamicalSystem", "PoissonDynamicalSystem"],
     },
 )
+    from pluri.dynamics.regions import LatentDynamics, MultiTaskDynamics, RegionGibbs
+
+__all__ = ["LatentDynamics", "MultiTaskDynamics", "RegionGibbs"]
+
+__getattr__, __dir__ = lazy_names(__name__, {"regions": ["LatentDynamics", "MultiTaskDynamics", "RegionGibbs"]})

@@ -25,6 +25,8 @@ MODELS = frozenset(
         "pluri.dynamics.counts.regression.GeneralizedCountRegression",
         "pluri.dynamics.counts.systems.CountDynamicalSystem",
         "pluri.dynamics.counts.systems.PoissonDynamicalSystem",
+        "pluri.dynamics.regions.single.LatentDynamics",
+        "pluri.dynamics.regions.tasks.MultiTaskDynamics",
         "pluri.embedding.dimension.estimator.IntrinsicDimension",
         "pluri.embedding.neighbors.mixture_sne.MixtureSNE",
         "pluri.embedding.neighbors.sne.SNE",

@@ -26,6 +26,7 @@ SKLEARN = frozenset(
         "sklearn.feature_extraction.text.TfidfTransformer",
         "sklearn.feature_extraction.text.TfidfVectorizer",
         "sklearn.feature_selection._variance_threshold.VarianceThreshold",
+        "sklearn.frozen._frozen.FrozenEstimator",
         "sklearn.gaussian_process.kernels.CompoundKernel",
         "sklearn.gaussian_process.kernels.ConstantKernel",
         "sklearn.gaussian_process.kernels.DotProduct",

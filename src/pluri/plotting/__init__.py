@@ -21,6 +21,8 @@ from pluri.plotting.dynamics.forecast import ForecastDisplay
 from pluri.plotting.dynamics.trajectories import TrajectoryDisplay
 from pluri.plotting.dynamics.regimes import RegimesDisplay
 from pluri.plotting.dynamics.counts import CrossCovarianceDisplay, DispersionDisplay, ShapeDisplay
+from pluri.plotting.dynamics.regime_usage import RegimeUsageDisplay
+from pluri.plotting.dynamics.vector_field import VectorFieldDisplay
 from pluri.plotting.ellipses import EllipsesDisplay
 from pluri.plotting.embedding.cut import CutDisplay
 from pluri.plotting.embedding.dimension import DimensionDisplay
@@ -67,6 +69,7 @@ __all__ = [
     "ParticleCloudDisplay",
     "RankDisplay",
     "RegimesDisplay",
+    "RegimeUsageDisplay",
     "ResponsibilityDisplay",
     "ShapeDisplay",
     "StateHistogramDisplay",
@@ -77,5 +80,6 @@ __all__ = [
     "TraceDisplay",
     "TrajectoryDisplay",
     "TransitionDisplay",
+    "VectorFieldDisplay",
     "state_colors",
 ]

@@ -1,2 +1,3 @@
 """Displays of dynamical systems."""
 """Pictures of dynamical systems: states, forecasts, counts."""
+"""Pictures of dynamical systems."""
