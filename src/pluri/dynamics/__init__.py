@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING
 from pluri.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from pluri.dynamics.counts.distribution import GeneralizedCount
+    from pluri.dynamics.counts.regression import GeneralizedCountRegression
+    from pluri.dynamics.counts.systems import CountDynamicalSystem, PoissonDynamicalSystem
     from pluri.dynamics.linear import (
         Forecast,
         KalmanResult,
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
         kalman_filter,
         kalman_smoother,
     )
+    from pluri.dynamics.regions import LatentDynamics, MultiTaskDynamics, RegionGibbs
     from pluri.dynamics.stochastic_volatility import StochasticVolatility
     from pluri.dynamics.switching import (
         DeadRegimeWarning,
@@ -30,15 +34,22 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "CountDynamicalSystem",
+    "DeadRegimeWarning",
     "Forecast",
+    "GeneralizedCount",
+    "GeneralizedCountRegression",
     "KalmanResult",
+    "LatentDynamics",
     "LinearDynamicalSystem",
     "LinearGaussianModel",
-    "OnlineKalmanFilter",
-    "DeadRegimeWarning",
     "LogLikelihood",
+    "MultiTaskDynamics",
+    "OnlineKalmanFilter",
     "OnlineSwitchingFilter",
+    "PoissonDynamicalSystem",
     "RaoBlackwellResult",
+    "RegionGibbs",
     "StochasticVolatility",
     "SwitchingDynamicalSystem",
     "SwitchingForecast",
@@ -50,15 +61,13 @@ __all__ = [
     "rao_blackwell_filter",
     "regime_probabilities",
 ]
-    from pluri.dynamics.counts.distribution import GeneralizedCount
-    from pluri.dynamics.counts.regression import GeneralizedCountRegression
-    from pluri.dynamics.counts.systems import CountDynamicalSystem, PoissonDynamicalSystem
-
-__all__ = ["CountDynamicalSystem", "GeneralizedCount", "GeneralizedCountRegression", "PoissonDynamicalSystem"]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "counts.distribution": ["GeneralizedCount"],
+        "counts.regression": ["GeneralizedCountRegression"],
+        "counts.systems": ["CountDynamicalSystem", "PoissonDynamicalSystem"],
         "linear": [
             "Forecast",
             "KalmanResult",
@@ -68,6 +77,7 @@ __getattr__, __dir__ = lazy_names(
             "kalman_filter",
             "kalman_smoother",
         ],
+        "regions": ["LatentDynamics", "MultiTaskDynamics", "RegionGibbs"],
         "stochastic_volatility": ["StochasticVolatility"],
         "switching": [
             "DeadRegimeWarning",
@@ -82,13 +92,5 @@ __getattr__, __dir__ = lazy_names(
             "rao_blackwell_filter",
             "regime_probabilities",
         ],
-        "counts.distribution": ["GeneralizedCount"],
-        "counts.regression": ["GeneralizedCountRegression"],
-        "counts.systems": ["CountDynamicalSystem", "PoissonDynamicalSystem"],
     },
 )
-    from pluri.dynamics.regions import LatentDynamics, MultiTaskDynamics, RegionGibbs
-
-__all__ = ["LatentDynamics", "MultiTaskDynamics", "RegionGibbs"]
-
-__getattr__, __dir__ = lazy_names(__name__, {"regions": ["LatentDynamics", "MultiTaskDynamics", "RegionGibbs"]})

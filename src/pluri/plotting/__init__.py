@@ -17,11 +17,11 @@ from pluri.plotting.component_count import ComponentCountDisplay
 from pluri.plotting.convergence import ConvergenceDisplay
 from pluri.plotting.decoded_sequence import DecodedSequenceDisplay
 from pluri.plotting.diversity_sweep import DiversitySweepDisplay
-from pluri.plotting.dynamics.forecast import ForecastDisplay
-from pluri.plotting.dynamics.trajectories import TrajectoryDisplay
-from pluri.plotting.dynamics.regimes import RegimesDisplay
 from pluri.plotting.dynamics.counts import CrossCovarianceDisplay, DispersionDisplay, ShapeDisplay
+from pluri.plotting.dynamics.forecast import ForecastDisplay
 from pluri.plotting.dynamics.regime_usage import RegimeUsageDisplay
+from pluri.plotting.dynamics.regimes import RegimesDisplay
+from pluri.plotting.dynamics.trajectories import TrajectoryDisplay
 from pluri.plotting.dynamics.vector_field import VectorFieldDisplay
 from pluri.plotting.ellipses import EllipsesDisplay
 from pluri.plotting.embedding.cut import CutDisplay
@@ -68,8 +68,8 @@ __all__ = [
     "LoadingsDisplay",
     "ParticleCloudDisplay",
     "RankDisplay",
-    "RegimesDisplay",
     "RegimeUsageDisplay",
+    "RegimesDisplay",
     "ResponsibilityDisplay",
     "ShapeDisplay",
     "StateHistogramDisplay",

@@ -19,9 +19,6 @@ from typing import Any
 from pluri.cli.compiling.tiny_data import DATA, kernels, numbers
 
 #: Subpackages with something to compile.
-PACKAGES = (
-    "sequences", "mixtures", "topics", "factors", "embedding", "dynamics", "processes", "cochange", "inference"
-)  # fmt: skip
 PACKAGES = ("sequences", "mixtures", "topics", "factors", "embedding", "dynamics", "processes", "cochange", "inference")
 
 #: Settings that make any fit short, by the names that all models share.

@@ -1,3 +1,1 @@
-"""Displays of dynamical systems."""
-"""Pictures of dynamical systems: states, forecasts, counts."""
-"""Pictures of dynamical systems."""
+"""Pictures of dynamical systems: states, forecasts, regimes, counts, flows."""

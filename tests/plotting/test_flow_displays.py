@@ -1,43 +1,8 @@
-"""Pictures of forecasts and latent trajectories show the numbers that they were made of."""
 """Pictures of flows: what is drawn is what the model says."""
 
 import numpy as np
 import pytest
 
-from pluri.dynamics import LinearDynamicalSystem
-from pluri.plotting import ForecastDisplay, TrajectoryDisplay
-
-
-@pytest.fixture(scope="module")
-def fitted():
-    turn = np.arange(60) / 4
-    X = np.stack([np.sin(turn), np.cos(turn)], axis=1) + 0.1 * np.random.default_rng(0).normal(size=(60, 2))
-    return LinearDynamicalSystem(2, max_iter=10, tol=-np.inf).fit(X), X
-
-
-def test_the_fan_is_the_forecast(fitted):
-    model, X = fitted
-    display = ForecastDisplay.from_estimator(model, X, 5, feature=1, n_shown=20, truth=np.zeros(5), levels=[0.5, 0.9])
-    expected = model.forecast(X, 5, level=0.9)
-    x, y = display.lines_["mean"].get_data()
-    assert x.tolist() == [60, 61, 62, 63, 64]
-    assert y == pytest.approx(expected.mean[0, :, 1])
-    assert display.lines_["history"].get_data()[0].tolist() == list(range(40, 60))
-    corners = display.fans_[0].get_paths()[0].vertices[:, 1]  # the widest comes first
-    assert corners.max() == pytest.approx(expected.upper[0, :, 1].max())
-    assert corners.min() == pytest.approx(expected.lower[0, :, 1].min())
-    assert len(display.fans_) == 2
-    assert "truth" in display.lines_
-
-
-def test_trajectories_are_the_states(fitted):
-    model, X = fitted
-    display = TrajectoryDisplay.from_estimator(model, [X[:25], X[25:]], names=["one", "two"])
-    states = model.transform([X[:25], X[25:]])
-    assert pytest.approx(states[25:]) == np.array(display.lines_[1].get_data()).T
-    over_time = TrajectoryDisplay.from_estimator(model, X, lengths=[25, 35], dimensions=None)
-    assert len(over_time.lines_) == 4
-    assert over_time.lines_[0].get_data()[1] == pytest.approx(states[:25, 0])
 from pluri.datasets import make_switching_flow
 from pluri.dynamics import MultiTaskDynamics
 from pluri.plotting import RegimeUsageDisplay, VectorFieldDisplay
@@ -94,17 +59,6 @@ def test_shares_of_tasks_and_regimes_are_those_of_the_model(model):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: ForecastDisplay([1.0], mean=[1.0, 2.0], std=[1.0]), "std must be as long as mean"),
-        (lambda: ForecastDisplay([1.0], mean=[1.0], std=[1.0], levels=[1.5]), "levels must be probabilities"),
-        (lambda: ForecastDisplay([], mean=[1.0], std=[1.0]), "history must have one axis"),
-        (lambda: TrajectoryDisplay([np.zeros((2, 2)), np.zeros((2, 3))]), "paths must be arrays"),
-        (lambda: TrajectoryDisplay([np.zeros((2, 2))], names=["a", "b"]), "names must have one entry"),
-        (lambda: TrajectoryDisplay([np.zeros((2, 2))]).plot(dimensions=(0, 5)), "dimensions must be two of 0 to 1"),
-    ],
-)
-def test_what_cannot_be_drawn_is_refused(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
         (lambda model: VectorFieldDisplay.from_estimator(model), "task must be one of"),
         (lambda model: VectorFieldDisplay.from_estimator(model, task=0, features=(0, 5)), "features must be two"),
         (lambda model: VectorFieldDisplay.from_estimator(MultiTaskDynamics()), "must be fitted"),
