@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from pluri.components.em_estimator import EMEstimator
 from pluri.components.family import ComponentFamily
-from pluri.components.starting_values import StartingValues
+from pluri.components.sequence_model import StartingValues
 from pluri.engine import Source, resolve_engine
 from pluri.inference import Checkpoint, EMResult, History, IterationState, expectation_maximization
 from pluri.priors import RowPrior, as_diversity, as_row_prior, log_determinant, warn_if_permutation

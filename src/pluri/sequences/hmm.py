@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pluri.components.em_estimator import EMEstimator
 from pluri.components.family import ComponentFamily
-from pluri.components.sequence_input import TakesSequences
+from pluri.components.sequence_model import TakesSequences
 from pluri.engine import ArraySource, Batch, Source
 from pluri.progress.callbacks import CallbackSupport, fit_callbacks, with_callbacks
 from pluri.sequences.description import ModelDescription

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.components.em_estimator import EMEstimator
-from pluri.components.sequence_input import TakesSequences
+from pluri.components.sequence_model import TakesSequences
 from pluri.dynamics.counts.count_model import CountModel
 from pluri.dynamics.counts.description import SystemDescription
 from pluri.dynamics.counts.learning import CountProblem

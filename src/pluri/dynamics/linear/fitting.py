@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from pluri.components.em_estimator import EMEstimator
-from pluri.components.starting_values import StartingValues
+from pluri.components.sequence_model import StartingValues
 from pluri.dynamics.linear.learning import LinearProblem
 from pluri.dynamics.linear.parameters import (
     COVARIANCE_TYPES,

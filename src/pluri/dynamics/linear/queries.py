@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from pluri.components.sequence_input import TakesSequences
+from pluri.components.sequence_model import TakesSequences
 from pluri.dynamics.linear.input_rows import input_rows
 from pluri.dynamics.linear.parameters import LinearParameters
 from pluri.dynamics.linear.passes import Pass, Smoothing, smooth_sequences

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from pluri.components.sequence_input import TakesSequences
+from pluri.components.sequence_model import TakesSequences
 from pluri.dynamics.regions.flow import Flow, log_density_of_steps, next_means, regime_shares
 from pluri.dynamics.regions.rollouts import Bounds, followed
 from pluri.dynamics.regions.transitions import task_labels, transition_rows, with_holes

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from pluri.components.sequence_input import TakesSequences
+from pluri.components.sequence_model import TakesSequences
 from pluri.dynamics.switching.forecast import LogLikelihood, SwitchingForecast, estimate_evidence, forecast_sequences
 from pluri.dynamics.switching.online import OnlineSwitchingFilter
 from pluri.dynamics.switching.parameters import SwitchingParameters
