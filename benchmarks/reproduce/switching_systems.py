@@ -6,6 +6,13 @@ Then systems that are learned: share of steps in a wrong regime (best numbering)
 sequences, in nats a step, beside a Gaussian hidden Markov model and beside one linear system (one regime). That of
 switching systems is estimated by Rao-Blackwellised filters, whose estimate is too low rather than too high.
 
+What was seen: on six exercise routines (twelve channels; four sequences learned, two held out) twelve regimes of eight
+components predict better than one linear system, and far better than a hidden Markov model of twelve states (-2.3, -5.9
+and -10.7 nats a frame), and name 28 % of the learned frames wrongly, against 43 % (full covariances). The best bound of
+five starts predicts better (-1.9), but names 36 % wrongly. On the manoeuvring target, where even the filter that knows
+all parameters errs in a third of the steps, regimes are not found: the default ends at one linear system. On random
+systems no prior of the dynamics is best everywhere; the default, 10, is between those that are.
+
     PLURI_DATA=folder python benchmarks/reproduce/switching_systems.py [--quick]
 """
 
@@ -146,7 +153,7 @@ def learning(folder: str | None, quick: bool) -> None:
     print(f"{'':12s}{'':34s}{'wrong':>8s}{'held out':>10s}{'error':>8s}{'seconds':>9s}")
     for name, train, regimes, test, settings in problems(folder, quick):
         k, truth = settings["n_regimes"], np.concatenate(regimes)
-        n_test, n_particles = sum(map(len, test)), 100 if quick else 200
+        n_test, n_particles = sum(map(len, test)), 50 if k > 5 else 200  # all next regimes are tried for each particle
         shared = {"random_state": 0, "n_particles": n_particles, "tol": 1.0}
         models: dict[str, GaussianHMM | SwitchingDynamicalSystem] = {
             "hidden Markov, diagonal": GaussianHMM(k, "diag", n_init=3, random_state=0),
@@ -164,7 +171,7 @@ def learning(folder: str | None, quick: bool) -> None:
             if isinstance(model, GaussianHMM):
                 value, error = model.score(test), 0.0
             else:
-                value, error = model.log_likelihood(test)
+                value, error = model.log_likelihood(test, n_runs=2 if k > 5 else 4)
             share = wrong(model.predict(train), truth)
             print(
                 f"{name:12s}{title:34s}{share:8.3f}{value / n_test:10.3f}{error / n_test:8.3f}{seconds:9.1f}",

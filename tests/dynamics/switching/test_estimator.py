@@ -238,7 +238,7 @@ def test_strange_data_give_finite_answers(X):
         ({"emission_type": "both"}, "emission_type must be one of 'shared', 'regime', got 'both'"),
         ({"noise_type": "tied"}, "noise_type must be"),
         ({"dynamics_prior": 0.0}, "dynamics_prior must be a positive number"),
-        ({"noise_prior": -1.0}, "noise_prior must be a positive number"),
+        ({"emission_prior": -1.0}, "emission_prior must be a positive number"),
         ({"params": "xyz"}, "params must be made of the letters 'staqcri', got 'xyz'"),
         ({"dynamics_init": np.eye(3)}, r"dynamics_ must have shape \(2, 2, 2\)"),
         ({"transmat_init": np.eye(3)}, r"transmat_ must have shape \(2, 2\)"),

@@ -187,8 +187,8 @@ def test_a_weight_of_two_is_a_sequence_twice(systems):
               ("emission_covariance", params.emission_covariance), ("transmat", params.transition),
               ("dynamics_offset", params.dynamics_offset), ("initial_mean", params.initial_mean),
               ("initial_covariance", params.initial_covariance))}  # fmt: skip
-    # The prior of the noise is a share of the variance of the data, which a list with copies has slightly otherwise.
-    settings["noise_prior"] = 1e-12
+    # The prior of the emissions has the variances of the data, which are slightly other in a list with copies.
+    settings["emission_prior"] = 1e-12
     one = SwitchingDynamicalSystem(2, 1, **settings, **known).fit(X, sequence_weight=[1.0, 2.0, 0.0])
     two = SwitchingDynamicalSystem(2, 1, **settings, **known).fit([X[0], X[1], X[1]])
     np.testing.assert_allclose(one.dynamics_, two.dynamics_, atol=1e-7)

@@ -41,7 +41,7 @@ class SwitchingDynamicalSystem(FittedSwitching):
     dynamics_prior : float, default=10.0
         Pseudo-steps of a random walk that A, b and Q of each regime are drawn to; a tenth as long as the steps of the
         principal components that the fit starts from, in the mean square.
-    noise_prior : float, default=1e-3
+    emission_prior : float, default=1e-3
         Pseudo-rows with the features' variances that C and R are drawn to.
     params : str, default="staqcri"
         What is learned: s (start), t (transitions), a (A and b), q (Q), c (C and c), r (R), i (the first state). The
@@ -114,7 +114,7 @@ class SwitchingDynamicalSystem(FittedSwitching):
         "emission_type": Only("shared", "regime"),
         "noise_type": Only("diag", "isotropic", "full"),
         "dynamics_prior": Number(above=0),
-        "noise_prior": Number(above=0),
+        "emission_prior": Number(above=0),
         "n_particles": Whole(1),
         "verbose": Whole(0) | Flag(),
     }
@@ -134,7 +134,7 @@ class SwitchingDynamicalSystem(FittedSwitching):
         startprob_prior: Any = 1.0,
         transmat_prior: Any = 1.0,
         dynamics_prior: float = 10.0,
-        noise_prior: float = 1e-3,
+        emission_prior: float = 1e-3,
         params: str = "staqcri",
         startprob_init: ArrayLike | None = None, transmat_init: ArrayLike | None = None,
         dynamics_init: ArrayLike | None = None,
@@ -161,7 +161,7 @@ class SwitchingDynamicalSystem(FittedSwitching):
         self.startprob_prior = startprob_prior
         self.transmat_prior = transmat_prior
         self.dynamics_prior = dynamics_prior
-        self.noise_prior = noise_prior
+        self.emission_prior = emission_prior
         self.params = params
         self.startprob_init = startprob_init
         self.transmat_init = transmat_init

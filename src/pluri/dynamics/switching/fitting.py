@@ -49,7 +49,7 @@ class FittedSwitching(SwitchingQueries, CallbackSupport, EMEstimator):
     startprob_prior: Any
     transmat_prior: Any
     dynamics_prior: float
-    noise_prior: float
+    emission_prior: float
     params: str
     n_init: int
     max_iter: int
@@ -208,7 +208,7 @@ class FittedSwitching(SwitchingQueries, CallbackSupport, EMEstimator):
             as_row_prior("startprob_prior", self.startprob_prior, (k,)),
             as_row_prior("transmat_prior", self.transmat_prior, (k, k)),
             feature_variance(source),
-            float(self.noise_prior),
+            float(self.emission_prior),
             float(self.dynamics_prior),
             0.1 * components.step_variance(),
         )
