@@ -109,8 +109,8 @@ def main() -> None:
     for name in options.only:
         trials = DATA[name]()
         if options.quick:  # the neurons that fire most, and fewer sequences
-            busy = np.argsort(-np.concatenate(trials).mean(axis=0))[:25]
-            trials = [trial[:, np.sort(busy)] for trial in trials[:40]]
+            busy = np.argsort(-np.concatenate(trials).mean(axis=0))[:15]
+            trials = [trial[:, np.sort(busy)] for trial in trials[:30]]
         everything = np.concatenate(trials)
         fano = everything.var(axis=0) / everything.mean(axis=0)
         print(f"\n{name}: {len(trials)} sequences of {len(trials[0])} bins, {everything.shape[1]} neurons, mean count "
