@@ -9,6 +9,7 @@ cache.
     python benchmarks/peers/dynamics_linear.py              # about four minutes, most of them of the peers
     python benchmarks/peers/dynamics_linear.py --quick      # fewer repeats
     python benchmarks/peers/dynamics_linear.py --held-out   # which covariance_type has the highest held-out likelihood
+    python benchmarks/peers/dynamics_linear.py --ascents    # plain and accelerated EM: iterations, objectives, seconds
 """
 
 from __future__ import annotations
@@ -163,7 +164,7 @@ def our_em(start: dict[str, np.ndarray], Y: np.ndarray):
 
     return LinearDynamicalSystem(
         N_STATES, covariance_type="full", covars_prior=0.0, initial_prior=0.0, params="mPAQCR", max_iter=N_SWEEPS,
-        tol=-np.inf, initial_mean_init=start["m"], initial_covariance_init=start["P"],
+        tol=-np.inf, acceleration=None, initial_mean_init=start["m"], initial_covariance_init=start["P"],
         transition_matrix_init=start["A"], transition_covariance_init=start["Q"], observation_matrix_init=start["C"],
         observation_covariance_init=start["R"], observation_offset_init=np.zeros(N_OUTPUTS),
     ).fit(Y)  # fmt: skip
@@ -223,7 +224,9 @@ def compare_threads(case: dict[str, np.ndarray], quick: bool) -> None:
 
     def sweep(rows: np.ndarray, n_jobs: int) -> float:
         """Shortest time of a sweep: the first one of a fit includes its start."""
-        model = LinearDynamicalSystem(N_STATES, max_iter=6, tol=-np.inf, n_jobs=n_jobs).fit(rows, lengths=lengths)
+        model = LinearDynamicalSystem(N_STATES, max_iter=6, tol=-np.inf, acceleration=None, n_jobs=n_jobs).fit(
+            rows, lengths=lengths
+        )
         return float(model.history_.seconds[1:].min())
 
     print(f"\n1,000 ragged sequences, {len(X)} rows: an EM sweep")
@@ -231,6 +234,39 @@ def compare_threads(case: dict[str, np.ndarray], quick: bool) -> None:
         times = [(sweep(rows, 1), sweep(rows, 2)) for _ in range(2 if quick else 5)]
         one, two = (min(column) for column in zip(*times))
         print(f"  {title}: one thread {1e3 * one:.0f} ms, two {1e3 * two:.0f} ms, {one / two:.2f} times as fast")
+
+
+def ascents() -> None:
+    """Iterations, objective and CPU seconds of EM with default settings, plain and accelerated."""
+    from pluri.dynamics import LinearDynamicalSystem, LinearGaussianModel
+
+    def made(n_steps: int, n_states: int, n_outputs: int, seed: int) -> np.ndarray:
+        rng = np.random.default_rng(seed)
+        A = 0.95 * np.linalg.qr(rng.normal(size=(n_states, n_states)))[0]
+        C = rng.normal(size=(n_outputs, n_states))
+        noise, start = 0.09 * np.eye(n_states), np.eye(n_states)
+        model = LinearGaussianModel(A, noise, C, 0.25 * np.eye(n_outputs), np.zeros(n_states), start)
+        return model.sample(n_steps, random_state=seed)[1]
+
+    turn = np.arange(300) / 8
+    circle = np.stack([np.sin(turn), np.cos(turn), np.sin(turn + 1)], axis=1)
+    cases = {"a circle in noise": (circle + 0.1 * np.random.default_rng(0).normal(size=circle.shape), 2)}
+    for seed, size in enumerate([(500, 3, 6), (200, 2, 3), (40, 2, 4), (5000, 4, 10)], start=1):
+        cases[f"made, {size[0]} steps, {size[2]} outputs"] = (made(size[0], size[1], size[2], seed), size[1])
+    if "PLURI_DATA" in os.environ:
+        file = np.load(Path(os.environ["PLURI_DATA"]) / "mocap_cmu_35_16.npz")
+        walk = file["X"][: file["length"][0]]
+        walk = walk[:, walk.std(axis=0) > 1e-6]
+        cases["a walk"] = ((walk - walk.mean(axis=0)) / walk.std(axis=0), 4)
+    for name, (X, n_components) in cases.items():
+        print(f"{name}:")
+        for acceleration in (None, "squarem", "anderson"):
+            begin = time.process_time()
+            model = LinearDynamicalSystem(n_components, acceleration=acceleration, max_iter=2000).fit(X)
+            seconds = time.process_time() - begin
+            print(
+                f"  {acceleration or 'plain':9} {model.n_iter_:5} iterations to {model.objective_:.2f}, {seconds:.2f} s"
+            )
 
 
 def held_out() -> None:
@@ -280,9 +316,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--held-out", action="store_true")
+    parser.add_argument("--ascents", action="store_true")
     options = parser.parse_args()
     if options.held_out:
         held_out()
+        return
+    if options.ascents:
+        ascents()
         return
     case, Y = make_case()
     compare_smoothing(case, Y, options.quick)

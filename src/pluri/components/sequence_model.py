@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,11 +14,15 @@ from sklearn.utils.validation import check_array, validate_data
 from pluri.validation import check_width, refuse_dates, unmasked
 from pluri.validation.estimator import Estimator
 from pluri.validation.sequences import (
+    called_by_scikit_learn,
+    check_not_lost,
     check_sequence_lengths,
     is_sequence_list,
     join_sequences,
+    lengths_in_second_place,
     may_be_rows,
     refuse_streams,
+    sequence_lengths,
 )
 
 Integers = NDArray[np.int64]
@@ -26,6 +30,9 @@ Integers = NDArray[np.int64]
 
 class TakesSequences(Estimator):
     """The part of a model of sequences that turns X into one array, sequences end to end, and their lengths."""
+
+    #: What to do with what was passed as `y`, which is ignored.
+    _instead_of_y: ClassVar[str] = "pass lengths of sequences as lengths="
 
     def _n_features_of_parameters(self) -> int:
         """Number of features that parameters set by hand are made for."""
@@ -54,6 +61,19 @@ class TakesSequences(Estimator):
             X, lengths = join_sequences(X)
         data = self._check_data(X, fitting=fitting)
         return data, check_sequence_lengths(lengths, len(data))
+
+    def _boundaries(self, X: Any, y: Any, lengths: ArrayLike | None, groups: ArrayLike | None) -> ArrayLike | None:
+        """Lengths of the sequences that `fit` was given in one of three ways; says so if `y` holds something else."""
+        given = sequence_lengths(X, lengths, groups)
+        found = lengths_in_second_place(y, given, X)
+        if y is not None and (found is None or found is given) and not called_by_scikit_learn():
+            warnings.warn(
+                f"y is ignored: {type(self).__name__} learns without it; {self._instead_of_y}",
+                UserWarning,
+                stacklevel=4,
+            )
+        check_not_lost(X, found, fitting=True)
+        return found
 
     def _are_rows(self, X: Any, lengths: ArrayLike | None, fitting: bool) -> bool:
         """Whether a list of plain lists is a matrix: where it cannot be meant as sequences of one feature."""

@@ -37,11 +37,7 @@ from pluri.validation import (
 )
 from pluri.validation.sequences import (
     BOUNDARIES,
-    called_by_scikit_learn,
-    check_not_lost,
     check_sequence_weight,
-    lengths_in_second_place,
-    sequence_lengths,
     weight_by_either_name,
 )
 
@@ -66,6 +62,9 @@ class HiddenMarkovModel(TakesSequences, ModelDescription, CallbackSupport, Fitte
     }
     _free_of_checkpoint = EMEstimator._free_of_checkpoint | {"n_iter", "algorithm"}
     _fitted_layout: ClassVar[Mapping[str, Stored]] = {"state_occupancy_": Stored("n_components", finite=False)}
+    _instead_of_y = (
+        "to learn from known states use HMMClassifier with this model, and pass lengths of sequences as lengths="
+    )
     __metadata_request__fit: ClassVar[dict[str, bool]] = BOUNDARIES
 
     @property
@@ -176,20 +175,6 @@ class HiddenMarkovModel(TakesSequences, ModelDescription, CallbackSupport, Fitte
                 TooManyParametersWarning,
                 stacklevel=4,
             )
-
-    def _boundaries(self, X: Any, y: Any, lengths: ArrayLike | None, groups: ArrayLike | None) -> ArrayLike | None:
-        """Lengths of the sequences that `fit` was given in one of three ways; says so if `y` holds labels."""
-        given = sequence_lengths(X, lengths, groups)
-        found = lengths_in_second_place(y, given, X)
-        if y is not None and (found is None or found is given) and not called_by_scikit_learn():
-            warnings.warn(
-                f"y is ignored: {type(self).__name__} learns its states without labels; to learn from them use "
-                f"HMMClassifier({type(self).__name__}()), and pass lengths of sequences as lengths=",
-                UserWarning,
-                stacklevel=5,
-            )
-        check_not_lost(X, found, fitting=True)
-        return found
 
     def _source(
         self, X: Any, lengths: ArrayLike | None, sequence_weight: ArrayLike | None, labels: Integers | None = None

@@ -115,8 +115,8 @@ def test_known_parts_stay_and_survive_a_clone(data):
 
 def test_a_warm_start_goes_on_where_the_fit_ended(data):
     X, lengths = data
-    whole = LinearDynamicalSystem(2, max_iter=12, tol=-np.inf).fit(X, lengths=lengths)
-    parts = LinearDynamicalSystem(2, max_iter=6, tol=-np.inf, warm_start=True)
+    whole = LinearDynamicalSystem(2, max_iter=12, tol=-np.inf, acceleration=None).fit(X, lengths=lengths)
+    parts = LinearDynamicalSystem(2, max_iter=6, tol=-np.inf, acceleration=None, warm_start=True)
     parts.fit(X, lengths=lengths).fit(X, lengths=lengths)
     assert_close(parts, whole)
 
@@ -184,10 +184,14 @@ def test_poor_data_give_a_model_that_can_be_used(X, covariance_type):
     assert np.linalg.eigvalsh(model.observation_covariance_).min() > 0
 
 
-def test_the_fit_does_not_depend_on_units():
+@pytest.mark.parametrize("acceleration", [None, "squarem", "anderson"])
+def test_the_fit_does_not_depend_on_units(acceleration):
     rng = np.random.default_rng(2)
     X = np.cumsum(rng.normal(size=(60, 2)), axis=0)
-    plain, scaled = (LinearDynamicalSystem(2, max_iter=10, tol=-np.inf).fit(X * unit) for unit in (1.0, 1e-4))
+    plain, scaled = (
+        LinearDynamicalSystem(2, max_iter=10, tol=-np.inf, acceleration=acceleration).fit(X * unit)
+        for unit in (1.0, 1e-4)
+    )
     assert scaled.predict(X * 1e-4) == pytest.approx(1e-4 * plain.predict(X), rel=1e-5, abs=1e-9)
 
 

@@ -35,7 +35,9 @@ def make_problem(rng, d, n, q, kind, *, learned=LEARNED, stable=False, weight=1.
     )  # fmt: skip
     prior = FirstStatePrior(weight, rng.normal(size=d), covariance(rng, d))
     learned = "".join(letter for letter in learned if q or letter not in "BD")
-    return LinearProblem(start, learned, "", kind, rng.uniform(0.0, 0.1, size=n), prior, stable)
+    return LinearProblem(
+        start, learned, "", kind, rng.uniform(0.0, 0.1, size=n), rng.uniform(0.5, 2.0, size=n), prior, stable
+    )
 
 
 def make_batch(rng, n, q, *, holes, growth=1.0):

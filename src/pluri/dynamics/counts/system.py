@@ -38,8 +38,6 @@ from pluri.validation import (
 )
 from pluri.validation.sequences import (
     BOUNDARIES,
-    called_by_scikit_learn,
-    check_not_lost,
     check_sequence_weight,
     lengths_in_second_place,
     sequence_lengths,
@@ -167,16 +165,7 @@ class CountSystem(TakesSequences, SystemDescription, CallbackSupport, EMEstimato
         sequence_weight = weight_by_either_name(sequence_weight, aliases)
         check_parameters(self)
         with restored_on_failure(self):
-            given = sequence_lengths(X, lengths, groups)
-            found = lengths_in_second_place(y, given, X)
-            if y is not None and (found is None or found is given) and not called_by_scikit_learn():
-                warnings.warn(
-                    f"y is ignored by {type(self).__name__}: pass lengths of sequences as lengths=",
-                    UserWarning,
-                    stacklevel=2,
-                )
-            check_not_lost(X, found, fitting=True)
-            source = self._source(X, found, sequence_weight)
+            source = self._source(X, self._boundaries(X, y, lengths, groups), sequence_weight)
             with fit_callbacks(
                 self, max_iter=self.max_iter, n_init=self.n_init, X=X, attributes=self._attributes
             ) as on_iteration:

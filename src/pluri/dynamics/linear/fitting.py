@@ -116,6 +116,7 @@ class FittedLinearSystem(StartingValues, EMEstimator):
             given="".join(given),
             covariance_type=self.covariance_type,
             noise_scale=self._noise_scale(n_outputs),
+            unit=np.sqrt(self.feature_variance_),
             first_state=FirstStatePrior(float(self.initial_prior), self.prior_mean_, self.prior_covariance_),
             stable=self.stable,
         )
@@ -153,10 +154,9 @@ class FittedLinearSystem(StartingValues, EMEstimator):
         self.objective_ = result.objective
         if result.reason == "max_iter" and self.max_iter > 1 and self.tol > 0:
             warnings.warn(
-                f"EM did not converge in max_iter={self.max_iter} iterations: raise max_iter or tol, or try "
-                "acceleration='squarem'",
+                f"EM did not converge in max_iter={self.max_iter} iterations: raise max_iter or tol",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
 
     def _store(self, parameters: LinearParameters) -> None:

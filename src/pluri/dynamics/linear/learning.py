@@ -66,6 +66,7 @@ class LinearProblem:
     given : letters of the parts whose starting values are given
     covariance_type : "diag", "full" or "spherical", of R
     noise_scale : psi (n,), in the squared unit of each output
+    unit : what each output is measured in (n,) where steps are extrapolated, so that they depend on no unit
     first_state : the prior of m and P
     stable : whether the spectral radius of A is kept below 1
     """
@@ -75,6 +76,7 @@ class LinearProblem:
     given: str
     covariance_type: str
     noise_scale: Array
+    unit: Array
     first_state: FirstStatePrior
     stable: bool = False
 
@@ -124,11 +126,12 @@ class LinearProblem:
 
     def pack(self, params: LinearParameters) -> Array:
         """The learned parts as a vector without constraints."""
-        return records.pack(params, self.learned)
+        return records.pack(records.in_units(params, self.unit), self.learned)
 
     def unpack(self, vector: Array, like: LinearParameters) -> LinearParameters:
         """The inverse of `pack`."""
-        found = records.unpack(vector, like, self.learned, stable=self.stable)
+        within = records.unpack(vector, records.in_units(like, self.unit), self.learned, stable=self.stable)
+        found = records.in_units(within, 1 / self.unit)
         if self.covariance_type == "spherical" and "R" in self.learned:
             variances = np.full_like(found.R, np.exp(np.log(found.R).mean()))
             return LinearParameters(**{**vars(found), "R": variances})

@@ -134,6 +134,18 @@ def _as_noise(array: Array, n: int, name: str) -> Array:
     return array
 
 
+def in_units(params: LinearParameters, unit: Array) -> LinearParameters:
+    """The same system with output i measured in ``unit[i]``."""
+    square = unit[:, None] * unit if params.R.ndim == 2 else unit * unit
+    outputs = {
+        "C": params.C / unit[:, None],
+        "D": params.D / unit[:, None],
+        "c": params.c / unit,
+        "R": params.R / square,
+    }
+    return LinearParameters(**{**vars(params), **outputs})
+
+
 def pack(params: LinearParameters, learned: str) -> Array:
     """The learned parts as an unconstrained vector: covariances by triangular factors, that of R log-diagonal."""
     parts = []
@@ -143,7 +155,9 @@ def pack(params: LinearParameters, learned: str) -> Array:
             value = np.log(value) if value.ndim == 1 else _log_cholesky(value)
         elif letter in "PQ":
             # The triangle of a QR decomposition is a factor of a singular covariance too.
+            # Its rows have any sign: with the diagonal not negative, the factors of two like covariances are alike.
             upper = np.asarray(np.linalg.qr(root_of(value).T, mode="r"))
+            upper *= np.where(np.diag(upper) < 0, -1.0, 1.0)[:, None]
             value = upper[np.triu_indices(len(value))]
         parts.append(np.ravel(value))
     return np.concatenate(parts) if parts else np.zeros(0)

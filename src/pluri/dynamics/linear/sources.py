@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,22 +12,16 @@ from pluri.dynamics.linear.input_rows import input_rows
 from pluri.engine import ArraySource, Source
 from pluri.validation import Only, Whole, check_value, is_source
 from pluri.validation.sequences import (
-    called_by_scikit_learn,
-    check_not_lost,
     check_sequence_weight,
-    lengths_in_second_place,
-    sequence_lengths,
 )
 
 
 @dataclass(frozen=True, eq=False)
 class FitData:
-    """The arguments of `fit`."""
+    """The arguments of `fit`, of which boundaries are lengths."""
 
     X: Any
-    y: Any
     lengths: ArrayLike | None
-    groups: ArrayLike | None
     sequence_weight: ArrayLike | None
     inputs: Any
 
@@ -44,7 +37,7 @@ class Prepared:
 def fit_data(model: Any, given: FitData) -> Prepared:
     """Check what `fit` was given; sets ``n_inputs_`` and ``n_features_in_`` of the model."""
     X = given.X
-    lengths = _boundaries(model, given)
+    lengths = given.lengths
     if is_source(X):
         if lengths is not None or given.sequence_weight is not None:
             raise ValueError("lengths and sequence_weight must be None when X is a source: it holds them")
@@ -59,18 +52,3 @@ def fit_data(model: Any, given: FitData) -> Prepared:
         raise ValueError("X must hold at least one value that is not missing, got none")
     rows = np.concatenate([data, inputs], axis=1) if inputs.shape[1] else data
     return Prepared(ArraySource(rows, counts, sample_weight=weight), len(data))
-
-
-def _boundaries(model: Any, given: FitData) -> ArrayLike | None:
-    """Lengths of the sequences that `fit` was given in one of three ways; says so if `y` holds anything else."""
-    known = sequence_lengths(given.X, given.lengths, given.groups)
-    found = lengths_in_second_place(given.y, known, given.X)
-    if given.y is not None and (found is None or found is known) and not called_by_scikit_learn():
-        warnings.warn(
-            f"y is ignored: {type(model).__name__} learns without a target; known inputs are passed as inputs=, and "
-            "lengths of sequences as lengths=",
-            UserWarning,
-            stacklevel=6,
-        )
-    check_not_lost(given.X, found, fitting=True)
-    return found

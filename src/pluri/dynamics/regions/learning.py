@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -19,12 +18,6 @@ from pluri.dynamics.regions.transitions import Transitions, task_labels
 from pluri.inference import mcmc
 from pluri.priors import Gamma
 from pluri.validation import Allowed, Flag, Made, Only, Stored, Whole, as_generator, check_parameters
-from pluri.validation.sequences import (
-    called_by_scikit_learn,
-    check_not_lost,
-    lengths_in_second_place,
-    sequence_lengths,
-)
 
 Integers = NDArray[np.int64]
 
@@ -105,17 +98,3 @@ class LearnsFlows(FlowSynthesis, mcmc.Sampled):
         self.tasks_, self.n_tasks_ = names, len(names)
         store(self, trace, found)
         judge(self, trace, found)
-
-    def _boundaries(self, X: Any, y: Any, lengths: ArrayLike | None, groups: ArrayLike | None) -> ArrayLike | None:
-        """Lengths of the sequences that `fit` was given in one of three ways; says so if `y` holds something else."""
-        given = sequence_lengths(X, lengths, groups)
-        found = lengths_in_second_place(y, given, X)
-        if y is not None and (found is None or found is given) and not called_by_scikit_learn():
-            warnings.warn(
-                f"y is ignored: {type(self).__name__} learns its regimes without labels; pass lengths of sequences as "
-                "lengths=",
-                UserWarning,
-                stacklevel=6,
-            )
-        check_not_lost(X, found, fitting=True)
-        return found

@@ -24,11 +24,8 @@ from pluri.priors import as_row_prior
 from pluri.progress.callbacks import CallbackSupport, fit_callbacks, with_callbacks
 from pluri.validation import as_generator, check_parameters, is_source, restored_on_failure
 from pluri.validation.sequences import (
-    called_by_scikit_learn,
-    check_not_lost,
     check_sequence_weight,
     lengths_in_second_place,
-    sequence_lengths,
     weight_by_either_name,
 )
 
@@ -157,19 +154,6 @@ class FittedSwitching(SwitchingQueries, CallbackSupport, EMEstimator):
             raise ValueError(f"params must be made of the letters {''.join(LETTERS)!r}, got {self.params!r}")
         check_parameters(self)
 
-    def _boundaries(self, X: Any, y: Any, lengths: ArrayLike | None, groups: ArrayLike | None) -> ArrayLike | None:
-        """Lengths of the sequences that `fit` was given in one of three ways; says so if `y` holds labels."""
-        given = sequence_lengths(X, lengths, groups)
-        found = lengths_in_second_place(y, given, X)
-        if y is not None and (found is None or found is given) and not called_by_scikit_learn():
-            warnings.warn(
-                f"y is ignored: {type(self).__name__} learns its regimes without labels; pass lengths as lengths=",
-                UserWarning,
-                stacklevel=5,
-            )
-        check_not_lost(X, found, fitting=True)
-        return found
-
     def _source(self, X: Any, lengths: ArrayLike | None, sequence_weight: ArrayLike | None) -> tuple[Source, int]:
         """The data, and the number of rows whose regimes' posterior is kept."""
         if is_source(X):
@@ -248,14 +232,14 @@ class FittedSwitching(SwitchingQueries, CallbackSupport, EMEstimator):
             warnings.warn(
                 f"EM did not converge in max_iter={self.max_iter} iterations: raise max_iter or tol",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
         dead = np.flatnonzero(self.regime_occupancy_ < 1e-10)
         if dead.size:
             warnings.warn(
                 f"regimes {dead.tolist()} explain no step: use fewer regimes or other starting values (n_init)",
                 DeadRegimeWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
 
 
