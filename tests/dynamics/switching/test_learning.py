@@ -1,10 +1,12 @@
 """EM of switching systems: the M-step against numerical optimisation, sums that add up, a bound that never falls."""
 
-from dataclasses import replace
+import warnings
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
+from sklearn.exceptions import ConvergenceWarning
 
 from pluri.dynamics import SwitchingDynamicalSystem
 from pluri.dynamics.switching.learning import SwitchingPrior, SwitchingProblem
@@ -205,3 +207,31 @@ def test_the_bound_never_falls_from_parameters_that_the_m_step_could_not_give(sy
         settings = {"noise_type": noise_type, "max_iter": 10, "tol": 0.0, "random_state": 0}
         model = SwitchingDynamicalSystem(2, 2, **settings, **apart).fit(X)
         assert (np.diff(model.history_.objective) > -1e-7).all()
+
+
+@pytest.mark.parametrize("noise", ["diag", "isotropic", "full"])
+@pytest.mark.parametrize("groups", [1, 3])
+def test_unpack_is_the_inverse_of_pack(systems, noise, groups):
+    problem, params, _ = problem_and_statistics(systems, 5, groups, noise)
+    params = problem.conforming(params)
+    vector = problem.pack(params)
+    assert np.isfinite(vector[vector > -np.inf]).all()
+    again = problem.unpack(vector, params)
+    for field in fields(params):
+        np.testing.assert_allclose(getattr(again, field.name), getattr(params, field.name), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("acceleration", ["squarem", "anderson"])
+def test_extrapolation_depends_on_no_unit_and_never_lowers_the_bound(systems, acceleration):
+    rng = as_generator(3)
+    X = systems.draw(systems.random(2, 2, 3, rng), 80, rng)[0]
+    settings = {"max_iter": 12, "tol": 0.0, "random_state": 0, "acceleration": acceleration}
+    unit = np.array([1e-3, 1.0, 50.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        plain, scaled = (SwitchingDynamicalSystem(2, 2, **settings).fit(X * factor) for factor in (1.0, unit))
+    for model in (plain, scaled):
+        gains = np.diff(model.history_.objective)
+        assert (gains > -1e-7 * np.abs(model.history_.objective[1:])).all()
+    np.testing.assert_allclose(scaled.emission_ / unit[:, None], plain.emission_, rtol=1e-4, atol=1e-6)

@@ -56,7 +56,7 @@ class SwitchingDynamicalSystem(FittedSwitching):
         Starting values of mean and covariance of the first state; learned ones are the same for all regimes.
     n_init : int, default=1
         Number of runs from different starting values; the best one is kept.
-    max_iter : int, default=200
+    max_iter : int, default=500
         Largest number of EM iterations of a run.
     tol : float, default=1e-2
         EM stops when the objective (bound plus log prior) gains less than this.
@@ -66,6 +66,8 @@ class SwitchingDynamicalSystem(FittedSwitching):
         Seed of starting values, draws and particles.
     warm_start : bool, default=False
         Go on from the parameters of the last `fit`.
+    acceleration : {"squarem", "anderson"} or None, default="anderson"
+        Extrapolate the EM steps; the objective still never falls.
     checkpoint : path or None, default=None
         File in which to keep the state of the fit; a fit that finds it goes on from there.
     verbose : int, default=0
@@ -116,6 +118,7 @@ class SwitchingDynamicalSystem(FittedSwitching):
         "dynamics_prior": Number(above=0),
         "emission_prior": Number(above=0),
         "n_particles": Whole(1),
+        "acceleration": Only(None, "squarem", "anderson"),
         "verbose": Whole(0) | Flag(),
     }
     _free_of_checkpoint = EMEstimator._free_of_checkpoint | {"n_particles"}
@@ -144,11 +147,12 @@ class SwitchingDynamicalSystem(FittedSwitching):
         emission_offset_init: ArrayLike | None = None, emission_covariance_init: ArrayLike | None = None,
         initial_mean_init: ArrayLike | None = None, initial_covariance_init: ArrayLike | None = None,
         n_init: int = 1,
-        max_iter: int = 200,
+        max_iter: int = 500,
         tol: float = 1e-2,
         n_particles: int = 500,
         random_state: Any = None,
         warm_start: bool = False,
+        acceleration: str | None = "anderson",
         checkpoint: Any = None,
         verbose: int = 0,
         engine: Any = None,
@@ -179,6 +183,7 @@ class SwitchingDynamicalSystem(FittedSwitching):
         self.n_particles = n_particles
         self.random_state = random_state
         self.warm_start = warm_start
+        self.acceleration = acceleration
         self.checkpoint = checkpoint
         self.verbose = verbose
         self.engine = engine

@@ -52,6 +52,7 @@ class FittedSwitching(SwitchingQueries, CallbackSupport, EMEstimator):
     max_iter: int
     tol: float
     warm_start: bool
+    acceleration: str | None
     verbose: int
     engine: Any
     n_jobs: int | None
@@ -219,6 +220,7 @@ class FittedSwitching(SwitchingQueries, CallbackSupport, EMEstimator):
             n_init=self.n_init,
             start=start,
             engine=resolve_engine(self.engine, self.n_jobs),
+            acceleration=self.acceleration,
             checkpoint=place,
             verbose=int(self.verbose),
             on_iteration=on_iteration,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.dynamics.switching import packing
 from pluri.dynamics.switching.moments import Regression, moves, sights
 from pluri.dynamics.switching.parameters import SwitchingParameters
 from pluri.dynamics.switching.smoothing import (
@@ -237,6 +238,18 @@ class SwitchingProblem:
             noise = np.diag(np.broadcast_to(self.prior.noise, (params.sizes[2],)))
             total += _log_scale(params.emission_covariance, weight * (C @ np.swapaxes(C, 1, 2) + noise), weight)
         return total
+
+    def pack(self, params: SwitchingParameters) -> Array:
+        """What the M-step updates, as a vector without constraints."""
+        return packing.pack(params, self.update, self._unit(params))
+
+    def unpack(self, vector: Array, like: SwitchingParameters) -> SwitchingParameters:
+        """The inverse of `pack`."""
+        priors = (self.prior.start, self.prior.transition)
+        return self.conforming(packing.unpack(vector, like, self.update, self._unit(like), priors))
+
+    def _unit(self, params: SwitchingParameters) -> Array:
+        return np.sqrt(np.broadcast_to(self.prior.noise, (params.sizes[2],)))
 
 
 def _log_scale(covariances: Array, scales: Array, degrees: float) -> float:
