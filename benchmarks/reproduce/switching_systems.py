@@ -7,9 +7,9 @@ sequences, in nats a step, beside a Gaussian hidden Markov model and beside one 
 switching systems is estimated by Rao-Blackwellised filters, whose estimate is too low rather than too high.
 
 What was seen: on six exercise routines (twelve channels; four sequences learned, two held out) twelve regimes of eight
-components predict better than one linear system, and far better than a hidden Markov model of twelve states (-2.3, -5.9
+components predict better than one linear system, and far better than a hidden Markov model of twelve states (-2.1, -5.9
 and -10.7 nats a frame), and name 28 % of the learned frames wrongly, against 43 % (full covariances). The best bound of
-five starts predicts better (-1.9), but names 36 % wrongly. On the manoeuvring target, where even the filter that knows
+five starts predicts better (-1.9), but names 33 % wrongly. On the manoeuvring target, where even the filter that knows
 all parameters errs in a third of the steps, regimes are not found: the default ends at one linear system. On random
 systems no prior of the dynamics is best everywhere; the default, 10, is between those that are.
 
