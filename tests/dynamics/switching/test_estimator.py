@@ -169,8 +169,8 @@ def test_a_source_of_batches_is_learned_from(learned):
     _, _, X, _ = learned
     parts = [X[:100], X[100:200], X[200:]]
     source = IterableSource(lambda: iter([(part, [len(part)]) for part in parts]))
-    model = SwitchingDynamicalSystem(2, 2, max_iter=10, tol=1.0, random_state=0).fit(source)
-    whole = SwitchingDynamicalSystem(2, 2, max_iter=10, tol=1.0, random_state=0).fit(parts)
+    model = SwitchingDynamicalSystem(2, 2, max_iter=60, tol=1.0, random_state=0).fit(source)
+    whole = SwitchingDynamicalSystem(2, 2, max_iter=60, tol=1.0, random_state=0).fit(parts)
     # Without the last q(z) an E-step may end in another optimum; here they agree to a part in a hundred.
     assert model.score(parts) == pytest.approx(whole.score(parts), rel=1e-2)
 
