@@ -43,8 +43,8 @@ def learned():
 
 
 def test_regimes_are_found_where_they_can_be():
-    # Of fits to 150 other seeds four had more than 15 % errors. At 6.7 %, the most that this allows (95 %), more than
-    # four of ten have with probability 3e-4; at 2.7 % with 3e-6.
+    # Of fits to 150 other seeds two had more than 15 % errors. At 4.2 %, the most that this allows (95 %), more than
+    # four of ten have with probability 3e-5; at 1.3 % with 1e-7.
     shares = []
     for seed in range(10):
         _, regimes, X = turning(seed)
