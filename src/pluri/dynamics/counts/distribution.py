@@ -180,7 +180,7 @@ class GeneralizedCount:
         return np.asarray((sums < share[..., None] * (1 - 1e-14)).sum(axis=-1), dtype=np.int64)
 
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> NDArray[np.int64]:
-        """Draw counts by inversion: array of shape (n_samples, *theta.shape)."""
+        """Draw counts by inversion: `n_samples` arrays, each of the shape of `theta`."""
         check_count(n_samples, "n_samples")
         rng = as_generator(random_state)
         return draw_counts(self._cumulated(), rng.random((n_samples, *self.theta.shape)))

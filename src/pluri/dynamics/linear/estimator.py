@@ -100,7 +100,7 @@ class LinearDynamicalSystem(LinearDescription, CallbackSupport, FittedLinearSyst
     transition_covariance_ : array of shape (d, d)
         Q.
     observation_matrix_, observation_input_, observation_offset_ : arrays of shape (n, d), (n, n_inputs), (n,)
-        C, D and c; n is n_features_in_.
+        C, D and c; n is the number of features.
     observation_covariance_ : array of shape (n, n)
         R, a matrix whatever `covariance_type` is.
     history_ : `pluri.inference.History`
