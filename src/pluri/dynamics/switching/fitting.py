@@ -118,7 +118,9 @@ class FittedSwitching(SwitchingQueries, CallbackSupport, EMEstimator):
         groups : array of shape (n_samples,), optional
             The sequence of each row, in place of `lengths`: rows with the same value next to each other.
         sequence_weight : array of shape (n_sequences,), optional
-            Weight of each sequence. Also taken under the name ``sample_weight``.
+            Weight of each sequence. Also taken under the name ``sample_weight``. A start, and the scales of the priors
+            that follow from it, are of the sequences without their weights: a fit with a weight of two is that with
+            the sequence twice only up to these.
 
         Returns
         -------
