@@ -139,13 +139,16 @@ class SwitchingDynamicalSystem(FittedSwitching):
         dynamics_prior: float = 10.0,
         emission_prior: float = 1e-3,
         params: str = "staqcri",
-        startprob_init: ArrayLike | None = None, transmat_init: ArrayLike | None = None,
+        startprob_init: ArrayLike | None = None,
+        transmat_init: ArrayLike | None = None,
         dynamics_init: ArrayLike | None = None,
         dynamics_offset_init: ArrayLike | None = None,
         dynamics_covariance_init: ArrayLike | None = None,
         emission_init: ArrayLike | None = None,
-        emission_offset_init: ArrayLike | None = None, emission_covariance_init: ArrayLike | None = None,
-        initial_mean_init: ArrayLike | None = None, initial_covariance_init: ArrayLike | None = None,
+        emission_offset_init: ArrayLike | None = None,
+        emission_covariance_init: ArrayLike | None = None,
+        initial_mean_init: ArrayLike | None = None,
+        initial_covariance_init: ArrayLike | None = None,
         n_init: int = 1,
         max_iter: int = 500,
         tol: float = 1e-2,
@@ -157,7 +160,7 @@ class SwitchingDynamicalSystem(FittedSwitching):
         verbose: int = 0,
         engine: Any = None,
         n_jobs: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.n_regimes = n_regimes
         self.n_components = n_components
         self.emission_type = emission_type
