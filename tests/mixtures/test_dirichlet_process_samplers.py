@@ -13,8 +13,6 @@ from scipy.stats import norm
 from pluri.inference import mcmc
 from pluri.mixtures.dirichlet_process import CollapsedGibbs, SliceGibbs
 from pluri.mixtures.dirichlet_process import _seating_kernels as kernels
-from pluri.mixtures.dirichlet_process.parameters import Parameters, log_density
-from pluri.mixtures.dirichlet_process.records import as_slots, cluster_sums, log_predictive
 from pluri.mixtures.dirichlet_process.seating import Prepared, Seating
 from pluri.priors import Gamma
 from pluri.processes import (
@@ -25,6 +23,8 @@ from pluri.processes import (
     NormalGamma,
     NormalInverseWishart,
 )
+from pluri.processes.conjugate_clusters.parameters import Parameters, log_density
+from pluri.processes.conjugate_clusters.records import as_slots, cluster_sums, log_predictive
 from pluri.testing import (
     SamplerProblem,
     check_sampler,

@@ -9,9 +9,6 @@ from sklearn.mixture import BayesianGaussianMixture
 from pluri import on_interrupt
 from pluri.inference.variational import coordinate_ascent
 from pluri.mixtures.dirichlet_process import DirichletProcessMixture
-from pluri.mixtures.dirichlet_process.expectations import ClusterPosteriors, divergence, expected_log_density
-from pluri.mixtures.dirichlet_process.prior_defaults import make_likelihood
-from pluri.mixtures.dirichlet_process.records import weighted_sums
 from pluri.mixtures.dirichlet_process.variational import TruncatedMeanField, WeightedRows, expected_weights
 from pluri.mixtures.dirichlet_process.variational_search import (
     best_beliefs,
@@ -21,6 +18,9 @@ from pluri.mixtures.dirichlet_process.variational_search import (
 )
 from pluri.priors.hyperpriors import Gamma, Hyperparameter
 from pluri.processes import BetaBernoulli, DirichletMultinomial, GammaPoisson, NormalGamma, NormalInverseWishart
+from pluri.processes.conjugate_clusters.expectations import ClusterPosteriors, divergence, expected_log_density
+from pluri.processes.conjugate_clusters.prior_defaults import make_likelihood
+from pluri.processes.conjugate_clusters.records import weighted_sums
 
 RNG = np.random.default_rng(0)
 REAL, COUNTS = RNG.normal(size=(40, 3)), RNG.poisson(1.5, size=(40, 4)).astype(float)

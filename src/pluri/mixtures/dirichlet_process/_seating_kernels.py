@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from pluri.mixtures.dirichlet_process._kernels import (
+from pluri.processes.conjugate_clusters._kernels import (
     BEFORE,
     BINARY,
     EMPTY,

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from pluri.inference import mcmc
 from pluri.metrics.partition_losses import co_clustering_matrix
 from pluri.mixtures.dirichlet_process.predictive import Predictive
-from pluri.mixtures.dirichlet_process.records import Array, Integers, checked_data
+from pluri.processes.conjugate_clusters.records import Array, Integers, checked_data
 from pluri.validation import RandomState, as_generator, check_count, weighted_mean
 
 #: Above this number of rows a matrix of all pairs is not made.

@@ -26,21 +26,10 @@ from sklearn.utils.validation import validate_data
 
 from pluri.inference import mcmc
 from pluri.metrics.partition_posterior import minimize_expected_loss
-from pluri.mixtures.dirichlet_process._kernels import BINARY, COLUMNS, GAUSSIAN, TOKENS
 from pluri.mixtures.dirichlet_process.answers import MixtureAnswers
 from pluri.mixtures.dirichlet_process.collapsed_gibbs import CollapsedGibbs
 from pluri.mixtures.dirichlet_process.partition_posterior import PartitionPosterior
 from pluri.mixtures.dirichlet_process.predictive import Predictive, from_draws
-from pluri.mixtures.dirichlet_process.prior_defaults import family_kind, make_likelihood
-from pluri.mixtures.dirichlet_process.records import (
-    Array,
-    Integers,
-    check_values,
-    checked_data,
-    cluster_sums,
-    kind_of,
-    weighted_sums,
-)
 from pluri.mixtures.dirichlet_process.slice_gibbs import SliceGibbs
 from pluri.mixtures.dirichlet_process.variational import (
     TruncatedMeanField,
@@ -52,6 +41,17 @@ from pluri.mixtures.dirichlet_process.variational_search import best_beliefs
 from pluri.mixtures.dirichlet_process.weighted_rows import check_row_weights, copies, merged, refuse_missing, row_order
 from pluri.priors.hyperpriors import Gamma, Hyperparameter, as_hyperparameter
 from pluri.processes.concentration import CONCENTRATION_PRIOR
+from pluri.processes.conjugate_clusters._kernels import BINARY, COLUMNS, GAUSSIAN, TOKENS
+from pluri.processes.conjugate_clusters.prior_defaults import family_kind, make_likelihood
+from pluri.processes.conjugate_clusters.records import (
+    Array,
+    Integers,
+    check_values,
+    checked_data,
+    cluster_sums,
+    kind_of,
+    weighted_sums,
+)
 from pluri.validation import (
     Allowed,
     Only,

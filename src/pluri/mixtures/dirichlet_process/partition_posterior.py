@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.mixtures.dirichlet_process.records import Array, Integers, checked_data, cluster_sums
 from pluri.mixtures.dirichlet_process.seating import Prepared, Seating, in_order
 from pluri.priors.hyperpriors import Gamma, Hyperparameter, as_hyperparameter
 from pluri.processes.chinese_restaurant import ChineseRestaurantProcess
 from pluri.processes.concentration import CONCENTRATION_PRIOR, draw_concentration
 from pluri.processes.conjugate import DirichletMultinomial
+from pluri.processes.conjugate_clusters.records import Array, Integers, checked_data, cluster_sums
 
 Position = Mapping[str, NDArray[Any]]
 

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pluri.mixtures.dirichlet_process.parameters import draw_rows, log_coefficients
-from pluri.mixtures.dirichlet_process.records import Array, Integers, cluster_sums, log_predictive
+from pluri.processes.conjugate_clusters.parameters import draw_rows, log_coefficients
+from pluri.processes.conjugate_clusters.records import Array, Integers, cluster_sums, log_predictive
 from pluri.validation import Stored
 
 #: Densities in memory at a time.

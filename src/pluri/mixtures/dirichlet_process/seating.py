@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from pluri.mixtures.dirichlet_process._kernels import FIRST, Clusters
 from pluri.mixtures.dirichlet_process._seating_kernels import split_or_merge, sweep_rows
-from pluri.mixtures.dirichlet_process.records import (
+from pluri.processes.conjugate_clusters._kernels import FIRST, Clusters
+from pluri.processes.conjugate_clusters.records import (
     Integers,
     as_law,
     as_rows,

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pluri.mixtures.dirichlet_process.parameters import draw_parameters, log_density
 from pluri.mixtures.dirichlet_process.partition_posterior import PartitionPosterior, Position
-from pluri.mixtures.dirichlet_process.records import Array, Integers, cluster_sums
 from pluri.mixtures.dirichlet_process.seating import Prepared, Seating, in_order
+from pluri.processes.conjugate_clusters.parameters import draw_parameters, log_density
+from pluri.processes.conjugate_clusters.records import Array, Integers, cluster_sums
 from pluri.processes.dirichlet import draw_log_dirichlet
 from pluri.validation import check_count
 

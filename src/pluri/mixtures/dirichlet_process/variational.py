@@ -20,9 +20,9 @@ import numpy as np
 from scipy.special import betaln, digamma
 
 from pluri.metrics.distribution_information import gamma_kl
-from pluri.mixtures.dirichlet_process.expectations import ClusterPosteriors, divergence, expected_log_density
-from pluri.mixtures.dirichlet_process.records import Array, Integers, weighted_sums
 from pluri.priors.hyperpriors import Hyperparameter
+from pluri.processes.conjugate_clusters.expectations import ClusterPosteriors, divergence, expected_log_density
+from pluri.processes.conjugate_clusters.records import Array, Integers, weighted_sums
 
 #: Rows whose responsibilities are in memory at a time.
 BLOCK = 8192

@@ -17,8 +17,8 @@ import numpy as np
 from pluri.components.k_means import k_means
 from pluri.inference.run import IterationState
 from pluri.inference.variational import CoordinateAscentResult, coordinate_ascent
-from pluri.mixtures.dirichlet_process.records import Array, Integers
 from pluri.mixtures.dirichlet_process.variational import Beliefs, TruncatedMeanField, WeightedRows, standardised
+from pluri.processes.conjugate_clusters.records import Array, Integers
 
 Result = CoordinateAscentResult[Beliefs]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from pluri.mixtures.dirichlet_process.records import Array, Integers
+from pluri.processes.conjugate_clusters.records import Array, Integers
 
 #: More copies than this are a mistake.
 MOST_COPIES = 10_000_000

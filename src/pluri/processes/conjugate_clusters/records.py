@@ -1,6 +1,6 @@
 """Data, prior and clusters as arrays that compiled loops take, for each conjugate likelihood.
 
-See `pluri.mixtures.dirichlet_process._kernels` for what the arrays mean.
+See `pluri.processes.conjugate_clusters._kernels` for what the arrays mean.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import gammaln
 
-from pluri.mixtures.dirichlet_process._kernels import (
+from pluri.processes.conjugate import BetaBernoulli, DirichletMultinomial, GammaPoisson
+from pluri.processes.conjugate_clusters._kernels import (
     BINARY,
     CENTER,
     COLUMNS,
@@ -30,7 +31,6 @@ from pluri.mixtures.dirichlet_process._kernels import (
     Rows,
     log_predictive_table,
 )
-from pluri.processes.conjugate import BetaBernoulli, DirichletMultinomial, GammaPoisson
 from pluri.processes.conjugate_gaussian import NormalGamma, NormalInverseWishart
 
 Array = NDArray[np.float64]

@@ -15,8 +15,8 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from pluri.metrics.distribution_information import beta_kl, dirichlet_kl, gamma_kl
-from pluri.mixtures.dirichlet_process._kernels import BINARY, COLUMNS, GAUSSIAN, TOKENS
-from pluri.mixtures.dirichlet_process.records import Array, kind_of, row_constants, safe_cholesky
+from pluri.processes.conjugate_clusters._kernels import BINARY, COLUMNS, GAUSSIAN, TOKENS
+from pluri.processes.conjugate_clusters.records import Array, kind_of, row_constants, safe_cholesky
 
 #: Whitened numbers that are in memory at once.
 AT_ONCE = 1 << 18

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from pluri.mixtures.dirichlet_process._kernels import BINARY, COUNTS, GAUSSIAN, TOKENS
-from pluri.mixtures.dirichlet_process.records import Array, kind_of
 from pluri.processes.conjugate import BetaBernoulli, DirichletMultinomial, GammaPoisson
+from pluri.processes.conjugate_clusters._kernels import BINARY, COUNTS, GAUSSIAN, TOKENS
+from pluri.processes.conjugate_clusters.records import Array, kind_of
 from pluri.processes.conjugate_gaussian import NormalInverseWishart
 
 #: Families by name, and what can be said of their priors.

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
-from pluri.mixtures.dirichlet_process._kernels import BINARY, COLUMNS, GAUSSIAN, TOKENS
-from pluri.mixtures.dirichlet_process.records import Array, kind_of, row_constants, safe_cholesky
+from pluri.processes.conjugate_clusters._kernels import BINARY, COLUMNS, GAUSSIAN, TOKENS
+from pluri.processes.conjugate_clusters.records import Array, kind_of, row_constants, safe_cholesky
 from pluri.processes.dirichlet import draw_log_dirichlet
 
 
