@@ -97,6 +97,21 @@ def test_weights_of_zero_leave_sequences_out(data):
     assert_close(again, some)
 
 
+@pytest.mark.parametrize("with_inputs", [False, True])
+def test_a_weight_of_two_is_a_sequence_twice_also_where_the_fit_starts(data, with_inputs):
+    X, lengths = data
+    sequences = np.split(X, np.cumsum(lengths)[:-1])
+    times = np.arange(len(lengths)) % 3
+    inputs = [np.cos(np.arange(n, dtype=float))[:, None] for n in lengths] if with_inputs else None
+    weighted = LinearDynamicalSystem(2, **LONG).fit(sequences, sequence_weight=times, inputs=inputs)
+    index = np.repeat(np.arange(len(lengths)), times)
+    written_out = LinearDynamicalSystem(2, **LONG).fit(
+        [sequences[i] for i in index], inputs=inputs and [inputs[i] for i in index]
+    )
+    assert_close(weighted, written_out)
+    np.testing.assert_allclose(weighted.feature_variance_, written_out.feature_variance_)
+
+
 def test_known_parts_stay_and_survive_a_clone(data):
     X, lengths = data
     A = np.array([[0.9, 0.3], [-0.3, 0.9]])

@@ -189,12 +189,24 @@ def test_a_weight_of_two_is_a_sequence_twice(systems):
               ("emission_covariance", params.emission_covariance), ("transmat", params.transition),
               ("dynamics_offset", params.dynamics_offset), ("initial_mean", params.initial_mean),
               ("initial_covariance", params.initial_covariance))}  # fmt: skip
-    # The prior of the emissions has the variances of the data, which are slightly other in a list with copies.
-    settings["emission_prior"] = 1e-12
     one = SwitchingDynamicalSystem(2, 1, **settings, **known).fit(X, sequence_weight=[1.0, 2.0, 0.0])
     two = SwitchingDynamicalSystem(2, 1, **settings, **known).fit([X[0], X[1], X[1]])
     np.testing.assert_allclose(one.dynamics_, two.dynamics_, atol=1e-7)
     np.testing.assert_allclose(one.history_.objective, two.history_.objective, rtol=1e-8)
+
+
+@pytest.mark.parametrize(("n_regimes", "times"), [(1, [0, 1, 2, 2]), (2, [0, 1, 1, 0])])
+def test_weights_count_where_the_fit_starts(systems, n_regimes, times):
+    rng = as_generator(8)
+    params = systems.random(2, 2, 3, rng)
+    X = [systems.draw(params, 30, rng)[0] for _ in range(4)]
+    X[2][3:6, 1] = np.nan
+    settings = {"max_iter": 4, "tol": 0.0, "random_state": 0}
+    weighted = SwitchingDynamicalSystem(n_regimes, 2, **settings).fit(X, sequence_weight=times)
+    written_out = SwitchingDynamicalSystem(n_regimes, 2, **settings).fit([X[i] for i in np.repeat(range(4), times)])
+    np.testing.assert_allclose(weighted.history_.objective, written_out.history_.objective, rtol=1e-8)
+    # Components may come out with another sign.
+    np.testing.assert_allclose(np.abs(weighted.dynamics_), np.abs(written_out.dynamics_), atol=1e-6)
 
 
 def test_the_bound_never_falls_from_parameters_that_the_m_step_could_not_give(systems):

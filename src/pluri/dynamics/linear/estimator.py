@@ -256,9 +256,7 @@ class LinearDynamicalSystem(LinearDescription, CallbackSupport, FittedLinearSyst
             The sequence of each row, in place of `lengths`: rows with the same value next to each other are one
             sequence.
         sequence_weight : array of shape (n_sequences,), optional
-            Weight of each sequence; also taken under the name ``sample_weight``. A start, and the scales of the priors
-            that follow from it, are of the sequences without their weights: a fit with a weight of two is that with
-            the sequence twice only up to these.
+            Weight of each sequence; also taken under the name ``sample_weight``.
         inputs : array of shape (n_samples, n_inputs), list of such, or int, optional
             u, one row for each row of X; nothing may be missing. If X is a source of batches: how many of its last
             columns are inputs.

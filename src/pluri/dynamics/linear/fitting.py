@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from pluri.components.em_estimator import EMEstimator
 from pluri.components.sequence_model import StartingValues
+from pluri.dynamics.first_look import feature_variance, first_sequences
 from pluri.dynamics.linear.learning import LinearProblem
 from pluri.dynamics.linear.parameters import (
     COVARIANCE_TYPES,
@@ -22,7 +23,7 @@ from pluri.dynamics.linear.parameters import (
     shapes,
     spectral_radius,
 )
-from pluri.dynamics.linear.start import FirstRows, first_sequences, starting_parameters
+from pluri.dynamics.linear.start import MOST_ROWS, FirstRows, starting_parameters
 from pluri.dynamics.linear.updates import FirstStatePrior
 from pluri.engine import Source, resolve_engine
 from pluri.inference import Checkpoint, History, expectation_maximization
@@ -105,9 +106,9 @@ class FittedLinearSystem(StartingValues, EMEstimator):
             letter_of[name]: checked_part(letter_of[name], value, sizes[letter_of[name]], self.covariance_type)
             for name, value in self._given().items()
         }
-        rows = first_sequences(source, n_outputs)
-        self.feature_variance_ = feature_variance(rows.outputs)
-        start = self._starting_point(rows, given)
+        first = first_sequences(source, MOST_ROWS)
+        self.feature_variance_ = feature_variance(first, n_outputs)
+        start = self._starting_point(FirstRows.of(first, n_outputs), given)
         if not (self.warm_start and hasattr(self, "history_")):
             self.prior_mean_, self.prior_covariance_ = start.m, start.P
         return LinearProblem(
@@ -162,13 +163,3 @@ class FittedLinearSystem(StartingValues, EMEstimator):
     def _store(self, parameters: LinearParameters) -> None:
         for letter, name in LETTERS.items():
             setattr(self, name, parameters.full_noise if letter == "R" else getattr(parameters, letter))
-
-
-def feature_variance(outputs: Array) -> Array:
-    """Variance of what was seen of each output (n,); 1 for one that is constant or never seen."""
-    seen = ~np.isnan(outputs)
-    count = np.maximum(seen.sum(axis=0), 1)
-    mean = np.where(seen, outputs, 0.0).sum(axis=0) / count
-    variance = np.square(np.where(seen, outputs - mean, 0.0)).sum(axis=0) / count
-    # What rounding leaves of a constant is no scale to go by.
-    return np.where(variance > np.square(1e-12 * np.abs(mean)), variance, 1.0)

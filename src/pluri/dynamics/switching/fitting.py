@@ -13,12 +13,12 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.components.em_estimator import EMEstimator
+from pluri.dynamics.first_look import feature_variance, first_sequences
 from pluri.dynamics.switching.learning import SwitchingPrior, SwitchingProblem
 from pluri.dynamics.switching.parameters import FIELDS, LETTERS, SwitchingParameters, checked, from_attributes
 from pluri.dynamics.switching.queries import SwitchingQueries
-from pluri.dynamics.switching.start import SwitchingStart, principal_states
+from pluri.dynamics.switching.start import MAX_ROWS, SwitchingStart, principal_states
 from pluri.engine import ArraySource, Batch, Source, resolve_engine
-from pluri.engine.first_rows import weighted_initial_rows
 from pluri.inference import Checkpoint, expectation_maximization
 from pluri.priors import as_row_prior
 from pluri.progress.callbacks import CallbackSupport, fit_callbacks, with_callbacks
@@ -118,9 +118,7 @@ class FittedSwitching(SwitchingQueries, CallbackSupport, EMEstimator):
         groups : array of shape (n_samples,), optional
             The sequence of each row, in place of `lengths`: rows with the same value next to each other.
         sequence_weight : array of shape (n_sequences,), optional
-            Weight of each sequence. Also taken under the name ``sample_weight``. A start, and the scales of the priors
-            that follow from it, are of the sequences without their weights: a fit with a weight of two is that with
-            the sequence twice only up to these.
+            Weight of each sequence. Also taken under the name ``sample_weight``.
 
         Returns
         -------
@@ -190,11 +188,12 @@ class FittedSwitching(SwitchingQueries, CallbackSupport, EMEstimator):
         for name in ("emission_", "emission_offset_", "emission_covariance_"):
             if name in values and values[name].shape[1] != width:
                 raise ValueError(f"{name}init must be for {width} features, got {values[name].shape[1]}")
-        components = principal_states(source, self.n_components)
+        first = first_sequences(source, MAX_ROWS)
+        components = principal_states(first, self.n_components)
         prior = SwitchingPrior(
             as_row_prior("startprob_prior", self.startprob_prior, (k,)),
             as_row_prior("transmat_prior", self.transmat_prior, (k, k)),
-            feature_variance(source),
+            feature_variance(first),
             float(self.emission_prior),
             float(self.dynamics_prior),
             0.1 * components.step_variance(),
@@ -250,16 +249,3 @@ class FittedSwitching(SwitchingQueries, CallbackSupport, EMEstimator):
 def _mean_variance(covariances: Array) -> Array:
     """Diagonal of covariances (k, d, d), averaged over regimes: (d,)."""
     return np.asarray(np.diagonal(covariances, axis1=1, axis2=2).mean(axis=0), dtype=np.float64)
-
-
-def feature_variance(source: Source) -> Array:
-    """Variance of each feature in the first rows of the data (m,); 1 for one that is constant or never seen."""
-    rows, weight = weighted_initial_rows(source, lambda X: np.asarray(X, dtype=np.float64))
-    seen = ~np.isnan(rows)
-    shares = seen * (1.0 if weight is None else weight[:, None])
-    shares = shares / np.maximum(shares.sum(axis=0), 1e-300)
-    filled = np.where(seen, rows, 0.0)
-    mean = (shares * filled).sum(axis=0)
-    variance = (shares * np.where(seen, rows - mean, 0.0) ** 2).sum(axis=0)
-    # What rounding leaves of a constant is no scale to go by.
-    return np.where(variance > (1e-12 * np.abs(mean)) ** 2, variance, 1.0)

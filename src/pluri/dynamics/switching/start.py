@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from pluri.components.chain.forward_backward import Chain
 from pluri.components.k_means import k_means
+from pluri.dynamics.first_look import FirstSequences, fill_holes, weighted_mean, weighted_spread
 from pluri.dynamics.switching.learning import SwitchingPrior, SwitchingProblem, SwitchingStatistics
 from pluri.dynamics.switching.parameters import FIELDS, SwitchingParameters
 from pluri.dynamics.switching.potentials import Potentials
@@ -33,7 +34,7 @@ from pluri.inference import expectation_maximization
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: Rows that starting values are chosen from, at most (whole sequences, and at least one).
+#: Rows that starting values are chosen from, at most.
 MAX_ROWS = 20_000
 #: EM steps of the switching regressions.
 STEPS = 20
@@ -70,13 +71,13 @@ class SwitchingStart:
         found = replace(params, **{FIELDS[name]: value for name, value in self.given.items()})
         kept = np.full((self.n_kept, self.n_regimes), np.nan)
         if self.n_kept and not self.given:
-            kept[: len(params.kept)] = params.kept
+            kept[self.components.places] = params.kept
         return replace(found, kept=kept)
 
     def _regressions(self, rng: np.random.Generator) -> SwitchingParameters:
-        states, offsets, emission = self.components
+        states, offsets, weight, _, emission = self.components
         k, d = self.n_regimes, states.shape[1]
-        labels = first_regimes(states, offsets, k, rng)
+        labels = first_regimes(states, offsets, weight, k, rng)
         posterior = np.eye(k)[labels] * 0.9 + 0.1 / k
         other = 0.1 / max(k - 1, 1)
         stays = np.where(np.eye(k, dtype=bool), 0.9 if k > 1 else 1.0, other)
@@ -94,12 +95,18 @@ class SwitchingStart:
             **shared,
         )
         problem = ObservedProblem(None, self.prior, update="staqi")
-        numbered = ArraySource(states, np.diff(offsets), labels=np.arange(len(states)), batch_size=max(len(states), 1))
+        numbered = ArraySource(
+            states,
+            np.diff(offsets),
+            sample_weight=weight[offsets[:-1]],
+            labels=np.arange(len(states)),
+            batch_size=max(len(states), 1),
+        )
         batch = next(iter(numbered.batches())).load()
         # The first M-step is made from the regimes of k-means, which say little of how often one follows another.
         params = replace(problem, update="aqi").maximize(problem.statistics(params, batch, posterior), params)
         result = expectation_maximization(
-            problem, numbered, rng=rng, max_iter=STEPS, tol=1e-3 * len(states), start=params
+            problem, numbered, rng=rng, max_iter=STEPS, tol=1e-3 * weight.sum(), start=params
         )
         return result.params
 
@@ -130,35 +137,30 @@ class ObservedProblem(SwitchingProblem):
             chain,
             rows,
         )
+        if regimes is not None and batch.weight is not None:
+            regimes = regimes * np.repeat(batch.weight, np.diff(batch.offsets))[:, None]
         return self.sums(params, batch, batch.X, q, regimes)
 
     def _emission(self, sums: Any, params: SwitchingParameters) -> dict[str, Array]:
         return {}
 
 
-def first_sequences(source: Source) -> tuple[Array, Integers]:
-    """The first sequences of the data, at most `MAX_ROWS` rows unless the first is longer, and their lengths."""
-    parts: list[Array] = []
-    lengths: list[Integers] = []
-    n_rows = 0
-    for lazy in source.batches():
-        batch = lazy.load()
-        ends = batch.offsets[1:]
-        fits = max(int(np.searchsorted(ends, MAX_ROWS - n_rows, side="right")), 0 if parts else 1)
-        if fits:
-            parts.append(np.asarray(batch.X[: ends[fits - 1]], dtype=np.float64))
-            lengths.append(np.diff(batch.offsets)[:fits])
-            n_rows += len(parts[-1])
-        if fits < batch.n_sequences:
-            break
-    return np.concatenate(parts), np.concatenate(lengths)
-
-
 class PrincipalStates(NamedTuple):
-    """States (n, d) of unit variance, where their sequences begin and end, and C (m, d), c (m,), R (m, m) for them."""
+    """States that explain the first sequences of the data.
+
+    Attributes
+    ----------
+    states : (n, d), of unit variance
+    offsets : (n_sequences + 1,): where the sequences begin and end
+    weight : (n,): that of the sequence of each row
+    places : (n,): the number of each row in the source
+    emission : C (m, d), c (m,) and R (m, m) for these states
+    """
 
     states: Array
     offsets: Integers
+    weight: Array
+    places: Integers
     emission: dict[str, Array]
 
     def step_variance(self) -> Array:
@@ -167,52 +169,35 @@ class PrincipalStates(NamedTuple):
         if not len(later):
             return np.full(self.states.shape[1], 1e-2)
         steps = self.states[later] - self.states[later - 1]
-        return np.asarray(np.maximum(np.square(steps).mean(axis=0), 1e-6), dtype=np.float64)
+        return np.asarray(np.maximum(weighted_mean(np.square(steps), self.weight[later]), 1e-6), dtype=np.float64)
 
 
-def principal_states(source: Source, d: int) -> PrincipalStates:
-    """States that explain the first sequences of the data."""
-    X, lengths = first_sequences(source)
-    filled = without_holes(X, lengths)
-    m = X.shape[1]
-    offset = filled.mean(axis=0)
+def principal_states(first: FirstSequences, d: int) -> PrincipalStates:
+    """Principal components of the first sequences, as if they were the states."""
+    lengths, weight = first.lengths, first.weight
+    filled = fill_holes(first.rows, lengths, weight)
+    n, m = filled.shape
+    offset = weighted_mean(filled, weight)
     centred = filled - offset
-    scale = centred.std(axis=0)
+    scale = weighted_spread(centred, weight)
     scale[scale < 1e-12 * (1.0 + np.abs(offset))] = 1.0
     window = [centred / scale]
     while len(window) * m < d:
         window.append(_shifted(window[-1], lengths))
-    left, values, _ = np.linalg.svd(np.concatenate(window, axis=1), full_matrices=False)
+    root, total = np.sqrt(weight)[:, None], weight.sum()
+    left, values, _ = np.linalg.svd(root * np.concatenate(window, axis=1), full_matrices=False)
     rank = min(d, len(values))
-    states = np.zeros((len(X), d))
-    states[:, :rank] = left[:, :rank] * np.sqrt(len(X))
+    states = np.zeros((n, d))
+    states[:, :rank] = left[:, :rank] / root * np.sqrt(total)
     states[:, :rank][:, values[:rank] < 1e-9 * max(values[0], 1e-300)] = 0.0
-    C = centred.T @ states / len(X)
-    residual = np.square(centred - states @ C.T).mean(axis=0)
+    C = (weight[:, None] * centred).T @ states / total
+    residual = weighted_mean(np.square(centred - states @ C.T), weight)
     noise = np.maximum(residual, LEAST_NOISE * scale**2)
     emission = {"emission": C, "emission_offset": offset, "emission_covariance": np.diag(noise)}
-    return PrincipalStates(states, np.concatenate([[0], np.cumsum(lengths)]), emission)
+    return PrincipalStates(states, np.concatenate([[0], np.cumsum(lengths)]), weight, first.places, emission)
 
 
-def without_holes(X: Array, lengths: Integers) -> Array:
-    """Missing values on straight lines between those seen before and after in the sequence; else the feature's mean."""
-    seen = ~np.isnan(X)
-    if seen.all():
-        return X
-    counts = np.maximum(seen.sum(axis=0), 1)
-    out = np.where(seen, X, np.where(seen, X, 0.0).sum(axis=0) / counts)
-    begin = 0
-    for end in np.cumsum(lengths):
-        steps = np.arange(end - begin)
-        for j in range(X.shape[1]):
-            here = seen[begin:end, j]
-            if here.any() and not here.all():
-                out[begin:end, j] = np.interp(steps, steps[here], X[begin:end, j][here])
-        begin = end
-    return out
-
-
-def first_regimes(states: Array, offsets: Integers, k: int, rng: np.random.Generator) -> Integers:
+def first_regimes(states: Array, offsets: Integers, weight: Array, k: int, rng: np.random.Generator) -> Integers:
     """k-means on where states are, where they go and how fast, averaged over neighbouring steps."""
     if k == 1:
         return np.zeros(len(states), dtype=np.int64)
@@ -223,7 +208,7 @@ def first_regimes(states: Array, offsets: Integers, k: int, rng: np.random.Gener
     features = averaged(np.concatenate([states, steps, np.abs(steps)], axis=1), offsets, WINDOW)
     if len(np.unique(features, axis=0)) < k:
         return rng.integers(k, size=len(states))
-    labels, _ = k_means(features, None, k, rng, n_init=1)
+    labels, _ = k_means(features, weight, k, rng, n_init=1)
     return np.asarray(labels, dtype=np.int64)
 
 
