@@ -37,10 +37,10 @@ def fit_and_ask(table, X, *rest):
         getattr(model, name)(X)
 
 
-@pytest.mark.parametrize("layout", [locked, narrow_in_fortran_order], ids=["read-only", "narrow, Fortran"])
-def test_another_layout_of_the_data_compiles_nothing(table, layout):
+def test_another_layout_of_the_data_compiles_nothing(table):
     fit_and_ask(table, *table.arguments)
     before = signatures()
-    fit_and_ask(table, *map(layout, table.arguments))
-    again = {name: types - before[name] for name, types in signatures().items() if before.get(name)}
-    assert not {name: types for name, types in again.items() if types}
+    for layout in (locked, narrow_in_fortran_order):
+        fit_and_ask(table, *map(layout, table.arguments))
+        again = {name: types - before[name] for name, types in signatures().items() if before.get(name)}
+        assert not {name: types for name, types in again.items() if types}, layout.__name__

@@ -152,20 +152,7 @@ SAMPLERS = {
 }  # fmt: skip
 
 
-#: Second opinions: their starts and warm-ups are those of the concept graph and of the trees that stay, and their
-#: sweeps are tried by `test_every_sampler` (ConceptGraphGibbs, TreeGibbs) and `test_tree_topics_sampler::test_geweke`.
-SECOND_OPINIONS = (
-    "concept graph, dirichlet",
-    "tree, words at all scales",
-    "tree, retrospective, word scales",
-    "tree, slices",
-)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.thorough) if name in SECOND_OPINIONS else name for name in SAMPLERS],
-)
+@pytest.mark.parametrize("name", SAMPLERS)
 def test_truth_ranks_uniformly_among_the_draws(name):
     confirmed_calibration(SAMPLERS[name]()).raise_if_failed()
 

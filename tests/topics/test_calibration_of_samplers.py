@@ -199,15 +199,7 @@ SAMPLERS = {
 }
 
 
-#: Second opinions: they start and warm up as others here do, and `test_every_sampler` tries their sweeps ("topics,
-#: joint, sparse", "HDP topics, 2 splits and merges", "ClassesGibbs").
-SECOND_OPINIONS = ("LDA, sparse", "HDP, splits and merges", "classes, coefficients known")
-
-
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.thorough) if name in SECOND_OPINIONS else name for name in SAMPLERS],
-)
+@pytest.mark.parametrize("name", SAMPLERS)
 def test_truth_ranks_uniformly_among_the_draws(name):
     confirmed_calibration(SAMPLERS[name]()).raise_if_failed()
 

@@ -1,0 +1,85 @@
+"""Long tests of what a quicker one guards: `make test` leaves them out, `make test-thorough` runs them.
+
+Each line is the beginning of the names of some tests, and the quicker test that would notice first. What is the only
+test of a claim is never here. A line that fits no test fails `tests/test_second_opinions.py`.
+"""
+
+TABLE = "tests/test_every_sampler.py::test_sampler_is_correct"
+HIERARCHIES = "tests/topics/test_calibration_of_hierarchies.py::test_truth_ranks_uniformly_among_the_draws"
+CHAINS = "tests/topics/test_calibration_of_samplers.py::test_truth_ranks_uniformly_among_the_draws"
+
+#: Beginning of the names of tests, and what guards the same claim.
+SECOND_OPINIONS = {
+    # Whole chains, against the truth that their data were drawn from. Those of one model of each kind stay.
+    f"{HIERARCHIES}[nested CRP]": f"{HIERARCHIES}[nested CRP, gem], {TABLE} (NestedCRPGibbs)",
+    f"{HIERARCHIES}[concept graph": f"{HIERARCHIES}[Pachinko], {TABLE} (ConceptGraphGibbs)",
+    f"{HIERARCHIES}[tree": f"{HIERARCHIES}[Pachinko], {TABLE} (TreeGibbs)",
+    "tests/topics/test_calibration_of_hierarchies.py::test_paths_without": "test_a_sampler_that_opens, beside it",
+    f"{CHAINS}[LDA, two threads": f"{CHAINS}[LDA, dense], tests/topics/test_lda_gibbs.py::test_ten_bars_are_found",
+    f"{CHAINS}[LDA, sparse": f"{CHAINS}[LDA, dense], {TABLE} (topics, sparse)",
+    f"{CHAINS}[HDP": f"{CHAINS}[LDA, priors learned], {TABLE} (HDP topics)",
+    f"{CHAINS}[classes": f"{CHAINS}[ratings], {TABLE} (ClassesGibbs)",
+    "tests/topics/test_calibration_of_samplers.py::test_a_sampler_that": "test_too_short_a_warm_up, beside it",
+    "tests/topics/test_tree_topics_sampler.py::test_geweke": f"{TABLE} (TreeGibbs)",
+    "tests/topics/test_tree_topics_exact.py::test_tokens_drawn_in_turn_have_the_paths_of_their_joint_distribution[n_nodes1":
+        "the same test of a smaller tree",
+    "tests/topics/test_tree_topics_exact.py::test_special_cases_have_their_known_posteriors[one node":
+        "the same test of one scale",
+    "tests/topics/test_pachinko.py::test_joint_test_finds": "tests/testing/test_planted_bugs.py",
+    "tests/topics/test_hierarchical_lda.py::test_joint_test_finds": "tests/testing/test_planted_bugs.py",
+    "tests/topics/test_hdp_gibbs.py::test_tables_alone": f"{TABLE} (HDP topics)",
+    "tests/topics/test_hdp_gibbs.py::test_split_and_merge_alone": f"{TABLE} (HDP topics, 2 splits and merges)",
+    "tests/topics/test_hdp_gibbs.py::test_sampler_has_its_prior": f"{TABLE} (HDP topics, joint)",
+    "tests/topics/test_hdp_sparse.py::test_tables_have_their_conditional_law[30": "the same test of fewer tokens",
+    "tests/topics/test_hdp_sparse.py::test_tables_have_their_conditional_law[2-0.01":
+        "the same test of a larger weight",
+    "tests/topics/test_lda_gibbs.py::test_co_assignments": f"{TABLE} (topics, dense and sparse)",
+    "tests/topics/test_lda_gibbs.py::test_all_ways": f"{TABLE} (topics, dense and sparse)",
+    "tests/topics/test_concept_graph_sampler.py::test_chain_visits": f"{TABLE} (ConceptGraphGibbs)",
+    "tests/topics/test_concept_graph_sampler.py::test_paths_end": f"{TABLE} (ConceptGraphGibbs)",
+    "tests/mixtures/test_dirichlet_process_samplers.py::test_data_and_partitions":
+        "test_each_sampler_leaves_the_exact_posterior_invariant, beside it",
+    "tests/mixtures/test_dirichlet_process_samplers.py::test_without_data":
+        "test_each_sampler_leaves_the_exact_posterior_invariant, beside it",
+    "tests/mixtures/test_metropolis_gaussian.py::test_the_posterior_agrees": f"{TABLE} (MetropolisGaussianMixture)",
+    "tests/mixtures/test_dependent_dirichlet_mixture.py::test_a_batch_with_a_past": f"{TABLE} (DependentClusterGibbs)",
+    "tests/mixtures/test_experts.py::test_sticks_without_slopes": f"{TABLE} (ExpertsGibbs)",
+    "tests/factors/test_ibp_gibbs.py::test_the_chain_has_the_enumerated": f"{TABLE} (IndianBuffetGibbs)",
+    "tests/embedding/regression/test_conditionals.py::test_supports_are_drawn": f"{TABLE} (SpectralRegressionGibbs)",
+    "tests/sequences/test_symbol_classes.py::test_sampled_concentrations": f"{TABLE} (SymbolClassHMM)",
+    "tests/inference/smc/test_particle_mcmc.py::test_particle_gibbs_with_parameters": f"{TABLE} (ParticleGibbs)",
+    "tests/inference/mcmc/test_gibbs.py::test_exact_draws": f"{TABLE} (Gibbs)",
+    "tests/inference/mcmc/test_slice.py::test_draws_follow": f"{TABLE} (Slice)",
+    # Variants of a kernel that stay in the table with another one.
+    f"{TABLE}[TreeGibbs, sd": f"{TABLE} (TreeGibbs, slice sd)",
+    f"{TABLE}[TreeGibbs, nsd": f"{TABLE} (TreeGibbs, slice sd)",
+    f"{TABLE}[ConceptGraphGibbs, dirichlet": f"{TABLE} (ConceptGraphGibbs, learned)",
+    f"{TABLE}[RegionGibbs, own": f"{TABLE} (RegionGibbs, shared matrices)",
+    f"{TABLE}[NestedCRPGibbs, joint, False": f"{TABLE} (NestedCRPGibbs, joint, True)",
+    f"{TABLE}[AlignedGibbs, shared": f"{TABLE} (AlignedGibbs, own support)",
+    f"{TABLE}[AlignedGibbs, own support, fixed": f"{TABLE} (AlignedGibbs, own support, learned scales)",
+    f"{TABLE}[SpectralRegressionGibbs, shared": f"{TABLE} (SpectralRegressionGibbs, own support)",
+    f"{TABLE}[SpectralRegressionGibbs, own support, fixed": f"{TABLE} (SpectralRegressionGibbs, own, learned scales)",
+    f"{TABLE}[Slice, coordinates, few": f"{TABLE} (Slice, coordinates)",
+    f"{TABLE}[Slice, direction, doubling": f"{TABLE} (Slice, compiled, direction, doubling)",
+    f"{TABLE}[NUTS, dense": f"{TABLE} (NUTS, compiled, dense metric)",
+    f"{TABLE}[BernoulliGibbs, three components, concentration": f"{TABLE} (BernoulliGibbs, holes)",
+    f"{TABLE}[BernoulliGibbs, a process, concentration": f"{TABLE} (BernoulliGibbs, holes)",
+    # The same claim for further settings.
+    "tests/processes/test_flow_density.py::test_flows_of_flowjax[coupling": "the same test of splines",
+    "tests/processes/test_flow_density.py::test_flows_of_flowjax[autoregressive": "the same test of splines",
+    "tests/processes/dpp/test_exact_laws.py::test_intermediate_draws_follow_the_enumeration[2-function-4":
+        "the same test with settings chosen by the sampler",
+    "tests/processes/dpp/test_exact_laws.py::test_intermediate_draws_follow_the_enumeration[2-dense-8":
+        "the same test of smaller steps",
+    "tests/processes/dpp/test_learning_kernel.py::test_five_thousand_draws_are_enough_for_the_probabilities[em":
+        "test_the_law_itself_as_weights_is_learned_to_the_last_subset[em], beside it",
+    "tests/dynamics/test_clusters.py::test_a_worker_killed_between_two_sweeps_leaves_the_result_unchanged[Poisson":
+        "the same test of linear systems",
+    "tests/dynamics/test_clusters.py::test_a_worker_killed_between_two_sweeps_leaves_the_result_unchanged[Switching":
+        "the same test of linear systems",
+    "tests/testing/test_agreement.py::test_p_values_are_uniform_or_larger[cauchy": "the same test of normal numbers",
+    "tests/testing/test_agreement.py::test_p_values_are_uniform_or_larger[counts": "the same test of a coin",
+    "tests/testing/test_planted_bugs.py::test_the_bug_is_caught[counts not": "the same test of four other bugs",
+    "docs/test_documents.py::test_the_commands_of_the_guide_run": "tests/cli, command by command",
+}  # fmt: skip
