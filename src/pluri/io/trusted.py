@@ -73,6 +73,7 @@ MODELS = frozenset(
         "pluri.sequences.gaussian.GaussianHMM",
         "pluri.sequences.gmm.GMMHMM",
         "pluri.sequences.labelled.classifier.HMMClassifier",
+        "pluri.sequences.labelled.sequence_classifier.SequenceClassifier",
         "pluri.sequences.multinomial.MultinomialHMM",
         "pluri.sequences.poisson.PoissonHMM",
         "pluri.sequences.sampled.bayesian_categorical.BayesianCategoricalHMM",

@@ -11,6 +11,7 @@ from pluri.sequences.gaussian import GaussianHMM
 from pluri.sequences.gmm import GMMHMM
 from pluri.sequences.hmm import HiddenMarkovModel, TooManyParametersWarning
 from pluri.sequences.labelled.classifier import HMMClassifier
+from pluri.sequences.labelled.sequence_classifier import SequenceClassifier
 from pluri.sequences.multinomial import MultinomialHMM
 from pluri.sequences.online import OnlineFilter
 from pluri.sequences.poisson import PoissonHMM
@@ -38,6 +39,7 @@ __all__ = [
     "MultinomialHMM",
     "OnlineFilter",
     "PoissonHMM",
+    "SequenceClassifier",
     "SequenceKFold",
     "SymbolClassHMM",
     "TooManyParametersWarning",

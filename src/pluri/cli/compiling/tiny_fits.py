@@ -86,6 +86,7 @@ KIND_OF_DATA: Mapping[str, str] = {
     "PoissonMixture": "counts",
     "Popularity": "binary",
     "SeparateDPP": "kernels",
+    "SequenceClassifier": "sequences and labels",
     "SequentialDPPLearner": "segments",
     "SupervisedLDA": "counts and target",
     "SupervisedLDAClassifier": "counts and labels",
