@@ -137,6 +137,7 @@ PARTS = frozenset(
         "pluri.processes.conjugate.GammaPoisson",
         "pluri.processes.conjugate_gaussian.NormalGamma",
         "pluri.processes.conjugate_gaussian.NormalInverseWishart",
+        "pluri.processes.conjugate_regression.MatrixNormalInverseWishart",
         "pluri.processes.dpp.tracking.features.KernelRows",
         "pluri.processes.dpp.tracking.items.TrackedItems",
         "pluri.processes.dpp.tracking.separate.FreshDraws",
