@@ -89,7 +89,7 @@ def check_columns(X: ArrayLike, n_features: int) -> Array:
     return data
 
 
-def positive_numbers(value: ArrayLike, n_features: int, name: str) -> Array:
+def as_positive(value: ArrayLike, n_features: int, name: str) -> Array:
     """A positive number for each column, of one number or of so many."""
     array = np.asarray(value, dtype=np.float64)
     if array.shape not in ((), (n_features,)):
@@ -132,7 +132,7 @@ class DirichletMultinomial(AdditiveStatistics):
     _alpha: Array = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_alpha", positive_numbers(self.concentration, self.n_features, "concentration"))
+        object.__setattr__(self, "_alpha", as_positive(self.concentration, self.n_features, "concentration"))
 
     @property
     def n_statistics(self) -> int:  # type: ignore[override]
@@ -196,7 +196,7 @@ class BetaBernoulli(AdditiveStatistics):
     _prior: tuple[Array, Array] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        prior = positive_numbers(self.a, self.n_features, "a"), positive_numbers(self.b, self.n_features, "b")
+        prior = as_positive(self.a, self.n_features, "a"), as_positive(self.b, self.n_features, "b")
         object.__setattr__(self, "_prior", prior)
 
     @property
@@ -261,8 +261,8 @@ class GammaPoisson(AdditiveStatistics):
 
     def __post_init__(self) -> None:
         prior = (
-            positive_numbers(self.shape, self.n_features, "shape"),
-            positive_numbers(self.rate, self.n_features, "rate"),
+            as_positive(self.shape, self.n_features, "shape"),
+            as_positive(self.rate, self.n_features, "rate"),
         )
         object.__setattr__(self, "_prior", prior)
 

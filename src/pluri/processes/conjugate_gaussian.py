@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-from pluri.processes.conjugate import AdditiveStatistics, check_columns, positive_numbers
+from pluri.processes.conjugate import AdditiveStatistics, as_positive, check_columns
 from pluri.validation import Stored, check_positive
 
 Array = NDArray[np.float64]
@@ -181,7 +181,7 @@ class NormalGamma(AdditiveStatistics):
     def __post_init__(self) -> None:
         for name in ("strength", "shape"):
             check_positive(getattr(self, name), name)
-        rate = positive_numbers(self.rate, self.n_features, "rate")
+        rate = as_positive(self.rate, self.n_features, "rate")
         object.__setattr__(self, "rate", float(self.rate) if np.ndim(self.rate) == 0 else rate)
         mean = np.asarray(self.mean, dtype=np.float64)
         if mean.shape not in ((), (self.n_features,)) or not np.isfinite(mean).all():

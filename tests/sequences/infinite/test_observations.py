@@ -181,7 +181,8 @@ def test_rows_that_are_missing_in_part_are_refused_by_name(family):
 )  # fmt: skip
 def test_a_likelihood_is_a_family(likelihood):
     model = learn_model(likelihood, None, data("bernoulli"), OFFSETS)
-    assert model.likelihoods == (likelihood,) and model.n_features == 2
+    assert model.likelihoods == (likelihood,)
+    assert model.n_features == 2
     assert model.order == (3 if isinstance(likelihood, MatrixNormalInverseWishart) else 0)
 
 

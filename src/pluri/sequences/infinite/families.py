@@ -108,8 +108,8 @@ def _given(
     order, rest = divmod(family.n_predictors - 1, d)
     if family.n_targets != d or rest:
         raise ValueError(
-            f"family must regress {d} targets, the columns of X, on 1 and a number of past rows, got {family.n_targets} "
-            f"targets and {family.n_predictors} predictors"
+            f"family must regress {d} targets, the columns of X, on 1 and a number of past rows, got "
+            f"{family.n_targets} targets and {family.n_predictors} predictors"
         )
     return ObservationModel(name, (family,), columns, order)
 

@@ -199,14 +199,8 @@ class ObservationModel:
             refuse_partial_rows(X, self.family)
         elif self.family != "categorical" and len(self.likelihoods) == 1 and has_partial_rows(X):
             return self.by_column().prepare(X, offsets)
-        if self.family == "autoregressive":
-            design = lagged_rows(X, offsets, self.order)
-            return Observations((_part(self.likelihoods[0], design),), len(X))
-        if self.family == "categorical":
-            parts = [_symbols(each, X[:, f]) for each, (f,) in zip(self.likelihoods, self.columns)]
-        else:
-            parts = [_part(each, X[:, list(own)]) for each, own in zip(self.likelihoods, self.columns)]
-        return Observations(tuple(parts), len(X))
+        rows = lagged_rows(X, offsets, self.order) if self.family == "autoregressive" else X
+        return Observations(state_parts(self, rows), len(X))
 
     def by_column(self) -> ObservationModel:
         """The same model with a likelihood for each column, where columns are independent; otherwise itself."""
@@ -214,6 +208,15 @@ class ObservationModel:
             return self
         each = tuple(_column(self.likelihoods[0], f) for f in range(self.n_features))
         return replace(self, likelihoods=each, columns=tuple((f,) for f in range(self.n_features)))
+
+
+def state_parts(model: ObservationModel, rows: Array) -> tuple[Part, ...]:
+    """Rows by likelihood; those of "autoregressive" have their past before them (`lagged_rows`)."""
+    if model.family == "autoregressive":
+        return (_part(model.likelihoods[0], rows),)
+    if model.family == "categorical":
+        return tuple(_symbols(each, rows[:, f]) for each, (f,) in zip(model.likelihoods, model.columns))
+    return tuple(_part(each, rows[:, list(own)]) for each, own in zip(model.likelihoods, model.columns))
 
 
 def _part(likelihood: Any, table: Array) -> Part:
@@ -256,8 +259,8 @@ def refuse_partial_rows(X: Array, family: str) -> None:
     """Refuse rows of which only a part is missing."""
     if has_partial_rows(X):
         raise ValueError(
-            f"X must have rows that are there or missing as a whole for family={family!r}, got a row that is missing in "
-            "part: use family='diag', or impute it"
+            f"X must have rows that are there or missing as a whole for family={family!r}, got a row that is missing "
+            "in part: use family='diag', or impute it"
         )
 
 
