@@ -10,6 +10,7 @@ from pluri.sequences.fitting import ConvergenceMonitor, DeadStateWarning
 from pluri.sequences.gaussian import GaussianHMM
 from pluri.sequences.gmm import GMMHMM
 from pluri.sequences.hmm import HiddenMarkovModel, TooManyParametersWarning
+from pluri.sequences.infinite.estimator import InfiniteHMM
 from pluri.sequences.labelled.classifier import HMMClassifier
 from pluri.sequences.labelled.sequence_classifier import SequenceClassifier
 from pluri.sequences.multinomial import MultinomialHMM
@@ -36,6 +37,7 @@ __all__ = [
     "HMMClassifier",
     "HMMSearchCV",
     "HiddenMarkovModel",
+    "InfiniteHMM",
     "MultinomialHMM",
     "OnlineFilter",
     "PoissonHMM",
