@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 
+from pluri.engine import ArraySource
 from pluri.priors.hyperpriors import Beta, Gamma
 from pluri.progress.callbacks import CallbackSupport, with_callbacks
 from pluri.sequences.infinite.beam import BeamSampler
@@ -25,16 +26,17 @@ from pluri.sequences.infinite.direct import DirectSampler
 from pluri.sequences.infinite.families import family_name, learn_model
 from pluri.sequences.infinite.fitting import FitsStates
 from pluri.sequences.infinite.state_posterior import StatePosterior
+from pluri.sequences.infinite.variational_fitting import fit_by_bound, model_of_source
 from pluri.sequences.infinite.weak_limit import WeakLimitSampler
 from pluri.sequences.queries import ALGORITHMS
-from pluri.validation import Allowed, Only, RandomState, Stored, Whole, check_parameters, restored_on_failure
+from pluri.validation import Allowed, Only, RandomState, Stored, Whole, check_parameters, is_source, restored_on_failure
 from pluri.validation.sequences import BOUNDARIES, offsets_of
 
 SAMPLERS: Mapping[str, type[StatePosterior]] = {
     "beam": BeamSampler, "direct": DirectSampler, "weak_limit": WeakLimitSampler,
 }  # fmt: skip
 #: States at most, if nothing is said.
-MOST_STATES = {"beam": 200, "direct": 200, "weak_limit": 25}
+MOST_STATES = {"beam": 200, "direct": 200, "weak_limit": 25, "vb": 25}
 
 
 class InfiniteHMM(CallbackSupport, FitsStates):
@@ -47,10 +49,10 @@ default="gaussian"
         Distribution of the rows of a state: Gaussian with a full covariance or independent columns; independent
         columns of symbols (integers or strings), counts, zeros and ones; or a regression of each row on the `order`
         rows before it. Or a conjugate likelihood of `pluri.processes`.
-    inference : {"beam", "direct", "weak_limit"}, default="beam"
+    inference : {"beam", "direct", "weak_limit", "vb"}, default="beam"
         Beam sampling, in which slices make the number of states finite and all steps move at once; direct assignment,
-        one step at a time with everything else integrated out; or blocked sampling of a model with `max_components`
-        states.
+        one step at a time with everything else integrated out; blocked sampling of a model with `max_components`
+        states; or variational inference, which is faster and tells one segmentation instead of its uncertainty.
     order : int, default=1
         Of "autoregressive". The first rows of each sequence, so many, and those after a missing row are conditioned on.
     component_prior : dict, optional
@@ -72,10 +74,13 @@ default="gaussian"
     n_chains : int, default=4
         Results are those of the chain with the highest mean log density.
     max_components : int, optional
-        States at most: 25 for "weak_limit", of which it is the model; otherwise 200, a cap that is warned about when
-        it is met.
+        States at most: 25 for "weak_limit", of which it is the model, and for "vb"; otherwise 200, a cap that is
+        warned about when it is met.
     init_components : int, default=10
         Chains begin with blocks of steps in so many states at random.
+    n_init, max_iter, tol : int, int, float, default=5, 200, 1e-2
+        Of "vb": starts for each of 1, 2, 4, ... states, sweeps of a run at most, and the gain of the bound (in nats)
+        below which it ends.
     point_estimate : {"vi", "binder", "map"}, default="vi"
         `labels_` has the smallest expected variation of information or Binder loss, or is the draw of highest density.
     algorithm : {"viterbi", "map"}, default="viterbi"
@@ -127,7 +132,7 @@ default="gaussian"
     """
 
     _parameters: ClassVar[Mapping[str, Allowed]] = {
-        "inference": Only(*SAMPLERS),
+        "inference": Only(*MOST_STATES),
         "order": Whole(0),
         "point_estimate": Only("vi", "binder", "map"),
         "algorithm": Only(*ALGORITHMS),
@@ -158,6 +163,9 @@ default="gaussian"
         n_chains: int = 4,
         max_components: int | None = None,
         init_components: int = 10,
+        n_init: int = 5,
+        max_iter: int = 200,
+        tol: float = 1e-2,
         point_estimate: str = "vi",
         algorithm: str = "viterbi",
         random_state: RandomState = None,
@@ -177,6 +185,9 @@ default="gaussian"
         self.n_chains = n_chains
         self.max_components = max_components
         self.init_components = init_components
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
         self.point_estimate = point_estimate
         self.algorithm = algorithm
         self.random_state = random_state
@@ -191,7 +202,7 @@ default="gaussian"
 
         Parameters
         ----------
-        X : array of shape (n_samples, n_features), or list of sequences
+        X : array of shape (n_samples, n_features), list of sequences, or (for "vb") `pluri.engine.Source`
             NaN marks a missing value (None among strings); "gaussian" and "autoregressive" take rows that are missing
             as a whole.
         y : ignored
@@ -208,14 +219,22 @@ default="gaussian"
         check_parameters(self)
         family_name(self.family)
         hyper, priors = self._hyperparameters()
+        most = MOST_STATES[self.inference] if self.max_components is None else int(self.max_components)
         with restored_on_failure(self):
+            if self.inference == "vb" and is_source(X):
+                if lengths is not None or groups is not None:
+                    raise ValueError("lengths and groups must be None when X is a source: it holds the lengths")
+                fit_by_bound(self, X, X, model_of_source(self, X), (hyper, priors), most)
+                return self
             data, counts = self._sequences(X, self._boundaries(X, y, lengths, groups), fitting=True)
             offsets = offsets_of(counts)
             symbols = getattr(self, "n_symbols_", ())
             model = learn_model(
                 self.family, self.component_prior, data, offsets, order=int(self.order), n_symbols=symbols
             )
-            most = MOST_STATES[self.inference] if self.max_components is None else int(self.max_components)
+            if self.inference == "vb":
+                fit_by_bound(self, X, ArraySource(data, counts), model, (hyper, priors), most)
+                return self
             kernel = SAMPLERS[self.inference](model, data, offsets, hyper, priors, most)
             trace = self._sample_chains(kernel, X)
             self._judge(trace, most)
