@@ -9,9 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma
 
+from pluri.components.gaussian._kernels import CHUNK, log_prob_full
+from pluri.engine.aligned import padded_width
 from pluri.processes.conjugate_clusters import expectations
-from pluri.processes.conjugate_clusters.parameters import draw_parameters, log_density
+from pluri.processes.conjugate_clusters.parameters import Parameters, draw_parameters, log_density
 from pluri.processes.conjugate_clusters.records import cluster_sums, log_predictive, weighted_sums
+from pluri.processes.conjugate_gaussian import NormalInverseWishart
 from pluri.processes.conjugate_regression import MatrixNormalInverseWishart
 
 Array = NDArray[np.float64]
@@ -80,6 +83,8 @@ class Part:
         """Log density of each step given the parameters of each state: (n_steps, n_states)."""
         if self._regresses:
             return self._everywhere(self.likelihood.log_density(parameters, self.rows))
+        if isinstance(self.likelihood, NormalInverseWishart):
+            return self._everywhere(gaussian_log_density(parameters, self.rows))
         return self._everywhere(log_density(self.likelihood, parameters, self.rows))
 
     def log_predictive(self, sums: Array, sizes: Array) -> Array:
@@ -104,6 +109,23 @@ class Part:
     def sizes(self, labels: Integers, n_states: int) -> Array:
         """Number of rows of each state."""
         return np.bincount(self._there(labels), minlength=n_states).astype(np.float64)
+
+
+def gaussian_log_density(parameters: Parameters, rows: Array) -> Array:
+    """Log density of rows under means and roots of covariances, by the compiled loop of the Gaussian models."""
+    means, root = parameters
+    n_states, d = means.shape
+    # Of any root of the precision, the lower triangular one with the same product: a QR decomposition, mirrored.
+    triangular = np.linalg.qr(np.linalg.inv(root)[:, :, ::-1], mode="r")[:, ::-1, ::-1]
+    whitening = np.zeros((n_states, d, padded_width(d)))
+    whitening[:, :, :d] = triangular
+    shift = means.mean(axis=0)
+    whitened_means = np.einsum("kde,ke->kd", triangular, means - shift)
+    log_normalizer = 2 * np.linalg.slogdet(root)[1] + d * np.log(2 * np.pi)
+    out = np.empty((len(rows), n_states))
+    work = np.empty((2 * padded_width(d) + d + 2, CHUNK))
+    log_prob_full(rows, shift, whitening, whitened_means, log_normalizer, out, work)
+    return out
 
 
 @dataclass(frozen=True, eq=False)
