@@ -61,7 +61,7 @@ class MatrixNormalInverseWishart(AdditiveStatistics):
     >>> line = MatrixNormalInverseWishart(mean=[[0.0, 0.0]], precision=np.eye(2), df=3.0, scale=[[1.0]])
     >>> seen = line.statistics(np.array([[1.0, 0.0, 1.0], [1.0, 1.0, 2.0], [1.0, 2.0, 3.0]])).sum(axis=0)
     >>> line.posterior_mean(seen).round(2)
-    array([[0.79, 0.95]])
+    array([[0.8 , 0.93]])
     """
 
     _fitted_layout: ClassVar[Mapping[str, Stored]] = {

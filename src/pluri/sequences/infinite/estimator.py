@@ -75,7 +75,8 @@ default="gaussian"
         States at most: 25 for "weak_limit", of which it is the model; otherwise 200, a cap that is warned about when
         it is met.
     init_components : int, default=10
-        Chains begin with blocks of steps in so many states at random.
+        Chains begin with every step in one of so many states at random; in the second half of the warm-up states that
+        are one and the same are merged.
     point_estimate : {"vi", "binder", "map"}, default="vi"
         `labels_` has the smallest expected variation of information or Binder loss, or is the draw of highest density.
     algorithm : {"viterbi", "map"}, default="viterbi"
