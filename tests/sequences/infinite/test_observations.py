@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.stats import invwishart, matrix_normal, multivariate_t
+from scipy.stats import invwishart, matrix_normal, multivariate_normal, multivariate_t
 
 from pluri.processes import (
     BetaBernoulli,
@@ -12,7 +12,9 @@ from pluri.processes import (
     NormalGamma,
     NormalInverseWishart,
 )
+from pluri.processes.conjugate_clusters.parameters import Parameters
 from pluri.sequences.infinite.families import FAMILIES, learn_model
+from pluri.sequences.infinite.parts import gaussian_log_density
 
 OFFSETS = np.array([0, 7, 12])
 
@@ -205,3 +207,10 @@ def test_bad_families_are_named(family, prior, message):
 def test_a_sequence_too_short_to_regress_is_named():
     with pytest.raises(ValueError, match="more than order=7 rows"):
         model_of("autoregressive", data("gaussian"), order=7)
+
+
+def test_gaussian_density_by_the_compiled_loop_is_that_of_the_textbook():
+    rng = np.random.default_rng(0)
+    means, root, rows = rng.normal(size=(3, 5)), rng.normal(size=(3, 5, 5)), rng.normal(size=(7, 5))
+    expected = [multivariate_normal(means[k], root[k] @ root[k].T).logpdf(rows) for k in range(3)]
+    np.testing.assert_allclose(gaussian_log_density(Parameters(means, root), rows), np.transpose(expected))

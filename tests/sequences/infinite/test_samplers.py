@@ -119,10 +119,10 @@ def test_probabilities_of_all_partitions_sum_to_one(hyper):
 
 
 def test_probability_of_a_partition_is_its_mean_over_weights():
-    """Mean over 20,000 weights of every naming of the states, within 5 standard errors."""
+    """Mean over 1,500 weights of every naming of the states, within 5 standard errors."""
     labels, rng, width = np.array([0, 0, 1, 1, 0]), np.random.default_rng(0), 3
     chances = []
-    for _ in range(20_000):
+    for _ in range(1500):
         beta = rng.dirichlet(np.full(width, STICKY.weight_concentration / width))
         counts = every_partition.transitions(labels, OFFSETS)
         pairs = [(i, j) for i, j in product(range(width), repeat=2) if i != j]
@@ -139,13 +139,13 @@ def test_probability_of_a_partition_is_its_mean_over_weights():
 def test_each_sampler_leaves_the_exact_posterior_invariant(sampler, family, hyper):
     """False-alarm rate 1e-6 for each problem."""
     problem = enumeration_problem(sampler, family, hyper)
-    check_sampler(problem, alpha=1e-6, max_stages=5, n_replications=300, random_state=1).raise_if_failed()
+    check_sampler(problem, alpha=1e-6, max_stages=5, n_replications=200, random_state=1).raise_if_failed()
 
 
-#: Each sampler and each family at least twice; all pairs are tested by `make test-thorough`.
+#: With what is enumerated, each sampler and each family; all pairs are tested by `make test-thorough`.
 PAIRS = [
     ("beam", "autoregressive"), ("beam", "poisson"), ("direct", "diag"), ("direct", "autoregressive"),
-    ("direct", "poisson"), ("direct", "bernoulli"), ("weak_limit", "gaussian"), ("weak_limit", "bernoulli"),
+    ("weak_limit", "bernoulli"),
 ]  # fmt: skip
 
 
@@ -156,13 +156,12 @@ def test_data_and_states_keep_their_joint_law(sampler, family):
     """False-alarm rate 1e-6 for each pair; those marked thorough have others of the same family and sampler beside."""
     problem = joint_problem(sampler, family)
     checks = ["repeats itself", "input untouched", "moves", "geweke"]
-    check_sampler(
-        problem, alpha=1e-6, max_stages=5, n_replications=150, checks=checks, random_state=0
-    ).raise_if_failed()
+    check_sampler(problem, alpha=1e-6, max_stages=5, n_replications=80, checks=checks, random_state=0).raise_if_failed()
 
 
-def test_a_wrong_row_of_first_steps_is_noticed(monkeypatch):
-    """A beam sampler that breaks the sticks of new states without stickiness."""
+@pytest.mark.thorough
+def test_sticks_without_stickiness_are_noticed(monkeypatch):
+    """The power of `test_each_sampler_leaves_the_exact_posterior_invariant`, which is quicker: a wrong beam sampler."""
     right = beam_module.BeamSampler._break_sticks
 
     def careless(self, rng, weights, rows, hyper, lowest):
@@ -196,7 +195,7 @@ def test_underflow_is_left_to_logarithms():
     """Densities that leave one path alone, by factors that no float can hold."""
     rows = np.full((3, 2), 0.5)
     rows[0], rows[1] = [1 - 1e-290, 1e-290], [1e-290, 1 - 1e-290]
-    log_density = np.array([[0.0, -900.0], [-900.0, 0.0], [0.0, -900.0], [-900.0, 0.0]])
+    log_density = np.array([[0.0, -2100.0], [-2100.0, 0.0], [0.0, -2100.0], [-2100.0, 0.0]])
     states = draw_path(np.random.default_rng(0), rows, log_density, np.array([0, 4]))
     assert states.tolist() == [0, 1, 0, 1]
 

@@ -77,7 +77,8 @@ default="gaussian"
         States at most: 25 for "weak_limit", of which it is the model, and for "vb"; otherwise 200, a cap that is
         warned about when it is met.
     init_components : int, default=10
-        Chains begin with blocks of steps in so many states at random.
+        Chains begin with every step in one of so many states at random; in the second half of the warm-up states that
+        are one and the same are merged.
     n_init, max_iter, tol : int, int, float, default=5, 200, 1e-2
         Of "vb": starts for each of 1, 2, 4, ... states, sweeps of a run at most, and the gain of the bound (in nats)
         below which it ends.
@@ -104,10 +105,14 @@ default="gaussian"
     concentration_, weight_concentration_, stickiness_ : float
         Posterior means.
     trace_ : Trace
-        Draws of ``labels``, ``n_states`` and the hyper-parameters; labels of a draw are numbered as they appear.
+        Of a sampled fit: draws of ``labels``, ``n_states`` and the hyper-parameters; labels of a draw are numbered as they appear.
     best_chain_ : int
     best_labels_ : array of shape (n_samples,)
         The sweep of the best chain with the highest log joint density, `objective_`.
+    lower_bound_ : float
+        Of "vb": the evidence lower bound (with the log prior of what was learned), `objective_`.
+    state_occupancy_, common_weights_ : arrays of shape (n_states_,) and (n_states_ + 1,)
+        Of "vb": expected numbers of steps; means of the common weights, the rest of the infinitely many states last.
     expected_loss_ : float
         Of `labels_`, in nats for "vi".
     model_ : observation model, with its priors

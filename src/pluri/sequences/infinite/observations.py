@@ -17,18 +17,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from pluri.processes.conjugate import BetaBernoulli, DirichletMultinomial, GammaPoisson
-from pluri.processes.conjugate_clusters import expectations
-from pluri.processes.conjugate_clusters.parameters import draw_parameters, log_density
-from pluri.processes.conjugate_clusters.records import cluster_sums, log_predictive, weighted_sums
 from pluri.processes.conjugate_gaussian import NormalGamma, NormalInverseWishart
 from pluri.processes.conjugate_regression import MatrixNormalInverseWishart
-
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from pluri.sequences.infinite.parts import Array, Integers, Part, SymbolPart
 
 #: What a model emits, by the likelihoods that it is made of; "categorical" has one for each column.
 LIKELIHOODS = {
@@ -38,94 +32,6 @@ LIKELIHOODS = {
 }  # fmt: skip
 #: Families with columns that depend on each other given the state: a row is there or missing as a whole.
 WHOLE_ROWS = ("gaussian", "autoregressive", "multinomial")
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """Rows of one likelihood.
-
-    Attributes
-    ----------
-    likelihood : conjugate likelihood
-    rows : (n_present, n_features), dense, or sparse for symbols: rows that are there
-    where : (n_present,): the step of each; None if every step has one
-    n_steps : number of steps
-    """
-
-    likelihood: Any
-    rows: Any
-    where: Integers | None
-    n_steps: int
-
-    @property
-    def _regresses(self) -> bool:
-        return isinstance(self.likelihood, MatrixNormalInverseWishart)
-
-    def _there(self, by_step: Any) -> Any:
-        return by_step if self.where is None else by_step[self.where]
-
-    def _everywhere(self, table: Array) -> Array:
-        """Entries of rows as entries of steps: zero where there is no row."""
-        if self.where is None:
-            return table
-        out = np.zeros((self.n_steps, table.shape[1]))
-        out[self.where] = table
-        return out
-
-    def sums(self, labels: Integers, n_states: int) -> Array:
-        """Statistics of each state given the state of each step: (n_states, n_statistics)."""
-        labels = self._there(labels)
-        used, place = np.unique(labels, return_inverse=True)
-        out = np.asarray(self.likelihood.empty(n_states))
-        if self._regresses:
-            for k in used:
-                own = self.likelihood.centered(self.rows[labels == k])
-                out[k] = np.append(len(own), (own.T @ own).ravel())
-        elif len(used):
-            out[used] = cluster_sums(self.likelihood, self.rows, place.astype(np.int64), len(used))
-        return out
-
-    def weighted_sums(self, weights: Array) -> Array:
-        """Statistics of each state given the weight of each step in it, (n_steps, n_states)."""
-        weights = self._there(weights)
-        if self._regresses:
-            return np.asarray(self.likelihood.weighted_sums(self.rows, weights))
-        return weighted_sums(self.likelihood, self.rows, weights)
-
-    def draw(self, rng: np.random.Generator, sums: Array) -> Any:
-        """Parameters of each state, given its statistics."""
-        if self._regresses:
-            return self.likelihood.draw_parameters(rng, sums)
-        return draw_parameters(rng, self.likelihood, sums)
-
-    def log_density(self, parameters: Any) -> Array:
-        """Log density of each step given the parameters of each state: (n_steps, n_states)."""
-        if self._regresses:
-            return self._everywhere(self.likelihood.log_density(parameters, self.rows))
-        return self._everywhere(log_density(self.likelihood, parameters, self.rows))
-
-    def log_predictive(self, sums: Array, sizes: Array) -> Array:
-        """Log density of each step after the rows of each state, parameters integrated out: (n_steps, n_states)."""
-        if self._regresses:
-            return self._everywhere(self.likelihood.log_predictive_table(sums, self.rows))
-        return self._everywhere(log_predictive(self.likelihood, self.rows, sums, sizes))
-
-    def expected_log_density(self, sums: Array) -> Array:
-        """Mean of the log density of each step under the posterior of each state: (n_steps, n_states)."""
-        if self._regresses:
-            return self._everywhere(self.likelihood.expected_log_density(sums, self.rows))
-        posteriors = expectations.ClusterPosteriors(self.likelihood, sums)
-        return self._everywhere(expectations.expected_log_density(posteriors, self.rows))
-
-    def divergence(self, sums: Array) -> Array:
-        """Kullback-Leibler divergence of the posterior of each state from the prior: (n_states,)."""
-        if self._regresses:
-            return np.asarray(self.likelihood.divergence(sums))
-        return expectations.divergence(expectations.ClusterPosteriors(self.likelihood, sums))
-
-    def sizes(self, labels: Integers, n_states: int) -> Array:
-        """Number of rows of each state."""
-        return np.bincount(self._there(labels), minlength=n_states).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,12 +134,12 @@ def _part(likelihood: Any, table: Array) -> Part:
 
 
 def _symbols(likelihood: Any, column: Array) -> Part:
-    """One symbol a step, as rows of a sparse matrix with a single 1; a missing one is a row of zeros."""
+    """One symbol a step."""
     there = ~np.isnan(column)
-    codes = column[there].astype(np.int64)
+    codes = np.where(there, column, likelihood.n_features).astype(np.int64)
     starts = np.concatenate([[0], np.cumsum(there)])
-    rows = csr_matrix((np.ones(len(codes)), codes, starts), shape=(len(column), likelihood.n_features))
-    return Part(likelihood, rows, None, len(column))
+    rows = csr_matrix((np.ones(starts[-1]), codes[there], starts), shape=(len(column), likelihood.n_features))
+    return SymbolPart(likelihood, rows, None, len(column), codes)
 
 
 def _column(likelihood: Any, f: int) -> Any:

@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.sequences.infinite.emission_draws import draw_observations, draw_parameters, empty_sums
+from pluri.sequences.infinite.merging import MergingWarmup, best_merge
 from pluri.sequences.infinite.observations import Array, Integers, ObservationModel, Observations
 from pluri.sequences.infinite.transitions import (
+    SMALLEST,
     Hyperparameters,
     HyperPriors,
     count_transitions,
@@ -64,6 +66,8 @@ class StatePosterior:
     priors : HyperPriors
     max_components : int, default=200
         States at most.
+    merges : bool, default=False
+        After each sweep, put two states together if that raises the log joint density. Set while chains warm up.
     """
 
     model: ObservationModel
@@ -72,6 +76,7 @@ class StatePosterior:
     hyper: Hyperparameters
     priors: HyperPriors = field(default_factory=HyperPriors)
     max_components: int = 200
+    merges: bool = False
     _prepared: Any = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -84,9 +89,9 @@ class StatePosterior:
     def _observations(self, prepared: Any) -> Observations:
         return prepared  # type: ignore[no-any-return]
 
-    def adaptation(self, n_warmup: int) -> None:
-        """Nothing is tuned."""
-        return None
+    def adaptation(self, n_warmup: int) -> MergingWarmup:
+        """States are merged while the chain warms up."""
+        return MergingWarmup(n_warmup)
 
     def init(self, rng: np.random.Generator, position: Position) -> StatesState:
         """State at a position."""
@@ -99,6 +104,7 @@ class StatePosterior:
     def step(self, rng: np.random.Generator, state: StatesState) -> tuple[StatesState, dict[str, float]]:
         """One sweep."""
         position, info = self._sweep(rng, state.position, self._prepared)
+        position = self._merged(position) if self.merges else position
         value = self.log_joint(position)
         best = (position, value) if value > state.best_log_density else (state.best, state.best_log_density)
         return StatesState(position, value, state.n_sweeps + 1, *best), info
@@ -110,6 +116,24 @@ class StatePosterior:
     @abstractmethod
     def _sweep(self, rng: np.random.Generator, position: Position, prepared: Any) -> tuple[Position, dict[str, float]]:
         """One sweep, and what is known about it."""
+
+    def _merged(self, position: Position) -> Position:
+        """The position with two states in one, if that raises its density."""
+        labels, used = in_order(np.asarray(position["labels"]))
+        weights, hyper = np.array(position["weights"]), hyper_of(position)
+        counts = count_transitions(labels, self.offsets, len(used))
+        pair = best_merge(self._observations(self._prepared), labels, counts, weights[used], hyper)
+        if pair is None:
+            return position
+        kept, gone = used[list(pair)]
+        labels = np.where(position["labels"] == gone, kept, position["labels"])
+        weights[kept] += weights[gone]
+        weights[gone] = SMALLEST
+        return self._without(labels, weights, hyper)
+
+    def _without(self, labels: Integers, weights: Array, hyper: Hyperparameters) -> Position:
+        """A position of which some states may have no steps."""
+        return as_position(*gathered(labels, weights), hyper)
 
     def record(self, position: Position) -> dict[str, Any]:
         """What to keep of a position: states numbered as they appear, in as few bytes as they need."""
@@ -160,11 +184,8 @@ class StatePosterior:
         return draw_observations(rng, self.model, parameters, labels, self.offsets, self.data)
 
     def sample_start(self, rng: np.random.Generator, n_states: int = 10) -> Position:
-        """Where a chain may begin: blocks of steps, of random lengths, in states at random."""
-        n = int(self.offsets[-1])
-        cuts = rng.random(n) < min(1.0, 3.0 * n_states / n)
-        blocks = np.cumsum(cuts)
-        labels, used = in_order(rng.integers(0, n_states, size=int(blocks[-1]) + 1)[blocks])
+        """Where a chain may begin: every step in one of some states at random."""
+        labels, used = in_order(rng.integers(0, n_states, size=int(self.offsets[-1])))
         weights = draw_weights(rng, np.append(np.ones(len(used)), self.hyper.weight_concentration))
         return as_position(labels, weights, self.hyper)
 

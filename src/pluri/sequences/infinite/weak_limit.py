@@ -60,6 +60,9 @@ class WeakLimitSampler(StatePosterior):
         gamma = draw_finite_weight_concentration(rng, hyper.weight_concentration, seated.ordered, gamma_prior)
         return draw_weights(rng, gamma / len(weights) + seated.ordered), hyper._replace(weight_concentration=gamma)
 
+    def _without(self, labels: Integers, weights: Array, hyper: Hyperparameters) -> Position:
+        return as_position(labels, weights, hyper)
+
     def sample_prior(self, rng: np.random.Generator) -> Position:
         """Draw a position from the prior."""
         hyper = self.priors.sample(rng, self.hyper)
