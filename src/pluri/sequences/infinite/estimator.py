@@ -105,7 +105,8 @@ default="gaussian"
     concentration_, weight_concentration_, stickiness_ : float
         Posterior means.
     trace_ : Trace
-        Of a sampled fit: draws of ``labels``, ``n_states`` and the hyper-parameters; labels of a draw are numbered as they appear.
+        Of a sampled fit: draws of ``labels``, ``n_states`` and the hyper-parameters; labels of a draw are numbered as
+        they appear.
     best_chain_ : int
     best_labels_ : array of shape (n_samples,)
         The sweep of the best chain with the highest log joint density, `objective_`.
