@@ -120,7 +120,7 @@ default="gaussian"
     >>> rng = np.random.default_rng(0)
     >>> states = np.repeat([0, 1, 2, 0, 2, 1], 30)
     >>> X = rng.normal(size=(180, 2)) + np.array([[-5.0, 0.0], [0.0, 5.0], [5.0, 0.0]])[states]
-    >>> model = InfiniteHMM(n_draws=50, n_warmup=50, n_chains=2, random_state=0).fit(X)
+    >>> model = InfiniteHMM(n_draws=200, n_chains=2, random_state=0).fit(X)
     >>> model.n_states_
     3
     >>> len({(a, b) for a, b in zip(model.labels_, states)})
