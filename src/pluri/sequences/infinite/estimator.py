@@ -56,8 +56,9 @@ default="gaussian"
     component_prior : dict, optional
         Parameters of the prior that are not to be chosen from the data: ``mean``, ``strength``, ``df``, ``scale`` of
         "gaussian" (as in `DirichletProcessMixture`) and "autoregressive" (around the regression of all rows together,
-        which is worth one row); ``mean``, ``strength``, ``shape``, ``rate`` of "diag"; ``concentration`` of
-        "categorical" (0.3); ``shape``, ``rate`` of "poisson"; ``a``, ``b`` of "bernoulli".
+        with room for other coefficients of the size that the columns suggest); ``mean``, ``strength``, ``shape``,
+        ``rate`` of "diag"; ``concentration`` of "categorical" (0.3); ``shape``, ``rate`` of "poisson"; ``a``, ``b`` of
+        "bernoulli".
     concentration : float, `pluri.priors.Gamma` prior or "learn", default="learn"
         Of the transition rows around their mean (alpha + kappa of Fox and others); "learn" is Gamma(4, 2).
     weight_concentration : float, `pluri.priors.Gamma` prior or "learn", default="learn"

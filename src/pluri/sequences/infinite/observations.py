@@ -169,8 +169,8 @@ def refuse_partial_rows(X: Array, family: str) -> None:
     """Refuse rows of which only a part is missing."""
     if has_partial_rows(X):
         raise ValueError(
-            f"X must have rows that are there or missing as a whole for family={family!r}, got a row that is missing "
-            "in part: use family='diag', or impute it"
+            f"X must have rows that are there or missing as a whole for family={family!r}, got NaN in a "
+            "part of a row: use family='diag', or impute it"
         )
 
 
