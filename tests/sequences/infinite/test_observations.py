@@ -171,7 +171,7 @@ def test_rows_without_their_past_are_conditioned_on():
 def test_rows_that_are_missing_in_part_are_refused_by_name(family):
     X = data(family)
     X[2, 0] = np.nan
-    with pytest.raises(ValueError, match=f"family='{family}', got a row that is missing in part"):
+    with pytest.raises(ValueError, match=f"family='{family}', got NaN in a part of a row"):
         model_of(family, X)
 
 

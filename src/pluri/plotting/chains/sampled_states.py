@@ -120,7 +120,7 @@ class SampledStatesDisplay:
             image = ax.imshow(values, aspect="auto", cmap=cmap or HEATMAP, interpolation="nearest")
             ax.set(xlabel=across, ylabel="state", xticks=[], yticks=range(len(values)))
             ax.set_title(name, fontsize="medium")
-            self.figure_.colorbar(image, ax=ax).outline.set_visible(False)  # type: ignore[operator]
+            self.figure_.colorbar(image, ax=ax).outline.set_visible(False)
         if title is not None:
             self.figure_.suptitle(title, fontsize="medium")
         return self

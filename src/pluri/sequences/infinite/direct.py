@@ -127,8 +127,8 @@ def rows_of(model: ObservationModel, X: Array, offsets: Integers) -> Rows:
     if isinstance(first, MatrixNormalInverseWishart):
         values = first.centered(lagged_rows(X, offsets, model.order))
         values[np.isnan(values).any(axis=1)] = np.nan
-        prior = first.prior_matrix().ravel()
-        return Rows(values, REGRESSION, first.n_predictors, float(first.df), 0.0, prior, none, nowhere)
+        matrix = first.prior_matrix().ravel()
+        return Rows(values, REGRESSION, first.n_predictors, float(first.df), 0.0, matrix, none, nowhere)
     each = model.by_column().likelihoods
     values = np.ascontiguousarray(X, dtype=np.float64)
     if isinstance(first, NormalGamma):

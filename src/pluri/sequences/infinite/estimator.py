@@ -58,8 +58,9 @@ default="gaussian"
     component_prior : dict, optional
         Parameters of the prior that are not to be chosen from the data: ``mean``, ``strength``, ``df``, ``scale`` of
         "gaussian" (as in `DirichletProcessMixture`) and "autoregressive" (around the regression of all rows together,
-        which is worth one row); ``mean``, ``strength``, ``shape``, ``rate`` of "diag"; ``concentration`` of
-        "categorical" (0.3); ``shape``, ``rate`` of "poisson"; ``a``, ``b`` of "bernoulli".
+        with room for other coefficients of the size that the columns suggest); ``mean``, ``strength``, ``shape``,
+        ``rate`` of "diag"; ``concentration`` of "categorical" (0.3); ``shape``, ``rate`` of "poisson"; ``a``, ``b`` of
+        "bernoulli".
     concentration : float, `pluri.priors.Gamma` prior or "learn", default="learn"
         Of the transition rows around their mean (alpha + kappa of Fox and others); "learn" is Gamma(4, 2).
     weight_concentration : float, `pluri.priors.Gamma` prior or "learn", default="learn"
@@ -130,7 +131,7 @@ default="gaussian"
     >>> rng = np.random.default_rng(0)
     >>> states = np.repeat([0, 1, 2, 0, 2, 1], 30)
     >>> X = rng.normal(size=(180, 2)) + np.array([[-5.0, 0.0], [0.0, 5.0], [5.0, 0.0]])[states]
-    >>> model = InfiniteHMM(n_draws=50, n_warmup=50, n_chains=2, random_state=0).fit(X)
+    >>> model = InfiniteHMM(n_draws=200, n_chains=2, random_state=0).fit(X)
     >>> model.n_states_
     3
     >>> len({(a, b) for a, b in zip(model.labels_, states)})

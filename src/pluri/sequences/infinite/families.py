@@ -35,8 +35,8 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 }
 #: Dirichlet concentration of the symbols of a state.
 SYMBOL_CONCENTRATION = 0.3
-#: How many rows the prior means of Gaussian states, and of the coefficients of autoregressive ones, are worth.
-MEAN_STRENGTH, COEFFICIENT_STRENGTH = 0.01, 1.0
+#: How many rows the prior mean of a Gaussian state is worth.
+MEAN_STRENGTH = 0.01
 
 
 def family_name(family: Any) -> str:
@@ -141,7 +141,11 @@ def _columns(given: Mapping[str, Any], X: Array) -> NormalGamma:
 
 
 def _autoregression(given: Mapping[str, Any], X: Array, offsets: Integers, order: int) -> MatrixNormalInverseWishart:
-    """Around the regression of all rows together, which is worth `strength` rows."""
+    """Around the regression of all rows together, which is worth `strength` rows.
+
+    Coefficients vary from state to state in units of its noise. By default `strength` is the share of the variance of
+    the columns that the prior expects for noise, so that they vary by about 1, after all columns have been scaled.
+    """
     d = X.shape[1]
     rows = lagged_rows(X, offsets, order)
     rows = rows[~np.isnan(rows).any(axis=1)]
@@ -150,7 +154,6 @@ def _autoregression(given: Mapping[str, Any], X: Array, offsets: Integers, order
             f"X must have a sequence of more than order={order} rows for family='autoregressive', got none"
         )
     predictors, targets = rows[:, : 1 + order * d], rows[:, 1 + order * d :]
-    strength = given.get("strength", COEFFICIENT_STRENGTH if order else MEAN_STRENGTH)
     mean = given.get("mean")
     if mean is None:
         mean = np.linalg.lstsq(predictors, targets, rcond=None)[0].T
@@ -158,6 +161,10 @@ def _autoregression(given: Mapping[str, Any], X: Array, offsets: Integers, order
     scale = given.get("scale", np.diag(_variances(residuals, np.full(d, len(rows)))) / TYPICAL_CLUSTERS ** (2.0 / d))
     if np.ndim(scale) == 0:
         scale = float(scale) * np.eye(d)
+    strength = given.get("strength")
+    if strength is None:
+        total = _variances(targets - targets.mean(axis=0), np.full(d, len(rows)))
+        strength = float(np.mean(np.diagonal(scale) / total)) if order else MEAN_STRENGTH
     squares = _variances(predictors, np.full(predictors.shape[1], len(rows)))
     return MatrixNormalInverseWishart(mean, float(strength) * np.diag(squares), given.get("df", d + 2.0), scale)
 

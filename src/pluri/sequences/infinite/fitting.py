@@ -31,6 +31,8 @@ CONCENTRATION, WEIGHT_CONCENTRATION, STICKINESS = Gamma(4.0, 2.0), Gamma(3.0, 6.
 STICKINESS_VALUES = Number(0, below=1) | Only("learn") | Made((Beta,), "a prior (Beta)")
 #: Draws that the search for a point estimate looks at.
 MOST_DRAWS = 100
+#: Nats by which halves of a chain may differ in their log density: the weights alone move it by as much.
+NEGLIGIBLE = 1.0
 
 
 class FitsStates(StateAnswers):
@@ -61,7 +63,7 @@ class FitsStates(StateAnswers):
             as_hyperparameter(self.weight_concentration, "weight_concentration", WEIGHT_CONCENTRATION),
             rho,
         )
-        return Hyperparameters(*(each.value for each in given)), HyperPriors(*(each.prior for each in given))  # type: ignore[arg-type]
+        return Hyperparameters(*(each.value for each in given)), HyperPriors(*(each.prior for each in given))
 
     def _sample_chains(self, kernel: StatePosterior, X: Any) -> mcmc.Trace:
         start = partial(kernel.sample_start, n_states=min(int(self.init_components), kernel.max_components))
@@ -115,7 +117,7 @@ class FitsStates(StateAnswers):
 
     def _judge(self, trace: mcmc.Trace, most: int) -> None:
         density = {"log_density": trace.stats["log_density"][[self.best_chain_]]}
-        verdict = mcmc.judge(density, mcmc.LATENT_R_HAT_LIMIT)
+        verdict = mcmc.judge(density, mcmc.LATENT_R_HAT_LIMIT, {"log_density": NEGLIGIBLE})
         self.converged_ = verdict.settled
         if trace.interrupted:
             return

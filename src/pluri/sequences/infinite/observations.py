@@ -17,12 +17,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from pluri.processes.conjugate import BetaBernoulli, DirichletMultinomial, GammaPoisson
 from pluri.processes.conjugate_gaussian import NormalGamma, NormalInverseWishart
 from pluri.processes.conjugate_regression import MatrixNormalInverseWishart
-from pluri.sequences.infinite.parts import Array, Integers, Part, SymbolPart
+from pluri.sequences.infinite.parts import Part, SymbolPart
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 #: What a model emits, by the likelihoods that it is made of; "categorical" has one for each column.
 LIKELIHOODS = {
@@ -165,8 +169,8 @@ def refuse_partial_rows(X: Array, family: str) -> None:
     """Refuse rows of which only a part is missing."""
     if has_partial_rows(X):
         raise ValueError(
-            f"X must have rows that are there or missing as a whole for family={family!r}, got a row that is missing "
-            "in part: use family='diag', or impute it"
+            f"X must have rows that are there or missing as a whole for family={family!r}, got NaN in a "
+            "part of a row: use family='diag', or impute it"
         )
 
 

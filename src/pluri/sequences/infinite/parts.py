@@ -116,7 +116,8 @@ def gaussian_log_density(parameters: Parameters, rows: Array) -> Array:
     means, root = parameters
     n_states, d = means.shape
     # Of any root of the precision, the lower triangular one with the same product: a QR decomposition, mirrored.
-    triangular = np.linalg.qr(np.linalg.inv(root)[:, :, ::-1], mode="r")[:, ::-1, ::-1]
+    mirrored: Array = np.asarray(np.linalg.qr(np.linalg.inv(root)[:, :, ::-1], mode="r"))
+    triangular = mirrored[:, ::-1, ::-1]
     whitening = np.zeros((n_states, d, padded_width(d)))
     whitening[:, :, :d] = triangular
     shift = means.mean(axis=0)

@@ -87,7 +87,8 @@ class StatePosterior:
         return self.model.prepare(data, self.offsets)
 
     def _observations(self, prepared: Any) -> Observations:
-        return prepared  # type: ignore[no-any-return]
+        observations: Observations = prepared
+        return observations
 
     def adaptation(self, n_warmup: int) -> MergingWarmup:
         """States are merged while the chain warms up."""

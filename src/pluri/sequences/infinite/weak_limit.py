@@ -58,7 +58,9 @@ class WeakLimitSampler(StatePosterior):
         others = self.priors._replace(weight_concentration=None)
         hyper = draw_hyperparameters(rng, counts, seated, hyper, others)
         gamma = draw_finite_weight_concentration(rng, hyper.weight_concentration, seated.ordered, gamma_prior)
-        return draw_weights(rng, gamma / len(weights) + seated.ordered), hyper._replace(weight_concentration=gamma)
+        return draw_weights(rng, np.asarray(gamma / len(weights) + seated.ordered, dtype=np.float64)), hyper._replace(
+            weight_concentration=gamma
+        )
 
     def _without(self, labels: Integers, weights: Array, hyper: Hyperparameters) -> Position:
         return as_position(labels, weights, hyper)
@@ -76,7 +78,8 @@ class WeakLimitSampler(StatePosterior):
         """Where a chain may begin: see `StatePosterior`."""
         labels, _ = in_order(np.asarray(super().sample_start(rng, min(n_states, self.max_components))["labels"]))
         gamma, width = self.hyper.weight_concentration, self.max_components
-        weights = draw_weights(rng, gamma / width + np.bincount(labels, minlength=width))
+        sizes = np.bincount(labels, minlength=width).astype(np.float64)
+        weights = draw_weights(rng, gamma / width + sizes)
         return as_position(labels, weights, self.hyper)
 
 
