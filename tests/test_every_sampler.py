@@ -984,6 +984,13 @@ for family, kind in (("gaussian", "restricted split-merge"), ("multinomial", "sl
         ),
     )  # fmt: skip
 
+INFINITE = (KERNELS["BeamSampler"], KERNELS["DirectSampler"], KERNELS["WeakLimitSampler"], KERNELS["StatePosterior"])
+for kind, family in (("beam", "diag"), ("direct", "categorical"), ("weak_limit", "poisson")):
+    elsewhere(
+        f"InfiniteHMM, {kind}, {family}", "sequences/infinite/test_samplers.py", "joint_problem", kind, family,
+        covers=INFINITE,
+    )  # fmt: skip
+
 # Topic models --------------------------------------------------------------------------------------------------------
 
 for method, arguments in (("dense", ()), ("sparse", ()), ("sparse", ((3,),)), ("dense", ((2, 3),))):

@@ -103,6 +103,10 @@ OWN = {
     ),
     "LatentInhibition": lambda make: (make(n_dimensions=2).fit(BINARY), [BINARY]),
     "SeparateDPP": lambda make: (followed(make(n_draws=8)), []),
+    "SequenceClassifier": lambda make: (
+        make(estimators()["GaussianHMM"](2, n_iter=3)).fit(X, LABELS[:4], lengths=[6] * 4),
+        [[X[:6], X[6:]]],
+    ),
     "SequentialDPPLearner": lambda make: (
         make().fit([[X[:4], X[4:8]]] * 2, [[[0, 1], [2]]] * 2),
         [[X[:4], X[4:8]]],

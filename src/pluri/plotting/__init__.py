@@ -11,6 +11,7 @@ from pluri.plotting.chains.autocorrelation import AutocorrelationDisplay
 from pluri.plotting.chains.elbo import ElboDisplay
 from pluri.plotting.chains.particle_cloud import ParticleCloudDisplay
 from pluri.plotting.chains.rank import RankDisplay
+from pluri.plotting.chains.sampled_states import SampledStatesDisplay
 from pluri.plotting.chains.trace import TraceDisplay
 from pluri.plotting.co_clustering import CoClusteringDisplay
 from pluri.plotting.component_count import ComponentCountDisplay
@@ -71,6 +72,7 @@ __all__ = [
     "RegimeUsageDisplay",
     "RegimesDisplay",
     "ResponsibilityDisplay",
+    "SampledStatesDisplay",
     "ShapeDisplay",
     "StateHistogramDisplay",
     "SubsetDisplay",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     )
     from pluri.processes.conjugate import BetaBernoulli, Conjugate, DirichletMultinomial, GammaPoisson
     from pluri.processes.conjugate_gaussian import NormalGamma, NormalInverseWishart
+    from pluri.processes.conjugate_regression import MatrixNormalInverseWishart
     from pluri.processes.dependent_dirichlet import DependentDirichletProcess, MeasurePath
     from pluri.processes.direct_assignment import DirectAssignmentGibbs
     from pluri.processes.dirichlet import Dirichlet, draw_log_dirichlet
@@ -54,6 +55,7 @@ __all__ = [
     "IndianBuffetProcess",
     "IsingDenoiser",
     "LabelGibbs",
+    "MatrixNormalInverseWishart",
     "MeasurePath",
     "NormalGamma",
     "NormalInverseWishart",
@@ -78,6 +80,7 @@ __getattr__, __dir__ = lazy_names(
         "concentration": ["draw_concentration", "draw_group_concentration", "draw_table_counts", "log_stirling"],
         "conjugate": ["BetaBernoulli", "Conjugate", "DirichletMultinomial", "GammaPoisson"],
         "conjugate_gaussian": ["NormalGamma", "NormalInverseWishart"],
+        "conjugate_regression": ["MatrixNormalInverseWishart"],
         "dependent_dirichlet": ["DependentDirichletProcess", "MeasurePath"],
         "direct_assignment": ["DirectAssignmentGibbs"],
         "dirichlet": ["Dirichlet", "draw_log_dirichlet"],

@@ -89,9 +89,10 @@ def check_columns(X: ArrayLike, n_features: int) -> Array:
     return data
 
 
-def _positive(value: ArrayLike, n_features: int, name: str) -> Array:
+def as_positive(value: ArrayLike, n_features: int, name: str) -> Array:
+    """A positive number for each column, of one number or of so many."""
     array = np.asarray(value, dtype=np.float64)
-    if array.ndim > 1 or (array.ndim == 1 and len(array) != n_features):
+    if array.shape not in ((), (n_features,)):
         raise ValueError(f"{name} must be a number or {n_features} numbers, got shape {array.shape}")
     if not (np.isfinite(array) & (array > 0)).all():
         raise ValueError(f"{name} must be positive and finite, got {value!r}")
@@ -100,7 +101,7 @@ def _positive(value: ArrayLike, n_features: int, name: str) -> Array:
 
 def _check_counts(X: ArrayLike, n_features: int, largest: float = np.inf) -> Array:
     data = check_columns(X, n_features)
-    if not ((data >= 0) & (data <= largest) & (data == np.rint(data))).all():
+    if ((data < 0) | (data > largest) | (data != np.rint(data))).any():
         raise ValueError(f"X must hold {'zeros and ones' if largest == 1 else 'counts'}, got other values")
     return data
 
@@ -109,8 +110,7 @@ def _check_counts(X: ArrayLike, n_features: int, largest: float = np.inf) -> Arr
 class DirichletMultinomial(AdditiveStatistics):
     """Counts of categories with a Dirichlet prior on their probabilities.
 
-    Densities are those of the sequence of tokens that was counted: no multinomial coefficient, which is the same for
-    every cluster.
+    Densities are those of the sequence of tokens that was counted, without the multinomial coefficient.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class DirichletMultinomial(AdditiveStatistics):
     _alpha: Array = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_alpha", _positive(self.concentration, self.n_features, "concentration"))
+        object.__setattr__(self, "_alpha", as_positive(self.concentration, self.n_features, "concentration"))
 
     @property
     def n_statistics(self) -> int:  # type: ignore[override]
@@ -196,7 +196,7 @@ class BetaBernoulli(AdditiveStatistics):
     _prior: tuple[Array, Array] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        prior = _positive(self.a, self.n_features, "a"), _positive(self.b, self.n_features, "b")
+        prior = as_positive(self.a, self.n_features, "a"), as_positive(self.b, self.n_features, "b")
         object.__setattr__(self, "_prior", prior)
 
     @property
@@ -260,7 +260,10 @@ class GammaPoisson(AdditiveStatistics):
     _prior: tuple[Array, Array] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        prior = _positive(self.shape, self.n_features, "shape"), _positive(self.rate, self.n_features, "rate")
+        prior = (
+            as_positive(self.shape, self.n_features, "shape"),
+            as_positive(self.rate, self.n_features, "rate"),
+        )
         object.__setattr__(self, "_prior", prior)
 
     @property

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-from pluri.processes.conjugate import AdditiveStatistics, check_columns
+from pluri.processes.conjugate import AdditiveStatistics, as_positive, check_columns
 from pluri.validation import Stored, check_positive
 
 Array = NDArray[np.float64]
@@ -160,7 +160,8 @@ class NormalGamma(AdditiveStatistics):
     ----------
     n_features : int
     mean : float or array-like of shape (n_features,), default=0.0
-    strength, shape, rate : float, default=1.0
+    strength, shape : float, default=1.0
+    rate : float or array-like of shape (n_features,), default=1.0
 
     Examples
     --------
@@ -175,11 +176,13 @@ class NormalGamma(AdditiveStatistics):
     mean: Any = 0.0
     strength: float = 1.0
     shape: float = 1.0
-    rate: float = 1.0
+    rate: Any = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("strength", "shape", "rate"):
+        for name in ("strength", "shape"):
             check_positive(getattr(self, name), name)
+        rate = as_positive(self.rate, self.n_features, "rate")
+        object.__setattr__(self, "rate", float(self.rate) if np.ndim(self.rate) == 0 else rate)
         mean = np.asarray(self.mean, dtype=np.float64)
         if mean.shape not in ((), (self.n_features,)) or not np.isfinite(mean).all():
             raise ValueError(f"mean must be a finite number or {self.n_features} of them, got {self.mean!r}")
@@ -209,7 +212,7 @@ class NormalGamma(AdditiveStatistics):
     def log_marginal(self, statistics: Array) -> Array:
         """Log density of the rows."""
         k, _, shape, rate = self._posterior(statistics)
-        terms = gammaln(shape) - gammaln(self.shape) + self.shape * math.log(self.rate) - shape * np.log(rate)
+        terms = gammaln(shape) - gammaln(self.shape) + self.shape * np.log(self.rate) - shape * np.log(rate)
         terms = terms + (np.log(self.strength / k) - statistics[..., :1] * math.log(2 * math.pi)) / 2
         return np.asarray(terms.sum(axis=-1))
 

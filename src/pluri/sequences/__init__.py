@@ -10,7 +10,9 @@ from pluri.sequences.fitting import ConvergenceMonitor, DeadStateWarning
 from pluri.sequences.gaussian import GaussianHMM
 from pluri.sequences.gmm import GMMHMM
 from pluri.sequences.hmm import HiddenMarkovModel, TooManyParametersWarning
+from pluri.sequences.infinite.estimator import InfiniteHMM
 from pluri.sequences.labelled.classifier import HMMClassifier
+from pluri.sequences.labelled.sequence_classifier import SequenceClassifier
 from pluri.sequences.multinomial import MultinomialHMM
 from pluri.sequences.online import OnlineFilter
 from pluri.sequences.poisson import PoissonHMM
@@ -35,9 +37,11 @@ __all__ = [
     "HMMClassifier",
     "HMMSearchCV",
     "HiddenMarkovModel",
+    "InfiniteHMM",
     "MultinomialHMM",
     "OnlineFilter",
     "PoissonHMM",
+    "SequenceClassifier",
     "SequenceKFold",
     "SymbolClassHMM",
     "TooManyParametersWarning",

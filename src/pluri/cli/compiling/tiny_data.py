@@ -88,6 +88,7 @@ DATA: dict[str, Callable[[], tuple[Any, ...]]] = {
     "binary": lambda: (binary(),),
     "binary and labels": lambda: (binary(), _labels()),
     "sequences": lambda: (np.split(numbers(), 4),),
+    "sequences and labels": lambda: (np.split(numbers(), 6), _labels()[:6]),
     "image": lambda: (np.where(_rng().random((6, 6)) < 0.5, 1.0, -1.0),),
     "kernels": lambda: (kernels(),),
     "subsets": lambda: (_subsets(), 4),

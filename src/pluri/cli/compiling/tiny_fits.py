@@ -86,6 +86,7 @@ KIND_OF_DATA: Mapping[str, str] = {
     "PoissonMixture": "counts",
     "Popularity": "binary",
     "SeparateDPP": "kernels",
+    "SequenceClassifier": "sequences and labels",
     "SequentialDPPLearner": "segments",
     "SupervisedLDA": "counts and target",
     "SupervisedLDAClassifier": "counts and labels",
@@ -110,8 +111,8 @@ NEEDED_BESIDE: Mapping[tuple[str, str, str], Mapping[str, Any]] = {
 #: Choices that JAX computes, which compiles by itself.
 COMPILED_ELSEWHERE = {("FlowDensity", "flow", "autoregressive")}
 #: What the distribution `family` of an observation is a distribution of.
-OF_FAMILY = {"gaussian": "numbers", "bernoulli": "binary", "poisson": "counts", "multinomial": "counts",
-             "categorical": "symbols"}  # fmt: skip
+OF_FAMILY = {"gaussian": "numbers", "diag": "numbers", "autoregressive": "numbers", "bernoulli": "binary",
+             "poisson": "counts", "multinomial": "counts", "categorical": "symbols"}  # fmt: skip
 #: What a fitted model is asked for: first the questions that take the data again, then those that take none.
 QUESTIONS = ("predict", "predict_proba", "transform", "score_samples", "score", "perplexity", "sample")
 

@@ -49,7 +49,7 @@ def check_label_lengths(labels: NDArray[Any], label_lengths: Integers | None, le
     if len(labels) != lengths.sum():
         raise ValueError(
             f"y must have one label for each of {lengths.sum()} samples, got {len(labels)}: inconsistent numbers of "
-            "samples (for one label a sequence, fit one model a class and compare score_sequences)"
+            "samples (for one label a sequence use SequenceClassifier)"
         )
     if label_lengths is not None and len(label_lengths) == len(lengths):
         wrong = np.flatnonzero(label_lengths != lengths)

@@ -1,0 +1,110 @@
+"""Infinite hidden Markov model: a series of four states, and six motion-capture sequences against their labels.
+
+The series (500 steps, eight symbols, four states that never stay) is that of the infinite HMM toolbox's demonstration;
+the chain of highest mean log joint density among eight is compared with the truth, for several data seeds. The
+motion-capture data (six sequences, 12 exercises, ``mocap6_exercise.npz`` in PLURI_DATA) are segmented without their
+labels, and each model's mean Hamming distance after optimal matching is printed: sticky or not, Gaussian rows (order 0)
+or autoregressive ones (order 1).
+
+    python benchmarks/reproduce/infinite_hmm.py            # about ten minutes
+    python benchmarks/reproduce/infinite_hmm.py --quick    # two data seeds, shorter chains
+    python benchmarks/reproduce/infinite_hmm.py series     # one part: series or mocap
+
+Draws benchmarks/figures/infinite_hmm.png, the six panels of the demonstration.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import numpy as np
+from published import Report, figure_path, run_if_data
+
+from pluri.metrics import one_to_one_accuracy
+from pluri.plotting import SampledStatesDisplay
+from pluri.sequences import InfiniteHMM
+
+TRANSITION = np.array([[0, 0.5, 0.5, 0], [0, 0, 0.5, 0.5], [0.5, 0, 0, 0.5], [0.5, 0.5, 0, 0]])
+EMISSION = np.array([[1, 0, 0, 0, 0, 0, 1, 1], [1, 1, 1, 0, 0, 0, 0, 0], [0, 0, 1, 1, 1, 0, 0, 0],
+                     [0, 0, 0, 0, 1, 1, 1, 0]]) / 3  # fmt: skip
+
+
+def simulate(seed: int, n_steps: int = 500) -> tuple[np.ndarray, np.ndarray]:
+    """Symbols and states of the series."""
+    rng = np.random.default_rng(seed)
+    states = np.zeros(n_steps, dtype=np.int64)
+    for t in range(1, n_steps):
+        states[t] = rng.choice(4, p=TRANSITION[states[t - 1]])
+    return np.array([rng.choice(8, p=EMISSION[k]) for k in states])[:, None], states
+
+
+def four_states(quick: bool) -> None:
+    report = Report("Four states, eight symbols, 500 steps: the best of eight chains (specification: 4 states, 0.80)")
+    found = 0
+    seeds = range(2 if quick else 8)
+    for seed in seeds:
+        symbols, states = simulate(seed)
+        model = InfiniteHMM(
+            "categorical", n_chains=8, n_warmup=250, n_draws=250, stickiness=0.0, random_state=seed
+        ).fit(symbols)
+        modal = int(np.argmax(model.n_components_posterior()))
+        accuracy = one_to_one_accuracy(states, model.labels_)
+        found += modal == 4 and accuracy >= 0.8
+        report.row(f"data seed {seed}: modal number of states of the best chain", 4.0, float(modal))
+        report.row(f"data seed {seed}: matched accuracy of the consensus", None, accuracy)
+        modal_all = [int(np.bincount(chain).argmax()) for chain in model.n_states_trace_]
+        report.note(f"    modal number of states of the eight chains: {modal_all}")
+        if seed == 0:
+            display = SampledStatesDisplay.from_estimator(model, title="Infinite HMM, four true states")
+            display.figure_.savefig(figure_path("infinite_hmm.png"), dpi=120)
+    report.note(f"four states and at least 0.80: {found} of {len(seeds)} data sets")
+    report.close()
+
+
+def mocap(quick: bool) -> None:
+    folder = os.environ.get("PLURI_DATA")
+    path = Path(folder or ".") / "mocap6_exercise.npz"
+    if folder is None or not path.exists():
+        raise FileNotFoundError("mocap6_exercise.npz is needed: set PLURI_DATA to its folder")
+    data = np.load(path)
+    X, truth = data["X"].astype(np.float64), data["TrueZ"].astype(np.int64).ravel()
+    lengths = np.diff(data["doc_range"].ravel()).astype(np.int64)
+    X = X / X.std(axis=0)
+    report = Report("mocap6: mean Hamming distance to 12 labelled exercises, after optimal matching")
+    n = (50, 50, 2) if quick else (300, 200, 4)
+    for family, order in (("gaussian", 0), ("autoregressive", 1)):
+        for name, stickiness in (("sticky", "learn"), ("not sticky", 0.0)):
+            model = InfiniteHMM(
+                family, order=order, stickiness=stickiness, n_warmup=n[0], n_draws=n[1], n_chains=n[2],
+                init_components=20, random_state=0,
+            ).fit(X, lengths=lengths)  # fmt: skip
+            draws = model.trace_["labels"][model.best_chain_][:: max(1, n[1] // 20)]
+            distances = [1 - one_to_one_accuracy(truth, draw.astype(np.int64)) for draw in draws]
+            report.row(
+                f"order {order}, {name}: draws of the best chain", None, float(np.mean(distances)),
+                float(np.std(distances)),
+            )  # fmt: skip
+            consensus = 1 - one_to_one_accuracy(truth, model.labels_)
+            report.row(f"order {order}, {name}: consensus, {model.n_states_} states", None, consensus)
+    report.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("part", nargs="?", choices=["series", "mocap"])
+    parser.add_argument("--quick", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.part != "mocap":
+        four_states(arguments.quick)
+    if arguments.part != "series":
+        mocap(arguments.quick)
+
+
+if __name__ == "__main__":
+    run_if_data(main)

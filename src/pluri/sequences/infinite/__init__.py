@@ -1,0 +1,1 @@
+"""Hidden Markov models whose number of states is learned."""
