@@ -88,6 +88,8 @@ DATA: dict[str, Callable[[], tuple[Any, ...]]] = {
     "binary": lambda: (binary(),),
     "binary and labels": lambda: (binary(), _labels()),
     "sequences": lambda: (np.split(numbers(), 4),),
+    "sequences and labels": lambda: (np.split(numbers(), 6), np.arange(6) % 2),
+    "sequences and numbers": lambda: (np.split(numbers(), 6), np.arange(6.0)),
     "image": lambda: (np.where(_rng().random((6, 6)) < 0.5, 1.0, -1.0),),
     "kernels": lambda: (kernels(),),
     "subsets": lambda: (_subsets(), 4),

@@ -86,6 +86,8 @@ KIND_OF_DATA: Mapping[str, str] = {
     "PoissonMixture": "counts",
     "Popularity": "binary",
     "SeparateDPP": "kernels",
+    "SequenceSVC": "sequences and labels",
+    "SequenceSVR": "sequences and numbers",
     "SequentialDPPLearner": "segments",
     "SupervisedLDA": "counts and target",
     "SupervisedLDAClassifier": "counts and labels",
