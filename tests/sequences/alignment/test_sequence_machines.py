@@ -343,7 +343,7 @@ def test_what_cannot_be_meant_is_refused(train):
     for told, action in {
         "an array alone could be one sequence or many": lambda: model.predict(X[0]),
         "one entry for each of 24 sequences": lambda: SequenceSVC(SUM).fit(X, y[:-1]),
-        "must be the same for all frames": lambda: SequenceSVC(SUM).fit(rows, np.arange(len(rows)), lengths),
+        "must be the same for all frames": lambda: SequenceSVC(SUM).fit(rows, np.arange(len(rows)) % 3, lengths),
         "no missing values": lambda: SequenceSVC(SUM).fit([np.full((3, 2), np.nan), *X[1:]], y),
         "at least one frame": lambda: SequenceSVC(SUM).fit([np.zeros((0, 2)), *X[1:]], y),
         "at least two classes": lambda: SequenceSVC(SUM).fit(X, np.zeros(len(y), int)),
@@ -354,6 +354,7 @@ def test_what_cannot_be_meant_is_refused(train):
         "lengths must be None": lambda: SequenceSVC(SUM).fit(X, y, lengths),
         "groups and lengths": lambda: SequenceSVC(SUM).fit(rows, y, lengths, groups=np.arange(len(rows))),
         "features": lambda: model.predict([np.zeros((3, 5))]),
+        "positive for at least one sequence of each class": lambda: SequenceSVC(SUM).fit(X, y, sequence_weight=y > 0),
         "only zero weights": lambda: SequenceSVC(SUM).fit(X, y, sequence_weight=np.zeros(len(y))),
     }.items():
         with pytest.raises(ValueError, match=told):
@@ -374,7 +375,17 @@ def test_a_limit_of_steps_is_told(train):
 ESTIMATORS = [SequenceSVC(), SequenceSVC(SUM, psd="clip"), SequenceSVR(), LinearTimeNormalizer(3), FrameTransformer()]
 
 
-@pytest.mark.filterwarnings("ignore:The least populated class")
+def test_plain_lists_are_rows_and_said_to_be():
+    X = [[0.0, 1.0, 2.0], [1.0, 1.0, 1.0], [0.0, 1.0, 2.5], [1.0, 1.0, 0.5]]
+    with pytest.warns(UserWarning, match="4 sequences of one frame"):
+        model = SequenceSVC(SUM).fit(X, [0, 1, 0, 1])
+    assert_array_equal(model.predict(X), model.predict(np.array(X)))
+    ragged = SequenceSVC(SUM).fit([[0.0, 1.0], [1.0, 1.0, 1.0], [0.0, 2.0], [1.0]], [0, 1, 0, 1])
+    assert ragged.predict([[0.0, 1.0], [1.0, 1.0]]).shape == (2,)
+    assert ragged.n_features_in_ == 1
+
+
+@pytest.mark.filterwarnings("ignore:X, a list of .* is read as .* sequences of one frame:UserWarning")
 @parametrize_with_checks(ESTIMATORS)
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)

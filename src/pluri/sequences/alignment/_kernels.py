@@ -47,24 +47,65 @@ class Warping(NamedTuple):
 
 
 @compiled(fastmath={"contract"}, inner=True, allocates=False)
+def _add_products(x, begin, v, start, f, frame):
+    """Add the products of feature f along a diagonal to `frame`, which the first feature begins."""
+    count = frame.shape[0]
+    left, right = x[f, begin : begin + count], v[f, start : start + count]
+    if f == 0:
+        for k in range(count):
+            frame[k] = left[k] * right[k]
+    else:
+        for k in range(count):
+            frame[k] += left[k] * right[k]
+
+
+@compiled(fastmath={"contract"}, inner=True, allocates=False)
+def _add_squares(x, begin, v, start, f, frame):
+    """Add the squared differences of feature f along a diagonal to `frame`, which the first feature begins."""
+    count = frame.shape[0]
+    left, right = x[f, begin : begin + count], v[f, start : start + count]
+    if f == 0:
+        for k in range(count):
+            frame[k] = (left[k] - right[k]) ** 2
+    else:
+        for k in range(count):
+            frame[k] += (left[k] - right[k]) ** 2
+
+
+@compiled(fastmath={"contract"}, inner=True, allocates=False)
+def _add_four_squares(x, begin, v, start, f, frame):
+    """The same for the features f to f + 3: loops over a diagonal are short, and each of them costs its beginning."""
+    count = frame.shape[0]
+    left, right = x[f, begin : begin + count], v[f, start : start + count]
+    left1, right1 = x[f + 1, begin : begin + count], v[f + 1, start : start + count]
+    left2, right2 = x[f + 2, begin : begin + count], v[f + 2, start : start + count]
+    left3, right3 = x[f + 3, begin : begin + count], v[f + 3, start : start + count]
+    for k in range(count):
+        total = 0.0 if f == 0 else frame[k]
+        total += (left[k] - right[k]) ** 2
+        total += (left1[k] - right1[k]) ** 2
+        total += (left2[k] - right2[k]) ** 2
+        frame[k] = total + (left3[k] - right3[k]) ** 2
+
+
+@compiled(fastmath={"contract"}, inner=True, allocates=False)
 def _compare_frames(x, begin, v, start, warping, frame):
     """Write the frame kernel along a diagonal: columns of x from `begin` with columns of v from `start`."""
-    count = frame.shape[0]
-    for k in range(count):
-        frame[k] = 0.0
-    for f in range(x.shape[0]):
-        left, right = x[f, begin : begin + count], v[f, start : start + count]
-        if warping.linear:
-            for k in range(count):
-                frame[k] += left[k] * right[k]
-        else:
-            for k in range(count):
-                difference = left[k] - right[k]
-                frame[k] += difference * difference
-    if not warping.linear:
-        precision = warping.precision
-        for k in range(count):
-            frame[k] = exp_nonpositive(-precision * frame[k])
+    n_features = x.shape[0]
+    if warping.linear:
+        for f in range(n_features):
+            _add_products(x, begin, v, start, f, frame)
+        return
+    f = 0
+    while f + 4 <= n_features:
+        _add_four_squares(x, begin, v, start, f, frame)
+        f += 4
+    while f < n_features:
+        _add_squares(x, begin, v, start, f, frame)
+        f += 1
+    precision = warping.precision
+    for k in range(frame.shape[0]):
+        frame[k] = exp_nonpositive(-precision * frame[k])
 
 
 @compiled(inner=True, allocates=False)
@@ -103,9 +144,15 @@ def _best_step(ring, d, at, frame, q):
 
 @compiled(inner=True, allocates=False)
 def _sum_step(ring, d, at, frame, q):
-    """Write a diagonal of sums of paths, with the frame kernel k turned into k / (2 - k) if it is below 2."""
+    """Write a diagonal of sums of paths, with the frame kernel k turned into k / (2 - k)."""
     n_rows, count = ring.shape[0], frame.shape[0]
     target = ring[d % n_rows, at : at + count]
+    if q == 1:
+        beside, above = ring[(d - 1) % n_rows, at : at + count], ring[(d - 1) % n_rows, at - 1 : at - 1 + count]
+        diagonal = ring[(d - 2) % n_rows, at - 1 : at - 1 + count]
+        for k in range(count):
+            target[k] = ((beside[k] + above[k]) + diagonal[k]) * (frame[k] / (2.0 - frame[k]))
+        return
     for k in range(count):
         target[k] = 0.0
     for steps in range(1, 2 * q + 1):

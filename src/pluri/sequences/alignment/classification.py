@@ -24,7 +24,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from pluri.sequences.alignment.kernel import TimeAlignmentKernel
 from pluri.sequences.alignment.machine import AlignmentMachine, one_for_each
 from pluri.validation import Allowed, Made, Only, check_parameters, restored_on_failure
-from pluri.validation.sequences import BOUNDARIES, check_sequence_weight, weight_by_either_name
+from pluri.validation.sequences import BOUNDARIES, WEIGHT, check_sequence_weight, weight_by_either_name
 
 Array = NDArray[np.float64]
 
@@ -139,14 +139,16 @@ class SequenceSVC(ClassifierMixin, AlignmentMachine):
         check_parameters(self)
         if y is None:
             raise ValueError("SequenceSVC requires y to be passed, but the target y is None")
-        check_classification_targets(y)
         with restored_on_failure(self):
             learned, frames, counts = self._similarities_to_learn(X, lengths, groups)
             labels = one_for_each(y, counts, "y")
+            check_classification_targets(labels)
             weight = check_sequence_weight(sequence_weight, counts)
             classes, codes = np.unique(labels, return_inverse=True)
             if len(classes) < 2:
                 raise ValueError(f"y must hold at least two classes, got one class ({classes[0]!r})")
+            if weight is not None and not (np.bincount(codes, weight) > 0).all():
+                raise ValueError(f"{WEIGHT} must be positive for at least one sequence of each class")
             self._solve(learned, codes, compute_sample_weight(self.class_weight, labels), weight, frames)
             self.classes_, self._n_sequences = classes, len(labels)
         return self

@@ -6,6 +6,7 @@ sequence with the support vectors of all problems together, and with nothing els
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
@@ -23,6 +24,7 @@ from pluri.validation.sequences import (
     check_sequence_lengths,
     is_sequence_list,
     join_sequences,
+    may_be_rows,
     refuse_lost,
     refuse_streams,
     sequence_lengths,
@@ -39,6 +41,19 @@ class TakesWholeSequences(TakesSequences):
 
     def _check_data(self, X: Any, *, fitting: bool) -> NDArray[Any]:
         return plain_array(self._validated(X, fitting, dtype=np.float64, ensure_all_finite=False))
+
+    def _are_rows(self, X: Any, lengths: ArrayLike | None, fitting: bool) -> bool:
+        """Whether a list of plain lists is a matrix: unless the model was fitted to longer sequences than a row."""
+        if not may_be_rows(X):
+            return False
+        if fitting and lengths is None:
+            warnings.warn(
+                f"X, a list of {len(X)} lists of {len(X[0])} numbers, is read as {len(X)} sequences of one frame: for "
+                "sequences of more frames pass a list of arrays",
+                UserWarning,
+                stacklevel=5,
+            )
+        return lengths is not None or fitting or self._single_frames
 
     def _frames(self, X: Any, lengths: ArrayLike | None, groups: ArrayLike | None, *, fitting: bool) -> Frames:
         X = list(X) if getattr(X, "ndim", 0) == 3 else X

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import TransformerMixin, clone
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.sequences.alignment.machine import TakesWholeSequences
 from pluri.validation import Allowed, Whole, check_parameters, restored_on_failure
 from pluri.validation.estimator import Estimator
-from pluri.validation.sequences import BOUNDARIES, is_sequence_list, join_sequences, offsets_of
+from pluri.validation.sequences import BOUNDARIES, is_sequence_list, join_sequences, may_be_rows, offsets_of
 
 Array = NDArray[np.float64]
 
@@ -132,6 +133,14 @@ class FrameTransformer(TransformerMixin, Estimator):
     def __init__(self, transformer: Any = None) -> None:
         self.transformer = transformer
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self._template()).input_tags
+        return tags
+
+    def _template(self) -> Any:
+        return StandardScaler() if self.transformer is None else self.transformer
+
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the transformer to all frames.
 
@@ -147,9 +156,8 @@ class FrameTransformer(TransformerMixin, Estimator):
         """
         rows, counts = _joined(X)
         target = None if y is None else y if counts is None else np.repeat(np.asarray(y), counts)
-        transformer = StandardScaler() if self.transformer is None else clone(self.transformer)
         with restored_on_failure(self):
-            self.transformer_ = transformer.fit(rows, target)
+            self.transformer_ = clone(self._template()).fit(rows, target)
             for name in ("n_features_in_", "feature_names_in_"):
                 self.__dict__.pop(name, None)
                 if hasattr(self.transformer_, name):
@@ -186,4 +194,4 @@ def _joined(X: Any) -> tuple[Any, NDArray[np.int64] | None]:
     """Rows, and the lengths of the sequences if X was a list of them."""
     if getattr(X, "ndim", 0) == 3:
         X = list(X)
-    return join_sequences(X) if is_sequence_list(X) else (X, None)
+    return join_sequences(X) if is_sequence_list(X) and not may_be_rows(X) else (X, None)
