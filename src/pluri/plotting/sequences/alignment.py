@@ -172,12 +172,13 @@ def _image_with_margins(ax: Axes | None) -> tuple[Figure | SubFigure, Axes, Axes
         return figure, grid[0, 1], grid[0, 0], grid[1, 1]
     from matplotlib.gridspec import GridSpec, GridSpecBase
 
-    place, ratios = ax.get_subplotspec(), {"width_ratios": (1, 4), "height_ratios": (4, 1)}
+    place, ratios = ax.get_subplotspec(), (1, 4)
     cells: GridSpecBase
     if place is not None:
-        cells = place.subgridspec(2, 2, **ratios)
+        cells = place.subgridspec(2, 2, width_ratios=ratios, height_ratios=ratios[::-1])
     else:
         box = ax.get_position()
-        cells = GridSpec(2, 2, None, box.x0, box.y0, box.x1, box.y1, **ratios)
+        corners = box.x0, box.y0, box.x1, box.y1
+        cells = GridSpec(2, 2, None, *corners, width_ratios=ratios, height_ratios=ratios[::-1])
     ax.set_subplotspec(cells[0, 1])
     return ax.figure, ax, ax.figure.add_subplot(cells[0, 0]), ax.figure.add_subplot(cells[1, 1])

@@ -83,7 +83,8 @@ class SequenceSVC(ClassifierMixin, AlignmentMachine):
     """
 
     __metadata_request__decision_function: ClassVar[dict[str, bool]] = BOUNDARIES
-    _parameters: ClassVar[Mapping[str, Allowed]] = AlignmentMachine._parameters | {
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        **AlignmentMachine._parameters,
         "class_weight": Made(Mapping, "a dict of weights by label") | Only(None, "balanced"),
     }
 

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import Kernel
 Array = NDArray[np.float64]
 
 
-class GramCovariance(Kernel):  # type: ignore[misc]
+class GramCovariance(Kernel):
     """Covariance function of numbered things, by the matrix of their similarities.
 
     Gaussian processes ask a covariance function for matrices of inputs. Here an input is the number of a row of `gram`,

@@ -101,7 +101,7 @@ def pair_values(
     """Kernel of sequence rows[p] of `left` with columns[p] of `right`; the logarithm of it for sums of paths."""
     values = np.empty(len(rows))
     if callable(comparison.frame_kernel):
-        for p, (row, column) in enumerate(zip(rows, columns)):
+        for p, (row, column) in enumerate(zip(rows.tolist(), columns.tolist())):
             values[p] = comparison.of_pair(left[row], right[column])
         return values
     warping = comparison.warping
@@ -118,7 +118,7 @@ def pair_values(
             align_pairs(*part, forward, other, warping, growth, ring, np.empty(width), values[piece])
 
     _in_threads(work, list(_pieces(left.lengths[rows] * right.lengths[columns])), n_jobs)
-    for p in np.flatnonzero(np.isnan(values)):  # sums of which too much may have been lost
+    for p in np.flatnonzero(np.isnan(values)).tolist():  # sums of which too much may have been lost
         values[p] = comparison.of_pair(left[rows[p]], right[columns[p]])
     return values
 

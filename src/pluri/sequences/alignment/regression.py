@@ -70,7 +70,7 @@ class SequenceSVR(RegressorMixin, AlignmentMachine):
     True
     """
 
-    _parameters: ClassVar[Mapping[str, Allowed]] = AlignmentMachine._parameters | {"epsilon": Number(least=0)}
+    _parameters: ClassVar[Mapping[str, Allowed]] = {**AlignmentMachine._parameters, "epsilon": Number(least=0)}
 
     def __init__(
         self,

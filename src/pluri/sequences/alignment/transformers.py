@@ -113,7 +113,8 @@ class FrameTransformer(TransformerMixin, Estimator):
     Parameters
     ----------
     transformer : transformer, optional
-        `sklearn.preprocessing.StandardScaler` by default. It must not change the number of rows.
+        `sklearn.preprocessing.StandardScaler` by default, which then refuses missing values. It must not change the
+        number of rows.
 
     Attributes
     ----------
@@ -136,6 +137,8 @@ class FrameTransformer(TransformerMixin, Estimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self._template()).input_tags
+        if self.transformer is None:
+            tags.input_tags.allow_nan = False
         return tags
 
     def _template(self) -> Any:
@@ -154,7 +157,7 @@ class FrameTransformer(TransformerMixin, Estimator):
         -------
         self : object
         """
-        rows, counts = _joined(X)
+        rows, counts = self._joined(X)
         target = None if y is None else y if counts is None else np.repeat(np.asarray(y), counts)
         with restored_on_failure(self):
             self.transformer_ = clone(self._template()).fit(rows, target)
@@ -176,7 +179,7 @@ class FrameTransformer(TransformerMixin, Estimator):
         list of arrays, or array of shape (n_frames, n_features_out)
         """
         check_is_fitted(self, "transformer_")
-        rows, counts = _joined(X)
+        rows, counts = self._joined(X)
         found = self.transformer_.transform(rows)
         if counts is None:
             return found
@@ -189,9 +192,13 @@ class FrameTransformer(TransformerMixin, Estimator):
         check_is_fitted(self, "transformer_")
         return np.asarray(self.transformer_.get_feature_names_out(input_features))
 
-
-def _joined(X: Any) -> tuple[Any, NDArray[np.int64] | None]:
-    """Rows, and the lengths of the sequences if X was a list of them."""
-    if getattr(X, "ndim", 0) == 3:
-        X = list(X)
-    return join_sequences(X) if is_sequence_list(X) and not may_be_rows(X) else (X, None)
+    def _joined(self, X: Any) -> tuple[Any, NDArray[np.int64] | None]:
+        """Rows, and the lengths of the sequences if X was a list of them."""
+        if getattr(X, "ndim", 0) == 3:
+            X = list(X)
+        rows, counts = join_sequences(X) if is_sequence_list(X) and not may_be_rows(X) else (X, None)
+        if self.transformer is None:
+            values = np.asarray(rows)
+            if values.dtype.kind == "f" and np.isnan(values).any():
+                raise ValueError("X must have no missing values unless a transformer that fills them is given, got NaN")
+        return rows, counts
