@@ -39,6 +39,13 @@ def test_rows_of_a_cluster_are_side_by_side_and_framed():
     assert_array_equal(last, [1, 3, 2, 0])
 
 
+def test_blocks_of_classes_are_named():
+    display = GramBlocksDisplay(np.eye(5), ["b", "a", "b", "a", "b"]).plot(show_labels=True)
+    assert_array_equal(display.order_, [0, 2, 4, 1, 3])
+    assert [label.get_text() for label in display.ax_.get_yticklabels()] == ["b", "a"]
+    assert_allclose(display.ax_.get_yticks(), [1.0, 3.5])
+
+
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [

@@ -268,12 +268,25 @@ def assert_same_fit(found, expected):
             assert_allclose(vars(found)[name], value, rtol=1e-7, err_msg=name)
 
 
+def one_answer_a_sequence(table):
+    """Whether a model of sequences answers once for each of them, instead of once for each row."""
+    has_both = table.y is not None and has(table.kind, "predict", "lengths")
+    return has_both and len(table.fitted().predict(table.X, lengths=[N_ROWS])) == 1
+
+
+def labels_along(table, ids):
+    """What `fit` takes beside rows: the same for all rows of a sequence if the model answers for whole sequences."""
+    if not one_answer_a_sequence(table):
+        return table.arguments[1:]
+    return tuple((ids % 2).astype(part.dtype) for part in table.arguments[1:])
+
+
 @of(reads_sequences)
 def test_a_list_of_sequences_of_equal_length_is_sequences(table):
     parts = np.split(table.X, 3)
     lengths = [len(part) for part in parts]
-    labels = table.arguments[1:]
-    apart = [np.split(part, 3) for part in labels]
+    labels = labels_along(table, np.repeat(np.arange(3), lengths))
+    apart = [part[:: lengths[0]] if one_answer_a_sequence(table) else np.split(part, 3) for part in labels]
     expected = table.make().fit(table.X, *labels, lengths=lengths)
     assert_same_fit(table.make().fit(parts, *apart), expected)
     if table.X.shape[1] == 1:
@@ -283,13 +296,14 @@ def test_a_list_of_sequences_of_equal_length_is_sequences(table):
 @of(has_states_along_sequences)
 def test_groups_say_the_same_as_lengths(table):
     lengths = np.unique(GROUPS, return_counts=True)[1]
-    model = table.make().fit(*table.arguments, lengths=lengths)
-    assert_same_fit(table.make().fit(*table.arguments, groups=GROUPS), model)
+    given = (table.X, *labels_along(table, GROUPS))
+    model = table.make().fit(*given, lengths=lengths)
+    assert_same_fit(table.make().fit(*given, groups=GROUPS), model)
     tried = [name for name in (*table.queries(), *table.totals()) if table.takes(name, "lengths")]
     assert {"predict", "score"} <= set(tried)
     for name in tried:
         query = getattr(model, name)
-        arguments = table.arguments if table.takes(name, "y") else (table.X,)
+        arguments = given if table.takes(name, "y") else (table.X,)
         found, expected = query(*arguments, groups=GROUPS), query(*arguments, lengths=lengths)
         assert_array_equal(found, expected, err_msg=name)
 
@@ -298,20 +312,21 @@ def test_groups_say_the_same_as_lengths(table):
 def test_boundaries_are_routed_through_pipelines_and_cross_validation(table):
     # A symbol of one fold may be in no other.
     settings = {"unseen": "missing"} if "unseen" in table.make().get_params() else {}
+    given = (table.X, *labels_along(table, GROUPS))
     with config_context(enable_metadata_routing=True):
-        pipeline = make_pipeline(VarianceThreshold(), table.make(**settings)).fit(*table.arguments, groups=GROUPS)
+        pipeline = make_pipeline(VarianceThreshold(), table.make(**settings)).fit(*given, groups=GROUPS)
         found = cross_val_score(
-            make_pipeline(VarianceThreshold(), table.make(**settings)), *table.arguments, cv=GroupKFold(3),
+            make_pipeline(VarianceThreshold(), table.make(**settings)), *given, cv=GroupKFold(3),
             params={"groups": GROUPS}, error_score="raise",
         )  # fmt: skip
-        total = pipeline.score(*table.arguments, groups=GROUPS)
-    alone = table.make(**settings).fit(*table.arguments, groups=GROUPS)
+        total = pipeline.score(*given, groups=GROUPS)
+    alone = table.make(**settings).fit(*given, groups=GROUPS)
     assert_same_fit(pipeline[-1], alone)
-    assert_allclose(total, alone.score(*table.arguments, groups=GROUPS), rtol=1e-7)
+    assert_allclose(total, alone.score(*given, groups=GROUPS), rtol=1e-7)
     expected = []
     for train, test in GroupKFold(3).split(table.X, groups=GROUPS):
-        model = table.make(**settings).fit(*(part[train] for part in table.arguments), groups=GROUPS[train])
-        expected.append(model.score(*(part[test] for part in table.arguments), groups=GROUPS[test]))
+        model = table.make(**settings).fit(*(part[train] for part in given), groups=GROUPS[train])
+        expected.append(model.score(*(part[test] for part in given), groups=GROUPS[test]))
     assert_allclose(found, expected, rtol=1e-7)
 
 

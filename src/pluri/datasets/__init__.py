@@ -63,6 +63,7 @@ from pluri.datasets.topic_corpora import (
 )
 from pluri.datasets.toy_hmm import ToyHMM, make_toy_hmm
 from pluri.datasets.treebank import TAG_GROUPS, TreebankSample, load_treebank_sample
+from pluri.datasets.utterances import Utterances, load_japanese_vowels, load_spoken_digits
 from pluri.datasets.word_counts import WordCounts, count_words, train_test
 from pluri.datasets.words import word_features
 from pluri.datasets.zipf_tagging import ZipfTagging, make_zipf_tagging
@@ -95,6 +96,7 @@ __all__ = [
     "TrackSpikes",
     "TreeDocuments",
     "TreebankSample",
+    "Utterances",
     "WordCounts",
     "ZipfTagging",
     "bin_spikes",
@@ -112,6 +114,7 @@ __all__ = [
     "load_enron",
     "load_frey_faces",
     "load_hippocampus_track",
+    "load_japanese_vowels",
     "load_labelme_codewords",
     "load_lidar",
     "load_locust_odors",
@@ -129,6 +132,7 @@ __all__ = [
     "load_psychological_review",
     "load_restaurant_reviews",
     "load_reuters",
+    "load_spoken_digits",
     "load_transactions",
     "load_treebank_sample",
     "load_usps",

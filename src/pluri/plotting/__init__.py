@@ -33,6 +33,7 @@ from pluri.plotting.gram_blocks import GramBlocksDisplay
 from pluri.plotting.kmeans_bound import KMeansBoundDisplay
 from pluri.plotting.loadings import LoadingsDisplay
 from pluri.plotting.responsibilities import ResponsibilityDisplay
+from pluri.plotting.sequences.alignment import AlignmentDisplay
 from pluri.plotting.state_histogram import StateHistogramDisplay
 from pluri.plotting.style import PALETTE, state_colors
 from pluri.plotting.subsets.inclusion import InclusionDisplay
@@ -45,6 +46,7 @@ from pluri.plotting.transition import TransitionDisplay
 
 __all__ = [
     "PALETTE",
+    "AlignmentDisplay",
     "AnnealingPathDisplay",
     "AutocorrelationDisplay",
     "BhattacharyyaDisplay",

@@ -24,7 +24,7 @@ class GramBlocksDisplay:
     gram : array-like of shape (n_samples, n_samples)
         Similarities, symmetric.
     labels : array-like of shape (n_samples,)
-        Clusters; rows without one (below zero) come last.
+        Clusters or classes, numbers or words; rows without one (below zero) come last.
 
     Attributes
     ----------
@@ -57,7 +57,9 @@ class GramBlocksDisplay:
                 f"labels must have one entry for each of the {len(self.gram)} rows, got shape {self.labels.shape}"
             )
         sizes = np.array([(self.labels == label).sum() for label in self.labels])
-        self.order_ = np.lexsort((np.arange(len(sizes)), self.labels, -sizes, self.labels < 0))
+        without = np.zeros(len(sizes), bool) if self.labels.dtype.kind in "OUS" else self.labels < 0
+        numbers = np.unique(self.labels, return_inverse=True)[1]
+        self.order_ = np.lexsort((np.arange(len(sizes)), numbers, -sizes, without))
 
     @classmethod
     def from_estimator(cls, model: Any, X: Any, *, max_rows: int = 1000, **options: Any) -> Self:
@@ -80,7 +82,9 @@ class GramBlocksDisplay:
         shown = np.unique(np.linspace(0, len(labels) - 1, min(n_shown, len(labels))).astype(int))
         return cls(gram[np.ix_(shown, shown)], labels[shown]).plot(**options)
 
-    def plot(self, *, ax: Axes | None = None, title: str | None = None, cmap: str | None = None) -> Self:
+    def plot(
+        self, *, ax: Axes | None = None, title: str | None = None, cmap: str | None = None, show_labels: bool = False
+    ) -> Self:
         """Draw.
 
         Parameters
@@ -90,6 +94,8 @@ class GramBlocksDisplay:
         title : str, optional
         cmap : str, optional
             Name of a Matplotlib colour map; cividis by default.
+        show_labels : bool, default=False
+            Whether the label of each block is written beside it.
 
         Returns
         -------
@@ -103,12 +109,15 @@ class GramBlocksDisplay:
         self.image_ = self.ax_.imshow(shown, cmap=cmap or HEATMAP, interpolation="nearest")
         labels = self.labels[self.order_]
         begins = np.flatnonzero(np.append(True, labels[1:] != labels[:-1]))
-        for begin, end in zip(begins, np.append(begins[1:], len(labels))):
+        ends = np.append(begins[1:], len(labels))
+        for begin, end in zip(begins, ends):
             corner, side = (float(begin) - 0.5, float(begin) - 0.5), float(end - begin)
             self.ax_.add_patch(Rectangle(corner, side, side, fill=False, edgecolor="white", linewidth=1.0))
-        self.ax_.set(xlabel="row", ylabel="row")
-        self.ax_.set_xticks([])
-        self.ax_.set_yticks([])
+        self.ax_.set(xlabel="" if show_labels else "row", ylabel="" if show_labels else "row")
+        middles, names = ((begins + ends - 1) / 2, labels[begins].tolist()) if show_labels else ([], [])
+        self.ax_.set_xticks(middles, names, rotation=90 if max(map(len, map(str, names)), default=0) > 3 else 0)
+        self.ax_.set_yticks(middles, names)
+        self.ax_.tick_params(length=0)
         bar = self.figure_.colorbar(self.image_, ax=self.ax_, label="similarity")
         bar.outline.set_visible(False)
         self.ax_.set_title("" if title is None else title, fontsize="medium")

@@ -1,9 +1,15 @@
-"""Hidden Markov models: one core, six families, and what surrounds them.
+"""Hidden Markov models (one core, six families, and what surrounds them), and kernels that align sequences.
 
-Each model is hmmlearn's in names and attributes, and more: missing values, weights, lists of sequences, files larger
-than memory, several threads, and a prior that keeps the states distinct.
+Each hidden Markov model is hmmlearn's in names and attributes, and more: missing values, weights, lists of sequences,
+files larger than memory, several threads, and a prior that keeps the states distinct.
 """
 
+from pluri.sequences.alignment.classification import SequenceSVC
+from pluri.sequences.alignment.covariance import GramCovariance
+from pluri.sequences.alignment.indefinite import IndefiniteKernelWarning
+from pluri.sequences.alignment.kernel import TimeAlignmentKernel
+from pluri.sequences.alignment.regression import SequenceSVR
+from pluri.sequences.alignment.transformers import FrameTransformer, LinearTimeNormalizer
 from pluri.sequences.bernoulli import BernoulliHMM
 from pluri.sequences.categorical import CategoricalHMM
 from pluri.sequences.fitting import ConvergenceMonitor, DeadStateWarning
@@ -33,17 +39,24 @@ __all__ = [
     "CategoricalHMM",
     "ConvergenceMonitor",
     "DeadStateWarning",
+    "FrameTransformer",
     "GaussianHMM",
+    "GramCovariance",
     "HMMClassifier",
     "HMMSearchCV",
     "HiddenMarkovModel",
     "InfiniteHMM",
+    "IndefiniteKernelWarning",
+    "LinearTimeNormalizer",
     "MultinomialHMM",
     "OnlineFilter",
     "PoissonHMM",
     "SequenceClassifier",
     "SequenceKFold",
+    "SequenceSVC",
+    "SequenceSVR",
     "SymbolClassHMM",
+    "TimeAlignmentKernel",
     "TooManyParametersWarning",
     "VariationalCategoricalHMM",
     "VariationalGaussianHMM",

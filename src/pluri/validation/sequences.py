@@ -216,8 +216,15 @@ def check_not_lost(X: Any, lengths: ArrayLike | None, *, fitting: bool) -> None:
     An error if the caller of the tool gave `groups` (or `lengths`) that the tool kept to itself; a warning if the rows
     are pieces of cross-validation that did not follow each other.
     """
+    for module, function, here in refuse_lost(X, lengths):
+        if module == "sklearn.model_selection._validation" and function in ("_fit_and_score", "_fit_and_predict"):
+            _warn_of_pieces(here, fitting)
+
+
+def refuse_lost(X: Any, lengths: ArrayLike | None) -> list[tuple[str, str, dict[str, Any]]]:
+    """Refuse an array whose boundaries a tool of scikit-learn kept to itself; gives the tools that are calling."""
     if lengths is not None or is_source(X) or is_sequence_list(X):
-        return
+        return []
     frames = [
         (str(frame.f_globals.get("__name__", "")), frame.f_code.co_name, frame.f_locals)
         for frame in _callers()
@@ -229,9 +236,7 @@ def check_not_lost(X: Any, lengths: ArrayLike | None, *, fitting: bool) -> None:
                 f"{function} of scikit-learn got lengths or groups, but does not hand them on to the model, which "
                 f"would take all rows for one sequence: {ROUTING}"
             )
-    for module, function, here in frames:
-        if module == "sklearn.model_selection._validation" and function in ("_fit_and_score", "_fit_and_predict"):
-            _warn_of_pieces(here, fitting)
+    return frames
 
 
 def called_by_scikit_learn() -> bool:

@@ -87,6 +87,8 @@ KIND_OF_DATA: Mapping[str, str] = {
     "Popularity": "binary",
     "SeparateDPP": "kernels",
     "SequenceClassifier": "sequences and labels",
+    "SequenceSVC": "sequences and labels",
+    "SequenceSVR": "sequences and numbers",
     "SequentialDPPLearner": "segments",
     "SupervisedLDA": "counts and target",
     "SupervisedLDAClassifier": "counts and labels",

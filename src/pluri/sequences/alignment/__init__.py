@@ -1,0 +1,1 @@
+"""Kernels that align sequences, and machines that learn with them."""
