@@ -6,6 +6,11 @@ than memory, several threads, and a prior that keeps the states distinct.
 
 from pluri.sequences.bernoulli import BernoulliHMM
 from pluri.sequences.categorical import CategoricalHMM
+from pluri.sequences.driven.autoregressive import AutoregressiveHMM
+from pluri.sequences.driven.driven_filter import DrivenFilter
+from pluri.sequences.driven.driven_hmm import DrivenHMM
+from pluri.sequences.driven.effects import TransitionEffects
+from pluri.sequences.driven.regression import RegressionHMM
 from pluri.sequences.fitting import ConvergenceMonitor, DeadStateWarning
 from pluri.sequences.gaussian import GaussianHMM
 from pluri.sequences.gmm import GMMHMM
@@ -25,12 +30,15 @@ from pluri.validation.sequences import BoundaryWarning
 
 __all__ = [
     "GMMHMM",
+    "AutoregressiveHMM",
     "BayesianCategoricalHMM",
     "BernoulliHMM",
     "BoundaryWarning",
     "CategoricalHMM",
     "ConvergenceMonitor",
     "DeadStateWarning",
+    "DrivenFilter",
+    "DrivenHMM",
     "GaussianHMM",
     "HMMClassifier",
     "HMMSearchCV",
@@ -38,9 +46,11 @@ __all__ = [
     "MultinomialHMM",
     "OnlineFilter",
     "PoissonHMM",
+    "RegressionHMM",
     "SequenceKFold",
     "SymbolClassHMM",
     "TooManyParametersWarning",
+    "TransitionEffects",
     "VariationalCategoricalHMM",
     "VariationalGaussianHMM",
     "log_likelihood_per_sample",
