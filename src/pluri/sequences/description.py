@@ -218,12 +218,10 @@ def _emission_text(model: ModelDescription, state: int) -> str:
     means, covars = getattr(model, "means_", None), getattr(model, "covars_", None)
     if means is not None and covars is not None:
         return f"mean {_numbers(means[state])} sd {_numbers(np.sqrt(np.diagonal(covars[state])))}"
-    intercept = getattr(model, "intercept_", None)
-    if intercept is not None and covars is not None:
-        slopes = _numbers(np.ravel(model.coef_[state]))
-        return (
-            f"intercept {_numbers(intercept[state])} coef {slopes} sd {_numbers(np.sqrt(np.diagonal(covars[state])))}"
-        )
+    intercept, coef = getattr(model, "intercept_", None), getattr(model, "coef_", None)
+    if intercept is not None and coef is not None and covars is not None:
+        spread = np.sqrt(np.diagonal(covars[state]))
+        return f"intercept {_numbers(intercept[state])} coef {_numbers(np.ravel(coef[state]))} sd {_numbers(spread)}"
     for name, label in (("lambdas_", "rate"), ("probs_", "p")):
         if hasattr(model, name):
             return f"{label} {_numbers(getattr(model, name)[state])}"

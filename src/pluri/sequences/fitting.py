@@ -186,20 +186,29 @@ class FittedByEM(StartingValues, EMEstimator):
         n_samples: int | None,
         on_iteration: Callable[[Any], bool] | None = None,
         start: HMMParameters[Any] | None = None,
-        extend: Callable[[HiddenMarkovProblem[Any]], HiddenMarkovProblem[Any]] | None = None,
-        about: str = "",
-    ) -> HMMParameters[Any]:
-        """Run EM, store what it finds and return it; with ``n_iter=0``, the starting values.
-
-        `extend` makes another problem of that of the plain chain; `about` tells checkpoints what it was made with.
-        """
+    ) -> None:
+        """Run EM and store what it finds; with ``n_iter=0``, store the starting values."""
         self._check_settings()
         if count_observed(source) == 0:
             raise ValueError("X must hold at least one value that is not missing, got none")
         problem = self._problem(prior, self._given())
-        problem, source = prepare_once(problem if extend is None else extend(problem), source)
         if start is None and self.warm_start and hasattr(self, "history_"):
             start = self._model()[1]
+        self._run(problem, source, start, str(n_samples), on_iteration)
+
+    def _run(
+        self,
+        problem: HiddenMarkovProblem[Any],
+        source: Source,
+        start: HMMParameters[Any] | None,
+        about: str,
+        on_iteration: Callable[[Any], bool] | None = None,
+    ) -> HMMParameters[Any]:
+        """EM for a problem that may be more than that of the plain chain; stores what it finds, and returns it.
+
+        `about` is what a checkpoint must agree on besides the settings of this model and the data.
+        """
+        problem, source = prepare_once(problem, source)
         if self.n_iter == 0:
             # The stream of the first run: the values that a longer fit with this seed would start from.
             stream = as_generator(self.random_state).spawn(1)[0]
@@ -218,7 +227,7 @@ class FittedByEM(StartingValues, EMEstimator):
             stop = own_rule and monitor.converged
             return bool(on_iteration(state) if on_iteration else False) or stop
 
-        place = self.checkpoint and Checkpoint(self.checkpoint, fingerprint=self._fingerprint(source, n_samples, about))
+        place = self.checkpoint and Checkpoint(self.checkpoint, fingerprint=self._fingerprint(source, about))
         result = expectation_maximization(
             problem,
             source,
@@ -242,7 +251,7 @@ class FittedByEM(StartingValues, EMEstimator):
         self.log_det_ = log_determinant(self.transmat_)
         self.state_occupancy_ = result.params.occupancy
         self._warn(result)
-        warn_if_permutation(self.transmat_, prior.diversity)
+        warn_if_permutation(self.transmat_, problem.prior.diversity)
         return result.params
 
     def _open_monitor(self) -> tuple[ConvergenceMonitor, bool]:

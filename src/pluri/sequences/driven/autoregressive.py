@@ -92,7 +92,7 @@ class AutoregressiveHMM(SwitchingRegression):
     [-0.5, 0.9]
     """
 
-    _parameters: ClassVar[Mapping[str, Allowed]] = SwitchingRegression._parameters | {"order": Whole(1)}
+    _parameters: ClassVar[Mapping[str, Allowed]] = {**SwitchingRegression._parameters, "order": Whole(1)}
 
     def __init__(
         self,

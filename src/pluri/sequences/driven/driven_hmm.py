@@ -28,7 +28,7 @@ from pluri.sequences.driven.driven_queries import DrivenQueries
 from pluri.sequences.driven.effects import TransitionEffects, transition_effects
 from pluri.sequences.driven.logistic_rows import RowPriors
 from pluri.sequences.hmm import HiddenMarkovModel
-from pluri.sequences.learning import ChainPrior, HMMParameters, count_observed
+from pluri.sequences.learning import HiddenMarkovProblem, HMMParameters, count_observed
 from pluri.validation import (
     Allowed,
     Number,
@@ -168,23 +168,24 @@ class DrivenHMM(DrivenQueries):
             source, n_samples = hmm._source(rest, counts, sequence_weight)
             weight = check_sequence_weight(sequence_weight, counts)
             scale = InputScale.of(inputs, offsets_of(counts), weight)
-            problem = self._extension(hmm._chain_prior(), scale)
+            hmm._check_settings()
             n_observed = count_observed(source)
-            learned = hmm._learn(
+            if n_observed == 0:
+                raise ValueError("X must hold at least one observation that is not missing, got none")
+            problem = self._driven(hmm._problem(hmm._chain_prior(), hmm._given()), scale)
+            learned = hmm._run(
+                problem,
                 source.with_array(np.column_stack([source.X, inputs])),
-                hmm._chain_prior(),
-                n_samples=n_samples,
-                start=self._start(template, scale),
-                extend=problem,
-                about=f"{self.transition_inputs} {self.alpha}",
+                self._start(template, scale),
+                f"{n_samples} {self.transition_inputs} {self.alpha}",
             )
             hmm._warn_of_few(n_observed)
             self._keep(hmm, learned, scale)
         return self
 
-    def _extension(self, prior: ChainPrior, scale: InputScale) -> Any:
-        """What makes a driven problem of a plain one."""
-        k = self.n_components
+    def _driven(self, plain: HiddenMarkovProblem[Any], scale: InputScale) -> DrivenProblem[Any]:
+        """The problem of a plain chain with inputs that drive its transitions."""
+        k, prior = self.n_components, plain.prior
         if prior.diversity is not None:
             raise ValueError(
                 "diversity of hmm must be None: a determinantal prior is on one transition matrix, and here there is "
@@ -197,7 +198,7 @@ class DrivenHMM(DrivenQueries):
                 f"drive the transitions, got {prior.transition!r}"
             )
         priors = RowPriors(np.asarray(extra, dtype=np.float64), float(self.alpha), scale.reach)
-        return lambda plain: DrivenProblem.over(plain, scale, priors)
+        return DrivenProblem.over(plain, scale, priors)
 
     def _start(self, template: HiddenMarkovModel, scale: InputScale) -> DrivenParameters[Any] | None:
         """With `warm_start`, the parameters of the last fit in units of the new data."""
@@ -255,8 +256,7 @@ class DrivenHMM(DrivenQueries):
         rest, inputs = self._split(data, counts)
         rows = self.hmm_._observations(rest, counts)[0]
         scale = InputScale(np.asarray(self.input_mean_), np.asarray(self.input_scale_), np.zeros(inputs.shape[1]))
-        prior = self.hmm_._chain_prior()
-        problem = self._extension(prior, scale)(self.hmm_._problem(prior, {}))
+        problem = self._driven(self.hmm_._problem(self.hmm_._chain_prior(), {}), scale)
         weight = check_sequence_weight(sequence_weight, counts)
         parameters = DrivenParameters(**vars(found) | {"coef": found.coef * scale.scale})
         errors = transition_effects(problem, np.column_stack([rows, inputs]), counts, weight, parameters)

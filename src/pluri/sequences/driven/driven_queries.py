@@ -25,6 +25,9 @@ from pluri.validation.sequences import check_not_lost, offsets_of, sequence_leng
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+#: Steps whose transition matrices are in memory together when a sequence is drawn.
+AT_ONCE = 1024
+
 
 def _forecasts(model: DrivenQueries) -> bool:
     return hasattr(model._template(), "forecast")
@@ -65,7 +68,7 @@ class DrivenQueries(TakesSequences, ModelDescription):
         return self._template().implementation
 
     @property
-    def random_state(self) -> Any:  # type: ignore[override]
+    def random_state(self) -> Any:
         """Seed of the starting values and of `sample`."""
         return self._template().random_state
 
@@ -116,7 +119,7 @@ class DrivenQueries(TakesSequences, ModelDescription):
             inputs = np.asarray(data[:, layout.inputs], dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(f"transition_inputs must be columns of numbers: {error}") from error
-        missing = ~np.isfinite(inputs).all(axis=1)
+        missing = np.asarray(~np.isfinite(inputs).all(axis=1))
         missing[offsets_of(lengths)[:-1][lengths > 0]] = False
         if missing.any():
             raise ValueError(
@@ -186,12 +189,12 @@ class DrivenQueries(TakesSequences, ModelDescription):
         hmm: Any = self.hmm_
         return np.asarray(hmm._expected_outputs(hmm._observations(rest, counts)[0], predicted, scores))
 
-    def filter(self) -> DrivenFilter:  # type: ignore[override]
+    def filter(self) -> DrivenFilter:
         """Begin a new sequence that arrives one row (observation and inputs) at a time."""
         _, parameters = self._model()
         return DrivenFilter(self.hmm_.filter(), parameters, self._inputs(), self._layout())
 
-    def sample(  # type: ignore[override]
+    def sample(
         self,
         n_samples: int = 1,
         random_state: RandomState = None,
@@ -217,14 +220,17 @@ class DrivenQueries(TakesSequences, ModelDescription):
             Observations and inputs, in the columns that `fit` takes.
         states : array of shape (n_samples,)
         """
-        self._model()
+        _, parameters = self._model()
         rng = as_generator(self.random_state if random_state is None else random_state)
         given = self._checked_inputs(transition_inputs, n_samples)
-        states = self.hmm_._draw_states(n_samples, rng, currstate)  # the first of them is right
-        uniforms = rng.random(n_samples)
-        for t in range(1, n_samples):
-            row = self.transition_matrices(given[t : t + 1])[0, states[t - 1]]
-            states[t] = min(int(np.searchsorted(np.cumsum(row), uniforms[t] * row.sum(), side="right")), len(row) - 1)
+        states = self.hmm_._draw_states(n_samples, rng, currstate)  # of which the first is kept
+        chain = DrivenChain.from_probabilities(parameters.start, parameters.transition, parameters.coef)
+        inputs, uniforms = self._inputs().standardized(given), rng.random(n_samples)
+        for begin in range(1, n_samples, AT_ONCE):
+            cumulative = np.exp(chain.log_matrices(inputs[begin : begin + AT_ONCE])).cumsum(axis=2)
+            for t, rows in enumerate(cumulative, begin):
+                row = rows[states[t - 1]]
+                states[t] = np.searchsorted(row, uniforms[t] * row[-1], side="right")
         rows = self.hmm_._emit(states, rng, **emission)
         layout = self._layout()
         X = np.empty((n_samples, layout.n_features), dtype=np.result_type(rows.dtype, np.float64))

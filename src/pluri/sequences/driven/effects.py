@@ -40,7 +40,7 @@ class TransitionEffects(NamedTuple):
     Attributes
     ----------
     estimate : like `DrivenHMM.transition_coef_`
-    standard_error : 0 for the reference (staying), infinite where a transition was hardly ever seen
+    standard_error : 0 for the reference (staying), infinite for a transition that was hardly ever, or never, seen
     lower, upper : bounds of the intervals
     """
 
@@ -77,7 +77,7 @@ def transition_effects(
     parameters = dataclasses.replace(parameters, coef=with_reference(parameters.transition, parameters.coef))
     result = _smoothed(problem, data, parameters)
     pairs, n_inputs = result.sums.pairs, parameters.coef.shape[2]
-    errors = np.where((parameters.transition > 0)[:, :, None], np.inf, 0.0) * np.ones(n_inputs)
+    errors = np.full(parameters.coef.shape, np.inf)
     reference = references(parameters.transition)
     errors[np.arange(len(reference)), reference] = 0.0
     expected = pairs - result.sums.gradient[:, :, 0]

@@ -31,8 +31,9 @@ class SwitchingRegression(KeepsCovariances, HiddenMarkovModel):
     """What `RegressionHMM` and `AutoregressiveHMM` share; not to be used by itself."""
 
     _emission_attributes = {"w": "coef_", "i": "intercept_", "c": "covars_"}  # noqa: RUF012
-    _parameters: ClassVar[Mapping[str, Allowed]] = HiddenMarkovModel._parameters | {"alpha": Number(least=0)}
-    _fitted_layout: ClassVar[Mapping[str, Stored]] = HiddenMarkovModel._fitted_layout | {
+    _parameters: ClassVar[Mapping[str, Allowed]] = {**HiddenMarkovModel._parameters, "alpha": Number(least=0)}
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        **HiddenMarkovModel._fitted_layout,
         "feature_mean_": Stored("n_outputs"),
         "feature_variance_": Stored("n_outputs"),
         "regressor_mean_": Stored("n_regressors"),
