@@ -190,8 +190,11 @@ def test_short_sequences_carry_no_information():
     np.testing.assert_allclose(scores[:2], 0.0, atol=1e-12)
     assert scores[2] != 0.0
     np.testing.assert_allclose(model.predict_proba(x[:1])[0], model.startprob_, atol=1e-12)
-    with pytest.raises(ValueError, match="at least one step whose value and regressors are all known"):
+    with pytest.raises(ValueError, match="more samples than order \\(4\\), got at most 4 samples in a sequence"):
         AutoregressiveHMM(2, 4).fit([x[:3], x[:4]])
+    x[::2] = np.nan
+    with pytest.raises(ValueError, match="at least one step whose value and regressors are all known"):
+        AutoregressiveHMM(2, 1).fit(x)
 
 
 def test_forecasts_are_means_over_predicted_states():

@@ -170,6 +170,12 @@ class AutoregressiveHMM(SwitchingRegression):
                 f"X must be an array or a list of sequences, got a {type(X).__name__}: the last observations are set "
                 "beside each one in memory"
             )
+        longest = int(super()._sequences(X, lengths, fitting=True)[1].max())
+        if longest <= self.order:
+            raise ValueError(
+                f"X must hold a sequence of more samples than order ({self.order}), got at most {longest} "
+                f"sample{'s' * (longest != 1)} in a sequence"
+            )
         return super()._source(X, lengths, sequence_weight, labels)
 
     def filter(self) -> OnlineFilter:

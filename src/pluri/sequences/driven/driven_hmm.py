@@ -107,7 +107,7 @@ class DrivenHMM(DrivenQueries):
 
     _parameters: ClassVar[Mapping[str, Allowed]] = {"alpha": Number(least=0)}
     _fitted_layout: ClassVar[Mapping[str, Stored]] = {
-        "transition_coef_": Stored("n_components", "n_components", "n_inputs"),
+        "transition_coef_": Stored("n_states", "n_states", "n_inputs"),
         "input_mean_": Stored("n_inputs"),
         "input_scale_": Stored("n_inputs", least=0),
     }
@@ -160,6 +160,11 @@ class DrivenHMM(DrivenQueries):
         with restored_on_failure(self):
             lengths = self._boundaries(X, y, lengths, groups)
             data, counts = self._sequences(X, lengths, fitting=True)
+            if len(data) < template.n_components:
+                raise ValueError(
+                    f"X must hold at least as many samples as hmm has states ({template.n_components}), got "
+                    f"{len(data)} sample{'s' * (len(data) != 1)}"
+                )
             rest, inputs = self._split(data, counts)
             hmm = clone(template)
             for name in template._hand_set():
@@ -185,7 +190,7 @@ class DrivenHMM(DrivenQueries):
 
     def _driven(self, plain: HiddenMarkovProblem[Any], scale: InputScale) -> DrivenProblem[Any]:
         """The problem of a plain chain with inputs that drive its transitions."""
-        k, prior = self.n_components, plain.prior
+        k, prior = plain.n_components, plain.prior
         if prior.diversity is not None:
             raise ValueError(
                 "diversity of hmm must be None: a determinantal prior is on one transition matrix, and here there is "

@@ -53,11 +53,6 @@ class DrivenQueries(TakesSequences, ModelDescription):
         return hmm
 
     @property
-    def n_components(self) -> int:
-        """Number of states."""
-        return self._template().n_components
-
-    @property
     def algorithm(self) -> str:  # type: ignore[override]
         """What `predict` and `decode` return."""
         return self._template().algorithm

@@ -55,8 +55,7 @@ def _extended(X: Array, n_regressors: int) -> tuple[Array, Array]:
     rows = X[~np.isnan(X).any(axis=1)]
     if not len(rows):
         raise ValueError(
-            "X must hold at least one step whose value and regressors are all known, got none: the sequences may be "
-            "too short for this order"
+            "X must hold at least one step whose value and regressors are all known, got none: too much is missing"
         )
     center = rows.mean(axis=0)
     return np.insert(rows - center, n_regressors, 1.0, axis=1), center
