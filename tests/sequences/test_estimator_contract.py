@@ -5,13 +5,16 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pluri.sequences import (
     GMMHMM,
+    AutoregressiveHMM,
     BayesianCategoricalHMM,
     BernoulliHMM,
     CategoricalHMM,
+    DrivenHMM,
     GaussianHMM,
     HMMClassifier,
     MultinomialHMM,
     PoissonHMM,
+    RegressionHMM,
     VariationalCategoricalHMM,
     VariationalGaussianHMM,
 )
@@ -22,6 +25,11 @@ ESTIMATORS = [
     *(family(n_components=2) for family in FAMILIES),
     GaussianHMM(n_components=3),
     CategoricalHMM(n_components=3),
+    GaussianHMM(n_components=2, topology="left-right"),
+    AutoregressiveHMM(n_components=2),
+    RegressionHMM(n_components=2),
+    DrivenHMM(),
+    DrivenHMM(PoissonHMM(n_components=2, random_state=0)),
     HMMClassifier(),
     HMMClassifier(GaussianHMM(algorithm="map", diversity=0.1), pseudo_count=1.0, anchor=10.0),
     HMMClassifier(BernoulliHMM(algorithm="map")),

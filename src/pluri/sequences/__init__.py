@@ -12,6 +12,11 @@ from pluri.sequences.alignment.regression import SequenceSVR
 from pluri.sequences.alignment.transformers import FrameTransformer, LinearTimeNormalizer
 from pluri.sequences.bernoulli import BernoulliHMM
 from pluri.sequences.categorical import CategoricalHMM
+from pluri.sequences.driven.autoregressive import AutoregressiveHMM
+from pluri.sequences.driven.driven_filter import DrivenFilter
+from pluri.sequences.driven.driven_hmm import DrivenHMM
+from pluri.sequences.driven.effects import TransitionEffects
+from pluri.sequences.driven.regression import RegressionHMM
 from pluri.sequences.fitting import ConvergenceMonitor, DeadStateWarning
 from pluri.sequences.gaussian import GaussianHMM
 from pluri.sequences.gmm import GMMHMM
@@ -33,24 +38,28 @@ from pluri.validation.sequences import BoundaryWarning
 
 __all__ = [
     "GMMHMM",
+    "AutoregressiveHMM",
     "BayesianCategoricalHMM",
     "BernoulliHMM",
     "BoundaryWarning",
     "CategoricalHMM",
     "ConvergenceMonitor",
     "DeadStateWarning",
+    "DrivenFilter",
+    "DrivenHMM",
     "FrameTransformer",
     "GaussianHMM",
     "GramCovariance",
     "HMMClassifier",
     "HMMSearchCV",
     "HiddenMarkovModel",
-    "InfiniteHMM",
     "IndefiniteKernelWarning",
+    "InfiniteHMM",
     "LinearTimeNormalizer",
     "MultinomialHMM",
     "OnlineFilter",
     "PoissonHMM",
+    "RegressionHMM",
     "SequenceClassifier",
     "SequenceKFold",
     "SequenceSVC",
@@ -58,6 +67,7 @@ __all__ = [
     "SymbolClassHMM",
     "TimeAlignmentKernel",
     "TooManyParametersWarning",
+    "TransitionEffects",
     "VariationalCategoricalHMM",
     "VariationalGaussianHMM",
     "log_likelihood_per_sample",

@@ -35,7 +35,7 @@ class BernoulliHMM(HiddenMarkovModel):
         Values above this are ones (as in scikit-learn's `BernoulliNB`); None if X already holds zeros and ones.
     startprob_init, transmat_init, probs_init : arrays, optional
         Starting values, whatever `init_params` says; see `GaussianHMM`.
-    diversity, n_init, warm_start, acceleration, checkpoint, engine, n_jobs
+    topology, diversity, n_init, warm_start, acceleration, checkpoint, engine, n_jobs
         See `GaussianHMM`.
 
     Attributes
@@ -77,6 +77,7 @@ class BernoulliHMM(HiddenMarkovModel):
         startprob_init: ArrayLike | None = None,
         transmat_init: ArrayLike | None = None,
         probs_init: ArrayLike | None = None,
+        topology: Any = "ergodic",
         diversity: Any = None,
         n_init: int = 1,
         warm_start: bool = False,
@@ -101,6 +102,7 @@ class BernoulliHMM(HiddenMarkovModel):
         self.startprob_init = startprob_init
         self.transmat_init = transmat_init
         self.probs_init = probs_init
+        self.topology = topology
         self.diversity = diversity
         self.n_init = n_init
         self.warm_start = warm_start

@@ -49,7 +49,7 @@ class CategoricalHMM(HiddenMarkovModel):
         What a symbol is that `fit` did not see: a mistake, or a missing value.
     startprob_init, transmat_init, emissionprob_init : arrays, optional
         Starting values, whatever `init_params` says; see `GaussianHMM`.
-    diversity, n_init, warm_start, acceleration, checkpoint, engine, n_jobs
+    topology, diversity, n_init, warm_start, acceleration, checkpoint, engine, n_jobs
         See `GaussianHMM`.
 
     Attributes
@@ -99,6 +99,7 @@ class CategoricalHMM(HiddenMarkovModel):
         startprob_init: ArrayLike | None = None,
         transmat_init: ArrayLike | None = None,
         emissionprob_init: Any = None,
+        topology: Any = "ergodic",
         diversity: Any = None,
         n_init: int = 1,
         warm_start: bool = False,
@@ -124,6 +125,7 @@ class CategoricalHMM(HiddenMarkovModel):
         self.startprob_init = startprob_init
         self.transmat_init = transmat_init
         self.emissionprob_init = emissionprob_init
+        self.topology = topology
         self.diversity = diversity
         self.n_init = n_init
         self.warm_start = warm_start

@@ -65,9 +65,19 @@ class ModelDescription(ChainQueries):
         X : array of shape (n_samples, n_features)
         states : array of shape (n_samples,)
         """
-        emission, parameters = self._model()
-        check_count(n_samples, "n_samples")
         rng = as_generator(self.random_state if random_state is None else random_state)
+        states = self._draw_states(n_samples, rng, currstate)
+        return self._emit(states, rng), states
+
+    def _emit(self, states: Integers, rng: np.random.Generator) -> NDArray[Any]:
+        """Observations of a path of states."""
+        emission, parameters = self._model()
+        return emission.sample(parameters.emission, states, rng)
+
+    def _draw_states(self, n_samples: int, rng: np.random.Generator, currstate: int | None) -> Integers:
+        """A path of the chain, from the state `currstate` if it is given."""
+        parameters = self._model()[1]
+        check_count(n_samples, "n_samples")
         if currstate is not None and not 0 <= currstate < len(parameters.start):
             raise ValueError(f"currstate must be between 0 and {len(parameters.start) - 1}, got {currstate}")
         states = np.empty(n_samples, dtype=np.int64)
@@ -78,7 +88,7 @@ class ModelDescription(ChainQueries):
             -1 if currstate is None else int(currstate),
             states,
         )
-        return emission.sample(parameters.emission, states, rng), states
+        return states
 
     def get_stationary_distribution(self) -> Array:
         """Distribution p of the states with p A = p; the average over time if the chain is periodic.
@@ -98,8 +108,11 @@ class ModelDescription(ChainQueries):
     def n_free_parameters(self) -> int:
         """Number of free scalar parameters: start, transitions and emissions."""
         emission, parameters = self._model()
-        k = len(parameters.start)
-        return k - 1 + k * (k - 1) + emission.n_free(parameters.emission)
+        return self._n_free_chain(len(parameters.start)) + emission.n_free(parameters.emission)
+
+    def _n_free_chain(self, k: int) -> int:
+        """Number of free start and transition probabilities."""
+        return k - 1 + k * (k - 1)
 
     def aic(
         self,
@@ -205,6 +218,10 @@ def _emission_text(model: ModelDescription, state: int) -> str:
     means, covars = getattr(model, "means_", None), getattr(model, "covars_", None)
     if means is not None and covars is not None:
         return f"mean {_numbers(means[state])} sd {_numbers(np.sqrt(np.diagonal(covars[state])))}"
+    intercept, coef = getattr(model, "intercept_", None), getattr(model, "coef_", None)
+    if intercept is not None and coef is not None and covars is not None:
+        spread = np.sqrt(np.diagonal(covars[state]))
+        return f"intercept {_numbers(intercept[state])} coef {_numbers(np.ravel(coef[state]))} sd {_numbers(spread)}"
     for name, label in (("lambdas_", "rate"), ("probs_", "p")):
         if hasattr(model, name):
             return f"{label} {_numbers(getattr(model, name)[state])}"

@@ -17,6 +17,7 @@ from pluri.components.sequence_model import StartingValues
 from pluri.engine import Source, resolve_engine
 from pluri.inference import Checkpoint, EMResult, History, IterationState, expectation_maximization
 from pluri.priors import RowPrior, as_diversity, as_row_prior, log_determinant, warn_if_permutation
+from pluri.sequences.driven.topology import Topology, as_topology, check_diverse
 from pluri.sequences.learning import ChainPrior, HiddenMarkovProblem, HMMParameters, count_observed, prepare_once
 from pluri.validation import as_generator, check_distributions, check_parameters
 
@@ -96,6 +97,7 @@ class FittedByEM(StartingValues, EMEstimator):
     verbose: int
     params: str
     init_params: str
+    topology: Any
     diversity: Any
     n_init: int
     warm_start: bool
@@ -123,6 +125,10 @@ class FittedByEM(StartingValues, EMEstimator):
         """Emission family and parameters of a fitted model, checked."""
         raise NotImplementedError  # abstract
 
+    def _topology(self) -> Topology | None:
+        """The transitions that are allowed; None if all are, as in a family without the argument."""
+        return as_topology(getattr(self, "topology", "ergodic"), self.n_components)
+
     def _chain_prior(self) -> ChainPrior:
         return ChainPrior(
             start=as_row_prior("startprob_prior", self.startprob_prior, (self.n_components,)),
@@ -137,6 +143,9 @@ class FittedByEM(StartingValues, EMEstimator):
             if not isinstance(value, str) or not set(value) <= set(letters):
                 raise ValueError(f"{name} must be made of the letters {letters!r}, got {value!r}")
         check_parameters(self)
+        topology = self._topology()
+        if topology is not None and as_diversity(self.diversity) is not None:
+            check_diverse(topology)
 
     def _parameter_names(self) -> dict[str, str]:
         """Letters of `params`, and the attributes they stand for."""
@@ -150,6 +159,12 @@ class FittedByEM(StartingValues, EMEstimator):
                 if np.shape(value) != shape:
                     raise ValueError(f"{name} must have shape {shape}, got {np.shape(value)}")
                 check_distributions(name, np.asarray(value))
+        topology = self._topology()
+        if topology is not None:
+            topology.refuse_outside(
+                None if start is None else np.asarray(start), None if transition is None else np.asarray(transition)
+            )
+        emissions = set(self._emission_attributes.values())
         return HiddenMarkovProblem(
             n_components=k,
             emission=self._emission(given),
@@ -159,6 +174,8 @@ class FittedByEM(StartingValues, EMEstimator):
             start=None if start is None else np.asarray(start, dtype=np.float64),
             transition=None if transition is None else np.asarray(transition, dtype=np.float64),
             in_log_space=self.implementation == "log",
+            topology=topology,
+            segments=topology is not None and topology.one_way and not given.keys() & emissions,
         )
 
     def _learn(
@@ -174,17 +191,33 @@ class FittedByEM(StartingValues, EMEstimator):
         self._check_settings()
         if count_observed(source) == 0:
             raise ValueError("X must hold at least one value that is not missing, got none")
-        problem, source = prepare_once(self._problem(prior, self._given()), source)
+        problem = self._problem(prior, self._given())
         if start is None and self.warm_start and hasattr(self, "history_"):
             start = self._model()[1]
+        self._run(problem, source, start, str(n_samples), on_iteration)
+
+    def _run(
+        self,
+        problem: HiddenMarkovProblem[Any],
+        source: Source,
+        start: HMMParameters[Any] | None,
+        about: str,
+        on_iteration: Callable[[Any], bool] | None = None,
+    ) -> HMMParameters[Any]:
+        """EM for a problem that may be more than that of the plain chain; stores what it finds, and returns it.
+
+        `about` is what a checkpoint must agree on besides the settings of this model and the data.
+        """
+        problem, source = prepare_once(problem, source)
         if self.n_iter == 0:
             # The stream of the first run: the values that a longer fit with this seed would start from.
             stream = as_generator(self.random_state).spawn(1)[0]
-            self._store(problem.initialize(source, stream) if start is None else start)
+            start = problem.initialize(source, stream) if start is None else start
+            self._store(start)
             self.history_, self.converged_, self.n_iter_, self.objective_ = History(), False, 0, np.nan
             self.log_det_ = log_determinant(self.transmat_)
             self.state_occupancy_ = np.full(self.n_components, np.nan)
-            return
+            return start
         monitor, own_rule = self._open_monitor()
 
         def watch(state: IterationState[HMMParameters[Any]]) -> bool:
@@ -194,7 +227,7 @@ class FittedByEM(StartingValues, EMEstimator):
             stop = own_rule and monitor.converged
             return bool(on_iteration(state) if on_iteration else False) or stop
 
-        place = self.checkpoint and Checkpoint(self.checkpoint, fingerprint=self._fingerprint(source, n_samples))
+        place = self.checkpoint and Checkpoint(self.checkpoint, fingerprint=self._fingerprint(source, about))
         result = expectation_maximization(
             problem,
             source,
@@ -218,7 +251,8 @@ class FittedByEM(StartingValues, EMEstimator):
         self.log_det_ = log_determinant(self.transmat_)
         self.state_occupancy_ = result.params.occupancy
         self._warn(result)
-        warn_if_permutation(self.transmat_, prior.diversity)
+        warn_if_permutation(self.transmat_, problem.prior.diversity)
+        return result.params
 
     def _open_monitor(self) -> tuple[ConvergenceMonitor, bool]:
         """The monitor, and whether it is one of the user's own that decides when to stop."""

@@ -100,8 +100,8 @@ def _per_state(value: Any, n_components: int) -> Any:
     return np.asarray(value)[:, None] if np.shape(value) == (n_components,) else value
 
 
-def feature_variance(source: Source) -> Array:
-    """Variance of each feature in the first rows of the data (D,); 1 for a feature that is constant or never seen."""
+def feature_moments(source: Source) -> tuple[Array, Array]:
+    """Mean and variance of each feature in the first rows of the data; variance 1 if it is constant or never seen."""
     rows, weight = weighted_initial_rows(source, lambda X: check_magnitude(np.asarray(X, dtype=np.float64)))
     seen = ~np.isnan(rows)
     shares = seen * (1.0 if weight is None else weight[:, None] / weight.sum())
@@ -110,7 +110,7 @@ def feature_variance(source: Source) -> Array:
     mean = (shares * np.where(seen, rows, 0.0)).sum(axis=0)
     variance = (shares * np.where(seen, rows - mean, 0.0) ** 2).sum(axis=0)
     # What rounding leaves of a constant is no scale to go by.
-    return np.where(variance > (1e-12 * np.abs(mean)) ** 2, variance, 1.0)
+    return mean, np.where(variance > (1e-12 * np.abs(mean)) ** 2, variance, 1.0)
 
 
 def is_auto(value: Any) -> bool:
@@ -126,7 +126,7 @@ class InUnitsOfTheData:
 
     def _source(self, X: Any, lengths: Any, sequence_weight: Any, labels: Any = None) -> Any:
         source, n_samples = super()._source(X, lengths, sequence_weight, labels)  # type: ignore[misc]
-        self.feature_variance_ = feature_variance(source)
+        self.feature_variance_ = feature_moments(source)[1]
         return source, n_samples
 
     def _feature_variance(self) -> Array | float:
@@ -140,7 +140,46 @@ class InUnitsOfTheData:
         return check_broadcast("min_covar", self.min_covar, (), least=0.0)
 
 
-class GaussianHMM(InUnitsOfTheData, HiddenMarkovModel):
+class KeepsCovariances(InUnitsOfTheData):
+    """For models with one Gaussian a state: covariances in the shape of `covariance_type`, and their prior's scale."""
+
+    n_components: int
+    n_features: int
+    covariance_type: str
+    covars_prior: Any
+    _covars_: Array
+
+    @property
+    def covars_(self) -> Array:
+        """Covariance matrices of the states: (n_components, n_features, n_features)."""
+        covars = self._covars_
+        # The means may not be set yet (or be wrong); only a spherical covariance does not know its width.
+        n_features = self._n_outputs() if self.covariance_type == "spherical" else covars.shape[-1]
+        return expand_covariances(covars, self.covariance_type, self.n_components, n_features)
+
+    @covars_.setter
+    def covars_(self, covars: ArrayLike) -> None:
+        array = np.array(covars, dtype=np.float64)
+        if self.covariance_type == "spherical" and array.size == self.n_components:
+            array = array.reshape(-1)
+        check_covariances(array, self.covariance_type, self.n_components)
+        self._covars_ = array
+
+    def _n_outputs(self) -> int:
+        """Width of the covariances."""
+        return self.n_features
+
+    def _covars_scale(self) -> Any:
+        """The scale of the prior: as given, or in units of the features' variances."""
+        if not is_auto(self.covars_prior):
+            return self.covars_prior
+        if not hasattr(self, "feature_variance_"):
+            return SHARE  # parameters set by hand: no prior is asked for
+        scale = SHARE * self.feature_variance_
+        return np.diag(scale) if self.covariance_type in ("full", "tied") else np.tile(scale, (self.n_components, 1))
+
+
+class GaussianHMM(KeepsCovariances, HiddenMarkovModel):
     """Hidden Markov model with Gaussian emissions.
 
     Parameters
@@ -178,8 +217,13 @@ class GaussianHMM(InUnitsOfTheData, HiddenMarkovModel):
         Scaled recursion (with log space where it underflows), or log space throughout (slower).
     startprob_init, transmat_init, means_init, covars_init : arrays, optional
         Starting values, whatever `init_params` says; `covars_init` in the shape of `covariance_type`. A probability
-        of zero stays zero, so that `transmat_init` also sets the topology of the chain. Unlike attributes they survive
+        of zero stays zero; one that is positive where `topology` has none is refused. Unlike attributes they survive
         `clone`, and so cross-validation and searches.
+    topology : {"ergodic", "left-right", "cyclic"} or mask of shape (n_components, n_components), default="ergodic"
+        Transitions that may happen; all others have probability zero, exactly. "left-right": to the same state or to
+        any later one, starting in state 0, and the starting values of the emissions come from consecutive parts of
+        the sequences. "cyclic": to the same state or the next, from the last to the first. A mask holds 0 and 1.
+        States of a cycle or of a mask start in no order, so that `n_init` above 1 helps.
     diversity : float or `pluri.priors.Diversity`, default=None
         Strength of the determinantal prior that keeps the rows of the transition matrix apart; 0 or None is none.
     n_init : int, default=1
@@ -251,6 +295,7 @@ class GaussianHMM(InUnitsOfTheData, HiddenMarkovModel):
         transmat_init: ArrayLike | None = None,
         means_init: ArrayLike | None = None,
         covars_init: ArrayLike | None = None,
+        topology: Any = "ergodic",
         diversity: Any = None,
         n_init: int = 1,
         warm_start: bool = False,
@@ -280,6 +325,7 @@ class GaussianHMM(InUnitsOfTheData, HiddenMarkovModel):
         self.transmat_init = transmat_init
         self.means_init = means_init
         self.covars_init = covars_init
+        self.topology = topology
         self.diversity = diversity
         self.n_init = n_init
         self.warm_start = warm_start
@@ -287,22 +333,6 @@ class GaussianHMM(InUnitsOfTheData, HiddenMarkovModel):
         self.checkpoint = checkpoint
         self.engine = engine
         self.n_jobs = n_jobs
-
-    @property
-    def covars_(self) -> Array:
-        """Covariance matrices of the states: (n_components, n_features, n_features)."""
-        covars = self._covars_
-        # The means may not be set yet (or be wrong); only a spherical covariance does not know its width.
-        n_features = self.n_features if self.covariance_type == "spherical" else covars.shape[-1]
-        return expand_covariances(covars, self.covariance_type, self.n_components, n_features)
-
-    @covars_.setter
-    def covars_(self, covars: ArrayLike) -> None:
-        array = np.array(covars, dtype=np.float64)
-        if self.covariance_type == "spherical" and array.size == self.n_components:
-            array = array.reshape(-1)
-        check_covariances(array, self.covariance_type, self.n_components)
-        self._covars_ = array
 
     def _emission(self, given: dict[str, Array]) -> GaussianEmission:
         check_value(self.covariance_type, "covariance_type", Only(*COVARIANCE_TYPES))
@@ -318,15 +348,6 @@ class GaussianHMM(InUnitsOfTheData, HiddenMarkovModel):
             means=np.asarray(given["means_"], dtype=np.float64) if "means_" in given else None,
             covariances=self._covars_ if "covars_" in given else None,
         )
-
-    def _covars_scale(self) -> Any:
-        """The scale of the prior: as given, or in units of the features' variances."""
-        if not is_auto(self.covars_prior):
-            return self.covars_prior
-        if not hasattr(self, "feature_variance_"):
-            return SHARE  # parameters set by hand: no prior is asked for
-        scale = SHARE * self.feature_variance_
-        return np.diag(scale) if self.covariance_type in ("full", "tied") else np.tile(scale, (self.n_components, 1))
 
     def _emission_parameters(self, emission: GaussianEmission) -> GaussianParameters:
         means = np.asarray(self.means_, dtype=np.float64)

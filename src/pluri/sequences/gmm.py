@@ -45,7 +45,7 @@ class GMMHMM(InUnitsOfTheData, HiddenMarkovModel):
         s (start), t (transitions), m (means), c (covariances), w (weights).
     startprob_init, transmat_init, weights_init, means_init, covars_init : arrays, optional
         Starting values, whatever `init_params` says; see `GaussianHMM`.
-    diversity, n_init, warm_start, acceleration, checkpoint, engine, n_jobs
+    topology, diversity, n_init, warm_start, acceleration, checkpoint, engine, n_jobs
         See `GaussianHMM`.
 
     Attributes
@@ -99,6 +99,7 @@ class GMMHMM(InUnitsOfTheData, HiddenMarkovModel):
         weights_init: ArrayLike | None = None,
         means_init: ArrayLike | None = None,
         covars_init: ArrayLike | None = None,
+        topology: Any = "ergodic",
         diversity: Any = None,
         n_init: int = 1,
         warm_start: bool = False,
@@ -125,6 +126,7 @@ class GMMHMM(InUnitsOfTheData, HiddenMarkovModel):
         self.startprob_init, self.transmat_init = startprob_init, transmat_init
         self.weights_init = weights_init
         self.means_init, self.covars_init = means_init, covars_init
+        self.topology = topology
         self.diversity = diversity
         self.n_init = n_init
         self.warm_start = warm_start

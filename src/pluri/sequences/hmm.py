@@ -91,7 +91,14 @@ class HiddenMarkovModel(TakesSequences, ModelDescription, CallbackSupport, Fitte
             )
         check_distributions("startprob_", start)
         check_distributions("transmat_", transition)
+        topology = self._topology()
+        if topology is not None:
+            topology.refuse_outside(start, transition)
         return start, transition
+
+    def _n_free_chain(self, k: int) -> int:
+        topology = self._topology()
+        return super()._n_free_chain(k) if topology is None else topology.n_free
 
     def _model(self) -> tuple[ComponentFamily[Any, Any], HMMParameters[Any]]:
         names = ["startprob_", "transmat_", *self._emission_attributes.values()]
@@ -163,7 +170,7 @@ class HiddenMarkovModel(TakesSequences, ModelDescription, CallbackSupport, Fitte
         """Say so if the parameters that were learned are more than the numbers they were learned from."""
         emission, parameters = self._model()
         k = self.n_components
-        learned = (k - 1) * ("s" in self.params)
+        learned = (int((self.startprob_ > 0).sum()) - 1) * ("s" in self.params)
         learned += (int((self.transmat_ > 0).sum()) - k) * ("t" in self.params)
         learned += emission.n_free(parameters.emission) * any(
             letter in self.params for letter in self._emission_attributes

@@ -21,6 +21,7 @@ from pluri.components.probability_rows import rows_from_logits
 from pluri.engine import ArraySource, Batch, Source, Statistics
 from pluri.engine.first_rows import initial_rows
 from pluri.priors import Dirichlet, Diversity, RowPrior, log_density_rows, maximize_rows
+from pluri.sequences.driven.topology import Topology, segmented
 from pluri.sequences.emissions.symbols import missing_words
 
 Array = NDArray[np.float64]
@@ -84,6 +85,8 @@ class HiddenMarkovProblem(Generic[P]):
     update_start, update_transition : whether the M-step changes them
     start, transition : probabilities to start from, drawn at random where None
     in_log_space : always use the slower recursion that cannot underflow
+    topology : transitions that may happen; None if all may
+    segments : whether emissions start from consecutive parts of the sequences
     """
 
     n_components: int
@@ -94,14 +97,22 @@ class HiddenMarkovProblem(Generic[P]):
     start: Array | None = None
     transition: Array | None = None
     in_log_space: bool = False
+    topology: Topology | None = None
+    segments: bool = False
 
     def initialize(self, source: Source, rng: np.random.Generator) -> HMMParameters[P]:
         """Given probabilities as they are, the others from flat Dirichlet distributions; emissions from the data."""
         k = self.n_components
         start = rng.dirichlet(np.ones(k)) if self.start is None else self.start
         transition = rng.dirichlet(np.ones(k), size=k) if self.transition is None else self.transition
-        rows = initial_rows(source, self.emission.prepare)
-        return HMMParameters(start, transition, self.emission.initialize(rows, k, rng), np.full(k, np.nan))
+        if self.topology is not None:
+            allowed_start, allowed_transition = self.topology.masked(start, transition)
+            start = allowed_start if self.start is None else start
+            transition = allowed_transition if self.transition is None else transition
+        emission = self.emission.initialize(initial_rows(source, self.emission.prepare), k, rng)
+        if self.segments:
+            emission = segmented(self.emission, emission, source, k, rng)
+        return HMMParameters(start, transition, emission, np.full(k, np.nan))
 
     def expect(self, params: HMMParameters[P], batch: Batch) -> HMMStatistics:
         """Expected counts of a batch of whole sequences."""

@@ -42,7 +42,7 @@ class MultinomialHMM(HiddenMarkovModel):
         Dirichlet concentration of the symbol probabilities.
     startprob_init, transmat_init, emissionprob_init : arrays, optional
         Starting values, whatever `init_params` says; see `GaussianHMM`.
-    diversity, n_init, warm_start, acceleration, checkpoint, engine, n_jobs
+    topology, diversity, n_init, warm_start, acceleration, checkpoint, engine, n_jobs
         See `GaussianHMM`.
 
     Attributes
@@ -88,6 +88,7 @@ class MultinomialHMM(HiddenMarkovModel):
         startprob_init: ArrayLike | None = None,
         transmat_init: ArrayLike | None = None,
         emissionprob_init: ArrayLike | None = None,
+        topology: Any = "ergodic",
         diversity: Any = None,
         n_init: int = 1,
         warm_start: bool = False,
@@ -112,6 +113,7 @@ class MultinomialHMM(HiddenMarkovModel):
         self.startprob_init = startprob_init
         self.transmat_init = transmat_init
         self.emissionprob_init = emissionprob_init
+        self.topology = topology
         self.diversity = diversity
         self.n_init = n_init
         self.warm_start = warm_start

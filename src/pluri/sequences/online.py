@@ -81,7 +81,11 @@ class OnlineFilter:
         # Logarithms: a state that one observation makes less likely than any double may be asked for by the next ones.
         if self.n_steps == 0:
             return self._log_probabilities
-        return np.logaddexp.reduce(self._log_probabilities[:, None] + _log(self._parameters.transition), axis=0)
+        return np.logaddexp.reduce(self._log_probabilities[:, None] + self._log_transition(), axis=0)
+
+    def _log_transition(self) -> Array:
+        """Logarithms of the transition matrix of the next step."""
+        return _log(self._parameters.transition)
 
 
 def _log(probabilities: Array) -> Array:

@@ -34,7 +34,7 @@ class PoissonHMM(HiddenMarkovModel):
         s (start), t (transitions), l (rates).
     startprob_init, transmat_init, lambdas_init : arrays, optional
         Starting values, whatever `init_params` says; see `GaussianHMM`.
-    diversity, n_init, warm_start, acceleration, checkpoint, engine, n_jobs
+    topology, diversity, n_init, warm_start, acceleration, checkpoint, engine, n_jobs
         See `GaussianHMM`.
 
     Attributes
@@ -78,6 +78,7 @@ class PoissonHMM(HiddenMarkovModel):
         startprob_init: ArrayLike | None = None,
         transmat_init: ArrayLike | None = None,
         lambdas_init: ArrayLike | None = None,
+        topology: Any = "ergodic",
         diversity: Any = None,
         n_init: int = 1,
         warm_start: bool = False,
@@ -102,6 +103,7 @@ class PoissonHMM(HiddenMarkovModel):
         self.startprob_init = startprob_init
         self.transmat_init = transmat_init
         self.lambdas_init = lambdas_init
+        self.topology = topology
         self.diversity = diversity
         self.n_init = n_init
         self.warm_start = warm_start

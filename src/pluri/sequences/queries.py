@@ -7,11 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.components.chain import forward_backward as inference
-from pluri.components.chain import paths as state_paths
-from pluri.components.chain.forward_backward import Chain, LogEmission
+from pluri.components.chain.forward_backward import Chain
 from pluri.components.family import ComponentFamily
 from pluri.sequences.learning import HMMParameters, log_emission
+from pluri.sequences.observed_chain import ObservedChain
 from pluri.validation import Only, RandomState, as_generator, check_count, check_value
 from pluri.validation.sequences import (
     BOUNDARIES,
@@ -53,9 +52,7 @@ class ChainQueries:
     def _observations(self, X: Any, lengths: ArrayLike | None) -> tuple[NDArray[Any], Integers]:
         raise NotImplementedError  # abstract
 
-    def _open(
-        self, X: Any, lengths: ArrayLike | None, groups: ArrayLike | None = None
-    ) -> tuple[Chain, LogEmission, Integers]:
+    def _open(self, X: Any, lengths: ArrayLike | None, groups: ArrayLike | None = None) -> ObservedChain:
         lengths = sequence_lengths(X, lengths, groups)
         check_not_lost(X, lengths, fitting=False)
         emission, parameters = self._model()
@@ -66,7 +63,7 @@ class ChainQueries:
             rows = emission.prepare(data[begin:end])
             return log_emission(emission, parameters.emission, chain, rows, None, 0, end - begin)
 
-        return chain, densities, offsets_of(counts)
+        return ObservedChain(chain, densities, offsets_of(counts))
 
     @property
     def _in_log_space(self) -> bool:
@@ -89,8 +86,7 @@ class ChainQueries:
         log_likelihood : array of shape (n_sequences,)
             -inf where the model cannot produce the sequence.
         """
-        chain, densities, offsets = self._open(X, lengths, groups)
-        return inference.score(chain, densities, offsets, in_log_space=self._in_log_space)
+        return self._open(X, lengths, groups).score(self._in_log_space)
 
     def score(
         self,
@@ -137,31 +133,11 @@ class ChainQueries:
         log_likelihood : float
         posteriors : array of shape (n_samples, n_components)
         """
-        chain, densities, offsets = self._open(X, lengths, groups)
-        posteriors = np.empty((int(offsets[-1]), chain.n_states))
-        total = 0.0
-        for first, last in inference.runs(offsets):
-            begin, end = int(offsets[first]), int(offsets[last])
-
-            def shifted(left: int, right: int, begin: int = begin) -> Array:
-                return densities(begin + left, begin + right)
-
-            def keep(left: int, right: int, posterior: Array, begin: int = begin) -> None:
-                posteriors[begin + left : begin + right] = posterior[:, : chain.n_states]
-
-            if last == first + 1 and end - begin > inference.BLOCK and not self._in_log_space:
-                result = inference.smooth_long(chain, shifted, end - begin, 1.0, keep)
-            else:
-                ones = np.ones(last - first)
-                result = inference.smooth(
-                    chain, shifted, offsets[first : last + 1] - begin, ones, in_log_space=self._in_log_space
-                )
-                keep(0, end - begin, result.posterior)
-            if np.isneginf(result.scores).any():
-                n = first + int(np.argmin(result.scores))
-                raise ValueError(f"sequence {n} has probability zero under the model: its states have no posterior")
-            total += float(result.scores.sum())
-        return total, posteriors
+        scores, posteriors = self._open(X, lengths, groups).smooth(self._in_log_space)
+        if np.isneginf(scores).any():
+            n = int(np.argmin(scores))
+            raise ValueError(f"sequence {n} has probability zero under the model: its states have no posterior")
+        return float(scores.sum()), posteriors
 
     def predict_proba(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Array:
         """Posterior probability of each state at each step, given the whole sequence.
@@ -209,8 +185,7 @@ class ChainQueries:
         if chosen == "map":
             posteriors = self.predict_proba(X, lengths, groups=groups)
             return float(posteriors.max(axis=1).sum()), posteriors.argmax(axis=1).astype(np.int64)
-        chain, densities, offsets = self._open(X, lengths, groups)
-        scores, path = state_paths.viterbi(chain, densities, offsets)
+        scores, path = self._open(X, lengths, groups).viterbi()
         if np.isneginf(scores).any():
             n = int(np.argmin(scores))
             raise ValueError(f"sequence {n} has probability zero under the model: it has no most probable path")
@@ -247,10 +222,10 @@ class ChainQueries:
         paths : array of shape (n_found, n_samples)
         """
         check_count(n_paths, "n_paths")
-        chain, densities, offsets = self._open(X, None)
-        if len(offsets) != 2:
-            raise ValueError(f"X must be one sequence, got a list of {len(offsets) - 1}")
-        return state_paths.best_paths(chain, densities(0, int(offsets[-1])), n_paths)
+        opened = self._open(X, None)
+        if len(opened.offsets) != 2:
+            raise ValueError(f"X must be one sequence, got a list of {len(opened.offsets) - 1}")
+        return opened.best_paths(n_paths)
 
     def sample_paths(
         self,
@@ -278,9 +253,8 @@ class ChainQueries:
         paths : array of shape (n_paths, n_samples)
         """
         check_count(n_paths, "n_paths")
-        chain, densities, offsets = self._open(X, lengths, groups)
-        rng = as_generator(self.random_state if random_state is None else random_state)
-        return state_paths.sample_posterior_paths(chain, densities, offsets, n_paths, rng)
+        opened = self._open(X, lengths, groups)
+        return opened.sample_paths(n_paths, as_generator(self.random_state if random_state is None else random_state))
 
     def filter_proba(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Array:
         """Probability of each state at each step, given the observations up to that step.
@@ -289,8 +263,7 @@ class ChainQueries:
         -------
         filtered : array of shape (n_samples, n_components)
         """
-        chain, densities, offsets = self._open(X, lengths, groups)
-        log_filtered, scores = state_paths.filter_states(chain, densities, offsets)
+        log_filtered, scores = self._open(X, lengths, groups).filter()
         if np.isneginf(scores).any():
             n = int(np.argmin(scores))
             raise ValueError(f"sequence {n} has probability zero under the model: its states cannot be filtered")

@@ -13,7 +13,7 @@ from pluri.engine.compiled import compiled
 
 
 @compiled()
-def _log_sum(values):
+def log_sum(values):
     largest = values[0]
     for value in values:
         largest = max(largest, value)
@@ -38,10 +38,10 @@ def filter_in_log_space(log_emission, log_start, log_transition, log_filtered):
             for j in range(width):
                 for i in range(width):
                     work[i] = log_alpha[i] + log_transition[i, j]
-                predicted[j] = _log_sum(work)
+                predicted[j] = log_sum(work)
         for j in range(width):
             log_alpha[j] = predicted[j] + log_emission[t, j]
-        norm = _log_sum(log_alpha)
+        norm = log_sum(log_alpha)
         if norm == -np.inf:
             for s in range(t, n_samples):
                 for j in range(width):
@@ -57,7 +57,7 @@ def filter_in_log_space(log_emission, log_start, log_transition, log_filtered):
 @compiled()
 def _normalize(values):
     """Subtract the log of the sum, which is returned; -inf leaves the values as they are."""
-    norm = _log_sum(values)
+    norm = log_sum(values)
     if norm > -np.inf:
         for i in range(values.shape[0]):
             values[i] -= norm
@@ -90,7 +90,7 @@ def smooth_in_log_space(log_emission, log_start, log_transition, posterior, pair
                 for j in range(width):
                     work[j] = log_transition[i, j] + ahead[j]
                     joint[i * width + j] = log_alpha[t, i] + work[j]
-                log_beta[i] = _log_sum(work)
+                log_beta[i] = log_sum(work)
             _normalize(joint)
             for i in range(width):
                 for j in range(width):

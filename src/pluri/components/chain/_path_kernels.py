@@ -79,19 +79,21 @@ def best_paths(log_emission, log_start, log_transition, n_paths, values, origin_
     """The n most probable paths of one sequence (list Viterbi), best first; returns how many exist.
 
     `values`, `origin_state`, `origin_rank` are (n_samples, k, n_paths): the r-th best score of a path that ends in
-    state j at time t, and where it came from.
+    state j at time t, and where it came from. `log_transition` is (1, k, k), or (n_samples, k, k) if it changes.
     """
     n_samples, width = log_emission.shape
     for j in range(width):
         for r in range(n_paths):
             values[0, j, r] = -np.inf
         values[0, j, 0] = log_start[j] + log_emission[0, j]
+    changes = log_transition.shape[0] > 1
     for t in range(1, n_samples):
+        step = t if changes else 0
         for j in range(width):
             filled = 0
             for i in range(width):
                 for r in range(n_paths):
-                    value = values[t - 1, i, r] + log_transition[i, j]
+                    value = values[t - 1, i, r] + log_transition[step, i, j]
                     if value == -np.inf:
                         break
                     if filled == n_paths and not value > values[t, j, n_paths - 1]:

@@ -49,16 +49,23 @@ def viterbi(chain: Chain, log_emission: LogEmission, offsets: Integers) -> tuple
 
 def best_paths(chain: Chain, log_emission: Array, n_paths: int) -> tuple[Array, Integers]:
     """The `n_paths` most probable paths of one sequence, best first: scores (n,), paths (n, n_samples)."""
-    k, n_samples = chain.n_states, len(log_emission)
+    k = chain.n_states
+    log_start, log_transition = chain.logarithms()
+    matrices = np.ascontiguousarray(log_transition[None, :k, :k])
+    return best_paths_of(log_start[:k], matrices, np.ascontiguousarray(log_emission[:, :k]), n_paths)
+
+
+def best_paths_of(log_start: Array, log_transition: Array, log_emission: Array, n_paths: int) -> tuple[Array, Integers]:
+    """The same from logarithms: (k,), transitions (1, k, k) or one matrix a step, and densities (n_samples, k)."""
+    n_samples, k = log_emission.shape
     if n_samples == 0:
         return np.zeros(1), np.empty((1, 0), dtype=np.int64)
-    log_start, log_transition = chain.logarithms()
     paths, scores = np.empty((n_paths, n_samples), dtype=np.int64), np.empty(n_paths)
     shape = (n_samples, k, n_paths)
     found = kernels.best_paths(
-        np.ascontiguousarray(log_emission[:, :k]),
-        log_start[:k],
-        np.ascontiguousarray(log_transition[:k, :k]),
+        log_emission,
+        log_start,
+        log_transition,
         n_paths,
         np.empty(shape),
         np.zeros(shape, dtype=np.int64),

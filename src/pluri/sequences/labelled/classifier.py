@@ -122,6 +122,12 @@ class HMMClassifier(SequenceClassification):
         hmm = GaussianHMM(algorithm="map") if self.hmm is None else self.hmm
         if not isinstance(hmm, HiddenMarkovModel):
             raise TypeError(f"hmm must be a hidden Markov model of pluri.sequences, got {type(hmm).__name__}")
+        topology = getattr(hmm, "topology", "ergodic")
+        if not (isinstance(topology, str) and topology == "ergodic"):
+            raise ValueError(
+                f"topology of hmm must be 'ergodic', got {topology!r}: states are classes, and the labels tell which "
+                "transitions happen; use transmat_init for zeros that are known"
+            )
         return hmm
 
     def fit(
