@@ -134,7 +134,7 @@ def test_importing_the_models_compiles_nothing():
     assert run(program) == []
 
 
-LAZY = ["cochange", "dynamics", "embedding", "factors", "mixtures", "processes", "report"]
+LAZY = ["cochange", "dynamics", "embedding", "factors", "mixtures", "processes", "report", "sequences"]
 
 
 def test_packages_that_import_later_import_nothing_at_once():
