@@ -70,11 +70,13 @@ def n_lines(node):
 
 def only_stores(node):
     """Whether each line is ``self.name = name``: a constructor with many settings is long, but easy to read."""
-    return all(
-        isinstance(line, ast.Assign)
-        and ast.unparse(line) == f"self.{ast.unparse(line.value)} = {ast.unparse(line.value)}"
-        for line in node.body
-    )
+
+    def stores(line):
+        return isinstance(line, ast.Assign) and ast.unparse(line.targets[0]).replace("self.", "") == ast.unparse(
+            line.value
+        )
+
+    return all(map(stores, node.body))
 
 
 def long_files():

@@ -127,7 +127,8 @@ class FittedByEM(StartingValues, EMEstimator):
 
     def _topology(self) -> Topology | None:
         """The transitions that are allowed; None if all are, as in a family without the argument."""
-        return as_topology(getattr(self, "topology", "ergodic"), self.n_components)
+        given = getattr(self, "topology", "ergodic")
+        return None if isinstance(given, str) and given == "ergodic" else as_topology(given, self.n_components)
 
     def _chain_prior(self) -> ChainPrior:
         return ChainPrior(
