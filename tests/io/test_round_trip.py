@@ -137,6 +137,9 @@ def search(**settings):
 
 OTHERS = {
     "HMMClassifier": lambda cls: cls(GaussianHMM(diversity=1.0), pseudo_count=0.5).fit(*labelled()),
+    "SequenceClassifier": lambda cls: cls(CategoricalHMM(2, emissionprob_prior=2.0, random_state=0)).fit(
+        words(), np.arange(len(words())) % 2
+    ),
     "HMMSearchCV": lambda cls: search(random_state=0),
     "BayesianCategoricalHMM": lambda cls: cls(3, n_draws=5, n_warmup=5, random_state=0).fit(words()),
     "SymbolClassHMM": lambda cls: cls(3, n_warmup=3, n_draws=3, random_state=0).fit(words()),
