@@ -115,6 +115,7 @@ class SampledStatesDisplay:
             ax.plot(values[self.best_chain], color=PALETTE[0], linewidth=1.2)
             ax.set(xlabel="draw", ylabel=label)
             tidy(ax, grid="y")
+        self.axes_[0].yaxis.get_major_locator().set_params(integer=True)
         images = ((self.transition, "next state", "transitions"), (self.emission, "value", "emissions"))
         for ax, (values, across, name) in zip(self.axes_[4:], images):
             image = ax.imshow(values, aspect="auto", cmap=cmap or HEATMAP, interpolation="nearest")
