@@ -77,7 +77,7 @@ def mocap(quick: bool) -> None:
     lengths = np.diff(data["doc_range"].ravel()).astype(np.int64)
     X = X / X.std(axis=0)
     report = Report("mocap6: mean Hamming distance to 12 labelled exercises, after optimal matching")
-    n = (50, 50, 2) if quick else (300, 200, 4)
+    n = (50, 50, 2) if quick else (200, 100, 2)
     for family, order in (("gaussian", 0), ("autoregressive", 1)):
         for name, stickiness in (("sticky", "learn"), ("not sticky", 0.0)):
             model = InfiniteHMM(

@@ -137,8 +137,12 @@ def search(**settings):
 
 OTHERS = {
     "HMMClassifier": lambda cls: cls(GaussianHMM(diversity=1.0), pseudo_count=0.5).fit(*labelled()),
+    "SequenceClassifier": lambda cls: cls(CategoricalHMM(2, emissionprob_prior=2.0, random_state=0)).fit(
+        words(), np.arange(len(words())) % 2
+    ),
     "HMMSearchCV": lambda cls: search(random_state=0),
     "BayesianCategoricalHMM": lambda cls: cls(3, n_draws=5, n_warmup=5, random_state=0).fit(words()),
+    "InfiniteHMM": lambda cls: cls("categorical", n_warmup=3, n_draws=3, n_chains=1, random_state=0).fit(words()),
     "SymbolClassHMM": lambda cls: cls(3, n_warmup=3, n_draws=3, random_state=0).fit(words()),
     "VariationalCategoricalHMM": lambda cls: cls(3, n_iter=3, random_state=0, tol=np.inf).fit(words()),
     "VariationalGaussianHMM": lambda cls: cls(2, n_iter=3, random_state=0, tol=np.inf).fit(

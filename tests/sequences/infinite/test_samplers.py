@@ -213,6 +213,28 @@ def test_slices_at_zero_leave_the_whole_chain():
     assert (np.abs(seen - shares[:, 1]) < 5 * np.sqrt(shares[:, 0] * shares[:, 1] / n)).all()
 
 
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_states_are_merged_where_that_raises_the_density_and_only_in_the_warm_up(sampler):
+    """Ten steps of one kind in two states, and five of another."""
+    model = MODELS["poisson"]
+    X, offsets = np.repeat([[2.0, 3.0], [40.0, 50.0]], [10, 5], axis=0), np.array([0, 15])
+    kernel = SAMPLERS[sampler][0](model, X, offsets, PLAIN, HyperPriors(), 4)
+    labels = np.repeat([0, 1, 2], 5)
+    position = as_position(labels, np.full(4, 0.25), PLAIN)
+    merged = kernel._merged(position)
+    assert in_order(merged["labels"])[0].tolist() == [0] * 10 + [1] * 5
+    assert np.isclose(merged["weights"].sum(), 1.0)
+    assert kernel.log_joint(merged) > kernel.log_joint(position)
+    assert in_order(kernel._merged(merged)["labels"])[0].tolist() == [0] * 10 + [1] * 5
+    rule, merges = kernel.adaptation(10), []
+    moved = rule.start(None, kernel, None)
+    for _ in range(10):
+        merges.append(moved.merges)
+        moved = rule.update(None, moved, None, None)
+    assert merges == [False] * 5 + [True] * 4 + [False]
+    assert not rule.finish(moved).merges
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_calibrated(sampler):

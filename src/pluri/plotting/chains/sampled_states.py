@@ -103,6 +103,7 @@ class SampledStatesDisplay:
             Itself.
         """
         from matplotlib import pyplot
+        from matplotlib.ticker import MaxNLocator
 
         self.figure_ = pyplot.figure(figsize=(9.0, 6.6), layout="constrained") if figure is None else figure
         grid = self.figure_.subplots(3, 2, height_ratios=[1.0, 1.0, 1.5])
@@ -115,6 +116,7 @@ class SampledStatesDisplay:
             ax.plot(values[self.best_chain], color=PALETTE[0], linewidth=1.2)
             ax.set(xlabel="draw", ylabel=label)
             tidy(ax, grid="y")
+        self.axes_[0].yaxis.set_major_locator(MaxNLocator(integer=True))
         images = ((self.transition, "next state", "transitions"), (self.emission, "value", "emissions"))
         for ax, (values, across, name) in zip(self.axes_[4:], images):
             image = ax.imshow(values, aspect="auto", cmap=cmap or HEATMAP, interpolation="nearest")

@@ -28,7 +28,8 @@ from pluri.components.chain import forward_backward
 from pluri.components.chain.forward_backward import Chain, LogEmission, smooth, smooth_long
 from pluri.components.chain.paths import viterbi
 from pluri.engine import Batch, Source, Statistics
-from pluri.sequences.infinite.observations import ObservationModel, Observations, Part
+from pluri.sequences.infinite.observations import ObservationModel, Observations
+from pluri.sequences.infinite.parts import Part
 from pluri.sequences.infinite.transitions import Hyperparameters, HyperPriors
 from pluri.sequences.infinite.variational_sticks import CommonWeights, best_weights, first_weights, weights_bound
 
