@@ -8,8 +8,8 @@ Phonemes: the paper's study of sample sizes on data simulated in its place. Six 
 three states with two Gaussian components; 26 features, of which 13 are differences of the others; five simulated
 speakers. One hidden Markov model a class with 1, 4, 8 or 16 components a state, beside the kernel machine, whose sigma
 is chosen by cross-validation for the first speaker and then kept. Expected from the paper: with 50 sequences a class
-the kernel machine is at least as good as the best of the others (it is not: one component is enough for these data), and
-16 components are worse than 4 (they are).
+the kernel machine is at least as good as the best of the others (it is not: one component is enough for these data),
+and 16 components are worse than 4 (they are).
 
 Repairs: the first simulated speaker with 200 sequences a class, where the similarities have negative eigenvalues, with
 each way to repair them.
