@@ -104,9 +104,8 @@ def predictions(n: int) -> None:
         kernel = TimeAlignmentKernel("sum", sigma=30.0, normalize=True)
         model = SequenceSVC(kernel, C=C).fit(list(X), y)
         value = best_of({"ours": lambda model=model: model.predict(new)}, 5)["ours"]
-        print(
-            f"  {size:4} training sequences, C {C:6.2f}: {len(model.support_):4} support vectors, {1000 * value:6.1f} ms"
-        )
+        kept = len(model.support_)
+        print(f"  {size:4} training sequences, C {C:6.2f}: {kept:4} support vectors, {1000 * value:6.1f} ms")
 
 
 if __name__ == "__main__":
