@@ -102,8 +102,8 @@ def compare(name: str, model: Any, X: np.ndarray, given: dict[str, Any]) -> None
     peer = MarkovRegression(k_regimes=2, trend="c", switching_variance=True, **given)
     peer.initialize_known(np.array([0.5, 0.5]))
     parameters = parameters_of(model, peer)
-    # statsmodels takes two steps from its initial probabilities to the first observation. Ours starts there, or one step
-    # earlier in an autoregression, at the row that is conditioned on.
+    # statsmodels takes two steps from its initial probabilities to the first observation. Ours starts there, or one
+    # step earlier in an autoregression, at the row that is conditioned on.
     first = peer.regime_transition_matrix(parameters)[:, :, 0]
     hmm.startprob_ = first @ np.array([0.5, 0.5])
     if not isinstance(model, AutoregressiveHMM):
