@@ -40,7 +40,7 @@ SAME_MEANING = {
 #: Searches, whose parameters are lists of what the models that they try may be given.
 SEARCHES = {"HMMSearchCV"}
 #: Choices that are names of something else, written as that is.
-PROPER_NAMES = {"scikit-learn"}
+PROPER_NAMES = {"scikit-learn", "left-right"}
 #: Ordinary words, which are wrong as parameters of an estimator only.
 ORDINARY = {"prior", "noise", "sampler", "solver", "query", "keep", "hyper", "n_iter", "n_sweeps"}
 #: What a number of draws asked of a method `sample` is not called.

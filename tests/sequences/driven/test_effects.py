@@ -13,7 +13,7 @@ def fitted(two_states, seed):
     rng = np.random.default_rng(1000 + seed)
     u, states = two_states(rng, N_SAMPLES, TRUTH)
     X = np.column_stack([rng.normal(size=N_SAMPLES) + 2.5 * states, u])
-    hmm = GaussianHMM(2, random_state=0, tol=1e-5, means_init=[[0.0], [2.5]])
+    hmm = GaussianHMM(2, random_state=0, tol=1e-5, n_iter=1000, means_init=[[0.0], [2.5]])
     model = DrivenHMM(hmm, [1, 2], alpha=1e-3).fit(X)
     return model, X
 
@@ -73,7 +73,8 @@ def test_the_information_is_minus_the_second_derivative(two_states):
 def test_a_transition_that_never_happens_has_no_bounds():
     rng = np.random.default_rng(0)
     X = np.column_stack([np.repeat([0.0, 9.0], 60) + 0.1 * rng.normal(size=120), rng.normal(size=120)])
-    model = DrivenHMM(GaussianHMM(2, random_state=0, means_init=[[0.0], [9.0]]), [1]).fit(X)
+    hmm = GaussianHMM(2, means_init=[[0.0], [9.0]], covars_init=[[1.0], [1.0]], random_state=0)
+    model = DrivenHMM(hmm.set_params(transmat_init=[[0.9, 0.1], [0.1, 0.9]]), [1]).fit(X)
     effects = model.transition_effects(X)
     assert effects.standard_error[1, 0, 0] == np.inf
     assert effects.lower[1, 0, 0] == -np.inf

@@ -36,6 +36,9 @@ Array = NDArray[np.float64]
 #: Transitions expected less often than this are left to scaling, which cannot fail where there is nothing to see.
 LEAST_EXPECTED = 1e-8
 
+#: What is added to the diagonal of the curvature, of ones, before it is inverted.
+JITTER = 1e-8
+
 
 class RowSums(NamedTuple):
     """Observed counts (k,), gradient (k, 1 + q) and curvature (k, k, 1 + q, 1 + q) of one row, priors included."""
@@ -124,8 +127,10 @@ def _newton(sums: RowSums, expected: Array, row: Array, reference: int, reach: A
         return 0.0, direction, 0.0
     slope = sums.gradient[free].ravel()
     curvature = sums.curvature[np.ix_(free, free)].transpose(0, 2, 1, 3).reshape(len(slope), len(slope))
-    jitter = 1e-10 * np.diagonal(curvature).mean() * np.eye(len(slope))
-    step = np.linalg.solve(curvature + jitter, slope)
+    # With ones on the diagonal and a little more, so that what nothing tells apart (separation) is no singular matrix;
+    # any direction that goes up will do, since the length of the step follows from what it is sure to gain.
+    root = np.sqrt(np.maximum(np.diagonal(curvature), LEAST_EXPECTED))
+    step = np.linalg.solve(curvature / (root[:, None] * root) + JITTER * np.eye(len(slope)), slope / root) / root
     direction[free] = step.reshape(len(free), width)
     rise, bend = float(slope @ step), float(step @ curvature @ step)
     moved = direction[row > 0]
