@@ -170,7 +170,8 @@ class HiddenMarkovModel(TakesSequences, ModelDescription, CallbackSupport, Fitte
         """Say so if the parameters that were learned are more than the numbers they were learned from."""
         emission, parameters = self._model()
         k = self.n_components
-        learned = (int((self.startprob_ > 0).sum()) - 1) * ("s" in self.params)
+        topology = self._topology()
+        learned = ((k if topology is None else int(topology.start.sum())) - 1) * ("s" in self.params)
         learned += (int((self.transmat_ > 0).sum()) - k) * ("t" in self.params)
         learned += emission.n_free(parameters.emission) * any(
             letter in self.params for letter in self._emission_attributes
