@@ -17,8 +17,6 @@ Draws benchmarks/figures/infinite_hmm.png, the six panels of the demonstration.
 from __future__ import annotations
 
 import argparse
-import os
-from pathlib import Path
 
 import matplotlib
 
@@ -27,6 +25,7 @@ matplotlib.use("Agg")
 import numpy as np
 from published import Report, figure_path, run_if_data
 
+from pluri.datasets import load_mocap6
 from pluri.metrics import one_to_one_accuracy
 from pluri.plotting import SampledStatesDisplay
 from pluri.sequences import InfiniteHMM
@@ -69,30 +68,27 @@ def four_states(quick: bool) -> None:
 
 
 def mocap(quick: bool) -> None:
-    folder = os.environ.get("PLURI_DATA")
-    path = Path(folder or ".") / "mocap6_exercise.npz"
-    if folder is None or not path.exists():
-        raise FileNotFoundError("mocap6_exercise.npz is needed: set PLURI_DATA to its folder")
-    data = np.load(path)
-    X, truth = data["X"].astype(np.float64), data["TrueZ"].astype(np.int64).ravel()
-    lengths = np.diff(data["doc_range"].ravel()).astype(np.int64)
-    X = X / X.std(axis=0)
+    data = load_mocap6()
+    X = data.X / data.X.std(axis=0)
     report = Report("mocap6: mean Hamming distance to 12 labelled exercises, after optimal matching")
-    n = (50, 50, 2) if quick else (200, 100, 2)
+    n_warmup, n_draws = (50, 50) if quick else (200, 100)
     for family, order in (("gaussian", 0), ("autoregressive", 1)):
         for name, stickiness in (("sticky", "learn"), ("not sticky", 0.0)):
+            settings = {"order": order, "stickiness": stickiness, "random_state": 0}
             model = InfiniteHMM(
-                family, order=order, stickiness=stickiness, n_warmup=n[0], n_draws=n[1], n_chains=n[2],
-                init_components=20, random_state=0,
-            ).fit(X, lengths=lengths)  # fmt: skip
-            draws = model.trace_["labels"][model.best_chain_][:: max(1, n[1] // 20)]
-            distances = [1 - one_to_one_accuracy(truth, draw.astype(np.int64)) for draw in draws]
+                family, n_warmup=n_warmup, n_draws=n_draws, n_chains=2, init_components=20, **settings
+            ).fit(X, lengths=data.lengths)  # fmt: skip
+            draws = model.trace_["labels"][model.best_chain_][:: max(1, n_draws // 20)]
+            distances = [1 - one_to_one_accuracy(data.states, draw.astype(np.int64)) for draw in draws]
             report.row(
                 f"order {order}, {name}: draws of the best chain", None, float(np.mean(distances)),
                 float(np.std(distances)),
             )  # fmt: skip
-            consensus = 1 - one_to_one_accuracy(truth, model.labels_)
+            consensus = 1 - one_to_one_accuracy(data.states, model.labels_)
             report.row(f"order {order}, {name}: consensus, {model.n_states_} states", None, consensus)
+            bound = InfiniteHMM(family, inference="vb", **settings).fit(X, lengths=data.lengths)
+            distance = 1 - one_to_one_accuracy(data.states, bound.labels_)
+            report.row(f"order {order}, {name}: variational, {bound.n_states_} states", None, distance)
     report.close()
 
 
