@@ -63,7 +63,8 @@ def estimators():
             package = importlib.import_module(module.name)
             for name in getattr(package, "__all__", ()):
                 kind = getattr(package, name)
-                if inspect.isclass(kind) and issubclass(kind, BaseEstimator) and "__init__" in vars(kind):
+                known = inspect.isclass(kind) and issubclass(kind, BaseEstimator) and "__init__" in vars(kind)
+                if known and hasattr(kind, "fit"):  # a kernel is an estimator in its settings only
                     found[name] = kind
     found["Popularity"] = importlib.import_module("pluri.cochange").Popularity  # it has no parameters
     return dict(sorted(found.items()))

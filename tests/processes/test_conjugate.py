@@ -157,7 +157,7 @@ def test_binary_rows_sum_to_one():
         (lambda: NormalInverseWishart([0, 0], 1, 4, np.eye(3)), "scale must be a symmetric matrix"),
         (lambda: NormalInverseWishart([0, np.nan], 1, 4, np.eye(2)), "mean must be one axis of finite"),
         (lambda: NormalInverseWishart([0, 0], 0, 4, np.eye(2)), "strength must be a positive number"),
-        (lambda: NormalGamma(2, rate=-1), "rate must be a positive number"),
+        (lambda: NormalGamma(2, rate=-1), "rate must be positive and finite"),
         (lambda: NormalGamma(2, mean=[1.0]), "mean must be a finite number or 2"),
         (lambda: DirichletMultinomial(2, 0.0), "concentration must be positive"),
         (lambda: DirichletMultinomial(2, (1.0, 2.0, 3.0)), "concentration must be a number or 2"),

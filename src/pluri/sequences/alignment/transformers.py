@@ -13,7 +13,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.sequences.alignment.machine import TakesWholeSequences
-from pluri.validation import Allowed, Whole, check_parameters, restored_on_failure
+from pluri.validation import Allowed, Stored, Whole, check_parameters, restored_on_failure
 from pluri.validation.estimator import Estimator
 from pluri.validation.sequences import BOUNDARIES, is_sequence_list, join_sequences, may_be_rows, offsets_of
 
@@ -47,6 +47,7 @@ class LinearTimeNormalizer(TransformerMixin, TakesWholeSequences):
     __metadata_request__fit: ClassVar[dict[str, bool]] = BOUNDARIES
     __metadata_request__transform: ClassVar[dict[str, bool]] = BOUNDARIES
     _parameters: ClassVar[Mapping[str, Allowed]] = {"length": Whole(1)}
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {}
 
     def __init__(self, length: int = 20) -> None:
         self.length = length
@@ -130,6 +131,8 @@ class FrameTransformer(TransformerMixin, Estimator):
     >>> [part.ravel().round(2).tolist() for part in parts]
     [[-1.22, 0.0], [1.22]]
     """
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {}
 
     def __init__(self, transformer: Any = None) -> None:
         self.transformer = transformer
