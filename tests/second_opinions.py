@@ -12,13 +12,13 @@ CHAINS = "tests/topics/test_calibration_of_samplers.py::test_truth_ranks_uniform
 SECOND_OPINIONS = {
     # Whole chains, against the truth that their data were drawn from. Those of one model of each kind stay.
     f"{HIERARCHIES}[nested CRP]": f"{HIERARCHIES}[nested CRP, gem], {TABLE} (NestedCRPGibbs)",
-    f"{HIERARCHIES}[concept graph": f"{HIERARCHIES}[Pachinko], {TABLE} (ConceptGraphGibbs)",
-    f"{HIERARCHIES}[tree": f"{HIERARCHIES}[Pachinko], {TABLE} (TreeGibbs)",
+    f"{HIERARCHIES}[concept graph": f"{HIERARCHIES}[nested CRP, gem], {TABLE} (ConceptGraphGibbs)",
+    f"{HIERARCHIES}[tree": f"{HIERARCHIES}[nested CRP, gem], {TABLE} (TreeGibbs)",
     "tests/topics/test_calibration_of_hierarchies.py::test_paths_without": "test_a_sampler_that_opens, beside it",
     f"{CHAINS}[LDA, two threads": f"{CHAINS}[LDA, dense], tests/topics/test_lda_gibbs.py::test_ten_bars_are_found",
     f"{CHAINS}[LDA, sparse": f"{CHAINS}[LDA, dense], {TABLE} (topics, sparse)",
-    f"{CHAINS}[HDP": f"{CHAINS}[LDA, priors learned], {TABLE} (HDP topics)",
-    f"{CHAINS}[classes": f"{CHAINS}[ratings], {TABLE} (ClassesGibbs)",
+    f"{CHAINS}[HDP": f"{CHAINS}[LDA, dense], {TABLE} (HDP topics)",
+    f"{CHAINS}[classes": f"{CHAINS}[LDA, dense], {TABLE} (ClassesGibbs)",
     "tests/topics/test_calibration_of_samplers.py::test_a_sampler_that": "test_too_short_a_warm_up, beside it",
     "tests/topics/test_tree_topics_sampler.py::test_geweke": f"{TABLE} (TreeGibbs)",
     "tests/topics/test_tree_topics_exact.py::test_tokens_drawn_in_turn_have_the_paths_of_their_joint_distribution[n_nodes1":
@@ -51,9 +51,7 @@ SECOND_OPINIONS = {
     "tests/inference/mcmc/test_gibbs.py::test_exact_draws": f"{TABLE} (Gibbs)",
     "tests/inference/mcmc/test_slice.py::test_draws_follow": f"{TABLE} (Slice)",
     # Variants of a kernel that stay in the table with another one.
-    f"{TABLE}[TreeGibbs, sd": f"{TABLE} (TreeGibbs, slice sd)",
-    f"{TABLE}[TreeGibbs, nsd": f"{TABLE} (TreeGibbs, slice sd)",
-    f"{TABLE}[ConceptGraphGibbs, dirichlet": f"{TABLE} (ConceptGraphGibbs, learned)",
+    f"{TABLE}[TreeGibbs, sd": f"{TABLE} (TreeGibbs, nsd)",
     f"{TABLE}[RegionGibbs, own": f"{TABLE} (RegionGibbs, shared matrices)",
     f"{TABLE}[NestedCRPGibbs, joint, False": f"{TABLE} (NestedCRPGibbs, joint, True)",
     f"{TABLE}[AlignedGibbs, shared": f"{TABLE} (AlignedGibbs, own support)",
@@ -82,4 +80,37 @@ SECOND_OPINIONS = {
     "tests/testing/test_agreement.py::test_p_values_are_uniform_or_larger[counts": "the same test of a coin",
     "tests/testing/test_planted_bugs.py::test_the_bug_is_caught[counts not": "the same test of four other bugs",
     "docs/test_documents.py::test_the_commands_of_the_guide_run": "tests/cli, command by command",
+    "tests/factors/test_ibp_linear_gaussian.py::test_scikit_learn_accepts_it[IBPLinearGaussian(fit_bias":
+        "the same test of two other settings",
+    # Programs as a whole, of which each part is tested by itself.
+    "docs/test_documents.py::test_the_commands_about_topics_run": "tests/cli/test_topics_command.py",
+    "docs/test_documents.py::test_a_saved_trace_is_diagnosed_from_the_shell": "tests/cli/test_diagnose.py",
+    "docs/test_documents.py::test_the_commands_of_cochange_run_in_a_repository": "tests/cli/test_cochange.py",
+    "docs/test_documents.py::test_the_commands_about_motion_run": "tests/cli/test_motion_command.py",
+    "docs/test_documents.py::test_the_commands_about_maps_run": "tests/cli, command by command",
+    "tests/cli/test_demo.py::test_the_page_has_every_topic": "test_the_whole_demonstration_writes_its_files, beside it",
+    # Error bars and rates over many seeds, where another engine of the kind stays.
+    "tests/inference/smc/test_tempered_error_bars.py::test_the_error_bar_of_waste_free_chains":
+        "test_the_error_bar_of_the_evidence_is_honest_over_seeds, beside it",
+    "tests/inference/smc/test_tempered_error_bars.py::test_the_error_bar_of_the_evidence_is_honest_over_seeds[heavy":
+        "the same test of a regression",
+    "tests/topics/test_engines_agree.py::test_four_estimates": "tests/topics/test_left_to_right.py",
+    "tests/testing/test_sharpness.py::test_a_scale_bounded_below_is_caught_by_the_report":
+        "tests/testing/test_planted_bugs.py",
+    "tests/processes/dpp/test_time_varying.py::test_the_error_falls": "test_items_that_enter_and_leave, beside it",
+    "tests/mixtures/test_dirichlet_process_samplers.py::test_gaussian_posterior_over_all":
+        "test_each_sampler_leaves_the_exact_posterior_invariant, beside it",
+    "tests/mixtures/test_dependent_dirichlet_mixture.py::test_one_batch_is": f"{TABLE} (DependentClusterGibbs)",
+    "tests/mixtures/test_experts.py::test_labels_have_the_frequencies": f"{TABLE} (ExpertsGibbs)",
+    "tests/topics/test_hdp_gibbs.py::test_sweep_keeps_the_enumerated_posterior[those": f"{TABLE} (HDP topics)",
+    "tests/topics/test_supervised_lda.py::test_without_ratings_the_sampler": f"{TABLE} (RatingsGibbs)",
+    "tests/sequences/infinite/test_samplers.py::test_data_and_states_keep_their_joint_law[beam-poisson":
+        "the same test of the other families, tests/sequences/infinite/test_observations.py",
+    "tests/sequences/infinite/test_samplers.py::test_data_and_states_keep_their_joint_law[weak_limit":
+        f"{TABLE} (InfiniteHMM, weak_limit)",
+    f"{TABLE}[TreeGibbs, slice sd": f"{TABLE} (TreeGibbs, nsd), tests/topics/test_tree_topics_exact.py, move by move",
+    f"{TABLE}[ConceptGraphGibbs, learned": f"{TABLE} (ConceptGraphGibbs, dirichlet)",
+    f"{CHAINS}[LDA, priors learned": f"{CHAINS}[LDA, dense], {TABLE} (topics, joint, dense with priors learned)",
+    f"{CHAINS}[ratings": f"{TABLE} (RatingsGibbs)",
+    f"{HIERARCHIES}[Pachinko": f"{TABLE} (PachinkoGibbs)",
 }  # fmt: skip
