@@ -98,7 +98,7 @@ default="gaussian"
         Consensus segmentation of the data, the largest state first.
     n_states_ : int
         Number of its states.
-    startprob_, transmat_ : arrays of shape (n_states_,) and (n_states_, n_states_)
+    startprob_, transmat_ : arrays of shape (n_states,) and (n_states, n_states)
         Posterior means given `labels_`, on its states alone.
     state_parameters_ : dict of arrays
         Posterior means given `labels_`, by name: "means" and "covariances"; "means" and "variances"; "probabilities"
@@ -113,7 +113,7 @@ default="gaussian"
         The sweep of the best chain with the highest log joint density, `objective_`.
     lower_bound_ : float
         Of "vb": the evidence lower bound (with the log prior of what was learned), `objective_`.
-    state_occupancy_, common_weights_ : arrays of shape (n_states_,) and (n_states_ + 1,)
+    state_occupancy_, common_weights_ : arrays of shape (n_states,) and (n_states + 1,)
         Of "vb": expected numbers of steps; means of the common weights, the rest of the infinitely many states last.
     expected_loss_ : float
         Of `labels_`, in nats for "vi".
