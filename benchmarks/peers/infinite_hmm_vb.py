@@ -19,12 +19,12 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np  # noqa: E402
 
-from pluri.engine import ArraySource, Batch  # noqa: E402
+from pluri.engine import Batch  # noqa: E402
 from pluri.sequences import GaussianHMM  # noqa: E402
 from pluri.sequences.infinite.families import learn_model  # noqa: E402
 from pluri.sequences.infinite.transitions import Hyperparameters, HyperPriors  # noqa: E402
-from pluri.sequences.infinite.variational import first_beliefs, first_sequences  # noqa: E402
 from pluri.sequences.infinite.variational_problem import VariationalInfiniteHMM  # noqa: E402
+from pluri.sequences.infinite.variational_start import FIRST_STEPS, first_beliefs  # noqa: E402
 from pluri.sequences.learning import ChainPrior, HiddenMarkovProblem  # noqa: E402
 
 
@@ -36,7 +36,8 @@ def compare(n_steps: int, n_states: int, repeats: int) -> None:
     batch = Batch(X, [len(X)])
     model = learn_model("gaussian", None, X, np.array([0, len(X)]))
     problem = VariationalInfiniteHMM(model, Hyperparameters(3.0, 5.0, 0.5), HyperPriors())
-    beliefs = first_beliefs(problem, *first_sequences(ArraySource(X, [len(X)])), n_states, rng)
+    first = X[:FIRST_STEPS]
+    beliefs = first_beliefs(problem, first, np.array([0, len(first)]), n_states, rng)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         emission, parameters = GaussianHMM(n_states, "full", n_iter=1, random_state=0).fit(X)._model()

@@ -183,10 +183,6 @@ class MatrixNormalInverseWishart(AdditiveStatistics):
         coefficients, root = (array[0] for array in self.draw_parameters(rng, statistics[None]))
         return coefficients, root @ root.T
 
-    def sample_data(self, rng: np.random.Generator, parameters: tuple[Array, Array], n: int) -> Array:
-        """Refused: predictors have no distribution."""
-        raise NotImplementedError("a regression has no distribution of its predictors to draw rows from")
-
     def draw_parameters(self, rng: np.random.Generator, statistics: Array) -> Regressions:
         """Draw the parameters of clusters given their statistics, (n_clusters, n_statistics)."""
         d, p, n_clusters = self.n_targets, self.n_predictors, len(statistics)

@@ -16,11 +16,11 @@ from pluri.sequences.infinite.families import learn_model
 from pluri.sequences.infinite.transitions import Hyperparameters, HyperPriors
 from pluri.sequences.infinite.variational import (
     fewer_states,
-    first_beliefs,
     fit_variational,
     start_sizes,
 )
 from pluri.sequences.infinite.variational_problem import Beliefs, VariationalInfiniteHMM
+from pluri.sequences.infinite.variational_start import first_beliefs
 from pluri.sequences.infinite.variational_sticks import (
     CommonWeights,
     best_weights,
@@ -256,6 +256,17 @@ def test_the_bound_never_falls(family, priors):
         bounds = np.array([row.objective for row in result.history])
         assert (np.diff(bounds) >= -slack(bounds[-1])).all()
         assert bounds[-1] > bounds[0]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_run_without_a_start_is_the_fit_with_one_state(family):
+    rng = np.random.default_rng(5)
+    problem, _, X, offsets = some_problem(family, rng)
+    source = ArraySource(X, np.diff(offsets))
+    run = expectation_maximization(problem, source, rng=rng, max_iter=100, tol=1e-8)
+    fit = fit_variational(problem.model, source, problem.hyper, problem.priors, rng, max_states=1, tol=1e-8)
+    assert run.params.n_states == 1
+    assert_allclose(run.objective, fit.bound, rtol=1e-6)
 
 
 # Where the data are -------------------------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from pluri.components.em_estimator import EMEstimator
+from pluri.components.first_sequences import feature_variance, first_sequences
 from pluri.components.sequence_model import StartingValues
-from pluri.dynamics.first_look import feature_variance, first_sequences
 from pluri.dynamics.linear.learning import LinearProblem
 from pluri.dynamics.linear.parameters import (
     COVARIANCE_TYPES,

@@ -21,7 +21,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.dynamics.first_look import FirstSequences, fill_holes, weighted_mean, weighted_spread
+from pluri.components.first_sequences import FirstSequences, fill_holes, weighted_mean, weighted_spread
 from pluri.dynamics.linear.parameters import LinearParameters, spectral_radius
 from pluri.dynamics.linear.updates import positive
 

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.components.em_estimator import EMEstimator
-from pluri.dynamics.first_look import feature_variance, first_sequences
+from pluri.components.first_sequences import feature_variance, first_sequences
 from pluri.dynamics.switching.learning import SwitchingPrior, SwitchingProblem
 from pluri.dynamics.switching.parameters import FIELDS, LETTERS, SwitchingParameters, checked, from_attributes
 from pluri.dynamics.switching.queries import SwitchingQueries

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.components.chain.forward_backward import Chain
+from pluri.components.first_sequences import FirstSequences, fill_holes, weighted_mean, weighted_spread
 from pluri.components.k_means import k_means
-from pluri.dynamics.first_look import FirstSequences, fill_holes, weighted_mean, weighted_spread
 from pluri.dynamics.switching.learning import SwitchingPrior, SwitchingProblem, SwitchingStatistics
 from pluri.dynamics.switching.parameters import FIELDS, SwitchingParameters
 from pluri.dynamics.switching.potentials import Potentials

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.components.k_means import k_means
+from pluri.components.first_sequences import first_sequences
 from pluri.engine import Source
 from pluri.inference import EMResult, expectation_maximization
 from pluri.inference.run import IterationState
 from pluri.sequences.infinite.observations import ObservationModel
 from pluri.sequences.infinite.transitions import Hyperparameters, HyperPriors
 from pluri.sequences.infinite.variational_problem import Beliefs, VariationalInfiniteHMM
+from pluri.sequences.infinite.variational_start import FIRST_STEPS, first_beliefs
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -35,8 +36,6 @@ TRIED_MOVES, MOVE_SWEEPS = 5, 5
 PATIENCE = 20
 #: A state of fewer steps than this is empty.
 OCCUPIED = 0.5
-#: Starts are chosen from the first sequences, up to this many steps.
-FIRST_STEPS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,9 +141,9 @@ def fit_variational(
     problem = VariationalInfiniteHMM(model, hyper, priors)
     ascent = Ascent(problem, source, rng, max_iter, tol, engine, verbose, on_iteration)
     found: list[Result] = []
-    X, offsets = first_sequences(source)
-    for number in start_sizes(min(max_states, len(X)), n_init):
-        start = first_beliefs(problem, X, offsets, number, rng)
+    first = first_sequences(source, FIRST_STEPS)
+    for number in start_sizes(min(max_states, len(first.rows)), n_init):
+        start = first_beliefs(problem, first.rows, first.offsets, number, rng)
         found.append(ascent.run(start, TRIAL_SWEEPS, least=max(map(_bound, found), default=-np.inf)))
         if found[-1].interrupted:
             return _fit(max(found, key=_bound))
@@ -189,57 +188,6 @@ def start_sizes(most: int, n_init: int) -> list[int]:
     """1 once, and `n_init` times 2, 4, ... and `most`."""
     powers = [2**power for power in range(1, most.bit_length()) if 2**power < most]
     return [1] + [number for number in [*powers, most] if number > 1 for _ in range(n_init)]
-
-
-def first_sequences(source: Source) -> tuple[Array, Integers]:
-    """The first sequences of the data, or the beginning of the first, in memory: rows and offsets."""
-    rows: list[Any] = []
-    lengths: list[int] = []
-    for lazy in source.batches():
-        batch = lazy.load()
-        for begin, end in zip(batch.offsets[:-1].tolist(), batch.offsets[1:].tolist()):
-            if sum(lengths) < FIRST_STEPS and end > begin:
-                rows.append(np.asarray(batch.X[begin : min(end, begin + FIRST_STEPS)], dtype=np.float64))
-                lengths.append(len(rows[-1]))
-        if sum(lengths) >= FIRST_STEPS:
-            break
-    return np.concatenate(rows), np.append(0, np.cumsum(lengths)).astype(np.int64)
-
-
-def first_beliefs(
-    problem: VariationalInfiniteHMM, X: Array, offsets: Integers, n_states: int, rng: np.random.Generator
-) -> Beliefs:
-    """Beliefs after steps were given to states without looking at their neighbours."""
-    member = first_members(problem.model, X, n_states, rng)
-    within = np.ones(len(X) - 1, dtype=bool)
-    within[offsets[1:-1] - 1] = False
-    pairs = member[:-1][within].T @ member[1:][within]
-    counts = np.vstack([pairs, member[offsets[:-1]].sum(axis=0)])
-    sums = problem.model.prepare(X, offsets).weighted_sums(member)
-    return problem.start(counts, tuple(sums))
-
-
-def first_members(model: ObservationModel, X: Array, n_states: int, rng: np.random.Generator) -> Array:
-    """Weights of the states in each step: (n_steps, n_states)."""
-    if n_states == 1:
-        return np.ones((len(X), 1))
-    if model.family in ("categorical", "bernoulli"):
-        return _grouped_symbols(X, n_states, rng)
-    filled = np.where(np.isnan(X), 0.0, X - np.nanmean(np.vstack([X, np.zeros_like(X[:1])]), axis=0))
-    spread = filled.std(axis=0)
-    filled /= np.where(spread > 0, spread, 1.0)
-    labels = k_means(filled, np.ones(len(X)), n_states, rng, n_init=1, max_iter=20)[0]
-    return np.asarray(np.eye(n_states)[labels])
-
-
-def _grouped_symbols(X: Array, n_states: int, rng: np.random.Generator) -> Array:
-    """Each symbol of a column has a leaning to each state at random; those of the columns add up."""
-    leaning = np.zeros((len(X), n_states))
-    for column in X.T:
-        codes = np.where(np.isnan(column), 0, column).astype(np.int64)
-        leaning += np.where(np.isnan(column), 0.0, 1.0)[:, None] * rng.gumbel(size=(codes.max() + 1, n_states))[codes]
-    member = np.exp(leaning - leaning.max(axis=1, keepdims=True))
-    return np.asarray(member / member.sum(axis=1, keepdims=True))
 
 
 def fewer_states(model: ObservationModel, q: Beliefs) -> Iterator[tuple[Array, tuple[Array, ...]]]:

@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from pluri.components.first_sequences import first_sequences
 from pluri.engine import Source, resolve_engine
 from pluri.progress.callbacks import fit_callbacks
 from pluri.sequences.infinite.families import family_name, learn_model
 from pluri.sequences.infinite.observations import ObservationModel
 from pluri.sequences.infinite.state_parameters import state_parameters
 from pluri.sequences.infinite.transitions import Hyperparameters, HyperPriors
-from pluri.sequences.infinite.variational import VariationalFit, first_sequences, fit_variational
+from pluri.sequences.infinite.variational import VariationalFit, fit_variational
 from pluri.sequences.infinite.variational_problem import VariationalInfiniteHMM
+from pluri.sequences.infinite.variational_start import FIRST_STEPS
 from pluri.validation import as_generator
 
 #: What only a fit by sampling has.
@@ -33,11 +35,11 @@ def model_of_source(estimator: Any, source: Source) -> ObservationModel:
         if lazy.load().lengths is None:
             raise ValueError("X, a source of batches, must give the lengths of its sequences")
         break
-    rows, offsets = first_sequences(source)
-    data = estimator._check_data(rows, fitting=True)
+    first = first_sequences(source, FIRST_STEPS)
+    data = estimator._check_data(first.rows, fitting=True)
     # Which rows are missing in part is not known before all batches were read.
     return learn_model(
-        estimator.family, estimator.component_prior, data, offsets, order=int(estimator.order)
+        estimator.family, estimator.component_prior, data, first.offsets, order=int(estimator.order)
     ).by_column()
 
 

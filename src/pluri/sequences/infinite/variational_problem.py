@@ -27,10 +27,12 @@ from scipy.special import digamma
 from pluri.components.chain import forward_backward
 from pluri.components.chain.forward_backward import Chain, LogEmission, smooth, smooth_long
 from pluri.components.chain.paths import viterbi
+from pluri.components.first_sequences import first_sequences
 from pluri.engine import Batch, Source, Statistics
 from pluri.sequences.infinite.observations import ObservationModel, Observations
 from pluri.sequences.infinite.parts import Part
 from pluri.sequences.infinite.transitions import Hyperparameters, HyperPriors
+from pluri.sequences.infinite.variational_start import FIRST_STEPS, first_beliefs
 from pluri.sequences.infinite.variational_sticks import CommonWeights, best_weights, first_weights, weights_bound
 
 Array = NDArray[np.float64]
@@ -113,8 +115,9 @@ class VariationalInfiniteHMM:
     counted: ObservationModel | None = None
 
     def initialize(self, source: Source, rng: np.random.Generator) -> Beliefs:
-        """Runs start from beliefs that are given: see `pluri.sequences.infinite.variational`."""
-        raise NotImplementedError("the starts are given")
+        """All steps in one state; `pluri.sequences.infinite.variational` tries starts with more of them."""
+        first = first_sequences(source, FIRST_STEPS)
+        return first_beliefs(self, first.rows, first.offsets, 1, rng)
 
     def start(self, counts: Array, sums: tuple[Array, ...], hyper: Hyperparameters | None = None) -> Beliefs:
         """Beliefs after counts, with the states in the order of their sizes."""

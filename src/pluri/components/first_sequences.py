@@ -33,6 +33,11 @@ class FirstSequences:
     weight: Array
     places: Integers
 
+    @property
+    def offsets(self) -> Integers:
+        """Where each sequence begins and ends: (n_sequences + 1,)."""
+        return np.append(0, np.cumsum(self.lengths)).astype(np.int64)
+
 
 def first_sequences(source: Source, most_rows: int) -> FirstSequences:
     """Sequences up to `most_rows` rows; the last is cut where it would be too long."""
