@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 from scipy.stats import chisquare
 
 from pluri.priors import Beta, Gamma
@@ -21,11 +22,13 @@ from pluri.processes import (
     NormalInverseWishart,
 )
 from pluri.sequences.infinite import beam as beam_module
+from pluri.sequences.infinite import direct as direct_module
+from pluri.sequences.infinite._direct_kernels import resample_states
 from pluri.sequences.infinite.beam import BeamSampler
-from pluri.sequences.infinite.direct import DirectSampler
+from pluri.sequences.infinite.direct import DirectSampler, rows_of
 from pluri.sequences.infinite.observations import ObservationModel
 from pluri.sequences.infinite.state_posterior import as_position, in_order
-from pluri.sequences.infinite.transitions import Hyperparameters, HyperPriors, log_path
+from pluri.sequences.infinite.transitions import Hyperparameters, HyperPriors, count_transitions, log_path
 from pluri.sequences.infinite.weak_limit import WeakLimitSampler, draw_path
 from pluri.testing import SamplerProblem, check_sampler, simulation_based_calibration
 
@@ -129,6 +132,31 @@ def test_probability_of_a_partition_is_its_mean_over_weights():
         chances.append(sum(np.exp(log_path(counts, STICKY, np.maximum(beta[[i, j]], 1e-300))) for i, j in pairs))
     exact = np.exp(every_partition.log_prior(labels, OFFSETS, STICKY, width))
     assert abs(np.mean(chances) - exact) < 5 * np.std(chances) / np.sqrt(len(chances))
+
+
+@pytest.mark.parametrize("hyper", [PLAIN, STICKY], ids=["plain", "sticky"])
+@pytest.mark.parametrize("family", MODELS)
+def test_one_step_is_assigned_with_its_conditional_probabilities(family, hyper):
+    """The states that 201 equally spaced uniform numbers choose, against the joint probability of every choice."""
+    model, offsets = MODELS[family], np.array([0, 6, 6, 10])
+    data = np.resize(DATA[family], (10, DATA[family].shape[1]))
+    labels, weights = np.array([0, 0, 1, 0, 0, 0, 1, 1, 2, 2]), np.array([0.3, 0.25, 0.2, 0.25])
+    rows, observations = rows_of(model, data, offsets), model.prepare(data, offsets)
+    for t in range(10):
+        logs = []
+        for k in range(4):  # the last is a state without steps, which has the rest of the weights
+            path = np.where(np.arange(10) == t, k, labels)
+            logs.append(log_path(count_transitions(path, offsets, 4), hyper, weights))
+            logs[-1] += observations.log_marginal(observations.sums(path, 4))
+        chosen = [_chosen_state(rows, labels, offsets, weights, hyper, t, (u + 0.5) / 201) for u in range(201)]
+        assert np.allclose(np.bincount(chosen, minlength=4) / 201, softmax(logs), atol=1 / 200)
+
+
+def _chosen_state(rows, labels, offsets, weights, hyper, t, uniform):
+    paths = direct_module._paths(labels.copy(), offsets, weights, 8, np.full((len(labels), 2), uniform))
+    emitted = direct_module._emitted(rows, labels, 8)
+    resample_states(rows, emitted, paths, np.array(hyper), t, np.empty(rows.values.shape[1]), np.empty(8))
+    return min(paths.labels[t], 3)
 
 
 @pytest.mark.parametrize("hyper", [PLAIN, STICKY], ids=["plain", "sticky"])

@@ -218,14 +218,11 @@ def resample_states(rows, emitted, paths, hyper, first, work, weights):
                     chance += c * rho
                 if after >= 0:
                     onward = counts[k, after] + c * (1.0 - rho) * beta[after]
-                    departures = paths.departures[k] + c
                     if k == after and k != empty:
                         onward += c * rho
-                    if before == k and k != empty:
-                        departures += 1.0
-                        if k == after:
+                        if before == k:
                             onward += 1.0
-                    chance *= onward / departures
+                    chance *= onward / (paths.departures[k] + c)  # among them still that of the step before
                 source = n_slots if k == empty else k
                 weights[k] = math.log(max(chance, 1e-300)) + log_predictive(rows, emitted, t, source, work)
                 largest = max(largest, weights[k])
