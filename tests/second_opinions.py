@@ -88,7 +88,8 @@ SECOND_OPINIONS = {
     "docs/test_documents.py::test_the_commands_of_cochange_run_in_a_repository": "tests/cli/test_cochange.py",
     "docs/test_documents.py::test_the_commands_about_motion_run": "tests/cli/test_motion_command.py",
     "docs/test_documents.py::test_the_commands_about_maps_run": "tests/cli, command by command",
-    "tests/cli/test_demo.py::test_the_page_has_every_topic": "test_the_whole_demonstration_writes_its_files, beside it",
+    "tests/cli/test_demo.py::test_the_whole_demonstration_writes_its_files":
+        "each part by itself, and test_the_command_goes_through_all_parts_in_order, beside it",
     # Error bars and rates over many seeds, where another engine of the kind stays.
     "tests/inference/smc/test_tempered_error_bars.py::test_the_error_bar_of_waste_free_chains":
         "test_the_error_bar_of_the_evidence_is_honest_over_seeds, beside it",
@@ -108,6 +109,26 @@ SECOND_OPINIONS = {
         "the same test of the other families, tests/sequences/infinite/test_observations.py",
     "tests/sequences/infinite/test_samplers.py::test_data_and_states_keep_their_joint_law[weak_limit":
         f"{TABLE} (InfiniteHMM, weak_limit)",
+    "tests/sequences/infinite/test_samplers.py::test_data_and_states_keep_their_joint_law[beam-autoregressive":
+        f"the same test [direct-autoregressive], {TABLE} (InfiniteHMM, beam)",
+    "tests/sequences/infinite/test_samplers.py::test_data_and_states_keep_their_joint_law[direct-diag":
+        f"the same test [direct-autoregressive], {TABLE} (InfiniteHMM, direct)",
+    # Each sampler stays with and without self-transitions, and each family with one sampler.
+    **{
+        f"tests/sequences/infinite/test_samplers.py::test_each_sampler_leaves_the_exact_posterior_invariant[{pair}":
+            "the same test of the other family or the other hyper-parameters"
+        for pair in ("beam-categorical-plain", "beam-gaussian-sticky", "direct-categorical", "weak_limit-categorical")
+    },
+    "tests/mixtures/test_dirichlet_process_samplers.py::test_each_sampler_leaves_the_exact_posterior_invariant[slices, split":
+        "the same test of slices, and of splits and mergers",
+    "tests/topics/test_hdp_gibbs.py::test_sweep_keeps_the_enumerated_posterior[all topics read-0":
+        f"the same test with splits and mergers, {TABLE} (HDP topics)",
+    "tests/topics/test_concept_graph.py::test_order_of_words_and_documents_does_not_matter":
+        f"test_graph_of_ten_concepts_is_found_without_labels, beside it; {TABLE} (ConceptGraphGibbs)",
+    "tests/processes/dpp/test_exact_laws.py::test_five_of_twelve_and_a_condition_follow_the_enumeration[intermediate":
+        "test_twelve_items_follow and test_a_process_of_fixed_size_draws[intermediate], beside it",
+    "tests/inference/smc/test_tempered_error_bars.py::test_the_error_bar_of_the_evidence_is_honest_over_seeds[poisson":
+        "the same test of a regression",
     f"{TABLE}[TreeGibbs, slice sd": f"{TABLE} (TreeGibbs, nsd), tests/topics/test_tree_topics_exact.py, move by move",
     f"{TABLE}[ConceptGraphGibbs, learned": f"{TABLE} (ConceptGraphGibbs, dirichlet)",
     f"{CHAINS}[LDA, priors learned": f"{CHAINS}[LDA, dense], {TABLE} (topics, joint, dense with priors learned)",

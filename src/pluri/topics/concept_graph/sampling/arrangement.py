@@ -36,6 +36,12 @@ def log_marginal(counts: Array, eta: float) -> float:
     return float(words + gammaln(prior) - gammaln(prior + seen.sum()))
 
 
+def _occurring(codes: Integers) -> Integers:
+    """How often each of the codes occurs that do occur; the codes are small, so that counting beats sorting."""
+    counts: Integers = np.bincount(codes)
+    return counts[counts > 0]
+
+
 def chosen_topics(counts: Integers, depth: Integers, n_levels: int) -> tuple[Integers, Integers]:
     """Topic that each document takes at each depth, -1 for none, and its number of words."""
     n = len(counts)
@@ -137,10 +143,10 @@ class Arrangement:
             after = chosen[:, k] if k < self.n_levels else np.full(len(chosen), -1)
             going = length >= k
             step = np.where(length > k, after, n_topics)
-            code, number = np.unique(before[going] * (n_topics + 2) + step[going] + 1, return_counts=True)
-            value += float((number * np.log(number)).sum()) - EDGE_COST * len(code)
-            _, whole = np.unique(before[going], return_counts=True)
-            value -= float((whole * np.log(whole)).sum())
+            edges = _occurring(before[going] * (n_topics + 2) + step[going] + 1)
+            value += float((edges * np.log(edges)).sum()) - EDGE_COST * len(edges)
+            nodes = _occurring(before[going])
+            value -= float((nodes * np.log(nodes)).sum())
             before = np.where(after >= 0, after, before)
         return value
 
