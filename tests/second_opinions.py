@@ -8,6 +8,12 @@ TABLE = "tests/test_every_sampler.py::test_sampler_is_correct"
 HIERARCHIES = "tests/topics/test_calibration_of_hierarchies.py::test_truth_ranks_uniformly_among_the_draws"
 CHAINS = "tests/topics/test_calibration_of_samplers.py::test_truth_ranks_uniformly_among_the_draws"
 
+
+def further(test: str, guard: str, *settings: str) -> dict[str, str]:
+    """The same test of further settings, which has others in `make test`."""
+    return {f"{test}[{setting}": f"the same test {guard}" for setting in settings}
+
+
 #: Beginning of the names of tests, and what guards the same claim.
 SECOND_OPINIONS = {
     # Whole chains, against the truth that their data were drawn from. Those of one model of each kind stay.
@@ -82,6 +88,74 @@ SECOND_OPINIONS = {
     "docs/test_documents.py::test_the_commands_of_the_guide_run": "tests/cli, command by command",
     "tests/factors/test_ibp_linear_gaussian.py::test_scikit_learn_accepts_it[IBPLinearGaussian(fit_bias":
         "the same test of two other settings",
+    **further(
+        "tests/sequences/test_estimator_contract.py::test_scikit_learn_accepts_it",
+        "of two states, or of another model inside",
+        "GMMHMM()", "CategoricalHMM()", "BernoulliHMM()", "PoissonHMM()", "MultinomialHMM()",
+        "GaussianHMM(n_components=3)", "CategoricalHMM(n_components=3)", "DrivenHMM(hmm", "HMMClassifier(hmm",
+        "HMMClassifier(anchor",
+    ),
+    **further(
+        "tests/sequences/alignment/test_sequence_machines.py::test_scikit_learn_accepts_it", "of defaults",
+        "SequenceSVC(kernel",
+    ),
+    **further(
+        "tests/dynamics/counts/test_regression.py::test_scikit_learn_accepts_it", "without a shape",
+        "OfRounded(alpha=1.0,shape",
+    ),
+    **further(
+        "tests/dynamics/linear/test_fit_life.py::test_scikit_learn_accepts_it", "of defaults",
+        "LinearDynamicalSystem(covariance_type",
+    ),
+    **further(
+        "tests/mixtures/test_dirichlet_process_estimator.py::test_documents_are_told_apart_and_sparse_is_dense",
+        "of each family with one way of learning, and of each way with one family",
+        "gibbs-multinomial", "gibbs-poisson", "slice-bernoulli", "slice-poisson", "vb-bernoulli", "vb-multinomial",
+    ),
+    **further(
+        "tests/mixtures/test_exponential_family_pca_mixture.py::"
+        "test_diversified_objectives_never_fall_and_frames_stay_orthonormal",
+        "of every pair of settings",
+        *(
+            f"{learning}-{similarity}-{rest}"
+            for learning, similarity in (("map-None", "projection"), ("vb-ridge", "sum_cosine"))
+            for rest in ("stiefel-shared", "grassmann-per_component")
+        ),
+        *(
+            f"{learning}-{similarity}-{rest}"
+            for learning, similarity in (("map-None", "sum_cosine"), ("vb-ridge", "projection"))
+            for rest in ("stiefel-per_component", "grassmann-shared")
+        ),
+    ),
+    **further(
+        "tests/mixtures/test_gaussian_mixture.py::test_diversity_raises_its_own_objective_and_moves_the_means_apart",
+        "with missing values", "0.0-tied", "0.0-diag", "0.0-spherical",
+    ),
+    **further(
+        "tests/processes/test_ising_approximations.py::"
+        "test_belief_propagation_is_closer_to_enumeration_than_mean_field",
+        "of three other couplings", "-0.4", "0.2", "0.6", "1.0",
+    ),
+    **further(
+        "tests/inference/mcmc/test_resume.py::"
+        "test_draws_after_ctrl_c_and_resume_are_those_of_an_uninterrupted_run",
+        "of every kernel without thinning, and of two with it",
+        "cycle-3", "gibbs-3", "direction-3", "slice-3", "dense nuts-3", "component-wise-3", "random walk-3",
+    ),
+    **further(
+        "tests/inference/comparison/test_bridge.py::test_the_error_bar_is_honest_over_seeds",
+        "with warping and correlation, and without both", "True-0.0", "False-0.8",
+    ),
+    **further(
+        "tests/inference/smc/test_sampler.py::test_tempering_reaches_the_closed_form",
+        "of the other scheme in this order, and of this scheme in the other order",
+        "multinomial-move_resample", "systematic-resample_move",
+    ),
+    **further(
+        "tests/inference/ais/test_importance.py::"
+        "test_the_self_normalised_mean_is_biased_as_known_while_the_constant_is_not",
+        "of five draws", "2-", "20-",
+    ),
     # Programs as a whole, of which each part is tested by itself.
     "docs/test_documents.py::test_the_commands_about_topics_run": "tests/cli/test_topics_command.py",
     "docs/test_documents.py::test_a_saved_trace_is_diagnosed_from_the_shell": "tests/cli/test_diagnose.py",
@@ -114,13 +188,15 @@ SECOND_OPINIONS = {
     "tests/sequences/infinite/test_samplers.py::test_data_and_states_keep_their_joint_law[direct-diag":
         f"the same test [direct-autoregressive], {TABLE} (InfiniteHMM, direct)",
     # Each sampler stays with and without self-transitions, and each family with one sampler.
-    **{
-        f"tests/sequences/infinite/test_samplers.py::test_each_sampler_leaves_the_exact_posterior_invariant[{pair}":
-            "the same test of the other family or the other hyper-parameters"
-        for pair in ("beam-categorical-plain", "beam-gaussian-sticky", "direct-categorical", "weak_limit-categorical")
-    },
-    "tests/mixtures/test_dirichlet_process_samplers.py::test_each_sampler_leaves_the_exact_posterior_invariant[slices, split":
-        "the same test of slices, and of splits and mergers",
+    **further(
+        "tests/sequences/infinite/test_samplers.py::test_each_sampler_leaves_the_exact_posterior_invariant",
+        "of the other family or the other hyper-parameters",
+        "beam-categorical-plain", "beam-gaussian-sticky", "direct-categorical", "weak_limit-categorical",
+    ),
+    **further(
+        "tests/mixtures/test_dirichlet_process_samplers.py::test_each_sampler_leaves_the_exact_posterior_invariant",
+        "of slices, and of splits and mergers", "slices, split",
+    ),
     "tests/topics/test_hdp_gibbs.py::test_sweep_keeps_the_enumerated_posterior[all topics read-0":
         f"the same test with splits and mergers, {TABLE} (HDP topics)",
     "tests/topics/test_concept_graph.py::test_order_of_words_and_documents_does_not_matter":
