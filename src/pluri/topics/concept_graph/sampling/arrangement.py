@@ -8,7 +8,8 @@ change depth, one or two at a time, or become one, as long as the score rises.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
 from itertools import combinations, permutations
 
 import numpy as np
@@ -111,7 +112,9 @@ class Arrangement:
                     raw[:, s] += raw[:, t]
                     raw[:, t] = 0
                     new[t] = 0
-                    other = replace(self, raw=raw)
+                    other = copy(self)
+                    other.raw = raw
+                    other._count()
                     rise = together + other.score(new) - value
                     if rise > gain:
                         best, gain = (s, t), rise
@@ -132,7 +135,7 @@ class Arrangement:
         chosen, size = chosen_topics(self.counts, depth, self.n_levels)
         on_path = chosen >= 0
         length = self.n_levels - on_path[:, ::-1].argmax(axis=1)
-        value = -LOST * float((self.counts.sum(axis=1) - size.sum(axis=1)).sum())
+        value = -LOST * float(self.counts.sum() - size.sum())
         for n in range(1, self.n_levels + 1):
             rows = length == n
             if rows.any():
