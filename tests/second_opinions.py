@@ -68,6 +68,11 @@ SECOND_OPINIONS = {
     f"{TABLE}[Slice, direction, doubling": f"{TABLE} (Slice, compiled, direction, doubling)",
     f"{TABLE}[NUTS, dense": f"{TABLE} (NUTS, compiled, dense metric)",
     f"{TABLE}[BernoulliGibbs, three components, concentration": f"{TABLE} (BernoulliGibbs, holes)",
+    f"{TABLE}[InfiniteHMM, direct":
+        "tests/sequences/infinite/test_samplers.py: exact posterior [direct], joint law [direct-autoregressive]",
+    f"{TABLE}[partitions, gaussian":
+        "tests/mixtures/test_dirichlet_process_samplers.py: exact posterior [restricted split-merge]",
+    f"{TABLE}[topics, joint, sparse": f"{TABLE} (topics, sparse), {TABLE} (topics, joint, dense)",
     f"{TABLE}[BernoulliGibbs, a process, concentration": f"{TABLE} (BernoulliGibbs, holes)",
     # The same claim for further settings.
     "tests/processes/test_flow_density.py::test_flows_of_flowjax[coupling": "the same test of splines",
@@ -156,6 +161,10 @@ SECOND_OPINIONS = {
         "test_the_self_normalised_mean_is_biased_as_known_while_the_constant_is_not",
         "of five draws", "2-", "20-",
     ),
+    "tests/topics/test_tree_topics.py::test_all_ways_of_fitting_give_a_tree[options8":
+        "tests/inference/mcmc/test_driver.py::test_draws_do_not_depend_on_where_chains_run",
+    "tests/engine/test_dask.py::test_a_killed_worker_changes_nothing[one":
+        "the same test of all workers, tests/sequences/test_engines_agree.py::test_a_worker_killed_in_the_middle",
     # Programs as a whole, of which each part is tested by itself.
     "docs/test_documents.py::test_the_commands_about_topics_run": "tests/cli/test_topics_command.py",
     "docs/test_documents.py::test_a_saved_trace_is_diagnosed_from_the_shell": "tests/cli/test_diagnose.py",
@@ -177,7 +186,6 @@ SECOND_OPINIONS = {
         "test_each_sampler_leaves_the_exact_posterior_invariant, beside it",
     "tests/mixtures/test_dependent_dirichlet_mixture.py::test_one_batch_is": f"{TABLE} (DependentClusterGibbs)",
     "tests/mixtures/test_experts.py::test_labels_have_the_frequencies": f"{TABLE} (ExpertsGibbs)",
-    "tests/topics/test_hdp_gibbs.py::test_sweep_keeps_the_enumerated_posterior[those": f"{TABLE} (HDP topics)",
     "tests/topics/test_supervised_lda.py::test_without_ratings_the_sampler": f"{TABLE} (RatingsGibbs)",
     "tests/sequences/infinite/test_samplers.py::test_data_and_states_keep_their_joint_law[beam-poisson":
         "the same test of the other families, tests/sequences/infinite/test_observations.py",
@@ -197,8 +205,8 @@ SECOND_OPINIONS = {
         "tests/mixtures/test_dirichlet_process_samplers.py::test_each_sampler_leaves_the_exact_posterior_invariant",
         "of slices, and of splits and mergers", "slices, split",
     ),
-    "tests/topics/test_hdp_gibbs.py::test_sweep_keeps_the_enumerated_posterior[all topics read-0":
-        f"the same test with splits and mergers, {TABLE} (HDP topics)",
+    "tests/topics/test_hdp_gibbs.py::test_sweep_keeps_the_enumerated_posterior":
+        f"{TABLE} (HDP topics, with and without splits and mergers), tests/topics/test_hdp_sparse.py",
     "tests/topics/test_concept_graph.py::test_order_of_words_and_documents_does_not_matter":
         f"test_graph_of_ten_concepts_is_found_without_labels, beside it; {TABLE} (ConceptGraphGibbs)",
     "tests/processes/dpp/test_exact_laws.py::test_five_of_twelve_and_a_condition_follow_the_enumeration[intermediate":
