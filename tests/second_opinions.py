@@ -8,6 +8,12 @@ TABLE = "tests/test_every_sampler.py::test_sampler_is_correct"
 HIERARCHIES = "tests/topics/test_calibration_of_hierarchies.py::test_truth_ranks_uniformly_among_the_draws"
 CHAINS = "tests/topics/test_calibration_of_samplers.py::test_truth_ranks_uniformly_among_the_draws"
 
+
+def further(test: str, guard: str, *settings: str) -> dict[str, str]:
+    """The same test of further settings, which has others in `make test`."""
+    return {f"{test}[{setting}": f"the same test {guard}" for setting in settings}
+
+
 #: Beginning of the names of tests, and what guards the same claim.
 SECOND_OPINIONS = {
     # Whole chains, against the truth that their data were drawn from. Those of one model of each kind stay.
@@ -62,6 +68,11 @@ SECOND_OPINIONS = {
     f"{TABLE}[Slice, direction, doubling": f"{TABLE} (Slice, compiled, direction, doubling)",
     f"{TABLE}[NUTS, dense": f"{TABLE} (NUTS, compiled, dense metric)",
     f"{TABLE}[BernoulliGibbs, three components, concentration": f"{TABLE} (BernoulliGibbs, holes)",
+    f"{TABLE}[InfiniteHMM, direct":
+        "tests/sequences/infinite/test_samplers.py: exact posterior [direct], joint law [direct-autoregressive]",
+    f"{TABLE}[partitions, gaussian":
+        "tests/mixtures/test_dirichlet_process_samplers.py: exact posterior [restricted split-merge]",
+    f"{TABLE}[topics, joint, sparse": f"{TABLE} (topics, sparse), {TABLE} (topics, joint, dense)",
     f"{TABLE}[BernoulliGibbs, a process, concentration": f"{TABLE} (BernoulliGibbs, holes)",
     # The same claim for further settings.
     "tests/processes/test_flow_density.py::test_flows_of_flowjax[coupling": "the same test of splines",
@@ -82,13 +93,86 @@ SECOND_OPINIONS = {
     "docs/test_documents.py::test_the_commands_of_the_guide_run": "tests/cli, command by command",
     "tests/factors/test_ibp_linear_gaussian.py::test_scikit_learn_accepts_it[IBPLinearGaussian(fit_bias":
         "the same test of two other settings",
+    **further(
+        "tests/sequences/test_estimator_contract.py::test_scikit_learn_accepts_it",
+        "of two states, or of another model inside",
+        "GMMHMM()", "CategoricalHMM()", "BernoulliHMM()", "PoissonHMM()", "MultinomialHMM()",
+        "GaussianHMM(n_components=3)", "CategoricalHMM(n_components=3)", "DrivenHMM(hmm", "HMMClassifier(hmm",
+        "HMMClassifier(anchor",
+    ),
+    **further(
+        "tests/sequences/alignment/test_sequence_machines.py::test_scikit_learn_accepts_it", "of defaults",
+        "SequenceSVC(kernel",
+    ),
+    **further(
+        "tests/dynamics/counts/test_regression.py::test_scikit_learn_accepts_it", "without a shape",
+        "OfRounded(alpha=1.0,shape",
+    ),
+    **further(
+        "tests/dynamics/linear/test_fit_life.py::test_scikit_learn_accepts_it", "of defaults",
+        "LinearDynamicalSystem(covariance_type",
+    ),
+    **further(
+        "tests/mixtures/test_dirichlet_process_estimator.py::test_documents_are_told_apart_and_sparse_is_dense",
+        "of each family with one way of learning, and of each way with one family",
+        "gibbs-multinomial", "gibbs-poisson", "slice-bernoulli", "slice-poisson", "vb-bernoulli", "vb-multinomial",
+    ),
+    **further(
+        "tests/mixtures/test_exponential_family_pca_mixture.py::"
+        "test_diversified_objectives_never_fall_and_frames_stay_orthonormal",
+        "of every pair of settings",
+        *(
+            f"{learning}-{similarity}-{rest}"
+            for learning, similarity in (("map-None", "projection"), ("vb-ridge", "sum_cosine"))
+            for rest in ("stiefel-shared", "grassmann-per_component")
+        ),
+        *(
+            f"{learning}-{similarity}-{rest}"
+            for learning, similarity in (("map-None", "sum_cosine"), ("vb-ridge", "projection"))
+            for rest in ("stiefel-per_component", "grassmann-shared")
+        ),
+    ),
+    **further(
+        "tests/mixtures/test_gaussian_mixture.py::test_diversity_raises_its_own_objective_and_moves_the_means_apart",
+        "with missing values", "0.0-tied", "0.0-diag", "0.0-spherical",
+    ),
+    **further(
+        "tests/processes/test_ising_approximations.py::"
+        "test_belief_propagation_is_closer_to_enumeration_than_mean_field",
+        "of three other couplings", "-0.4", "0.2", "0.6", "1.0",
+    ),
+    **further(
+        "tests/inference/mcmc/test_resume.py::"
+        "test_draws_after_ctrl_c_and_resume_are_those_of_an_uninterrupted_run",
+        "of every kernel without thinning, and of two with it",
+        "cycle-3", "gibbs-3", "direction-3", "slice-3", "dense nuts-3", "component-wise-3", "random walk-3",
+    ),
+    **further(
+        "tests/inference/comparison/test_bridge.py::test_the_error_bar_is_honest_over_seeds",
+        "with warping and correlation, and without both", "True-0.0", "False-0.8",
+    ),
+    **further(
+        "tests/inference/smc/test_sampler.py::test_tempering_reaches_the_closed_form",
+        "of the other scheme in this order, and of this scheme in the other order",
+        "multinomial-move_resample", "systematic-resample_move",
+    ),
+    **further(
+        "tests/inference/ais/test_importance.py::"
+        "test_the_self_normalised_mean_is_biased_as_known_while_the_constant_is_not",
+        "of five draws", "2-", "20-",
+    ),
+    "tests/topics/test_tree_topics.py::test_all_ways_of_fitting_give_a_tree[options8":
+        "tests/inference/mcmc/test_driver.py::test_draws_do_not_depend_on_where_chains_run",
+    "tests/engine/test_dask.py::test_a_killed_worker_changes_nothing[one":
+        "the same test of all workers, tests/sequences/test_engines_agree.py::test_a_worker_killed_in_the_middle",
     # Programs as a whole, of which each part is tested by itself.
     "docs/test_documents.py::test_the_commands_about_topics_run": "tests/cli/test_topics_command.py",
     "docs/test_documents.py::test_a_saved_trace_is_diagnosed_from_the_shell": "tests/cli/test_diagnose.py",
     "docs/test_documents.py::test_the_commands_of_cochange_run_in_a_repository": "tests/cli/test_cochange.py",
     "docs/test_documents.py::test_the_commands_about_motion_run": "tests/cli/test_motion_command.py",
     "docs/test_documents.py::test_the_commands_about_maps_run": "tests/cli, command by command",
-    "tests/cli/test_demo.py::test_the_page_has_every_topic": "test_the_whole_demonstration_writes_its_files, beside it",
+    "tests/cli/test_demo.py::test_the_whole_demonstration_writes_its_files":
+        "each part by itself, and test_the_command_goes_through_all_parts_in_order, beside it",
     # Error bars and rates over many seeds, where another engine of the kind stays.
     "tests/inference/smc/test_tempered_error_bars.py::test_the_error_bar_of_waste_free_chains":
         "test_the_error_bar_of_the_evidence_is_honest_over_seeds, beside it",
@@ -102,12 +186,33 @@ SECOND_OPINIONS = {
         "test_each_sampler_leaves_the_exact_posterior_invariant, beside it",
     "tests/mixtures/test_dependent_dirichlet_mixture.py::test_one_batch_is": f"{TABLE} (DependentClusterGibbs)",
     "tests/mixtures/test_experts.py::test_labels_have_the_frequencies": f"{TABLE} (ExpertsGibbs)",
-    "tests/topics/test_hdp_gibbs.py::test_sweep_keeps_the_enumerated_posterior[those": f"{TABLE} (HDP topics)",
     "tests/topics/test_supervised_lda.py::test_without_ratings_the_sampler": f"{TABLE} (RatingsGibbs)",
     "tests/sequences/infinite/test_samplers.py::test_data_and_states_keep_their_joint_law[beam-poisson":
         "the same test of the other families, tests/sequences/infinite/test_observations.py",
     "tests/sequences/infinite/test_samplers.py::test_data_and_states_keep_their_joint_law[weak_limit":
         f"{TABLE} (InfiniteHMM, weak_limit)",
+    "tests/sequences/infinite/test_samplers.py::test_data_and_states_keep_their_joint_law[beam-autoregressive":
+        f"the same test [direct-autoregressive], {TABLE} (InfiniteHMM, beam)",
+    "tests/sequences/infinite/test_samplers.py::test_data_and_states_keep_their_joint_law[direct-diag":
+        f"the same test [direct-autoregressive], {TABLE} (InfiniteHMM, direct)",
+    # Each sampler stays with and without self-transitions, and each family with one sampler.
+    **further(
+        "tests/sequences/infinite/test_samplers.py::test_each_sampler_leaves_the_exact_posterior_invariant",
+        "of the other family or the other hyper-parameters",
+        "beam-categorical-plain", "beam-gaussian-sticky", "direct-categorical", "weak_limit-categorical",
+    ),
+    **further(
+        "tests/mixtures/test_dirichlet_process_samplers.py::test_each_sampler_leaves_the_exact_posterior_invariant",
+        "of slices, and of splits and mergers", "slices, split",
+    ),
+    "tests/topics/test_hdp_gibbs.py::test_sweep_keeps_the_enumerated_posterior":
+        f"{TABLE} (HDP topics, with and without splits and mergers), tests/topics/test_hdp_sparse.py",
+    "tests/topics/test_concept_graph.py::test_order_of_words_and_documents_does_not_matter":
+        f"test_graph_of_ten_concepts_is_found_without_labels, beside it; {TABLE} (ConceptGraphGibbs)",
+    "tests/processes/dpp/test_exact_laws.py::test_five_of_twelve_and_a_condition_follow_the_enumeration[intermediate":
+        "test_twelve_items_follow and test_a_process_of_fixed_size_draws[intermediate], beside it",
+    "tests/inference/smc/test_tempered_error_bars.py::test_the_error_bar_of_the_evidence_is_honest_over_seeds[poisson":
+        "the same test of a regression",
     f"{TABLE}[TreeGibbs, slice sd": f"{TABLE} (TreeGibbs, nsd), tests/topics/test_tree_topics_exact.py, move by move",
     f"{TABLE}[ConceptGraphGibbs, learned": f"{TABLE} (ConceptGraphGibbs, dirichlet)",
     f"{CHAINS}[LDA, priors learned": f"{CHAINS}[LDA, dense], {TABLE} (topics, joint, dense with priors learned)",

@@ -50,6 +50,8 @@ def names_in(node):
 
 def own_loops(text):
     """(line, what) of each loop that counts what drivers count, and of each handler of Ctrl-C."""
+    if not any(word in text for word in (*COUNTED, "KeyboardInterrupt")):
+        return  # without the words there is nothing to find
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.For) and isinstance(node.iter, ast.Call) and "range" in names_in(node.iter.func):
             counted = names_in(node.iter) & COUNTED

@@ -22,14 +22,14 @@ def is_a_large_coloured_image(file):
 
 @pytest.fixture(scope="module")
 def collapsed(tmp_path_factory):
-    return collapsed_fits.show(tmp_path_factory.mktemp("demo") / "fits.png", seed=3, n_fits=6)
+    return collapsed_fits.show(tmp_path_factory.mktemp("demo") / "fits.png", seed=3, n_fits=4)
 
 
 def test_the_flagged_fits_are_those_with_a_low_determinant_and_only_they_are_fitted_again(collapsed):
     numbers = collapsed.numbers
     assert numbers["flagged"] == [start for start, value in enumerate(numbers["log_det"]) if value < -3]
     assert list(numbers["repaired_accuracy"]) == list(numbers["repaired_log_det"]) == numbers["flagged"]
-    assert len(numbers["accuracy"]) == 6
+    assert len(numbers["accuracy"]) == 4
     assert is_a_large_coloured_image(collapsed.file)
 
 
@@ -74,7 +74,8 @@ def test_as_many_values_are_hidden_as_is_said_and_a_model_is_fitted_to_each_vers
         assert any(told in line and f"{part.numbers['accuracy'][way]:.0%}" in line for line in part.lines)
 
 
-def test_the_versions_of_the_data_differ_in_the_hidden_values_only():
+def test_the_versions_of_the_data_differ_in_the_hidden_values_only(monkeypatch):
+    monkeypatch.setattr(missing_values, "N_STARTS", 1)  # it is about the data, not the fits
     data = missing_values.run(7, n_observations=200).data
     hidden = np.isnan(data["left"])
     for way in missing_values.WAYS:
@@ -83,7 +84,7 @@ def test_the_versions_of_the_data_differ_in_the_hidden_values_only():
     assert np.allclose(data["filled"], np.where(hidden, means, data["complete"]))
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_diverse_points_are_different_and_from_more_groups_than_chance_finds(seed, tmp_path):
     choice = diverse_selection.run(seed)
     assert len(set(choice.diverse.tolist())) == 10
@@ -103,15 +104,22 @@ def test_the_sentence_about_the_selection_follows_the_numbers():
     assert "are from 9 groups; 10 at random from 5.0 on average, at most 7 in 4 tries" in told
 
 
-def test_the_texts_are_prose_without_code_and_references():
-    titles, texts = topic_page.docstrings()
+@pytest.fixture(scope="module")
+def docstrings():
+    return topic_page.docstrings()
+
+
+def test_the_texts_are_prose_without_code_and_references(docstrings):
+    titles, texts = docstrings
     assert len(titles) == len(texts) > 500
     assert "sequences.GaussianHMM" in titles
     assert all(len(text) >= topic_page.LEAST_CHARACTERS for text in texts)
     assert not any(">>>" in text or ":math:" in text or "References\n-" in text for text in texts)
 
 
-def test_the_page_has_every_topic_and_the_terminal_names_them(tmp_path):
+def test_the_page_has_every_topic_and_the_terminal_names_them(docstrings, monkeypatch, tmp_path):
+    titles, texts = docstrings
+    monkeypatch.setattr(topic_page, "docstrings", lambda: (titles[::6], texts[::6]))
     part = topic_page.show(tmp_path / "topics.html", seed=1)
     topics = part.numbers["topics"]
     assert len(topics) == topic_page.N_TOPICS

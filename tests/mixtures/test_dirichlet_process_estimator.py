@@ -120,11 +120,11 @@ def test_documents_are_told_apart_and_sparse_is_dense(family, inference):
     X = (X > 1).astype(float) if family == "bernoulli" else X
     dense = quick(family, inference=inference).fit(X)
     assert adjusted_rand_score(labels, dense.labels_) > 0.9
-    for data in (sparse.csr_matrix(X), sparse.csc_array(X)):
-        other = quick(family, inference=inference).fit(data)
-        # Rows are put into another order, so that chains differ; what they find does not.
-        assert adjusted_rand_score(dense.labels_, other.labels_) > 0.9
-        np.testing.assert_allclose(other.score_samples(data), other.score_samples(X), rtol=1e-10)
+    data = sparse.csr_matrix(X)
+    other = quick(family, inference=inference).fit(data)
+    # Rows are put into another order, so that chains differ; what they find does not.
+    assert adjusted_rand_score(dense.labels_, other.labels_) > 0.9
+    np.testing.assert_allclose(other.score_samples(data), other.score_samples(X), rtol=1e-10)
     drawn, _ = dense.sample(5)
     assert drawn.shape == (5, 12)
     assert (drawn == np.rint(drawn)).all()

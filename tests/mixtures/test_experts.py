@@ -390,7 +390,7 @@ def test_wrong_questions_get_one_sentence(crossing):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks([InfiniteMixtureOfExperts(n_draws=60, n_warmup=60, n_chains=1, random_state=0)])
+@parametrize_with_checks([InfiniteMixtureOfExperts(n_draws=30, n_warmup=30, n_chains=1, random_state=0)])
 def test_it_is_a_scikit_learn_estimator(estimator, check):
     check(estimator)
 

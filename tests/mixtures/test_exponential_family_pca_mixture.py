@@ -55,7 +55,7 @@ EXPECTED = dict.fromkeys(("check_estimator_sparse_array", "check_estimator_spars
 
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(
-    [ExponentialFamilyPCAMixture(random_state=0)], expected_failed_checks=lambda estimator: EXPECTED
+    [ExponentialFamilyPCAMixture(max_iter=10, random_state=0)], expected_failed_checks=lambda estimator: EXPECTED
 )
 def test_the_estimator_keeps_the_contract_of_scikit_learn(estimator, check):
     check(estimator)
@@ -159,7 +159,7 @@ def test_diversified_objectives_never_fall_and_frames_stay_orthonormal(latent, m
     with pytest.warns(UserWarning, match="still changes"):
         model = ExponentialFamilyPCAMixture(
             2, 2, family="bernoulli", latent=latent, manifold=manifold, similarity=similarity, inference=inference,
-            loading_prior=prior, diversity=50.0, sparsity=0.5, max_iter=12, tol=-1.0, random_state=0,
+            loading_prior=prior, diversity=50.0, sparsity=0.5, max_iter=8, tol=-1.0, random_state=0,
         ).fit(X)  # fmt: skip
     assert np.diff(model.objective_history_).min() > -1e-8
     assert is_orthonormal(model.frames_)

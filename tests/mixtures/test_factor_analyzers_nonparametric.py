@@ -245,7 +245,9 @@ def test_half_the_measurements_recover_rows_near_low_dimensional_planes():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("settings", [{}, {"inference": "gibbs", "n_draws": 4, "n_warmup": 2}])
+@pytest.mark.parametrize(
+    "settings", [{"max_iter": 10}, {"inference": "gibbs", "n_draws": 4, "n_warmup": 2, "n_chains": 2}]
+)
 def test_it_is_a_scikit_learn_estimator(settings):
     check_estimator(NonparametricFactorAnalyzerMixture(4, 2, **settings))
 

@@ -271,7 +271,7 @@ def test_a_column_that_never_varies_is_no_problem():
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
     [
-        MetropolisGaussianMixture(n_draws=10, n_warmup=20, n_chains=1, inference=inference)
+        MetropolisGaussianMixture(n_draws=6, n_warmup=8, n_chains=1, inference=inference)
         for inference in ("nuts", "metropolis")
     ]
 )

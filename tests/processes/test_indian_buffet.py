@@ -111,10 +111,10 @@ def test_buffet_and_sticks_have_the_exact_moments():
 def test_simulated_classes_have_their_probabilities_whatever_the_order_of_rows():
     # Chi-square over the classes expected at least 20 times in 6000 draws of three rows, the rest pooled; 1e-6.
     buffet, rng, draws = IndianBuffetProcess(0.8), np.random.default_rng(2), 6000
+    common = {left_ordered_form(Z).tobytes(): np.exp(buffet.logpmf(Z)) for Z in all_classes(3, 3)}
+    common = {key: p for key, p in common.items() if draws * p >= 20}
     for rows in ([0, 1, 2], [2, 0, 1]):
         seen = Counter(left_ordered_form(buffet.sample(3, rng)[rows]).tobytes() for _ in range(draws))
-        common = {left_ordered_form(Z).tobytes(): np.exp(buffet.logpmf(Z)) for Z in all_classes(3, 3)}
-        common = {key: p for key, p in common.items() if draws * p >= 20}
         counts = [seen[key] for key in common]
         p = list(common.values())
         counts, p = [*counts, draws - sum(counts)], [*p, 1 - sum(p)]

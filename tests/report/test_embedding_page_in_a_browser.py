@@ -246,7 +246,7 @@ def test_of_many_coordinates_two_are_shown(browse, rng):
             $(id).value = axis; $(id).dispatchEvent(new Event('change')); }
         await drawn();
         const h = map.clientHeight, seen = [];
-        for (let x = 0; x < map.clientWidth; x += 4) for (let y = 0; y < h; y += 4) {
+        for (let x = 0; x < map.clientWidth; x += 8) for (let y = 0; y < h; y += 8) {
             point('pointermove', x, y); seen.push($('#tip').hidden ? '' : $('#tip').textContent); }
         say.found = new Set(seen.filter(Boolean)).size;
     """  # fmt: skip

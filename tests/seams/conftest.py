@@ -32,6 +32,8 @@ SMALL = {
     "n_draws": 8,
     "n_warmup": 8,
     "thin": 1,
+    "max_iter": 10,
+    "n_iter": 10,
     "n_init": 1,
     "n_particles": 8,
     "n_predictive": 20,

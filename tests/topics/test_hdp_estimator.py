@@ -72,7 +72,8 @@ def test_minibatches_find_the_topics(blocks):
 
 # Both variational engines take documents in the same lines: the second is a second opinion.
 @pytest.mark.parametrize("inference", ["gibbs", "vb", pytest.param("svi", marks=pytest.mark.thorough)])
-def test_scikit_learn_accepts_it(inference):
+def test_scikit_learn_accepts_it(inference, monkeypatch):
+    monkeypatch.setattr("pluri.topics.hdp.chain_start.N_SWEEPS", 10)  # of 68 fits, whose topics nobody asks for
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         check_estimator(HDPTopicModel(inference, n_warmup=3, n_draws=3, n_chains=1, max_topics=4, max_doc_topics=2,

@@ -23,7 +23,7 @@ EXPECTED_FAILURES = {
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
-    [LinearDynamicalSystem(), LinearDynamicalSystem(1, covariance_type="full", stable=True)],
+    [LinearDynamicalSystem(max_iter=10), LinearDynamicalSystem(1, covariance_type="full", stable=True, max_iter=10)],
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
 )
 def test_scikit_learn_accepts_it(estimator, check):

@@ -20,11 +20,11 @@ def known():
 
 
 def test_the_error_bar_of_the_evidence_is_honest_over_seeds(known):
-    """Of 30 standard normal numbers the root mean square leaves 0.51 to 1.6 once in 20 000 (chi-square)."""
+    """Of 16 standard normal numbers the root mean square leaves 0.37 to 1.77 once in 20 000 (chi-square)."""
     model = known.linear_regression()
-    found = [log_evidence(*model.parts, n_runs=300, random_state=seed, warn=False) for seed in range(30)]
+    found = [log_evidence(*model.parts, n_runs=300, random_state=seed, warn=False) for seed in range(16)]
     errors = np.array([(one.value - model.log_z) / one.standard_error for one in found])
-    assert 0.51 < np.sqrt(np.mean(np.square(errors))) < 1.6
+    assert 0.37 < np.sqrt(np.mean(np.square(errors))) < 1.77
     assert np.mean([not one.samples.diagnose() for one in found]) > 0.5
 
 

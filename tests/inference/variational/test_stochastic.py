@@ -165,7 +165,7 @@ def test_ctrl_c_keeps_the_steps_done(model, X, start):
 
 def test_step_sizes_satisfy_the_robbins_monro_conditions():
     for decay in (0.6, 0.7, 1.0):
-        rho = np.array([RobbinsMonro(decay, 5.0)(t) for t in range(1, 200_000)])
+        rho = np.array(list(map(RobbinsMonro(decay, 5.0), range(1, 200_000))))
         assert (np.diff(rho) < 0).all()
         assert rho[100_000:].sum() > 0.5
         assert (rho[100_000:] ** 2).sum() < 0.2

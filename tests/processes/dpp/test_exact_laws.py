@@ -16,7 +16,7 @@ from pluri.processes.dpp.samplers.spectral import draw_subsets
 from pluri.processes.dpp.spectrum import spectrum_of_features, spectrum_of_kernel, spectrum_of_marginal
 
 FALSE_ALARM = 1e-7
-N_DRAWS = 20_000
+N_DRAWS = 10_000
 
 
 def all_subsets(n_items: int) -> list[tuple[int, ...]]:

@@ -93,7 +93,7 @@ def test_a_swap_keeps_the_size():
 @pytest.mark.filterwarnings("ignore:No features were selected:UserWarning")
 @pytest.mark.filterwarnings("ignore:the chains have not settled")
 def test_scikit_learn_agrees():
-    check_estimator(DPPVariableSelection(n_draws=40, n_warmup=10, n_chains=2, random_state=0), on_skip=None)
+    check_estimator(DPPVariableSelection(n_draws=10, n_warmup=5, n_chains=2, random_state=0), on_skip=None)
 
 
 def test_selection_and_first_mistakes(data):

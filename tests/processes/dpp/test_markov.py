@@ -83,7 +83,7 @@ def test_draws_follow_the_joint_law_of_neighbours(kernel, laws):
     """Many short chains; false-alarm rate 1e-6."""
     first, transition = laws
     chain, rng = MarkovDPP(kernel), np.random.default_rng(0)
-    pairs = [chain.sample(2, random_state=rng) for _ in range(4000)]
+    pairs = [chain.sample(2, random_state=rng) for _ in range(2000)]
     counts = np.zeros_like(transition)
     for before, after in pairs:
         counts[SUBSETS.index(tuple(before.tolist())), SUBSETS.index(tuple(after.tolist()))] += 1

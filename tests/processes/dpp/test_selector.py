@@ -57,18 +57,18 @@ def volumes(L, size):
 
 
 def test_exact_draws_have_the_probabilities_of_all_subsets():
-    # 21 pairs, 2000 draws: chi-square at a false alarm of 1e-6.
+    # 21 pairs, 1000 draws: chi-square at a false alarm of 1e-6.
     weights = volumes(kernel_matrix(X, QUALITY, 2), 2)
     law = np.array(list(weights.values())) / sum(weights.values())
     place = {subset: number for number, subset in enumerate(weights)}
     rng = np.random.default_rng(0)
     selector = DPPSelector(2, random_state=rng)
     counts = np.zeros(len(law))
-    for _ in range(2000):
+    for _ in range(1000):
         counts[place[tuple(selector.fit(X, quality=QUALITY).selected_indices_)]] += 1
-    common = law * 2000 >= 5
+    common = law * 1000 >= 5
     observed = np.append(counts[common], counts[~common].sum())
-    expected = 2000 * np.append(law[common], law[~common].sum())
+    expected = 1000 * np.append(law[common], law[~common].sum())
     statistic = ((observed - expected)[expected > 0] ** 2 / expected[expected > 0]).sum()
     assert statistic < chi2.ppf(1 - 1e-6, common.sum())
 

@@ -8,7 +8,8 @@ change depth, one or two at a time, or become one, as long as the score rises.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
 from itertools import combinations, permutations
 
 import numpy as np
@@ -34,6 +35,12 @@ def log_marginal(counts: Array, eta: float) -> float:
     prior, seen = eta * len(counts), counts[counts > 0]
     words = gammaln(eta + seen).sum() - len(seen) * gammaln(eta)
     return float(words + gammaln(prior) - gammaln(prior + seen.sum()))
+
+
+def _occurring(codes: Integers) -> Integers:
+    """How often each of the codes occurs that do occur; the codes are small, so that counting beats sorting."""
+    counts: Integers = np.bincount(codes)
+    return counts[counts > 0]
 
 
 def chosen_topics(counts: Integers, depth: Integers, n_levels: int) -> tuple[Integers, Integers]:
@@ -105,7 +112,9 @@ class Arrangement:
                     raw[:, s] += raw[:, t]
                     raw[:, t] = 0
                     new[t] = 0
-                    other = replace(self, raw=raw)
+                    other = copy(self)
+                    other.raw = raw
+                    other._count()
                     rise = together + other.score(new) - value
                     if rise > gain:
                         best, gain = (s, t), rise
@@ -126,7 +135,7 @@ class Arrangement:
         chosen, size = chosen_topics(self.counts, depth, self.n_levels)
         on_path = chosen >= 0
         length = self.n_levels - on_path[:, ::-1].argmax(axis=1)
-        value = -LOST * float((self.counts.sum(axis=1) - size.sum(axis=1)).sum())
+        value = -LOST * float(self.counts.sum() - size.sum())
         for n in range(1, self.n_levels + 1):
             rows = length == n
             if rows.any():
@@ -137,10 +146,10 @@ class Arrangement:
             after = chosen[:, k] if k < self.n_levels else np.full(len(chosen), -1)
             going = length >= k
             step = np.where(length > k, after, n_topics)
-            code, number = np.unique(before[going] * (n_topics + 2) + step[going] + 1, return_counts=True)
-            value += float((number * np.log(number)).sum()) - EDGE_COST * len(code)
-            _, whole = np.unique(before[going], return_counts=True)
-            value -= float((whole * np.log(whole)).sum())
+            edges = _occurring(before[going] * (n_topics + 2) + step[going] + 1)
+            value += float((edges * np.log(edges)).sum()) - EDGE_COST * len(edges)
+            nodes = _occurring(before[going])
+            value -= float((nodes * np.log(nodes)).sum())
             before = np.where(after >= 0, after, before)
         return value
 
