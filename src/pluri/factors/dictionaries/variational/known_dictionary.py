@@ -97,12 +97,15 @@ class KnownDictionary:
         return {"codes": self.update_codes, "precisions": self.update_precisions, "usage": self.update_usage}
 
     def initialize(self, data: Measurements, rng: np.random.Generator) -> CodeBeliefs:
-        """Atoms are on or off at random, and the noise explains a tenth of the data."""
+        """Atoms are on or off at random."""
         n, K = len(data.measured.values), data.measured.atoms.shape[2]
         return self.start(data, rng.uniform(0.2, 0.8, size=(n, K)))
 
     def start(self, data: Measurements, used: Array, responsibilities: Array | None = None) -> CodeBeliefs:
-        """Beliefs from probabilities of use, with the weights at their best."""
+        """Beliefs from probabilities of use, with the weights at their best.
+
+        All of the data pass for noise at first: from a smaller noise the atoms that come first are taken for good.
+        """
         values, atoms = data.measured
         power = max(float(np.mean(values**2)), SMALLEST_VARIANCE)
         norm = max(float(np.mean(np.sum(atoms**2, axis=1))), SMALLEST_VARIANCE)
@@ -111,7 +114,7 @@ class KnownDictionary:
         q = CodeBeliefs(
             codes,
             self.usage.start(used, responsibilities),
-            precisions.first_beliefs(self.noise_precision, 10.0 / power, data.n_groups),
+            precisions.first_beliefs(self.noise_precision, 1.0 / power, data.n_groups),
             precisions.first_beliefs(self.weight_precision, n_used * norm / (power * values.shape[1])),
         )
         return self.update_codes(q, data)
