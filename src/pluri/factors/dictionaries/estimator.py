@@ -21,10 +21,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import validate_data
 
-from pluri.factors.dictionaries.preparation import Prepared, prepare
+from pluri.factors.dictionaries.fitting import learn, store, warn
+from pluri.factors.dictionaries.preparation import prepare
 from pluri.factors.dictionaries.queries import DictionaryQueries
-from pluri.factors.dictionaries.records import DictionaryFit
-from pluri.factors.dictionaries.sizes import effective_size
 from pluri.inference import mcmc
 from pluri.priors.hyperpriors import Gamma
 from pluri.validation import (
@@ -260,16 +259,10 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
                 data, center=self.center, dtype=np.dtype(self.dtype), noise_type=self.noise_type,
                 noise_groups=noise_groups, locations=locations,
             )  # fmt: skip
-            self._store(self._learn(prepared, first), prepared)
+            fitted = learn(self, prepared, self._initial() if first else self.components_)
+            store(self, fitted, prepared)
+        warn(self, fitted)
         return self
-
-    def _learn(self, prepared: Prepared, first: bool) -> DictionaryFit:
-        init = self._initial() if first else self.components_
-        if self.inference == "gibbs":
-            from pluri.factors.dictionaries import sampling
-
-            return sampling.fit(self, prepared.rows, init)
-        raise NotImplementedError(f"inference={self.inference!r} is not available")
 
     def _initial(self) -> Any:
         if isinstance(self.init, str):
@@ -278,30 +271,3 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
         if atoms.shape != shape or not np.isfinite(atoms).all():
             raise ValueError(f"init must be finite and of shape {shape}, got {atoms.shape}")
         return atoms
-
-    def _store(self, fitted: DictionaryFit, prepared: Prepared) -> None:
-        for name in {"trace_", "bound_", "cluster_labels_", "noise_groups_"} & set(vars(self)):
-            delattr(self, name)
-        n, scale = len(prepared.rows.values), prepared.scale
-        order = np.argsort(-fitted.usage, kind="stable")
-        self.components_ = np.ascontiguousarray(fitted.components[order], dtype=np.float64)
-        K = max(int(self.n_components), 2)
-        first, second = float(self.a) / K, float(self.b) * (K - 1) / K
-        self.usage_ = (first + n * fitted.usage[order]) / (first + second + n)
-        self.effective_size_ = effective_size(self.components_, fitted.usage[order], fitted.power[order])
-        variance = scale**2 / np.asarray(fitted.noise_precision, dtype=np.float64)
-        self.noise_variance_ = float(variance[0]) if self.noise_type == "shared" else variance
-        self.weight_variance_ = float(scale**2 / fitted.weight_precision)
-        self.mean_ = prepared.center if self.center == "feature" else np.zeros(self.n_features_in_)
-        self.scale_ = scale
-        self.reconstruction_ = fitted.mean.astype(np.float64) * scale + prepared.center
-        self.reconstruction_std_ = np.sqrt(fitted.variance.astype(np.float64)) * scale
-        self.converged_, self.n_iter_ = bool(fitted.converged), int(fitted.n_iter)
-        if prepared.noise_labels is not None:
-            self.noise_groups_ = prepared.noise_labels
-        if fitted.cluster_labels is not None:
-            self.cluster_labels_ = np.asarray(fitted.cluster_labels)
-        if fitted.trace is not None:
-            self.trace_ = fitted.trace
-        if fitted.bound is not None:
-            self.bound_ = list(fitted.bound)

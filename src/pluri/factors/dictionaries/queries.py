@@ -54,7 +54,7 @@ class DictionaryQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     def transform(self, X: Any) -> Array:
         """Codes of rows, (n_samples, n_components): means over `n_predictive` sweeps with the atoms fixed."""
         rows, _, known = self._open(X)
-        return infer_codes(as_generator(self.random_state), rows, known, int(self.n_predictive)).codes * self.scale_
+        return infer_codes(as_generator(self.random_state), rows, known, int(self.n_predictive))[0] * self.scale_
 
     def reconstruct(self, X: Any, *, return_std: bool = False, include_noise: bool = False) -> Any:
         """Rows without noise, missing values filled in: means over `n_predictive` sweeps with the atoms fixed.
@@ -78,11 +78,11 @@ class DictionaryQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         """
         rows, offset, known = self._open(X)
         rng = as_generator(self.random_state)
-        found = infer_codes(rng, rows, known, int(self.n_predictive), with_std=return_std)
-        mean = found.codes @ self.components_ * self.scale_ + offset
-        if found.std is None:
+        codes, std = infer_codes(rng, rows, known, int(self.n_predictive), with_std=return_std)
+        mean = codes @ self.components_ * self.scale_ + offset
+        if std is None:
             return mean
-        variance = (found.std * self.scale_) ** 2 + (np.mean(self.noise_variance_) if include_noise else 0.0)
+        variance = (std * self.scale_) ** 2 + (np.mean(self.noise_variance_) if include_noise else 0.0)
         return mean, np.sqrt(variance)
 
     def score_samples(self, X: Any) -> Array:
