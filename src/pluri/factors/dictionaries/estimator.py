@@ -32,6 +32,7 @@ from pluri.validation import (
     Made,
     Number,
     Only,
+    Stored,
     Whole,
     check_parameters,
     restored_on_failure,
@@ -164,6 +165,15 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
         "warm_start": Flag(),
     }
 
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "components_": Stored("n_atoms", "n_features_in_"),
+        "usage_": Stored("n_atoms", least=0),
+        "mean_": Stored("n_features_in_"),
+        "reconstruction_": Stored("n_rows", "n_features_in_"),
+        "reconstruction_std_": Stored("n_rows", "n_features_in_", least=0),
+        "cluster_labels_": Stored("n_rows", whole=True, least=0),
+    }
+
     def __init__(
         self,
         n_components: int = 256,
@@ -251,23 +261,20 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
             needed = "must be given" if locations is None else "must be None"
             raise ValueError(f"locations {needed} for usage_prior={self.usage_prior!r}")
         with restored_on_failure(self):
-            first = not (self.warm_start and hasattr(self, "components_"))
+            again = self.warm_start and hasattr(self, "components_")
             data = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2)
             if np.nanmax(np.abs(data), initial=0.0) > LARGEST:
                 raise ValueError(f"X must not exceed {LARGEST:g} in size; rescale it")
+            if again and self.components_.shape != (self.n_components, data.shape[1]):
+                raise ValueError(
+                    f"X and n_components must fit the atoms of the last fit, {self.components_.shape}, for "
+                    f"warm_start=True, got {(int(self.n_components), data.shape[1])}"
+                )
             prepared = prepare(
                 data, center=self.center, dtype=np.dtype(self.dtype), noise_type=self.noise_type,
                 noise_groups=noise_groups, locations=locations,
             )  # fmt: skip
-            fitted = learn(self, prepared, self._initial() if first else self.components_)
+            fitted = learn(self, prepared, again)
             store(self, fitted, prepared)
-        warn(self, fitted)
+        warn(self, fitted, prepared)
         return self
-
-    def _initial(self) -> Any:
-        if isinstance(self.init, str):
-            return self.init
-        shape, atoms = (int(self.n_components), int(self.n_features_in_)), np.asarray(self.init, dtype=np.float64)
-        if atoms.shape != shape or not np.isfinite(atoms).all():
-            raise ValueError(f"init must be finite and of shape {shape}, got {atoms.shape}")
-        return atoms

@@ -7,11 +7,11 @@ of 40 sweeps on 5,000 patches of pictures still has twice the atoms per row (`be
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from pluri.factors.dictionaries.records import DictionaryState, Floats, Rows
+from pluri.factors.dictionaries.records import Array, DictionaryState, Floats, Rows
 from pluri.factors.dictionaries.usage.protocol import UsagePrior
 
 #: Share of the variance that counts as noise in the beginning.
@@ -20,8 +20,16 @@ NOISE_SHARE = 0.1
 ATOMS = 10
 
 
+class Earlier(NamedTuple):
+    """What an earlier fit found, in the units of the rows: atoms and the precisions of noise and weights."""
+
+    components: Array
+    noise_precision: float
+    weight_precision: float
+
+
 def start_dictionary(
-    rng: np.random.Generator, rows: Rows, usage: UsagePrior, n_components: int, init: Any = "svd"
+    rng: np.random.Generator, rows: Rows, usage: UsagePrior, n_components: int, init: Any = "prior"
 ) -> DictionaryState:
     """Position to begin with.
 
@@ -31,8 +39,8 @@ def start_dictionary(
     rows : Rows
     usage : UsagePrior
     n_components : int
-    init : {"prior", "svd"} or array of shape (n_components, n_features)
-        Atoms of the prior; principal axes first, and then atoms of the prior; or atoms that are given.
+    init : {"prior", "svd"}, array of shape (n_components, n_features), or Earlier
+        Atoms of the prior; principal axes first, and then atoms of the prior; atoms that are given; or an earlier fit.
 
     Returns
     -------
@@ -48,9 +56,12 @@ def start_dictionary(
         axes = principal_axes(rows.values)[:n_components]
         atoms[: len(axes)] = axes
     elif not isinstance(init, str):
-        atoms = np.asarray(init, dtype=np.float64)
-    noise = np.full(rows.n_noise_groups, 1 / (NOISE_SHARE * variance))
-    return DictionaryState(atoms.astype(dtype), weights, used, noise, ATOMS / (P * variance), usage.start(used, rng))
+        atoms = np.asarray(init.components if isinstance(init, Earlier) else init, dtype=np.float64)
+    noise, precision = 1 / (NOISE_SHARE * variance), ATOMS / (P * variance)
+    if isinstance(init, Earlier):
+        noise, precision = init.noise_precision, init.weight_precision
+    each = np.full(rows.n_noise_groups, noise)
+    return DictionaryState(atoms.astype(dtype), weights, used, each, precision, usage.start(used, rng))
 
 
 def principal_axes(values: Floats) -> Floats:
