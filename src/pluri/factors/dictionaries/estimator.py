@@ -71,9 +71,10 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
     noise_prior, weight_prior : Gamma prior or None, default=None
         Of one over the variance of the noise and of the weights, for rows whose mean square is 1; None is
         ``Gamma(1e-6, 1e-6)``.
-    init : {"svd", "prior"} or array of shape (n_components, n_features), default="svd"
-        Atoms to begin with: principal axes, and then draws of the prior; only the latter; or these.
-    n_draws, n_warmup : int, default=40 and 60
+    init : {"prior", "svd"} or array of shape (n_components, n_features), default="prior"
+        Atoms to begin with: draws of the prior, principal axes and then draws of the prior, or these. "prior" finds
+        known atoms more surely, "svd" is ahead for patches of pictures (`benchmarks/peers/dictionaries.py`).
+    n_draws, n_warmup : int, default=100
         Sweeps of a chain that are kept, and before.
     n_chains, thin : int, default=1
         Chains, and sweeps from one draw to the next.
@@ -105,8 +106,9 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
     usage_ : array of shape (n_components,)
         Probability that a row uses each atom.
     effective_size_ : dict of int
-        Number of atoms in use, counted in several ways: ``"used"`` by any row, ``"one_percent"`` by at least 1 % of the
-        rows, and ``"power"``, how many it takes for 99 % of the power of the codes.
+        Number of atoms, counted in several ways: ``"used"`` by any row; ``"one_percent"``, by at least 1 % of the rows;
+        ``"distinct"``, those of the latter with near duplicates counted once; ``"power"``, how many it takes for 99 %
+        of the power of the codes.
     noise_variance_ : float, or array of shape (n_samples,) or (n_groups,)
     weight_variance_ : float
     noise_groups_ : array of shape (n_groups,)
@@ -155,7 +157,7 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
         "center": Only(None, "sample", "feature"),
         "noise_prior": GAMMA,
         "weight_prior": GAMMA,
-        "init": Only("svd", "prior") | Made((np.ndarray, list, tuple), "an array"),
+        "init": Only("prior", "svd") | Made((np.ndarray, list, tuple), "an array"),
         "batch_size": Whole(1),
         "learning_decay": Number(above=0.5, most=1),
         "learning_offset": Number(least=0),
@@ -178,9 +180,9 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
         center: str | None = None,
         noise_prior: Gamma | None = None,
         weight_prior: Gamma | None = None,
-        init: Any = "svd",
-        n_draws: int = 40,
-        n_warmup: int = 60,
+        init: Any = "prior",
+        n_draws: int = 100,
+        n_warmup: int = 100,
         n_chains: int = 1,
         thin: int = 1,
         max_iter: int = 200,
@@ -286,7 +288,7 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
         K = max(int(self.n_components), 2)
         first, second = float(self.a) / K, float(self.b) * (K - 1) / K
         self.usage_ = (first + n * fitted.usage[order]) / (first + second + n)
-        self.effective_size_ = effective_size(fitted.usage[order], fitted.power[order])
+        self.effective_size_ = effective_size(self.components_, fitted.usage[order], fitted.power[order])
         variance = scale**2 / np.asarray(fitted.noise_precision, dtype=np.float64)
         self.noise_variance_ = float(variance[0]) if self.noise_type == "shared" else variance
         self.weight_variance_ = float(scale**2 / fitted.weight_precision)
