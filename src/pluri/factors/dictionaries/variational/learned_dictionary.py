@@ -49,8 +49,10 @@ from pluri.factors.dictionaries.variational.clustered_usage import ClusteredUsag
 from pluri.factors.dictionaries.variational.precisions import PRECISION_PRIOR
 from pluri.priors.hyperpriors import Hyperparameter
 
-#: Log odds below which an entry is left at zero: a probability of 0.1 %.
-CUT = math.log(1e-3)
+#: Log odds below which an entry is left at zero: a probability of 1 %.
+CUT = math.log(1e-2)
+#: What passes for noise in the beginning, for rows of unit size, and the atoms that a row is expected to use.
+FIRST_NOISE, FIRST_NUMBER = 0.3, 5.0
 #: The variance of the noise is kept above this, for rows of unit size.
 SMALLEST_NOISE = 1e-8
 
@@ -123,28 +125,27 @@ class LearnedDictionary:
             "usage": self.update_usage,
         }
 
-    def start(
-        self, rows: Rows, components: Array, noise: float = 1.0, used_by_row: float = 5.0
-    ) -> DictionaryBeliefs:
-        """Beliefs in which no row uses any atom yet; `noise` is the variance that passes for noise."""
+    def start(self, rows: Rows, components: Array) -> DictionaryBeliefs:
+        """Beliefs in which no row uses any atom yet."""
         n, P = rows.values.shape
         K, dtype = len(components), rows.values.dtype
         variances = np.full((K, 1 if rows.observed is None else P), 1e-6 / P)
-        share = np.full((n, K), min(used_by_row / K, 0.5))
+        share = np.full((n, K), min(FIRST_NUMBER / K, 0.5))
         length = max(float(np.mean(np.sum(components**2, axis=1))), 1e-12)
         return DictionaryBeliefs(
             np.ascontiguousarray(components, dtype=dtype),
             variances,
             EntryBeliefs.zeros(n, K, dtype),
             self.usage.start(share),
-            precisions.first_beliefs(self.noise_precision, 1 / noise, rows.n_noise_groups),
-            precisions.first_beliefs(self.weight_precision, used_by_row * length / P),
+            precisions.first_beliefs(self.noise_precision, 1 / FIRST_NOISE, rows.n_noise_groups),
+            precisions.first_beliefs(self.weight_precision, FIRST_NUMBER * length / P),
             np.zeros(4),
         )
 
     def initialize(self, rows: Rows, rng: np.random.Generator) -> DictionaryBeliefs:
-        """Not offered: atoms to start from are needed."""
-        raise NotImplementedError("coordinate_ascent must be given a start")
+        """As many atoms as a row has values, drawn from the prior."""
+        P = rows.values.shape[1]
+        return self.start(rows, rng.standard_normal((P, P)) / math.sqrt(P))
 
     def update_codes(self, q: DictionaryBeliefs, rows: Rows) -> DictionaryBeliefs:
         """Usage and weights of all rows."""
