@@ -149,9 +149,9 @@ def test_atoms_that_are_given_are_where_a_chain_begins():
         fitted(X, init=atoms[:3])
 
 
-def test_principal_axes_are_a_start_too():
+def test_a_draw_of_the_prior_is_a_start_too():
     X = sparse_rows()
-    assert np.linalg.norm(fitted(X, init="svd").reconstruction_ - X) < 0.2 * np.linalg.norm(X)
+    assert np.linalg.norm(fitted(X, init="prior").reconstruction_ - X) < 0.2 * np.linalg.norm(X)
 
 
 def test_near_duplicates_become_one_atom():
@@ -201,7 +201,7 @@ REFUSED = [
     ({"noise_type": "per_group"}, {}, "noise_groups must be given for noise_type='per_group'"),
     ({}, {"noise_groups": np.zeros(10)}, "noise_groups must be None for noise_type='shared'"),
     ({"noise_type": "per_group"}, {"noise_groups": [1, 2]}, "noise_groups must have one label for each of 10 rows"),
-    ({"init": "random"}, {}, "init must be one of 'prior', 'svd' or an array"),
+    ({"init": "random"}, {}, "init must be one of 'svd', 'prior' or an array"),
 ]  # fmt: skip
 
 

@@ -71,9 +71,8 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
     noise_prior, weight_prior : Gamma prior or None, default=None
         Of one over the variance of the noise and of the weights, for rows whose mean square is 1; None is
         ``Gamma(1e-6, 1e-6)``.
-    init : {"prior", "svd"} or array of shape (n_components, n_features), default="prior"
-        Atoms to begin with: draws of the prior, principal axes and then draws of the prior, or these. "prior" finds
-        known atoms more surely, "svd" is ahead for patches of pictures (`benchmarks/peers/dictionaries.py`).
+    init : {"svd", "prior"} or array of shape (n_components, n_features), default="svd"
+        Atoms to begin with: principal axes, and then draws of the prior; only the latter; or these.
     n_draws, n_warmup : int, default=100
         Sweeps of a chain that are kept, and before.
     n_chains, thin : int, default=1
@@ -157,7 +156,7 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
         "center": Only(None, "sample", "feature"),
         "noise_prior": GAMMA,
         "weight_prior": GAMMA,
-        "init": Only("prior", "svd") | Made((np.ndarray, list, tuple), "an array"),
+        "init": Only("svd", "prior") | Made((np.ndarray, list, tuple), "an array"),
         "batch_size": Whole(1),
         "learning_decay": Number(above=0.5, most=1),
         "learning_offset": Number(least=0),
@@ -189,7 +188,7 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
         center: str | None = None,
         noise_prior: Gamma | None = None,
         weight_prior: Gamma | None = None,
-        init: Any = "prior",
+        init: Any = "svd",
         n_draws: int = 100,
         n_warmup: int = 100,
         n_chains: int = 1,
