@@ -21,10 +21,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import validate_data
 
-from pluri.factors.dictionaries.preparation import Prepared, prepare
+from pluri.factors.dictionaries.fitting import learn, store, warn
+from pluri.factors.dictionaries.preparation import prepare
 from pluri.factors.dictionaries.queries import DictionaryQueries
-from pluri.factors.dictionaries.records import DictionaryFit
-from pluri.factors.dictionaries.sizes import effective_size
 from pluri.inference import mcmc
 from pluri.priors.hyperpriors import Gamma
 from pluri.validation import (
@@ -33,6 +32,7 @@ from pluri.validation import (
     Made,
     Number,
     Only,
+    Stored,
     Whole,
     check_parameters,
     restored_on_failure,
@@ -71,9 +71,8 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
     noise_prior, weight_prior : Gamma prior or None, default=None
         Of one over the variance of the noise and of the weights, for rows whose mean square is 1; None is
         ``Gamma(1e-6, 1e-6)``.
-    init : {"prior", "svd"} or array of shape (n_components, n_features), default="prior"
-        Atoms to begin with: draws of the prior, principal axes and then draws of the prior, or these. "prior" finds
-        known atoms more surely, "svd" is ahead for patches of pictures (`benchmarks/peers/dictionaries.py`).
+    init : {"svd", "prior"} or array of shape (n_components, n_features), default="svd"
+        Atoms to begin with: principal axes, and then draws of the prior; only the latter; or these.
     n_draws, n_warmup : int, default=100
         Sweeps of a chain that are kept, and before.
     n_chains, thin : int, default=1
@@ -157,12 +156,21 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
         "center": Only(None, "sample", "feature"),
         "noise_prior": GAMMA,
         "weight_prior": GAMMA,
-        "init": Only("prior", "svd") | Made((np.ndarray, list, tuple), "an array"),
+        "init": Only("svd", "prior") | Made((np.ndarray, list, tuple), "an array"),
         "batch_size": Whole(1),
         "learning_decay": Number(above=0.5, most=1),
         "learning_offset": Number(least=0),
         "dtype": Only("float64", "float32"),
         "warm_start": Flag(),
+    }
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "components_": Stored("n_atoms", "n_features_in_"),
+        "usage_": Stored("n_atoms", least=0),
+        "mean_": Stored("n_features_in_"),
+        "reconstruction_": Stored("n_rows", "n_features_in_"),
+        "reconstruction_std_": Stored("n_rows", "n_features_in_", least=0),
+        "cluster_labels_": Stored("n_rows", whole=True, least=0),
     }
 
     def __init__(
@@ -180,7 +188,7 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
         center: str | None = None,
         noise_prior: Gamma | None = None,
         weight_prior: Gamma | None = None,
-        init: Any = "prior",
+        init: Any = "svd",
         n_draws: int = 100,
         n_warmup: int = 100,
         n_chains: int = 1,
@@ -252,56 +260,20 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
             needed = "must be given" if locations is None else "must be None"
             raise ValueError(f"locations {needed} for usage_prior={self.usage_prior!r}")
         with restored_on_failure(self):
-            first = not (self.warm_start and hasattr(self, "components_"))
+            again = self.warm_start and hasattr(self, "components_")
             data = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2)
             if np.nanmax(np.abs(data), initial=0.0) > LARGEST:
                 raise ValueError(f"X must not exceed {LARGEST:g} in size; rescale it")
+            if again and self.components_.shape != (self.n_components, data.shape[1]):
+                raise ValueError(
+                    f"X and n_components must fit the atoms of the last fit, {self.components_.shape}, for "
+                    f"warm_start=True, got {(int(self.n_components), data.shape[1])}"
+                )
             prepared = prepare(
                 data, center=self.center, dtype=np.dtype(self.dtype), noise_type=self.noise_type,
                 noise_groups=noise_groups, locations=locations,
             )  # fmt: skip
-            self._store(self._learn(prepared, first), prepared)
+            fitted = learn(self, prepared, again)
+            store(self, fitted, prepared)
+        warn(self, fitted, prepared)
         return self
-
-    def _learn(self, prepared: Prepared, first: bool) -> DictionaryFit:
-        init = self._initial() if first else self.components_
-        if self.inference == "gibbs":
-            from pluri.factors.dictionaries import sampling
-
-            return sampling.fit(self, prepared.rows, init)
-        raise NotImplementedError(f"inference={self.inference!r} is not available")
-
-    def _initial(self) -> Any:
-        if isinstance(self.init, str):
-            return self.init
-        shape, atoms = (int(self.n_components), int(self.n_features_in_)), np.asarray(self.init, dtype=np.float64)
-        if atoms.shape != shape or not np.isfinite(atoms).all():
-            raise ValueError(f"init must be finite and of shape {shape}, got {atoms.shape}")
-        return atoms
-
-    def _store(self, fitted: DictionaryFit, prepared: Prepared) -> None:
-        for name in {"trace_", "bound_", "cluster_labels_", "noise_groups_"} & set(vars(self)):
-            delattr(self, name)
-        n, scale = len(prepared.rows.values), prepared.scale
-        order = np.argsort(-fitted.usage, kind="stable")
-        self.components_ = np.ascontiguousarray(fitted.components[order], dtype=np.float64)
-        K = max(int(self.n_components), 2)
-        first, second = float(self.a) / K, float(self.b) * (K - 1) / K
-        self.usage_ = (first + n * fitted.usage[order]) / (first + second + n)
-        self.effective_size_ = effective_size(self.components_, fitted.usage[order], fitted.power[order])
-        variance = scale**2 / np.asarray(fitted.noise_precision, dtype=np.float64)
-        self.noise_variance_ = float(variance[0]) if self.noise_type == "shared" else variance
-        self.weight_variance_ = float(scale**2 / fitted.weight_precision)
-        self.mean_ = prepared.center if self.center == "feature" else np.zeros(self.n_features_in_)
-        self.scale_ = scale
-        self.reconstruction_ = fitted.mean.astype(np.float64) * scale + prepared.center
-        self.reconstruction_std_ = np.sqrt(fitted.variance.astype(np.float64)) * scale
-        self.converged_, self.n_iter_ = bool(fitted.converged), int(fitted.n_iter)
-        if prepared.noise_labels is not None:
-            self.noise_groups_ = prepared.noise_labels
-        if fitted.cluster_labels is not None:
-            self.cluster_labels_ = np.asarray(fitted.cluster_labels)
-        if fitted.trace is not None:
-            self.trace_ = fitted.trace
-        if fitted.bound is not None:
-            self.bound_ = list(fitted.bound)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,13 @@ def usage_of(model: Any, rows: Rows) -> UsagePrior:
     a, b = float(model.a), float(model.b)
     if model.usage_prior == "beta_process":
         return BetaProcessUsage(n, K, a, b)
-    raise NotImplementedError(f"usage_prior={model.usage_prior!r} is not available")
+    if model.usage_prior == "dp":
+        from pluri.factors.dictionaries.usage.dirichlet_process import DirichletProcessUsage
+
+        return DirichletProcessUsage(n, K, a, b, int(model.n_clusters))
+    from pluri.factors.dictionaries.usage.probit_sticks import ProbitStickUsage
+
+    return ProbitStickUsage(rows.locations, K, a, b, int(model.n_clusters))
 
 
 def fit(model: Any, rows: Rows, init: Any) -> DictionaryFit:
@@ -61,5 +68,5 @@ def fit(model: Any, rows: Rows, init: Any) -> DictionaryFit:
         converged=verdict.settled,
         n_iter=int(model.n_warmup) + trace.n_draws * int(model.thin),
         cluster_labels=getattr(chosen.usage, "labels", None),
-        trace=trace.detached(),
+        trace=replace(trace.detached(), ends=()),  # an end holds codes of all the data
     )
