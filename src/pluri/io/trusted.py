@@ -35,6 +35,7 @@ MODELS = frozenset(
         "pluri.embedding.spectral.diffusion.DiffusionMap",
         "pluri.embedding.spectral.estimator.SpectralKMeans",
         "pluri.factors.binary_rbm.BinaryRBM",
+        "pluri.factors.dictionaries.estimator.BetaProcessDictionary",
         "pluri.factors.exponential_family.pca.ExponentialFamilyPCA",
         "pluri.factors.factor_analysis.BayesianFactorAnalysis",
         "pluri.factors.ibp_linear_gaussian.IBPLinearGaussian",
