@@ -55,7 +55,7 @@ class Measurements:
     def counts(self) -> Array:
         """(n_groups,) numbers of values."""
         each = np.full(len(self.groups), float(self.measured.values.shape[1]))
-        return np.bincount(self.groups, each, self.n_groups)
+        return np.asarray(np.bincount(self.groups, each, self.n_groups), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
