@@ -28,7 +28,7 @@ from pluri.factors.dictionaries.usage.clusters import (
     first_labels,
     log_memberships,
     log_usage,
-    start_labels,
+    settle_labels,
 )
 from pluri.priors.hyperpriors import Gamma, Hyperparameter, as_hyperparameter
 from pluri.processes.beta_process import BetaProcess, LogProbabilities, draw_used
@@ -55,7 +55,7 @@ class ClusterState:
         Logarithms of what each stick but the last leaves, ``log(1 - V_l)``.
     concentration : float
     settling : int
-        Updates until rows are clustered: up to then all are in one cluster, and choose their atoms.
+        Updates until the last time that rows are clustered from scratch; see `clusters.settle_labels`.
     """
 
     labels: Labels
@@ -123,12 +123,14 @@ class DirichletProcessUsage:
     def resample(self, state: ClusterState, used: Used, rng: np.random.Generator) -> ClusterState:
         """Draw clusters, their order, sticks, concentration and probabilities."""
         if state.settling:
-            labels = start_labels(rng, self.process, used, self.n_clusters if state.settling == 1 else 1)
-            return self._given_labels(labels, state.concentration, used, rng, state.settling - 1)
+            given = settle_labels(rng, self.process, used, self.n_clusters, state.settling)
+            if given is not None:
+                return self._given_labels(given, state.concentration, used, rng, state.settling - 1)
         labels = draw_labels(rng, self.process, used, state.labels, state.log_weights[None])
         counts = np.bincount(labels, minlength=self.n_clusters)
         order = exchange_labels(rng, state.log_weights, counts)
-        return self._given_labels(np.argsort(order)[labels], state.concentration, used, rng)
+        left = max(state.settling - 1, 0)
+        return self._given_labels(np.argsort(order)[labels], state.concentration, used, rng, left)
 
     def reassign(self, state: ClusterState, used: Used, rng: np.random.Generator) -> ClusterState:
         """Draw the clusters of rows, which may be others than those that the rest was learned from."""
