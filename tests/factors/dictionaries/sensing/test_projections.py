@@ -201,7 +201,7 @@ def test_scikit_learn_accepts_the_projection(estimator, check):
         (lambda: PatchCompressor(2, 2).fit(np.ones(9)), "image must have shape"),
         (lambda: PatchCompressor(2, 2).fit([[1.0, np.nan]]), "NaN"),
         (lambda: PatchCompressor(2, 2).fit(np.ones((4, 4))).transform(np.ones((4, 6))), "shape .4, 4. that was fitted"),
-        (lambda: PatchCompressor(2, 2).fit(np.ones((4, 4))).inverse_transform(np.ones((4, 5))), "must have shape .4, 4."),
+        (lambda: PatchCompressor(2, 2).fit(np.ones((4, 4))).inverse_transform(np.ones((4, 5))), "must have shape"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_in_one_sentence(act, message):

@@ -7,13 +7,14 @@ of the tile are continued by reflection, and cropped again on the way back.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from pluri.factors.dictionaries.sensing.projections import (
+    Kind,
     as_projections,
     check_few,
     measure,
@@ -114,7 +115,7 @@ class PatchCompressor(Estimator):
             check_few(int(self.n_measurements), n_features)
             self.projections_ = random_projections(
                 int(self.n_measurements), n_features, None if self.shared else rows * columns,
-                kind=self.projection, random_state=as_generator(self.random_state),
+                kind=cast(Kind, self.projection), random_state=as_generator(self.random_state),
             )  # fmt: skip
         else:
             self.projections_ = as_projections(self.projection, rows * columns, n_features)

@@ -69,12 +69,12 @@ def random_projections(
     rng = as_generator(random_state)
     shape = (1 if n_samples is None else int(n_samples), int(n_measurements), int(n_features))
     if kind == "gaussian":
-        found = rng.standard_normal(shape)
+        found: Array = rng.standard_normal(shape)
     elif kind == "binary":
-        found = 2.0 * rng.integers(0, 2, size=shape) - 1.0
+        found = np.asarray(2.0 * rng.integers(0, 2, size=shape) - 1.0, dtype=np.float64)
     else:
         chosen = np.sort(rng.random((shape[0], shape[2])).argsort(axis=1)[:, : shape[1]], axis=1)
-        found = np.eye(shape[2])[chosen]
+        found = np.asarray(np.eye(shape[2])[chosen], dtype=np.float64)
     return found[0] if n_samples is None else found
 
 
