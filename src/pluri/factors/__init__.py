@@ -6,6 +6,7 @@ from pluri.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from pluri.factors.binary_rbm import BinaryRBM
+    from pluri.factors.dictionaries import BetaProcessDictionary, DictionaryGibbs
     from pluri.factors.exponential_family import ExponentialFamilyPCA
     from pluri.factors.factor_analysis import BayesianFactorAnalysis
     from pluri.factors.ibp_gibbs import IndianBuffetGibbs
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BayesianFactorAnalysis",
+    "BetaProcessDictionary",
     "BinaryRBM",
+    "DictionaryGibbs",
     "ExponentialFamilyPCA",
     "IBPLinearGaussian",
     "IndianBuffetGibbs",
@@ -25,6 +28,7 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "binary_rbm": ["BinaryRBM"],
+        "dictionaries": ["BetaProcessDictionary", "DictionaryGibbs"],
         "exponential_family": ["ExponentialFamilyPCA"],
         "factor_analysis": ["BayesianFactorAnalysis"],
         "ibp_gibbs": ["IndianBuffetGibbs"],

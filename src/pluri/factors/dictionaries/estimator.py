@@ -1,0 +1,305 @@
+"""Dictionary learning that infers its size, its sparsity and the noise, with missing values and error bars.
+
+    x_i = sum_k z_ik s_ik d_k + noise,   z_ik ~ Bernoulli(pi_k),   pi_k ~ Beta(a / K, b (K - 1) / K)
+
+Rows are sums of few of K atoms; which ones each row uses has a beta process prior, or one of its relatives in which
+rows of a cluster use similar atoms.
+
+References
+----------
+Zhou, Chen, Paisley, Ren, Sapiro and Carin (2009), Non-parametric Bayesian dictionary learning for sparse image
+representations, NIPS.
+Paisley and Carin (2009), Nonparametric factor analysis with beta process priors, ICML.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import validate_data
+
+from pluri.factors.dictionaries.preparation import Prepared, prepare
+from pluri.factors.dictionaries.queries import DictionaryQueries
+from pluri.factors.dictionaries.records import DictionaryFit
+from pluri.factors.dictionaries.sizes import effective_size
+from pluri.inference import mcmc
+from pluri.priors.hyperpriors import Gamma
+from pluri.validation import (
+    Allowed,
+    Flag,
+    Made,
+    Number,
+    Only,
+    Whole,
+    check_parameters,
+    restored_on_failure,
+)
+from pluri.validation.estimator import Estimator
+
+GAMMA = Made(Gamma, "a prior, Gamma(shape, rate)") | Only(None)
+LARGEST = 1e100
+
+
+class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
+    """Sparse dictionary with a beta process prior.
+
+    Parameters
+    ----------
+    n_components : int, default=256
+        Largest number of atoms.
+    a, b : float, default=10.0 and 1.0
+        A row uses about ``a / b`` atoms a priori.
+    usage_prior : {"beta_process", "dp", "psbp"}, default="beta_process"
+        How likely rows are to use each atom: all alike; alike within a cluster of rows, clusters having a Dirichlet
+        process prior; or in clusters that depend on where rows are, which needs `locations`.
+    n_clusters : int, default=20
+        Largest number of clusters of "dp" and "psbp".
+    share : {"probabilities", "pattern"}, default="probabilities"
+        What rows of a cluster have in common: how likely they are to use each atom, or exactly which atoms they use.
+    inference : {"gibbs", "vb", "svi"}, default="gibbs"
+        Gibbs sampling; variational Bayes; or its stochastic version for data in many batches.
+    collapsed : bool, default=True
+        Whether weights are integrated out when it is drawn which atoms are used. False is slower to mix, and there for
+        comparison.
+    noise_type : {"shared", "per_sample", "per_group"}, default="shared"
+        Which rows have the same variance of the noise: all, none, or those of a group (`noise_groups` of `fit`).
+    center : {None, "sample", "feature"}, default=None
+        What is subtracted first: nothing, the mean of each row, or of each feature.
+    noise_prior, weight_prior : Gamma prior or None, default=None
+        Of one over the variance of the noise and of the weights, for rows whose mean square is 1; None is
+        ``Gamma(1e-6, 1e-6)``.
+    init : {"svd", "prior"} or array of shape (n_components, n_features), default="svd"
+        Atoms to begin with: principal axes, and then draws of the prior; only the latter; or these.
+    n_draws, n_warmup : int, default=40 and 60
+        Sweeps of a chain that are kept, and before.
+    n_chains, thin : int, default=1
+        Chains, and sweeps from one draw to the next.
+    max_iter : int, default=200
+        Largest number of iterations of variational Bayes.
+    tol : float, default=1e-5
+        Variational Bayes ends when the bound rises by less than this share of itself.
+    batch_size : int, default=1024
+        Rows of a batch of the stochastic version.
+    learning_decay, learning_offset : float, default=0.7 and 10.0
+        Of the stochastic version: batch t counts ``(learning_offset + t) ** -learning_decay``.
+    n_predictive : int, default=30
+        Sweeps that codes of new rows are averaged over.
+    dtype : {"float64", "float32"}, default="float64"
+        Type of codes and atoms while fitting.
+    warm_start : bool, default=False
+        Whether a further fit begins with the atoms of the last one.
+    n_jobs : int or None, default=None
+        Chains run at a time, in threads.
+    random_state : int, Generator, RandomState or None, default=None
+    verbose : int, default=0
+        1 shows progress.
+
+    Attributes
+    ----------
+    components_ : array of shape (n_components, n_features_in_)
+        Atoms of the draw of highest density, most used first. They are not averaged over draws, in which atoms change
+        places and signs.
+    usage_ : array of shape (n_components,)
+        Probability that a row uses each atom.
+    effective_size_ : dict of int
+        Number of atoms in use, counted in several ways: ``"used"`` by any row, ``"one_percent"`` by at least 1 % of the
+        rows, and ``"power"``, how many it takes for 99 % of the power of the codes.
+    noise_variance_ : float, or array of shape (n_samples,) or (n_groups,)
+    weight_variance_ : float
+    noise_groups_ : array of shape (n_groups,)
+        Labels of the groups of noise; only for ``noise_type="per_group"``.
+    cluster_labels_ : array of shape (n_samples,)
+        Cluster of each row; only for "dp" and "psbp".
+    reconstruction_, reconstruction_std_ : array of shape (n_samples, n_features_in_)
+        Mean and standard deviation of the rows without noise, given the data.
+    mean_ : array of shape (n_features_in_,)
+        What was subtracted; zero unless ``center="feature"``.
+    scale_ : float
+        Root mean square of the centred data.
+    trace_ : `pluri.inference.mcmc.Trace`
+        Variances, atoms per row and atoms in use by chain and draw; Gibbs sampling only.
+    bound_ : list of float
+        Lower bound by iteration; variational Bayes only.
+    converged_ : bool
+    n_iter_ : int
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.factors import BetaProcessDictionary
+    >>> rng = np.random.default_rng(0)
+    >>> atoms = rng.normal(size=(5, 16)) / 4
+    >>> codes = rng.normal(size=(200, 5)) * (rng.random((200, 5)) < 0.3)
+    >>> X = codes @ atoms + 0.05 * rng.normal(size=(200, 16))
+    >>> model = BetaProcessDictionary(20, random_state=0).fit(X)
+    >>> bool(0.04 < model.noise_variance_**0.5 < 0.06)
+    True
+    >>> model.transform(X).shape
+    (200, 20)
+    """
+
+    _parameters: ClassVar[Mapping[str, Allowed]] = {
+        "n_components": Whole(1),
+        "a": Number(above=0),
+        "b": Number(above=0),
+        "usage_prior": Only("beta_process", "dp", "psbp"),
+        "n_clusters": Whole(1),
+        "share": Only("probabilities", "pattern"),
+        "inference": Only("gibbs", "vb", "svi"),
+        "collapsed": Flag(),
+        "noise_type": Only("shared", "per_sample", "per_group"),
+        "center": Only(None, "sample", "feature"),
+        "noise_prior": GAMMA,
+        "weight_prior": GAMMA,
+        "init": Only("svd", "prior") | Made((np.ndarray, list, tuple), "an array"),
+        "batch_size": Whole(1),
+        "learning_decay": Number(above=0.5, most=1),
+        "learning_offset": Number(least=0),
+        "dtype": Only("float64", "float32"),
+        "warm_start": Flag(),
+    }
+
+    def __init__(
+        self,
+        n_components: int = 256,
+        *,
+        a: float = 10.0,
+        b: float = 1.0,
+        usage_prior: str = "beta_process",
+        n_clusters: int = 20,
+        share: str = "probabilities",
+        inference: str = "gibbs",
+        collapsed: bool = True,
+        noise_type: str = "shared",
+        center: str | None = None,
+        noise_prior: Gamma | None = None,
+        weight_prior: Gamma | None = None,
+        init: Any = "svd",
+        n_draws: int = 40,
+        n_warmup: int = 60,
+        n_chains: int = 1,
+        thin: int = 1,
+        max_iter: int = 200,
+        tol: float = 1e-5,
+        batch_size: int = 1024,
+        learning_decay: float = 0.7,
+        learning_offset: float = 10.0,
+        n_predictive: int = 30,
+        dtype: str = "float64",
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.a = a
+        self.b = b
+        self.usage_prior = usage_prior
+        self.n_clusters = n_clusters
+        self.share = share
+        self.inference = inference
+        self.collapsed = collapsed
+        self.noise_type = noise_type
+        self.center = center
+        self.noise_prior = noise_prior
+        self.weight_prior = weight_prior
+        self.init = init
+        self.n_draws = n_draws
+        self.n_warmup = n_warmup
+        self.n_chains = n_chains
+        self.thin = thin
+        self.max_iter = max_iter
+        self.tol = tol
+        self.batch_size = batch_size
+        self.learning_decay = learning_decay
+        self.learning_offset = learning_offset
+        self.n_predictive = n_predictive
+        self.dtype = dtype
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self, X: Any, y: Any = None, *, locations: ArrayLike | None = None, noise_groups: ArrayLike | None = None
+    ) -> Self:
+        """Learn a dictionary.
+
+        After Ctrl-C the model is that of the draws so far, with a warning.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            NaN marks a missing value.
+        y : ignored
+        locations : array-like of shape (n_samples, n_dims), optional
+            Where each row is, for ``usage_prior="psbp"`` only.
+        noise_groups : array-like of shape (n_samples,), optional
+            Label of each row, for ``noise_type="per_group"`` only.
+
+        Returns
+        -------
+        self : object
+        """
+        check_parameters(self)
+        if (locations is None) == (self.usage_prior == "psbp"):
+            needed = "must be given" if locations is None else "must be None"
+            raise ValueError(f"locations {needed} for usage_prior={self.usage_prior!r}")
+        with restored_on_failure(self):
+            first = not (self.warm_start and hasattr(self, "components_"))
+            data = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2)
+            if np.nanmax(np.abs(data), initial=0.0) > LARGEST:
+                raise ValueError(f"X must not exceed {LARGEST:g} in size; rescale it")
+            prepared = prepare(
+                data, center=self.center, dtype=np.dtype(self.dtype), noise_type=self.noise_type,
+                noise_groups=noise_groups, locations=locations,
+            )  # fmt: skip
+            self._store(self._learn(prepared, first), prepared)
+        return self
+
+    def _learn(self, prepared: Prepared, first: bool) -> DictionaryFit:
+        init = self._initial() if first else self.components_
+        if self.inference == "gibbs":
+            from pluri.factors.dictionaries import sampling
+
+            return sampling.fit(self, prepared.rows, init)
+        raise NotImplementedError(f"inference={self.inference!r} is not available")
+
+    def _initial(self) -> Any:
+        if isinstance(self.init, str):
+            return self.init
+        shape, atoms = (int(self.n_components), int(self.n_features_in_)), np.asarray(self.init, dtype=np.float64)
+        if atoms.shape != shape or not np.isfinite(atoms).all():
+            raise ValueError(f"init must be finite and of shape {shape}, got {atoms.shape}")
+        return atoms
+
+    def _store(self, fitted: DictionaryFit, prepared: Prepared) -> None:
+        for name in {"trace_", "bound_", "cluster_labels_", "noise_groups_"} & set(vars(self)):
+            delattr(self, name)
+        n, scale = len(prepared.rows.values), prepared.scale
+        order = np.argsort(-fitted.usage, kind="stable")
+        self.components_ = np.ascontiguousarray(fitted.components[order], dtype=np.float64)
+        K = max(int(self.n_components), 2)
+        first, second = float(self.a) / K, float(self.b) * (K - 1) / K
+        self.usage_ = (first + n * fitted.usage[order]) / (first + second + n)
+        self.effective_size_ = effective_size(fitted.usage[order], fitted.power[order])
+        variance = scale**2 / np.asarray(fitted.noise_precision, dtype=np.float64)
+        self.noise_variance_ = float(variance[0]) if self.noise_type == "shared" else variance
+        self.weight_variance_ = float(scale**2 / fitted.weight_precision)
+        self.mean_ = prepared.center if self.center == "feature" else np.zeros(self.n_features_in_)
+        self.scale_ = scale
+        self.reconstruction_ = fitted.mean.astype(np.float64) * scale + prepared.center
+        self.reconstruction_std_ = np.sqrt(fitted.variance.astype(np.float64)) * scale
+        self.converged_, self.n_iter_ = bool(fitted.converged), int(fitted.n_iter)
+        if prepared.noise_labels is not None:
+            self.noise_groups_ = prepared.noise_labels
+        if fitted.cluster_labels is not None:
+            self.cluster_labels_ = np.asarray(fitted.cluster_labels)
+        if fitted.trace is not None:
+            self.trace_ = fitted.trace
+        if fitted.bound is not None:
+            self.bound_ = list(fitted.bound)

@@ -1,0 +1,65 @@
+"""A fit of a dictionary by chains of the Gibbs sampler."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pluri.factors.dictionaries.gibbs import FLAT, DictionaryGibbs, Totals
+from pluri.factors.dictionaries.records import DictionaryFit, DictionaryState, Rows
+from pluri.factors.dictionaries.start import start_dictionary
+from pluri.factors.dictionaries.usage.beta_process import BetaProcessUsage
+from pluri.factors.dictionaries.usage.protocol import UsagePrior
+from pluri.inference import mcmc
+from pluri.validation import as_generator
+
+
+def usage_of(model: Any, rows: Rows) -> UsagePrior:
+    """The prior of which row uses which atom that an estimator asks for."""
+    n, K = len(rows.values), int(model.n_components)
+    a, b = float(model.a), float(model.b)
+    if model.usage_prior == "beta_process":
+        return BetaProcessUsage(n, K, a, b)
+    raise NotImplementedError(f"usage_prior={model.usage_prior!r} is not available")
+
+
+def fit(model: Any, rows: Rows, init: Any) -> DictionaryFit:
+    """Run the chains of an estimator; `init` is its `init`, or the state of an earlier fit (`DictionaryState`)."""
+    usage, K = usage_of(model, rows), int(model.n_components)
+    kernel = DictionaryGibbs(
+        rows, usage, K, bool(model.collapsed), model.noise_prior or FLAT, model.weight_prior or FLAT
+    )
+
+    def start(rng: np.random.Generator) -> DictionaryState:
+        return start_dictionary(rng, rows, usage, K, init)
+
+    trace = mcmc.sample(
+        kernel, start, record=kernel.record, n_draws=int(model.n_draws), n_warmup=int(model.n_warmup),
+        n_chains=int(model.n_chains), thin=int(model.thin), random_state=as_generator(model.random_state),
+        n_jobs=model.n_jobs, backend="threads", verbose=int(model.verbose), warn=False,
+    )  # fmt: skip
+    best = max((end.state for end in trace.ends), key=lambda state: state.best_log_density)
+    chosen = best.best
+    each = [end.state.totals for end in trace.ends if end.state.totals.n_draws]
+    totals = (
+        Totals.over(each) if each else Totals.none().plus(chosen, (chosen.weights * chosen.used) @ chosen.components)
+    )
+    own = best.totals if best.totals.n_draws else totals
+    mean = totals.values / totals.n_draws
+    verdict = trace.verdict("log_density", limit=mcmc.LATENT_R_HAT_LIMIT)
+    return DictionaryFit(
+        components=chosen.components,
+        usage=own.usage / own.n_draws,
+        power=own.power / own.n_draws,
+        noise_precision=totals.n_draws / totals.noise_variance,
+        weight_precision=float(totals.n_draws / totals.weight_variance),
+        mean=mean,
+        variance=np.maximum(totals.squares / totals.n_draws - mean**2, 0),
+        weights=chosen.weights,
+        used=chosen.used,
+        converged=verdict.settled,
+        n_iter=int(model.n_warmup) + trace.n_draws * int(model.thin),
+        cluster_labels=getattr(chosen.usage, "labels", None),
+        trace=trace.detached(),
+    )
