@@ -15,7 +15,7 @@ from pluri.factors.dictionaries.sensing import (
     MatchingPursuit,
     StOMP,
     VariationalBCS,
-    recover_codes,
+    sparse_codes,
 )
 from pluri.factors.dictionaries.sensing.baselines.fast_bcs import EvidenceAscent, best_changes
 from pluri.factors.dictionaries.sensing.baselines.variational_bcs import RelevanceModel
@@ -158,9 +158,9 @@ def test_many_rows_at_once_are_the_rows_one_by_one():
     Phi, Y = rng.normal(size=(3, 8, 15)), rng.normal(size=(3, 8))
     method = VariationalBCS(max_iter=20, tol=0.0)
     each = [method.fit(Phi[i], Y[i]).coef_ for i in range(3)]
-    np.testing.assert_allclose(recover_codes(method, Y, Phi), each, atol=1e-10)
+    np.testing.assert_allclose(sparse_codes(method, Y, Phi), each, atol=1e-10)
     shared = [method.fit(Phi[0], Y[i]).coef_ for i in range(3)]
-    np.testing.assert_allclose(recover_codes(method, Y, Phi[0]), shared, atol=1e-10)
+    np.testing.assert_allclose(sparse_codes(method, Y, Phi[0]), shared, atol=1e-10)
 
 
 def test_changes_of_the_evidence_are_those_of_the_dense_density():
@@ -242,8 +242,8 @@ def test_scikit_learn_accepts_every_method(estimator, check):
         (lambda: VariationalBCS(noise_prior=1.0).fit(np.eye(3), np.ones(3)), "noise_prior must be a prior"),
         (lambda: FastBCS(noise_variance=0).fit(np.eye(3), np.ones(3)), "noise_variance must be a positive number"),
         (lambda: FastBCS().fit(1e200 * np.eye(3), np.ones(3)), "X must not exceed"),
-        (lambda: recover_codes(StOMP(), np.ones((2, 3)), np.ones((4, 5))), "Phi must have shape .3, n_atoms."),
-        (lambda: recover_codes(StOMP(), np.ones((2, 3)), np.ones((5, 3, 5))), "one for each of 2 rows"),
+        (lambda: sparse_codes(StOMP(), np.ones((2, 3)), np.ones((4, 5))), "Phi must have shape .3, n_atoms."),
+        (lambda: sparse_codes(StOMP(), np.ones((2, 3)), np.ones((5, 3, 5))), "one for each of 2 rows"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_sentence(act, message):

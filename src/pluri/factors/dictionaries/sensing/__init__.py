@@ -12,15 +12,17 @@ if TYPE_CHECKING:
         MatchingPursuit,
         StOMP,
         VariationalBCS,
-        recover_codes,
+        sparse_codes,
     )
     from pluri.factors.dictionaries.sensing.coherence import averaged_coherence, gram_coherence, mutual_coherence
     from pluri.factors.dictionaries.sensing.patch_compressor import PatchCompressor
     from pluri.factors.dictionaries.sensing.projections import as_projections, measure, random_projections
+    from pluri.factors.dictionaries.sensing.recovery import CompressiveRecovery
     from pluri.factors.dictionaries.sensing.svd_projection import SVDProjection
 
 __all__ = [
     "BasisPursuit",
+    "CompressiveRecovery",
     "FastBCS",
     "LarsLasso",
     "MatchingPursuit",
@@ -34,7 +36,7 @@ __all__ = [
     "measure",
     "mutual_coherence",
     "random_projections",
-    "recover_codes",
+    "sparse_codes",
 ]
 
 __getattr__, __dir__ = lazy_names(
@@ -47,11 +49,12 @@ __getattr__, __dir__ = lazy_names(
             "MatchingPursuit",
             "StOMP",
             "VariationalBCS",
-            "recover_codes",
+            "sparse_codes",
         ],
         "coherence": ["averaged_coherence", "gram_coherence", "mutual_coherence"],
         "patch_compressor": ["PatchCompressor"],
         "projections": ["as_projections", "measure", "random_projections"],
+        "recovery": ["CompressiveRecovery"],
         "svd_projection": ["SVDProjection"],
     },
 )

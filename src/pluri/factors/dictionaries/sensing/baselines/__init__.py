@@ -8,10 +8,10 @@ if TYPE_CHECKING:
     from pluri.factors.dictionaries.sensing.baselines.basis_pursuit import BasisPursuit
     from pluri.factors.dictionaries.sensing.baselines.fast_bcs import FastBCS
     from pluri.factors.dictionaries.sensing.baselines.greedy import LarsLasso, MatchingPursuit, StOMP
-    from pluri.factors.dictionaries.sensing.baselines.interface import recover_codes
+    from pluri.factors.dictionaries.sensing.baselines.interface import sparse_codes
     from pluri.factors.dictionaries.sensing.baselines.variational_bcs import VariationalBCS
 
-__all__ = ["BasisPursuit", "FastBCS", "LarsLasso", "MatchingPursuit", "StOMP", "VariationalBCS", "recover_codes"]
+__all__ = ["BasisPursuit", "FastBCS", "LarsLasso", "MatchingPursuit", "StOMP", "VariationalBCS", "sparse_codes"]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
@@ -19,7 +19,7 @@ __getattr__, __dir__ = lazy_names(
         "basis_pursuit": ["BasisPursuit"],
         "fast_bcs": ["FastBCS"],
         "greedy": ["LarsLasso", "MatchingPursuit", "StOMP"],
-        "interface": ["recover_codes"],
+        "interface": ["sparse_codes"],
         "variational_bcs": ["VariationalBCS"],
     },
 )

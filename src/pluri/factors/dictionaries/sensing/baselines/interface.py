@@ -1,7 +1,7 @@
 """One interface for all methods that find a sparse code: ``fit(Phi, y).coef_``, as scikit-learn's regressors have.
 
 The rows of the matrix are measurements, its columns measured atoms, and there is no intercept: ``y = Phi w + noise``.
-`recover_codes` does many rows with any of the methods, or with any regressor of scikit-learn that has ``coef_``.
+`sparse_codes` does many rows with any of the methods, or with any regressor of scikit-learn that has ``coef_``.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class SparseRegression(RegressorMixin, Estimator):
         return np.asarray(validate_data(self, X, dtype=np.float64, reset=False) @ self.coef_)
 
 
-def recover_codes(method: Any, Y: Any, Phi: Any) -> Array:
+def sparse_codes(method: Any, Y: Any, Phi: Any) -> Array:
     """Codes of many rows of measurements by one method.
 
     Parameters
@@ -80,12 +80,12 @@ def recover_codes(method: Any, Y: Any, Phi: Any) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from pluri.factors.dictionaries.sensing import StOMP, recover_codes
+    >>> from pluri.factors.dictionaries.sensing import StOMP, sparse_codes
     >>> rng = np.random.default_rng(0)
     >>> Phi = rng.normal(size=(3, 20, 40))  # 40 atoms, 20 measurements, each of three rows measured by itself
     >>> codes = np.zeros((3, 40))
     >>> codes[[0, 1, 2], [4, 7, 30]] = 5.0
-    >>> found = recover_codes(StOMP(), np.einsum("ink,ik->in", Phi, codes), Phi)
+    >>> found = sparse_codes(StOMP(), np.einsum("ink,ik->in", Phi, codes), Phi)
     >>> bool(np.allclose(found, codes))
     True
     """
