@@ -22,6 +22,8 @@ Labels = NDArray[np.intp]
 
 #: Iterations of k-means for labels to begin with, which sweeps then change.
 START_ITERATIONS = 20
+#: Updates before rows are clustered, if all of them use the same atoms to begin with.
+SETTLING = 15
 
 
 def count_by_cluster(used: Used, labels: Labels, n_clusters: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -80,6 +82,16 @@ def log_usage(process: BetaProcess, used: Used, labels: Labels, probabilities: L
 def log_memberships(used: Used, probabilities: LogProbabilities) -> Array:
     """Log probability of each row in each cluster, probabilities given: (n_samples, n_clusters)."""
     return np.asarray(used @ probabilities.log_odds.T + probabilities.off.sum(axis=1))
+
+
+def first_labels(rng: np.random.Generator, used: Used, n_clusters: int) -> tuple[Labels, int]:
+    """Clusters to begin with, and the number of updates until rows are clustered anew.
+
+    Where all rows use the same atoms, as most starts have it, they must first choose their own.
+    """
+    if (used == used[0]).all():
+        return np.zeros(len(used), dtype=np.intp), SETTLING
+    return start_labels(rng, used, n_clusters), 0
 
 
 def start_labels(rng: np.random.Generator, used: Used, n_clusters: int) -> Labels:

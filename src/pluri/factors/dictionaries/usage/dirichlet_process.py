@@ -14,7 +14,7 @@ Ishwaran and James (2001), Gibbs sampling methods for stick-breaking priors, JAS
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from pluri.factors.dictionaries.usage.clusters import (
     Used,
     draw_labels,
     draw_probabilities,
+    first_labels,
     log_memberships,
     log_usage,
     start_labels,
@@ -53,6 +54,8 @@ class ClusterState:
     log_rest : array of shape (n_clusters - 1,)
         Logarithms of what each stick but the last leaves, ``log(1 - V_l)``.
     concentration : float
+    settling : int
+        Updates until rows are clustered: up to then all are in one cluster, and choose their atoms.
     """
 
     labels: Labels
@@ -60,6 +63,7 @@ class ClusterState:
     log_weights: Array
     log_rest: Array
     concentration: float
+    settling: int = 0
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,8 @@ class DirichletProcessUsage:
 
     def start(self, used: Used, rng: np.random.Generator) -> ClusterState:
         """Clusters of rows that use the same atoms, and the rest drawn given them."""
-        return self._given_labels(start_labels(rng, used, self.n_clusters), self._learned.value, used, rng)
+        labels, settling = first_labels(rng, used, self.n_clusters)
+        return self._given_labels(labels, self._learned.value, used, rng, settling)
 
     def log_odds(self, state: ClusterState) -> tuple[Array, NDArray[np.intp]]:
         """Log odds of the atoms in each cluster, and the cluster of each row."""
@@ -117,6 +122,9 @@ class DirichletProcessUsage:
 
     def resample(self, state: ClusterState, used: Used, rng: np.random.Generator) -> ClusterState:
         """Draw clusters, their order, sticks, concentration and probabilities."""
+        if state.settling:
+            labels = start_labels(rng, used, self.n_clusters if state.settling == 1 else 1)
+            return self._given_labels(labels, state.concentration, used, rng, state.settling - 1)
         labels = draw_labels(rng, self.process, used, state.labels, state.log_weights[None])
         counts = np.bincount(labels, minlength=self.n_clusters)
         order = exchange_labels(rng, state.log_weights, counts)
@@ -125,8 +133,7 @@ class DirichletProcessUsage:
     def reassign(self, state: ClusterState, used: Used, rng: np.random.Generator) -> ClusterState:
         """Draw the clusters of rows, which may be others than those that the rest was learned from."""
         scores = state.log_weights + log_memberships(used, state.probabilities)
-        labels = choose_rows(rng, scores).astype(np.intp)
-        return ClusterState(labels, state.probabilities, state.log_weights, state.log_rest, state.concentration)
+        return replace(state, labels=choose_rows(rng, scores).astype(np.intp))
 
     def log_joint(self, state: ClusterState, used: Used) -> float:
         """Log density of the matrix and the state, with log odds in the place of probabilities and sticks."""
@@ -150,7 +157,9 @@ class DirichletProcessUsage:
         used = draw_used(rng, LogProbabilities(probabilities.on[labels], probabilities.off[labels]), n_samples)
         return ClusterState(labels, probabilities, log_weights, log_rest[:-1], alpha), used
 
-    def _given_labels(self, labels: Labels, alpha: float, used: Used, rng: np.random.Generator) -> ClusterState:
+    def _given_labels(
+        self, labels: Labels, alpha: float, used: Used, rng: np.random.Generator, settling: int = 0
+    ) -> ClusterState:
         """Sticks given the concentration, the concentration given them, and the probabilities."""
         log_weights, log_rest = draw_sticks(rng, np.bincount(labels, minlength=self.n_clusters), alpha)
         prior = self._learned.prior
@@ -158,4 +167,4 @@ class DirichletProcessUsage:
             drawn = rng.gamma(prior.shape + self.n_clusters - 1) / (prior.rate - log_rest[:-1].sum())
             alpha = max(float(drawn), LEAST_CONCENTRATION)
         probabilities = draw_probabilities(rng, self.process, used, labels, self.n_clusters)
-        return ClusterState(labels, probabilities, log_weights, log_rest[:-1], alpha)
+        return ClusterState(labels, probabilities, log_weights, log_rest[:-1], alpha, settling)

@@ -26,6 +26,7 @@ from pluri.factors.dictionaries.usage.clusters import (
     Used,
     draw_labels,
     draw_probabilities,
+    first_labels,
     log_memberships,
     log_usage,
     start_labels,
@@ -54,11 +55,14 @@ class LocatedState:
     probabilities : LogProbabilities
         Two arrays of shape (n_clusters, n_components).
     surfaces : Surfaces
+    settling : int
+        Updates until rows are clustered: up to then all are in one cluster, and choose their atoms.
     """
 
     labels: Labels
     probabilities: LogProbabilities
     surfaces: Surfaces
+    settling: int = 0
 
 
 def check_locations(locations: Any, n_samples: int | None = None) -> Array:
@@ -181,11 +185,15 @@ class ProbitStickUsage:
 
     def start(self, used: Used, rng: np.random.Generator) -> LocatedState:
         """Clusters of rows that use the same atoms, and the rest drawn given them."""
-        labels, surfaces = start_labels(rng, used, self.n_clusters), self.surfaces.flat(self.n_clusters - 1)
-        for _ in range(START_SWEEPS):
+        return self._begin(*first_labels(rng, used, self.n_clusters), used, rng)
+
+    def _begin(self, labels: Labels, settling: int, used: Used, rng: np.random.Generator) -> LocatedState:
+        """State with given clusters."""
+        surfaces = self.surfaces.flat(self.n_clusters - 1)
+        for _ in range(0 if settling else START_SWEEPS):
             surfaces = self.surfaces.resample(surfaces, labels, self.surfaces.predictors(surfaces), rng)
         probabilities = draw_probabilities(rng, self.process, used, labels, self.n_clusters)
-        return LocatedState(labels, probabilities, surfaces)
+        return LocatedState(labels, probabilities, surfaces, settling)
 
     def log_odds(self, state: LocatedState) -> tuple[Array, NDArray[np.intp]]:
         """Log odds of the atoms in each cluster, and the cluster of each row."""
@@ -197,6 +205,9 @@ class ProbitStickUsage:
 
     def resample(self, state: LocatedState, used: Used, rng: np.random.Generator) -> LocatedState:
         """Draw clusters, the order of the sticks, the surfaces and the probabilities."""
+        if state.settling:
+            labels = start_labels(rng, used, self.n_clusters if state.settling == 1 else 1)
+            return self._begin(labels, state.settling - 1, used, rng)
         surfaces, n_sticks = state.surfaces, self.n_clusters - 1
         predictors = self.surfaces.predictors(surfaces)
         own = np.ascontiguousarray(predictors[surfaces.widths, np.arange(n_sticks)].T)

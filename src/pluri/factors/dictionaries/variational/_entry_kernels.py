@@ -52,6 +52,15 @@ class EntryBeliefs(NamedTuple):
         return cls(np.zeros((n, K), dtype), np.zeros((n, K), dtype), np.ones((n, K), dtype))
 
 
+class Incomplete(NamedTuple):
+    """Rows with missing values: `residual` (n_samples, P), what is left of them, zero where a value is missing; and
+    `seen` (n_samples, P), one where a value is there, else zero.
+    """
+
+    residual: Any
+    seen: Any
+
+
 @compiled(inner=True, allocates=False)
 def probability(logit, old, cut):
     """Probability of an entry: the best one, or zero if that is allowed."""
@@ -122,13 +131,21 @@ def inner_product(x, y):
     return total
 
 
-@compiled(allocates=False)
-def sweep_with_residuals(residual, components, lengths, norms, prior, beliefs, n_sweeps, amount):
-    """Change `beliefs` and `residual` by `n_sweeps` sweeps, if some values are missing.
+@compiled(reorder=True, inner=True, allocates=False)
+def move_seen(target, amount, direction, seen):
+    """Change `target` by ``-amount[0] * direction``, where values are there."""
+    a = amount[0]
+    for j in range(len(target)):
+        target[j] -= a * direction[j] * seen[j]
 
-    `residual` (n_samples, P): what is left of the rows, zero where a value is missing, or off if atoms are there;
+
+@compiled(allocates=False)
+def sweep_with_residuals(incomplete, components, lengths, norms, prior, beliefs, n_sweeps, amount):
+    """Change `beliefs` and `incomplete.residual` by `n_sweeps` sweeps, if some values are missing.
+
     `lengths`, `norms` (n_samples, K): |d_k|^2 and E |d_k|^2 over the values that a row has; `amount` (1,) room.
     """
+    residual, seen = incomplete
     used, means, variances = beliefs.used, beliefs.mean, beliefs.variance
     n, K = used.shape
     own = 1 if prior.log_odds.shape[0] > 1 else 0
@@ -147,4 +164,4 @@ def sweep_with_residuals(residual, components, lengths, norms, prior, beliefs, n
                 m[k] = new
                 v[k] = spread
                 amount[0] = t[k] * m[k] - old
-                move(left, amount, components[k])
+                move_seen(left, amount, components[k], seen[i])
