@@ -769,7 +769,7 @@ def recovery_problem(name, *, known, shared, clustered):
     projections = rng.normal(size=(n, P) if shared else (n_rows, n, P))
     prior = DirichletProcessUsage(n_rows, K, 2.0, 1.0, 2) if clustered else BetaProcessUsage(n_rows, K, 2.0, 1.0)
     kernel = RecoveryGibbs(
-        Measurements(np.zeros((n_rows, n)), projections, 1.0), prior, rng.normal(size=(K, P)) if known else K,
+        Measurements(np.zeros((n_rows, n)), projections), prior, rng.normal(size=(K, P)) if known else K,
         Gamma(3.0, 2.0), Gamma(3.0, 2.0),
     )  # fmt: skip
 

@@ -35,6 +35,8 @@ from pluri.priors.hyperpriors import Gamma
 
 #: Numbers in the measured atoms of all rows that are kept; more, and they are made anew in each sweep.
 MOST_KEPT = 2**27
+#: Precisions, for rows whose values are of size 1.
+PRECISION_RANGE = 1e-6, 1e12
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +144,7 @@ class RecoveryGibbs:
             atoms = self.dictionary
         used = np.zeros((n, K), dtype=np.int8)
         power = max(float((self.data.values**2).mean()), 1e-10)
-        # Values of rows are of size 1: ten atoms in use would have weights of this variance.
+        # Rows are of size 1: ten atoms in use would have weights of this variance.
         spread = P / (10 * max(float((atoms**2).sum(axis=1).mean()), 1e-10))
         return DictionaryState(
             atoms, np.zeros((n, K)), used, np.array([1 / (NOISE_SHARE * power)]), 1 / spread,
@@ -174,7 +176,9 @@ class RecoveryGibbs:
         precision = draw_gamma(rng, self.weight_prior, 0.5 * used.sum(), 0.5 * float((weights**2).sum()))
         fresh = draw_gamma(rng, self.noise_prior, 0.5 * data.size, 0.5 * squares)
         usage = self.usage.resample(position.usage, used, rng)
-        return DictionaryState(atoms, weights, used, np.array([fresh]), float(precision), usage)
+        # If nothing is used a flat prior alone is left of the precision, whose draws round to zero.
+        within = (np.clip(value, *PRECISION_RANGE) for value in (fresh, precision))
+        return DictionaryState(atoms, weights, used, np.array([next(within)]), float(next(within)), usage)
 
     def draw_codes(self, rng: np.random.Generator, position: DictionaryState, data: Array) -> tuple[Array, Any]:
         """Weights and z of all rows given the rest."""

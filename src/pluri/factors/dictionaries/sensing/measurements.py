@@ -27,13 +27,14 @@ LARGEST = 1e100
 
 @dataclass(frozen=True, eq=False)
 class Measurements:
-    """Measurements ``y = S x + noise`` of rows x that are divided by `scale`.
+    """Measurements ``y = S x + noise``, in units in which rows x and measurements y are of size 1.
 
     Attributes
     ----------
     values : array of shape (n_samples, n)
     projections : array of shape (n, n_features) or (n_samples, n, n_features)
-    scale : float
+    scale, unit : float
+        What rows and measurements were divided by.
     offset, gain, spread : arrays of shape (n_samples,), (n_samples or 1, n_features) and (n_samples or 1,), or None
         The constant of a row is ``offset - gain x``, and has `spread` times the variance of the noise besides; None if
         rows have no constant.
@@ -41,7 +42,8 @@ class Measurements:
 
     values: Array
     projections: Array
-    scale: float
+    scale: float = 1.0
+    unit: float = 1.0
     offset: Array | None = None
     gain: Array | None = None
     spread: Array | None = None
@@ -97,15 +99,16 @@ def prepare_measurements(
     parts: dict[str, Array] = {}
     if center == "sample":
         values, S, parts = without_constant(values, S)
-    # What a value of a row would have to be, if all were alike, to give measurements of this size.
-    power = float((values**2).mean()) / max(float((S**2).sum(axis=-1).mean()), np.finfo(float).tiny)
-    scale = math.sqrt(power)
-    if scale == 0.0:
+    unit, length = math.sqrt(float((values**2).mean())), math.sqrt(float((S**2).sum(axis=-1).mean()))
+    if unit == 0.0:
         warnings.warn("Y is zero: there is nothing to recover", UserWarning, stacklevel=3)
-        scale = 1.0
+        unit = 1.0
+    if length == 0.0:
+        raise ValueError("projections must not be zero")
+    scale = unit / length  # of rows whose values, if all were alike, give measurements of this size
     if parts:
-        parts["offset"] = parts["offset"] / scale
-    return Measurements(np.ascontiguousarray(values / scale), np.ascontiguousarray(S), scale, **parts)
+        parts["offset"], parts["spread"] = parts["offset"] / scale, parts["spread"] * length**2
+    return Measurements(np.ascontiguousarray(values / unit), np.ascontiguousarray(S / length), scale, unit, **parts)
 
 
 def without_constant(Y: Array, S: Array) -> tuple[Array, Array, dict[str, Array]]:

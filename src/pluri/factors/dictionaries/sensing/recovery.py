@@ -265,7 +265,8 @@ class CompressiveRecovery(mcmc.Sampled, Estimator):
         self.components_, self.n_features_ = found.components, found.components.shape[1]
         self.codes_, self.usage_ = found.codes * scale, found.usage
         self.recovered_, self.recovered_std_ = found.mean * scale, np.sqrt(found.variance) * scale
-        self.noise_variance_, self.weight_variance_ = found.noise_variance * scale**2, found.weight_variance * scale**2
+        self.noise_variance_ = found.noise_variance * data.unit**2
+        self.weight_variance_ = found.weight_variance * scale**2
         self.converged_, self.n_iter_ = found.converged, found.n_iter
         if found.labels is not None:
             self.cluster_labels_ = found.labels

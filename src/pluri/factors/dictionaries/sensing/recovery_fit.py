@@ -99,7 +99,7 @@ def recover_by_gibbs(model: Any, data: Measurements, atoms: Array | None, locati
         n_iter=int(model.n_warmup) + trace.n_draws * int(model.thin),
         interrupted=trace.interrupted,
         labels=getattr(chosen.usage, "labels", None),
-        trace=trace.detached(),
+        trace=replace(trace.detached(), ends=()),  # an end holds codes of all the data
     )
 
 
