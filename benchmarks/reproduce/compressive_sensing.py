@@ -214,7 +214,7 @@ def matched(atoms: Array, settings: dict[str, Any], cut: dict[str, Array], rando
 
 def curves(atoms: dict[str, Array], patches: Array, picture: Array, numbers: tuple[int, ...]) -> None:
     """Error against the number of measurements."""
-    from pluri.plotting.dictionaries import MeasurementErrorDisplay
+    from pluri.plotting import MeasurementErrorDisplay
 
     for kind, dictionary in atoms.items():
         found = {

@@ -17,6 +17,7 @@ from pluri.plotting.co_clustering import CoClusteringDisplay
 from pluri.plotting.component_count import ComponentCountDisplay
 from pluri.plotting.convergence import ConvergenceDisplay
 from pluri.plotting.decoded_sequence import DecodedSequenceDisplay
+from pluri.plotting.dictionaries.measurement_error import MeasurementErrorDisplay
 from pluri.plotting.diversity_sweep import DiversitySweepDisplay
 from pluri.plotting.dynamics.counts import CrossCovarianceDisplay, DispersionDisplay, ShapeDisplay
 from pluri.plotting.dynamics.forecast import ForecastDisplay
@@ -69,6 +70,7 @@ __all__ = [
     "KMeansBoundDisplay",
     "KernelSpectrumDisplay",
     "LoadingsDisplay",
+    "MeasurementErrorDisplay",
     "ParticleCloudDisplay",
     "RankDisplay",
     "RegimeUsageDisplay",

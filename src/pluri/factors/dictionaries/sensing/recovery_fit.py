@@ -103,10 +103,11 @@ def recover_by_gibbs(model: Any, data: Measurements, atoms: Array | None, locati
     )
 
 
-def recover_by_vb(model: Any, data: Measurements, atoms: Array, locations: Any) -> Recovered:
+def recover_by_vb(model: Any, data: Measurements, atoms: Array | None, locations: Any) -> Recovered:
     """Raise the bound of an estimator."""
     from pluri.factors.dictionaries.variational import recover_codes
 
+    assert atoms is not None  # the estimator has refused it
     Phi = np.swapaxes(data.measured(atoms), -1, -2)
     found = recover_codes(
         data.values, Phi, n_clusters=int(model.n_clusters) if model.usage_prior == "dp" else 1,
