@@ -23,6 +23,10 @@ from pluri.factors.dictionaries.gibbs import DictionaryGibbs
 from pluri.factors.dictionaries.reconstruction import CodeGibbs, KnownDictionary
 from pluri.factors.dictionaries.records import Rows
 from pluri.factors.dictionaries.usage import BetaProcessUsage
+from pluri.factors.dictionaries.sensing.gibbs import RecoveryGibbs
+from pluri.factors.dictionaries.sensing.measurements import Measurements
+from pluri.factors.dictionaries.usage.beta_process import BetaProcessUsage
+from pluri.factors.dictionaries.usage.dirichlet_process import DirichletProcessUsage
 from pluri.factors.ibp_gibbs import IndianBuffetGibbs
 from pluri.factors.ibp_likelihood import collapsed_log_likelihood
 from pluri.factors.rbm_chains import ClampedGibbs
@@ -808,6 +812,58 @@ def indian_buffet():
         log_likelihood=lambda p, X: collapsed_log_likelihood(
             X, p["Z"], float(p["noise_variance"]), float(p["feature_variance"]), 0.5
         ),
+    )  # fmt: skip
+
+
+@sampler("RecoveryGibbs", RecoveryGibbs, "pluri.factors.dictionaries.sensing.gibbs")
+def recovery():
+    return recovery_problem("a known dictionary, a projection for each row", known=True, shared=False, clustered=False)
+
+
+@sampler("RecoveryGibbs, blind")
+def blind_recovery():
+    return recovery_problem("a dictionary from measurements alone", known=False, shared=False, clustered=False)
+
+
+@sampler("RecoveryGibbs, blind and clustered, one projection")
+def blind_recovery_of_clusters():
+    return recovery_problem("one projection, clusters of rows", known=False, shared=True, clustered=True)
+
+
+def recovery_problem(name, *, known, shared, clustered):
+    rng = np.random.default_rng(0)
+    n_rows, n, P, K = 4, 2, 3, 3
+    projections = rng.normal(size=(n, P) if shared else (n_rows, n, P))
+    prior = DirichletProcessUsage(n_rows, K, 2.0, 1.0, 2) if clustered else BetaProcessUsage(n_rows, K, 2.0, 1.0)
+    kernel = RecoveryGibbs(
+        Measurements(np.zeros((n_rows, n)), projections), prior, rng.normal(size=(K, P)) if known else K,
+        Gamma(3.0, 2.0), Gamma(3.0, 2.0),
+    )  # fmt: skip
+
+    def statistics(position, data):
+        signals = position.weights @ position.components
+        return {
+            "ones": position.used.sum(),
+            "all of row 0": position.used[0].sum(),
+            "rows alike": float((position.used[0] == position.used[1]).sum()),
+            "log noise": float(np.log(position.noise_precision[0])),
+            "log weights": np.log(position.weight_precision),
+            "signal": float(signals[0, 0]),
+            "power": float((signals**2).sum()),
+            "atoms": float((position.components**2).sum()),
+            "cross": float((signals[1] * position.components[0]).sum()),
+            "squares": float((data**2).sum()),
+            "data and signal": float((data[:, 0] * signals[:, 0]).sum()),
+        }
+
+    def log_likelihood(position, data):
+        squares = float(((data - kernel.data.seen(position.weights @ position.components)) ** 2).sum())
+        noise = float(position.noise_precision[0])
+        return 0.5 * data.size * np.log(noise) - 0.5 * noise * squares
+
+    return SamplerProblem(
+        name, prior=kernel.sample_prior, data=kernel.sample_data, transition=kernel.sweep, statistics=statistics,
+        n_steps=3, n_convergence=15, log_likelihood=log_likelihood,
     )  # fmt: skip
 
 

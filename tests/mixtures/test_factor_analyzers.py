@@ -147,6 +147,34 @@ def test_learning_from_batches_one_after_another_comes_close():
     assert np.isfinite(model.score(X))
 
 
+@pytest.mark.parametrize("shared", [True, False])
+def test_recovered_rows_have_the_moments_of_dense_conditioning(shared):
+    rng = np.random.default_rng(4)
+    X = np.vstack([rng.normal(size=(40, 2)) @ rng.normal(size=(2, 6)) + shift for shift in (0.0, 2.0)])
+    model = FactorAnalyzerMixture(2, 2, random_state=0).fit(X + 0.2 * rng.normal(size=X.shape))
+    F, noise = rng.normal(size=(3, 6) if shared else (5, 3, 6)), 0.1
+    V = rng.normal(size=(5, 3)) + 1.0
+    mean, std = model.recover(V, F, 1 / noise, return_std=True)
+    np.testing.assert_array_equal(model.recover(V, F, 1 / noise), mean)
+    for i in range(5):
+        own = F if shared else F[i]
+        means, covariances, log_weights = [], [], []
+        for j, C in enumerate(model.covariances()):
+            # Rows and measurements together are one Gaussian: (y, v).
+            joint = np.block([[C, C @ own.T], [own @ C, own @ C @ own.T + noise * np.eye(3)]])
+            precision = np.linalg.inv(joint)
+            gap = V[i] - own @ model.means_[j]
+            covariances.append(np.linalg.inv(precision[:6, :6]))
+            means.append(model.means_[j] - covariances[-1] @ precision[:6, 6:] @ gap)
+            density = multivariate_normal(np.zeros(3), joint[6:, 6:]).logpdf(gap)
+            log_weights.append(np.log(model.weights_[j]) + density)
+        share = np.exp(log_weights - np.logaddexp.reduce(log_weights))
+        expected = share @ means
+        second = sum(w * (C + np.outer(m, m)) for w, m, C in zip(share, means, covariances, strict=True))
+        np.testing.assert_allclose(mean[i], expected, rtol=1e-7)
+        np.testing.assert_allclose(std[i] ** 2, np.diag(second) - expected**2, rtol=1e-6)
+
+
 def test_recovery_from_measurements_is_the_conditional_mean_of_the_mixture():
     rng = np.random.default_rng(10)
     X, _ = two_planes(rng)

@@ -83,6 +83,7 @@ def _histories():
 OTHERS = {
     "image": lambda: (np.where(RNG.random((6, 6)) < 0.5, 1.0, -1.0),),
     "sequences and labels": lambda: (np.split(NUMBERS, 6), LABELS[:6]),
+    "measurements": lambda: (NUMBERS, RNG.normal(size=(N_ROWS, 3, 5))),
     "kernels": lambda: (_kernels(),),
     "subsets": lambda: (_subsets(), 4),
     "items and subsets": lambda: ((RNG.normal(size=(4, 2)), np.eye(4)), _subsets()),

@@ -19,6 +19,7 @@ from pluri.plotting.convergence import ConvergenceDisplay
 from pluri.plotting.decoded_sequence import DecodedSequenceDisplay
 from pluri.plotting.dictionaries.segmentation import SegmentationDisplay
 from pluri.plotting.dictionaries.usage import UsageDisplay
+from pluri.plotting.dictionaries.measurement_error import MeasurementErrorDisplay
 from pluri.plotting.diversity_sweep import DiversitySweepDisplay
 from pluri.plotting.dynamics.counts import CrossCovarianceDisplay, DispersionDisplay, ShapeDisplay
 from pluri.plotting.dynamics.forecast import ForecastDisplay
@@ -71,6 +72,7 @@ __all__ = [
     "KMeansBoundDisplay",
     "KernelSpectrumDisplay",
     "LoadingsDisplay",
+    "MeasurementErrorDisplay",
     "ParticleCloudDisplay",
     "RankDisplay",
     "RegimeUsageDisplay",

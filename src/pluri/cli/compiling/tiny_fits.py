@@ -48,6 +48,7 @@ SMALL: Mapping[str, Any] = {
 
 #: What an estimator learns from, if not from a table of real numbers.
 KIND_OF_DATA: Mapping[str, str] = {
+    "BasisPursuit": "numbers and target",
     "BayesianBernoulliMixture": "binary",
     "BayesianCategoricalHMM": "symbols",
     "BayesianLinearRegression": "numbers and target",
@@ -58,11 +59,13 @@ KIND_OF_DATA: Mapping[str, str] = {
     "CategoricalMixture": "symbols",
     "CoOccurrence": "binary",
     "CommitNeighbors": "binary",
+    "CompressiveRecovery": "measurements",
     "ConceptGraph": "counts",
     "ConditionalDPP": "items and subsets",
     "CountDynamicalSystem": "counts",
     "DPPKernelLearner": "subsets",
     "DPPVariableSelection": "numbers and target",
+    "FastBCS": "numbers and target",
     "FileRecommender": "commits",
     "FrequentItemsets": "binary",
     "GaussianProcessClassifier": "numbers and labels",
@@ -75,17 +78,21 @@ KIND_OF_DATA: Mapping[str, str] = {
     "HierarchicalPachinko": "counts",
     "InfiniteMixtureOfExperts": "numbers and target",
     "IsingDenoiser": "image",
+    "LarsLasso": "numbers and target",
     "LatentDirichletAllocation": "counts",
     "LatentInhibition": "binary",
     "LogisticPCA": "binary",
+    "MatchingPursuit": "numbers and target",
     "MultinomialHMM": "trials",
     "MultinomialMixture": "trials",
     "NaiveBayes": "binary and labels",
+    "PatchCompressor": "image",
     "PoissonDynamicalSystem": "counts",
     "PoissonHMM": "counts",
     "PoissonMixture": "counts",
     "Popularity": "binary",
     "SeparateDPP": "kernels",
+    "StOMP": "numbers and target",
     "SequenceClassifier": "sequences and labels",
     "SequenceSVC": "sequences and labels",
     "SequenceSVR": "sequences and numbers",
@@ -95,6 +102,7 @@ KIND_OF_DATA: Mapping[str, str] = {
     "SymbolClassHMM": "symbols",
     "TimeVaryingDPP": "kernels",
     "TreeTopicModel": "counts",
+    "VariationalBCS": "numbers and target",
     "VariationalCategoricalHMM": "symbols",
 }
 
@@ -106,6 +114,7 @@ CHOICES = (
 )  # fmt: skip
 #: What a choice needs beside it.
 NEEDED_BESIDE: Mapping[tuple[str, str, str], Mapping[str, Any]] = {
+    ("CompressiveRecovery", "inference", "vb"): {"dictionary": [[1.0, 0, 0, 0, 0], [0, 1, 1, 0, 0], [0, 0, 0, 1, 1]]},
     ("ExponentialFamilyPCA", "inference", "map"): {"loading_prior": "ridge"},
     ("ExponentialFamilyPCAMixture", "inference", "map"): {"loading_prior": "ridge"},
     ("IsingDenoiser", "noise_model", "flip"): {"flip_prob": 0.1},
