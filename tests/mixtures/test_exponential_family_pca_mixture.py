@@ -55,7 +55,7 @@ EXPECTED = dict.fromkeys(("check_estimator_sparse_array", "check_estimator_spars
 
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(
-    [ExponentialFamilyPCAMixture(max_iter=10, random_state=0)], expected_failed_checks=lambda estimator: EXPECTED
+    [ExponentialFamilyPCAMixture(random_state=0)], expected_failed_checks=lambda estimator: EXPECTED
 )
 def test_the_estimator_keeps_the_contract_of_scikit_learn(estimator, check):
     check(estimator)
