@@ -18,6 +18,9 @@ INITS = ("svd", "random")
 RANDOM_SIZE = 0.1
 #: Up to this number of features leading directions come from the covariance matrix, beyond from random projections.
 MOST_FEATURES = 2000
+#: Starts whose values differ by less than this share are taken for equal, and the first of them is kept: rounding, which
+#: differs with the order of the rows, must not choose between two numberings of the same classes.
+TIE = 1e-9
 #: Numbers of pseudo-observations that are tried.
 COUNTS = np.geomspace(0.5, 2000.0, 13)
 
@@ -93,7 +96,7 @@ def latent_classes(
     for _ in range(n_starts):
         steps = rng.normal(size=(n_components, width)) * sizes @ directions.T
         responsibilities, value = _sweeps(data, natural + steps, n_sweeps, prior)
-        if value > best_value:
+        if value - TIE * abs(value) > best_value:
             best, best_value = responsibilities, value
     return _sweeps(data, _centres(data, best, prior), 3 * n_sweeps, prior)[0]
 

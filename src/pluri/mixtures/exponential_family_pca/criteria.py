@@ -61,3 +61,17 @@ def hierarchical_criterion(
     """
     rows = np.maximum(n_samples * weights, 1.0)  # a component without rows is not rewarded
     return float(-2.0 * log_likelihood + parameters @ np.log(rows) + (len(parameters) - 1) * np.log(n_samples))
+
+
+def most_likely(joint: Array) -> NDArray[np.int64]:
+    """The component of the highest log density of each row; of equal ones the first, whatever the rounding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.mixtures.exponential_family_pca.criteria import most_likely
+    >>> most_likely(np.array([[-2.0, -2.0 + 1e-15], [-2.0, -1.0]]))
+    array([0, 1])
+    """
+    best = joint.max(axis=1, keepdims=True)
+    return np.asarray((joint >= best - 1e-12 * np.maximum(np.abs(best), 1.0)).argmax(axis=1), dtype=np.int64)

@@ -42,6 +42,7 @@ from pluri.mixtures.exponential_family_pca.criteria import (
     bayesian_criterion,
     free_parameters,
     hierarchical_criterion,
+    most_likely,
 )
 from pluri.mixtures.exponential_family_pca.diversified import DiversifiedModel, frames_of
 from pluri.mixtures.exponential_family_pca.frames import MANIFOLDS
@@ -253,7 +254,7 @@ class ExponentialFamilyPCAMixture(
                 if isinstance(model, DiversifiedModel)
                 else []
             )
-            self.labels_ = self._joint(data).argmax(axis=1)
+            self.labels_ = most_likely(self._joint(data))
         return self
 
     def _set_up(self, X: Any, sample_weight: Any) -> tuple[ComponentsModel, Observations]:
@@ -391,7 +392,7 @@ class ExponentialFamilyPCAMixture(
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """Most probable component of each row."""
-        return self._joint(self._read(X)).argmax(axis=1)
+        return most_likely(self._joint(self._read(X)))
 
     def transform(self, X: Any, component: int | None = None) -> Array:
         """Posterior modes (means, for a variational fit) of the latent variables.
