@@ -13,7 +13,7 @@ from pluri.factors.dictionaries.variational.known_dictionary import KnownDiction
 
 
 def sweep(y, atoms, t, log_odds, g, h, with_covariance=True):
-    """Weights, then usage of one row: (t, mean, S); without the covariance the usage is that of the published formula."""
+    """Weights, then usage of one row: (t, mean, S); without the covariance, as published."""
     gram, product = atoms.T @ atoms, atoms.T @ y
     both = np.outer(t, t)
     np.fill_diagonal(both, t)
@@ -63,7 +63,9 @@ class Published(KnownDictionary):
         for k in range(t.shape[1]):
             others = gram[k] * t * used_second[:, k]
             cross = others.sum(axis=1) - others[:, k]
-            t[:, k] = expit(odds[:, k] - g / 2 * (second[:, k, k] * gram[k, k] - 2 * mean[:, k] * product[:, k] + 2 * cross))
+            t[:, k] = expit(
+                odds[:, k] - g / 2 * (second[:, k, k] * gram[k, k] - 2 * mean[:, k] * product[:, k] + 2 * cross)
+            )
         misfit = (y**2).sum(axis=1) - 2 * (t * mean * product).sum(axis=1) + (pairs(t) * gram * second).sum(axis=(1, 2))
         variance = np.einsum("ikk->ik", S).copy()
         return replace(q, codes=Codes(t, mean, variance, misfit, np.linalg.slogdet(S)[1]))

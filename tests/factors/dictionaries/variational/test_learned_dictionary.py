@@ -100,7 +100,7 @@ def test_the_bound_is_below_the_log_evidence_of_one_atom():
         for z in itertools.product((0, 1), repeat=4):
             used = np.array(z)
 
-            def density(d, used=used):
+            def density(d, used=used, x=x):
                 return norm.pdf(d) * np.prod(norm.pdf(x, scale=np.sqrt(used * d**2 / h + 1 / g)))
 
             number = used.sum()
@@ -135,7 +135,9 @@ def test_entries_that_may_be_zero_cost_next_to_nothing():
     differences = []
     for seed in range(3):
         rows, _, _, _ = problem(seed, n=300, P=16, K_true=8)
-        ends = [ascent(LearnedDictionary(cut=cut), rows, seed, K=20, max_iter=60).elbo for cut in (NEVER, math.log(1e-2))]
+        ends = [
+            ascent(LearnedDictionary(cut=cut), rows, seed, K=20, max_iter=60).elbo for cut in (NEVER, math.log(1e-2))
+        ]
         differences.append(abs(ends[0] - ends[1]) / abs(ends[0]))
     assert np.median(differences) < 0.02
 

@@ -1,15 +1,15 @@
-r"""A dictionary learned from minibatches: sums over all rows are followed by noisy steps, and all factors come from them.
+r"""A dictionary learned from minibatches: sums over all rows are followed by noisy steps, and give all factors.
 
-The factors of q(atoms), q(pi), q(g) and q(h) (`pluri.factors.dictionaries.variational.learned_dictionary`) depend on the rows
-through sums only: ``sum_i E[w_i w_i']``, ``sum_i E[w_i] x_i'``, ``sum_i t_i``, ``sum_ik t (m^2 + v)``, the expected squared
-error, and how many rows and values there are. They are the natural parameters that
-`pluri.inference.variational.stochastic_variational_inference` moves by a share rho_t towards what a minibatch, scaled to
-all rows, says. Codes are local: those of a minibatch start at zero and are forgotten after it, so that memory does not
-grow with the number of rows.
+The factors of q(atoms), q(pi), q(g) and q(h) (`learned_dictionary`) depend on the rows through sums only:
+``sum_i E[w_i w_i']``, ``sum_i E[w_i] x_i'``, ``sum_i t_i``, ``sum_ik t (m^2 + v)``, the expected squared error, and how
+many rows and values there are. They are the natural parameters that
+`pluri.inference.variational.stochastic_variational_inference` moves by a share rho_t towards what a minibatch, scaled
+to all rows, says. Codes are local: those of a minibatch start at zero and are forgotten after it, so that memory does
+not grow with the number of rows.
 
-Where values are missing, rows are completed by what is expected of them before ``E[w_i] x_i'`` is added: where that comes
-to rest, atoms are those of the values that are there, and only their variances are a little off, as if every value were
-missing equally often.
+Where values are missing, rows are completed by what is expected of them before ``E[w_i] x_i'`` is added: where that
+comes to rest, atoms are those of the values that are there, and only their variances are a little off, as if every
+value were missing equally often.
 
 References
 ----------
@@ -111,9 +111,7 @@ class StochasticDictionary:
         )  # fmt: skip
         sweep_entries(prior, q, rows, entries, self.learned.n_sweeps)
         add_totals(entries, totals)
-        return DictionaryBeliefs(
-            q.components, q.component_variances, entries, q.usage, q.noise_precision, h, totals
-        )
+        return DictionaryBeliefs(q.components, q.component_variances, entries, q.usage, q.noise_precision, h, totals)
 
     def beliefs(self, params: Natural, incomplete: bool = False) -> DictionaryBeliefs:
         """Factors that the sums give, without codes."""

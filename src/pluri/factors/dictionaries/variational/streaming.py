@@ -1,7 +1,7 @@
 """Dictionaries from sources larger than memory, and from further rows after a fit.
 
-A source (`pluri.engine`: Parquet, a ``.npy`` file, any iterable of arrays) is read once for the number of rows, their mean and
-their size, and then once or twice in each pass. At any time some minibatches are in memory, and the sums that
+A source (`pluri.engine`: Parquet, a ``.npy`` file, any iterable of arrays) is read once for the number of rows, their
+mean and their size, and then twice in each pass. At any time some minibatches are in memory, and the sums that
 `pluri.factors.dictionaries.variational.stochastic` follows.
 """
 
@@ -99,10 +99,10 @@ class StreamedFit:
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Go on with further rows, by one noisy step of variational Bayes.
 
-        The first call is a `fit`. After that all rows seen so far count alike, or the new ones more if there have been few
-        batches before: a batch moves the model by the larger of its share of all rows and
-        ``(learning_offset + t) ** -learning_decay``, times its share of `batch_size` rows. What was subtracted and divided by
-        in the first fit stays as it is.
+        The first call is a `fit`. After that all rows seen so far count alike, or the new ones more if there have been
+        few batches before: a batch moves the model by the larger of its share of all rows and
+        ``(learning_offset + t) ** -learning_decay`` times its share of `batch_size` rows. What was subtracted and
+        divided by in the first fit stays as it is.
 
         Parameters
         ----------
@@ -118,7 +118,7 @@ class StreamedFit:
         check_parameters(model)
         learned = replace(asked_for(model, stochastic=True), n_sweeps=N_SWEEPS)
         if not hasattr(model, "components_"):
-            return model.fit(X)  # type: ignore[no-any-return]
+            return model.fit(X)
         data = validate_data(model, X, dtype=np.float64, reset=False, ensure_all_finite="allow-nan")
         check_present(data)
         rows = (data - center_of(data, model.center, model.mean_ if model.center == "feature" else None)) / model.scale_
