@@ -59,6 +59,9 @@ SECOND_OPINIONS = {
     # Variants of a kernel that stay in the table with another one.
     f"{TABLE}[TreeGibbs, sd": f"{TABLE} (TreeGibbs, nsd)",
     f"{TABLE}[RegionGibbs, own": f"{TABLE} (RegionGibbs, shared matrices)",
+    f"{TABLE}[clusters of a dictionary, dp": f"{TABLE} (DictionaryGibbs, dp)",
+    f"{TABLE}[clusters of a dictionary, psbp": f"{TABLE} (DictionaryGibbs, psbp)",
+    f"{TABLE}[surfaces of sticks, 2": f"{TABLE} (surfaces of sticks, 8 centers; DictionaryGibbs, psbp)",
     f"{TABLE}[NestedCRPGibbs, joint, False": f"{TABLE} (NestedCRPGibbs, joint, True)",
     f"{TABLE}[AlignedGibbs, shared": f"{TABLE} (AlignedGibbs, own support)",
     f"{TABLE}[AlignedGibbs, own support, fixed": f"{TABLE} (AlignedGibbs, own support, learned scales)",
