@@ -1,9 +1,9 @@
 """A dictionary from a stream of patches: memory and time, and how well it does beside variational Bayes in memory.
 
-Patches of 8 x 8 of scikit-learn's two sample pictures are cut when they are asked for, 10,000 at a time, and never kept:
-100,000 and then 1,000,000 of them, 128 atoms, one pass of steps (the stream is also read for the mean square of the
-rows, for their number, and for the bound). Printed are CPU seconds (set OPENBLAS_NUM_THREADS=1 for those of one thread),
-the peak of the memory of the process before and after, and the relative error with which held-out patches are
+Patches of 8 x 8 of scikit-learn's two sample pictures are cut when they are asked for, 10,000 at a time, and never
+kept: 100,000 and then 1,000,000 of them, 128 atoms, one pass of steps (the stream is also read for the mean square of
+the rows, for their number, and for the bound). Printed are CPU seconds (set OPENBLAS_NUM_THREADS=1 for those of one
+thread), the peak of the memory of the process before and after, and the relative error with which held-out patches are
 reconstructed; last, that of variational Bayes on 5,000 patches.
 
     python benchmarks/peers/dictionaries_streamed.py            # about three minutes

@@ -61,7 +61,7 @@ def test_at_rest_no_parameter_of_q_can_raise_the_bound(missing):
     best = model.elbo(q, rows)
     rng = np.random.default_rng(1)
     t, m, v = q.entries
-    for _ in range(20):
+    for _ in range(8):
         for size in (1e-2, 1e-3):
             noise = [size * rng.normal(size=part.shape) for part in (t, m, v, q.components, q.component_variances)]
             odds = np.log(t) - np.log(np.maximum(1 - t, 1e-16)) + noise[0]
@@ -94,17 +94,17 @@ def test_no_block_lowers_the_bound(kind, missing, cut):
 def test_the_bound_is_below_the_log_evidence_of_one_atom():
     """One value a row, one atom: the atom by quadrature, its use by enumeration, the weights in closed form."""
     g, h, a, b = 4.0, 0.7, 1.5, 1.0
-    for seed in range(3):
-        x = np.random.default_rng(seed).normal(size=4)
+    for seed in range(2):
+        x = np.random.default_rng(seed).normal(size=3)
         terms = []
-        for z in itertools.product((0, 1), repeat=4):
+        for z in itertools.product((0, 1), repeat=3):
             used = np.array(z)
 
             def density(d, used=used, x=x):
                 return norm.pdf(d) * np.prod(norm.pdf(x, scale=np.sqrt(used * d**2 / h + 1 / g)))
 
             number = used.sum()
-            weight = betaln(a + number, b + 4 - number) - betaln(a, b)
+            weight = betaln(a + number, b + 3 - number) - betaln(a, b)
             terms.append(math.log(quad(density, -8, 8, limit=200)[0]) + weight)
         exact = float(logsumexp(terms))
         model = LearnedDictionary(ClusteredUsage(a, b), Hyperparameter(g), Hyperparameter(h), cut=NEVER)

@@ -11,7 +11,6 @@ import pytest
 from pluri.engine import ArraySource, Batch
 from pluri.factors import BetaProcessDictionary
 from pluri.factors.dictionaries.records import Rows
-from pluri.factors.dictionaries.variational import StreamedFit
 from pluri.factors.dictionaries.variational.clustered_usage import ClusteredUsage
 from pluri.factors.dictionaries.variational.learned_dictionary import LearnedDictionary
 from pluri.factors.dictionaries.variational.stochastic import StochasticDictionary, sums_of, sums_over
@@ -21,14 +20,7 @@ from pluri.inference.variational import coordinate_ascent
 pytestmark = pytest.mark.filterwarnings("ignore:the bound still rises")
 
 
-class Streamed(StreamedFit, BetaProcessDictionary):
-    """The estimator, whatever it is made of."""
-
-    def fit_source(self, source):
-        return self._fit_source(source, self.init)
-
-
-def patches(seed, n=2000, P=16, K=10, missing=0.0):
+def patches(seed, n=1500, P=16, K=10, missing=0.0):
     """Rows of ten atoms that are always the same, with noise of 0.05."""
     atoms = np.random.default_rng(99).normal(size=(K, P)) / 4
     rng = np.random.default_rng(seed)
@@ -111,8 +103,8 @@ def test_streams_learn_about_as_well_as_the_ascent(missing):
     4 % to 23 % too large; 1.8 times and 40 % are allowed.
     """
     X = patches(5, missing=missing)[0]
-    whole = Streamed(inference="vb", tol=1e-4, **SMALL).fit(X)
-    streamed = Streamed(**STOCHASTIC).fit_source(ArraySource(X, batch_size=700))
+    whole = BetaProcessDictionary(inference="vb", tol=1e-4, **SMALL).fit(X)
+    streamed = BetaProcessDictionary(**STOCHASTIC).fit(ArraySource(X, batch_size=700))
     assert error(streamed) < 1.8 * error(whole)
     assert math.sqrt(streamed.noise_variance_) == pytest.approx(0.05, rel=0.4)
     assert streamed.n_samples_seen_ == len(X)
@@ -120,9 +112,7 @@ def test_streams_learn_about_as_well_as_the_ascent(missing):
 
 def test_rows_in_memory_and_in_a_source_learn_alike():
     X = patches(6)[0]
-    errors = [
-        error(model) for model in (Streamed(**STOCHASTIC).fit(X), Streamed(**STOCHASTIC).fit_source(ArraySource(X)))
-    ]
+    errors = [error(BetaProcessDictionary(**STOCHASTIC).fit(data)) for data in (X, ArraySource(X))]
     assert max(errors) < 1.6 * min(errors)
 
 
@@ -130,7 +120,7 @@ def test_rows_in_memory_and_in_a_source_learn_alike():
 @pytest.mark.parametrize("size", [5, 300])
 def test_further_rows_do_not_wreck_a_fit(inference, size):
     X = patches(7, n=600)[0]
-    model = Streamed(
+    model = BetaProcessDictionary(
         **STOCHASTIC | {"inference": inference, "max_iter": 100, "tol": 1e-2, "n_warmup": 40, "n_draws": 20}
     )
     before = error(model.partial_fit(X))
@@ -143,7 +133,7 @@ def test_further_rows_do_not_wreck_a_fit(inference, size):
 def test_a_batch_that_counts_by_its_share_adds_its_sums():
     """With steps so small that the share of the rows decides, a step adds the sums of the batch to those before."""
     X, new = patches(8, n=600)[0], patches(9, n=60)[0]
-    model = Streamed(**{**STOCHASTIC, "learning_offset": 1e9}).fit_source(ArraySource(X))
+    model = BetaProcessDictionary(**{**STOCHASTIC, "learning_offset": 1e9}).fit(ArraySource(X))
     before = {name: value.copy() for name, value in model.statistics_.items()}
     scale, atoms = model.scale_, model.components_
     learned = LearnedDictionary(ClusteredUsage(10.0), n_sweeps=6)
@@ -190,12 +180,12 @@ class Ragged:
 )
 def test_bad_sources_are_refused(make, sentence):
     with pytest.raises(ValueError, match=sentence):
-        Streamed(**STOCHASTIC).fit_source(make())
+        BetaProcessDictionary(**STOCHASTIC).fit(make())
 
 
 @pytest.mark.parametrize("change", [{"usage_prior": "dp"}, {"noise_type": "per_sample"}])
 def test_what_minibatches_cannot_do_is_refused(change):
     with pytest.raises(ValueError, match=r"must not be .* with minibatches"):
-        Streamed(**STOCHASTIC | change).fit(patches(0, n=50)[0])
+        BetaProcessDictionary(**STOCHASTIC | change).fit(patches(0, n=50)[0])
     with pytest.raises(ValueError, match=r"must not be .* with minibatches"):
-        Streamed(**STOCHASTIC | change).partial_fit(patches(0, n=50)[0])
+        BetaProcessDictionary(**STOCHASTIC | change).partial_fit(patches(0, n=50)[0])
