@@ -1014,6 +1014,9 @@ for kind in ("dp", "psbp"):
         f"DictionaryGibbs, {kind}", "factors/dictionaries/usage/test_clustered_dictionaries.py", "dictionary_problem",
         kind, covers=(KERNELS["DictionaryGibbs"], "pluri.factors.dictionaries.gibbs"),
     )  # fmt: skip
+elsewhere(
+    "PatternGibbs", "factors/dictionaries/usage/test_patterns.py", "pattern_problem", covers=(KERNELS["PatternGibbs"],)
+)
 elsewhere("clusters of a dictionary, dp", "factors/dictionaries/usage/test_clusters.py", "dirichlet_problem")
 elsewhere("clusters of a dictionary, psbp", "factors/dictionaries/usage/test_probit_sticks.py", "probit_problem")
 for n_centers in (2, 8):

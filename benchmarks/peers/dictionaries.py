@@ -1,9 +1,10 @@
 """pluri's dictionary beside scikit-learn's and spams: time to the same reconstruction error of patches of pictures.
 
 5,000 patches of 8 x 8 of scikit-learn's two sample pictures, each without its mean, in units of their standard
-deviation, and 128 atoms. spams makes one pass (a penalty of 0.15 times the length of an average patch), and its relative
-reconstruction error is what the others have to reach: pluri's chain and variational Bayes with as many sweeps as that
-takes, scikit-learn's `MiniBatchDictionaryLearning` in as many steps. CPU seconds of one thread; compiled code is ready.
+deviation, and 128 atoms. spams makes one pass (a penalty of 0.15 times the length of an average patch), and its
+relative reconstruction error is what the others have to reach: pluri's chain and variational Bayes with as many sweeps
+as that takes, scikit-learn's `MiniBatchDictionaryLearning` in as many passes. CPU seconds of one thread; compiled code
+is ready.
 
     python benchmarks/peers/dictionaries.py            # all parts, about two minutes
     python benchmarks/peers/dictionaries.py sweep      # seconds of one sweep of the Gibbs sampler
@@ -21,8 +22,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 
 import numpy as np
 
@@ -151,9 +153,8 @@ def to_the_same_error() -> None:
         spent, reached, n = by_pluri(X, goal, inference)
         kept = "" if reached <= goal else "  NOT REACHED"
         print(f"pluri, {inference}, {n} sweeps{'':>14s}{spent:8.2f} s   error {reached:.4f}{kept}", flush=True)
-        print(
-            f"    {spent / peer[0]:.1f} times the time of spams; scikit-learn's is {theirs[0] / spent:.1f} times as long"
-        )
+        ratios = spent / peer[0], theirs[0] / spent
+        print(f"    {ratios[0]:.1f} times the time of spams; scikit-learn takes {ratios[1]:.1f} times ours")
 
 
 PARTS: dict[str, Callable[[], None]] = {"sweep": sweep, "error": to_the_same_error}

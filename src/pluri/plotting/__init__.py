@@ -17,6 +17,8 @@ from pluri.plotting.co_clustering import CoClusteringDisplay
 from pluri.plotting.component_count import ComponentCountDisplay
 from pluri.plotting.convergence import ConvergenceDisplay
 from pluri.plotting.decoded_sequence import DecodedSequenceDisplay
+from pluri.plotting.dictionaries.segmentation import SegmentationDisplay
+from pluri.plotting.dictionaries.usage import UsageDisplay
 from pluri.plotting.diversity_sweep import DiversitySweepDisplay
 from pluri.plotting.dynamics.counts import CrossCovarianceDisplay, DispersionDisplay, ShapeDisplay
 from pluri.plotting.dynamics.forecast import ForecastDisplay
@@ -75,6 +77,7 @@ __all__ = [
     "RegimesDisplay",
     "ResponsibilityDisplay",
     "SampledStatesDisplay",
+    "SegmentationDisplay",
     "ShapeDisplay",
     "StateHistogramDisplay",
     "SubsetDisplay",
@@ -84,6 +87,7 @@ __all__ = [
     "TraceDisplay",
     "TrajectoryDisplay",
     "TransitionDisplay",
+    "UsageDisplay",
     "VectorFieldDisplay",
     "state_colors",
 ]

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from pluri.factors.dictionaries.fitting import learn, learn_source, store, warn
@@ -43,6 +44,11 @@ from pluri.validation.estimator import Estimator
 
 GAMMA = Made(Gamma, "a prior, Gamma(shape, rate)") | Only(None)
 LARGEST = 1e100
+
+
+def _takes_batches(model: Any) -> bool:
+    """Whether sums over batches say all that a model has to know."""
+    return bool(model.usage_prior == "beta_process" and model.noise_type == "shared")
 
 
 class BetaProcessDictionary(StreamedFit, DictionaryQueries, mcmc.Sampled, Estimator):
@@ -235,6 +241,8 @@ class BetaProcessDictionary(StreamedFit, DictionaryQueries, mcmc.Sampled, Estima
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+
+    partial_fit = available_if(_takes_batches)(StreamedFit.partial_fit)
 
     def fit(
         self, X: Any, y: Any = None, *, locations: ArrayLike | None = None, noise_groups: ArrayLike | None = None

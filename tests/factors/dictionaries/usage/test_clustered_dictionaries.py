@@ -103,10 +103,10 @@ def textures(rng, side=12, n_values=12):
 
 
 def purity(kind, seed):
-    """Share of the rows in a cluster that is mostly of their half, and the number of clusters of more than five rows."""
+    """Share of the rows in a cluster that is mostly of their half, and the number of clusters of more than 5 rows."""
     rng = np.random.default_rng(seed)
     places, left, X, atoms = textures(rng)
-    # From the atoms of the data, in units of their size: which mode of the dictionary a chain finds is not the question.
+    # From the atoms of the data: which mode of the dictionary a chain finds is not the question here.
     init = np.concatenate([atoms, rng.normal(size=(4, 12)) / np.sqrt(12)])
     model = BetaProcessDictionary(
         12, a=4.0, usage_prior=kind, n_clusters=6, init=init, n_warmup=40, n_draws=10, random_state=seed
@@ -129,6 +129,5 @@ if __name__ == "__main__":
     for kind in ("dp", "psbp"):
         shares, n_clusters = np.transpose([purity(kind, seed) for seed in range(30)])
         fine = (shares > 0.9) & (n_clusters > 1)
-        print(
-            f"{kind}: {fine.mean():.0%} fine; least share {shares.min():.2f}; clusters {np.bincount(n_clusters.astype(int))}"
-        )
+        counts = np.bincount(n_clusters.astype(int))
+        print(f"{kind}: {fine.mean():.0%} fine; least share {shares.min():.2f}; numbers of clusters {counts}")
