@@ -10,6 +10,10 @@ S and Q of all atoms are kept, and change by the product with ``C^-1 phi_k`` whe
 costs n K for each atom in use and each change. The weights follow: s = s0 + v Phi' C^-1 (y - Phi s0 - e0), s0 and e0
 drawn from their priors, is a draw given y (Bhattacharya, Chakraborty and Mallick 2016, Biometrika 103).
 
+An atom that is in the place of another leaves only together with its coming. So a few times in each sweep one of the
+atoms in use, chosen at random, leaves, and another or the same joins with its probability given that exactly one does:
+the number of atoms to choose from is the same on the way back, so that the posterior stays what it is.
+
 With few measurements the weights of one atom after another, as
 `pluri.factors.dictionaries.conditionals.draw_codes` draws them, hardly ever leave a wrong choice of atoms.
 """
@@ -21,6 +25,9 @@ from typing import Any, NamedTuple
 
 from pluri.engine.compiled import compiled
 from pluri.factors.dictionaries._code_kernels import is_on
+
+#: What is left of the variance along an atom that is in use: below the one C^-1 is made anew, at least the other.
+SAFE_REST, SMALLEST_REST = 1e-5, 1e-15
 
 
 class MeasuredRows(NamedTuple):
@@ -40,26 +47,28 @@ class RowPrior(NamedTuple):
 
 
 class RowDraws(NamedTuple):
-    """Uniform numbers (n_rows, K), and normal ones (n_rows, K) and (n_rows, n)."""
+    """Uniform numbers (n_rows, K) and (n_rows, n_exchanges, 2), and normal ones (n_rows, K) and (n_rows, n)."""
 
     uniforms: Any
+    exchanges: Any
     weights: Any
     noise: Any
 
 
 class Room(NamedTuple):
-    """Room for one row: C^-1 (n, n), S and Q (K,), and a vector (n,)."""
+    """Room for one row: C^-1 (n, n), S and Q (K,), a vector (n,), and another (K,)."""
 
     inverse: Any
     strength: Any
     quality: Any
     direction: Any
+    chances: Any
 
 
 @compiled(inner=True)
 def change_atom(k, variance, phi, room):
     """Change `room`: C grows by `variance` times the outer product of atom k; a negative one takes it out."""
-    inverse, strength, quality, direction = room
+    inverse, strength, quality, direction, _ = room
     K, n = phi.shape
     for p in range(n):
         total = 0.0
@@ -83,7 +92,7 @@ def change_atom(k, variance, phi, room):
 @compiled(inner=True)
 def begin_row(y, phi, used, noise, weight, room):
     """Change `room`: C^-1, S and Q of a row that uses these atoms."""
-    inverse, strength, quality, _ = room
+    inverse, strength, quality, _, _ = room
     K, n = phi.shape
     for p in range(n):
         for r in range(n):
@@ -102,9 +111,60 @@ def begin_row(y, phi, used, noise, weight, room):
 
 
 @compiled(inner=True)
+def take_out(k, y, phi, used, noise, weight, room):
+    """Change `used` and `room`: atom k leaves. An atom that explains all but a trace is not subtracted again."""
+    used[k] = 0
+    if 1.0 - weight * room.strength[k] < SAFE_REST:
+        begin_row(y, phi, used, noise, weight, room)
+    else:
+        change_atom(k, -weight, phi, room)
+
+
+@compiled(inner=True)
+def exchange_atom(y, phi, used, log_odds, variances, uniforms, room):
+    """Change `used` and `room`: one atom in use, any of them, leaves, and one joins; `uniforms` are two numbers."""
+    strength, quality, chances = room.strength, room.quality, room.chances
+    noise, weight = variances
+    K = len(used)
+    count = 0
+    for k in range(K):
+        count += used[k]
+    if count == 0:
+        return
+    leaving, left = 0, int(uniforms[0] * count)
+    for k in range(K):
+        if used[k] == 1:
+            if left == 0:
+                leaving = k
+            left -= 1
+    take_out(leaving, y, phi, used, noise, weight, room)
+    highest = -math.inf
+    for k in range(K):
+        if used[k] == 0:
+            growth = 1.0 + weight * strength[k]
+            chances[k] = log_odds[k] + 0.5 * (weight * quality[k] * quality[k] / growth - math.log(growth))
+            highest = max(highest, chances[k])
+    total = 0.0
+    for k in range(K):
+        if used[k] == 0:
+            chances[k] = math.exp(chances[k] - highest)
+            total += chances[k]
+    threshold = uniforms[1] * total
+    joining, passed = leaving, 0.0
+    for k in range(K):
+        if used[k] == 0 and chances[k] > 0.0:
+            joining = k
+            passed += chances[k]
+            if passed > threshold:
+                break
+    used[joining] = 1
+    change_atom(joining, weight, phi, room)
+
+
+@compiled(inner=True)
 def draw_weights(y, phi, used, variances, normals, weights, room):
     """Change `weights`: draw those of the atoms in use, zero for the others; `variances` and `normals` are pairs."""
-    inverse, _, _, direction = room
+    inverse, _, _, direction, _ = room
     (noise, weight), (of_weights, of_noise) = variances, normals
     K, n = phi.shape
     for p in range(n):
@@ -131,7 +191,7 @@ def draw_measured_codes(rows, prior, draws, used, weights, room):
     """Change `used` and `weights`, (n_rows, K): draw those of all rows."""
     values, atoms = rows
     log_odds, group, noise, weight = prior
-    uniforms, of_weights, of_noise = draws
+    uniforms, exchanges, of_weights, of_noise = draws
     strength, quality = room.strength, room.quality
     own = 1 if atoms.shape[0] > 1 else 0
     n_rows, K = used.shape
@@ -139,17 +199,17 @@ def draw_measured_codes(rows, prior, draws, used, weights, room):
         phi, y, z = atoms[i * own], values[i], used[i]
         begin_row(y, phi, z, noise, weight, room)
         for k in range(K):
-            s, q = strength[k], quality[k]
-            if z[k] == 1:  # without the atom itself
-                left = max(1.0 - weight * s, 1e-300)
-                s, q = s / left, q / left
-            growth = 1.0 + weight * s
-            odds = log_odds[group[i], k] + 0.5 * (weight * q * q / growth - math.log(growth))
-            on = is_on(odds, uniforms[i, k])
+            # With the atom in C, 1 + v S without it is one over this, and Q without it is Q over this.
+            rest = 1.0 - weight * strength[k] if z[k] == 1 else 1.0 / (1.0 + weight * strength[k])
+            rest = max(rest, SMALLEST_REST)
+            square = weight * quality[k] * quality[k]
+            gain = square / rest if z[k] == 1 else square * rest
+            on = is_on(log_odds[group[i], k] + 0.5 * (gain + math.log(rest)), uniforms[i, k])
             if on and z[k] == 0:
                 z[k] = 1
                 change_atom(k, weight, phi, room)
             elif not on and z[k] == 1:
-                z[k] = 0
-                change_atom(k, -weight, phi, room)
+                take_out(k, y, phi, z, noise, weight, room)
+        for exchange in range(exchanges.shape[1]):
+            exchange_atom(y, phi, z, log_odds[group[i]], (noise, weight), exchanges[i, exchange], room)
         draw_weights(y, phi, z, (noise, weight), (of_weights[i], of_noise[i]), weights[i], room)

@@ -27,7 +27,7 @@ from pluri.factors.dictionaries.sensing._measured_kernels import (
 )
 from pluri.factors.dictionaries.sensing.blind_dictionary import draw_dictionary, gram_matrices
 from pluri.factors.dictionaries.sensing.measurements import Measurements
-from pluri.factors.dictionaries.start import NOISE_SHARE, principal_axes
+from pluri.factors.dictionaries.start import principal_axes
 from pluri.factors.dictionaries.usage.protocol import UsagePrior
 from pluri.factors.spike_slab_regression import draw_gamma
 from pluri.inference.mcmc.kernel import CountAfterWarmup
@@ -35,8 +35,12 @@ from pluri.priors.hyperpriors import Gamma
 
 #: Numbers in the measured atoms of all rows that are kept; more, and they are made anew in each sweep.
 MOST_KEPT = 2**27
+#: Atoms of a row that may be exchanged for others in a sweep.
+N_EXCHANGES = 4
+#: Sweeps in which the noise falls from all of the measurements to this share of them, before a chain begins.
+COOLING, LEAST_NOISE = 30, 1e-4
 #: Precisions, for rows whose values are of size 1.
-PRECISION_RANGE = 1e-6, 1e12
+PRECISION_RANGE = 1e-6, 1e8
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +138,7 @@ class RecoveryGibbs:
         }
 
     def start(self, rng: np.random.Generator) -> DictionaryState:
-        """Where a chain begins: no atom in use, a tenth of the measurements noise; if blind, principal directions."""
+        """Where a chain begins: atoms in use after the noise has fallen slowly; if blind, principal directions."""
         (n, _), K, P = self.data.values.shape, self.n_components, self.data.projections.shape[-1]
         if self.blind:
             atoms = rng.standard_normal((K, P)) / math.sqrt(P)
@@ -146,10 +150,18 @@ class RecoveryGibbs:
         power = max(float((self.data.values**2).mean()), 1e-10)
         # Rows are of size 1: ten atoms in use would have weights of this variance.
         spread = P / (10 * max(float((atoms**2).sum(axis=1).mean()), 1e-10))
-        return DictionaryState(
-            atoms, np.zeros((n, K)), used, np.array([1 / (NOISE_SHARE * power)]), 1 / spread,
-            self.usage.start(used, rng),
-        )  # fmt: skip
+        position = DictionaryState(
+            atoms, np.zeros((n, K)), used, np.array([1 / power]), 1 / spread, self.usage.start(used, rng)
+        )
+        # Rows that chose their atoms while the noise was large choose better: it falls step by step, until it is as
+        # large as what the atoms leave.
+        for step in range(1, COOLING + 1):
+            position = self.sweep(rng, position, self.data.values)
+            noise = power * LEAST_NOISE ** (step / COOLING)
+            if 1 / float(position.noise_precision[0]) > noise:
+                break
+            position = replace(position, noise_precision=np.array([1 / noise]))
+        return position
 
     def sample_prior(self, rng: np.random.Generator) -> DictionaryState:
         """Draw a position from the prior."""
@@ -186,7 +198,7 @@ class RecoveryGibbs:
         used, weights = position.used.copy(), np.empty_like(position.weights)
         (n, size), K = data.shape, weights.shape[1]
         variances = 1 / float(position.noise_precision[0]), 1 / float(position.weight_precision)
-        room = Room(np.empty((size, size)), np.empty(K), np.empty(K), np.empty(size))
+        room = Room(np.empty((size, size)), np.empty(K), np.empty(K), np.empty(size), np.empty(K))
         stack = None if self.blind else self._once("stack")
         for rows in blocks(n, K):
             if stack is None or self.data.shared:
@@ -194,10 +206,15 @@ class RecoveryGibbs:
             else:
                 atoms = stack[rows]
             measured = MeasuredRows(data[rows], atoms[None] if self.data.shared else atoms)
-            uniforms = rng.random((len(measured.values), K))
+            uniforms, exchanges = (
+                rng.random((len(measured.values), K)),
+                rng.random((len(measured.values), N_EXCHANGES, 2)),
+            )
             normals = rng.standard_normal(uniforms.shape), rng.standard_normal(measured.values.shape)
             prior = RowPrior(log_odds, group[rows], *variances)
-            draw_measured_codes(measured, prior, RowDraws(uniforms, *normals), used[rows], weights[rows], room)
+            draw_measured_codes(
+                measured, prior, RowDraws(uniforms, exchanges, *normals), used[rows], weights[rows], room
+            )
         return weights, used
 
     def _once(self, name: str) -> Array | None:
