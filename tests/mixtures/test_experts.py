@@ -20,10 +20,11 @@ from pluri.datasets import data_home
 from pluri.datasets.lidar import load_lidar
 from pluri.inference import mcmc
 from pluri.mixtures.experts import ExpertsGibbs, ExpertsPrior, InfiniteMixtureOfExperts, _kernels, probit_stick_weights
+from pluri.mixtures.experts.gibbs import with_intercept
 from pluri.mixtures.experts.prediction import same_experts
-from pluri.mixtures.experts.sticks import draw_truncated, with_intercept
 from pluri.priors import Gamma
 from pluri.processes import BayesianLinearRegression
+from pluri.processes.stick_draws import draw_truncated
 from pluri.testing import SamplerProblem, enumerate_posterior
 
 X4 = np.array([[-1.0], [-0.3], [0.4], [1.2]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from itertools import product
 
@@ -121,7 +122,59 @@ def test_simulated_classes_have_their_probabilities_whatever_the_order_of_rows()
         assert stats.chisquare(counts, draws * np.array(p)).pvalue > 1e-6
 
 
+def all_of_two_rows(buffet):
+    return sum(np.exp(buffet.logpmf(Z)) for Z in all_classes(2, 16))
+
+
+@pytest.mark.parametrize("b", [0.4, 2.5])
+def test_the_second_parameter_keeps_the_sum_and_the_exchange_of_rows(b):
+    buffet = IndianBuffetProcess(1.2, b)
+    assert all_of_two_rows(buffet) == pytest.approx(1, abs=1e-8)
+    Z = np.array([[1, 1, 0, 0], [0, 1, 1, 0], [1, 1, 1, 1]])
+    assert buffet.logpmf(Z[[2, 0, 1]]) == pytest.approx(buffet.logpmf(Z))
+    # Customers in turn: 1, 2 take Poisson(a / b), Poisson(a / (b + 1)) new dishes, and the second follows the first.
+    a, first, second = 1.2, stats.poisson(1.2 / b), stats.poisson(1.2 / (b + 1))
+    expected = first.pmf(2) * 2 / (b + 1) * b / (b + 1) * second.pmf(1)
+    orders = [[[1, 1, 0], [1, 0, 1]], [[1, 1, 0], [0, 1, 1]]]
+    total = sum(np.exp(buffet.logpmf(matrix, ordered=True)) for matrix in orders)
+    assert total == pytest.approx(expected)
+    assert buffet.expected_n_features(2) == pytest.approx(a / b + a / (b + 1))
+
+
+@pytest.mark.parametrize("b", [0.4, 2.5])
+def test_two_parameters_have_the_exact_moments_drawn_either_way(b):
+    """2000 matrices of 3 rows: number of dishes and ones, within 5.5 standard errors, a false alarm in 1e7 each."""
+    buffet, rng, draws, n = IndianBuffetProcess(1.5, b), np.random.default_rng(5), 2000, 3
+    shared = 1.5 / (b * (b + 1))  # a int mu^2 mu^-1 (1 - mu)^(b - 1) dmu: dishes that two given rows share
+    for make in (lambda: buffet.sample(n, rng), lambda: buffet.sample_sticks(n, random_state=rng)[0]):
+        matrices = [make() for _ in range(draws)]
+        width = np.array([Z.any(axis=0).sum() for Z in matrices])
+        expected = buffet.expected_n_features(n)
+        assert abs(width.mean() - expected) < 5.5 * np.sqrt(expected / draws)
+        square = (width - expected) ** 2
+        assert abs(square.mean() - expected) < 5.5 * square.std() / np.sqrt(draws)
+        both = np.array([(Z[0] & Z[2]).sum() for Z in matrices])
+        assert abs(both.mean() - shared) < 5.5 * both.std() / np.sqrt(draws)
+        last = np.array([Z[2].sum() for Z in matrices])
+        assert abs(last.mean() - 1.5 / b) < 5.5 * np.sqrt(1.5 / b / draws)
+
+
+def test_one_as_second_parameter_is_the_buffet_with_one():
+    one, two = IndianBuffetProcess(1.3), IndianBuffetProcess(1.3, 1.0)
+    Z = one.sample(6, 3)
+    assert (two.sample(6, 3) == Z).all()
+    assert one.logpmf(Z) == two.logpmf(Z)
+    counts, n = Z.sum(axis=0), 6
+    # The formula of Griffiths and Ghahramani, by factorials.
+    kinds = Counter(column.tobytes() for column in np.ascontiguousarray(Z.T))
+    value = np.prod([math.factorial(n - m) * math.factorial(m - 1) / math.factorial(n) for m in counts])
+    value *= 1.3 ** len(counts) * math.exp(-1.3 * sum(1 / i for i in range(1, n + 1)))
+    assert np.exp(one.logpmf(Z)) == pytest.approx(value / np.prod([math.factorial(k) for k in kinds.values()]))
+
+
 def test_wrong_input_gets_one_sentence():
+    with pytest.raises(ValueError, match="b must be a positive number"):
+        IndianBuffetProcess(1.0, 0.0)
     with pytest.raises(ValueError, match="alpha must be a positive number"):
         IndianBuffetProcess(0.0)
     with pytest.raises(ValueError, match="Z must hold zeros and ones"):

@@ -1,7 +1,8 @@
 """Random functions, distributions, partitions, binary matrices and fields: sample them, condition them, fit them.
 
 Gaussian processes and Bayesian linear regression (the same thing seen from its weights), Dirichlet and hierarchical
-Dirichlet processes, the Indian buffet process, Ising and Potts fields, and densities made by normalizing flows.
+Dirichlet processes, the beta process and the Indian buffet, Ising and Potts fields, and densities made by normalizing
+flows.
 """
 
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from pluri.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from pluri.processes.bayesian_linear import BayesianLinearRegression
+    from pluri.processes.beta_process import AtomProbabilities, BetaProcess, LogProbabilities
     from pluri.processes.chinese_restaurant import ChineseRestaurantProcess, PolyaUrn
     from pluri.processes.concentration import (
         draw_concentration,
@@ -35,8 +37,10 @@ if TYPE_CHECKING:
     from pluri.processes.stick_breaking import StickBreaking, sticks_to_weights, weights_to_sticks
 
 __all__ = [
+    "AtomProbabilities",
     "BayesianLinearRegression",
     "BetaBernoulli",
+    "BetaProcess",
     "ChineseRestaurantFranchise",
     "ChineseRestaurantProcess",
     "Conjugate",
@@ -55,6 +59,7 @@ __all__ = [
     "IndianBuffetProcess",
     "IsingDenoiser",
     "LabelGibbs",
+    "LogProbabilities",
     "MatrixNormalInverseWishart",
     "MeasurePath",
     "NormalGamma",
@@ -76,6 +81,7 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "bayesian_linear": ["BayesianLinearRegression"],
+        "beta_process": ["AtomProbabilities", "BetaProcess", "LogProbabilities"],
         "chinese_restaurant": ["ChineseRestaurantProcess", "PolyaUrn"],
         "concentration": ["draw_concentration", "draw_group_concentration", "draw_table_counts", "log_stirling"],
         "conjugate": ["BetaBernoulli", "Conjugate", "DirichletMultinomial", "GammaPoisson"],

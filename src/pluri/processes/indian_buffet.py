@@ -7,10 +7,15 @@ the order of the buffet, depends on the order of the rows:
 customer i. That of its left-ordered form (all matrices that differ by the order of columns) does not: the same with
 ``prod_h K_h!``, K_h being the number of equal columns of each kind.
 
+With a second parameter b, one of m tasters before is followed with probability ``m / (b + i - 1)`` and the new dishes
+are Poisson(alpha / (b + i - 1)): rows hold alpha / b ones on average, and share the fewer dishes the larger b.
+``(N - m_k)! (m_k - 1)! / N!`` becomes the beta function ``B(m_k, N - m_k + b)``.
+
 References
 ----------
 Griffiths and Ghahramani (2011), The Indian buffet process: an introduction and review, JMLR 12.
 Teh, Gorur and Ghahramani (2007), Stick-breaking construction for the Indian buffet process, AISTATS.
+Thibaux and Jordan (2007), Hierarchical beta processes and the Indian buffet process, AISTATS.
 """
 
 from __future__ import annotations
@@ -55,9 +60,9 @@ def left_ordered_form(Z: ArrayLike) -> Binary:
     return matrix[:, np.lexsort(-matrix[::-1])] if matrix.shape[1] else matrix
 
 
-def harmonic(n: int) -> float:
-    """Sum of 1/i, i = 1, ..., n."""
-    return float(np.sum(1.0 / np.arange(1, n + 1)))
+def harmonic(n: int, b: float = 1.0) -> float:
+    """Sum of 1 / (b + i - 1), i = 1, ..., n."""
+    return float(np.sum(1.0 / (b + np.arange(n))))
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,13 @@ class IndianBuffetProcess:
     Parameters
     ----------
     alpha : float
-        Mean number of ones in a row.
+        Mean number of ones in a row, times `b`.
+    b : float, default=1.0
+        The larger, the fewer dishes do rows share.
+
+    See Also
+    --------
+    BetaProcess : the same with a finite number of columns.
 
     Examples
     --------
@@ -76,28 +87,32 @@ class IndianBuffetProcess:
     >>> Z = buffet.sample(5, random_state=0)
     >>> len(Z), buffet.expected_n_features(5)
     (5, 4.5666667)
+    >>> round(IndianBuffetProcess(8.0, b=4.0).expected_n_features(5), 4)  # two ones in a row, too
+    7.0762
     """
 
     alpha: float
+    b: float = 1.0
 
     def __post_init__(self) -> None:
         check_positive(self.alpha, "alpha")
+        check_positive(self.b, "b")
 
     def expected_n_features(self, n_rows: int) -> float:
         """Mean, and also variance, of the number of columns: it is Poisson."""
-        return self.alpha * harmonic(check_count(n_rows, "n_rows"))
+        return self.alpha * harmonic(check_count(n_rows, "n_rows"), self.b)
 
     def sample(self, n_samples: int, random_state: RandomState = None) -> Binary:
         """Draw a matrix of `n_samples` rows, columns in the order of the buffet."""
         check_count(n_samples, "n_samples")
         rng = as_generator(random_state)
-        new = rng.poisson(self.alpha / np.arange(1, n_samples + 1))
+        new = rng.poisson(self.alpha / (self.b + np.arange(n_samples)))
         ends = np.cumsum(new)
         Z = np.zeros((n_samples, int(ends[-1])), dtype=np.int8)
         tasted = np.zeros(Z.shape[1])
         for i in range(n_samples):
             old = ends[i - 1] if i else 0
-            Z[i, :old] = rng.random(old) * (i + 1) < tasted[:old]
+            Z[i, :old] = rng.random(old) * (i + self.b) < tasted[:old]
             Z[i, old : ends[i]] = 1
             tasted += Z[i]
         return Z
@@ -108,7 +123,9 @@ class IndianBuffetProcess:
         """Draw a matrix by sticks: column k has ones with probability ``mu_k = prod_{l<=k} v_l``, v_l ~ Beta(alpha, 1).
 
         Sticks are drawn until the ones expected in all the columns left out, ``n_samples alpha mu_k``, fall below
-        `tail_mass`.
+        `tail_mass`. With `b` other than 1, a stick stays with probability ``(1 - mu)^b``, and Poisson(alpha / b)
+        columns with probabilities Beta(1, b) join them, since
+        ``alpha mu^-1 (1 - mu)^(b-1) = alpha mu^-1 (1 - mu)^b + alpha (1 - mu)^(b-1)``.
 
         Parameters
         ----------
@@ -135,7 +152,11 @@ class IndianBuffetProcess:
             log_mu += math.log1p(-rng.random()) / self.alpha
             logs.append(log_mu)
         probabilities = np.exp(logs)
-        return (rng.random((n_samples, len(logs))) < probabilities).astype(np.int8), probabilities
+        if self.b != 1.0:
+            stay = np.log1p(-rng.random(len(logs))) < self.b * np.log1p(-probabilities)
+            extra = rng.beta(1.0, self.b, size=rng.poisson(self.alpha / self.b))
+            probabilities = np.sort(np.concatenate([probabilities[stay], extra]))[::-1]
+        return (rng.random((n_samples, len(probabilities))) < probabilities).astype(np.int8), probabilities
 
     def logpmf(self, Z: ArrayLike, *, ordered: bool = False) -> float:
         """Log probability of a matrix.
@@ -167,6 +188,6 @@ class IndianBuffetProcess:
                 key = column.tobytes()
                 histories[key] = histories.get(key, 0) + 1
             kinds = np.array(list(histories.values()))
-        log_columns = gammaln(n - counts + 1) + gammaln(counts) - gammaln(n + 1)
-        log_weight = len(counts) * math.log(self.alpha) - self.alpha * harmonic(n)
+        log_columns = gammaln(n - counts + self.b) + gammaln(counts) - gammaln(n + self.b)
+        log_weight = len(counts) * math.log(self.alpha) - self.alpha * harmonic(n, self.b)
         return float(log_weight - gammaln(kinds + 1.0).sum() + log_columns.sum())

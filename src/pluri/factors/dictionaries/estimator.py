@@ -21,10 +21,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import validate_data
 
-from pluri.factors.dictionaries.preparation import Prepared, prepare
+from pluri.factors.dictionaries.fitting import learn, store, warn
+from pluri.factors.dictionaries.preparation import prepare
 from pluri.factors.dictionaries.queries import DictionaryQueries
-from pluri.factors.dictionaries.records import DictionaryFit
-from pluri.factors.dictionaries.sizes import effective_size
 from pluri.inference import mcmc
 from pluri.priors.hyperpriors import Gamma
 from pluri.validation import (
@@ -71,9 +70,10 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
     noise_prior, weight_prior : Gamma prior or None, default=None
         Of one over the variance of the noise and of the weights, for rows whose mean square is 1; None is
         ``Gamma(1e-6, 1e-6)``.
-    init : {"svd", "prior"} or array of shape (n_components, n_features), default="svd"
-        Atoms to begin with: principal axes, and then draws of the prior; only the latter; or these.
-    n_draws, n_warmup : int, default=40 and 60
+    init : {"prior", "svd"} or array of shape (n_components, n_features), default="prior"
+        Atoms to begin with: draws of the prior, principal axes and then draws of the prior, or these. "prior" finds
+        known atoms more surely, "svd" is ahead for patches of pictures (`benchmarks/peers/dictionaries.py`).
+    n_draws, n_warmup : int, default=100
         Sweeps of a chain that are kept, and before.
     n_chains, thin : int, default=1
         Chains, and sweeps from one draw to the next.
@@ -105,8 +105,9 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
     usage_ : array of shape (n_components,)
         Probability that a row uses each atom.
     effective_size_ : dict of int
-        Number of atoms in use, counted in several ways: ``"used"`` by any row, ``"one_percent"`` by at least 1 % of the
-        rows, and ``"power"``, how many it takes for 99 % of the power of the codes.
+        Number of atoms, counted in several ways: ``"used"`` by any row; ``"one_percent"``, by at least 1 % of the rows;
+        ``"distinct"``, those of the latter with near duplicates counted once; ``"power"``, how many it takes for 99 %
+        of the power of the codes.
     noise_variance_ : float, or array of shape (n_samples,) or (n_groups,)
     weight_variance_ : float
     noise_groups_ : array of shape (n_groups,)
@@ -155,7 +156,7 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
         "center": Only(None, "sample", "feature"),
         "noise_prior": GAMMA,
         "weight_prior": GAMMA,
-        "init": Only("svd", "prior") | Made((np.ndarray, list, tuple), "an array"),
+        "init": Only("prior", "svd") | Made((np.ndarray, list, tuple), "an array"),
         "batch_size": Whole(1),
         "learning_decay": Number(above=0.5, most=1),
         "learning_offset": Number(least=0),
@@ -178,9 +179,9 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
         center: str | None = None,
         noise_prior: Gamma | None = None,
         weight_prior: Gamma | None = None,
-        init: Any = "svd",
-        n_draws: int = 40,
-        n_warmup: int = 60,
+        init: Any = "prior",
+        n_draws: int = 100,
+        n_warmup: int = 100,
         n_chains: int = 1,
         thin: int = 1,
         max_iter: int = 200,
@@ -258,16 +259,10 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
                 data, center=self.center, dtype=np.dtype(self.dtype), noise_type=self.noise_type,
                 noise_groups=noise_groups, locations=locations,
             )  # fmt: skip
-            self._store(self._learn(prepared, first), prepared)
+            fitted = learn(self, prepared, self._initial() if first else self.components_)
+            store(self, fitted, prepared)
+        warn(self, fitted)
         return self
-
-    def _learn(self, prepared: Prepared, first: bool) -> DictionaryFit:
-        init = self._initial() if first else self.components_
-        if self.inference == "gibbs":
-            from pluri.factors.dictionaries import sampling
-
-            return sampling.fit(self, prepared.rows, init)
-        raise NotImplementedError(f"inference={self.inference!r} is not available")
 
     def _initial(self) -> Any:
         if isinstance(self.init, str):
@@ -276,30 +271,3 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
         if atoms.shape != shape or not np.isfinite(atoms).all():
             raise ValueError(f"init must be finite and of shape {shape}, got {atoms.shape}")
         return atoms
-
-    def _store(self, fitted: DictionaryFit, prepared: Prepared) -> None:
-        for name in {"trace_", "bound_", "cluster_labels_", "noise_groups_"} & set(vars(self)):
-            delattr(self, name)
-        n, scale = len(prepared.rows.values), prepared.scale
-        order = np.argsort(-fitted.usage, kind="stable")
-        self.components_ = np.ascontiguousarray(fitted.components[order], dtype=np.float64)
-        K = max(int(self.n_components), 2)
-        first, second = float(self.a) / K, float(self.b) * (K - 1) / K
-        self.usage_ = (first + n * fitted.usage[order]) / (first + second + n)
-        self.effective_size_ = effective_size(fitted.usage[order], fitted.power[order])
-        variance = scale**2 / np.asarray(fitted.noise_precision, dtype=np.float64)
-        self.noise_variance_ = float(variance[0]) if self.noise_type == "shared" else variance
-        self.weight_variance_ = float(scale**2 / fitted.weight_precision)
-        self.mean_ = prepared.center if self.center == "feature" else np.zeros(self.n_features_in_)
-        self.scale_ = scale
-        self.reconstruction_ = fitted.mean.astype(np.float64) * scale + prepared.center
-        self.reconstruction_std_ = np.sqrt(fitted.variance.astype(np.float64)) * scale
-        self.converged_, self.n_iter_ = bool(fitted.converged), int(fitted.n_iter)
-        if prepared.noise_labels is not None:
-            self.noise_groups_ = prepared.noise_labels
-        if fitted.cluster_labels is not None:
-            self.cluster_labels_ = np.asarray(fitted.cluster_labels)
-        if fitted.trace is not None:
-            self.trace_ = fitted.trace
-        if fitted.bound is not None:
-            self.bound_ = list(fitted.bound)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from pluri.factors.dictionaries.preparation import center_of, check_present
-from pluri.factors.dictionaries.reconstruction import KnownDictionary, infer_codes
+from pluri.factors.dictionaries.reconstruction import KnownDictionary, infer_codes, log_density_bounds
 from pluri.factors.dictionaries.records import Array, Rows
-from pluri.validation import as_generator, check_count
+from pluri.factors.dictionaries.sizes import ALIKE, merged
+from pluri.validation import Number, as_generator, check_count, check_value
 
 
 class DictionaryQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
@@ -53,7 +54,48 @@ class DictionaryQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     def transform(self, X: Any) -> Array:
         """Codes of rows, (n_samples, n_components): means over `n_predictive` sweeps with the atoms fixed."""
         rows, _, known = self._open(X)
-        return infer_codes(as_generator(self.random_state), rows, known, int(self.n_predictive)).mean * self.scale_
+        return infer_codes(as_generator(self.random_state), rows, known, int(self.n_predictive))[0] * self.scale_
+
+    def reconstruct(self, X: Any, *, return_std: bool = False, include_noise: bool = False) -> Any:
+        """Rows without noise, missing values filled in: means over `n_predictive` sweeps with the atoms fixed.
+
+        For the rows of the fit, ``reconstruction_`` is better: its draws are of the atoms too.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            NaN marks a missing value.
+        return_std : bool, default=False
+            Whether standard deviations are wanted too.
+        include_noise : bool, default=False
+            Whether they are those of a new measurement; otherwise, of the row without noise.
+
+        Returns
+        -------
+        rows : array of shape (n_samples, n_features)
+        std : array of shape (n_samples, n_features)
+            If `return_std`. What the atoms are is taken as known, so that it is too small by what they are not.
+        """
+        rows, offset, known = self._open(X)
+        rng = as_generator(self.random_state)
+        codes, std = infer_codes(rng, rows, known, int(self.n_predictive), with_std=return_std)
+        mean = codes @ self.components_ * self.scale_ + offset
+        if std is None:
+            return mean
+        variance = (std * self.scale_) ** 2 + (np.mean(self.noise_variance_) if include_noise else 0.0)
+        return mean, np.sqrt(variance)
+
+    def score_samples(self, X: Any) -> Array:
+        """Lower bound of the log density of each row, of the values that are there: (n_samples,).
+
+        Which atoms a row uses is summed over by mean field. With ``center="sample"`` it is that of the centred rows.
+        """
+        rows, _, known = self._open(X)
+        return log_density_bounds(rows, known) - rows.n_observed * np.log(self.scale_)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean of :meth:`score_samples`: higher is better."""
+        return float(self.score_samples(X).mean())
 
     def inverse_transform(self, X: Any) -> Array:
         """Rows that codes of shape (n_samples, n_components) stand for, without noise.
@@ -66,6 +108,25 @@ class DictionaryQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         if codes.shape[1] != len(self.components_):
             raise ValueError(f"X must have {len(self.components_)} columns, one per atom, got {codes.shape[1]}")
         return np.asarray(codes @ self.components_ + self.mean_)
+
+    def merge_duplicates(self, least_cosine: float = ALIKE) -> Self:
+        """Make one atom of atoms that are alike, up to sign, and change ``components_`` and ``usage_`` to those.
+
+        A tidying step after the chain, not a part of it: codes and reconstructions of the fit stay as they are.
+
+        Parameters
+        ----------
+        least_cosine : float, default=0.99
+            Atoms whose angle has a larger cosine are alike.
+
+        Returns
+        -------
+        self : object
+        """
+        check_is_fitted(self, "components_")
+        check_value(least_cosine, "least_cosine", Number(above=0, most=1))
+        self.components_, self.usage_ = merged(self.components_, self.usage_, float(least_cosine))
+        return self
 
     def sample(self, n_samples: int = 1) -> Array:
         """Draw rows from the fitted model: (n_samples, n_features)."""

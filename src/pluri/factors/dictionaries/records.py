@@ -27,7 +27,7 @@ class Rows:
     values : array of shape (n_samples, n_features), float32 or float64
         Zero where a value is missing.
     observed : array of bool of the same shape, or None
-        None if nothing is missing.
+        None if nothing is missing; what is all True becomes None.
     noise_group : array of int of shape (n_samples,)
         Which of the noise precisions is that of each row.
     n_noise_groups : int
@@ -39,6 +39,10 @@ class Rows:
     noise_group: NDArray[np.intp]
     n_noise_groups: int = 1
     locations: Array | None = None
+
+    def __post_init__(self) -> None:
+        if self.observed is not None and self.observed.all():
+            object.__setattr__(self, "observed", None)
 
     @property
     def n_observed(self) -> NDArray[np.int64]:

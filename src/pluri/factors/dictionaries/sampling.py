@@ -21,7 +21,13 @@ def usage_of(model: Any, rows: Rows) -> UsagePrior:
     a, b = float(model.a), float(model.b)
     if model.usage_prior == "beta_process":
         return BetaProcessUsage(n, K, a, b)
-    raise NotImplementedError(f"usage_prior={model.usage_prior!r} is not available")
+    if model.usage_prior == "dp":
+        from pluri.factors.dictionaries.usage.dirichlet_process import DirichletProcessUsage
+
+        return DirichletProcessUsage(n, K, a, b, int(model.n_clusters))
+    from pluri.factors.dictionaries.usage.probit_sticks import ProbitStickUsage
+
+    return ProbitStickUsage(rows.locations, K, a, b, int(model.n_clusters))
 
 
 def fit(model: Any, rows: Rows, init: Any) -> DictionaryFit:

@@ -2,6 +2,6 @@
 
 from pluri.mixtures.experts.gibbs import ExpertsGibbs, ExpertsPrior
 from pluri.mixtures.experts.infinite import InfiniteMixtureOfExperts
-from pluri.mixtures.experts.sticks import probit_stick_weights
+from pluri.processes.stick_draws import probit_stick_weights
 
 __all__ = ["ExpertsGibbs", "ExpertsPrior", "InfiniteMixtureOfExperts", "probit_stick_weights"]

@@ -1,6 +1,6 @@
 """Gibbs sampler of a mixture of linear regressions whose weights depend on the input.
 
-``y | x ~ sum_k w_k(x) N(g_k + d_k' x, 1 / tau_k)`` with probit sticks (`pluri.mixtures.experts.sticks`). A row of
+``y | x ~ sum_k w_k(x) N(g_k + d_k' x, 1 / tau_k)`` with probit sticks (`pluri.processes.stick_draws`). A row of
 expert k was refused by the sticks before k and taken by that of k; with a normal variable behind each such decision,
 negative or positive, every conditional is of a known family. One sweep:
 
@@ -27,13 +27,19 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
 from pluri.mixtures.experts import _kernels
-from pluri.mixtures.experts.sticks import draw_truncated, probit_stick_weights, with_intercept
 from pluri.priors import Gamma
+from pluri.processes._stick_kernels import exchange_neighbours
+from pluri.processes.stick_draws import draw_truncated, probit_stick_weights
 from pluri.validation import plain_array
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Position = Mapping[str, NDArray[Any]]
+
+
+def with_intercept(X: Array) -> Array:
+    """The rows with a one in front: (n_samples, n_features + 1)."""
+    return np.column_stack([np.ones(len(X)), X])
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +214,7 @@ class ExpertsGibbs:
         if k < 3:
             return position
         labels, order = np.array(position["labels"]), np.arange(k)
-        _kernels.exchange_neighbours(
+        exchange_neighbours(
             self.design @ position["sticks"].T, labels, np.bincount(labels, minlength=k), 1.0 - rng.random(k), order
         )
         return {

@@ -25,10 +25,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
 from pluri.inference import mcmc
-from pluri.mixtures.experts.gibbs import ExpertsGibbs, ExpertsPrior
+from pluri.mixtures.experts.gibbs import ExpertsGibbs, ExpertsPrior, with_intercept
 from pluri.mixtures.experts.prediction import ExpertDraws, same_experts
 from pluri.mixtures.experts.queries import ExpertQueries
-from pluri.mixtures.experts.sticks import with_intercept
 from pluri.priors import Gamma
 from pluri.validation import (
     Allowed,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from pluri.mixtures.experts import _kernels
-from pluri.mixtures.experts.sticks import probit_stick_weights
+from pluri.processes.stick_draws import probit_stick_weights
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

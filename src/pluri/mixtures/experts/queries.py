@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pluri.inference import mcmc
+from pluri.mixtures.experts.gibbs import with_intercept
 from pluri.mixtures.experts.prediction import ExpertDraws
-from pluri.mixtures.experts.sticks import with_intercept
 from pluri.validation import RandomState, as_generator, check_count
 
 Array = NDArray[np.float64]

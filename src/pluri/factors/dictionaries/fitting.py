@@ -1,0 +1,81 @@
+"""From prepared rows to fitted attributes: which way of learning is called, and what is kept of it."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from pluri.factors.dictionaries import sampling
+from pluri.factors.dictionaries.preparation import Prepared
+from pluri.factors.dictionaries.records import DictionaryFit
+from pluri.factors.dictionaries.sizes import effective_size
+
+#: Fitted attributes that not all ways of learning give.
+OCCASIONAL = {"trace_", "bound_", "cluster_labels_", "noise_groups_"}
+#: Variance of the noise, as a share of that of the data, below which a fit is a mere interpolation.
+NO_NOISE = 1e-12
+
+
+def learn(model: Any, prepared: Prepared, init: Any) -> DictionaryFit:
+    """Learn in the way that the estimator asks for."""
+    if model.inference == "gibbs":
+        return sampling.fit(model, prepared.rows, init)
+    from pluri.factors.dictionaries import variational
+
+    return variational.fit(model, prepared.rows, init)
+
+
+def store(model: Any, fitted: DictionaryFit, prepared: Prepared) -> None:
+    """Change an estimator: its fitted attributes, in the units of the data, atoms in the order of their usage."""
+    for name in OCCASIONAL & set(vars(model)):
+        delattr(model, name)
+    n, scale = len(prepared.rows.values), prepared.scale
+    order = np.argsort(-fitted.usage, kind="stable")
+    usage = fitted.usage[order]
+    model.components_ = np.ascontiguousarray(fitted.components[order], dtype=np.float64)
+    K = max(int(model.n_components), 2)
+    first, second = float(model.a) / K, float(model.b) * (K - 1) / K
+    model.usage_ = (first + n * usage) / (first + second + n)
+    model.effective_size_ = effective_size(model.components_, usage, fitted.power[order])
+    variance = scale**2 / np.asarray(fitted.noise_precision, dtype=np.float64)
+    model.noise_variance_ = float(variance[0]) if model.noise_type == "shared" else variance
+    model.weight_variance_ = float(scale**2 / fitted.weight_precision)
+    model.mean_ = prepared.center if model.center == "feature" else np.zeros(model.n_features_in_)
+    model.scale_ = scale
+    model.reconstruction_ = fitted.mean.astype(np.float64) * scale + prepared.center
+    model.reconstruction_std_ = np.sqrt(fitted.variance.astype(np.float64)) * scale
+    model.converged_, model.n_iter_ = bool(fitted.converged), int(fitted.n_iter)
+    optional = {
+        "noise_groups_": prepared.noise_labels,
+        "cluster_labels_": fitted.cluster_labels,
+        "trace_": fitted.trace,
+        "bound_": fitted.bound,
+    }
+    for name, value in optional.items():
+        if value is not None:
+            setattr(model, name, value)
+
+
+def warn(model: Any, fitted: DictionaryFit) -> None:
+    """Say what a user should know about a fit that went to its end."""
+    K = int(model.n_components)
+    if float(np.min(1 / fitted.noise_precision)) < NO_NOISE:
+        warnings.warn(
+            "the dictionary goes through the data without any noise: take fewer n_components, or a noise_prior that "
+            "expects some, such as Gamma(1.0, 1e-4)",
+            UserWarning,
+            stacklevel=4,
+        )
+    if K > 1 and model.effective_size_["one_percent"] == K and model.effective_size_["power"] == K:
+        warnings.warn(
+            f"all of n_components={K} atoms are in regular use: raise n_components", UserWarning, stacklevel=4
+        )
+    if not model.converged_ and fitted.bound is not None:
+        warnings.warn(
+            f"the bound still rises after max_iter={model.max_iter} iterations; raise max_iter or tol",
+            ConvergenceWarning,
+            stacklevel=4,
+        )

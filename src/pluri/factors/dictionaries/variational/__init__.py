@@ -1,0 +1,5 @@
+"""Variational Bayes for dictionaries: codes in a known one, and dictionaries that are learned."""
+
+from pluri.factors.dictionaries.variational.recovery import RecoveredCodes, recover_codes
+
+__all__ = ["RecoveredCodes", "recover_codes"]
