@@ -7,6 +7,13 @@ from pluri.lazy_names import lazy_names
 if TYPE_CHECKING:
     from pluri.factors.binary_rbm import BinaryRBM
     from pluri.factors.dictionaries import BetaProcessDictionary, DictionaryGibbs
+    from pluri.factors.dictionaries.images import (
+        ImageDenoiser,
+        ImageInpainter,
+        PatchExtractor,
+        denoise_image,
+        inpaint_image,
+    )
     from pluri.factors.exponential_family import ExponentialFamilyPCA
     from pluri.factors.factor_analysis import BayesianFactorAnalysis
     from pluri.factors.ibp_gibbs import IndianBuffetGibbs
@@ -20,8 +27,13 @@ __all__ = [
     "DictionaryGibbs",
     "ExponentialFamilyPCA",
     "IBPLinearGaussian",
+    "ImageDenoiser",
+    "ImageInpainter",
     "IndianBuffetGibbs",
     "LogisticPCA",
+    "PatchExtractor",
+    "denoise_image",
+    "inpaint_image",
 ]
 
 __getattr__, __dir__ = lazy_names(
@@ -29,6 +41,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "binary_rbm": ["BinaryRBM"],
         "dictionaries": ["BetaProcessDictionary", "DictionaryGibbs"],
+        "dictionaries.images": ["ImageDenoiser", "ImageInpainter", "PatchExtractor", "denoise_image", "inpaint_image"],
         "exponential_family": ["ExponentialFamilyPCA"],
         "factor_analysis": ["BayesianFactorAnalysis"],
         "ibp_gibbs": ["IndianBuffetGibbs"],

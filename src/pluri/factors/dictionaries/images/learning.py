@@ -25,6 +25,8 @@ from pluri.priors.hyperpriors import Gamma
 Array = NDArray[np.float64]
 #: Pseudo-observations of a noise level that is held.
 FIRM = 1e12
+#: Of the weights, for patches whose mean square is 1: weak, but proper where no atom is used.
+WEIGHT_PRIOR = Gamma(1.0, 1.0)
 
 
 class PatchModel(NamedTuple):
@@ -123,7 +125,7 @@ def learn_patches(
     rows = Rows.of(patches / scale, np.float32)
     usage = BetaProcessUsage(len(patches), K, settings.a, settings.b)
     variance = max((noise / scale) ** 2, 1e-6)
-    free = DictionaryGibbs(rows, usage, K, counting=False)
+    free = DictionaryGibbs(rows, usage, K, weight_prior=WEIGHT_PRIOR, counting=False)
     held = replace(free, noise_prior=Gamma(FIRM, FIRM * variance))
 
     def begin(rng: np.random.Generator) -> DictionaryState:
@@ -150,7 +152,8 @@ def learn_patches(
         free, lambda _: first.ends[0].state.position, n_draws=settings.n_draws, n_warmup=settings.n_warmup - half,
         random_state=rng, **options,
     )  # fmt: skip
-    return _model_at(trace.ends[0].state.position, rows, usage, scale), trace.detached()
+    # The end of the chain has the codes of all patches, which nobody needs any more.
+    return _model_at(trace.ends[0].state.position, rows, usage, scale), replace(trace, ends=())
 
 
 def _model_at(position: DictionaryState, rows: Rows, usage: BetaProcessUsage, scale: float) -> PatchModel:

@@ -28,6 +28,8 @@ class PatchGrid(NamedTuple):
     @classmethod
     def of(cls, shape: tuple[int, ...], size: int, stride: int = 1) -> PatchGrid:
         """All places a stride apart, and the last one, so that every pixel is in a patch."""
+        if stride > size:
+            raise ValueError(f"stride must be at most patch_size ({size}), or pixels are left out, got {stride}")
         if min(shape[:2]) < size:
             raise ValueError(f"image must have at least {size} x {size} pixels (patch_size), got {shape[:2]}")
         places = [np.unique(np.append(np.arange(0, side - size + 1, stride), side - size)) for side in shape[:2]]
@@ -70,8 +72,8 @@ class PatchExtractor(TransformerMixin, Estimator):
     patch_size : int, default=8
         Pixels of a side of a patch.
     stride : int, default=1
-        Pixels from one patch to the next. The last patch of a row or column may be nearer to the one before: every
-        pixel is in a patch.
+        Pixels from one patch to the next, at most `patch_size`. The last patch of a row or column may be nearer to the
+        one before: every pixel is in a patch.
 
     Attributes
     ----------

@@ -55,7 +55,7 @@ class PatchRestorer(mcmc.Sampled, TransformerMixin, Estimator):
     }
     _fitted_layout: ClassVar[Mapping[str, Stored]] = {
         "components_": Stored("n_atoms", "n_features_in_"),
-        "usage_": Stored("n_atoms", least=0, most=1),
+        "usage_": Stored("n_atoms", least=0),
         "noise_interval_": Stored(2, least=0),
     }
 
