@@ -105,13 +105,14 @@ def ours(noisy: np.ndarray) -> tuple[ImageDenoiser, np.ndarray, dict[str, np.nda
 
 def main() -> None:
     quick = "--quick" in sys.argv[1:]
-    images = load_test_images() | {"bsds img00": load_bsds_gray()["img00"]}
+    small = sorted(load_test_images().items(), key=lambda item: item[1].size)
+    images = dict(small) | {"bsds img00": load_bsds_gray()["img00"]}
     if quick:
         images = {name: images[name] for name in ("house", "cameraman")}
     others = {name: peer for name, peer in peers().items() if name == "K-SVD" or "--ksvd" not in sys.argv[1:]}
     columns = ["pluri", *others]
     print(f"{'':18}" + "".join(f"{name:>10}" for name in columns) + "   inferred   cover  (less)  seconds")
-    for sd in (25,) if quick else (15, 25, 50):
+    for sd in (25,) if quick else (25, 50, 15):
         table = []
         for name, image in images.items():
             clean = image / 255

@@ -44,33 +44,37 @@ class PatchSums(NamedTuple):
 
 
 @compiled(reorder=True, allocates=False)
-def add_sweeps(rng, residuals, observed, prior, weights, sweeps, sums):
-    """Change sums, residuals and weights: sweep over all patches.
+def add_sweeps(rng, left, observed, gram, prior, weights, sweeps, sums):
+    """Change sums, what is left and weights: sweep over all patches.
 
-    `residuals` comes as the patches, (n, P), zero where a pixel is missing, `observed` is (n, P) of zeros and ones or
-    has no rows, `weights` comes as (n, K) zeros. The first of the two numbers `sweeps` is how many are made before the
-    first that counts, the second how many count.
+    `left` comes as the patches, (n, P), zero where a pixel is missing, with `observed`, (n, P) of zeros and ones. If all
+    pixels of all patches are there, it comes as products of patches and atoms instead, (n, K), with `gram`, the products
+    of atoms; of these two arrays the one that is not needed has no rows. `weights` comes as (n, K) zeros. The first of
+    the two numbers `sweeps` is how many are made before the first that counts, the second how many count.
     """
     components, offset, variance, length, noise = prior
     codes, pixels, squares = sums
     n_skipped, n_counted = sweeps
-    n, P = residuals.shape
+    n, P = left.shape
     K, n_rows = components.shape[0], variance.shape[0]
+    has_gram = gram.shape[0] > 0
     for i in range(n):
         row = i % n_rows
         for sweep in range(n_skipped + n_counted):
             for k in range(K):
                 old = weights[i, k]
                 b = old * length[row, k]
-                for p in range(P):
-                    b += components[k, p] * residuals[i, p]
+                if has_gram:
+                    b += left[i, k]
+                else:
+                    for p in range(P):
+                        b += components[k, p] * left[i, p]
                 v = variance[row, k]
                 strength = noise * b
                 odds = offset[row, k] + 0.5 * strength * strength * v
                 new = 0.0 * old
                 uniform = rng.random()
-                on, m = 0.0, 0.0
-                if odds > RARE or uniform < RARE_SHARE:  # in short: if it may be used
+                if odds > RARE or uniform < RARE_SHARE:  # otherwise it cannot be used
                     m = strength * v
                     on = 1.0 / (1.0 + math.exp(-odds))
                     if uniform < on:
@@ -81,22 +85,16 @@ def add_sweeps(rng, residuals, observed, prior, weights, sweeps, sums):
                     if sweep >= n_skipped:
                         codes[i, k] += on * m
                 if new != old:
-                    subtract(residuals, components, observed, new - old, i, k)
                     weights[i, k] = new
+                    change = new - old
+                    if has_gram:
+                        for j in range(K):
+                            left[i, j] -= change * gram[k, j]
+                    else:
+                        for p in range(P):
+                            left[i, p] -= change * components[k, p] * observed[i, p]
             if sweep >= n_skipped:
                 add_draw(components, weights, i, pixels, squares)
-
-
-@compiled(inner=True, reorder=True)
-def subtract(residuals, components, observed, change, i, k):
-    """Change the residuals of patch i: take away so much of atom k."""
-    P = residuals.shape[1]
-    if observed.shape[0] == 0:
-        for p in range(P):
-            residuals[i, p] -= change * components[k, p]
-    else:
-        for p in range(P):
-            residuals[i, p] -= change * components[k, p] * observed[i, p]
 
 
 @compiled(inner=True, reorder=True)

@@ -85,17 +85,19 @@ def code_patches(
     """
     (n, P), dtype = patches.shape, np.float32
     atoms = np.ascontiguousarray(model.components, dtype=dtype)
-    values = np.ascontiguousarray(patches / model.scale, dtype=dtype)
-    mask, length = np.empty((0, P), dtype=dtype), (atoms**2).sum(axis=1)[None]
-    if observed is not None:
-        mask = np.ascontiguousarray(observed, dtype=dtype)
-        values, length = values * mask, mask @ (atoms**2).T
+    left = np.ascontiguousarray(patches / model.scale, dtype=dtype)
+    if observed is None:
+        mask, gram, length = np.empty((0, P), dtype=dtype), atoms @ atoms.T, (atoms**2).sum(axis=1)[None]
+        left = left @ atoms.T
+    else:
+        mask, gram = np.ascontiguousarray(observed, dtype=dtype), np.empty((0, 0), dtype=dtype)
+        left, length = left * mask, mask @ (atoms**2).T
     v = 1 / (model.weight_precision + model.noise_precision * length)
     offset = model.log_odds + 0.5 * np.log(model.weight_precision * v)
     prior = PatchPrior(atoms, offset.astype(dtype), v.astype(dtype), length, dtype(model.noise_precision))
     K = len(atoms)
     sums = PatchSums(*(np.zeros(shape, dtype=dtype) for shape in ((n, K), (n + 1, P), (n + 1, P))))
-    add_sweeps(rng, values, mask, prior, np.zeros((n, K), dtype=dtype), (N_SETTLE, n_sweeps), sums)
+    add_sweeps(rng, left, mask, gram, prior, np.zeros((n, K), dtype=dtype), (N_SETTLE, n_sweeps), sums)
     mean, drawn = sums.codes @ atoms / n_sweeps, sums.pixels[:n] / n_sweeps
     variance = np.maximum(sums.squares[:n] / n_sweeps - drawn**2, 0) * (n_sweeps / max(n_sweeps - 1, 1))
     return mean * model.scale, variance * model.scale**2
