@@ -19,6 +19,10 @@ from scipy.stats import invwishart
 
 import pluri
 from pluri.dynamics import LinearGaussianModel
+from pluri.factors.dictionaries.gibbs import DictionaryGibbs
+from pluri.factors.dictionaries.reconstruction import CodeGibbs, KnownDictionary
+from pluri.factors.dictionaries.records import Rows
+from pluri.factors.dictionaries.usage import BetaProcessUsage
 from pluri.factors.ibp_gibbs import IndianBuffetGibbs
 from pluri.factors.ibp_likelihood import collapsed_log_likelihood
 from pluri.factors.rbm_chains import ClampedGibbs
@@ -710,6 +714,69 @@ def gaussian_mixture():
     return SamplerProblem(
         "posterior of a Gaussian mixture", prior=draw_components, data=draw_rows, transition=move,
         statistics=statistics, n_steps=2, value_and_grad=posterior.space.value_and_grad(posterior), positions=[start],
+    )  # fmt: skip
+
+
+def dictionary_statistics(state, X):
+    codes = state.weights * state.used
+    clean = codes @ state.components
+    return {
+        "ones": int(state.used.sum()),
+        "shared": int((state.used[0] * state.used[1]).sum()),
+        "first atom": int(state.used[:, 0].sum()),
+        "log noise": np.log(state.noise_precision),
+        "log weights": np.log(state.weight_precision),
+        "length": float((state.components**2).sum()),
+        "power": np.log1p(float((codes**2).sum())),
+        "size": np.log1p(float((clean**2).sum())),
+        "fit": np.arctan(float((clean * X).sum())),
+        "data": np.log1p(float((X**2).sum())),
+    }
+
+
+def dictionary_problem(name, **settings):
+    observed = np.arange(15).reshape(5, 3) % 4 > 0 if settings.pop("missing", False) else None
+    group = np.arange(5) % 2 if settings.pop("per_group", False) else np.zeros(5, dtype=np.intp)
+    rows = Rows(np.zeros((5, 3)), observed, group.astype(np.intp), int(group.max()) + 1)
+    kernel = DictionaryGibbs(
+        rows, BetaProcessUsage(5, 4, 2.0, 1.0), 4, noise_prior=Gamma(2.0, 2.0), weight_prior=Gamma(2.0, 2.0), **settings
+    )
+    return SamplerProblem(
+        name, prior=kernel.sample_prior, data=kernel.sample_data, transition=kernel.sweep,
+        statistics=dictionary_statistics, n_steps=3,
+    )  # fmt: skip
+
+
+for _name, _settings in {
+    "DictionaryGibbs": {},
+    "DictionaryGibbs, weights not integrated out": {"collapsed": False},
+    "DictionaryGibbs, missing values and two kinds of noise": {"missing": True, "per_group": True},
+}.items():
+    TABLE[_name] = partial(dictionary_problem, _name, **_settings)
+COVERED.update({DictionaryGibbs, "pluri.factors.dictionaries.gibbs"})
+
+
+@sampler("CodeGibbs", CodeGibbs)
+def dictionary_codes():
+    atoms = np.array([[1.0, 0.4], [0.2, -0.8], [-0.5, 0.6]])
+    known = KnownDictionary(atoms, np.array([0.5, -0.5, -1.0]), 2.0, 1.0)
+
+    def prior(rng):
+        on = rng.random((1, 3)) < 1 / (1 + np.exp(-known.log_odds))
+        return on * rng.standard_normal((1, 3))
+
+    def data(rng, codes):
+        return codes @ atoms + rng.standard_normal((1, 2)) / np.sqrt(2.0)
+
+    def move(rng, codes, X):
+        kernel = CodeGibbs(Rows.of(X), known)
+        return kernel.step(rng, kernel.init(rng, codes))[0].position
+
+    def statistics(codes, X):
+        return {"on": (codes[0] != 0).astype(int), "codes": codes[0], "fit": float((codes @ atoms * X).sum())}
+
+    return SamplerProblem(
+        "codes given a dictionary", prior=prior, data=data, transition=move, statistics=statistics, n_steps=3,
     )  # fmt: skip
 
 

@@ -35,6 +35,7 @@ MODELS = frozenset(
         "pluri.embedding.spectral.diffusion.DiffusionMap",
         "pluri.embedding.spectral.estimator.SpectralKMeans",
         "pluri.factors.binary_rbm.BinaryRBM",
+        "pluri.factors.dictionaries.estimator.BetaProcessDictionary",
         "pluri.factors.dictionaries.images.denoiser.ImageDenoiser",
         "pluri.factors.dictionaries.images.inpainter.ImageInpainter",
         "pluri.factors.dictionaries.images.patches.PatchExtractor",

@@ -17,6 +17,8 @@ from pluri.plotting.co_clustering import CoClusteringDisplay
 from pluri.plotting.component_count import ComponentCountDisplay
 from pluri.plotting.convergence import ConvergenceDisplay
 from pluri.plotting.decoded_sequence import DecodedSequenceDisplay
+from pluri.plotting.dictionaries.mosaic import DictionaryMosaicDisplay
+from pluri.plotting.dictionaries.restoration import RestorationDisplay
 from pluri.plotting.diversity_sweep import DiversitySweepDisplay
 from pluri.plotting.dynamics.counts import CrossCovarianceDisplay, DispersionDisplay, ShapeDisplay
 from pluri.plotting.dynamics.forecast import ForecastDisplay
@@ -56,6 +58,7 @@ __all__ = [
     "CrossCovarianceDisplay",
     "CutDisplay",
     "DecodedSequenceDisplay",
+    "DictionaryMosaicDisplay",
     "DimensionDisplay",
     "DispersionDisplay",
     "DiversitySweepDisplay",
@@ -74,6 +77,7 @@ __all__ = [
     "RegimeUsageDisplay",
     "RegimesDisplay",
     "ResponsibilityDisplay",
+    "RestorationDisplay",
     "SampledStatesDisplay",
     "ShapeDisplay",
     "StateHistogramDisplay",

@@ -143,8 +143,8 @@ def _body(
     height, width = before.shape[:2]
     return f"""<header class="top"><h1>{escape(title)}</h1></header>
 <main>
-<section class="stage" aria-label="Before and after">
-<div id="frame" style="aspect-ratio:{width}/{height};--width:{width}px">
+<section class="stage" aria-label="Before and after" style="--width:{width}px">
+<div id="frame" style="aspect-ratio:{width}/{height}">
 <img id="after" src="{_address(after)}" alt="After"><img id="before" src="{_address(before)}" alt="Before">
 <div id="line" aria-hidden="true"></div><b class="tag left">before</b><b class="tag right">after</b></div>
 <input type="range" id="slider" min="0" max="100" step="0.5" value="50" aria-label="Share of the picture before">

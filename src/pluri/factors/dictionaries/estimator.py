@@ -32,6 +32,7 @@ from pluri.validation import (
     Made,
     Number,
     Only,
+    Stored,
     Whole,
     check_parameters,
     restored_on_failure,
@@ -70,9 +71,8 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
     noise_prior, weight_prior : Gamma prior or None, default=None
         Of one over the variance of the noise and of the weights, for rows whose mean square is 1; None is
         ``Gamma(1e-6, 1e-6)``.
-    init : {"prior", "svd"} or array of shape (n_components, n_features), default="prior"
-        Atoms to begin with: draws of the prior, principal axes and then draws of the prior, or these. "prior" finds
-        known atoms more surely, "svd" is ahead for patches of pictures (`benchmarks/peers/dictionaries.py`).
+    init : {"svd", "prior"} or array of shape (n_components, n_features), default="svd"
+        Atoms to begin with: principal axes, and then draws of the prior; only the latter; or these.
     n_draws, n_warmup : int, default=100
         Sweeps of a chain that are kept, and before.
     n_chains, thin : int, default=1
@@ -156,12 +156,21 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
         "center": Only(None, "sample", "feature"),
         "noise_prior": GAMMA,
         "weight_prior": GAMMA,
-        "init": Only("prior", "svd") | Made((np.ndarray, list, tuple), "an array"),
+        "init": Only("svd", "prior") | Made((np.ndarray, list, tuple), "an array"),
         "batch_size": Whole(1),
         "learning_decay": Number(above=0.5, most=1),
         "learning_offset": Number(least=0),
         "dtype": Only("float64", "float32"),
         "warm_start": Flag(),
+    }
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "components_": Stored("n_atoms", "n_features_in_"),
+        "usage_": Stored("n_atoms", least=0),
+        "mean_": Stored("n_features_in_"),
+        "reconstruction_": Stored("n_rows", "n_features_in_"),
+        "reconstruction_std_": Stored("n_rows", "n_features_in_", least=0),
+        "cluster_labels_": Stored("n_rows", whole=True, least=0),
     }
 
     def __init__(
@@ -179,7 +188,7 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
         center: str | None = None,
         noise_prior: Gamma | None = None,
         weight_prior: Gamma | None = None,
-        init: Any = "prior",
+        init: Any = "svd",
         n_draws: int = 100,
         n_warmup: int = 100,
         n_chains: int = 1,
@@ -251,23 +260,20 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
             needed = "must be given" if locations is None else "must be None"
             raise ValueError(f"locations {needed} for usage_prior={self.usage_prior!r}")
         with restored_on_failure(self):
-            first = not (self.warm_start and hasattr(self, "components_"))
+            again = self.warm_start and hasattr(self, "components_")
             data = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2)
             if np.nanmax(np.abs(data), initial=0.0) > LARGEST:
                 raise ValueError(f"X must not exceed {LARGEST:g} in size; rescale it")
+            if again and self.components_.shape != (self.n_components, data.shape[1]):
+                raise ValueError(
+                    f"X and n_components must fit the atoms of the last fit, {self.components_.shape}, for "
+                    f"warm_start=True, got {(int(self.n_components), data.shape[1])}"
+                )
             prepared = prepare(
                 data, center=self.center, dtype=np.dtype(self.dtype), noise_type=self.noise_type,
                 noise_groups=noise_groups, locations=locations,
             )  # fmt: skip
-            fitted = learn(self, prepared, self._initial() if first else self.components_)
+            fitted = learn(self, prepared, again)
             store(self, fitted, prepared)
-        warn(self, fitted)
+        warn(self, fitted, prepared)
         return self
-
-    def _initial(self) -> Any:
-        if isinstance(self.init, str):
-            return self.init
-        shape, atoms = (int(self.n_components), int(self.n_features_in_)), np.asarray(self.init, dtype=np.float64)
-        if atoms.shape != shape or not np.isfinite(atoms).all():
-            raise ValueError(f"init must be finite and of shape {shape}, got {atoms.shape}")
-        return atoms

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -67,5 +68,5 @@ def fit(model: Any, rows: Rows, init: Any) -> DictionaryFit:
         converged=verdict.settled,
         n_iter=int(model.n_warmup) + trace.n_draws * int(model.thin),
         cluster_labels=getattr(chosen.usage, "labels", None),
-        trace=trace.detached(),
+        trace=replace(trace.detached(), ends=()),  # an end holds codes of all the data
     )

@@ -113,7 +113,7 @@ class DirichletProcessUsage:
 
     def start(self, used: Used, rng: np.random.Generator) -> ClusterState:
         """Clusters of rows that use the same atoms, and the rest drawn given them."""
-        labels, settling = first_labels(rng, used, self.n_clusters)
+        labels, settling = first_labels(rng, self.process, used, self.n_clusters)
         return self._given_labels(labels, self._learned.value, used, rng, settling)
 
     def log_odds(self, state: ClusterState) -> tuple[Array, NDArray[np.intp]]:
@@ -123,7 +123,7 @@ class DirichletProcessUsage:
     def resample(self, state: ClusterState, used: Used, rng: np.random.Generator) -> ClusterState:
         """Draw clusters, their order, sticks, concentration and probabilities."""
         if state.settling:
-            labels = start_labels(rng, used, self.n_clusters if state.settling == 1 else 1)
+            labels = start_labels(rng, self.process, used, self.n_clusters if state.settling == 1 else 1)
             return self._given_labels(labels, state.concentration, used, rng, state.settling - 1)
         labels = draw_labels(rng, self.process, used, state.labels, state.log_weights[None])
         counts = np.bincount(labels, minlength=self.n_clusters)

@@ -123,7 +123,7 @@ class ProbitStickUsage:
         Of the kernels; by default a regular grid of at most 200 points.
     widths : array-like of shape (n_widths,), optional
         Library of the squared widths psi; by default 1, 4, 16, 64 and 256 times the squared distance of the centres.
-    precision_prior : Gamma, default=Gamma(1.0, 0.1)
+    precision_prior : Gamma, default=Gamma(3.0, 0.03)
         Of the precisions of the coefficients.
 
     Examples
@@ -149,7 +149,7 @@ class ProbitStickUsage:
     n_clusters: int = 20
     centers: Any = None
     widths: Any = None
-    precision_prior: Gamma = Gamma(1.0, 0.1)
+    precision_prior: Gamma = Gamma(3.0, 0.03)
     process: BetaProcess = field(init=False, repr=False)
     surfaces: SurfacePrior = field(init=False, repr=False)
 
@@ -185,7 +185,7 @@ class ProbitStickUsage:
 
     def start(self, used: Used, rng: np.random.Generator) -> LocatedState:
         """Clusters of rows that use the same atoms, and the rest drawn given them."""
-        return self._begin(*first_labels(rng, used, self.n_clusters), used, rng)
+        return self._begin(*first_labels(rng, self.process, used, self.n_clusters), used, rng)
 
     def _begin(self, labels: Labels, settling: int, used: Used, rng: np.random.Generator) -> LocatedState:
         """State with given clusters."""
@@ -206,7 +206,7 @@ class ProbitStickUsage:
     def resample(self, state: LocatedState, used: Used, rng: np.random.Generator) -> LocatedState:
         """Draw clusters, the order of the sticks, the surfaces and the probabilities."""
         if state.settling:
-            labels = start_labels(rng, used, self.n_clusters if state.settling == 1 else 1)
+            labels = start_labels(rng, self.process, used, self.n_clusters if state.settling == 1 else 1)
             return self._begin(labels, state.settling - 1, used, rng)
         surfaces, n_sticks = state.surfaces, self.n_clusters - 1
         predictors = self.surfaces.predictors(surfaces)

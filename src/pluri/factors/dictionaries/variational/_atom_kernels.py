@@ -1,43 +1,14 @@
 # mypy: allow-untyped-defs, allow-untyped-calls
-r"""Compiled sums over codes that the atoms need, and their update where values are missing.
+"""The compiled update of the atoms where values are missing, one atom after the other.
 
-    second_kl = sum_i g_i E[w_ik w_il],      cross_k = sum_i g_i E[w_ik] x_i
+Each value p of an atom has its own sums, over the rows that have it: with r what all other atoms leave of a row,
 
-with ``E[w_ik w_il] = w_ik w_il`` for k != l and ``t (m^2 + v)`` for k = l. Entries that are zero cost nothing.
+    precision = P + sum_i g_i E[w_ik^2],     mean = sum_i g_i E[w_ik] r_ip / precision.
 """
 
 from __future__ import annotations
 
 from pluri.engine.compiled import compiled
-
-
-@compiled(reorder=True, inner=True, allocates=False)
-def add_scaled(target, amount, row):
-    """Change `target` by ``amount * row``."""
-    for j in range(len(target)):
-        target[j] += amount * row[j]
-
-
-@compiled(allocates=False)
-def add_moments(values, noise, beliefs, second, cross, active):
-    """Change `second` (K, K) and `cross` (K, P) by the sums over rows; `active` (K,) is room for indices."""
-    used, means, variances = beliefs.used, beliefs.mean, beliefs.variance
-    n, K = used.shape
-    for i in range(n):
-        t, m, v, g = used[i], means[i], variances[i], noise[i]
-        count = 0
-        for k in range(K):
-            if t[k] != 0.0:
-                active[count] = k
-                count += 1
-        for first in range(count):
-            k = active[first]
-            weighted = g * t[k] * m[k]
-            add_scaled(cross[k], weighted, values[i])
-            for other in range(count):
-                j = active[other]
-                second[k, j] += weighted * t[j] * m[j]
-            second[k, k] += g * t[k] * (v[k] + (1.0 - t[k]) * m[k] * m[k])
 
 
 @compiled(reorder=True, allocates=False)

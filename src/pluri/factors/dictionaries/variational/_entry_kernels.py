@@ -165,3 +165,26 @@ def sweep_with_residuals(incomplete, components, lengths, norms, prior, beliefs,
                 v[k] = spread
                 amount[0] = t[k] * m[k] - old
                 move_seen(left, amount, components[k], seen[i])
+
+
+@compiled(allocates=False)
+def add_totals(beliefs, totals):
+    """Change `totals` (4,) by the sums over entries of t, t (m^2 + v), t log v, and by the entropy of the z."""
+    used, means, variances = beliefs.used, beliefs.mean, beliefs.variance
+    n, K = used.shape
+    for i in range(n):
+        number, square, spread, entropy = 0.0, 0.0, 0.0, 0.0
+        for k in range(K):
+            t = float(used[i, k])
+            if t != 0.0:
+                m, v = float(means[i, k]), float(variances[i, k])
+                number += t
+                square += t * (m * m + v)
+                spread += t * math.log(v)
+                entropy -= t * math.log(t)
+                if t < 1.0:
+                    entropy -= (1.0 - t) * math.log1p(-t)
+        totals[0] += number
+        totals[1] += square
+        totals[2] += spread
+        totals[3] += entropy

@@ -33,15 +33,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
-from scipy.special import entr
 
 from pluri.factors.dictionaries.records import Array, Floats, Rows
 from pluri.factors.dictionaries.variational import precisions
-from pluri.factors.dictionaries.variational._atom_kernels import add_moments, sweep_atoms
+from pluri.factors.dictionaries.variational._atom_kernels import sweep_atoms
 from pluri.factors.dictionaries.variational._entry_kernels import (
     EntryBeliefs,
     EntryPrior,
     Incomplete,
+    add_totals,
     sweep_with_gram,
     sweep_with_residuals,
 )
@@ -49,8 +49,10 @@ from pluri.factors.dictionaries.variational.clustered_usage import ClusteredUsag
 from pluri.factors.dictionaries.variational.precisions import PRECISION_PRIOR
 from pluri.priors.hyperpriors import Hyperparameter
 
-#: Log odds below which an entry is left at zero: a probability of 0.1 %.
-CUT = math.log(1e-3)
+#: Log odds below which an entry is left at zero: a probability of 1 %.
+CUT = math.log(1e-2)
+#: What passes for noise in the beginning, for rows of unit size, and the atoms that a row is expected to use.
+FIRST_NOISE, FIRST_NUMBER = 0.3, 5.0
 #: The variance of the noise is kept above this, for rows of unit size.
 SMALLEST_NOISE = 1e-8
 
@@ -68,6 +70,7 @@ class DictionaryBeliefs:
     usage : UsageBeliefs
     noise_precision : (n_groups, 2): shapes and rates; the number and zero if it is fixed
     weight_precision : (1, 2)
+    totals : (4,) sums over entries, of `add_totals`
     misfit : (n_samples,) expected squared errors, or None if atoms or codes have changed since they were computed
     """
 
@@ -77,6 +80,7 @@ class DictionaryBeliefs:
     usage: UsageBeliefs
     noise_precision: Array
     weight_precision: Array
+    totals: Array
     misfit: Array | None = None
 
     @property
@@ -121,33 +125,35 @@ class LearnedDictionary:
             "usage": self.update_usage,
         }
 
-    def start(
-        self, rows: Rows, components: Array, noise: float = 1.0, used_by_row: float = 5.0
-    ) -> DictionaryBeliefs:
-        """Beliefs in which no row uses any atom yet; `noise` is the variance that passes for noise."""
+    def start(self, rows: Rows, components: Array) -> DictionaryBeliefs:
+        """Beliefs in which no row uses any atom yet."""
         n, P = rows.values.shape
         K, dtype = len(components), rows.values.dtype
         variances = np.full((K, 1 if rows.observed is None else P), 1e-6 / P)
-        share = np.full((n, K), min(used_by_row / K, 0.5))
+        share = np.full((n, K), min(FIRST_NUMBER / K, 0.5))
         length = max(float(np.mean(np.sum(components**2, axis=1))), 1e-12)
         return DictionaryBeliefs(
             np.ascontiguousarray(components, dtype=dtype),
             variances,
             EntryBeliefs.zeros(n, K, dtype),
             self.usage.start(share),
-            precisions.first_beliefs(self.noise_precision, 1 / noise, rows.n_noise_groups),
-            precisions.first_beliefs(self.weight_precision, used_by_row * length / P),
+            precisions.first_beliefs(self.noise_precision, 1 / FIRST_NOISE, rows.n_noise_groups),
+            precisions.first_beliefs(self.weight_precision, FIRST_NUMBER * length / P),
+            np.zeros(4),
         )
 
     def initialize(self, rows: Rows, rng: np.random.Generator) -> DictionaryBeliefs:
-        """Not offered: atoms to start from are needed."""
-        raise NotImplementedError("coordinate_ascent must be given a start")
+        """As many atoms as a row has values, drawn from the prior."""
+        P = rows.values.shape[1]
+        return self.start(rows, rng.standard_normal((P, P)) / math.sqrt(P))
 
     def update_codes(self, q: DictionaryBeliefs, rows: Rows) -> DictionaryBeliefs:
         """Usage and weights of all rows."""
         entries = EntryBeliefs(*(part.copy() for part in q.entries))
         sweep_entries(self.entry_prior(q, rows), q, rows, entries, self.n_sweeps)
-        return replace(q, entries=entries, misfit=None)
+        totals = np.zeros(4)
+        add_totals(entries, totals)
+        return replace(q, entries=entries, totals=totals, misfit=None)
 
     def entry_prior(self, q: DictionaryBeliefs, rows: Rows) -> EntryPrior:
         """What is expected of entries before their rows are seen."""
@@ -159,15 +165,13 @@ class LearnedDictionary:
     def update_atoms(self, q: DictionaryBeliefs, rows: Rows) -> DictionaryBeliefs:
         """Means and variances of the atoms."""
         noise = precisions.mean(q.noise_precision)[rows.noise_group]
-        K, P = q.components.shape
         if rows.observed is not None:
+            P = q.components.shape[1]
             components, variances = q.components.copy(), q.component_variances.copy()
             incomplete = without_codes(q, rows)
             sweep_atoms(incomplete, noise, q.entries, components, variances, np.empty((2, P)))
             return replace(q, components=components, component_variances=variances, misfit=None)
-        second, cross = np.zeros((K, K)), np.zeros((K, P))
-        add_moments(rows.values, noise, q.entries, second, cross, np.empty(K, dtype=np.intp))
-        atoms, spread = solve_atoms(second, cross)
+        atoms, spread = solve_atoms(*moments(q.codes, q.squares, rows.values, noise))
         return replace(
             q, components=atoms.astype(q.components.dtype), component_variances=spread[:, None], misfit=None
         )
@@ -177,8 +181,7 @@ class LearnedDictionary:
         misfit = expected_misfit(q, rows)
         errors = np.bincount(rows.noise_group, misfit, rows.n_noise_groups)
         noise = precisions.updated(self.noise_precision, q.noise_precision, counts(rows), errors, SMALLEST_NOISE)
-        number, squares = q.entries.used.sum(dtype=np.float64), q.squares.sum(dtype=np.float64)
-        weight = precisions.updated(self.weight_precision, q.weight_precision, number, squares)
+        weight = precisions.updated(self.weight_precision, q.weight_precision, q.totals[0], q.totals[1])
         return replace(q, noise_precision=noise, weight_precision=weight, misfit=misfit)
 
     def update_usage(self, q: DictionaryBeliefs, rows: Rows) -> DictionaryBeliefs:
@@ -191,7 +194,7 @@ class LearnedDictionary:
         errors = np.bincount(rows.noise_group, misfit, rows.n_noise_groups)
         g, h, P = q.noise_precision, q.weight_precision, rows.values.shape[1]
         total = 0.5 * float(counts(rows) @ (precisions.mean_log(g) - math.log(2 * math.pi)) - precisions.mean(g) @ errors)
-        total += entry_bound(q.entries, float(precisions.mean(h)[0]), float(precisions.mean_log(h)[0]))
+        total += entry_bound(q.totals, float(precisions.mean(h)[0]), float(precisions.mean_log(h)[0]))
         total += self.usage.bound(q.usage, q.entries.used)
         total -= atom_divergence(q.components, np.broadcast_to(q.component_variances, q.components.shape), P)
         total -= precisions.divergence(self.noise_precision, g) + precisions.divergence(self.weight_precision, h)
@@ -221,8 +224,16 @@ def without_codes(q: DictionaryBeliefs, rows: Rows) -> Incomplete:
     return Incomplete((rows.values - q.codes @ q.components) * seen, seen)
 
 
+def moments(codes: Floats, squares: Floats, values: Floats, noise: Array) -> tuple[Array, Array]:
+    """Sums over rows, weighted by their precisions: ``E[w w']`` (K, K) and ``E[w] x'`` (K, P)."""
+    weighted = codes * noise[:, None].astype(codes.dtype)
+    second, cross = (weighted.T @ codes).astype(np.float64), (weighted.T @ values).astype(np.float64)
+    second.flat[:: len(second) + 1] = noise @ squares
+    return second, cross
+
+
 def solve_atoms(second: Array, cross: Array) -> tuple[Array, Array]:
-    """Means (K, P) and variances (K,) of the atoms from the sums of `_atom_kernels`."""
+    """Means (K, P) and variances (K,) of the atoms from the sums of `moments`."""
     precision = second.copy()
     precision.flat[:: len(second) + 1] += cross.shape[1]
     atoms = cho_solve(cho_factor(precision, lower=True), cross)
@@ -247,14 +258,10 @@ def expected_misfit(q: DictionaryBeliefs, rows: Rows) -> Array:
     return np.asarray(((left**2 + each) * seen).sum(axis=1), dtype=np.float64)
 
 
-def entry_bound(entries: EntryBeliefs, weight: float, log_weight: float) -> float:
+def entry_bound(totals: Array, weight: float, log_weight: float) -> float:
     """Terms of the bound that only usage and weights enter, but for the prior of usage."""
-    t, m, v = entries
-    there = t > 0
-    p, size = t[there].astype(np.float64), m[there].astype(np.float64) ** 2
-    spread = v[there].astype(np.float64)
-    weights = 0.5 * (p @ (log_weight + np.log(spread) + 1.0 - weight * (size + spread)))
-    return float(weights + entr(p).sum() + entr(np.maximum(1 - p, 0.0)).sum())
+    number, squares, log_spread, entropy = totals
+    return float(0.5 * ((log_weight + 1.0) * number + log_spread - weight * squares) + entropy)
 
 
 def atom_divergence(means: NDArray[Any], variances: Array, P: int) -> float:

@@ -1,0 +1,1 @@
+"""Displays of dictionaries and of pictures restored with them."""
