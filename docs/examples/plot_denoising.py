@@ -2,15 +2,15 @@
 A picture without its noise
 ===========================
 
-A photograph in noise whose strength nobody tells: a dictionary is learned from the overlapping patches of the noisy picture
-itself, and what it cannot say is noise. Beside the restored picture there is a standard deviation for every pixel.
+A photograph in noise whose strength nobody tells: a dictionary is learned from the overlapping patches of the noisy
+picture itself, and what it cannot say is noise. Beside the restored picture there is a standard deviation for every pixel.
 """
 
 # %%
 # A photograph and its noise
 # --------------------------
-# A flower that comes with scikit-learn, made grey and smaller, with noise of standard deviation 0.1 on a scale from black,
-# 0, to white, 1.
+# A flower that comes with scikit-learn, made grey and smaller, with noise of standard deviation 0.1 on a scale from
+# black, 0, to white, 1.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -46,8 +46,8 @@ DictionaryMosaicDisplay.from_estimator(model, n_atoms=100)
 plt.show()
 
 # %%
-# Half of the pixels
-# ------------------
+# A quarter of the pixels
+# -----------------------
 # Pixels may also be missing: here three quarters of the picture are, without noise.
 
 missing = rng.random(clean.shape) < 0.75

@@ -137,9 +137,7 @@ def _more(std: ArrayLike | None, model: Any, shape: tuple[int, ...]) -> str:
     return f'<section class="more">{"".join(parts)}</section>' if parts else ""
 
 
-def _body(
-    title: str, before: NDArray[np.uint8], after: NDArray[np.uint8], more: str, told: Mapping[str, Any]
-) -> str:
+def _body(title: str, before: NDArray[np.uint8], after: NDArray[np.uint8], more: str, told: Mapping[str, Any]) -> str:
     height, width = before.shape[:2]
     return f"""<header class="top"><h1>{escape(title)}</h1></header>
 <main>

@@ -86,11 +86,12 @@ def inpaint(
         from pluri.factors import ImageInpainter
 
         file, holes = read_picture(image), read_picture(mask, "--mask").pixels
-        missing = holes.any(axis=2) if holes.ndim == 3 else holes != 0
+        missing = np.asarray(holes.any(axis=2) if holes.ndim == 3 else holes != 0)
         if missing.shape != file.pixels.shape[:2]:
             height, width = file.pixels.shape[:2]
             raise UsageError(
-                f"--mask must have the size of the picture, {width} x {height}, got {missing.shape[1]} x {missing.shape[0]}"
+                f"--mask must have the size of the picture, {width} x {height}, "
+                f"got {missing.shape[1]} x {missing.shape[0]}"
             )
         model = ImageInpainter(**_settings(atoms, patch_size, seed, quiet)).fit(file.pixels, mask=missing)
         restored, spread = model.inpaint(file.pixels, missing, return_std=True)

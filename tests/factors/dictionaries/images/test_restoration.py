@@ -194,7 +194,9 @@ def test_a_picture_without_pixels_or_with_another_mask_is_refused():
         inpaint_image(np.full((20, 20), np.nan))
     with pytest.raises(ValueError, match="at least one pixel that is not missing"):
         inpaint_image(np.zeros((20, 20)), np.ones((20, 20)))
-    with pytest.raises(ValueError, match=r"mask must be an array of numbers of shape \(20, 20\), got bool of \(20, 19\)"):
+    with pytest.raises(
+        ValueError, match=r"mask must be an array of numbers of shape \(20, 20\), got bool of \(20, 19\)"
+    ):
         inpaint_image(np.zeros((20, 20)), np.ones((20, 19), dtype=bool))
     model = ImageDenoiser(**SMALL, random_state=0).fit(noisy_stripes(0)[1])
     with pytest.raises(ValueError, match=r"image must be grey, \(height, width\), as the one fitted"):

@@ -168,9 +168,7 @@ class ImageInpainter(PatchRestorer):
         return (filled, std.reshape(picture.shape)) if return_std else filled
 
 
-def inpaint_image(
-    image: ArrayLike, mask: ArrayLike | None = None, *, return_std: bool = False, **options: Any
-) -> Any:
+def inpaint_image(image: ArrayLike, mask: ArrayLike | None = None, *, return_std: bool = False, **options: Any) -> Any:
     """Fill the missing pixels of a picture.
 
     Parameters

@@ -158,7 +158,9 @@ class PatchExtractor(TransformerMixin, Estimator):
         c = 1 if len(self.image_shape_) == 2 else 3
         values, shape = np.asarray(patches, dtype=np.float64), (grid.n_patches, grid.size**2 * c)
         if values.shape != shape:
-            raise ValueError(f"patches must have shape {shape} for a picture of {self.image_shape_}, got {values.shape}")
+            raise ValueError(
+                f"patches must have shape {shape} for a picture of {self.image_shape_}, got {values.shape}"
+            )
         return average_patches(grid, values, (*self.image_shape_[:2], c)).reshape(self.image_shape_)
 
     def _grid(self, shape: tuple[int, ...]) -> PatchGrid:

@@ -68,7 +68,11 @@ def patch_means(patches: NDArray[Any], n_channels: int) -> NDArray[Any]:
 
 
 def code_patches(
-    rng: np.random.Generator, patches: NDArray[Any], observed: NDArray[np.bool_] | None, model: PatchModel, n_sweeps: int
+    rng: np.random.Generator,
+    patches: NDArray[Any],
+    observed: NDArray[np.bool_] | None,
+    model: PatchModel,
+    n_sweeps: int,
 ) -> tuple[Array, Array]:
     """Mean and variance of patches without noise, given the dictionary.
 
