@@ -3,7 +3,8 @@ A picture without its noise
 ===========================
 
 A photograph in noise whose strength nobody tells: a dictionary is learned from the overlapping patches of the noisy
-picture itself, and what it cannot say is noise. Beside the restored picture there is a standard deviation for every pixel.
+picture itself, and what it cannot say is noise. Beside the restored picture there is a standard deviation for every
+pixel.
 """
 
 # %%

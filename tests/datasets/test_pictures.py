@@ -27,5 +27,5 @@ def test_what_is_no_photograph_is_refused(tmp_path):
     np.savez(tmp_path / "bsds68_gray_first24.npz", img00=GREY / 255)
     with pytest.raises(ValueError, match=r"uint8 of shape \(height, width\), got float64"):
         load_bsds_gray(tmp_path)
-    with pytest.raises(FileNotFoundError, match="must hold test_images_gray.npz"):
+    with pytest.raises(FileNotFoundError, match=r"must hold test_images_gray\.npz"):
         load_test_images(tmp_path)

@@ -79,7 +79,8 @@ def test_the_slider_moves_by_pointer_keys_and_address(browse):
         const clip = () => getComputedStyle($('#before')).clipPath;
         say.start = at(); say.clip = clip();
         point('pointermove', 0.9); say.hover = at();
-        point('pointerdown', 0.25); say.down = at(); point('pointermove', 0.75); say.moved = at(); say.moveclip = clip();
+        point('pointerdown', 0.25); say.down = at();
+        point('pointermove', 0.75); say.moved = at(); say.moveclip = clip();
         point('pointerup', 0.75); point('pointermove', 0.1); say.released = at(); say.hash = location.hash;
         key(document.body, 'ArrowRight'); say.key = at();
         $('#slider').value = 0; $('#slider').dispatchEvent(new Event('input')); say.zero = at();
@@ -88,7 +89,8 @@ def test_the_slider_moves_by_pointer_keys_and_address(browse):
         say.sizes = [box.width > 100, Math.abs(box.width / box.height - 1.5) < 0.02];
     """  # fmt: skip
     attributes, _, said = browse(page, "#at=20", program)
-    assert said["start"] == 20 and "80%" in said["clip"]
+    assert said["start"] == 20
+    assert "80%" in said["clip"]
     assert [said[name] for name in ("hover", "down", "moved", "released", "hash")] == [20, 25, 75, 75, "#at=75"]
     assert "25%" in said["moveclip"]
     assert [said[name] for name in ("key", "zero", "least", "address")] == [77, 0, 0, 80]

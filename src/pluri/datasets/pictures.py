@@ -23,7 +23,7 @@ ADVICE = "Store the pictures as an npz file with an array of uint8 for each, und
 
 
 def load_test_images(data_home: str | os.PathLike[str] | None = None) -> Pictures:
-    """Load the grey test pictures: barbara, boat and man of 512 x 512 pixels, cameraman, house, parrots and peppers of 256.
+    """Load the grey test pictures: barbara, boat, man (512 x 512), cameraman, house, parrots, peppers (256 x 256).
 
     Parameters
     ----------

@@ -131,8 +131,8 @@ def _more(std: ArrayLike | None, model: Any, shape: tuple[int, ...]) -> str:
         address = _address(mosaic(model.components_, int(model.n_channels_)))
         n = min(MOST_ATOMS, len(model.components_))
         parts.append(
-            f'<figure><img id="atoms" src="{address}" alt="Dictionary"><figcaption>The {n} atoms that are used most, the '
-            "first in the upper left corner.</figcaption></figure>"
+            f'<figure><img id="atoms" src="{address}" alt="Dictionary"><figcaption>The {n} atoms that are used most, '
+            "the first in the upper left corner.</figcaption></figure>"
         )
     return f'<section class="more">{"".join(parts)}</section>' if parts else ""
 

@@ -42,9 +42,7 @@ def read_picture(path: Path, option: str = "IMAGE") -> PictureFile:
                 return PictureFile(pixels.astype(np.uint16), None)
             has_alpha = image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info
             is_grey = image.mode in ("1", "L", "LA")
-            found = np.asarray(
-                image.convert(("LA" if has_alpha else "L") if is_grey else "RGBA" if has_alpha else "RGB")
-            )
+            found = np.asarray(image.convert(("L" if is_grey else "RGB") + "A" * has_alpha))
     except (Image.UnidentifiedImageError, SyntaxError, EOFError) as error:
         raise ValueError(
             f"{option} must be a picture, got {path.name!r}, which is none that Pillow can read"

@@ -123,8 +123,8 @@ class DictionaryMosaicDisplay:
             y, x = step * (number // columns) + 1, step * (number % columns) + 1
             tile = 0.5 + 0.5 * atom / max(float(np.abs(atom).max()), 1e-300)
             sheet[y : y + side, x : x + side] = tile.reshape(side, side, self.n_channels)
-            low, high = np.array([x, y]) - 1, np.array([x, y]) + side
-            frames.append([low, (high[0], low[1]), high, (low[0], high[1]), low])
+            left, right, top, bottom = x - 1, x + side, y - 1, y + side
+            frames.append(np.array([(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]))
             widths.append(2.5 * float(self.usage[shown[number]]) / largest)
         picture = sheet if self.n_channels == 3 else sheet[..., 0]
         self.image_ = self.ax_.imshow(picture, cmap="gray", vmin=0, vmax=1, interpolation="nearest")

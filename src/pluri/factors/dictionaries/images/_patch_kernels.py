@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from pluri.engine.compiled import compiled
 
-#: Below these log odds the code that counts is the one drawn, above them the one expected, which varies less: atoms that
-#: are hardly ever used need no exponential.
+#: Below these log odds the code that counts is the one drawn, above them the one expected, which varies less: atoms
+#: that are hardly ever used need no exponential.
 RARE = -5.0
 RARE_SHARE = math.exp(RARE)
 
@@ -24,8 +24,8 @@ RARE_SHARE = math.exp(RARE)
 class PatchPrior(NamedTuple):
     """What codes depend on besides the patches.
 
-    `components` is (K, P). `offset`, the log odds without what the patch says, `variance` v and `length` q are (n, K), or
-    (1, K) if all pixels of all patches are there. `noise` is a precision.
+    `components` is (K, P). `offset`, the log odds without what the patch says, `variance` v and `length` q are (n, K),
+    or (1, K) if all pixels of all patches are there. `noise` is a precision.
     """
 
     components: Any
@@ -47,10 +47,10 @@ class PatchSums(NamedTuple):
 def add_sweeps(rng, left, observed, gram, prior, weights, sweeps, sums):
     """Change sums, what is left and weights: sweep over all patches.
 
-    `left` comes as the patches, (n, P), zero where a pixel is missing, with `observed`, (n, P) of zeros and ones. If all
-    pixels of all patches are there, it comes as products of patches and atoms instead, (n, K), with `gram`, the products
-    of atoms; of these two arrays the one that is not needed has no rows. `weights` comes as (n, K) zeros. The first of
-    the two numbers `sweeps` is how many are made before the first that counts, the second how many count.
+    `left` comes as the patches, (n, P), zero where a pixel is missing, with `observed`, (n, P) of zeros and ones. If
+    all pixels of all patches are there, it comes as products of patches and atoms instead, (n, K), with `gram`, the
+    products of atoms; of these two arrays the one that is not needed has no rows. `weights` comes as (n, K) zeros. The
+    first of the two numbers `sweeps` is how many are made before the first that counts, the second how many count.
     """
     components, offset, variance, length, noise = prior
     codes, pixels, squares = sums

@@ -23,9 +23,9 @@ class ImageDenoiser(PatchRestorer):
     """Denoise a picture by a dictionary learned from its patches; the noise level is inferred.
 
     A dictionary with a beta process prior (:class:`BetaProcessDictionary`) is learned from some of the overlapping
-    patches, whose means are taken away. Then each patch is restored by a short chain given the dictionary, and a pixel is
-    the average over the patches that have it, those that are surer counting more. The noise is taken for normal, with
-    one variance everywhere.
+    patches, whose means are taken away. Then each patch is restored by a short chain given the dictionary, and a pixel
+    is the average over the patches that have it, those that are surer counting more. The noise is taken for normal,
+    with one variance everywhere.
 
     Parameters
     ----------
@@ -167,8 +167,8 @@ def denoise_image(image: ArrayLike, *, return_std: bool = False, **options: Any)
     Parameters
     ----------
     image : array-like of shape (height, width) or (height, width, 3)
-        uint8, uint16 or Boolean, which are scaled to [0, 1], or floating point, taken as it is. NaN marks a missing pixel.
-        An alpha channel is refused.
+        uint8, uint16 or Boolean, which are scaled to [0, 1], or floating point, taken as it is. NaN marks a missing
+        pixel. An alpha channel is refused.
     return_std : bool, default=False
         Whether to give the standard deviation of each pixel too.
     **options

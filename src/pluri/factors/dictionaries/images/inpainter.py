@@ -22,8 +22,9 @@ Array = NDArray[np.float64]
 class ImageInpainter(PatchRestorer):
     """Fill the missing pixels of a picture by a dictionary learned from its patches, of what there is of them.
 
-    The model is that of :class:`ImageDenoiser`; missing pixels have no part in it. Scattered pixels are filled well, up to
-    most of the picture; of holes larger than a patch nothing is known but what is around them, and they come out smooth.
+    The model is that of :class:`ImageDenoiser`; missing pixels have no part in it. Scattered pixels are filled well, up
+    to most of the picture; of holes larger than a patch nothing is known but what is around them, and they come out
+    smooth.
 
     Parameters
     ----------
@@ -174,8 +175,8 @@ def inpaint_image(image: ArrayLike, mask: ArrayLike | None = None, *, return_std
     Parameters
     ----------
     image : array-like of shape (height, width) or (height, width, 3)
-        uint8, uint16 or Boolean, which are scaled to [0, 1], or floating point, taken as it is. NaN marks a missing pixel.
-        An alpha channel is refused.
+        uint8, uint16 or Boolean, which are scaled to [0, 1], or floating point, taken as it is. NaN marks a missing
+        pixel. An alpha channel is refused.
     mask : array-like of shape (height, width), optional
         Where it is not 0, the pixel is missing, as in scikit-image.
     return_std : bool, default=False

@@ -161,7 +161,8 @@ class PatchExtractor(TransformerMixin, Estimator):
             raise ValueError(
                 f"patches must have shape {shape} for a picture of {self.image_shape_}, got {values.shape}"
             )
-        return average_patches(grid, values, (*self.image_shape_[:2], c)).reshape(self.image_shape_)
+        height, width = self.image_shape_[:2]
+        return average_patches(grid, values, (height, width, c)).reshape(self.image_shape_)
 
     def _grid(self, shape: tuple[int, ...]) -> PatchGrid:
         return PatchGrid.of(shape, int(self.patch_size), int(self.stride))

@@ -5,9 +5,9 @@ s_i^2 the mean of s_ip^2 over the patch. For weights w_i that add up to 1, and t
 
     (sum_i w_i x_ip - x)^2 = sum_i w_i (x_ip - x)^2 - sum_i w_i (x_ip - average)^2
 
-so that the expected squared error is ``sum_i w_i s_ip^2`` less how much the patches differ. The first part alone is what
-is given as variance: it is the error of patches that all err alike, an upper bound. The s_ip come from a model that is
-only nearly right, and are too small; with the second part taken away, intervals of 90 % covered far less
+so that the expected squared error is ``sum_i w_i s_ip^2`` less how much the patches differ. The first part alone is
+what is given as variance: it is the error of patches that all err alike, an upper bound. The s_ip come from a model
+that is only nearly right, and are too small; with the second part taken away, intervals of 90 % covered far less
 (`benchmarks/reproduce/denoising.py` prints both).
 """
 
