@@ -41,6 +41,8 @@ class ImageInpainter(PatchRestorer):
     n_draws, n_warmup : int, default=10 and 30
         Sweeps of the chain that learns the dictionary, kept and before. In the first half of the warm-up the noise is
         held at a robust guess.
+    n_chains : int, default=1
+        Chains that learn; the dictionary is that of the chain that ends at the highest density.
     n_predictive : int, default=10
         Sweeps over each patch that are averaged.
     random_state : int, Generator, RandomState or None, default=None
@@ -91,6 +93,7 @@ class ImageInpainter(PatchRestorer):
         keep_known: bool = True,
         n_draws: int = 10,
         n_warmup: int = 30,
+        n_chains: int = 1,
         n_predictive: int = 10,
         random_state: Any = None,
         verbose: int = 0,
@@ -103,6 +106,7 @@ class ImageInpainter(PatchRestorer):
         self.keep_known = keep_known
         self.n_draws = n_draws
         self.n_warmup = n_warmup
+        self.n_chains = n_chains
         self.n_predictive = n_predictive
         self.random_state = random_state
         self.verbose = verbose

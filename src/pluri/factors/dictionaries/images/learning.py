@@ -50,6 +50,7 @@ class Learning(NamedTuple):
     b: float
     n_warmup: int
     n_draws: int
+    n_chains: int
     verbose: int
 
 
@@ -145,15 +146,22 @@ def learn_patches(
             "n_used": np.asarray(position.used.any(axis=0).sum()),
         }
 
-    options: dict[str, Any] = {"n_chains": 1, "record": record, "warn": False, "verbose": settings.verbose}
+    options: dict[str, Any] = {
+        "n_chains": settings.n_chains,
+        "record": record,
+        "warn": False,
+        "verbose": settings.verbose,
+    }
     half = settings.n_warmup // 2
     first = mcmc.sample(held, begin, n_draws=1, n_warmup=half, random_state=rng, **options)
+    places = (end.state.position for end in first.ends)
     trace = mcmc.sample(
-        free, lambda _: first.ends[0].state.position, n_draws=settings.n_draws, n_warmup=settings.n_warmup - half,
+        free, lambda _: next(places), n_draws=settings.n_draws, n_warmup=settings.n_warmup - half,
         random_state=rng, **options,
     )  # fmt: skip
-    # The end of the chain has the codes of all patches, which nobody needs any more.
-    return _model_at(trace.ends[0].state.position, rows, usage, scale), replace(trace, ends=())
+    best = max((end.state for end in trace.ends), key=lambda state: state.log_density)
+    # The ends of chains have the codes of all patches, which nobody needs any more.
+    return _model_at(best.position, rows, usage, scale), replace(trace, ends=())
 
 
 def _model_at(position: DictionaryState, rows: Rows, usage: BetaProcessUsage, scale: float) -> PatchModel:

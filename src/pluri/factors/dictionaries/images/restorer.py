@@ -40,6 +40,7 @@ class PatchRestorer(mcmc.Sampled, TransformerMixin, Estimator):
     b: float
     n_warmup: int
     n_draws: int
+    n_chains: int
     n_predictive: int
     random_state: Any
     verbose: int
@@ -74,7 +75,7 @@ class PatchRestorer(mcmc.Sampled, TransformerMixin, Estimator):
             patches = patches[~np.isnan(patches).all(axis=1)]
         settings = Learning(
             int(self.n_components), float(self.a), float(self.b), int(self.n_warmup), int(self.n_draws),
-            int(self.verbose),
+            int(self.n_chains), int(self.verbose),
         )  # fmt: skip
         start = cosine_atoms(settings.n_components, grid.size, c)
         model, trace = learn_patches(rng, patches, start, robust_noise(picture.values), settings)
