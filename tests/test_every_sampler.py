@@ -22,10 +22,9 @@ from pluri.dynamics import LinearGaussianModel
 from pluri.factors.dictionaries.gibbs import DictionaryGibbs
 from pluri.factors.dictionaries.reconstruction import CodeGibbs, KnownDictionary
 from pluri.factors.dictionaries.records import Rows
-from pluri.factors.dictionaries.usage import BetaProcessUsage
 from pluri.factors.dictionaries.sensing.gibbs import RecoveryGibbs
 from pluri.factors.dictionaries.sensing.measurements import Measurements
-from pluri.factors.dictionaries.usage.beta_process import BetaProcessUsage
+from pluri.factors.dictionaries.usage import BetaProcessUsage
 from pluri.factors.dictionaries.usage.dirichlet_process import DirichletProcessUsage
 from pluri.factors.ibp_gibbs import IndianBuffetGibbs
 from pluri.factors.ibp_likelihood import collapsed_log_likelihood

@@ -82,6 +82,7 @@ def _histories():
 #: What is no table of samples: arguments of `fit`, in the order in which they are tried.
 OTHERS = {
     "image": lambda: (np.where(RNG.random((6, 6)) < 0.5, 1.0, -1.0),),
+    "picture": lambda: (RNG.random((12, 14)),),
     "sequences and labels": lambda: (np.split(NUMBERS, 6), LABELS[:6]),
     "measurements": lambda: (NUMBERS, RNG.normal(size=(N_ROWS, 3, 5))),
     "kernels": lambda: (_kernels(),),

@@ -43,6 +43,8 @@ COMMANDS = {
     "embed": Command("embedding", "Draw a map of the rows of a data file: a page to move, zoom and search in."),
     "forecast": Command("forecasting", "Forecast the rows that come after those of a data file, with intervals."),
     "impute": Command("forecasting", "Fill the empty cells of a data file whose rows follow each other."),
+    "denoise": Command("pictures.command", "Take the noise out of a picture; how much there is of it is inferred."),
+    "inpaint": Command("pictures.command", "Fill the missing pixels of a picture."),
     "motion": Command(
         "motion", "Play motion capture: BVH files as stick figures on a page, beside a map of their poses."
     ),

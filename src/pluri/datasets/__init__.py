@@ -30,6 +30,7 @@ from pluri.datasets.motion import (
 from pluri.datasets.moving_clusters import MovingClusters, make_moving_clusters
 from pluri.datasets.news import Documents, load_newsgroups, load_reuters
 from pluri.datasets.ocr import OCRLetters, load_ocr_letters
+from pluri.datasets.pictures import load_bsds_color, load_bsds_gray, load_test_images
 from pluri.datasets.rated_documents import RatedDocuments, make_rated_documents
 from pluri.datasets.records import LabelledSequences
 from pluri.datasets.separated_gaussians import SeparatedGaussians, make_separated_gaussians
@@ -106,6 +107,8 @@ __all__ = [
     "data_home",
     "document_stream",
     "load_ap_news",
+    "load_bsds_color",
+    "load_bsds_gray",
     "load_cmu_exercises",
     "load_cmu_walks",
     "load_coil20",
@@ -133,6 +136,7 @@ __all__ = [
     "load_restaurant_reviews",
     "load_reuters",
     "load_spoken_digits",
+    "load_test_images",
     "load_transactions",
     "load_treebank_sample",
     "load_usps",

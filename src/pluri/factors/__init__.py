@@ -7,6 +7,13 @@ from pluri.lazy_names import lazy_names
 if TYPE_CHECKING:
     from pluri.factors.binary_rbm import BinaryRBM
     from pluri.factors.dictionaries import BetaProcessDictionary, DictionaryGibbs
+    from pluri.factors.dictionaries.images import (
+        ImageDenoiser,
+        ImageInpainter,
+        PatchExtractor,
+        denoise_image,
+        inpaint_image,
+    )
     from pluri.factors.dictionaries.sensing import (
         BasisPursuit,
         CompressiveRecovery,
@@ -34,14 +41,19 @@ __all__ = [
     "ExponentialFamilyPCA",
     "FastBCS",
     "IBPLinearGaussian",
+    "ImageDenoiser",
+    "ImageInpainter",
     "IndianBuffetGibbs",
     "LarsLasso",
     "LogisticPCA",
     "MatchingPursuit",
     "PatchCompressor",
+    "PatchExtractor",
     "SVDProjection",
     "StOMP",
     "VariationalBCS",
+    "denoise_image",
+    "inpaint_image",
 ]
 
 __getattr__, __dir__ = lazy_names(
@@ -60,6 +72,7 @@ __getattr__, __dir__ = lazy_names(
             "StOMP",
             "VariationalBCS",
         ],
+        "dictionaries.images": ["ImageDenoiser", "ImageInpainter", "PatchExtractor", "denoise_image", "inpaint_image"],
         "exponential_family": ["ExponentialFamilyPCA"],
         "factor_analysis": ["BayesianFactorAnalysis"],
         "ibp_gibbs": ["IndianBuffetGibbs"],

@@ -17,9 +17,11 @@ from pluri.plotting.co_clustering import CoClusteringDisplay
 from pluri.plotting.component_count import ComponentCountDisplay
 from pluri.plotting.convergence import ConvergenceDisplay
 from pluri.plotting.decoded_sequence import DecodedSequenceDisplay
+from pluri.plotting.dictionaries.measurement_error import MeasurementErrorDisplay
+from pluri.plotting.dictionaries.mosaic import DictionaryMosaicDisplay
+from pluri.plotting.dictionaries.restoration import RestorationDisplay
 from pluri.plotting.dictionaries.segmentation import SegmentationDisplay
 from pluri.plotting.dictionaries.usage import UsageDisplay
-from pluri.plotting.dictionaries.measurement_error import MeasurementErrorDisplay
 from pluri.plotting.diversity_sweep import DiversitySweepDisplay
 from pluri.plotting.dynamics.counts import CrossCovarianceDisplay, DispersionDisplay, ShapeDisplay
 from pluri.plotting.dynamics.forecast import ForecastDisplay
@@ -59,6 +61,7 @@ __all__ = [
     "CrossCovarianceDisplay",
     "CutDisplay",
     "DecodedSequenceDisplay",
+    "DictionaryMosaicDisplay",
     "DimensionDisplay",
     "DispersionDisplay",
     "DiversitySweepDisplay",
@@ -78,6 +81,7 @@ __all__ = [
     "RegimeUsageDisplay",
     "RegimesDisplay",
     "ResponsibilityDisplay",
+    "RestorationDisplay",
     "SampledStatesDisplay",
     "SegmentationDisplay",
     "ShapeDisplay",

@@ -3,7 +3,8 @@
 >>> from pluri.report import topic_report
 >>> page = topic_report(model, "topics.html", title="What the letters are about")  # doctest: +SKIP
 
-On the command line: ``pluri topics``, ``pluri embed``, ``pluri motion`` and ``pluri report``.
+On the command line: ``pluri topics``, ``pluri embed``, ``pluri motion``, ``pluri denoise``, ``pluri inpaint`` and
+``pluri report``.
 """
 
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pluri.report.model_page import model_report
     from pluri.report.motion_page import motion_report
     from pluri.report.outline import tree_text
+    from pluri.report.picture_page import picture_report
     from pluri.report.svg import topic_svg
     from pluri.report.topic_page import topic_report
 
@@ -23,6 +25,7 @@ __all__ = [
     "embedding_report",
     "model_report",
     "motion_report",
+    "picture_report",
     "topic_dot",
     "topic_report",
     "topic_svg",
@@ -36,6 +39,7 @@ __getattr__, __dir__ = lazy_names(
         "embedding_page": ["embedding_report"],
         "model_page": ["model_report"],
         "motion_page": ["motion_report"],
+        "picture_page": ["picture_report"],
         "svg": ["topic_svg"],
         "topic_page": ["topic_report"],
         "outline": ["tree_text"],

@@ -92,6 +92,7 @@ DATA: dict[str, Callable[[], tuple[Any, ...]]] = {
     "sequences and numbers": lambda: (np.split(numbers(), 6), np.arange(6.0)),
     "image": lambda: (np.where(_rng().random((6, 6)) < 0.5, 1.0, -1.0),),
     "measurements": lambda: (numbers(), _rng().normal(size=(N_ROWS, 3, 5))),
+    "picture": lambda: (_rng().random((12, 14)),),
     "kernels": lambda: (kernels(),),
     "subsets": lambda: (_subsets(), 4),
     "items and subsets": lambda: ((_rng().normal(size=(4, 2)), np.eye(4)), _subsets()),

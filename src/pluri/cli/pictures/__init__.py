@@ -1,0 +1,1 @@
+"""``pluri denoise`` and ``pluri inpaint``: pictures in, pictures out."""
