@@ -18,8 +18,8 @@ INITS = ("svd", "random")
 RANDOM_SIZE = 0.1
 #: Up to this number of features leading directions come from the covariance matrix, beyond from random projections.
 MOST_FEATURES = 2000
-#: Starts whose values differ by less than this share are taken for equal, and the first is kept: rounding, which differs
-#: with the order of the rows, must not choose between two numberings of the same classes.
+#: Starts whose values differ by less than this share are taken for equal, and the first is kept: rounding depends on
+#: the order of the rows, and must not choose between two numberings of the same classes.
 TIE = 1e-9
 #: Numbers of pseudo-observations that are tried.
 COUNTS = np.geomspace(0.5, 2000.0, 13)
