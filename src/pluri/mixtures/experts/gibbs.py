@@ -28,7 +28,7 @@ from scipy.special import gammaln
 
 from pluri.mixtures.experts import _kernels
 from pluri.priors import Gamma
-from pluri.processes._stick_kernels import exchange_neighbours
+from pluri.processes._stick_kernels import LOG_ROOT, exchange_neighbours
 from pluri.processes.stick_draws import draw_truncated, probit_stick_weights
 from pluri.validation import plain_array
 
@@ -251,7 +251,7 @@ class ExpertsGibbs:
 
     def _draw_labels(self, uniforms: Array, position: Position, y: Array) -> tuple[Integers, float]:
         precisions = position["precisions"]
-        log_norms = 0.5 * np.log(precisions) - _kernels.LOG_ROOT
+        log_norms = 0.5 * np.log(precisions) - LOG_ROOT
         ceilings = np.maximum.accumulate(log_norms[::-1])[::-1].copy()
         labels = np.empty(len(y), dtype=np.int64)
         value = _kernels.assign_labels(
