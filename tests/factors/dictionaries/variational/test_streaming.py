@@ -187,5 +187,3 @@ def test_bad_sources_are_refused(make, sentence):
 def test_what_minibatches_cannot_do_is_refused(change):
     with pytest.raises(ValueError, match=r"must not be .* with minibatches"):
         BetaProcessDictionary(**STOCHASTIC | change).fit(patches(0, n=50)[0])
-    with pytest.raises(ValueError, match=r"must not be .* with minibatches"):
-        BetaProcessDictionary(**STOCHASTIC | change).partial_fit(patches(0, n=50)[0])
