@@ -19,9 +19,12 @@ from scipy.stats import invwishart
 
 import pluri
 from pluri.dynamics import LinearGaussianModel
+from pluri.factors.dictionaries.gibbs import DictionaryGibbs
+from pluri.factors.dictionaries.reconstruction import CodeGibbs, KnownDictionary
+from pluri.factors.dictionaries.records import Rows
 from pluri.factors.dictionaries.sensing.gibbs import RecoveryGibbs
 from pluri.factors.dictionaries.sensing.measurements import Measurements
-from pluri.factors.dictionaries.usage.beta_process import BetaProcessUsage
+from pluri.factors.dictionaries.usage import BetaProcessUsage
 from pluri.factors.dictionaries.usage.dirichlet_process import DirichletProcessUsage
 from pluri.factors.ibp_gibbs import IndianBuffetGibbs
 from pluri.factors.ibp_likelihood import collapsed_log_likelihood
@@ -717,6 +720,69 @@ def gaussian_mixture():
     )  # fmt: skip
 
 
+def dictionary_statistics(state, X):
+    codes = state.weights * state.used
+    clean = codes @ state.components
+    return {
+        "ones": int(state.used.sum()),
+        "shared": int((state.used[0] * state.used[1]).sum()),
+        "first atom": int(state.used[:, 0].sum()),
+        "log noise": np.log(state.noise_precision),
+        "log weights": np.log(state.weight_precision),
+        "length": float((state.components**2).sum()),
+        "power": np.log1p(float((codes**2).sum())),
+        "size": np.log1p(float((clean**2).sum())),
+        "fit": np.arctan(float((clean * X).sum())),
+        "data": np.log1p(float((X**2).sum())),
+    }
+
+
+def dictionary_problem(name, **settings):
+    observed = np.arange(15).reshape(5, 3) % 4 > 0 if settings.pop("missing", False) else None
+    group = np.arange(5) % 2 if settings.pop("per_group", False) else np.zeros(5, dtype=np.intp)
+    rows = Rows(np.zeros((5, 3)), observed, group.astype(np.intp), int(group.max()) + 1)
+    kernel = DictionaryGibbs(
+        rows, BetaProcessUsage(5, 4, 2.0, 1.0), 4, noise_prior=Gamma(2.0, 2.0), weight_prior=Gamma(2.0, 2.0), **settings
+    )
+    return SamplerProblem(
+        name, prior=kernel.sample_prior, data=kernel.sample_data, transition=kernel.sweep,
+        statistics=dictionary_statistics, n_steps=3,
+    )  # fmt: skip
+
+
+for _name, _settings in {
+    "DictionaryGibbs": {},
+    "DictionaryGibbs, weights not integrated out": {"collapsed": False},
+    "DictionaryGibbs, missing values and two kinds of noise": {"missing": True, "per_group": True},
+}.items():
+    TABLE[_name] = partial(dictionary_problem, _name, **_settings)
+COVERED.update({DictionaryGibbs, "pluri.factors.dictionaries.gibbs"})
+
+
+@sampler("CodeGibbs", CodeGibbs)
+def dictionary_codes():
+    atoms = np.array([[1.0, 0.4], [0.2, -0.8], [-0.5, 0.6]])
+    known = KnownDictionary(atoms, np.array([0.5, -0.5, -1.0]), 2.0, 1.0)
+
+    def prior(rng):
+        on = rng.random((1, 3)) < 1 / (1 + np.exp(-known.log_odds))
+        return on * rng.standard_normal((1, 3))
+
+    def data(rng, codes):
+        return codes @ atoms + rng.standard_normal((1, 2)) / np.sqrt(2.0)
+
+    def move(rng, codes, X):
+        kernel = CodeGibbs(Rows.of(X), known)
+        return kernel.step(rng, kernel.init(rng, codes))[0].position
+
+    def statistics(codes, X):
+        return {"on": (codes[0] != 0).astype(int), "codes": codes[0], "fit": float((codes @ atoms * X).sum())}
+
+    return SamplerProblem(
+        "codes given a dictionary", prior=prior, data=data, transition=move, statistics=statistics, n_steps=3,
+    )  # fmt: skip
+
+
 @sampler("IndianBuffetGibbs", IndianBuffetGibbs, "pluri.factors.ibp_gibbs")
 def indian_buffet():
     kernel = IndianBuffetGibbs(
@@ -996,6 +1062,22 @@ for noise, rank in product(("diag", "isotropic"), ("fixed", "inferred")):
     elsewhere(
         f"FactorAnalysisGibbs, {noise}, {rank}", "factors/test_factor_analysis.py", "factor_analysis_problem",
         noise, rank, covers=(KERNELS["FactorAnalysisGibbs"], "pluri.factors.factor_analysis_gibbs"),
+    )  # fmt: skip
+
+for kind in ("dp", "psbp"):
+    elsewhere(
+        f"DictionaryGibbs, {kind}", "factors/dictionaries/usage/test_clustered_dictionaries.py", "dictionary_problem",
+        kind, covers=(KERNELS["DictionaryGibbs"], "pluri.factors.dictionaries.gibbs"),
+    )  # fmt: skip
+elsewhere(
+    "PatternGibbs", "factors/dictionaries/usage/test_patterns.py", "pattern_problem", covers=(KERNELS["PatternGibbs"],)
+)
+elsewhere("clusters of a dictionary, dp", "factors/dictionaries/usage/test_clusters.py", "dirichlet_problem")
+elsewhere("clusters of a dictionary, psbp", "factors/dictionaries/usage/test_probit_sticks.py", "probit_problem")
+for n_centers in (2, 8):
+    elsewhere(
+        f"surfaces of sticks, {n_centers} centers", "factors/dictionaries/usage/test_probit_sticks.py",
+        "surface_problem", n_centers,
     )  # fmt: skip
 
 for shared, learned in product((False, True), repeat=2):

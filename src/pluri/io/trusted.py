@@ -35,6 +35,7 @@ MODELS = frozenset(
         "pluri.embedding.spectral.diffusion.DiffusionMap",
         "pluri.embedding.spectral.estimator.SpectralKMeans",
         "pluri.factors.binary_rbm.BinaryRBM",
+        "pluri.factors.dictionaries.estimator.BetaProcessDictionary",
         "pluri.factors.dictionaries.sensing.baselines.basis_pursuit.BasisPursuit",
         "pluri.factors.dictionaries.sensing.baselines.fast_bcs.FastBCS",
         "pluri.factors.dictionaries.sensing.baselines.greedy.LarsLasso",

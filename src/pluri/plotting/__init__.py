@@ -18,6 +18,8 @@ from pluri.plotting.component_count import ComponentCountDisplay
 from pluri.plotting.convergence import ConvergenceDisplay
 from pluri.plotting.decoded_sequence import DecodedSequenceDisplay
 from pluri.plotting.dictionaries.measurement_error import MeasurementErrorDisplay
+from pluri.plotting.dictionaries.segmentation import SegmentationDisplay
+from pluri.plotting.dictionaries.usage import UsageDisplay
 from pluri.plotting.diversity_sweep import DiversitySweepDisplay
 from pluri.plotting.dynamics.counts import CrossCovarianceDisplay, DispersionDisplay, ShapeDisplay
 from pluri.plotting.dynamics.forecast import ForecastDisplay
@@ -77,6 +79,7 @@ __all__ = [
     "RegimesDisplay",
     "ResponsibilityDisplay",
     "SampledStatesDisplay",
+    "SegmentationDisplay",
     "ShapeDisplay",
     "StateHistogramDisplay",
     "SubsetDisplay",
@@ -86,6 +89,7 @@ __all__ = [
     "TraceDisplay",
     "TrajectoryDisplay",
     "TransitionDisplay",
+    "UsageDisplay",
     "VectorFieldDisplay",
     "state_colors",
 ]

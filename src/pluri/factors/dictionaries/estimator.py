@@ -19,11 +19,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from pluri.factors.dictionaries.fitting import learn, store, warn
+from pluri.factors.dictionaries.fitting import learn, learn_source, store, warn
 from pluri.factors.dictionaries.preparation import prepare
 from pluri.factors.dictionaries.queries import DictionaryQueries
+from pluri.factors.dictionaries.variational import StreamedFit
 from pluri.inference import mcmc
 from pluri.priors.hyperpriors import Gamma
 from pluri.validation import (
@@ -32,8 +34,10 @@ from pluri.validation import (
     Made,
     Number,
     Only,
+    Stored,
     Whole,
     check_parameters,
+    is_source,
     restored_on_failure,
 )
 from pluri.validation.estimator import Estimator
@@ -42,7 +46,12 @@ GAMMA = Made(Gamma, "a prior, Gamma(shape, rate)") | Only(None)
 LARGEST = 1e100
 
 
-class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
+def _takes_batches(model: Any) -> bool:
+    """Whether sums over batches say all that a model has to know."""
+    return bool(model.usage_prior == "beta_process" and model.noise_type == "shared")
+
+
+class BetaProcessDictionary(StreamedFit, DictionaryQueries, mcmc.Sampled, Estimator):
     """Sparse dictionary with a beta process prior.
 
     Parameters
@@ -70,9 +79,8 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
     noise_prior, weight_prior : Gamma prior or None, default=None
         Of one over the variance of the noise and of the weights, for rows whose mean square is 1; None is
         ``Gamma(1e-6, 1e-6)``.
-    init : {"prior", "svd"} or array of shape (n_components, n_features), default="prior"
-        Atoms to begin with: draws of the prior, principal axes and then draws of the prior, or these. "prior" finds
-        known atoms more surely, "svd" is ahead for patches of pictures (`benchmarks/peers/dictionaries.py`).
+    init : {"svd", "prior"} or array of shape (n_components, n_features), default="svd"
+        Atoms to begin with: principal axes, and then draws of the prior; only the latter; or these.
     n_draws, n_warmup : int, default=100
         Sweeps of a chain that are kept, and before.
     n_chains, thin : int, default=1
@@ -156,12 +164,21 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
         "center": Only(None, "sample", "feature"),
         "noise_prior": GAMMA,
         "weight_prior": GAMMA,
-        "init": Only("prior", "svd") | Made((np.ndarray, list, tuple), "an array"),
+        "init": Only("svd", "prior") | Made((np.ndarray, list, tuple), "an array"),
         "batch_size": Whole(1),
         "learning_decay": Number(above=0.5, most=1),
         "learning_offset": Number(least=0),
         "dtype": Only("float64", "float32"),
         "warm_start": Flag(),
+    }
+
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {
+        "components_": Stored("n_atoms", "n_features_in_"),
+        "usage_": Stored("n_atoms", least=0),
+        "mean_": Stored("n_features_in_"),
+        "reconstruction_": Stored("n_rows", "n_features_in_"),
+        "reconstruction_std_": Stored("n_rows", "n_features_in_", least=0),
+        "cluster_labels_": Stored("n_rows", whole=True, least=0),
     }
 
     def __init__(
@@ -179,7 +196,7 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
         center: str | None = None,
         noise_prior: Gamma | None = None,
         weight_prior: Gamma | None = None,
-        init: Any = "prior",
+        init: Any = "svd",
         n_draws: int = 100,
         n_warmup: int = 100,
         n_chains: int = 1,
@@ -225,6 +242,8 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    partial_fit = available_if(_takes_batches)(StreamedFit.partial_fit)
+
     def fit(
         self, X: Any, y: Any = None, *, locations: ArrayLike | None = None, noise_groups: ArrayLike | None = None
     ) -> Self:
@@ -234,8 +253,8 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            NaN marks a missing value.
+        X : array-like of shape (n_samples, n_features), or a source of batches
+            NaN marks a missing value. A source (`pluri.engine`) is for ``inference="svi"``.
         y : ignored
         locations : array-like of shape (n_samples, n_dims), optional
             Where each row is, for ``usage_prior="psbp"`` only.
@@ -251,23 +270,23 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
             needed = "must be given" if locations is None else "must be None"
             raise ValueError(f"locations {needed} for usage_prior={self.usage_prior!r}")
         with restored_on_failure(self):
-            first = not (self.warm_start and hasattr(self, "components_"))
+            if is_source(X):
+                learn_source(self, X)
+                return self
+            again = self.warm_start and hasattr(self, "components_")
             data = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2)
             if np.nanmax(np.abs(data), initial=0.0) > LARGEST:
                 raise ValueError(f"X must not exceed {LARGEST:g} in size; rescale it")
+            if again and self.components_.shape != (self.n_components, data.shape[1]):
+                raise ValueError(
+                    f"X and n_components must fit the atoms of the last fit, {self.components_.shape}, for "
+                    f"warm_start=True, got {(int(self.n_components), data.shape[1])}"
+                )
             prepared = prepare(
                 data, center=self.center, dtype=np.dtype(self.dtype), noise_type=self.noise_type,
                 noise_groups=noise_groups, locations=locations,
             )  # fmt: skip
-            fitted = learn(self, prepared, self._initial() if first else self.components_)
+            fitted = learn(self, prepared, again)
             store(self, fitted, prepared)
-        warn(self, fitted)
+        warn(self, fitted, prepared)
         return self
-
-    def _initial(self) -> Any:
-        if isinstance(self.init, str):
-            return self.init
-        shape, atoms = (int(self.n_components), int(self.n_features_in_)), np.asarray(self.init, dtype=np.float64)
-        if atoms.shape != shape or not np.isfinite(atoms).all():
-            raise ValueError(f"init must be finite and of shape {shape}, got {atoms.shape}")
-        return atoms

@@ -11,21 +11,46 @@ from sklearn.exceptions import ConvergenceWarning
 from pluri.factors.dictionaries import sampling
 from pluri.factors.dictionaries.preparation import Prepared
 from pluri.factors.dictionaries.records import DictionaryFit
-from pluri.factors.dictionaries.sizes import effective_size
+from pluri.factors.dictionaries.sizes import REGULAR, effective_size
+from pluri.factors.dictionaries.start import Earlier
 
 #: Fitted attributes that not all ways of learning give.
-OCCASIONAL = {"trace_", "bound_", "cluster_labels_", "noise_groups_"}
+OCCASIONAL = {"trace_", "bound_", "cluster_labels_", "noise_groups_", "statistics_", "n_samples_seen_", "n_steps_"}
 #: Variance of the noise, as a share of that of the data, below which a fit is a mere interpolation.
 NO_NOISE = 1e-12
+#: If even the weakest atom has this share of the power of an average one, a dictionary is full.
+FULL = 0.25
 
 
-def learn(model: Any, prepared: Prepared, init: Any) -> DictionaryFit:
-    """Learn in the way that the estimator asks for."""
+def learn(model: Any, prepared: Prepared, again: bool) -> DictionaryFit:
+    """Learn in the way that the estimator asks for; `again`: from where it is."""
+    init = model.components_ if again else _initial(model)
     if model.inference == "gibbs":
+        if again:
+            scale = prepared.scale**2
+            init = Earlier(init, scale / float(np.mean(model.noise_variance_)), scale / model.weight_variance_)
         return sampling.fit(model, prepared.rows, init)
     from pluri.factors.dictionaries import variational
 
     return variational.fit(model, prepared.rows, init)
+
+
+def learn_source(model: Any, source: Any) -> None:
+    """Change an estimator: learn from a source of batches, which only the stochastic version can."""
+    if model.inference != "svi":
+        raise ValueError(f"X must be an array for inference={model.inference!r}, got a source: use inference='svi'")
+    again = model.warm_start and hasattr(model, "components_")
+    init = model.init if isinstance(model.init, str) else np.asarray(model.init, dtype=np.float64)
+    model._fit_source(source, model.components_ if again else init)
+
+
+def _initial(model: Any) -> Any:
+    if isinstance(model.init, str):
+        return model.init
+    shape, atoms = (int(model.n_components), int(model.n_features_in_)), np.asarray(model.init, dtype=np.float64)
+    if atoms.shape != shape or not np.isfinite(atoms).all():
+        raise ValueError(f"init must be finite and of shape {shape}, got {atoms.shape}")
+    return atoms
 
 
 def store(model: Any, fitted: DictionaryFit, prepared: Prepared) -> None:
@@ -59,9 +84,11 @@ def store(model: Any, fitted: DictionaryFit, prepared: Prepared) -> None:
             setattr(model, name, value)
 
 
-def warn(model: Any, fitted: DictionaryFit) -> None:
-    """Say what a user should know about a fit that went to its end."""
+def warn(model: Any, fitted: DictionaryFit, prepared: Prepared) -> None:
+    """Say what a user should know about a fit; that there was nothing to learn is said already."""
     K = int(model.n_components)
+    if not prepared.rows.values.any():
+        return
     if float(np.min(1 / fitted.noise_precision)) < NO_NOISE:
         warnings.warn(
             "the dictionary goes through the data without any noise: take fewer n_components, or a noise_prior that "
@@ -69,7 +96,7 @@ def warn(model: Any, fitted: DictionaryFit) -> None:
             UserWarning,
             stacklevel=4,
         )
-    if K > 1 and model.effective_size_["one_percent"] == K and model.effective_size_["power"] == K:
+    if K > 1 and fitted.power.min() > FULL * fitted.power.mean() and fitted.usage.min() >= REGULAR:
         warnings.warn(
             f"all of n_components={K} atoms are in regular use: raise n_components", UserWarning, stacklevel=4
         )

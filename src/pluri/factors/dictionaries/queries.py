@@ -14,6 +14,9 @@ from pluri.factors.dictionaries.records import Array, Rows
 from pluri.factors.dictionaries.sizes import ALIKE, merged
 from pluri.validation import Number, as_generator, check_count, check_value
 
+#: Atoms that a summary lists.
+N_SHOWN = 20
+
 
 class DictionaryQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     """Methods of a fitted dictionary."""
@@ -28,11 +31,24 @@ class DictionaryQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     mean_: Array
     scale_: float
     n_features_in_: int
+    n_iter_: int
+    inference: str
+    usage_prior: str
+    effective_size_: dict[str, int]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+    def _check_fitted_state(self) -> None:
+        """Variances and probabilities that come from a file must be some."""
+        for name in ("noise_variance_", "weight_variance_", "scale_"):
+            value = np.asarray(getattr(self, name, 1.0), dtype=np.float64)
+            if not ((value > 0) & np.isfinite(value)).all():
+                raise ValueError(f"{name} must be positive and finite, got {value.min()}")
+        if np.max(getattr(self, "usage_", 0.0), initial=0.0) > 1:
+            raise ValueError(f"usage_ must be probabilities, got {np.max(self.usage_)}")
 
     @property
     def _n_features_out(self) -> int:
@@ -108,6 +124,27 @@ class DictionaryQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         if codes.shape[1] != len(self.components_):
             raise ValueError(f"X must have {len(self.components_)} columns, one per atom, got {codes.shape[1]}")
         return np.asarray(codes @ self.components_ + self.mean_)
+
+    def summary(self) -> str:
+        """The fitted model on one page of plain text."""
+        check_is_fitted(self, "components_")
+        sizes, noise = self.effective_size_, np.sqrt(self.noise_variance_)
+        spread = f"{float(noise):.4g}" if np.ndim(noise) == 0 else f"{noise.min():.4g} to {noise.max():.4g}"
+        lines = [
+            f"{type(self).__name__}: {len(self.components_)} atoms of {self.n_features_in_} features",
+            f"{self.inference}: {self.n_iter_} iterations, usage prior {self.usage_prior}",
+            f"atoms used at all {sizes['used']}, by 1 % of the rows {sizes['one_percent']}, of which distinct "
+            f"{sizes['distinct']}, for 99 % of the power {sizes['power']}",
+            f"standard deviation of the noise {spread}, of the weights {self.weight_variance_**0.5:.4g}",
+            f"atoms per row {self.usage_.sum():.3g}",
+            "",
+            "atom  probability of use  length",
+        ]
+        lengths = np.linalg.norm(self.components_, axis=1)
+        lines += [f"{k:<4d}  {self.usage_[k]:<18.3f}  {lengths[k]:.4g}" for k in range(min(len(lengths), N_SHOWN))]
+        if len(lengths) > N_SHOWN:
+            lines.append(f"and {len(lengths) - N_SHOWN} that are used less")
+        return "\n".join(lines)
 
     def merge_duplicates(self, least_cosine: float = ALIKE) -> Self:
         """Make one atom of atoms that are alike, up to sign, and change ``components_`` and ``usage_`` to those.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from pluri.validation import as_generator
 
 def usage_of(model: Any, rows: Rows) -> UsagePrior:
     """The prior of which row uses which atom that an estimator asks for."""
+    if model.share != "probabilities":
+        raise ValueError(f"share must be 'probabilities' for inference='gibbs', got {model.share!r}")
     n, K = len(rows.values), int(model.n_components)
     a, b = float(model.a), float(model.b)
     if model.usage_prior == "beta_process":
@@ -67,5 +70,5 @@ def fit(model: Any, rows: Rows, init: Any) -> DictionaryFit:
         converged=verdict.settled,
         n_iter=int(model.n_warmup) + trace.n_draws * int(model.thin),
         cluster_labels=getattr(chosen.usage, "labels", None),
-        trace=trace.detached(),
+        trace=replace(trace.detached(), ends=()),  # an end holds codes of all the data
     )

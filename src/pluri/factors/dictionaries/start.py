@@ -1,23 +1,32 @@
-"""Where a sampler of a dictionary begins: a draw of the prior, principal axes, or atoms that are given.
+"""Where a sampler of a dictionary begins: principal axes, a draw of the prior, or atoms that are given.
 
-No row uses any atom in the beginning, whatever they are: where all rows use all principal axes, as published, a chain
-of 40 sweeps on 5,000 patches of pictures still has twice the atoms per row (`benchmarks/peers/dictionaries.py starts`).
+No row uses any atom in the beginning, and more than all of the data passes for noise: atoms are then taken into use one
+by one, as they are needed. Where all rows use all principal axes at first, as published, or the noise is small, a chain
+is long in finding few atoms to do with. Atoms that are given would be lost in so much noise, and begin with less.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from pluri.factors.dictionaries.records import DictionaryState, Floats, Rows
+from pluri.factors.dictionaries.records import Array, DictionaryState, Floats, Rows
 from pluri.factors.dictionaries.usage.protocol import UsagePrior
 
-#: Share of the variance that counts as noise in the beginning.
-NOISE_SHARE = 0.1
+#: Variance of the noise in the beginning, as a multiple of that of the data: with atoms to be found, and to be kept.
+NOISE_RATIO, KEPT_RATIO = 4.0, 0.1
 #: Atoms of unit length that have the variance of a row together in the beginning.
 ATOMS = 10
+
+
+class Earlier(NamedTuple):
+    """What an earlier fit found, in the units of the rows: atoms and the precisions of noise and weights."""
+
+    components: Array
+    noise_precision: float
+    weight_precision: float
 
 
 def start_dictionary(
@@ -31,8 +40,8 @@ def start_dictionary(
     rows : Rows
     usage : UsagePrior
     n_components : int
-    init : {"prior", "svd"} or array of shape (n_components, n_features)
-        Atoms of the prior; principal axes first, and then atoms of the prior; or atoms that are given.
+    init : {"svd", "prior"}, array of shape (n_components, n_features), or Earlier
+        Principal axes, and then atoms of the prior; only the latter; atoms that are given; or an earlier fit.
 
     Returns
     -------
@@ -48,9 +57,13 @@ def start_dictionary(
         axes = principal_axes(rows.values)[:n_components]
         atoms[: len(axes)] = axes
     elif not isinstance(init, str):
-        atoms = np.asarray(init, dtype=np.float64)
-    noise = np.full(rows.n_noise_groups, 1 / (NOISE_SHARE * variance))
-    return DictionaryState(atoms.astype(dtype), weights, used, noise, ATOMS / (P * variance), usage.start(used, rng))
+        atoms = np.asarray(init.components if isinstance(init, Earlier) else init, dtype=np.float64)
+    ratio = NOISE_RATIO if isinstance(init, str) else KEPT_RATIO
+    noise, precision = 1 / (ratio * variance), ATOMS / (P * variance)
+    if isinstance(init, Earlier):
+        noise, precision = init.noise_precision, init.weight_precision
+    each = np.full(rows.n_noise_groups, noise)
+    return DictionaryState(atoms.astype(dtype), weights, used, each, precision, usage.start(used, rng))
 
 
 def principal_axes(values: Floats) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.special import log_expit
+from scipy.special import gammaln, log_expit
 
 from pluri.factors.dictionaries.usage import clusters
 from pluri.factors.dictionaries.usage.clusters import SETTLING, count_by_cluster, draw_labels, log_memberships
@@ -91,9 +91,7 @@ def test_the_log_joint_is_the_sum_of_its_parts():
     prior = DirichletProcessUsage(6, 3, a=2.0, b=1.5, n_clusters=4, concentration=Gamma(2.0, 1.5))
     state, used = prior.sample(6, rng)
     expected = Gamma(2.0, 1.5).log_density(state.concentration)
-    sticks = LogProbabilities(
-        state.log_weights[:-1] - np.append(0.0, np.cumsum(state.log_rest))[:-1], state.log_rest
-    )
+    sticks = LogProbabilities(state.log_weights[:-1] - np.append(0.0, np.cumsum(state.log_rest))[:-1], state.log_rest)
     expected += beta_of_log_odds(1.0, state.concentration, sticks)
     expected += state.log_weights[state.labels].sum() + beta_of_log_odds(*prior.process.shapes, state.probabilities)
     p = np.exp(state.probabilities.on[state.labels])
@@ -165,7 +163,7 @@ def test_rows_that_begin_alike_are_clustered_after_they_have_chosen_their_atoms(
     prior, rng = DirichletProcessUsage(40, 6, a=3.0, n_clusters=4), np.random.default_rng(4)
     same = np.ones((40, 6), dtype=np.int8)
     state = prior.start(same, rng)
-    assert state.settling == SETTLING
+    assert state.settling == 2 * SETTLING
     used = np.repeat([[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]], 20, axis=0).astype(np.int8)
     seen = []
     for _ in range(SETTLING):
@@ -190,8 +188,28 @@ def test_new_rows_go_to_the_cluster_that_has_their_atoms():
 
 def test_start_labels_are_numbered_by_size():
     used = np.repeat([[1, 0, 0], [0, 1, 0], [0, 0, 1]], [3, 20, 8], axis=0).astype(np.int8)
-    labels = clusters.start_labels(np.random.default_rng(0), used, 3)
+    labels = clusters.start_labels(np.random.default_rng(0), BetaProcess(1.0, 1.0, 3), used, 3)
     assert np.bincount(labels).tolist() == [20, 8, 3]
+
+
+def test_clusters_are_merged_while_their_probability_rises():
+    """Of two kinds of rows in six clusters two are left."""
+    rng = np.random.default_rng(6)
+    process = BetaProcess(6.0, 1.0, 12)
+    kinds = np.repeat([0, 1], 30)
+    used = (rng.random((60, 12)) < np.kron(np.array([[0.9, 0.1], [0.1, 0.9]]), np.ones(6))[kinds]).astype(np.int8)
+    labels = kinds * 3 + rng.integers(0, 3, size=60)
+    merged = clusters.merge_clusters(process, used, labels, 7)
+    assert len(set(merged)) == 2
+    assert len(set(zip(kinds, merged))) == 2
+
+    def log_probability(labels):
+        ones, sizes = count_by_cluster(used, labels, 7)
+        there = sizes > 0
+        return process.log_evidence(ones, sizes[:, None]).sum() + gammaln(sizes[there]).sum()
+
+    assert log_probability(merged) > log_probability(labels)
+    assert log_probability(np.zeros(60, dtype=int)) < log_probability(merged)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaln
+from scipy.special import betaln, gammaln
 
 from pluri.components.k_means import k_means
 from pluri.factors.dictionaries.usage._cluster_kernels import Clusters, Logs, reassign
@@ -22,8 +22,8 @@ Labels = NDArray[np.intp]
 
 #: Iterations of k-means for labels to begin with, which sweeps then change.
 START_ITERATIONS = 20
-#: Updates before rows are clustered, if all of them use the same atoms to begin with.
-SETTLING = 15
+#: If all rows use the same atoms to begin with: updates before they are clustered, and how often that is done anew.
+SETTLING, N_CLUSTERINGS = 15, 2
 
 
 def count_by_cluster(used: Used, labels: Labels, n_clusters: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -84,24 +84,66 @@ def log_memberships(used: Used, probabilities: LogProbabilities) -> Array:
     return np.asarray(used @ probabilities.log_odds.T + probabilities.off.sum(axis=1))
 
 
-def first_labels(rng: np.random.Generator, used: Used, n_clusters: int) -> tuple[Labels, int]:
+def first_labels(rng: np.random.Generator, process: BetaProcess, used: Used, n_clusters: int) -> tuple[Labels, int]:
     """Clusters to begin with, and the number of updates until rows are clustered anew.
 
     Where all rows use the same atoms, as most starts have it, they must first choose their own.
     """
     if (used == used[0]).all():
-        return np.zeros(len(used), dtype=np.intp), SETTLING
-    return start_labels(rng, used, n_clusters), 0
+        return np.zeros(len(used), dtype=np.intp), SETTLING * N_CLUSTERINGS
+    return start_labels(rng, process, used, n_clusters), 0
 
 
-def start_labels(rng: np.random.Generator, used: Used, n_clusters: int) -> Labels:
-    """Clusters of rows that use the same atoms, by k-means, the largest first.
+def settle_labels(
+    rng: np.random.Generator, process: BetaProcess, used: Used, n_clusters: int, settling: int
+) -> Labels | None:
+    """Clusters for one of the first updates; None if they are to be drawn as ever."""
+    if settling % SETTLING == 1:
+        return start_labels(rng, process, used, n_clusters)
+    return np.zeros(len(used), dtype=np.intp) if settling > SETTLING * (N_CLUSTERINGS - 1) else None
 
-    From random labels the rows soon are in one cluster, which sweeps hardly ever split again.
+
+def start_labels(rng: np.random.Generator, process: BetaProcess, used: Used, n_clusters: int) -> Labels:
+    """Clusters of rows that use the same atoms, the largest first: by k-means, then merged.
+
+    From random labels the rows soon are in one cluster, which sweeps hardly ever split again; and clusters that should
+    be one rarely become it where each holds its place.
     """
     k = min(n_clusters, len(used))
     if k == 1:
         return np.zeros(len(used), dtype=np.intp)
     labels, _ = k_means(used.astype(np.float64), None, k, rng, n_init=1, max_iter=START_ITERATIONS)
+    labels = merge_clusters(process, used, labels, k)
     ranks = np.argsort(np.argsort(-np.bincount(labels, minlength=k), kind="stable"), kind="stable")
     return np.asarray(ranks[labels], dtype=np.intp)
+
+
+def merge_clusters(process: BetaProcess, used: Used, labels: Labels, n_clusters: int) -> Labels:
+    """Merge the two clusters that raise the probability of clusters and matrix most, as long as it rises.
+
+    Clusters have the prior of a Chinese restaurant of concentration one: k-means separates rows whether or not they
+    differ by more than chance, and the evidence of the matrix alone would rarely join them again.
+    """
+    ones, sizes = count_by_cluster(used, labels, n_clusters)
+    occupied = np.flatnonzero(sizes)
+    place = np.arange(n_clusters)
+    place[occupied] = np.arange(len(occupied))
+    ones, sizes, labels = ones[occupied], sizes[occupied], place[labels]
+
+    def log_probability(ones: NDArray[np.int64], sizes: NDArray[np.int64]) -> Array:
+        return np.asarray(process.log_evidence(ones, sizes[:, None]).sum(axis=1) + gammaln(sizes))
+
+    while len(sizes) > 1:
+        first, second = np.triu_indices(len(sizes), 1)
+        alone = log_probability(ones, sizes)
+        gain = log_probability(ones[first] + ones[second], sizes[first] + sizes[second]) - alone[first] - alone[second]
+        best = int(gain.argmax())
+        if gain[best] <= 0.0:
+            break
+        kept, lost = int(first[best]), int(second[best])
+        ones[kept] += ones[lost]
+        sizes[kept] += sizes[lost]
+        ones, sizes = np.delete(ones, lost, axis=0), np.delete(sizes, lost)
+        labels = np.where(labels == lost, kept, labels)
+        labels = labels - (labels > lost)
+    return np.asarray(labels, dtype=np.intp)

@@ -31,8 +31,8 @@ from pluri.processes.stick_draws import choose_rows, draw_truncated
 Array = NDArray[np.float64]
 Labels = NDArray[np.intp]
 
-#: Precisions beyond this, of coefficients that are zero to all intents, would only cost digits.
-LARGEST_PRECISION = 1e10
+#: Precisions beyond these, of coefficients that are zero or free to all intents, would only cost digits.
+LEAST_PRECISION, LARGEST_PRECISION = 1e-6, 1e10
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,22 +85,13 @@ class SurfacePrior:
             found[own] = surfaces.coefficients[own] @ self.designs[j].T
         return found
 
-    def flat(self, n_sticks: int) -> Surfaces:
-        """Surfaces to begin with: zero, and of the widest kernel."""
-        n_widths, _, n_coefficients = self.designs.shape
-        shape = (n_sticks, n_coefficients)
-        widest = np.full(n_sticks, n_widths - 1, dtype=np.intp)
-        return Surfaces(
-            np.zeros(shape), np.full(shape, self.precision_prior.mean), widest, np.full(n_widths, -np.log(n_widths))
-        )
-
     def sample(self, n_sticks: int, rng: np.random.Generator) -> Surfaces:
         """Draw surfaces from the prior."""
         n_widths, _, n_coefficients = self.designs.shape
         log_weights = draw_log_dirichlet(rng, np.ones(n_widths))
         widths = choose_rows(rng, np.broadcast_to(log_weights, (n_sticks, n_widths))).astype(np.intp)
         prior, shape = self.precision_prior, (n_sticks, n_coefficients)
-        precisions = np.minimum(rng.gamma(prior.shape, 1.0 / prior.rate, size=shape), LARGEST_PRECISION)
+        precisions = np.clip(rng.gamma(prior.shape, 1.0 / prior.rate, size=shape), LEAST_PRECISION, LARGEST_PRECISION)
         return Surfaces(rng.standard_normal(shape) / np.sqrt(precisions), precisions, widths, log_weights)
 
     def log_density(self, surfaces: Surfaces) -> float:
@@ -134,7 +125,7 @@ class SurfacePrior:
         prior = self.precision_prior
         alpha = rng.standard_gamma(prior.shape + 0.5, zeta.shape) / (prior.rate + 0.5 * zeta**2)
         log_weights = draw_log_dirichlet(rng, np.bincount(widths, minlength=n_widths) + np.ones(n_widths))
-        return Surfaces(zeta, np.minimum(alpha, LARGEST_PRECISION), widths, log_weights)
+        return Surfaces(zeta, np.clip(alpha, LEAST_PRECISION, LARGEST_PRECISION), widths, log_weights)
 
     def _draw_coefficients(
         self,

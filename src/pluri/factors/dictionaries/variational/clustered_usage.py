@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, digamma, logsumexp, xlogy
 
+from pluri.components.k_means import k_means
 from pluri.metrics.distribution_information import beta_kl, gamma_kl
 from pluri.priors.hyperpriors import Gamma, Hyperparameter
 
@@ -28,6 +29,10 @@ Array = NDArray[np.float64]
 
 #: Prior of the concentration of clusters, which says next to nothing.
 CONCENTRATION_PRIOR = Gamma(1e-6, 1e-6)
+#: Sweeps without clusters before k-means looks for them.
+SWEEPS_WITHOUT_CLUSTERS = 15
+#: Responsibility of the cluster that k-means gives a row; the others share the rest.
+FIRST_RESPONSIBILITY = 0.99
 #: The concentration is kept above this: with one cluster in use it falls towards zero, where logarithms end.
 SMALLEST_CONCENTRATION = 1e-6
 
@@ -58,6 +63,12 @@ class UsageBeliefs:
     def expected_log_odds(self) -> Array:
         """(n_clusters, n_components) ``E log pi - E log(1 - pi)``."""
         return np.asarray(digamma(self.probabilities[..., 0]) - digamma(self.probabilities[..., 1]))
+
+    @property
+    def expected_logs(self) -> tuple[Array, Array]:
+        """(n_clusters, n_components) ``E log pi`` and ``E log(1 - pi)``."""
+        total = digamma(self.probabilities.sum(axis=-1))
+        return digamma(self.probabilities[..., 0]) - total, digamma(self.probabilities[..., 1]) - total
 
     @property
     def log_odds(self) -> Array:
@@ -152,8 +163,7 @@ class ClusteredUsage:
 
     def _scores(self, q: UsageBeliefs, used: Array) -> Array:
         """(n_samples, n_clusters) ``E log w_l + E log p(z_i | pi_l)``."""
-        total = digamma(q.probabilities.sum(axis=-1))
-        on, off = digamma(q.probabilities[..., 0]) - total, digamma(q.probabilities[..., 1]) - total
+        on, off = q.expected_logs
         log_stick, log_rest = expected_logs(q.sticks)
         log_weights = np.append(log_stick, 0.0) + np.append(0.0, np.cumsum(log_rest))
         return np.asarray(used @ (on - off).T + off.sum(axis=1) + log_weights)
@@ -172,3 +182,14 @@ def expected_logs(sticks: Array) -> tuple[Array, Array]:
     """``E log V_l`` and ``E log(1 - V_l)``."""
     both = digamma(sticks.sum(axis=1))
     return digamma(sticks[:, 0]) - both, digamma(sticks[:, 1]) - both
+
+
+def first_responsibilities(used: Array, n_clusters: int, rng: np.random.Generator) -> Array:
+    """Responsibilities to start from, (n_samples, n_clusters): k-means on the probabilities of use, largest first.
+
+    From equal responsibilities all rows fall into one cluster, and sticks are ordered by size.
+    """
+    labels, _ = k_means(np.asarray(used, dtype=np.float64), None, min(n_clusters, len(used)), rng, n_init=1)
+    order = np.argsort(-np.bincount(labels, minlength=n_clusters), kind="stable")
+    others = (1 - FIRST_RESPONSIBILITY) / max(n_clusters - 1, 1)
+    return np.where(labels[:, None] == order, FIRST_RESPONSIBILITY, others)

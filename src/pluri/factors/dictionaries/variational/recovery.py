@@ -7,29 +7,28 @@ ordered by size.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pluri.components.k_means import k_means
 from pluri.factors.dictionaries.variational import precisions
 from pluri.factors.dictionaries.variational._measured_kernels import Codes, Measured, Room, signal_variances
-from pluri.factors.dictionaries.variational.clustered_usage import CONCENTRATION_PRIOR, ClusteredUsage
+from pluri.factors.dictionaries.variational.clustered_usage import (
+    CONCENTRATION_PRIOR,
+    SWEEPS_WITHOUT_CLUSTERS,
+    ClusteredUsage,
+    first_responsibilities,
+)
 from pluri.factors.dictionaries.variational.known_dictionary import CodeBeliefs, KnownDictionary, Measurements
 from pluri.factors.dictionaries.variational.precisions import PRECISION_PRIOR
 from pluri.inference.variational.coordinate_ascent import CoordinateAscentResult, coordinate_ascent
 from pluri.priors.hyperpriors import Gamma, as_hyperparameter
-from pluri.validation import Number, Only, RandomState, Whole, as_generator, check_value
+from pluri.validation import Number, RandomState, Whole, as_generator, check_value
 from pluri.validation.interruption import Interrupted
 
 Array = NDArray[np.float64]
-
-#: Sweeps without clusters before k-means looks for them.
-SWEEPS_WITHOUT_CLUSTERS = 15
-#: Responsibility of the cluster that k-means gives a row; the others share the rest.
-FIRST_RESPONSIBILITY = 0.99
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,20 +204,13 @@ def with_clusters(
 ) -> CodeBeliefs:
     """Where the ascent with clusters starts: from that without, and k-means on the probabilities of use."""
     alone = KnownDictionary(ClusteredUsage(model.usage.a, model.usage.b), model.noise_precision, model.weight_precision)
-    first = model_start = alone.start(data, start.codes.used)
+    first = alone.start(data, start.codes.used)
     result = coordinate_ascent(alone, data, rng=rng, start=first, max_iter=SWEEPS_WITHOUT_CLUSTERS, tol=0.0)
     if result.interrupted:
         raise Interrupted
-    model_start = result.params
-    used = model_start.codes.used
-    n_clusters = model.usage.n_clusters
-    labels, _ = k_means(used, None, min(n_clusters, len(used)), rng, n_init=1)
-    order = np.argsort(-np.bincount(labels, minlength=n_clusters), kind="stable")
-    member = labels[:, None] == order
-    m = np.where(member, FIRST_RESPONSIBILITY, (1 - FIRST_RESPONSIBILITY) / max(n_clusters - 1, 1))
-    return CodeBeliefs(
-        model_start.codes, model.usage.start(used, m), model_start.noise_precision, model_start.weight_precision
-    )
+    q = result.params
+    m = first_responsibilities(q.codes.used, model.usage.n_clusters, rng)
+    return replace(q, usage=model.usage.start(q.codes.used, m))
 
 
 def _as_recovered(result: CoordinateAscentResult[CodeBeliefs], data: Measurements) -> RecoveredCodes:
