@@ -1009,6 +1009,22 @@ for noise, rank in product(("diag", "isotropic"), ("fixed", "inferred")):
         noise, rank, covers=(KERNELS["FactorAnalysisGibbs"], "pluri.factors.factor_analysis_gibbs"),
     )  # fmt: skip
 
+for kind in ("dp", "psbp"):
+    elsewhere(
+        f"DictionaryGibbs, {kind}", "factors/dictionaries/usage/test_clustered_dictionaries.py", "dictionary_problem",
+        kind, covers=(KERNELS["DictionaryGibbs"], "pluri.factors.dictionaries.gibbs"),
+    )  # fmt: skip
+elsewhere(
+    "PatternGibbs", "factors/dictionaries/usage/test_patterns.py", "pattern_problem", covers=(KERNELS["PatternGibbs"],)
+)
+elsewhere("clusters of a dictionary, dp", "factors/dictionaries/usage/test_clusters.py", "dirichlet_problem")
+elsewhere("clusters of a dictionary, psbp", "factors/dictionaries/usage/test_probit_sticks.py", "probit_problem")
+for n_centers in (2, 8):
+    elsewhere(
+        f"surfaces of sticks, {n_centers} centers", "factors/dictionaries/usage/test_probit_sticks.py",
+        "surface_problem", n_centers,
+    )  # fmt: skip
+
 for shared, learned in product((False, True), repeat=2):
     for kernel, function, module in (
         ("SpectralRegressionGibbs", "spectral_problem", "gibbs"), ("AlignedGibbs", "aligned_problem", "aligned_gibbs"),

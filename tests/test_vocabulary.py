@@ -36,6 +36,7 @@ SAME_MEANING = {
     "level_prior": "how words spread over the levels of a path: by name, or by its concentrations",
     "rank": "of a matrix: its number, or whether that is inferred",
     "loading_prior": "of the loadings: by name, or the Gamma of their precisions",
+    "weight_prior": "of weights: the numbers of a Dirichlet, or the Gamma of the precision of codes",
 }
 #: Searches, whose parameters are lists of what the models that they try may be given.
 SEARCHES = {"HMMSearchCV"}

@@ -19,6 +19,8 @@ from pluri.plotting.convergence import ConvergenceDisplay
 from pluri.plotting.decoded_sequence import DecodedSequenceDisplay
 from pluri.plotting.dictionaries.mosaic import DictionaryMosaicDisplay
 from pluri.plotting.dictionaries.restoration import RestorationDisplay
+from pluri.plotting.dictionaries.segmentation import SegmentationDisplay
+from pluri.plotting.dictionaries.usage import UsageDisplay
 from pluri.plotting.diversity_sweep import DiversitySweepDisplay
 from pluri.plotting.dynamics.counts import CrossCovarianceDisplay, DispersionDisplay, ShapeDisplay
 from pluri.plotting.dynamics.forecast import ForecastDisplay
@@ -79,6 +81,7 @@ __all__ = [
     "ResponsibilityDisplay",
     "RestorationDisplay",
     "SampledStatesDisplay",
+    "SegmentationDisplay",
     "ShapeDisplay",
     "StateHistogramDisplay",
     "SubsetDisplay",
@@ -88,6 +91,7 @@ __all__ = [
     "TraceDisplay",
     "TrajectoryDisplay",
     "TransitionDisplay",
+    "UsageDisplay",
     "VectorFieldDisplay",
     "state_colors",
 ]

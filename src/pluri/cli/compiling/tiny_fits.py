@@ -113,8 +113,11 @@ NEEDED_BESIDE: Mapping[tuple[str, str, str], Mapping[str, Any]] = {
     ("ExponentialFamilyPCAMixture", "inference", "map"): {"loading_prior": "ridge"},
     ("IsingDenoiser", "noise_model", "flip"): {"flip_prob": 0.1},
 }
-#: Choices that JAX computes, which compiles by itself.
-COMPILED_ELSEWHERE = {("FlowDensity", "flow", "autoregressive")}
+#: Choices that have nothing of their own to compile: JAX does it, or another choice does, which needs no further data.
+COMPILED_ELSEWHERE = {
+    ("FlowDensity", "flow", "autoregressive"),
+    ("BetaProcessDictionary", "noise_type", "per_group"),
+}
 #: What the distribution `family` of an observation is a distribution of.
 OF_FAMILY = {"gaussian": "numbers", "diag": "numbers", "autoregressive": "numbers", "bernoulli": "binary",
              "poisson": "counts", "multinomial": "counts", "categorical": "symbols"}  # fmt: skip

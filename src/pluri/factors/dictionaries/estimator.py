@@ -19,11 +19,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from pluri.factors.dictionaries.fitting import learn, store, warn
+from pluri.factors.dictionaries.fitting import learn, learn_source, store, warn
 from pluri.factors.dictionaries.preparation import prepare
 from pluri.factors.dictionaries.queries import DictionaryQueries
+from pluri.factors.dictionaries.variational import StreamedFit
 from pluri.inference import mcmc
 from pluri.priors.hyperpriors import Gamma
 from pluri.validation import (
@@ -35,6 +37,7 @@ from pluri.validation import (
     Stored,
     Whole,
     check_parameters,
+    is_source,
     restored_on_failure,
 )
 from pluri.validation.estimator import Estimator
@@ -43,7 +46,12 @@ GAMMA = Made(Gamma, "a prior, Gamma(shape, rate)") | Only(None)
 LARGEST = 1e100
 
 
-class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
+def _takes_batches(model: Any) -> bool:
+    """Whether sums over batches say all that a model has to know."""
+    return bool(model.usage_prior == "beta_process" and model.noise_type == "shared")
+
+
+class BetaProcessDictionary(StreamedFit, DictionaryQueries, mcmc.Sampled, Estimator):
     """Sparse dictionary with a beta process prior.
 
     Parameters
@@ -234,6 +242,8 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    partial_fit = available_if(_takes_batches)(StreamedFit.partial_fit)
+
     def fit(
         self, X: Any, y: Any = None, *, locations: ArrayLike | None = None, noise_groups: ArrayLike | None = None
     ) -> Self:
@@ -243,8 +253,8 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            NaN marks a missing value.
+        X : array-like of shape (n_samples, n_features), or a source of batches
+            NaN marks a missing value. A source (`pluri.engine`) is for ``inference="svi"``.
         y : ignored
         locations : array-like of shape (n_samples, n_dims), optional
             Where each row is, for ``usage_prior="psbp"`` only.
@@ -260,6 +270,9 @@ class BetaProcessDictionary(DictionaryQueries, mcmc.Sampled, Estimator):
             needed = "must be given" if locations is None else "must be None"
             raise ValueError(f"locations {needed} for usage_prior={self.usage_prior!r}")
         with restored_on_failure(self):
+            if is_source(X):
+                learn_source(self, X)
+                return self
             again = self.warm_start and hasattr(self, "components_")
             data = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2)
             if np.nanmax(np.abs(data), initial=0.0) > LARGEST:

@@ -15,7 +15,7 @@ from pluri.factors.dictionaries.sizes import REGULAR, effective_size
 from pluri.factors.dictionaries.start import Earlier
 
 #: Fitted attributes that not all ways of learning give.
-OCCASIONAL = {"trace_", "bound_", "cluster_labels_", "noise_groups_"}
+OCCASIONAL = {"trace_", "bound_", "cluster_labels_", "noise_groups_", "statistics_", "n_samples_seen_", "n_steps_"}
 #: Variance of the noise, as a share of that of the data, below which a fit is a mere interpolation.
 NO_NOISE = 1e-12
 #: If even the weakest atom has this share of the power of an average one, a dictionary is full.
@@ -33,6 +33,15 @@ def learn(model: Any, prepared: Prepared, again: bool) -> DictionaryFit:
     from pluri.factors.dictionaries import variational
 
     return variational.fit(model, prepared.rows, init)
+
+
+def learn_source(model: Any, source: Any) -> None:
+    """Change an estimator: learn from a source of batches, which only the stochastic version can."""
+    if model.inference != "svi":
+        raise ValueError(f"X must be an array for inference={model.inference!r}, got a source: use inference='svi'")
+    again = model.warm_start and hasattr(model, "components_")
+    init = model.init if isinstance(model.init, str) else np.asarray(model.init, dtype=np.float64)
+    model._fit_source(source, model.components_ if again else init)
 
 
 def _initial(model: Any) -> Any:

@@ -37,6 +37,8 @@ from pluri.priors.hyperpriors import Gamma
 
 LOG_2_PI = math.log(2 * math.pi)
 FLAT = Gamma(1e-6, 1e-6)
+#: Between these precisions are kept: a draw of a flat prior, where no atom is in use, could not be computed with.
+PRECISIONS = (1e-6, 1e15)
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,5 +211,6 @@ def _codes(position: DictionaryState) -> Floats:
 
 
 def _draw_precision(rng: np.random.Generator, prior: Gamma, count: Any, squares: Any) -> Any:
-    """Precision of `count` normal numbers whose squares add up to `squares`."""
-    return rng.gamma(prior.shape + 0.5 * np.asarray(count)) / (prior.rate + 0.5 * np.asarray(squares))
+    """Precision of `count` normal numbers whose squares add up to `squares`; one of no numbers may round to zero."""
+    drawn = rng.gamma(prior.shape + 0.5 * np.asarray(count)) / (prior.rate + 0.5 * np.asarray(squares))
+    return np.clip(drawn, *PRECISIONS)

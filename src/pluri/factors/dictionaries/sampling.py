@@ -18,6 +18,8 @@ from pluri.validation import as_generator
 
 def usage_of(model: Any, rows: Rows) -> UsagePrior:
     """The prior of which row uses which atom that an estimator asks for."""
+    if model.share != "probabilities":
+        raise ValueError(f"share must be 'probabilities' for inference='gibbs', got {model.share!r}")
     n, K = len(rows.values), int(model.n_components)
     a, b = float(model.a), float(model.b)
     if model.usage_prior == "beta_process":

@@ -2,7 +2,7 @@
 
 No row uses any atom in the beginning, and more than all of the data passes for noise: atoms are then taken into use one
 by one, as they are needed. Where all rows use all principal axes at first, as published, or the noise is small, a chain
-is long in finding few atoms to do with.
+is long in finding few atoms to do with. Atoms that are given would be lost in so much noise, and begin with less.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 from pluri.factors.dictionaries.records import Array, DictionaryState, Floats, Rows
 from pluri.factors.dictionaries.usage.protocol import UsagePrior
 
-#: Variance of the noise in the beginning, as a multiple of that of the data.
-NOISE_RATIO = 4.0
+#: Variance of the noise in the beginning, as a multiple of that of the data: with atoms to be found, and to be kept.
+NOISE_RATIO, KEPT_RATIO = 4.0, 0.1
 #: Atoms of unit length that have the variance of a row together in the beginning.
 ATOMS = 10
 
@@ -58,7 +58,8 @@ def start_dictionary(
         atoms[: len(axes)] = axes
     elif not isinstance(init, str):
         atoms = np.asarray(init.components if isinstance(init, Earlier) else init, dtype=np.float64)
-    noise, precision = 1 / (NOISE_RATIO * variance), ATOMS / (P * variance)
+    ratio = NOISE_RATIO if isinstance(init, str) else KEPT_RATIO
+    noise, precision = 1 / (ratio * variance), ATOMS / (P * variance)
     if isinstance(init, Earlier):
         noise, precision = init.noise_precision, init.weight_precision
     each = np.full(rows.n_noise_groups, noise)

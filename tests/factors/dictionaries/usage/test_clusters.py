@@ -163,7 +163,7 @@ def test_rows_that_begin_alike_are_clustered_after_they_have_chosen_their_atoms(
     prior, rng = DirichletProcessUsage(40, 6, a=3.0, n_clusters=4), np.random.default_rng(4)
     same = np.ones((40, 6), dtype=np.int8)
     state = prior.start(same, rng)
-    assert state.settling == SETTLING
+    assert state.settling == 2 * SETTLING
     used = np.repeat([[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]], 20, axis=0).astype(np.int8)
     seen = []
     for _ in range(SETTLING):

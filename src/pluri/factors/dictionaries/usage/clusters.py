@@ -22,8 +22,8 @@ Labels = NDArray[np.intp]
 
 #: Iterations of k-means for labels to begin with, which sweeps then change.
 START_ITERATIONS = 20
-#: Updates before rows are clustered, if all of them use the same atoms to begin with.
-SETTLING = 15
+#: If all rows use the same atoms to begin with: updates before they are clustered, and how often that is done anew.
+SETTLING, N_CLUSTERINGS = 15, 2
 
 
 def count_by_cluster(used: Used, labels: Labels, n_clusters: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -90,8 +90,17 @@ def first_labels(rng: np.random.Generator, process: BetaProcess, used: Used, n_c
     Where all rows use the same atoms, as most starts have it, they must first choose their own.
     """
     if (used == used[0]).all():
-        return np.zeros(len(used), dtype=np.intp), SETTLING
+        return np.zeros(len(used), dtype=np.intp), SETTLING * N_CLUSTERINGS
     return start_labels(rng, process, used, n_clusters), 0
+
+
+def settle_labels(
+    rng: np.random.Generator, process: BetaProcess, used: Used, n_clusters: int, settling: int
+) -> Labels | None:
+    """Clusters for one of the first updates; None if they are to be drawn as ever."""
+    if settling % SETTLING == 1:
+        return start_labels(rng, process, used, n_clusters)
+    return np.zeros(len(used), dtype=np.intp) if settling > SETTLING * (N_CLUSTERINGS - 1) else None
 
 
 def start_labels(rng: np.random.Generator, process: BetaProcess, used: Used, n_clusters: int) -> Labels:

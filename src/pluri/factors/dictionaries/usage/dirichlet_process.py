@@ -28,7 +28,7 @@ from pluri.factors.dictionaries.usage.clusters import (
     first_labels,
     log_memberships,
     log_usage,
-    start_labels,
+    settle_labels,
 )
 from pluri.priors.hyperpriors import Gamma, Hyperparameter, as_hyperparameter
 from pluri.processes.beta_process import BetaProcess, LogProbabilities, draw_used
@@ -55,7 +55,7 @@ class ClusterState:
         Logarithms of what each stick but the last leaves, ``log(1 - V_l)``.
     concentration : float
     settling : int
-        Updates until rows are clustered: up to then all are in one cluster, and choose their atoms.
+        Updates until the last time that rows are clustered from scratch; see `clusters.settle_labels`.
     """
 
     labels: Labels
@@ -111,10 +111,15 @@ class DirichletProcessUsage:
         learned = as_hyperparameter(self.concentration, "concentration", CONCENTRATION_PRIOR)
         object.__setattr__(self, "_learned", learned)
 
+    @property
+    def first_concentration(self) -> float:
+        """Concentration to begin with."""
+        return float(self._learned.value)
+
     def start(self, used: Used, rng: np.random.Generator) -> ClusterState:
         """Clusters of rows that use the same atoms, and the rest drawn given them."""
         labels, settling = first_labels(rng, self.process, used, self.n_clusters)
-        return self._given_labels(labels, self._learned.value, used, rng, settling)
+        return self._given_labels(labels, self.first_concentration, used, rng, settling)
 
     def log_odds(self, state: ClusterState) -> tuple[Array, NDArray[np.intp]]:
         """Log odds of the atoms in each cluster, and the cluster of each row."""
@@ -123,12 +128,14 @@ class DirichletProcessUsage:
     def resample(self, state: ClusterState, used: Used, rng: np.random.Generator) -> ClusterState:
         """Draw clusters, their order, sticks, concentration and probabilities."""
         if state.settling:
-            labels = start_labels(rng, self.process, used, self.n_clusters if state.settling == 1 else 1)
-            return self._given_labels(labels, state.concentration, used, rng, state.settling - 1)
+            given = settle_labels(rng, self.process, used, self.n_clusters, state.settling)
+            if given is not None:
+                return self._given_labels(given, state.concentration, used, rng, state.settling - 1)
         labels = draw_labels(rng, self.process, used, state.labels, state.log_weights[None])
         counts = np.bincount(labels, minlength=self.n_clusters)
         order = exchange_labels(rng, state.log_weights, counts)
-        return self._given_labels(np.argsort(order)[labels], state.concentration, used, rng)
+        left = max(state.settling - 1, 0)
+        return self._given_labels(np.argsort(order)[labels], state.concentration, used, rng, left)
 
     def reassign(self, state: ClusterState, used: Used, rng: np.random.Generator) -> ClusterState:
         """Draw the clusters of rows, which may be others than those that the rest was learned from."""
@@ -137,34 +144,44 @@ class DirichletProcessUsage:
 
     def log_joint(self, state: ClusterState, used: Used) -> float:
         """Log density of the matrix and the state, with log odds in the place of probabilities and sticks."""
-        alpha, rest = state.concentration, state.log_rest
-        before = np.concatenate([[0.0], np.cumsum(rest)])
-        sticks = (state.log_weights - before)[:-1]
-        total = float(
-            (sticks + alpha * rest).sum() + len(rest) * math.log(alpha) + state.log_weights[state.labels].sum()
-        )
-        if self._learned.learned:
-            total += self._learned.prior.log_density(alpha)
+        total = self.log_density_of_clusters(state.labels, state.log_weights, state.log_rest, state.concentration)
         return total + log_usage(self.process, used, state.labels, state.probabilities)
 
     def sample(self, n_samples: int, rng: np.random.Generator) -> tuple[ClusterState, Used]:
         """Draw a state and a matrix from the prior."""
-        learned, nobody = self._learned, np.zeros(self.n_clusters)
-        alpha = max(learned.prior.sample(rng), LEAST_CONCENTRATION) if learned.learned else learned.value
-        log_weights, log_rest = draw_sticks(rng, nobody, alpha)
-        labels = choose_rows(rng, np.broadcast_to(log_weights, (n_samples, self.n_clusters))).astype(np.intp)
+        labels, log_weights, log_rest, alpha = self.sample_weights(n_samples, rng)
         probabilities = self.process.posterior(np.zeros((self.n_clusters, self.n_components)), 0).sample(rng)
         used = draw_used(rng, LogProbabilities(probabilities.on[labels], probabilities.off[labels]), n_samples)
-        return ClusterState(labels, probabilities, log_weights, log_rest[:-1], alpha), used
+        return ClusterState(labels, probabilities, log_weights, log_rest, alpha), used
 
     def _given_labels(
         self, labels: Labels, alpha: float, used: Used, rng: np.random.Generator, settling: int = 0
     ) -> ClusterState:
         """Sticks given the concentration, the concentration given them, and the probabilities."""
+        log_weights, log_rest, alpha = self.draw_weights(labels, alpha, rng)
+        probabilities = draw_probabilities(rng, self.process, used, labels, self.n_clusters)
+        return ClusterState(labels, probabilities, log_weights, log_rest, alpha, settling)
+
+    def draw_weights(self, labels: Labels, alpha: float, rng: np.random.Generator) -> tuple[Array, Array, float]:
+        """Draw `log_weights` and `log_rest` of a state given clusters and concentration, then the concentration."""
         log_weights, log_rest = draw_sticks(rng, np.bincount(labels, minlength=self.n_clusters), alpha)
         prior = self._learned.prior
         if prior is not None:
             drawn = rng.gamma(prior.shape + self.n_clusters - 1) / (prior.rate - log_rest[:-1].sum())
             alpha = max(float(drawn), LEAST_CONCENTRATION)
-        probabilities = draw_probabilities(rng, self.process, used, labels, self.n_clusters)
-        return ClusterState(labels, probabilities, log_weights, log_rest[:-1], alpha, settling)
+        return log_weights, log_rest[:-1], alpha
+
+    def sample_weights(self, n_samples: int, rng: np.random.Generator) -> tuple[Labels, Array, Array, float]:
+        """Draw clusters, `log_weights`, `log_rest` and the concentration from the prior."""
+        learned = self._learned
+        alpha = max(learned.prior.sample(rng), LEAST_CONCENTRATION) if learned.learned else learned.value
+        log_weights, log_rest = draw_sticks(rng, np.zeros(self.n_clusters), alpha)
+        labels = choose_rows(rng, np.broadcast_to(log_weights, (n_samples, self.n_clusters))).astype(np.intp)
+        return labels, log_weights, log_rest[:-1], alpha
+
+    def log_density_of_clusters(self, labels: Labels, log_weights: Array, log_rest: Array, alpha: float) -> float:
+        """Log density of clusters, log odds of sticks, and concentration."""
+        before = np.concatenate([[0.0], np.cumsum(log_rest)])
+        sticks = (log_weights - before)[:-1]
+        total = float((sticks + alpha * log_rest).sum() + log_weights[labels].sum()) + len(log_rest) * math.log(alpha)
+        return total + (self._learned.prior.log_density(alpha) if self._learned.learned else 0.0)

@@ -29,7 +29,7 @@ from pluri.factors.dictionaries.usage.clusters import (
     first_labels,
     log_memberships,
     log_usage,
-    start_labels,
+    settle_labels,
 )
 from pluri.factors.dictionaries.usage.stick_surfaces import SurfacePrior, Surfaces
 from pluri.priors.hyperpriors import Gamma
@@ -41,8 +41,8 @@ from pluri.validation import check_count
 #: Centres of kernels at most, and squared widths in units of their squared distance, unless others are given.
 MOST_CENTERS = 200
 WIDTH_FACTORS = (1.0, 4.0, 16.0, 64.0, 256.0)
-#: Sweeps over the surfaces alone, to begin with.
-START_SWEEPS = 5
+#: Sweeps over the surfaces alone where clusters come from scratch.
+START_SWEEPS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class LocatedState:
         Two arrays of shape (n_clusters, n_components).
     surfaces : Surfaces
     settling : int
-        Updates until rows are clustered: up to then all are in one cluster, and choose their atoms.
+        Updates until the last time that rows are clustered from scratch; see `clusters.settle_labels`.
     """
 
     labels: Labels
@@ -185,12 +185,14 @@ class ProbitStickUsage:
 
     def start(self, used: Used, rng: np.random.Generator) -> LocatedState:
         """Clusters of rows that use the same atoms, and the rest drawn given them."""
-        return self._begin(*first_labels(rng, self.process, used, self.n_clusters), used, rng)
+        labels, settling = first_labels(rng, self.process, used, self.n_clusters)
+        return self._given_labels(labels, self.surfaces.sample(self.n_clusters - 1, rng), used, rng, settling)
 
-    def _begin(self, labels: Labels, settling: int, used: Used, rng: np.random.Generator) -> LocatedState:
-        """State with given clusters."""
-        surfaces = self.surfaces.flat(self.n_clusters - 1)
-        for _ in range(0 if settling else START_SWEEPS):
+    def _given_labels(
+        self, labels: Labels, surfaces: Surfaces, used: Used, rng: np.random.Generator, settling: int
+    ) -> LocatedState:
+        """State for clusters from scratch, which its surfaces have to follow first."""
+        for _ in range(START_SWEEPS):
             surfaces = self.surfaces.resample(surfaces, labels, self.surfaces.predictors(surfaces), rng)
         probabilities = draw_probabilities(rng, self.process, used, labels, self.n_clusters)
         return LocatedState(labels, probabilities, surfaces, settling)
@@ -206,8 +208,9 @@ class ProbitStickUsage:
     def resample(self, state: LocatedState, used: Used, rng: np.random.Generator) -> LocatedState:
         """Draw clusters, the order of the sticks, the surfaces and the probabilities."""
         if state.settling:
-            labels = start_labels(rng, self.process, used, self.n_clusters if state.settling == 1 else 1)
-            return self._begin(labels, state.settling - 1, used, rng)
+            given = settle_labels(rng, self.process, used, self.n_clusters, state.settling)
+            if given is not None:
+                return self._given_labels(given, state.surfaces, used, rng, state.settling - 1)
         surfaces, n_sticks = state.surfaces, self.n_clusters - 1
         predictors = self.surfaces.predictors(surfaces)
         own = np.ascontiguousarray(predictors[surfaces.widths, np.arange(n_sticks)].T)
@@ -217,7 +220,7 @@ class ProbitStickUsage:
         exchange_neighbours(own, labels, counts, 1.0 - rng.random(self.n_clusters), order)
         surfaces = self.surfaces.resample(surfaces.in_order(order), labels, predictors[:, order], rng)
         probabilities = draw_probabilities(rng, self.process, used, labels, self.n_clusters)
-        return LocatedState(labels, probabilities, surfaces)
+        return LocatedState(labels, probabilities, surfaces, max(state.settling - 1, 0))
 
     def reassign(self, state: LocatedState, used: Used, rng: np.random.Generator) -> LocatedState:
         """Draw the clusters of rows given probabilities and surfaces."""

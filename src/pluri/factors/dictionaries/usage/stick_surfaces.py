@@ -85,15 +85,6 @@ class SurfacePrior:
             found[own] = surfaces.coefficients[own] @ self.designs[j].T
         return found
 
-    def flat(self, n_sticks: int) -> Surfaces:
-        """Surfaces to begin with: zero, and of the widest kernel."""
-        n_widths, _, n_coefficients = self.designs.shape
-        shape = (n_sticks, n_coefficients)
-        widest = np.full(n_sticks, n_widths - 1, dtype=np.intp)
-        return Surfaces(
-            np.zeros(shape), np.full(shape, self.precision_prior.mean), widest, np.full(n_widths, -np.log(n_widths))
-        )
-
     def sample(self, n_sticks: int, rng: np.random.Generator) -> Surfaces:
         """Draw surfaces from the prior."""
         n_widths, _, n_coefficients = self.designs.shape

@@ -107,7 +107,7 @@ def sweep_with_gram(products, gram, norms, prior, beliefs, n_sweeps, room):
             if t[k] != 0.0:
                 amount[0] = t[k] * m[k]
                 move(left, amount, gram[k])
-        for sweep in range(n_sweeps):
+        for _ in range(n_sweeps):
             for k in range(K):
                 old = t[k] * m[k]
                 b = left[k] + gram[k, k] * old
@@ -124,7 +124,7 @@ def sweep_with_gram(products, gram, norms, prior, beliefs, n_sweeps, room):
 
 @compiled(reorder=True, inner=True, allocates=False)
 def inner_product(x, y):
-    """x' y."""
+    """Sum of the products."""
     total = 0.0
     for j in range(len(x)):
         total += x[j] * y[j]
@@ -151,7 +151,7 @@ def sweep_with_residuals(incomplete, components, lengths, norms, prior, beliefs,
     own = 1 if prior.log_odds.shape[0] > 1 else 0
     for i in range(n):
         left, t, m, v, g, odds = residual[i], used[i], means[i], variances[i], prior.noise[i], prior.log_odds[i * own]
-        for sweep in range(n_sweeps):
+        for _ in range(n_sweeps):
             for k in range(K):
                 old = t[k] * m[k]
                 b = inner_product(left, components[k]) + lengths[i, k] * old

@@ -1,15 +1,15 @@
 # mypy: allow-untyped-defs, allow-untyped-calls
 r"""The compiled update of the codes of measured rows: q(s_i) with its whole covariance, then q(z_ik) one by one.
 
-For one row, with t = E z, Phi the measurement of the atoms (n x K), g and h the expected precisions of noise and weights,
+For one row, with t = E z, Phi the measured atoms (n x K), g and h the expected precisions of noise and weights,
 
     S^-1 = Gamma + g T Phi' Phi T,   Gamma = diag(h + g t_k (1 - t_k) |phi_k|^2),   T = diag(t),
     C    = I / g + Phi T Gamma^-1 T Phi' = L L',     U = L^-1 Phi T Gamma^-1,
     S    = Gamma^-1 - U' U,          mu = U' L^-1 y.
 
 S is never formed: its entries off the diagonal are -u_k' u_l, so that what the z-step needs of it is
-``sum_l t_l (phi_k' phi_l)(u_k' u_l) = phi_k' M u_k`` with ``M = sum_l t_l phi_l u_l'``, an n x n matrix that changes by a
-rank-one term when t_l does. A row costs O(K n^2) in place of O(K^2 n).
+``sum_l t_l (phi_k' phi_l)(u_k' u_l) = phi_k' M u_k`` with ``M = sum_l t_l phi_l u_l'``, an n x n matrix that changes by
+a rank-one term when t_l does. A row costs O(K n^2) in place of O(K^2 n).
 """
 
 from __future__ import annotations

@@ -65,6 +65,12 @@ class UsageBeliefs:
         return np.asarray(digamma(self.probabilities[..., 0]) - digamma(self.probabilities[..., 1]))
 
     @property
+    def expected_logs(self) -> tuple[Array, Array]:
+        """(n_clusters, n_components) ``E log pi`` and ``E log(1 - pi)``."""
+        total = digamma(self.probabilities.sum(axis=-1))
+        return digamma(self.probabilities[..., 0]) - total, digamma(self.probabilities[..., 1]) - total
+
+    @property
     def log_odds(self) -> Array:
         """(n_samples, n_components) prior log odds of each entry, averaged over the clusters that a row may be of."""
         return np.asarray(self.responsibilities @ self.expected_log_odds)
@@ -157,8 +163,7 @@ class ClusteredUsage:
 
     def _scores(self, q: UsageBeliefs, used: Array) -> Array:
         """(n_samples, n_clusters) ``E log w_l + E log p(z_i | pi_l)``."""
-        total = digamma(q.probabilities.sum(axis=-1))
-        on, off = digamma(q.probabilities[..., 0]) - total, digamma(q.probabilities[..., 1]) - total
+        on, off = q.expected_logs
         log_stick, log_rest = expected_logs(q.sticks)
         log_weights = np.append(log_stick, 0.0) + np.append(0.0, np.cumsum(log_rest))
         return np.asarray(used @ (on - off).T + off.sum(axis=1) + log_weights)

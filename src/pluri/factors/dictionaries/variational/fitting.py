@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from pluri.factors.dictionaries.records import Array, DictionaryFit, Rows
 from pluri.factors.dictionaries.start import principal_axes
@@ -20,14 +18,19 @@ from pluri.factors.dictionaries.variational.clustered_usage import (
 )
 from pluri.factors.dictionaries.variational.learned_dictionary import DictionaryBeliefs, LearnedDictionary
 from pluri.factors.dictionaries.variational.precisions import PRECISION_PRIOR
+from pluri.factors.dictionaries.variational.stochastic import N_SWEEPS, StochasticDictionary
 from pluri.inference.variational.coordinate_ascent import coordinate_ascent
+from pluri.inference.variational.stochastic import RobbinsMonro, stochastic_variational_inference
 from pluri.priors.hyperpriors import Hyperparameter
 from pluri.validation import as_generator
 from pluri.validation.interruption import Interrupted
 
+#: Share of the bound below which the noise of stochastic steps cannot be told from a gain.
+SMALLEST_GAIN = 1e-3
+
 
 def fit(model: Any, rows: Rows, init: Any) -> DictionaryFit:
-    """Run the ascent of an estimator.
+    """Run the ascent of an estimator, or noisy steps if ``inference="svi"``.
 
     Parameters
     ----------
@@ -41,6 +44,8 @@ def fit(model: Any, rows: Rows, init: Any) -> DictionaryFit:
     -------
     DictionaryFit
     """
+    if model.inference == "svi":
+        return fit_stochastic(model, rows, init)
     learned = asked_for(model)
     rng = as_generator(model.random_state)
     start = learned.start(rows, first_atoms(rng, rows, int(model.n_components), init))
@@ -50,24 +55,43 @@ def fit(model: Any, rows: Rows, init: Any) -> DictionaryFit:
         learned, rows, rng=rng, start=start, max_iter=int(model.max_iter), tol=float(model.tol),
         verbose=int(model.verbose),
     )  # fmt: skip
-    if not result.converged and not result.interrupted:
-        warnings.warn(
-            f"the bound still rises after max_iter={model.max_iter} sweeps; raise max_iter or tol",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
     labels = result.params.usage.labels if learned.usage.n_clusters > 1 else None
     fitted = as_fit(result.params, rows, result.n_iter, result.converged)
     return replace(fitted, bound=result.trace.tolist(), cluster_labels=labels)
 
 
-def asked_for(model: Any) -> LearnedDictionary:
-    """The model that the parameters of an estimator describe; ValueError if there is none for this inference."""
-    if model.usage_prior == "psbp" or model.share == "pattern":
-        name = "usage_prior" if model.usage_prior == "psbp" else "share"
-        raise ValueError(
-            f"{name} must not be {getattr(model, name)!r} for inference={model.inference!r}: use inference='gibbs'"
-        )
+def fit_stochastic(model: Any, rows: Rows, init: Any) -> DictionaryFit:
+    """Run noisy steps on minibatches of rows that are in memory.
+
+    There are at most `max_iter` passes; they end when the bound over all rows rises by less than `tol` of itself, or
+    than `SMALLEST_GAIN`, below which the noise of the steps cannot be told from a gain.
+    """
+    learned = replace(asked_for(model, stochastic=True), n_sweeps=N_SWEEPS)
+    rng, n = as_generator(model.random_state), len(rows.values)
+    atoms = first_atoms(rng, rows, int(model.n_components), init)
+    online = StochasticDictionary(learned, atoms, float(n), rows.values.dtype)
+    values = rows.values if rows.observed is None else np.where(rows.observed, rows.values, np.nan)
+    result = stochastic_variational_inference(
+        online, values, rng=rng, batch_size=int(model.batch_size), max_iter=int(model.max_iter),
+        schedule=RobbinsMonro(float(model.learning_decay), float(model.learning_offset)),
+        tol=max(float(model.tol), SMALLEST_GAIN), verbose=int(model.verbose),
+    )  # fmt: skip
+    fitted = as_fit(online.coded(rows, result.params), rows, result.n_passes, result.converged)
+    return replace(fitted, bound=list(result.trace))
+
+
+def asked_for(model: Any, *, stochastic: bool = False) -> LearnedDictionary:
+    """The model that the parameters of an estimator describe; ValueError if it cannot be learned in this way.
+
+    `stochastic`: from minibatches, which neither clusters of rows nor noise of their own go with.
+    """
+    way = "minibatches" if stochastic else f"inference={model.inference!r}"
+    refused = {"usage_prior": {"psbp"}, "share": {"pattern"}}
+    if stochastic:
+        refused |= {"usage_prior": {"psbp", "dp"}, "noise_type": {"per_sample", "per_group"}}
+    for name, values in refused.items():
+        if (value := getattr(model, name)) in values:
+            raise ValueError(f"{name} must not be {value!r} with {way}")
     n_clusters = int(model.n_clusters) if model.usage_prior == "dp" else 1
     return LearnedDictionary(
         ClusteredUsage(float(model.a), float(model.b), n_clusters),

@@ -1,7 +1,7 @@
 r"""Codes of rows in a dictionary that is known, by coordinate ascent: ``y_i = Phi_i (z_i * s_i) + noise``.
 
 Phi_i is the dictionary as row i measures it: the atoms themselves, or their projections in compressive sensing. With
-``s_ik ~ N(0, 1 / h)``, noise N(0, 1 / g), and the usage z_ik of `pluri.factors.dictionaries.variational.clustered_usage`,
+``s_ik ~ N(0, 1 / h)``, noise N(0, 1 / g), and the usage z_ik of `clustered_usage`,
 
     q = prod_i q(s_i) q(c_i) prod_k q(z_ik)  q(g) q(h) q(pi) q(V) q(alpha),       q(s_i) = N(mu_i, S_i),
     logit t_ik = E logit pi - (E g / 2) [E s_ik^2 G_kk - 2 mu_ik phi_k' y_i
@@ -54,7 +54,8 @@ class Measurements:
     @property
     def counts(self) -> Array:
         """(n_groups,) numbers of values."""
-        return np.bincount(self.groups, minlength=self.n_groups) * float(self.measured.values.shape[1])
+        each = np.full(len(self.groups), float(self.measured.values.shape[1]))
+        return np.asarray(np.bincount(self.groups, each, self.n_groups), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +77,10 @@ class CodeBeliefs:
     weight_precision: Array
 
 
+#: A beta process without clusters.
+USAGE = ClusteredUsage()
+
+
 @dataclass(frozen=True)
 class KnownDictionary:
     """The model that `pluri.inference.variational.coordinate_ascent` runs on `Measurements`.
@@ -87,7 +92,7 @@ class KnownDictionary:
         Fixed, or learned under a gamma prior.
     """
 
-    usage: ClusteredUsage = ClusteredUsage()
+    usage: ClusteredUsage = USAGE
     noise_precision: Hyperparameter = Hyperparameter(1.0, PRECISION_PRIOR)
     weight_precision: Hyperparameter = Hyperparameter(1.0, PRECISION_PRIOR)
 
@@ -144,7 +149,9 @@ class KnownDictionary:
         """Evidence lower bound."""
         codes, g, h = q.codes, q.noise_precision, q.weight_precision
         misfit = np.bincount(data.groups, codes.misfit, data.n_groups)
-        total = 0.5 * float(data.counts @ (precisions.mean_log(g) - math.log(2 * math.pi)) - precisions.mean(g) @ misfit)
+        total = 0.5 * float(
+            data.counts @ (precisions.mean_log(g) - math.log(2 * math.pi)) - precisions.mean(g) @ misfit
+        )
         of_weights = codes.mean.size * (precisions.mean_log(h)[0] + 1.0) - precisions.mean(h)[0] * squares(codes)
         total += 0.5 * float(of_weights + codes.log_det.sum())
         total += float(entr(codes.used).sum() + entr(1 - codes.used).sum()) + self.usage.bound(q.usage, codes.used)

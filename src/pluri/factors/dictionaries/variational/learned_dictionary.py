@@ -20,7 +20,9 @@ all of t near zero because s is near zero, and the other way round. Of the atoms
 
 the means of all atoms that are best together are one linear system, in which only off-diagonal entries of A couple
 atoms. Where values are missing each value of an atom has its own sums, and atoms are updated one after the other. As
-before, ``q(h) = Gamma(shape + sum t / 2, rate + sum t (m^2 + v) / 2)`` and ``q(g)`` is that of the expected squared error.
+before, ``q(h) = Gamma(shape + sum t / 2, rate + sum t (m^2 + v) / 2)`` and q(g) is that of the expected squared error.
+Atoms c d_k and weights s / c, h c^2 fit the data as well; the best c is
+``c^2 = (K P + 2 shape_0) / (P sum_k E |d_k|^2 + 2 shape rate_0 / rate)``, with the prior Gamma(shape_0, rate_0) of h.
 """
 
 from __future__ import annotations
@@ -53,6 +55,8 @@ from pluri.priors.hyperpriors import Hyperparameter
 CUT = math.log(1e-2)
 #: What passes for noise in the beginning, for rows of unit size, and the atoms that a row is expected to use.
 FIRST_NOISE, FIRST_NUMBER = 0.3, 5.0
+#: A beta process without clusters.
+USAGE = ClusteredUsage()
 #: The variance of the noise is kept above this, for rows of unit size.
 SMALLEST_NOISE = 1e-8
 
@@ -109,7 +113,7 @@ class LearnedDictionary:
         Sweeps over the codes in an iteration.
     """
 
-    usage: ClusteredUsage = ClusteredUsage()
+    usage: ClusteredUsage = USAGE
     noise_precision: Hyperparameter = Hyperparameter(1.0, PRECISION_PRIOR)
     weight_precision: Hyperparameter = Hyperparameter(1.0, PRECISION_PRIOR)
     cut: float = CUT
@@ -122,6 +126,7 @@ class LearnedDictionary:
             "codes": self.update_codes,
             "atoms": self.update_atoms,
             "precisions": self.update_precisions,
+            "scale": self.update_scale,
             "usage": self.update_usage,
         }
 
@@ -172,9 +177,7 @@ class LearnedDictionary:
             sweep_atoms(incomplete, noise, q.entries, components, variances, np.empty((2, P)))
             return replace(q, components=components, component_variances=variances, misfit=None)
         atoms, spread = solve_atoms(*moments(q.codes, q.squares, rows.values, noise))
-        return replace(
-            q, components=atoms.astype(q.components.dtype), component_variances=spread[:, None], misfit=None
-        )
+        return replace(q, components=atoms.astype(q.components.dtype), component_variances=spread[:, None], misfit=None)
 
     def update_precisions(self, q: DictionaryBeliefs, rows: Rows) -> DictionaryBeliefs:
         """Precisions of noise and weights."""
@@ -183,6 +186,25 @@ class LearnedDictionary:
         noise = precisions.updated(self.noise_precision, q.noise_precision, counts(rows), errors, SMALLEST_NOISE)
         weight = precisions.updated(self.weight_precision, q.weight_precision, q.totals[0], q.totals[1])
         return replace(q, noise_precision=noise, weight_precision=weight, misfit=misfit)
+
+    def update_scale(self, q: DictionaryBeliefs, rows: Rows) -> DictionaryBeliefs:
+        """Atoms times c and weights over c, which only the priors notice; block by block they would creep there."""
+        prior, (shape, rate) = self.weight_precision.prior, q.weight_precision[0]
+        if prior is None:
+            return q
+        P = rows.values.shape[1]
+        D, e = q.components.astype(np.float64), np.broadcast_to(q.component_variances, q.components.shape)
+        c = math.sqrt((D.size + 2 * prior.shape) / (P * float((D**2 + e).sum()) + 2 * shape * prior.rate / rate))
+        number, squares, log_spread, entropy = q.totals
+        t, m, v = q.entries
+        return replace(
+            q,
+            components=(c * D).astype(m.dtype),
+            component_variances=c**2 * q.component_variances,
+            entries=EntryBeliefs(t, m * m.dtype.type(1 / c), v * v.dtype.type(1 / c**2)),
+            weight_precision=np.array([[shape, rate / c**2]]),
+            totals=np.array([number, squares / c**2, log_spread - 2 * math.log(c) * number, entropy]),
+        )
 
     def update_usage(self, q: DictionaryBeliefs, rows: Rows) -> DictionaryBeliefs:
         """Probabilities of atoms, clusters, sticks and concentration."""
@@ -193,7 +215,9 @@ class LearnedDictionary:
         misfit = expected_misfit(q, rows) if q.misfit is None else q.misfit
         errors = np.bincount(rows.noise_group, misfit, rows.n_noise_groups)
         g, h, P = q.noise_precision, q.weight_precision, rows.values.shape[1]
-        total = 0.5 * float(counts(rows) @ (precisions.mean_log(g) - math.log(2 * math.pi)) - precisions.mean(g) @ errors)
+        total = 0.5 * float(
+            counts(rows) @ (precisions.mean_log(g) - math.log(2 * math.pi)) - precisions.mean(g) @ errors
+        )
         total += entry_bound(q.totals, float(precisions.mean(h)[0]), float(precisions.mean_log(h)[0]))
         total += self.usage.bound(q.usage, q.entries.used)
         total -= atom_divergence(q.components, np.broadcast_to(q.component_variances, q.components.shape), P)

@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 
 #: Prior of the precision of noise or weights, which says next to nothing.
 PRECISION_PRIOR = Gamma(1e-6, 1e-6)
-#: The rate of a posterior is kept above this share of the shape: data without noise would send the precision to infinity.
+#: Variances are kept above this share of the data's: without noise the precision would go to infinity.
 SMALLEST_VARIANCE = 1e-12
 
 
