@@ -91,8 +91,8 @@ def followed(model):
     return model
 
 
-#: Estimators whose data are of a kind of their own: how they are fitted, and what they are asked about.
 PICTURE = np.random.default_rng(0).random((12, 14))
+#: Estimators whose data are of a kind of their own: how they are fitted, and what they are asked about.
 OWN = {
     "ConditionalDPP": lambda make: (make().fit((X[:5], np.eye(5)), subsets()), [(X[:5], np.eye(5))]),
     "DPPKernelLearner": lambda make: (make().fit(subsets(), 5), [subsets()[:5]]),
