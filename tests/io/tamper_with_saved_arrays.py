@@ -91,6 +91,7 @@ def followed(model):
     return model
 
 
+PICTURE = np.random.default_rng(0).random((12, 14))
 #: Estimators whose data are of a kind of their own: how they are fitted, and what they are asked about.
 OWN = {
     "ConditionalDPP": lambda make: (make().fit((X[:5], np.eye(5)), subsets()), [(X[:5], np.eye(5))]),
@@ -102,7 +103,10 @@ OWN = {
         make(estimators()["GaussianHMM"](n_iter=3), n_components=[1, 2], cv=2).fit(X, lengths=[8] * 3),
         [X],
     ),
+    "ImageDenoiser": lambda make: (make(8, n_warmup=4).fit(PICTURE), [PICTURE]),
+    "ImageInpainter": lambda make: (make(8, n_warmup=4).fit(PICTURE), [PICTURE]),
     "LatentInhibition": lambda make: (make(n_dimensions=2).fit(BINARY), [BINARY]),
+    "PatchExtractor": lambda make: (make().fit(PICTURE), [PICTURE]),
     "SeparateDPP": lambda make: (followed(make(n_draws=8)), []),
     "SequenceClassifier": lambda make: (
         make(estimators()["GaussianHMM"](2, n_iter=3)).fit(X, LABELS[:4], lengths=[6] * 4),
