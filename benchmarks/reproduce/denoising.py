@@ -1,7 +1,7 @@
 """Denoising of eight standard grey pictures with noise of sd 15, 25 and 50 of 255, which only the peers are told.
 
-Peak signal-to-noise ratio in dB, beside K-SVD (our own, as Elad and Aharon 2006 describe it, with spams' OMP: for the
-house they publish 34.32, 32.15 and 27.95), and scikit-image's total variation, wavelets and non-local means and BM3D.
+Peak signal-to-noise ratio in dB, beside K-SVD (our own, as Elad and Aharon 2006 describe it, with spams' OMP), and
+scikit-image's total variation, wavelets and non-local means and BM3D.
 Below: the noise level that is inferred, how many pixels are within the intervals of 90 %, with the standard deviation
 that is given and with the one less what the patches differ by, and seconds of a processor. What is not installed is
 left out.

@@ -24,6 +24,13 @@ if TYPE_CHECKING:
         StOMP,
         SVDProjection,
         VariationalBCS,
+        as_projections,
+        averaged_coherence,
+        gram_coherence,
+        measure,
+        mutual_coherence,
+        random_projections,
+        sparse_codes,
     )
     from pluri.factors.exponential_family import ExponentialFamilyPCA
     from pluri.factors.factor_analysis import BayesianFactorAnalysis
@@ -52,8 +59,15 @@ __all__ = [
     "SVDProjection",
     "StOMP",
     "VariationalBCS",
+    "as_projections",
+    "averaged_coherence",
     "denoise_image",
+    "gram_coherence",
     "inpaint_image",
+    "measure",
+    "mutual_coherence",
+    "random_projections",
+    "sparse_codes",
 ]
 
 __getattr__, __dir__ = lazy_names(
@@ -71,6 +85,13 @@ __getattr__, __dir__ = lazy_names(
             "SVDProjection",
             "StOMP",
             "VariationalBCS",
+            "as_projections",
+            "averaged_coherence",
+            "gram_coherence",
+            "measure",
+            "mutual_coherence",
+            "random_projections",
+            "sparse_codes",
         ],
         "dictionaries.images": ["ImageDenoiser", "ImageInpainter", "PatchExtractor", "denoise_image", "inpaint_image"],
         "exponential_family": ["ExponentialFamilyPCA"],

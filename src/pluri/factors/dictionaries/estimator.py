@@ -67,6 +67,7 @@ class BetaProcessDictionary(StreamedFit, DictionaryQueries, mcmc.Sampled, Estima
         Largest number of clusters of "dp" and "psbp".
     share : {"probabilities", "pattern"}, default="probabilities"
         What rows of a cluster have in common: how likely they are to use each atom, or exactly which atoms they use.
+        The latter is for Gibbs sampling with "dp" and rows without missing values, and its chains mix slowly.
     inference : {"gibbs", "vb", "svi"}, default="gibbs"
         Gibbs sampling; variational Bayes; or its stochastic version for data in many batches.
     collapsed : bool, default=True

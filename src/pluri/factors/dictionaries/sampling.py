@@ -11,6 +11,7 @@ from pluri.factors.dictionaries.gibbs import FLAT, DictionaryGibbs, Totals
 from pluri.factors.dictionaries.records import DictionaryFit, DictionaryState, Rows
 from pluri.factors.dictionaries.start import start_dictionary
 from pluri.factors.dictionaries.usage.beta_process import BetaProcessUsage
+from pluri.factors.dictionaries.usage.clusters import settled_within
 from pluri.factors.dictionaries.usage.protocol import UsagePrior
 from pluri.inference import mcmc
 from pluri.validation import as_generator
@@ -18,10 +19,14 @@ from pluri.validation import as_generator
 
 def usage_of(model: Any, rows: Rows) -> UsagePrior:
     """The prior of which row uses which atom that an estimator asks for."""
-    if model.share != "probabilities":
-        raise ValueError(f"share must be 'probabilities' for inference='gibbs', got {model.share!r}")
     n, K = len(rows.values), int(model.n_components)
     a, b = float(model.a), float(model.b)
+    if model.share == "pattern":
+        if model.usage_prior != "dp":
+            raise ValueError(f"share='pattern' is for usage_prior='dp' only, got usage_prior={model.usage_prior!r}")
+        from pluri.factors.dictionaries.usage.patterns import PatternUsage
+
+        return PatternUsage(n, K, a, b, int(model.n_clusters))
     if model.usage_prior == "beta_process":
         return BetaProcessUsage(n, K, a, b)
     if model.usage_prior == "dp":
@@ -33,15 +38,24 @@ def usage_of(model: Any, rows: Rows) -> UsagePrior:
     return ProbitStickUsage(rows.locations, K, a, b, int(model.n_clusters))
 
 
+def sampler_of(model: Any, rows: Rows) -> DictionaryGibbs:
+    """The sampler that an estimator asks for."""
+    usage, K = usage_of(model, rows), int(model.n_components)
+    settings = (rows, usage, K, bool(model.collapsed), model.noise_prior or FLAT, model.weight_prior or FLAT)
+    if model.share == "pattern":
+        from pluri.factors.dictionaries.usage.patterns import PatternGibbs
+
+        return PatternGibbs(*settings)
+    return DictionaryGibbs(*settings)
+
+
 def fit(model: Any, rows: Rows, init: Any) -> DictionaryFit:
     """Run the chains of an estimator; `init` is its `init`, or the state of an earlier fit (`DictionaryState`)."""
-    usage, K = usage_of(model, rows), int(model.n_components)
-    kernel = DictionaryGibbs(
-        rows, usage, K, bool(model.collapsed), model.noise_prior or FLAT, model.weight_prior or FLAT
-    )
+    kernel = sampler_of(model, rows)
 
     def start(rng: np.random.Generator) -> DictionaryState:
-        return start_dictionary(rng, rows, usage, K, init)
+        state = start_dictionary(rng, rows, kernel.usage, kernel.n_components, init)
+        return replace(state, usage=settled_within(state.usage, int(model.n_warmup)))
 
     trace = mcmc.sample(
         kernel, start, record=kernel.record, n_draws=int(model.n_draws), n_warmup=int(model.n_warmup),

@@ -7,8 +7,15 @@ import pytest
 from scipy import stats
 from scipy.special import gammaln, log_expit
 
+from pluri.factors import BetaProcessDictionary
 from pluri.factors.dictionaries.usage import clusters
-from pluri.factors.dictionaries.usage.clusters import SETTLING, count_by_cluster, draw_labels, log_memberships
+from pluri.factors.dictionaries.usage.clusters import (
+    SETTLING,
+    count_by_cluster,
+    draw_labels,
+    log_memberships,
+    settled_within,
+)
 from pluri.factors.dictionaries.usage.dirichlet_process import DirichletProcessUsage
 from pluri.priors import Gamma
 from pluri.processes import BetaProcess, LogProbabilities
@@ -225,3 +232,30 @@ def test_clusters_are_merged_while_their_probability_rises():
 def test_wrong_input_gets_one_sentence(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def two_kinds_of_rows(seed, n=60):
+    """Half of the rows use three of six atoms, half the others."""
+    rng = np.random.default_rng(seed)
+    used = np.repeat([[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]], n // 2, axis=0)
+    atoms = rng.normal(size=(6, 12)) / np.sqrt(12)
+    return (used * rng.normal(size=used.shape)) @ atoms + 0.05 * rng.normal(size=(n, 12))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_patterns_are_learned_where_they_are_asked_for_and_refused_where_they_cannot_be():
+    settings = {"usage_prior": "dp", "share": "pattern", "n_clusters": 4, "n_warmup": 20, "n_draws": 10}
+    model = BetaProcessDictionary(8, **settings, random_state=0).fit(two_kinds_of_rows(0))
+    assert model.cluster_labels_.shape == (60,) and model.cluster_labels_.max() < 4
+    with pytest.raises(ValueError, match="share='pattern' is for usage_prior='dp' only"):
+        BetaProcessDictionary(8, share="pattern").fit(two_kinds_of_rows(0))
+    with pytest.raises(ValueError, match="no missing value for share='pattern'"):
+        BetaProcessDictionary(8, **settings).fit(np.where(np.eye(60, 12) > 0, np.nan, two_kinds_of_rows(0)))
+
+
+def test_rows_are_clustered_from_scratch_in_the_warm_up_only():
+    used = np.zeros((30, 5), dtype=np.int8)
+    state = DirichletProcessUsage(30, 5, n_clusters=4).start(used, np.random.default_rng(0))
+    assert state.settling == 30 and settled_within(state, 100) is state
+    assert settled_within(state, 12).settling == 12
+    assert settled_within(BetaProcess(1.0, 1.0, 5), 3) == BetaProcess(1.0, 1.0, 5)  # what has no clusters is left

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.factors.dictionaries.gibbs import FLAT
-from pluri.factors.dictionaries.records import Array
+from pluri.factors.dictionaries.records import Array, DictionaryState
 from pluri.factors.dictionaries.sensing.gibbs import RecoveryChain, RecoveryGibbs
 from pluri.factors.dictionaries.sensing.measurements import Measurements
 from pluri.factors.dictionaries.usage.beta_process import BetaProcessUsage
+from pluri.factors.dictionaries.usage.clusters import settled_within
 from pluri.factors.dictionaries.usage.protocol import UsagePrior
 from pluri.inference import mcmc
 from pluri.validation import as_generator
@@ -68,8 +69,13 @@ def recover_by_gibbs(model: Any, data: Measurements, atoms: Array | None, locati
         data, usage_of(model, data, K, locations), K if atoms is None else atoms, model.noise_prior or FLAT,
         model.weight_prior or FLAT,
     )  # fmt: skip
+
+    def start(rng: np.random.Generator) -> DictionaryState:
+        state = kernel.start(rng)
+        return replace(state, usage=settled_within(state.usage, int(model.n_warmup)))
+
     trace = mcmc.sample(
-        kernel, kernel.start, record=kernel.record, n_draws=int(model.n_draws), n_warmup=int(model.n_warmup),
+        kernel, start, record=kernel.record, n_draws=int(model.n_draws), n_warmup=int(model.n_warmup),
         n_chains=int(model.n_chains), thin=int(model.thin), random_state=as_generator(model.random_state),
         n_jobs=model.n_jobs, backend="threads", verbose=int(model.verbose), warn=False,
     )  # fmt: skip

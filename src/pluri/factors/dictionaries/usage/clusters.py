@@ -8,6 +8,9 @@ hardly ever goes there.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, gammaln
@@ -101,6 +104,14 @@ def settle_labels(
     if settling % SETTLING == 1:
         return start_labels(rng, process, used, n_clusters)
     return np.zeros(len(used), dtype=np.intp) if settling > SETTLING * (N_CLUSTERINGS - 1) else None
+
+
+def settled_within(state: Any, n_updates: int) -> Any:
+    """The state of a prior that clusters rows from scratch for the last time after so many updates at most.
+
+    Such an update is none of a Markov chain that has the posterior, and belongs into the warm-up.
+    """
+    return replace(state, settling=n_updates) if getattr(state, "settling", 0) > n_updates else state
 
 
 def start_labels(rng: np.random.Generator, process: BetaProcess, used: Used, n_clusters: int) -> Labels:
