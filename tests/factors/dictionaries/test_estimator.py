@@ -202,7 +202,7 @@ REFUSED = [
     ({"noise_type": "per_group"}, {}, "noise_groups must be given for noise_type='per_group'"),
     ({}, {"noise_groups": np.zeros(10)}, "noise_groups must be None for noise_type='shared'"),
     ({"noise_type": "per_group"}, {"noise_groups": [1, 2]}, "noise_groups must have one label for each of 10 rows"),
-    ({"share": "pattern"}, {}, "share must be 'probabilities' for inference='gibbs', got 'pattern'"),
+    ({"share": "pattern"}, {}, "share='pattern' is for usage_prior='dp' only, got usage_prior='beta_process'"),
     ({"init": "random"}, {}, "init must be one of 'svd', 'prior' or an array"),
 ]  # fmt: skip
 

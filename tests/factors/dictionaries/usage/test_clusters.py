@@ -246,7 +246,8 @@ def two_kinds_of_rows(seed, n=60):
 def test_patterns_are_learned_where_they_are_asked_for_and_refused_where_they_cannot_be():
     settings = {"usage_prior": "dp", "share": "pattern", "n_clusters": 4, "n_warmup": 20, "n_draws": 10}
     model = BetaProcessDictionary(8, **settings, random_state=0).fit(two_kinds_of_rows(0))
-    assert model.cluster_labels_.shape == (60,) and model.cluster_labels_.max() < 4
+    assert model.cluster_labels_.shape == (60,)
+    assert model.cluster_labels_.max() < 4
     with pytest.raises(ValueError, match="share='pattern' is for usage_prior='dp' only"):
         BetaProcessDictionary(8, share="pattern").fit(two_kinds_of_rows(0))
     with pytest.raises(ValueError, match="no missing value for share='pattern'"):
@@ -256,6 +257,7 @@ def test_patterns_are_learned_where_they_are_asked_for_and_refused_where_they_ca
 def test_rows_are_clustered_from_scratch_in_the_warm_up_only():
     used = np.zeros((30, 5), dtype=np.int8)
     state = DirichletProcessUsage(30, 5, n_clusters=4).start(used, np.random.default_rng(0))
-    assert state.settling == 30 and settled_within(state, 100) is state
+    assert state.settling == 30
+    assert settled_within(state, 100) is state
     assert settled_within(state, 12).settling == 12
     assert settled_within(BetaProcess(1.0, 1.0, 5), 3) == BetaProcess(1.0, 1.0, 5)  # what has no clusters is left
