@@ -92,8 +92,10 @@ def followed(model):
 
 
 PICTURE = np.random.default_rng(0).random((12, 14))
+PROJECTION = np.random.default_rng(0).normal(size=(4, 6))
 #: Estimators whose data are of a kind of their own: how they are fitted, and what they are asked about.
 OWN = {
+    "CompressiveRecovery": lambda make: (make(np.eye(6)).fit(COUNTS @ PROJECTION.T, PROJECTION), []),
     "ConditionalDPP": lambda make: (make().fit((X[:5], np.eye(5)), subsets()), [(X[:5], np.eye(5))]),
     "DPPKernelLearner": lambda make: (make().fit(subsets(), 5), [subsets()[:5]]),
     "FileRecommender": lambda make: (make().fit(history()), [["a"]]),
@@ -106,6 +108,7 @@ OWN = {
     "ImageDenoiser": lambda make: (make(8, n_warmup=4).fit(PICTURE), [PICTURE]),
     "ImageInpainter": lambda make: (make(8, n_warmup=4).fit(PICTURE), [PICTURE]),
     "LatentInhibition": lambda make: (make(n_dimensions=2).fit(BINARY), [BINARY]),
+    "PatchCompressor": lambda make: (make(4, 3).fit(PICTURE), [PICTURE]),
     "PatchExtractor": lambda make: (make().fit(PICTURE), [PICTURE]),
     "SeparateDPP": lambda make: (followed(make(n_draws=8)), []),
     "SequenceClassifier": lambda make: (

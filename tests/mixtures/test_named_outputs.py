@@ -23,6 +23,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "LogisticPCA": {"n_components": 2},
 }
 BITS = ("BinaryRBM", "LogisticPCA")
+TAKE_PICTURES = ("ImageDenoiser", "ImageInpainter", "IsingDenoiser", "PatchCompressor", "PatchExtractor")
 
 
 def transformers() -> list[type]:
@@ -32,7 +33,7 @@ def transformers() -> list[type]:
         module = importlib.import_module(f"pluri.{family}")
         for name in module.__all__:
             value = getattr(module, name)
-            if inspect.isclass(value) and hasattr(value, "transform") and name != "IsingDenoiser":  # takes pictures
+            if inspect.isclass(value) and hasattr(value, "transform") and name not in TAKE_PICTURES:
                 found.append(value)
     return found
 

@@ -12,7 +12,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.factors.dictionaries.images.pixels import as_picture
-from pluri.validation import Allowed, Whole, check_parameters
+from pluri.validation import Allowed, Stored, Whole, check_parameters
 from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
@@ -96,6 +96,7 @@ class PatchExtractor(TransformerMixin, Estimator):
     """
 
     _parameters: ClassVar[Mapping[str, Allowed]] = {"patch_size": Whole(1), "stride": Whole(1)}
+    _fitted_layout: ClassVar[Mapping[str, Stored]] = {"locations_": Stored("n_patches", 2, least=0)}
 
     def __init__(self, patch_size: int = 8, *, stride: int = 1) -> None:
         self.patch_size = patch_size

@@ -112,8 +112,7 @@ class CompressiveRecovery(mcmc.Sampled, Estimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from pluri.factors import CompressiveRecovery
-    >>> from pluri.factors.dictionaries.sensing import measure, random_projections
+    >>> from pluri.factors import CompressiveRecovery, measure, random_projections
     >>> rng = np.random.default_rng(0)
     >>> atoms = np.linalg.qr(rng.normal(size=(32, 32)))[0]
     >>> codes = rng.normal(size=(60, 32)) * (rng.random((60, 32)) < 0.1)
