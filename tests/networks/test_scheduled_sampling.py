@@ -157,7 +157,7 @@ def test_confidence_feeds_own_tokens_less_often():
 )  # fmt: skip
 def test_always_feeding_the_best_token_is_greedy_decoding(design):
     network, batch = design.make(KEY), a_batch(design, eps=0.0)
-    features, fed = SampledLoss(design, feedback="argmax").run(network, batch, KEY)
+    fed = SampledLoss(design, feedback="argmax").run(network, batch, KEY)[1]
     steps = free_running(stacked(network), design, batch, 6, KEY, 1.0)
     assert_array_equal(steps.tokens, np.asarray(fed).T)
     # An ensemble of equal members is one of them.

@@ -1,6 +1,52 @@
 """Small recurrent and convolutional networks on JAX that meet their own mistakes, and say what they do not know.
 
-Needs ``pip install "pluri[jax]"`` (jax, equinox, optax). Decoders of sequences are trained by scheduled sampling.
+`SequenceDecoder` (from a vector or a sequence to tokens), `FrameTagger` (a label for each frame) and `SequenceParser`
+(from sentences to trees) are trained by scheduled sampling and report what they are worth with and without the true
+tokens before each. Needs ``pip install "pluri[jax]"`` (jax, equinox, optax); schedules do not.
 """
 
-__all__: list[str] = []
+from typing import TYPE_CHECKING
+
+from pluri.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from pluri.networks.decoder_queries import Candidate
+    from pluri.networks.error_rates import Scores
+    from pluri.networks.examples import UnknownTokenWarning
+    from pluri.networks.frame_tagger import FrameTagger
+    from pluri.networks.schedules import (
+        ConstantRate,
+        EpochRamp,
+        ExponentialDecay,
+        InverseSigmoidDecay,
+        LinearDecay,
+    )
+    from pluri.networks.sequence_decoder import SequenceDecoder
+    from pluri.networks.sequence_parser import SequenceParser
+
+__all__ = [
+    "Candidate",
+    "ConstantRate",
+    "EpochRamp",
+    "ExponentialDecay",
+    "FrameTagger",
+    "InverseSigmoidDecay",
+    "LinearDecay",
+    "Scores",
+    "SequenceDecoder",
+    "SequenceParser",
+    "UnknownTokenWarning",
+]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "decoder_queries": ["Candidate"],
+        "error_rates": ["Scores"],
+        "examples": ["UnknownTokenWarning"],
+        "frame_tagger": ["FrameTagger"],
+        "schedules": ["ConstantRate", "EpochRamp", "ExponentialDecay", "InverseSigmoidDecay", "LinearDecay"],
+        "sequence_decoder": ["SequenceDecoder"],
+        "sequence_parser": ["SequenceParser"],
+    },
+)

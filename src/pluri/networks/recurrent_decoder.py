@@ -1,12 +1,12 @@
-"""What all decoders share: their settings, the fit of one network or an ensemble, and decoding by beam search.
+"""What all decoders share: their settings, and the fit of one network or an ensemble.
 
 Estimators differ in what they read: see `pluri.networks.SequenceDecoder` and `pluri.networks.FrameTagger`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ from pluri.networks.backend import jax
 from pluri.networks.cells import CELLS
 from pluri.networks.decoder_fit import (
     Plan,
-    asked,
     evaluate,
     fingerprint,
     n_batches,
@@ -26,38 +25,21 @@ from pluri.networks.decoder_fit import (
     warn_of_rise,
     warn_of_schedule,
 )
-from pluri.networks.decoding import beam_search, follow_back, free_running, teacher_forced
+from pluri.networks.decoder_queries import FittedDecoder
 from pluri.networks.design import Design
-from pluri.networks.error_rates import Scores
 from pluri.networks.examples import Examples
-from pluri.networks.parameters import from_arrays, key_from, to_arrays
+from pluri.networks.parameters import to_arrays
 from pluri.networks.scheduled_sampling import COINS, FEEDBACKS, SampledLoss
 from pluri.networks.schedules import as_schedule, probability_at
 from pluri.networks.training import OPTIMIZERS, Optimizer, Training
-from pluri.validation import Allowed, Flag, Number, Only, Stored, Whole, as_generator, check_parameters, check_value
-from pluri.validation.estimator import Estimator
+from pluri.validation import Allowed, Flag, Number, Only, Stored, Whole, as_generator, check_parameters
 from pluri.validation.interruption import held
 
 #: Sequences from which a part is held out; fewer are too few to be split.
 LEAST_TO_SPLIT = 10
 
 
-class Candidate(NamedTuple):
-    """An output that a beam search has found.
-
-    Attributes
-    ----------
-    tokens : list of tokens, without the end
-    log_prob : float, log-probability of the tokens and of the end
-    truncated : whether the end was not reached
-    """
-
-    tokens: list[Any]
-    log_prob: float
-    truncated: bool
-
-
-class RecurrentDecoder(Estimator):
+class RecurrentDecoder(FittedDecoder):
     """Base of the decoders."""
 
     #: Whether the input tells little of the output, so that a decoder leans on what it wrote before.
@@ -96,30 +78,6 @@ class RecurrentDecoder(Estimator):
         "mean_": Stored("n_features_in_"),
         "scale_": Stored("n_features_in_", least=0),
     }  # fmt: skip
-
-    def _design(self) -> Design:
-        """The network's design, from what was fitted."""
-        return Design(**self.settings_)
-
-    def _members(self) -> Any:
-        """The fitted networks side by side."""
-        check_is_fitted(self, "params_")
-        design, n_members = self._design(), int(self.n_members_)
-        return from_arrays(self.params_, lambda key: jax.vmap(design.make)(jax.random.split(key, n_members)))
-
-    def _check_fitted_state(self) -> None:
-        if hasattr(self, "params_"):
-            for name, value in self.settings_.items():
-                allowed = Whole(1, 2**20) if isinstance(value, int) and not isinstance(value, bool) else None
-                if allowed is not None:
-                    check_value(value, f"settings_[{name!r}]", allowed)
-            check_value(self.n_members_, "n_members_", Whole(1, 2**12))
-            self._members()
-            self._check_vocabulary()
-
-    def _check_vocabulary(self) -> None:
-        """Refuse a vocabulary that does not belong to the network."""
-        raise NotImplementedError  # abstract
 
     def _plan(self, design: Design, data: Examples) -> Plan:
         n_steps = n_batches(data, int(self.batch_size)) * int(self.max_epochs)
@@ -210,60 +168,6 @@ class RecurrentDecoder(Estimator):
         self.best_epoch_ = np.array([one.best_epoch for one in done], dtype=np.int64)
         self.converged_ = all(one.converged for one in done)
 
-    def _beams(
-        self, data: Examples, beam_size: int | None, n_best: int, length: int | None, length_penalty: float
-    ) -> list[list[tuple[NDArray[np.int64], float, bool]]]:
-        """The best candidates of each example: numbers of tokens, log-probability, whether it was cut off."""
-        m = self.beam_size if beam_size is None else beam_size
-        check_value(m, "beam_size", Whole(1))
-        check_value(n_best, "n_best", Whole(1, int(m)))
-        check_value(length_penalty, "length_penalty", Number(least=0))
-        members, design = self._members(), self._design()
-        found: list[Any] = [None] * len(data)
-        for rows, edge, n_rows, sources in asked(data, self._known_lengths()):
-            steps = edge if length is None else length
-            n_steps = np.zeros(n_rows, dtype=np.int32)
-            n_steps[: len(rows)] = data.lengths[rows] if length is None else length
-            batch = data.batch(rows, edge, n_rows, sources)
-            beams = beam_search(members, design, batch, steps, int(m), n_steps, np.float32(length_penalty))
-            tokens, scores, lengths = follow_back(beams)
-            for place, row in enumerate(rows.tolist()):
-                found[row] = [
-                    _candidate(
-                        tokens[place, k], float(scores[place, k]), int(lengths[place, k]), n_steps[place], design
-                    )
-                    for k in range(n_best)
-                    if np.isfinite(scores[place, k])
-                ]
-        return found
-
-    def _known_lengths(self) -> Any:
-        return getattr(self, "lengths_", ())
-
-    def _forced(self, data: Examples) -> Iterator[tuple[NDArray[np.int64], Any]]:
-        """Rows, and their steps with the true tokens before each."""
-        members, design = self._members(), self._design()
-        longest = data.targets.shape[1] if data.targets is not None else 0
-        for rows, edge, n_rows, sources in asked(data, self._known_lengths()):
-            length = edge if data.source_lengths is None else longest
-            yield rows, teacher_forced(members, design, data.batch(rows, length, n_rows, sources), full=True)
-
-    def _free(
-        self, data: Examples, length: int | None, rng: np.random.Generator | None = None, temperature: float = 1.0
-    ) -> Iterator[tuple[NDArray[np.int64], Any]]:
-        """Rows, and the steps that the network takes by itself: the best ones, or draws with a generator."""
-        members, design = self._members(), self._design()
-        for rows, edge, n_rows, sources in asked(data, self._known_lengths()):
-            key = jax.random.PRNGKey(0) if rng is None else key_from(rng)
-            batch = data.batch(rows, edge, n_rows, sources)
-            yield rows, free_running(
-                members, design, batch, edge if length is None else length, key, np.float32(temperature),
-                sampled=rng is not None, full=rng is None,
-            )  # fmt: skip
-
-    def _evaluated(self, data: Examples) -> Scores:
-        return evaluate(self._members(), self._design(), data)
-
     def _checked(self) -> None:
         check_parameters(self)
         if self.min_epochs > self.max_epochs:
@@ -289,12 +193,3 @@ class RecurrentDecoder(Estimator):
                 f"free-running error {s['free_running_error']:.3f}, perplexity {s['perplexity']:.3g}",
             ]
         )
-
-
-def _candidate(
-    tokens: NDArray[np.int64], score: float, length: int, n_steps: int, design: Design
-) -> tuple[NDArray[np.int64], float, bool]:
-    if not design.ends:
-        return tokens[:n_steps], score, False
-    ended = length > 0 and tokens[length - 1] == design.n_outputs - 1
-    return tokens[: length - 1] if ended else tokens[:length], score, not ended
