@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.inference.checkpoint import Checkpoint
-from pluri.networks.backend import jax, jnp
+from pluri.networks.backend import jax
 from pluri.networks.batches import bucket_edges, chunks, minibatches, rounded_rows
-from pluri.networks.decoding import free_running, teacher_forced
-from pluri.networks.design import Design
+from pluri.networks.decoding import NO_KEY, free_running, teacher_forced
+from pluri.networks.design import Design, initialize
 from pluri.networks.error_rates import Scores, edit_distances
 from pluri.networks.examples import Examples
-from pluri.networks.parameters import key_from
 from pluri.networks.scheduled_sampling import SampledLoss
 from pluri.networks.schedules import ConstantRate, EpochRamp, probability_at
 from pluri.networks.training import Optimizer, Training, train
@@ -56,18 +55,23 @@ def train_member(
 ) -> Training:
     """Train one network; `start` are its first parameters, or None for random ones."""
     design = plan.loss.design
-    params = design.make(key_from(rng)) if start is None else start
+    params = initialize(design, rng) if start is None else start
     edges = bucket_edges(data.lengths, plan.batch_size)
     n_rows = min(plan.batch_size, len(data))
     sources = _source_lengths(data, edges)
 
     def epoch(number: int, first: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+        # Of its own, so that the order of the sequences does not depend on how many numbers the coins take.
+        chance = np.random.default_rng(rng.integers(2**63))
         for step, (rows, length) in enumerate(minibatches(data.lengths, plan.batch_size, edges, rng), first):
-            eps = probability_at(plan.schedule, step, number)
-            yield data.batch(rows, length, n_rows, sources.get(length)) | {"eps": np.float32(eps)}
+            batch = data.batch(rows, length, n_rows, sources.get(length))
+            if plan.loss.feedback is not None:
+                eps = np.float32(probability_at(plan.schedule, step, number))
+                batch |= plan.loss.draw(chance, length, n_rows) | {"eps": eps}
+            yield batch
 
     def validate(params: Any) -> tuple[float, ...]:
-        scores = evaluate(jax.tree.map(lambda part: part[None], params), design, held_out)
+        scores = evaluate(stack([params]), design, held_out)
         judged = math.log(scores.perplexity) if plan.early_stopping == "teacher_forced" else scores.free_running_error
         return (judged, *scores)
 
@@ -110,7 +114,7 @@ def evaluate(members: Any, design: Design, data: Examples) -> Scores:
     for rows, length in minibatches(data.lengths, n_rows, [longest]):
         batch = data.batch(rows, length, n_rows, sources)
         forced = teacher_forced(members, design, batch)
-        free = free_running(members, design, batch, length, jax.random.PRNGKey(0), 1.0)
+        free = free_running(members, design, batch, length, NO_KEY, np.float32(1.0))
         mask, truth = batch["mask"], batch["targets"]
         known = mask & (truth < design.n_outputs)
         wrong_steps += float(((np.asarray(forced.tokens) != truth) & mask).sum())
@@ -137,7 +141,7 @@ def lengths_of(tokens: NDArray[Any], end: int) -> NDArray[np.int64]:
 
 def stack(networks: list[Any]) -> Any:
     """Members of an ensemble side by side."""
-    return jax.tree.map(lambda *parts: jnp.stack(parts), *networks)
+    return jax.tree.map(lambda *parts: np.stack([np.asarray(part) for part in parts]), *networks)
 
 
 def asked(data: Examples, known: Any = ()) -> Iterator[tuple[NDArray[np.int64], int, int, int | None]]:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pluri.networks.backend import jax
 from pluri.networks.decoder_fit import asked, evaluate
-from pluri.networks.decoding import Beams, beam_search, follow_back, free_running, teacher_forced
+from pluri.networks.decoding import NO_KEY, Beams, beam_search, follow_back, free_running, teacher_forced
 from pluri.networks.design import Design
 from pluri.networks.error_rates import Scores, errors_by_position
 from pluri.networks.examples import Examples
@@ -109,7 +109,7 @@ class FittedDecoder(Estimator):
         """Rows, and the steps that the network takes by itself: the best ones, or draws with a generator."""
         members, design = self._members(), self._design()
         for rows, edge, n_rows, sources in asked(data, self._known_lengths()):
-            key = jax.random.PRNGKey(0) if rng is None else key_from(rng)
+            key = NO_KEY if rng is None else key_from(rng)
             batch = data.batch(rows, edge, n_rows, sources)
             yield rows, free_running(
                 members, design, batch, edge if length is None else length, key, np.float32(temperature),

@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 from pluri.networks.backend import jax, jnp
 from pluri.networks.design import Design, advance, begin, logits
 
+#: Where nothing is drawn.
+NO_KEY = np.zeros(2, dtype=np.uint32)
+
 
 class Steps(NamedTuple):
     """A decoding step by step.

@@ -18,8 +18,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from pluri.networks.backend import equinox, jax, jnp
 from pluri.networks.cells import Encoder, Masks, draw_mask, draw_masks, make_cell, output_of, step, with_output
+from pluri.networks.parameters import structure_of
 
 #: Where a decoder's input comes from: a vector, frames aligned with the output, or a sequence of vectors or tokens.
 SOURCES = ("vector", "frames", "sequence", "tokens")
@@ -121,7 +124,7 @@ class Design:
         return self.source in ("sequence", "tokens")
 
     def make(self, key: Any) -> Network:
-        """A network with random parameters."""
+        """A network with random parameters, by JAX's generator; see also `initialize`."""
         keys = iter(jax.random.split(key, 7 + self.n_layers))
         e, h = self.embedding_size, self.hidden_size
         embedding = jax.random.normal(next(keys), (self.n_outputs + 2, e)).at[self.unknown_token].set(0.0)
@@ -142,6 +145,33 @@ class Design:
         cells = tuple(make_cell(self.cell, size, h, next(keys)) for size in sizes)
         output = equinox.nn.Linear(h + width, self.n_outputs, key=next(keys))
         return Network(embedding, cells, output, first, words, encoder, bridge, attention)
+
+
+def initialize(design: Design, rng: np.random.Generator) -> Network:
+    """A network with random parameters, distributed as those of `Design.make`, without compiling anything.
+
+    Embeddings are normal, with zeros for unknown tokens; weights uniform within ``1 / sqrt(n)``, where n is the number
+    of units in recurrent cells and the number of inputs elsewhere; the bias of an LSTM's forget gate is 1.
+    """
+    kind = np.dtype(jnp.zeros(0).dtype)
+    paths, structure = jax.tree_util.tree_flatten_with_path(structure_of(design.make))
+    shapes = {jax.tree_util.keystr(path).lstrip("."): leaf.shape for path, leaf in paths}
+    h = design.hidden_size
+
+    def draw(name: str, shape: tuple[int, ...]) -> Any:
+        if name in ("embedding", "words"):
+            array = rng.standard_normal(shape)
+            array[-1] = 0.0
+            return array
+        recurrent = name.startswith(("cells", "encoder")) or name == "attention.score"
+        inputs = h if recurrent else shapes[name.replace("bias", "weight")][-1]
+        array = rng.uniform(-(inputs**-0.5), inputs**-0.5, shape)
+        if design.cell == "lstm" and recurrent and name.endswith("bias"):
+            array[h : 2 * h] = 1.0
+        return array
+
+    leaves = [jnp.asarray(draw(name, shape).astype(kind)) for name, shape in shapes.items()]
+    return jax.tree_util.tree_unflatten(structure, leaves)
 
 
 class Drops(NamedTuple):

@@ -134,7 +134,7 @@ class RecurrentDecoder(FittedDecoder):
                 "warm_start needs the same network as before: other data, tokens or sizes have another one"
             )
         members = self._members()
-        return [jax.tree.map(lambda part, k=k: part[k], members) for k in range(self.n_members_)]
+        return [jax.tree.map(lambda part, k=k: np.asarray(part)[k], members) for k in range(self.n_members_)]
 
     def _split(self, data: Examples, rng: np.random.Generator) -> tuple[Examples, Examples]:
         """Examples to learn from and held-out ones; both are all of them if there are too few."""

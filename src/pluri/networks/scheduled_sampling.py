@@ -18,7 +18,10 @@ Jang, Gu and Poole (2017), Categorical reparameterization with Gumbel-softmax, I
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pluri.networks.backend import jax, jnp
 from pluri.networks.design import Design, Network, advance, begin, draw_drops, logits
@@ -27,25 +30,12 @@ FEEDBACKS = ("sample", "argmax", "uniform")
 COINS = ("token", "sequence")
 
 
-class Chance(NamedTuple):
-    """The random numbers of a batch, drawn before the first step; time is the first axis.
-
-    Attributes
-    ----------
-    coin : (length, n_rows): the network's own token is fed where it is below ``1 - eps``
-    noise : (length, n_rows, n_outputs) Gumbel numbers, or (length, n_rows) tokens with uniform feedback, or None
-    """
-
-    coin: Any
-    noise: Any
-
-
 @dataclass(frozen=True)
 class SampledLoss:
     """Mean negative log-probability of the true tokens; a function of parameters, batch and key.
 
-    The batch is a dict: "targets" (n_rows, length), "mask" (n_rows, length), "eps" (a number), and the source's arrays
-    (`pluri.networks.design.begin`).
+    The batch is a dict: "targets" (n_rows, length), "mask" (n_rows, length), the source's arrays
+    (`pluri.networks.design.begin`) and, unless `feedback` is None, "eps" (a number) and what `draw` gives.
 
     Parameters
     ----------
@@ -84,52 +74,57 @@ class SampledLoss:
 
     def run(self, network: Network, batch: Any, key: Any) -> tuple[Any, Any]:
         """Features (length, n_rows, ...) of all steps, and the tokens (length, n_rows) that were fed after each."""
-        design = self.design
-        chance_key, drop_key = jax.random.split(key)
         targets = jnp.swapaxes(batch["targets"], 0, 1)
-        drops = draw_drops(network, targets.shape[1], self.dropout, drop_key)
-        start = begin(network, design, batch, drops)
-        frames = jnp.swapaxes(batch["frames"], 0, 1) if design.source == "frames" else None
-        chance = None if self.feedback is None else self.draw(chance_key, *targets.shape, network.embedding.dtype)
+        drops = draw_drops(network, targets.shape[1], self.dropout, key)
+        start = begin(network, self.design, batch, drops)
+        frames = jnp.swapaxes(batch["frames"], 0, 1) if self.design.source == "frames" else None
+        chance = None if self.feedback is None else (batch["coin"], batch.get("noise"))
 
         def move(carry: Any, seen: Any) -> Any:
             state, fed = carry
             target, frame, here = seen
             state, features = advance(network, state, fed, frame, start.memory, drops)
-            token, fed = self._feed(network, features, target, here, batch["eps"])
+            token, fed = self._feed(network, features, target, here, batch.get("eps"))
             return (state, fed), (features, token)
 
         _, found = jax.lax.scan(move, (start.state, start.fed), (targets, frames, chance))
         return found
 
-    def draw(self, key: Any, length: int, n_rows: int, kind: Any) -> Chance:
-        """The coins and the noise of a batch."""
-        first, second = jax.random.split(key)
-        n_coins = 1 if self.coin == "sequence" else length
-        coin = jnp.broadcast_to(jax.random.uniform(first, (n_coins, n_rows), kind), (length, n_rows))
-        noise = None
-        if self.feedback == "uniform":
-            noise = jax.random.randint(second, (length, n_rows), 0, self.design.n_outputs)
-        elif self.feedback == "sample" or self.sampling_grad is not None:
-            # Gumbel-max draws from a softmax without cumulative sums.
-            noise = jax.random.gumbel(second, (length, n_rows, self.design.n_outputs), kind)
-        return Chance(coin, noise)
+    def draw(self, rng: np.random.Generator, length: int, n_rows: int) -> dict[str, NDArray[Any]]:
+        """The random numbers of a batch, drawn before the first step; time is the first axis.
 
-    def _feed(self, network: Network, features: Any, target: Any, chance: Chance | None, eps: Any) -> Any:
+        "coin" (length, n_rows): the network's own token is fed where it is below ``1 - eps``. "noise": Gumbel numbers
+        (length, n_rows, n_outputs), since adding them and taking the largest draws from a softmax without cumulative
+        sums; tokens (length, n_rows) with uniform feedback. By NumPy: JAX's generator would take longer to compile than
+        all the rest.
+        """
+        if self.feedback is None:
+            return {}
+        coin = rng.random((1 if self.coin == "sequence" else length, n_rows), dtype=np.float32)
+        found: dict[str, NDArray[Any]] = {"coin": np.broadcast_to(coin, (length, n_rows))}
+        if self.feedback == "uniform":
+            found["noise"] = rng.integers(self.design.n_outputs, size=(length, n_rows), dtype=np.int32)
+        elif self.feedback == "sample":
+            shape = (length, n_rows, self.design.n_outputs)
+            found["noise"] = -np.log(np.maximum(rng.standard_exponential(shape, dtype=np.float32), 1e-30))
+        return found
+
+    def _feed(self, network: Network, features: Any, target: Any, chance: Any, eps: Any) -> Any:
         """The token that goes into the next step, and its embedding."""
         if chance is None:
             return target, network.embedding[target]
+        coin, noise = chance
         if self.feedback == "uniform" and not self.confidence:
-            token = jnp.where(chance.coin < 1.0 - eps, chance.noise, target)
+            token = jnp.where(coin < 1.0 - eps, noise, target)
             return token, network.embedding[token]
         through = self.sampling_grad is not None
         scores = logits(network, features if through else jax.lax.stop_gradient(features))
         own_share = 1.0 - eps
         if self.confidence:
             own_share = own_share * jax.lax.stop_gradient(jax.nn.softmax(scores, axis=-1).max(axis=-1))
-        is_own = chance.coin < own_share
-        noisy = scores + chance.noise if chance.noise is not None and self.feedback != "uniform" else scores
-        own = chance.noise if self.feedback == "uniform" else jnp.argmax(noisy, axis=-1)
+        is_own = coin < own_share
+        noisy = scores + noise if self.feedback == "sample" else scores
+        own = noise if self.feedback == "uniform" else jnp.argmax(noisy, axis=-1)
         token = jnp.where(is_own, own, target)
         if not through:
             return token, network.embedding[token]

@@ -20,7 +20,6 @@ from pluri.inference import checkpoint as storage
 from pluri.inference.checkpoint import Checkpoint
 from pluri.inference.variational.adam import descend
 from pluri.networks.backend import jax, jnp, optax
-from pluri.networks.parameters import key_from
 from pluri.validation.interruption import interruptible
 
 #: Names of the optimisers.
@@ -62,10 +61,10 @@ class Optimizer:
 
 @partial(jax.jit, static_argnames=("loss", "optimizer"))
 def _step(
-    loss: Loss, optimizer: Optimizer, params: Any, state: Any, batch: Any, key: Any, number: Any, rate: Any
+    loss: Loss, optimizer: Optimizer, params: Any, state: Any, batch: Any, key: Any, rate: Any
 ) -> tuple[Any, Any, Any]:
     """One minibatch: new parameters and state of the optimiser, and the loss before the step."""
-    value, gradient = jax.value_and_grad(loss)(params, batch, jax.random.fold_in(key, number))
+    value, gradient = jax.value_and_grad(loss)(params, batch, key)
     updates, state = optimizer.transform().update(gradient, state, params)
     return jax.tree.map(lambda one, other: one - rate * other, params, updates), state, value
 
@@ -176,7 +175,6 @@ class _Point(NamedTuple):
     losses: list[float]
     details: list[tuple[float, ...]]
     n_steps: int
-    key: Any
     rng_state: Any
 
     @property
@@ -205,8 +203,10 @@ class _Run:
 
     def begin(self, params: Any) -> None:
         """Start, or go on from the checkpoint if there is one."""
-        key, state = key_from(self.rng), self.optimizer.transform().init(params)
-        self.at = _Point(params, params, state, [], [], 0, key, self.rng.bit_generator.state)
+        # All of these optimisers begin with zeros; so nothing is compiled for it.
+        shapes = jax.eval_shape(self.optimizer.transform().init, params)
+        state = jax.tree.map(lambda one: np.zeros(one.shape, one.dtype), shapes)
+        self.at = _Point(params, params, state, [], [], 0, self.rng.bit_generator.state)
         if self.checkpoint is not None and self.checkpoint.exists():
             self._resume(self.checkpoint)
 
@@ -216,7 +216,7 @@ class _Run:
         params, state, n_steps = at.params, at.state, at.n_steps
         for batch in self.epoch(number, n_steps, self.rng):
             params, state, value = _step(
-                self.loss, self.optimizer, params, state, batch, at.key, np.uint32(n_steps), np.float32(self.rate)
+                self.loss, self.optimizer, params, state, batch, self._key(), np.float32(self.rate)
             )
             values.append(value)
             n_steps += 1
@@ -228,12 +228,15 @@ class _Run:
         is_best = not found or number + 1 < self.min_epochs or found[0] < lowest
         details = [*at.details, found] if found else at.details
         self.at = _Point(
-            params, params if is_best else at.best, state, [*at.losses, loss], details, n_steps, at.key,
+            params, params if is_best else at.best, state, [*at.losses, loss], details, n_steps,
             self.rng.bit_generator.state,
         )  # fmt: skip
         if self.checkpoint is not None and len(self.at.losses) % self.checkpoint.every == 0:
             self.save()
         return found[0] if found else loss
+
+    def _key(self) -> Any:
+        return self.rng.integers(2**32, size=2, dtype=np.uint32)
 
     def best_epoch(self) -> int:
         """Number of the epoch that is kept, from 1."""
@@ -250,7 +253,7 @@ class _Run:
             return
         at = self.at
         header = {"fingerprint": self._fingerprint(self.checkpoint), "rng": at.rng_state, "n_steps": at.n_steps}
-        numbers = {"losses": np.array(at.losses), "details": np.array(at.details), "key": np.asarray(at.key)}
+        numbers = {"losses": np.array(at.losses), "details": np.array(at.details)}
         storage.write(self.checkpoint.path, header, numbers | {"leaves": self._leaves()})
 
     def _fingerprint(self, checkpoint: Checkpoint) -> str:
@@ -273,5 +276,4 @@ class _Run:
         params, best, state = jax.tree.unflatten(structure, [jnp.asarray(leaves[name]) for name in names])
         losses, details = leaves["losses:array"].tolist(), [tuple(row) for row in leaves["details:array"].tolist()]
         self.rng.bit_generator.state = stored["rng"]
-        key = jnp.asarray(leaves["key:array"])
-        self.at = _Point(params, best, state, losses, details, int(stored["n_steps"]), key, stored["rng"])
+        self.at = _Point(params, best, state, losses, details, int(stored["n_steps"]), stored["rng"])
