@@ -74,10 +74,37 @@ class RecurrentDecoder(FittedDecoder):
              "epsilon_history_"),
             Stored("n_members_", "n_iter_", finite=False),
         ),
+        "lengths_": Stored(None, whole=True, least=0),
         "best_epoch_": Stored("n_members_", whole=True, least=0),
         "mean_": Stored("n_features_in_"),
         "scale_": Stored("n_features_in_", least=0),
     }  # fmt: skip
+
+    cell: str
+    hidden_size: int
+    n_layers: int
+    embedding_size: int
+    schedule: Any
+    feedback: str
+    coin: str
+    sampling_grad: str | None
+    temperature: float
+    confidence: bool
+    dropout: float
+    optimizer: str
+    learning_rate: float
+    batch_size: int
+    max_epochs: int
+    min_epochs: int
+    early_stopping: str | None
+    n_iter_no_change: int
+    validation_fraction: float
+    clip_norm: float | None
+    n_members: int
+    warm_start: bool
+    checkpoint: Any
+    random_state: Any
+    verbose: int
 
     def _plan(self, design: Design, data: Examples) -> Plan:
         n_steps = n_batches(data, int(self.batch_size)) * int(self.max_epochs)
