@@ -68,6 +68,8 @@ MODELS = frozenset(
         "pluri.mixtures.gaussian.estimator.GaussianMixture",
         "pluri.mixtures.gaussian.metropolis.MetropolisGaussianMixture",
         "pluri.mixtures.naive_bayes.estimator.NaiveBayes",
+        "pluri.networks.classifiers.bilstm.BiLSTMClassifier",
+        "pluri.networks.classifiers.text_cnn.TextCNNClassifier",
         "pluri.processes.bayesian_linear.BayesianLinearRegression",
         "pluri.processes.dpp.learning.conditional.ConditionalDPP",
         "pluri.processes.dpp.learning.kernel_learner.DPPKernelLearner",

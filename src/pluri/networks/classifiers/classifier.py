@@ -63,7 +63,7 @@ Array = NDArray[np.float64]
 #: Sequences that are asked about at once.
 CHUNK_SIZE = 256
 #: Sequences of similar length that are worth a program of their own, which takes a second or two to compile.
-LARGE_BUCKET = 2000
+LARGE_BUCKET = 500
 #: A word seen c times is read as unknown in training with probability a / (a + c): what unknown words mean is learned.
 UNKNOWN_RATE = 0.25
 

@@ -73,7 +73,7 @@ def splitter(vectorizer: Any = None) -> Callable[[str], list[str]]:
         return lambda text: WORD.findall(text.lower())
     if tuple(getattr(vectorizer, "ngram_range", (1, 1))) != (1, 1):
         raise ValueError(
-            f"vectorizer must have ngram_range (1, 1), got {vectorizer.ngram_range}: longer ones lose the order of words"
+            f"vectorizer must have ngram_range (1, 1), got {vectorizer.ngram_range}: longer ones lose the order"
         )
     return vectorizer.build_analyzer()  # type: ignore[no-any-return]
 
