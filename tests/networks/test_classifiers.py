@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.feature_extraction.text import CountVectorizer
 
 import pluri
-from pluri.networks import BiLSTMClassifier, TextCNNClassifier
+from pluri.networks import BiLSTMClassifier, TextCNNClassifier, UnknownTokenWarning
 from pluri.networks.backend import double_precision, jax, jnp
 from pluri.networks.classifiers.networks import Batch, ConvolutionalDesign, CrossEntropy, RecurrentDesign
 
@@ -163,7 +163,7 @@ def test_draws_by_dropout_differ_and_without_dropout_do_not(kind, model):
 
 
 def test_unknown_tokens_are_counted_at_prediction(model):
-    with pytest.warns(UserWarning, match="2 of 3 tokens of X are unknown to the vocabulary"):
+    with pytest.warns(UnknownTokenWarning, match="2 of 3 tokens of X are unknown to the vocabulary"):
         model.predict(["splendid good thing"])
 
 

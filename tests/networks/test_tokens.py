@@ -10,6 +10,7 @@ from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator
 from sklearn.feature_extraction.text import CountVectorizer
 
+from pluri.networks import UnknownTokenWarning
 from pluri.networks.classifiers.tokens import (
     TokenLists,
     check_not_empty,
@@ -104,7 +105,7 @@ def test_a_vocabulary_is_sorted_and_leaves_out_what_is_rare():
 def test_unknown_tokens_are_row_zero_and_counted():
     rows = encode(read(["a z b", "q"]), np.array(["a", "b"]))
     assert [row.tolist() for row in rows] == [[1, 0, 2], [0]]
-    with pytest.warns(UserWarning, match="2 of 4 tokens of X are unknown"):
+    with pytest.warns(UnknownTokenWarning, match="2 of 4 tokens of X are unknown"):
         assert warn_of_unknown(rows) == 2
     assert [row.tolist() for row in encode(read([[9, 5, 4, 99]]), np.array([4, 9]))] == [[2, 0, 1, 0]]
     assert warn_of_unknown([np.array([1])]) == 0

@@ -20,13 +20,14 @@ from pluri.inference import checkpoint as storage
 from pluri.inference.checkpoint import Checkpoint
 from pluri.inference.variational.adam import descend
 from pluri.networks.backend import jax, jnp, optax
-from pluri.networks.parameters import key_from
 from pluri.validation.interruption import interruptible
 
 #: Names of the optimisers.
 OPTIMIZERS = ("adam", "rmsprop", "sgd")
 
 Loss = Callable[[Any, Any, Any], Any]
+#: From parameters to the error that is to be lowered, or to several numbers of which the first is that.
+Validate = Callable[[Any], float | tuple[float, ...]]
 #: From the number of the epoch, that of its first minibatch, and a generator, to the minibatches of the epoch.
 Epoch = Callable[[int, int, np.random.Generator], Iterable[Any]]
 
@@ -60,10 +61,10 @@ class Optimizer:
 
 @partial(jax.jit, static_argnames=("loss", "optimizer"))
 def _step(
-    loss: Loss, optimizer: Optimizer, params: Any, state: Any, batch: Any, key: Any, number: Any, rate: Any
+    loss: Loss, optimizer: Optimizer, params: Any, state: Any, batch: Any, key: Any, rate: Any
 ) -> tuple[Any, Any, Any]:
     """One minibatch: new parameters and state of the optimiser, and the loss before the step."""
-    value, gradient = jax.value_and_grad(loss)(params, batch, jax.random.fold_in(key, number))
+    value, gradient = jax.value_and_grad(loss)(params, batch, key)
     updates, state = optimizer.transform().update(gradient, state, params)
     return jax.tree.map(lambda one, other: one - rate * other, params, updates), state, value
 
@@ -76,6 +77,7 @@ class Training(NamedTuple):
     params : of the best epoch, or of the last one if nothing was validated
     losses : mean training loss of each epoch
     errors : validation error of each epoch; empty without validation
+    details : all that `validate` gave, of each epoch
     best_epoch : from 1
     n_steps : minibatches seen
     converged, interrupted : whether patience or Ctrl-C ended it
@@ -84,6 +86,7 @@ class Training(NamedTuple):
     params: Any
     losses: list[float]
     errors: list[float]
+    details: list[tuple[float, ...]]
     best_epoch: int
     n_steps: int
     converged: bool
@@ -97,7 +100,7 @@ def train(
     epoch: Epoch,
     *,
     rng: np.random.Generator,
-    validate: Callable[[Any], float] | None = None,
+    validate: Validate | None = None,
     optimizer: Optimizer | None = None,
     learning_rate: float = 1e-3,
     max_epochs: int = 50,
@@ -121,7 +124,8 @@ def train(
     rng : numpy.random.Generator
         The only source of randomness.
     validate : callable, optional
-        ``validate(params)`` gives the error of the epoch; the parameters of the lowest are kept.
+        ``validate(params)`` gives the error of the epoch; the parameters of the lowest are kept. It may give more
+        numbers after that one, which are kept in `details`.
     optimizer : Optimizer, optional
         Adam with gradients of length 1 at most by default.
     learning_rate : float
@@ -157,7 +161,9 @@ def train(
     )
     run.save()
     at = run.at
-    return Training(at.best, at.losses, at.errors, run.best_epoch(), at.n_steps, end.converged, end.interrupted)
+    return Training(
+        at.best, at.losses, at.errors, at.details, run.best_epoch(), at.n_steps, end.converged, end.interrupted
+    )
 
 
 class _Point(NamedTuple):
@@ -167,10 +173,14 @@ class _Point(NamedTuple):
     best: Any
     state: Any
     losses: list[float]
-    errors: list[float]
+    details: list[tuple[float, ...]]
     n_steps: int
-    key: Any
     rng_state: Any
+
+    @property
+    def errors(self) -> list[float]:
+        """What the epochs are judged by."""
+        return [row[0] for row in self.details]
 
 
 @dataclass
@@ -180,7 +190,7 @@ class _Run:
     loss: Loss
     epoch: Epoch
     rng: np.random.Generator
-    validate: Callable[[Any], float] | None
+    validate: Validate | None
     optimizer: Optimizer
     rate: float
     min_epochs: int
@@ -193,35 +203,40 @@ class _Run:
 
     def begin(self, params: Any) -> None:
         """Start, or go on from the checkpoint if there is one."""
-        key, state = key_from(self.rng), self.optimizer.transform().init(params)
-        self.at = _Point(params, params, state, [], [], 0, key, self.rng.bit_generator.state)
+        # All of these optimisers begin with zeros; so nothing is compiled for it.
+        shapes = jax.eval_shape(self.optimizer.transform().init, params)
+        state = jax.tree.map(lambda one: np.zeros(one.shape, one.dtype), shapes)
+        self.at = _Point(params, params, state, [], [], 0, self.rng.bit_generator.state)
         if self.checkpoint is not None and self.checkpoint.exists():
             self._resume(self.checkpoint)
 
     def advance(self, number: int) -> float:
         """One epoch; gives what it is judged by."""
-        at, found = self.at, []
+        at, values = self.at, []
         params, state, n_steps = at.params, at.state, at.n_steps
         for batch in self.epoch(number, n_steps, self.rng):
             params, state, value = _step(
-                self.loss, self.optimizer, params, state, batch, at.key, np.uint32(n_steps), np.float32(self.rate)
+                self.loss, self.optimizer, params, state, batch, self._key(), np.float32(self.rate)
             )
-            found.append(value)
+            values.append(value)
             n_steps += 1
-        loss = float(np.mean(jax.device_get(found)))
+        loss = float(np.mean(jax.device_get(values)))
         if not math.isfinite(loss):
             raise FloatingPointError(f"the fit diverged in epoch {number + 1}: lower learning_rate")
-        error = None if self.validate is None else float(self.validate(params))
+        found = () if self.validate is None else tuple(np.atleast_1d(self.validate(params)).astype(float).tolist())
         lowest = min(at.errors[self.min_epochs - 1 :], default=math.inf)
-        is_best = error is None or number + 1 < self.min_epochs or error < lowest
-        errors = at.errors if error is None else [*at.errors, error]
+        is_best = not found or number + 1 < self.min_epochs or found[0] < lowest
+        details = [*at.details, found] if found else at.details
         self.at = _Point(
-            params, params if is_best else at.best, state, [*at.losses, loss], errors, n_steps, at.key,
+            params, params if is_best else at.best, state, [*at.losses, loss], details, n_steps,
             self.rng.bit_generator.state,
         )  # fmt: skip
         if self.checkpoint is not None and len(self.at.losses) % self.checkpoint.every == 0:
             self.save()
-        return loss if error is None else error
+        return found[0] if found else loss
+
+    def _key(self) -> Any:
+        return self.rng.integers(2**32, size=2, dtype=np.uint32)
 
     def best_epoch(self) -> int:
         """Number of the epoch that is kept, from 1."""
@@ -238,7 +253,7 @@ class _Run:
             return
         at = self.at
         header = {"fingerprint": self._fingerprint(self.checkpoint), "rng": at.rng_state, "n_steps": at.n_steps}
-        numbers = {"losses": np.array(at.losses), "errors": np.array(at.errors), "key": np.asarray(at.key)}
+        numbers = {"losses": np.array(at.losses), "details": np.array(at.details)}
         storage.write(self.checkpoint.path, header, numbers | {"leaves": self._leaves()})
 
     def _fingerprint(self, checkpoint: Checkpoint) -> str:
@@ -259,7 +274,6 @@ class _Run:
             )
         structure = jax.tree.structure((at.params, at.best, at.state))
         params, best, state = jax.tree.unflatten(structure, [jnp.asarray(leaves[name]) for name in names])
-        losses, errors = leaves["losses:array"].tolist(), leaves["errors:array"].tolist()
+        losses, details = leaves["losses:array"].tolist(), [tuple(row) for row in leaves["details:array"].tolist()]
         self.rng.bit_generator.state = stored["rng"]
-        key = jnp.asarray(leaves["key:array"])
-        self.at = _Point(params, best, state, losses, errors, int(stored["n_steps"]), key, stored["rng"])
+        self.at = _Point(params, best, state, losses, details, int(stored["n_steps"]), stored["rng"])

@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from pluri.inference.checkpoint import Checkpoint
-from pluri.networks.backend import jax, jnp
+from pluri.networks.backend import jnp
 from pluri.networks.batches import bucket_edges, minibatches, pad, rounded_length, rounded_rows
 from pluri.networks.classifiers.networks import (
     Batch,
@@ -185,12 +185,12 @@ class TokenClassifier(ClassifierMixin, Estimator):
         """
         check_count(n_predictive, "n_predictive")
         rows, network = self._rows(X), self._network()
-        key = key_from(as_generator(self.random_state if random_state is None else random_state))
+        rng = as_generator(self.random_state if random_state is None else random_state)
         found = np.empty((n_predictive, len(rows), len(self.classes_)))
-        for number, (chosen, tokens, mask) in enumerate(_padded(rows)):
+        for chosen, tokens, mask in _padded(rows):
             # One program, called again: convolutions in a loop of JAX's own are many times slower.
-            for draw, one in enumerate(jax.random.split(jax.random.fold_in(key, number), n_predictive)):
-                drawn = dropped_logits(self._design(), network, tokens, mask, self._frozen(), one)
+            for draw in range(n_predictive):
+                drawn = dropped_logits(self._design(), network, tokens, mask, self._frozen(), key_from(rng))
                 found[draw, chosen] = np.asarray(drawn, dtype=np.float64)[: len(chosen)]
         return np.asarray(softmax(found, axis=-1))
 
@@ -269,9 +269,9 @@ class TokenClassifier(ClassifierMixin, Estimator):
         self.embeddings_ = np.vstack([np.zeros((1, vectors.shape[1]), np.float32), vectors])
         return np.zeros(len(words), dtype=np.int64)
 
-    def _start(self, key: Any) -> Network:
+    def _start(self, rng: np.random.Generator) -> Network:
         """A network before the first step, with the embeddings that were given."""
-        network = first_network(self._design(), key)
+        network = first_network(self._design(), rng)
         if self.embeddings is None or self.embeddings_ is not None:
             return network
         words, vectors = given_embeddings(self.embeddings)
@@ -281,7 +281,7 @@ class TokenClassifier(ClassifierMixin, Estimator):
     def _learn(self, rows: list[Integers], codes: Any, weight: Array, groups: Any, counts: Integers) -> None:
         rng = as_generator(self.random_state)
         learned, held = self._split(codes, groups, rng)
-        network = self._start(key_from(rng))
+        network = self._start(rng)
         lengths = np.array([len(row) for row in rows])
         edges = bucket_edges(lengths, LARGE_BUCKET)
         table = self._frozen()

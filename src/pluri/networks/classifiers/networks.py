@@ -21,8 +21,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from pluri.networks.backend import equinox, jax, jnp
 from pluri.networks.cells import Encoder, draw_mask, draw_masks
+from pluri.networks.parameters import structure_of
 
 #: Standard deviation of embeddings before the first step.
 EMBEDDING_SCALE = 0.1
@@ -185,10 +188,27 @@ class CrossEntropy:
         return -(batch.weight * log_prob).sum() / batch.n_rows
 
 
-@partial(jax.jit, static_argnames="design")
-def first_network(design: Design, key: Any) -> Network:
-    """A network before the first step."""
-    return design.make(key)
+def first_network(design: Design, rng: np.random.Generator) -> Network:
+    """A network before the first step, distributed as those of `Design.make`, without compiling anything.
+
+    Embeddings are normal; weights uniform within ``1 / sqrt(n)``, where n is the number of units in recurrent cells and
+    the number of inputs of a unit elsewhere; the bias of an LSTM's forget gate is 1.
+    """
+    paths, structure = jax.tree_util.tree_flatten_with_path(structure_of(design.make))
+    shapes = {jax.tree_util.keystr(path): leaf.shape for path, leaf in paths}
+
+    def draw(name: str, shape: tuple[int, ...]) -> Any:
+        if name == ".table":
+            return EMBEDDING_SCALE * rng.standard_normal(shape)
+        recurrent = "encoder" in name and isinstance(design, RecurrentDesign)
+        n_inputs = design.hidden_size if recurrent else int(np.prod(shapes[name.replace("bias", "weight")][1:]))
+        array = rng.uniform(-(n_inputs**-0.5), n_inputs**-0.5, shape)
+        if recurrent and design.cell == "lstm" and name.endswith("bias"):
+            array[design.hidden_size : 2 * design.hidden_size] = 1.0
+        return array
+
+    leaves = [jnp.asarray(draw(name, shape).astype(np.float32)) for name, shape in shapes.items()]
+    return jax.tree_util.tree_unflatten(structure, leaves)
 
 
 @partial(jax.jit, static_argnames="design")

@@ -16,6 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
+from pluri.networks.examples import UnknownTokenWarning
+
 Integers = NDArray[np.int64]
 
 #: A word, with what follows an apostrophe; or a sign of punctuation.
@@ -170,6 +172,7 @@ def warn_of_unknown(rows: list[Integers]) -> int:
     if unknown:
         warnings.warn(
             f"{unknown} of {total} tokens of X are unknown to the vocabulary; they are read as one unknown token",
+            UnknownTokenWarning,
             stacklevel=4,
         )
     return unknown
