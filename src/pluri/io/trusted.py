@@ -68,6 +68,8 @@ MODELS = frozenset(
         "pluri.mixtures.gaussian.estimator.GaussianMixture",
         "pluri.mixtures.gaussian.metropolis.MetropolisGaussianMixture",
         "pluri.mixtures.naive_bayes.estimator.NaiveBayes",
+        "pluri.networks.classifiers.bilstm.BiLSTMClassifier",
+        "pluri.networks.classifiers.text_cnn.TextCNNClassifier",
         "pluri.networks.frame_tagger.FrameTagger",
         "pluri.networks.sequence_decoder.SequenceDecoder",
         "pluri.networks.sequence_parser.SequenceParser",
