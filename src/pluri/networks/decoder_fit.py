@@ -72,7 +72,9 @@ def train_member(
 
     def validate(params: Any) -> tuple[float, ...]:
         scores = evaluate(stack([params]), design, held_out)
-        judged = math.log(scores.perplexity) if plan.early_stopping == "teacher_forced" else scores.free_running_error
+        surprise = math.log(scores.perplexity)
+        # Of epochs with equal errors, the surer one: a part so small that it only decides between those.
+        judged = surprise if plan.early_stopping == "teacher_forced" else scores.free_running_error + 1e-6 * surprise
         return (judged, *scores)
 
     return train(

@@ -68,8 +68,8 @@ class SequenceDecoder(SequenceQueries):
     max_epochs, min_epochs : int, default=100, 1
         Passes through the data at most, and the first one that may be kept.
     early_stopping : {"free_running", "teacher_forced"} or None, default="free_running"
-        The epoch that is kept: that of the lowest error of what the network decodes by itself, that of the lowest
-        perplexity, or the last.
+        The epoch that is kept: that of the lowest error of what the network decodes by itself (of equal ones, the
+        lowest perplexity), that of the lowest perplexity, or the last.
     n_iter_no_change : int, default=10
         Epochs without a better one after which the training ends.
     validation_fraction : float, default=0.1

@@ -276,13 +276,7 @@ class SequenceQueries(RecurrentDecoder):
     def beam_tree(
         self, x: Any, *, beam_size: int | None = None, max_length: int | None = None
     ) -> tuple[NDArray[Any], list[list[str]], NDArray[Any]]:
-        """The beams of one input, step by step, for `pluri.plotting.BeamTreeDisplay`.
-
-        Parameters
-        ----------
-        x : one vector, or one sequence
-        beam_size, max_length : int, optional
-            In place of the settings.
+        """The beams of one vector or sequence `x`, step by step, for `pluri.plotting.BeamTreeDisplay`.
 
         Returns
         -------
