@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from pluri.inference.checkpoint import Checkpoint
 from pluri.networks.backend import double_precision, jax, jnp
-from pluri.networks.batches import bucket_edges, chunks, minibatches, pad, rounded_length
+from pluri.networks.batches import bucket_edges, chunks, minibatches, pad, rounded_length, rounded_rows
 from pluri.networks.cells import CELLS, Encoder, draw_masks, make_cell, scan, step, zero_state
 from pluri.networks.parameters import from_arrays, to_arrays
 from pluri.networks.training import Optimizer, train
@@ -31,9 +31,10 @@ def test_minibatches_hold_every_sequence_once_and_few_shapes(seed):
         assert lengths[batch.rows].max() <= batch.length
 
 
-def test_chunks_use_known_lengths_unless_they_are_far():
-    found = {chunk.length: chunk.rows.tolist() for chunk in chunks([60, 58, 7, 130], 10, known=[60])}
-    assert found == {8: [2], 60: [0, 1], 192: [3]}
+def test_what_is_asked_has_few_shapes():
+    found = {chunk.length: chunk.rows.tolist() for chunk in chunks([60, 58, 7, 130], 10, known=[30, 60])}
+    assert found == {30: [2], 60: [0, 1], 192: [3]}
+    assert [rounded_rows(n, 256) for n in (1, 16, 17, 200, 256)] == [16, 16, 64, 256, 256]
     assert len({rounded_length(length) for length in range(1, 1000)}) <= 20
 
 

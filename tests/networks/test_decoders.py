@@ -221,8 +221,8 @@ def test_files_hold_decoders(captioned, tagged, tmp_path):
 def test_a_parser_reads_words_and_writes_trees():
     sentences = [["the", "cat", "sleeps"], ["dogs", "sleep"]] * 12
     trees = ["(S (NP the cat) (VP sleeps))", "(S (NP dogs) (VP sleep))"] * 12
-    parser = SequenceParser("gru", hidden_size=12, embedding_size=6, bidirectional=False, batch_size=8, max_epochs=25, learning_rate=0.02,
-                            random_state=0).fit(sentences, trees)  # fmt: skip
+    settings = {"hidden_size": 12, "embedding_size": 6, "batch_size": 8, "max_epochs": 25, "learning_rate": 0.02}
+    parser = SequenceParser("gru", bidirectional=False, random_state=0, **settings).fit(sentences, trees)
     assert parser.predict_trees(sentences[:2]) == trees[:2]
     assert parser.score(sentences, trees) == 1.0
     assert parser.bracket_scores(sentences, trees).n_invalid == 0

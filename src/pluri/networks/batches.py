@@ -186,11 +186,13 @@ def chunks(lengths: ArrayLike, chunk_size: int, known: ArrayLike = ()) -> Iterat
 
 
 def _fitting(length: int, known: ArrayLike) -> int:
-    # A known length that is much longer costs more time than a new program.
-    fitting = [int(edge) for edge in np.asarray(known).tolist() if length <= edge < 2 * max(4, length)]
+    fitting = [int(edge) for edge in np.asarray(known).tolist() if edge >= length]
     return min(fitting, default=rounded_length(max(1, length)))
 
 
 def rounded_rows(n_rows: int, most: int) -> int:
-    """Rows of the array for a chunk of so many sequences: a power of two, at most `most`."""
-    return int(min(most, 1 << max(0, n_rows - 1).bit_length()))
+    """Rows of the array for a chunk of so many sequences: 16, 64, 256 and so on, at most `most`."""
+    found = 16
+    while found < n_rows:
+        found *= 4
+    return min(most, found)

@@ -234,12 +234,18 @@ of tokens
             int(self.embedding_size), bool(self.attention), bool(self.bidirectional and kind != "vector"),
         )  # fmt: skip
         with restored_on_failure(self):
-            self._take(learned, vocabulary, lengths)
+            self._take(learned, vocabulary, lengths, sources)
             held_out = None if validation_set is None else self._examples(*validation_set, design)
             self._learn(design, Examples(inputs, lengths, targets, sources), held_out)
         return self
 
-    def _take(self, learned: dict[str, Any], vocabulary: NDArray[Any], lengths: NDArray[np.int64]) -> None:
+    def _take(
+        self,
+        learned: dict[str, Any],
+        vocabulary: NDArray[Any],
+        lengths: NDArray[np.int64],
+        sources: NDArray[np.int64] | None,
+    ) -> None:
         """Store what was learned of the inputs and the tokens."""
         self.vocabulary_, self.input_vocabulary_ = vocabulary, learned["words"]
         self.mean_, self.scale_ = learned["mean"], learned["scale"]
@@ -248,4 +254,4 @@ of tokens
         elif hasattr(self, "n_features_in_"):
             del self.n_features_in_
         self.max_length_ = int(2 * lengths.max()) if self.max_length is None else int(self.max_length)
-        self.lengths_ = bucket_edges(lengths)
+        self.lengths_ = bucket_edges(lengths if sources is None else sources)
