@@ -6,6 +6,8 @@
 - decoding 1,000 sequences of 60 frames with a beam of 10, compiled before (budget: 5 s);
 - a teacher-forced epoch of the same LSTM in torch on the CPU, where torch is installed.
 
+All are CPU seconds.
+
     python benchmarks/peers/networks.py [--quick]
 """
 
@@ -15,34 +17,32 @@ import argparse
 import time
 from typing import Any
 
+import jax
 import numpy as np
 
 from pluri.datasets import make_sticky_frames
 from pluri.networks import EpochRamp, FrameTagger
+from pluri.networks.batches import bucket_edges, minibatches
+from pluri.networks.design import Design, initialize
+from pluri.networks.schedules import probability_at
+from pluri.networks.training import _step
 
 
 def seconds(work: Any) -> float:
-    started = time.perf_counter()
+    """CPU seconds of this process, all threads: the machine may be busy with other things."""
+    started = time.process_time()
     work()
-    return time.perf_counter() - started
+    return time.process_time() - started
 
 
 def epochs(model: FrameTagger, X: list[Any], y: list[Any]) -> Any:
     """A function that runs one training epoch without validation, on programs that are compiled already."""
-    from pluri.networks.design import Design, initialize
-    from pluri.networks.training import _step
-
     design = Design(**model.settings_)
     data = model._padded(*model._rows(X, y, None, None), design)
     plan = model._plan(design, data)
-    from pluri.networks.batches import bucket_edges, minibatches
-    from pluri.networks.schedules import probability_at
-
     rng = np.random.default_rng(0)
     edges = bucket_edges(data.lengths, plan.batch_size)
     state: dict[str, Any] = {"params": initialize(design, rng)}
-    import jax
-
     shapes = jax.eval_shape(plan.optimizer.transform().init, state["params"])
     state["moments"] = jax.tree.map(lambda one: np.zeros(one.shape, one.dtype), shapes)
 
