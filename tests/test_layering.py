@@ -15,7 +15,7 @@ ROOT = Path(pluri.__file__).parent
 
 #: What every family may use.
 FOUNDATIONS = {"validation", "engine", "inference", "metrics", "optimize", "priors", "progress", "components"}
-FAMILIES = {"processes", "sequences", "mixtures", "factors", "topics", "embedding", "dynamics"}
+FAMILIES = {"processes", "sequences", "mixtures", "factors", "topics", "embedding", "dynamics", "networks"}
 #: Subpackage, and the subpackages that it may import. A new edge is a decision: write it here or do without it.
 ALLOWED = {
     "validation": set(),
@@ -41,6 +41,7 @@ ALLOWED = {
     # A reversible embedding is made of factor models, one for each cluster.
     "embedding": FOUNDATIONS | {"processes", "factors"},
     "dynamics": FOUNDATIONS | {"processes"},
+    "networks": FOUNDATIONS,
     # An application on top of the families.
     "cochange": FOUNDATIONS | FAMILIES | {"io"},
     "report": FOUNDATIONS | FAMILIES | {"io", "datasets", "plotting"},
@@ -131,7 +132,7 @@ def test_importing_the_models_loads_no_plotting_and_no_cluster_and_compiles_noth
     assert run(program) == []
 
 
-LAZY = ["cochange", "dynamics", "embedding", "factors", "mixtures", "processes", "report", "sequences"]
+LAZY = ["cochange", "dynamics", "embedding", "factors", "mixtures", "networks", "processes", "report", "sequences"]
 
 
 def test_packages_that_import_later_import_nothing_at_once():

@@ -46,12 +46,14 @@ COUNTS = RNG.poisson(1.0, size=(24, 6)) + np.eye(6, dtype=int)[np.arange(24) % 6
 Y = X[:, 0] - X[:, 1] + 0.1 * RNG.normal(size=24)
 LABELS = np.arange(24) % 2
 SEQUENCES = [np.array(["the", "dog", "runs", "a", "cat"], dtype=object)[RNG.integers(5, size=(6, 1))] for _ in range(4)]
+OUTPUTS = [["low"] if label else ["high", "high"] for label in LABELS]
+SENTENCES, TREES = [["a", "b"], ["a", "c", "b"]] * 6, ["(S a (T b))", "(S a (T c b))"] * 6
 #: Settings that make a fit short, for whatever estimator has them.
 SHORT = {
     "n_components": 2, "n_iter": 3, "max_iter": 3, "n_draws": 6, "n_warmup": 4, "n_chains": 2, "n_samples": 6,
     "burn_in": 4, "n_burn_in": 4, "n_sweeps": 6, "keep": 3, "n_init": 1, "max_topics": 5, "max_features": 2,
     "max_components": 4, "max_factors": 2, "n_factors": 1, "max_nodes": 8, "n_levels": 2, "n_super": 2, "n_sub": 3,
-    "n_layers": 1, "random_state": 0,
+    "n_layers": 1, "random_state": 0, "max_epochs": 2, "hidden_size": 4, "embedding_size": 3, "beam_size": 2,
 }  # fmt: skip
 
 
@@ -115,6 +117,8 @@ OWN = {
         make(estimators()["GaussianHMM"](2, n_iter=3)).fit(X, LABELS[:4], lengths=[6] * 4),
         [[X[:6], X[6:]]],
     ),
+    "SequenceDecoder": lambda make: (make().fit(X, OUTPUTS), [X, OUTPUTS]),
+    "SequenceParser": lambda make: (make().fit(SENTENCES, TREES), [SENTENCES, TREES]),
     "SequentialDPPLearner": lambda make: (
         make().fit([[X[:4], X[4:8]]] * 2, [[[0, 1], [2]]] * 2),
         [[X[:4], X[4:8]]],

@@ -45,6 +45,10 @@ SMALL = {
     "max_nodes": (1, 2, 2),
     "max_components": 3,
     "hidden": 8,
+    "hidden_size": 6,
+    "embedding_size": 4,
+    "max_epochs": 3,
+    "beam_size": 3,
     "n_layers": 2,
     "min_support": 2,
 }
@@ -89,6 +93,8 @@ OTHERS = {
     "subsets": lambda: (_subsets(), 4),
     "items and subsets": lambda: ((RNG.normal(size=(4, 2)), np.eye(4)), _subsets()),
     "segments": lambda: ([[np.eye(4)[:2], np.eye(4)[2:]]] * 3, [[np.array([0]), np.array([1])]] * 3),
+    "vectors and tokens": lambda: (NUMBERS, [["low", "high"][label : label + 1] * (1 + label) for label in LABELS]),
+    "sentences and trees": lambda: ([["a", "b"], ["a", "c", "b"]] * 6, ["(S a (T b))", "(S a (T c b))"] * 6),
     "commits": lambda: (_histories(),),
 }
 

@@ -37,6 +37,10 @@ from pluri.plotting.embedding.images import ImagesDisplay
 from pluri.plotting.gram_blocks import GramBlocksDisplay
 from pluri.plotting.kmeans_bound import KMeansBoundDisplay
 from pluri.plotting.loadings import LoadingsDisplay
+from pluri.plotting.networks.attention import AttentionDisplay
+from pluri.plotting.networks.beam_tree import BeamTreeDisplay
+from pluri.plotting.networks.decoding_errors import PositionErrorDisplay, TrainingErrorDisplay
+from pluri.plotting.networks.schedule import ScheduleDisplay
 from pluri.plotting.responsibilities import ResponsibilityDisplay
 from pluri.plotting.sequences.alignment import AlignmentDisplay
 from pluri.plotting.state_histogram import StateHistogramDisplay
@@ -53,7 +57,9 @@ __all__ = [
     "PALETTE",
     "AlignmentDisplay",
     "AnnealingPathDisplay",
+    "AttentionDisplay",
     "AutocorrelationDisplay",
+    "BeamTreeDisplay",
     "BhattacharyyaDisplay",
     "CoClusteringDisplay",
     "ComponentCountDisplay",
@@ -77,12 +83,14 @@ __all__ = [
     "LoadingsDisplay",
     "MeasurementErrorDisplay",
     "ParticleCloudDisplay",
+    "PositionErrorDisplay",
     "RankDisplay",
     "RegimeUsageDisplay",
     "RegimesDisplay",
     "ResponsibilityDisplay",
     "RestorationDisplay",
     "SampledStatesDisplay",
+    "ScheduleDisplay",
     "SegmentationDisplay",
     "ShapeDisplay",
     "StateHistogramDisplay",
@@ -91,6 +99,7 @@ __all__ = [
     "TopicGraphDisplay",
     "TopicWordsDisplay",
     "TraceDisplay",
+    "TrainingErrorDisplay",
     "TrajectoryDisplay",
     "TransitionDisplay",
     "UsageDisplay",

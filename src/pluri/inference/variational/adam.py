@@ -12,7 +12,7 @@ Reddi, Kale and Kumar (2018), On the convergence of Adam and beyond, ICLR (why t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -139,6 +139,7 @@ def descend(
     window: int = 1,
     kept: str = "the parameters so far are kept",
     verbose: int = 0,
+    before: Sequence[float] = (),
 ) -> Descent:
     """Repeat a stochastic step: the one loop of all that is fitted by Adam, with progress and Ctrl-C.
 
@@ -154,6 +155,8 @@ def descend(
     kept : str
         What is said after Ctrl-C; before the first step it goes through.
     verbose : int, default=0
+    before : sequence of float
+        Losses of the steps done already, by a descent that this one goes on with.
 
     Returns
     -------
@@ -171,8 +174,8 @@ def descend(
     >>> descend(step, 1000, settled=lambda losses: losses[-1] < 1e-8).converged, adam.parameters.round(3)
     (True, array([3.]))
     """
-    losses: list[float] = []
-    converged = False
+    losses = list(before)
+    converged = bool(losses) and settled is not None and settled(losses)
     block = holding(lambda: f"fit interrupted after {len(losses)} of {max_iter} iterations; {kept}", having=losses)
     with block, open_progress(verbose) as report:
         while len(losses) < max_iter and not converged:

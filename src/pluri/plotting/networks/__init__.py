@@ -1,0 +1,1 @@
+"""Pictures of decoders: schedules, errors, attention and beams."""
