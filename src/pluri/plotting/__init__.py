@@ -37,6 +37,7 @@ from pluri.plotting.embedding.images import ImagesDisplay
 from pluri.plotting.gram_blocks import GramBlocksDisplay
 from pluri.plotting.kmeans_bound import KMeansBoundDisplay
 from pluri.plotting.loadings import LoadingsDisplay
+from pluri.plotting.optimization_gap import OptimizationGapDisplay
 from pluri.plotting.responsibilities import ResponsibilityDisplay
 from pluri.plotting.sequences.alignment import AlignmentDisplay
 from pluri.plotting.state_histogram import StateHistogramDisplay
@@ -76,6 +77,7 @@ __all__ = [
     "KernelSpectrumDisplay",
     "LoadingsDisplay",
     "MeasurementErrorDisplay",
+    "OptimizationGapDisplay",
     "ParticleCloudDisplay",
     "RankDisplay",
     "RegimeUsageDisplay",

@@ -1,8 +1,8 @@
 r"""Lower bounds from the updates of a perceptron, made exact.
 
-The dual of ``min c'x, F_0 + sum_i x_i F_i >= 0`` is ``max -<F_0, Y>, <F_i, Y> = c_i, Y >= 0``: every such Y proves that no
-feasible x has a value below ``-<F_0, Y>``. The matrix of a perceptron's updates is positive semidefinite but meets the
-equations only nearly. It is repaired:
+The dual of ``min c'x, F_0 + sum_i x_i F_i >= 0`` is ``max -<F_0, Y>, <F_i, Y> = c_i, Y >= 0``: every such Y proves
+that no feasible x has a value below ``-<F_0, Y>``. The matrix of a perceptron's updates is positive semidefinite but
+meets the equations only nearly. It is repaired:
 
 - Where each F_i is one entry of the diagonal (the relaxation of MAXCUT), by scaling rows and columns.
 - Else by the smallest change that meets the equations, mixed with a dual point inside the cone as far as is needed for
@@ -112,7 +112,7 @@ class Certificate:
         return (Y + Y.T) / 2 if met else None
 
     def _find_inner(self, Y: Array) -> Array | None:
-        """A positive definite matrix that meets the equations: multiples of the identity, then alternating projections."""
+        """A positive definite matrix that meets the equations: near the identity, or by alternating projections."""
         identity = np.eye(len(Y))
         size = float(np.abs(Y).max()) or 1.0
         for power in range(-6, 11):
@@ -147,7 +147,7 @@ def _mixed(Y: Array, inner: Array) -> Array | None:
 
 
 def _single_entries(rest: MatrixFamily, c: Array) -> Array | None:
-    """The diagonal that the equations prescribe, if each matrix is one positive entry of the diagonal, and c positive."""
+    """The diagonal that the equations prescribe, if each matrix is one positive entry of it, and c is positive."""
     if rest.n != rest.m or len(rest.dense) or len(rest.weights) or not (c > 0).all():
         return None
     combined = np.bincount(rest.owner * rest.m + rest.row, rest.value, minlength=rest.n * rest.m)

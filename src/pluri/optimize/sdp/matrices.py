@@ -99,7 +99,7 @@ class MatrixFamily:
     def combine(self, x: Array) -> Array:
         """``sum_i x_i F_i``, (m, m)."""
         place = self.row * self.m + self.column
-        total = np.bincount(place, self.value * x[self.owner], minlength=self.m * self.m)
+        total = _sums(place, self.value * x[self.owner], self.m * self.m)
         if len(self.dense):
             total += x[self.dense_owner] @ self.dense
         total = total.reshape(self.m, self.m)
@@ -109,21 +109,21 @@ class MatrixFamily:
 
     def forms(self, u: Array) -> Array:
         """``u'F_i u`` for all i."""
-        found = np.bincount(self.owner, self.value * u[self.row] * u[self.column], minlength=self.n)
+        found = _sums(self.owner, self.value * u[self.row] * u[self.column], self.n)
         if len(self.dense):
             found[self.dense_owner] += self.dense @ np.outer(u, u).ravel()
         if len(self.weights):
-            found += np.bincount(self.factor_owner, self.weights * (u @ self.factors) ** 2, minlength=self.n)
+            found += _sums(self.factor_owner, self.weights * (u @ self.factors) ** 2, self.n)
         return found
 
     def inner(self, Y: Array) -> Array:
         """``<F_i, Y>`` for all i."""
-        found = np.bincount(self.owner, self.value * Y[self.row, self.column], minlength=self.n)
+        found = _sums(self.owner, self.value * Y[self.row, self.column], self.n)
         if len(self.dense):
             found[self.dense_owner] += self.dense @ Y.ravel()
         if len(self.weights):
             along = np.einsum("mr,mr->r", self.factors, Y @ self.factors)
-            found += np.bincount(self.factor_owner, self.weights * along, minlength=self.n)
+            found += _sums(self.factor_owner, self.weights * along, self.n)
         return found
 
     def one(self, i: int) -> Array:
@@ -213,6 +213,12 @@ class _Part:
     dense: Array | None
     factors: Array
     weights: Array
+
+
+def _sums(group: Indices, values: Array, n: int) -> Array:
+    """Sum of the values of each group."""
+    # Without values NumPy counts in integers.
+    return np.bincount(group, values, minlength=n) if len(values) else np.zeros(n)
 
 
 def _owners(sizes: list[int]) -> Indices:

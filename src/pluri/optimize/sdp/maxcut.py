@@ -1,14 +1,14 @@
 r"""The semidefinite relaxation of MAXCUT, with rounding.
 
 A cut of a graph with weights C splits its vertices into two sets; its weight is the sum over edges between them. With
-L the Laplacian, ``diag(C1) - C``, no cut is heavier than the minimum of ``1'x`` over ``diag(x) - L/4 >= 0``. The dual matrix
-X (unit diagonal) holds products of unit vectors, one for each vertex; a random hyperplane cuts them into two sets, whose
-expected weight is at least 0.878 times ``<L/4, X>`` if no weight is negative [1]_.
+L the Laplacian, ``diag(C1) - C``, no cut is heavier than the minimum of ``1'x`` over ``diag(x) - L/4 >= 0``. The dual
+matrix X (unit diagonal) holds products of unit vectors, one for each vertex; a random hyperplane cuts them into two
+sets, whose expected weight is at least 0.878 times ``<L/4, X>`` if no weight is negative [1]_.
 
 References
 ----------
-.. [1] M. X. Goemans and D. P. Williamson, "Improved approximation algorithms for maximum cut and satisfiability problems
-   using semidefinite programming", Journal of the ACM 42, 1995.
+.. [1] M. X. Goemans and D. P. Williamson, "Improved approximation algorithms for maximum cut and satisfiability
+   problems using semidefinite programming", Journal of the ACM 42, 1995.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def make_oracle(name: OracleName) -> Oracle:
     "eigen" computes the smallest eigenvalue each time, "cholesky" the vector of the failed pivot, and "auto" tests by a
     Cholesky factorisation and computes the eigenvector only if that fails.
     """
-    return {"eigen": eigen, "cholesky": failed_pivot, "auto": tested}[name]
+    return {"eigen": eigen, "cholesky": failed_pivot, "auto": eigen_if_indefinite}[name]
 
 
 def eigen(G: Array) -> Array | None:
@@ -37,7 +37,7 @@ def eigen(G: Array) -> Array | None:
     return u if smallest <= 0 else None
 
 
-def tested(G: Array) -> Array | None:
+def eigen_if_indefinite(G: Array) -> Array | None:
     """None if the Cholesky factorisation succeeds, else the eigenvector of the smallest eigenvalue."""
     return None if is_positive_definite(G) else smallest_eigenpair(G)[1]
 
@@ -70,7 +70,7 @@ def is_positive_definite(G: Array) -> bool:
 
 
 def smallest_eigenpair(G: Array) -> tuple[float, Array]:
-    """Smallest eigenvalue and its eigenvector; of a large matrix a vector with a negative form, if Lanczos finds one."""
+    """Smallest eigenvalue and its eigenvector; of a large matrix any vector with a negative form that Lanczos finds."""
     from scipy.linalg import eigh
 
     if len(G) >= LANCZOS:

@@ -160,7 +160,7 @@ class Perceptron:
 
     @property
     def point(self) -> Array:
-        """x in the original coordinates, scaled to x_0 = 1 (to length one without x_0)."""
+        """The solution in the original coordinates, scaled to x_0 = 1 (to length one without x_0)."""
         x = self.x if self.stretch is None else self.stretch @ self.x
         scale = x[0] if self.affine else float(np.linalg.norm(x))
         return x / scale if scale > 0 else x

@@ -58,7 +58,7 @@ def failure_schedule(attempt: int, delta: float = 1e-3) -> tuple[float, int]:
 
 
 def contradiction(family: MatrixFamily, y: Array, stretch: Array, rows: Sequence[Array] = ()) -> tuple[float, Array]:
-    """The most negative ``y'a / ||a||`` that is found among the constraints ``B'a_u`` and ``B'row``, and that unit normal.
+    """The most negative ``y'a / ||a||`` found among the constraints ``B'a_u`` and ``B'row``, and that unit normal.
 
     The eigenvectors of the smallest eigenvalues of ``G(By)`` are tried, and a few steps of descent on the ratio.
     """
@@ -81,8 +81,12 @@ def contradiction(family: MatrixFamily, y: Array, stretch: Array, rows: Sequence
         # Gradient of u'Gu / ||a_u|| in u, where the length of the normal counts too.
         value, normal = best
         pull = family.combine(stretch @ normal)
-        slope = 2 * (G @ u - value * (pull @ u))
-        moved = u - step * slope / (np.linalg.norm(slope) + 1e-300)
+        slope = G @ u - value * (pull @ u)
+        slope -= (slope @ u) * u  # along the sphere
+        steepness = float(np.linalg.norm(slope))
+        if steepness < 1e-12:
+            break
+        moved = u - step / steepness * slope
         moved /= np.linalg.norm(moved)
         trial = ratio(family.forms(moved))
         if trial[0] < best[0]:

@@ -58,8 +58,8 @@ class SDPResult:
     direction : ndarray of shape (m,) or None
         If ``u'F_i u = 0`` for all i, so that nothing is strictly feasible: this u.
     history : dict of str to ndarray
-        ``updates``, ``oracle_calls``, ``phase``, ``c0`` (trial value), ``objective``, ``lower_bound``, ``rho_upper`` and
-        ``seconds``: an entry for each time that the bounds were computed.
+        ``updates``, ``oracle_calls``, ``phase``, ``c0`` (trial value), ``objective``, ``lower_bound``, ``rho_upper``
+        and ``seconds``: an entry for each time that the bounds were computed.
     interrupted : bool
         Whether Ctrl-C cut it short.
     """

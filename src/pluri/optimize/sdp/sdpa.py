@@ -1,8 +1,8 @@
 """Reading semidefinite programmes in SDPA's sparse format, in which SDPLIB and other collections come.
 
-A file says: minimise ``c'x`` subject to ``sum_i x_i F_i - F_0`` positive semidefinite. After comments (lines that begin with
-``"`` or ``*``) come n, the number of blocks, their sizes (negative for diagonal ones), c, and one line for each entry:
-matrix, block, row, column, value, of one triangle.
+A file says: minimise ``c'x`` subject to ``sum_i x_i F_i - F_0`` positive semidefinite. After comments (lines that begin
+with ``"`` or ``*``) come n, the number of blocks, their sizes (negative for diagonal ones), c, and one line for each
+entry: matrix, block, row, column, value, of one triangle.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SDPProblem:
 
 
 def read_sdpa(source: str | os.PathLike[str]) -> SDPProblem:
-    """Read a problem in SDPA's sparse format.
+    r"""Read a problem in SDPA's sparse format.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def read_sdpa(source: str | os.PathLike[str]) -> SDPProblem:
     Examples
     --------
     >>> from pluri.optimize.sdp import read_sdpa, solve_sdp
-    >>> problem = read_sdpa("1 = n\\n1\\n2\\n1.0\\n0 1 1 2 1.0\\n1 1 1 1 1.0\\n1 1 2 2 1.0\\n")
+    >>> problem = read_sdpa("1 = n\n1\n2\n1.0\n0 1 1 2 1.0\n1 1 1 1 1.0\n1 1 2 2 1.0\n")
     >>> problem.F0.toarray()
     array([[ 0., -1.],
            [-1.,  0.]])

@@ -45,6 +45,7 @@ class Settings:
     rescale: bool = False
     memory: int = 100
     lowest: float = -math.inf
+    highest: float = math.inf
 
 
 class Search:
@@ -102,6 +103,10 @@ class Search:
 
     def run(self) -> None:
         """Search until there is a reason to end."""
+        given = self.settings.tau
+        if math.isfinite(self.settings.highest) and not self.pure:
+            slack = float(given) if given != "auto" and self.settings.strategy == "threshold" else 0.0
+            self.ask(self.settings.highest, slack, restart=False)
         if not self.find_feasible(math.inf):
             return
         if self.pure:
@@ -117,7 +122,7 @@ class Search:
         while self.reason is None:
             natural = 0.5 * math.hypot(self.fun, float(np.linalg.norm(self.c)))
             # After phases that stalled the slack grows again, but slowly.
-            tau = float(given) if given != "auto" else min(natural, 2 * self.tau)
+            tau = float(given) if given != "auto" else min(natural, 2 * self.tau or math.inf)
             self.ask(self.fun, tau, restart=False)
             self.find_feasible(math.inf)
 

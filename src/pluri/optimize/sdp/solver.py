@@ -1,8 +1,9 @@
 r"""Semidefinite programmes by perceptron learning, with a certified gap.
 
-Minimise ``c'x`` subject to ``F(x) = F_0 + sum_i x_i F_i`` positive semidefinite. For a trial value c_0 the points below it
-are a cone in ``(x_0, x)``: ``x_0 F_0 + sum_i x_i F_i`` positive definite, ``c_0 x_0 - c'x > 0`` and ``x_0 > 0``, in which the
-perceptron finds a point [1]_. Lower bounds come from the updates themselves; see `pluri.optimize.sdp.certificates`.
+Minimise ``c'x`` subject to ``F(x) = F_0 + sum_i x_i F_i`` positive semidefinite. For a trial value c_0 the points
+below it are a cone in ``(x_0, x)``: ``x_0 F_0 + sum_i x_i F_i`` positive definite, ``c_0 x_0 - c'x > 0`` and
+``x_0 > 0``, in which the perceptron finds a point [1]_. Lower bounds come from the updates themselves; see
+`pluri.optimize.sdp.certificates`.
 
 References
 ----------
@@ -118,15 +119,13 @@ def solve_sdp(
     if len(matrices) != len(costs):
         raise ValueError(f"F must hold a matrix for each of the {len(costs)} entries of c, got {len(matrices)}")
     low, high = _check_bounds(bounds)
-    settings = Settings(oracle, strategy, tau, tol, max_updates, rho_min, rescale, memory, low)
+    settings = Settings(oracle, strategy, tau, tol, max_updates, rho_min, rescale, memory, low, high)
     _check_settings(settings)
     family, units = _equilibrated(matrices, F0)
     with open_progress(verbose) as report:
         search = Search(family, costs / units, settings, as_generator(random_state), report, callback)
         search.units = units
         with holding(lambda: _interrupted(search)) as block:
-            if math.isfinite(high) and not search.pure:
-                search.ask(high, 0.0, restart=False)
             search.run()
     if block.interrupted:
         search.reason = "interrupted"
