@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pluri.optimize.sdp.certificates import Certificate
 from pluri.optimize.sdp.matrices import MatrixFamily
-from pluri.optimize.sdp.oracles import OracleName, make_oracle
+from pluri.optimize.sdp.oracles import OracleName, is_positive_definite, make_oracle
 from pluri.optimize.sdp.perceptron import Perceptron
 from pluri.optimize.sdp.rescaling import improve
 from pluri.optimize.sdp.result import Journal, Reason, SDPProgress
@@ -26,7 +26,8 @@ Strategy = Literal["threshold", "bisection"]
 STALL = 2_000
 #: Both bounds are computed each time that the updates have grown by this share, and at least by so many.
 CHECK_SHARE, CHECK_LEAST = 0.1, 100
-#: The objective is said to fall without bound when it is this many times the size of the first one, below zero.
+#: The objective is said to fall without bound when a lower point lies in a direction that never leaves the set, or when
+#: it is this many times the size of the first one, below zero.
 OBJECTIVE_LIMIT = 1e8
 #: Steps of one attempt to rescale; the number in theory is beyond all patience.
 RESCALING_STEPS = 2_000
@@ -207,13 +208,18 @@ class Search:
         """The point is strictly feasible: keep it if it is the best."""
         point = self.perceptron.point[1:]
         value = float(self.c @ point)
+        falls = value < self.fun and self.x is not None and self._recedes(point - self.x)
         if value < self.fun:
             self.x, self.fun = point, value
         if math.isnan(self.first_fun):
             self.first_fun = value
         self.check()
-        if not self.pure and self.fun < -OBJECTIVE_LIMIT * max(1.0, abs(self.first_fun)):
+        if not self.pure and (falls or self.fun < -OBJECTIVE_LIMIT * max(1.0, abs(self.first_fun))):
             self.reason = "unbounded"
+
+    def _recedes(self, step: Array) -> bool:
+        """Whether one can go on in this direction for ever: ``sum_i step_i F_i`` is positive definite."""
+        return is_positive_definite(self.family.combine(np.concatenate([[0.0], step])))
 
     def _improve_bound(self) -> None:
         if not self.pure:
@@ -230,9 +236,9 @@ class Search:
         elif n_updates >= self.settings.max_updates:
             self.reason = "max_updates"
         self.journal.add(now)
-        self.report(Step(n_updates, self.settings.max_updates, self.fun, gain=-self.gap, reason=self.reason))
         if self.callback is not None and self.callback(now) and self.reason is None:
             self.reason = "stopped"
+        self.report(Step(n_updates, self.settings.max_updates, self.fun, gain=-self.gap, reason=self.reason))
 
     def progress(self) -> SDPProgress:
         """Where the search stands."""
