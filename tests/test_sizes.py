@@ -27,6 +27,7 @@ LONG_FUNCTION, MOST_LONG_FUNCTIONS = 60, 5
 #: Public functions whose many settings, all with defaults, serve best as plain keywords.
 DRIVERS = {
     "inference/mcmc/driver.py:sample": "one keyword for each word of the vocabulary: draws, chains, where, who watches",
+    "optimize/sdp/solver.py:solve_sdp": "how to search, when to end, who watches: all rarely changed",
 }
 #: Methods whose arguments scikit-learn prescribes, and constructors.
 SCIKIT_LEARN = {"__init__", "fit", "partial_fit", "fit_predict", "fit_transform"}

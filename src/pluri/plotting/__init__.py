@@ -41,6 +41,7 @@ from pluri.plotting.networks.attention import AttentionDisplay
 from pluri.plotting.networks.beam_tree import BeamTreeDisplay
 from pluri.plotting.networks.decoding_errors import PositionErrorDisplay, TrainingErrorDisplay
 from pluri.plotting.networks.schedule import ScheduleDisplay
+from pluri.plotting.optimization_gap import OptimizationGapDisplay
 from pluri.plotting.responsibilities import ResponsibilityDisplay
 from pluri.plotting.sequences.alignment import AlignmentDisplay
 from pluri.plotting.state_histogram import StateHistogramDisplay
@@ -82,6 +83,7 @@ __all__ = [
     "KernelSpectrumDisplay",
     "LoadingsDisplay",
     "MeasurementErrorDisplay",
+    "OptimizationGapDisplay",
     "ParticleCloudDisplay",
     "PositionErrorDisplay",
     "RankDisplay",
