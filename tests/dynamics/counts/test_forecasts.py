@@ -57,7 +57,7 @@ def test_a_forecast_is_the_imputation_of_rows_never_seen(system):
         # A quantile jumps by 1 where rounding decides.
         assert np.abs(interval - np.stack([found.lower[i], found.upper[i]], axis=-1)).max() <= 1
         seen = ~np.isnan(sequence)
-        assert_array_equal(filled[:9 if i == 0 else 12][seen], sequence[seen])
+        assert_array_equal(filled[: 9 if i == 0 else 12][seen], sequence[seen])
         assert not std[: len(sequence)][seen].any()
         assert_allclose(filled[: len(sequence)][~seen], model.predict(longer)[: len(sequence)][~seen])
 

@@ -70,8 +70,8 @@ def starting_parameters(
         states, kept = _subspace_states(filled, rows, n_components)
     found = _regressions(states, kept, filled, rows)
     # A constant, and what inputs explain to the last digit, leave nothing: the variance that was seen is a scale then.
-    least = np.maximum(1e-3 * weighted_spread(filled, rows.weight) ** 2, 1e-8 * seen_variance(rows.outputs, rows.weight))
-    variances = np.maximum(found.pop("left"), least)
+    spread, seen = weighted_spread(filled, rows.weight), seen_variance(rows.outputs, rows.weight)
+    variances = np.maximum(found.pop("left"), np.maximum(1e-3 * spread**2, 1e-8 * seen))
     R = np.diag(variances) if full_noise else variances
     return LinearParameters(**{**found, "c": shift, "D": D, "R": R, **given})
 
