@@ -1,8 +1,7 @@
 """Switching systems as users meet them: what is found, forecast and filled in, and what is refused."""
 
-from itertools import permutations
-
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pytest
