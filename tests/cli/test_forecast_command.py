@@ -72,6 +72,31 @@ def test_imputation_fills_what_is_empty_and_copies_the_rest(table, tmp_path):
     assert "by the lowest BIC" in result.output
 
 
+def test_the_errors_are_told_beside_those_of_the_last_value(table):
+    path, X = table
+    result = run("forecast", path, "--columns", "a,b", "--sequence", "who", "--components", 2, "-q", "--set",
+                 "max_iter=20", "--set", "tol=-inf")  # fmt: skip
+    model = LinearDynamicalSystem(2, max_iter=20, tol=-np.inf, acceleration="squarem", random_state=0)
+    errors = X - model.fit(X, lengths=[35, 25]).predict(X, [35, 25])
+    own, last = [], []
+    for t in range(1, DAYS):
+        for column in range(2):
+            if t != 35 and not np.isnan([X[t, column], X[t - 1, column]]).any():
+                scale = np.nanstd(X[:, column])
+                own.append(errors[t, column] / scale)
+                last.append((X[t, column] - X[t - 1, column]) / scale)
+    ratio = np.sqrt(np.square(own).mean() / np.square(last).mean())
+    assert f"one step ahead its errors are {ratio:.2f} times those of the last value" in " ".join(result.output.split())
+
+
+def test_constant_data_have_no_last_value_to_beat(tmp_path):
+    path = tmp_path / "constant.csv"
+    path.write_text("a\n" + "3\n" * 20)
+    result = run("forecast", path, "--horizon", 2)
+    assert result.exit_code == 0, result.output
+    assert "last value" not in result.output
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pluri.dynamics import LinearDynamicalSystem
+from pluri.dynamics import LinearDynamicalSystem, PoissonDynamicalSystem
 from pluri.plotting import ForecastDisplay, TrajectoryDisplay
 
 
@@ -29,6 +29,18 @@ def test_the_fan_is_the_forecast(fitted):
     assert "truth" in display.lines_
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_fan_of_counts_has_the_bounds_of_the_model_and_is_never_below_zero():
+    """Normal intervals of small counts would be."""
+    counts = np.random.default_rng(0).poisson(0.4, size=(40, 2)).astype(float)
+    model = PoissonDynamicalSystem(1, max_iter=3, random_state=0).fit(counts)
+    display = ForecastDisplay.from_estimator(model, counts, 3, levels=[0.5, 0.9])
+    expected = model.forecast(counts, 3, level=0.9)
+    assert display.intervals[0].tolist() == [expected.lower[0, :, 0].tolist(), expected.upper[0, :, 0].tolist()]
+    assert display.intervals.min() == 0
+    assert (expected.mean - 1.6 * expected.std).min() < 0
+
+
 def test_trajectories_are_the_states(fitted):
     model, X = fitted
     display = TrajectoryDisplay.from_estimator(model, [X[:25], X[25:]], names=["one", "two"])
@@ -44,6 +56,7 @@ def test_trajectories_are_the_states(fitted):
     [
         (lambda: ForecastDisplay([1.0], mean=[1.0, 2.0], std=[1.0]), "std must be as long as mean"),
         (lambda: ForecastDisplay([1.0], mean=[1.0], std=[1.0], levels=[1.5]), "levels must be probabilities"),
+        (lambda: ForecastDisplay([1.0], mean=[1.0], std=[1.0], intervals=[[0.0, 1.0]]), "intervals must have"),
         (lambda: ForecastDisplay([], mean=[1.0], std=[1.0]), "history must have one axis"),
         (lambda: TrajectoryDisplay([np.zeros((2, 2)), np.zeros((2, 3))]), "paths must be arrays"),
         (lambda: TrajectoryDisplay([np.zeros((2, 2))], names=["a", "b"]), "names must have one entry"),

@@ -15,8 +15,8 @@ from pluri.cli.registry import UsageError, configured
 
 #: What the model is given unless ``--set`` says otherwise: enough iterations to converge.
 DEFAULTS = ("max_iter=1000", "acceleration=squarem")
-#: Numbers of hidden dimensions that are tried if none is given.
-SIZES = (1, 2, 3, 4)
+#: Numbers of hidden dimensions that are tried if none is given, until `PATIENCE` in a row were no better.
+SIZES, PATIENCE = (1, 2, 3, 4, 6, 8), 2
 
 Components = Annotated[
     int | None,
@@ -147,8 +147,10 @@ def _fit(table: Table, components: int | None, settings: Sequence[str], seed: in
     if any(setting.partition("=")[0].strip() == "n_components" for setting in settings):
         raise UsageError("--set must not name n_components: use --components")
     sizes = SIZES if components is None else (components,)
-    best, lowest, stopped = None, None, False
+    best, lowest, stopped, worse = None, None, False, 0
+    tried: list[int] = []
     for size in sizes:
+        tried.append(size)
         model = configured(LinearDynamicalSystem, [*DEFAULTS, *settings])
         model.set_params(n_components=size)
         if model.random_state is None:
@@ -156,18 +158,43 @@ def _fit(table: Table, components: int | None, settings: Sequence[str], seed: in
         with progress(model, quiet):
             stopped = fit_or_keep(model, table.X, nothing="nothing was written", lengths=table.lengths)
         rating = model.bic(table.X, table.lengths)
+        worse += 1
         if lowest is None or rating < lowest:
-            best, lowest = model, rating
-        if stopped:
+            best, lowest, worse = model, rating, 0
+        if stopped or worse == PATIENCE:
             break
     assert best is not None
-    why = "as asked for" if components is not None else f"of {', '.join(map(str, sizes))} tried, by the lowest BIC"
+    why = "as asked for" if components is not None else f"of {', '.join(map(str, tried))} tried, by the lowest BIC"
     note(
         f"linear dynamical system with {_plural(best.n_components, 'hidden dimension')} ({why}), "
         f"{'converged' if best.converged_ else 'not converged'} after {best.n_iter_} iterations, log-likelihood "
         f"{best.score(table.X, lengths=table.lengths):.6g}"
     )
+    ratio = beside_last_value(best, table)
+    if ratio is not None:
+        better = "" if ratio < 1 else ": the last value is the better guess; try more --components"
+        note(f"one step ahead its errors are {ratio:.2f} times those of the last value{better}")
     return best, stopped
+
+
+def beside_last_value(model: Any, table: Table) -> float | None:
+    """Errors of predictions one step ahead, in units of each column's spread, beside those of the value before."""
+    import numpy as np
+
+    X = table.X
+    scale = np.nanstd(X, axis=0)
+    first = np.zeros(len(X), dtype=bool)
+    first[np.append(0, np.cumsum([len(X)] if table.lengths is None else table.lengths)[:-1]).astype(int)] = True
+    before = np.full_like(X, np.nan)
+    before[1:] = X[:-1]
+    before[first] = np.nan
+    known = ~np.isnan(X) & ~np.isnan(before) & (scale > 0)
+    if not known.any():
+        return None
+    weight = np.broadcast_to(1.0 / np.where(scale > 0, scale, 1.0), X.shape)[known]
+    own = np.square((X - model.predict(X, table.lengths))[known] * weight).mean()
+    last = np.square((X - before)[known] * weight).mean()
+    return float(np.sqrt(own / last)) if last > 0 else None
 
 
 def _with_others(data: Path, table: Table, header: bool | None, filled: Any) -> tuple[list[str], list[Any]]:

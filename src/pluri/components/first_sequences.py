@@ -85,7 +85,12 @@ def seen_moments(rows: Array, weight: Array) -> tuple[Array, Array]:
 
 def feature_variance(first: FirstSequences, n_features: int | None = None) -> Array:
     """Variance of what was seen of each of the first features (all if None); 1 for one constant or never seen."""
-    mean, variance = seen_moments(first.rows[:, :n_features], first.weight)
+    return seen_variance(first.rows[:, :n_features], first.weight)
+
+
+def seen_variance(rows: Array, weight: Array) -> Array:
+    """Variance of what was seen of each column; 1 for one constant or never seen."""
+    mean, variance = seen_moments(rows, weight)
     # What rounding leaves of a constant is no scale to go by.
     return np.where(variance > np.square(1e-12 * np.abs(mean)), variance, 1.0)
 

@@ -6,6 +6,7 @@ from pluri.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from pluri.dynamics.counts.distribution import GeneralizedCount
+    from pluri.dynamics.counts.forecasts import CountForecast
     from pluri.dynamics.counts.regression import GeneralizedCountRegression
     from pluri.dynamics.counts.systems import CountDynamicalSystem, PoissonDynamicalSystem
     from pluri.dynamics.linear import (
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CountDynamicalSystem",
+    "CountForecast",
     "DeadRegimeWarning",
     "Forecast",
     "GeneralizedCount",
@@ -66,6 +68,7 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "counts.distribution": ["GeneralizedCount"],
+        "counts.forecasts": ["CountForecast"],
         "counts.regression": ["GeneralizedCountRegression"],
         "counts.systems": ["CountDynamicalSystem", "PoissonDynamicalSystem"],
         "linear": [

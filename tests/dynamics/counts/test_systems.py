@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 from scipy.special import gammaln
+from sklearn.model_selection import GridSearchCV
 from small_count_systems import count_system, draw, poisson_system
 
 import pluri
@@ -260,6 +261,18 @@ def test_lists_lengths_and_groups_say_the_same(fitted):
     assert_allclose(model.transform(parts[2]), expected[21:36])  # a sequence does not know of the others
     again = model.__class__(**model.get_params()).fit(parts)
     assert_allclose(again.observation_matrix_, model.observation_matrix_, atol=1e-6)
+
+
+def test_an_array_of_trials_is_the_list_of_them(poisson_data):
+    trials = poisson_data[:60].reshape(6, 10, -1)
+    model = PoissonDynamicalSystem(2, random_state=0, max_iter=2)
+    one, other = model.fit_transform(trials), model.fit_transform(list(trials))
+    assert_allclose(one, other, atol=0)
+    assert model.score(trials) == model.score(list(trials))
+    assert_allclose(model.score_sequences(trials, groups=np.arange(6)), model.score_sequences(list(trials)), atol=0)
+    assert model.forecast(trials, 2).mean.shape == (6, 2, 6)
+    search = GridSearchCV(model, {"n_components": [1]}, cv=2).fit(trials)
+    assert search.best_estimator_.posterior(trials).lengths.tolist() == [10] * 6
 
 
 @pytest.mark.parametrize("kind", [PoissonDynamicalSystem, CountDynamicalSystem])

@@ -199,6 +199,28 @@ def test_poor_data_give_a_model_that_can_be_used(X, covariance_type):
     assert np.linalg.eigvalsh(model.observation_covariance_).min() > 0
 
 
+@pytest.mark.parametrize("covariance_type", ["diag", "full"])
+def test_a_constant_column_stays_constant_and_disturbs_nothing(covariance_type):
+    """0.1 has no exact mean in floating point: what rounding leaves of it must not be taken for a signal."""
+    turn = np.arange(120) / 8
+    X = np.stack([np.sin(turn), np.cos(turn)], axis=1) + 0.1 * np.random.default_rng(0).normal(size=(120, 2))
+    model = LinearDynamicalSystem(2, covariance_type=covariance_type)
+    alone = clone(model).fit(X).forecast(X, 5)
+    beside = np.concatenate([X, np.full((120, 1), 0.1)], axis=1)
+    found = model.fit(beside).forecast(beside, 5)
+    assert (np.diff(model.history_.objective) > -1e-6).all()
+    assert found.mean[:, :, :2] == pytest.approx(alone.mean, abs=0.02)
+    assert found.mean[:, :, 2] == pytest.approx(0.1, abs=1e-3)
+    assert found.std[:, :, 2].max() < 0.01
+
+
+def test_outputs_that_inputs_explain_to_the_last_digit_are_learned():
+    u = np.random.default_rng(0).normal(size=(80, 1))
+    model = LinearDynamicalSystem(1).fit(2.0 * u + 1.0, inputs=u)
+    forecast = model.forecast(2.0 * u + 1.0, 1, inputs=u, future_inputs=[[3.0]])
+    assert forecast.mean[0, 0, 0] == pytest.approx(7.0, abs=1e-3)
+
+
 @pytest.mark.parametrize("acceleration", [None, "squarem", "anderson"])
 def test_the_fit_does_not_depend_on_units(acceleration):
     rng = np.random.default_rng(2)

@@ -1,5 +1,6 @@
 """Switching systems as users meet them: what is found, forecast and filled in, and what is refused."""
 
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -102,8 +103,15 @@ def test_one_regime_forecasts_and_fills_in_as_dense_conditioning_does(systems):
         np.testing.assert_allclose(
             found.upper[0, step], found.mean[0, step] + 1.2815515655446004 * deviation, atol=1e-7
         )
-    filled = model.impute(holes)
+    filled, std = model.impute(holes, return_std=True)
     assert (filled[~np.isnan(holes)] == holes[~np.isnan(holes)]).all()
+    assert not std[~np.isnan(holes)].any()
+    np.testing.assert_allclose(std[3], np.sqrt(np.diag(C @ covariance[6:8, 6:8] @ C.T + R)), atol=1e-9)
+    # Of y_8 given the states and its third entry: e = (I, -K)(y - C x) has covariance R_uu - K R_ou.
+    known = R[:2, 2:] / R[2, 2]
+    loading = C[:2] - known @ C[2:]
+    left = loading @ covariance[16:18, 16:18] @ loading.T + R[:2, :2] - known @ R[2:, :2]
+    np.testing.assert_allclose(std[8, :2], np.sqrt(np.diag(left)), atol=1e-9)
     expected = C @ mean[8] + c
     residual = holes[8, 2] - expected[2]
     np.testing.assert_allclose(filled[8, :2], expected[:2] + R[:2, 2] / R[2, 2] * residual, atol=1e-9)
@@ -136,6 +144,36 @@ def test_draws_have_the_moments_of_the_model(learned):
         expected = model.emission_[0] @ state + model.emission_offset_[0]
         error = X[:, step].std(axis=0, ddof=1) / 20
         assert (np.abs(X[:, step].mean(axis=0) - expected) < 5 * error).all()
+
+
+def test_standard_deviations_of_regimes_with_emissions_of_their_own_are_those_of_a_mixture(systems):
+    """Against 40,000 draws from q: means and variances at six standard errors (false alarm 1e-8)."""
+    rng = as_generator(4)
+    params = systems.random(2, 2, 3, rng, groups=2, noise="full")
+    alike = ("dynamics", "dynamics_offset", "dynamics_covariance")  # so that nothing tells the regime of a row not seen
+    params = replace(
+        params,
+        transition=np.array([[0.6, 0.4]] * 2),
+        **{name: getattr(params, name)[[0, 0]] for name in alike},
+    )
+    X, _ = systems.draw(params, 6, rng)
+    X[2] = np.nan
+    model = SwitchingDynamicalSystem(2, 2, emission_type="regime", noise_type="full")
+    for name in ("dynamics", "dynamics_offset", "dynamics_covariance", "emission", "emission_offset",
+                 "emission_covariance", "initial_mean", "initial_covariance"):  # fmt: skip
+        setattr(model, f"{name}_", getattr(params, name))
+    model.startprob_, model.transmat_ = params.start, params.transition
+    filled, std = model.impute(X, return_std=True)
+    q = model._posterior(X, None, None)[0]
+    n = 40_000
+    z = (rng.random(n) > q.regimes[2, 0]).astype(int)
+    x = rng.multivariate_normal(q.mean[2], q.covariance[2], size=n)
+    noise = np.array([rng.multivariate_normal(np.zeros(3), R, size=n) for R in params.emission_covariance])
+    y = np.einsum("nij,nj->ni", params.emission[z], x) + params.emission_offset[z] + noise[z, np.arange(n)]
+    np.testing.assert_allclose(q.regimes[2], [0.6, 0.4], atol=1e-6)
+    assert (np.abs(y.mean(axis=0) - filled[2]) < 6 * y.std(axis=0) / np.sqrt(n)).all()
+    squares = np.square(y - filled[2])
+    assert (np.abs(squares.mean(axis=0) - std[2] ** 2) < 6 * squares.std(axis=0) / np.sqrt(n)).all()
 
 
 def test_filling_in_beats_the_mean(learned):

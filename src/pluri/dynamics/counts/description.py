@@ -10,8 +10,8 @@ from scipy.special import gammaln
 
 from pluri.dynamics.counts import moments
 from pluri.dynamics.counts.distribution import draw_counts
+from pluri.dynamics.counts.forecasts import CountForecasts
 from pluri.dynamics.counts.paths import PathPrior
-from pluri.dynamics.counts.queries import CountQueries
 from pluri.dynamics.counts.records import PoissonObservation
 from pluri.validation import Only, RandomState, as_generator, check_count, check_value
 from pluri.validation.sequences import offsets_of
@@ -19,7 +19,7 @@ from pluri.validation.sequences import offsets_of
 Array = NDArray[np.float64]
 
 
-class SystemDescription(CountQueries):
+class SystemDescription(CountForecasts):
     """Further methods of a fitted system."""
 
     n_features_in_: int

@@ -21,7 +21,13 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.components.first_sequences import FirstSequences, fill_holes, weighted_mean, weighted_spread
+from pluri.components.first_sequences import (
+    FirstSequences,
+    fill_holes,
+    seen_variance,
+    weighted_mean,
+    weighted_spread,
+)
 from pluri.dynamics.linear.parameters import LinearParameters, spectral_radius
 from pluri.dynamics.linear.updates import positive
 
@@ -63,7 +69,9 @@ def starting_parameters(
     else:
         states, kept = _subspace_states(filled, rows, n_components)
     found = _regressions(states, kept, filled, rows)
-    variances = np.maximum(found.pop("left"), 1e-3 * np.maximum(weighted_spread(filled, rows.weight) ** 2, 1e-300))
+    # A constant, and what inputs explain to the last digit, leave nothing: the variance that was seen is a scale then.
+    spread, seen = weighted_spread(filled, rows.weight), seen_variance(rows.outputs, rows.weight)
+    variances = np.maximum(found.pop("left"), np.maximum(1e-3 * spread**2, 1e-8 * seen))
     R = np.diag(variances) if full_noise else variances
     return LinearParameters(**{**found, "c": shift, "D": D, "R": R, **given})
 
@@ -96,7 +104,8 @@ def _least_squares_states(outputs: Array, C: Array) -> Array:
 def _subspace_states(outputs: Array, rows: FirstRows, d: int) -> tuple[Array, Integers]:
     """States (n_kept, d) of unit variance, and the rows that they belong to."""
     scale = weighted_spread(outputs, rows.weight)
-    scaled = outputs / np.where(scale > 0, scale, 1.0)
+    # What is left of a constant, or of what inputs explain, is rounding and must not become a state.
+    scaled = outputs / np.where(scale > 1e-10 * np.sqrt(seen_variance(rows.outputs, rows.weight)), scale, np.inf)
     p = min(scaled.shape[1], max(COMPONENTS_PER_STATE * d, 1))
     if p < scaled.shape[1]:
         scaled = scaled @ _directions(scaled, rows.weight, p)

@@ -108,22 +108,45 @@ class SwitchingQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesS
         """
         return self._posterior(X, lengths, groups)[0].mean
 
-    def impute(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Array:
-        """X with its holes filled by their expected values under q; arguments as in `predict_proba`.
+    def impute(
+        self,
+        X: Any,
+        lengths: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        return_std: bool = False,
+    ) -> Any:
+        """X with its holes filled by their expected values under q.
+
+        Parameters
+        ----------
+        X, lengths, groups
+            As in `predict_proba`.
+        return_std : bool, default=False
+            Whether to give the standard deviations under q too, 0 where a value was seen.
 
         Returns
         -------
         filled : array of shape (n_samples, n_features)
+        std : array of shape (n_samples, n_features)
+            If `return_std`.
         """
         q, parameters, data = self._posterior(X, lengths, groups)
         seen = ~np.isnan(data)
-        out = np.zeros_like(data)
-        g = len(parameters.emission)
-        for z in range(g):
-            share = q.regimes[:, z, None] if g > 1 else 1.0
-            expected = q.mean @ parameters.emission[z].T + parameters.emission_offset[z]
-            out += share * _conditioned(expected, data, seen, parameters.emission_covariance[z])
-        return np.where(seen, data, out)
+        shared = len(parameters.emission) == 1
+        shares = np.ones((len(data), 1)) if shared else q.regimes
+        found = [
+            _conditioned(data, seen, q, C, c, R)
+            for C, c, R in zip(parameters.emission, parameters.emission_offset, parameters.emission_covariance)
+        ]
+        mean = sum(shares[:, z, None] * expected for z, (expected, _) in enumerate(found))
+        filled = np.where(seen, data, mean)
+        if not return_std:
+            return filled
+        variance = sum(
+            shares[:, z, None] * (spread + np.square(expected - mean)) for z, (expected, spread) in enumerate(found)
+        )
+        return filled, np.where(seen, 0.0, np.sqrt(np.maximum(variance, 0.0)))
 
     def score_sequences(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Array:
         """Evidence lower bound of each sequence; arguments as in `predict_proba`.
@@ -252,16 +275,23 @@ class SwitchingQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesS
         return OnlineSwitchingFilter(self._model().matrices(), check, self.n_particles, state)
 
 
-def _conditioned(expected: Array, X: Array, seen: NDArray[np.bool_], noise: Array) -> Array:
-    """Expected values given the entries beside them: noise may be correlated."""
-    if not (noise - np.diag(np.diag(noise))).any():
-        return expected
-    out = expected.copy()
+def _conditioned(
+    X: Array, seen: NDArray[np.bool_], q: SwitchingPosterior, C: Array, c: Array, R: Array
+) -> tuple[Array, Array]:
+    """Means and variances (n, m) of a regime's entries given the entries beside them: noise may be correlated."""
+    mean = q.mean @ C.T + c
+    variance = np.einsum("ij,tjk,ik->ti", C, q.covariance, C) + np.diag(R)
+    if not (R - np.diag(np.diag(R))).any():
+        return mean, variance
+    expected = mean.copy()
     for t in np.flatnonzero(seen.any(axis=1) & ~seen.all(axis=1)):
         here, hole = seen[t], ~seen[t]
-        residual = X[t, here] - expected[t, here]
-        out[t, hole] += noise[np.ix_(hole, here)] @ np.linalg.solve(noise[np.ix_(here, here)], residual)
-    return out
+        known = np.linalg.solve(R[np.ix_(here, here)], R[np.ix_(here, hole)]).T
+        expected[t, hole] += known @ (X[t, here] - mean[t, here])
+        loading = C[hole] - known @ C[here]
+        left = np.diag(R[np.ix_(hole, hole)] - known @ R[np.ix_(here, hole)])
+        variance[t, hole] = np.einsum("ij,jk,ik->i", loading, q.covariance[t], loading) + left
+    return expected, variance
 
 
 def _checked_row(model: SwitchingQueries, x: Any) -> Array:

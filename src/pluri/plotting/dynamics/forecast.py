@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -20,7 +21,7 @@ LEVELS = (0.95, 0.8, 0.5)
 
 
 class ForecastDisplay:
-    """One output over time: its history, then the mean and normal intervals of its forecast.
+    """One output over time: its history, then the mean and the intervals of its forecast.
 
     Make it with :meth:`from_estimator`.
 
@@ -34,6 +35,8 @@ class ForecastDisplay:
         Probabilities of the intervals.
     truth : array-like of shape (horizon,), optional
         What came, where it is known.
+    intervals : array-like of shape (n_levels, 2, horizon), optional
+        Lower and upper bounds for each of `levels`; those of normal distributions by default.
 
     Attributes
     ----------
@@ -68,6 +71,7 @@ class ForecastDisplay:
         std: ArrayLike,
         levels: Sequence[float] = LEVELS,
         truth: ArrayLike | None = None,
+        intervals: ArrayLike | None = None,
     ) -> None:
         self.history = _line(history, "history")
         self.mean, self.std = _line(mean, "mean"), _line(std, "std")
@@ -75,9 +79,22 @@ class ForecastDisplay:
             raise ValueError(
                 f"std must be as long as mean and not negative, got shapes {self.mean.shape} and {self.std.shape}"
             )
-        self.levels = sorted((float(level) for level in levels), reverse=True)
+        given = np.array([float(level) for level in levels])
+        order = np.argsort(-given, kind="stable")
+        self.levels = given[order].tolist()
         if not self.levels or not all(0 < level < 1 for level in self.levels):
             raise ValueError(f"levels must be probabilities between 0 and 1, got {list(levels)}")
+        if intervals is None:
+            width = ndtri(0.5 + 0.5 * given)[:, None] * self.std
+            bounds = np.stack([self.mean - width, self.mean + width], axis=1)
+        else:
+            bounds = np.asarray(intervals, dtype=np.float64)
+        if bounds.shape != (len(given), 2, len(self.mean)):
+            raise ValueError(
+                f"intervals must have the shape (n_levels, 2, horizon) = {(len(given), 2, len(self.mean))}, got "
+                f"{bounds.shape}"
+            )
+        self.intervals = bounds[order]
         self.truth = None if truth is None else _line(truth, "truth")
         if self.truth is not None and self.truth.shape != self.mean.shape:
             raise ValueError(f"truth must be as long as mean ({len(self.mean)}), got {len(self.truth)}")
@@ -101,7 +118,9 @@ class ForecastDisplay:
         Parameters
         ----------
         model : object
-            With ``forecast(X, horizon)``, whose result has ``mean`` and ``std`` (n_sequences, horizon, n_features).
+            With ``forecast(X, horizon)``, whose result has ``mean`` and ``std`` (n_sequences, horizon, n_features). If
+            it takes ``level`` too, the intervals are those of the model, which for counts and for mixtures of regimes
+            are not those of normal distributions; it is asked once for each level.
         X : array-like of shape (n_samples, n_features)
             One sequence.
         horizon : int
@@ -126,9 +145,16 @@ class ForecastDisplay:
         rows = np.asarray(X, dtype=np.float64)
         if rows.ndim != 2 or not 0 <= feature < rows.shape[1]:
             raise ValueError(f"feature must be a column of X, one sequence, got {feature} for shape {rows.shape}")
-        found = model.forecast(rows, horizon, **(options or {}))
+        options, intervals = options or {}, None
+        if "level" in signature(model.forecast).parameters and "level" not in options:
+            each = [model.forecast(rows, horizon, level=float(level), **options) for level in levels]
+            intervals = [(one.lower[0, :, feature], one.upper[0, :, feature]) for one in each]
+            found = each[0]
+        else:
+            found = model.forecast(rows, horizon, **options)
         shown = rows[:, feature] if n_shown is None else rows[-n_shown:, feature]
-        display = cls(shown, mean=found.mean[0, :, feature], std=found.std[0, :, feature], levels=levels, truth=truth)
+        mean, std = found.mean[0, :, feature], found.std[0, :, feature]
+        display = cls(shown, mean=mean, std=std, levels=levels, truth=truth, intervals=intervals)
         return display.plot(ax=ax, first=len(rows) - len(shown))
 
     def plot(self, *, ax: Axes | None = None, title: str | None = None, first: int = 0, legend: bool = True) -> Self:
@@ -155,11 +181,9 @@ class ForecastDisplay:
         after = first + len(self.history) + np.arange(len(self.mean))
         self.fans_, self.lines_ = [], {}
         for number, level in enumerate(self.levels):
-            width = float(ndtri(0.5 + 0.5 * level)) * self.std
             fan = self.ax_.fill_between(
                 after,
-                self.mean - width,
-                self.mean + width,
+                *self.intervals[number],
                 color=PALETTE[0],
                 alpha=0.18 + 0.14 * number,
                 linewidth=0,
