@@ -20,7 +20,6 @@ from pluri.inference import mcmc
 from pluri.metrics.partition_losses import co_clustering_matrix
 from pluri.sequences.infinite.emission_draws import draw_observations, draw_parameters
 from pluri.sequences.infinite.observations import (
-    WHOLE_ROWS,
     Array,
     Integers,
     ObservationModel,
@@ -89,8 +88,8 @@ class StateAnswers(mcmc.Sampled, ChainQueries, ReadsFamilies):
 
     def _observations(self, X: Any, lengths: ArrayLike | None) -> tuple[NDArray[Any], Integers]:
         data, counts = self._sequences(X, lengths, fitting=False)
-        if self.model_.family in WHOLE_ROWS:
-            refuse_partial_rows(data, self.model_.family)
+        if self.model_.family == "multinomial":
+            refuse_partial_rows(data, "family='multinomial'")
         if self.model_.family == "autoregressive":
             data = lagged_rows(data, offsets_of(counts), self.model_.order)
         return data, counts

@@ -54,7 +54,8 @@ default="gaussian"
         one step at a time with everything else integrated out; blocked sampling of a model with `max_components`
         states; or variational inference, which is faster and tells one segmentation instead of its uncertainty.
     order : int, default=1
-        Of "autoregressive". The first rows of each sequence, so many, and those after a missing row are conditioned on.
+        Of "autoregressive". The first rows of each sequence, so many, and those after a row in which something is missing
+        are conditioned on.
     component_prior : dict, optional
         Parameters of the prior that are not to be chosen from the data: ``mean``, ``strength``, ``df``, ``scale`` of
         "gaussian" (as in `DirichletProcessMixture`) and "autoregressive" (around the regression of all rows together,
@@ -77,9 +78,10 @@ default="gaussian"
     max_components : int, optional
         States at most: 25 for "weak_limit", of which it is the model, and for "vb"; otherwise 200, a cap that is
         warned about when it is met.
-    init_components : int, default=10
-        Chains begin with every step in one of so many states at random; in the second half of the warm-up states that
-        are one and the same are merged.
+    init_components : int, default=25
+        Chains begin with so many states: the first, third, ... with blocks of steps, of which those that are alike are in
+        one state, the others with every step in a state at random. In the second half of the warm-up states that are
+        one and the same are merged; new ones are rare in many dimensions, so that it is better to begin with too many.
     n_init, max_iter, tol : int, int, float, default=5, 200, 1e-2
         Of "vb": starts for each of 1, 2, 4, ... states, sweeps of a run at most, and the gain of the bound (in nats)
         below which it ends.
@@ -169,7 +171,7 @@ default="gaussian"
         thin: int = 1,
         n_chains: int = 4,
         max_components: int | None = None,
-        init_components: int = 10,
+        init_components: int = 25,
         n_init: int = 5,
         max_iter: int = 200,
         tol: float = 1e-2,
@@ -210,8 +212,8 @@ default="gaussian"
         Parameters
         ----------
         X : array of shape (n_samples, n_features), list of sequences, or (for "vb") `pluri.engine.Source`
-            NaN marks a missing value (None among strings); "gaussian" and "autoregressive" take rows that are missing
-            as a whole.
+            NaN marks a missing value (None among strings). Where a part of a row of "gaussian" or "autoregressive" is
+            missing, "beam" and "weak_limit" integrate it out; "direct" and "vb" take rows that are missing as a whole.
         y : ignored
         lengths : array of shape (n_sequences,), optional
             Lengths of the sequences in X, which sum to n_samples; one sequence if neither `lengths` nor `groups` is

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from pluri.metrics.partition_posterior import minimize_expected_loss
 from pluri.priors.hyperpriors import Beta, Gamma, Hyperparameter, as_hyperparameter
 from pluri.progress.callbacks import fit_callbacks
 from pluri.sequences.infinite.answers import StateAnswers
-from pluri.sequences.infinite.observations import Array, Integers, ObservationModel
+from pluri.sequences.infinite.observations import Array, Integers, ObservationModel, expected_sums
 from pluri.sequences.infinite.state_parameters import state_parameters
 from pluri.sequences.infinite.state_posterior import StatePosterior
 from pluri.sequences.infinite.transitions import (
@@ -66,8 +65,11 @@ class FitsStates(StateAnswers):
         return Hyperparameters(*(each.value for each in given)), HyperPriors(*(each.prior for each in given))
 
     def _sample_chains(self, kernel: StatePosterior, X: Any) -> mcmc.Trace:
-        start = partial(kernel.sample_start, n_states=min(int(self.init_components), kernel.max_components))
         rng = as_generator(self.random_state)
+        n_states = min(int(self.init_components), kernel.max_components)
+        # Blocks lead to states that last, steps at random to states that do not: the best chain is kept.
+        streams = rng.spawn(int(self.n_chains))
+        start = [kernel.sample_start(own, n_states, by_blocks=c % 2 == 0) for c, own in enumerate(streams)]
         with fit_callbacks(self, max_iter=self.n_warmup + self.n_draws * self.thin, X=X) as on_step:
             trace = mcmc.sample(
                 kernel, start, record=kernel.record, n_draws=self.n_draws, n_warmup=self.n_warmup,
@@ -84,7 +86,7 @@ class FitsStates(StateAnswers):
             draws = trace["labels"][self.best_chain_].astype(np.int64)
             self.trace_ = trace.detached()
             labels = self._point_estimate(draws, rng)
-            self._store_states(kernel.model, kernel.data, kernel.offsets, labels)
+            self._store_states(kernel.model, kernel.data, kernel.offsets, labels, rng)
         return trace
 
     def _point_estimate(self, draws: Integers, rng: np.random.Generator) -> Integers:
@@ -99,7 +101,9 @@ class FitsStates(StateAnswers):
         rank = np.argsort(np.argsort(-np.bincount(labels), kind="stable"), kind="stable")
         return np.asarray(rank[labels], dtype=np.int64)
 
-    def _store_states(self, model: ObservationModel, data: Array, offsets: Integers, labels: Integers) -> None:
+    def _store_states(
+        self, model: ObservationModel, data: Array, offsets: Integers, labels: Integers, rng: np.random.Generator
+    ) -> None:
         """What follows from the consensus."""
         self.labels_ = labels
         self.n_states_ = int(labels.max()) + 1
@@ -109,7 +113,7 @@ class FitsStates(StateAnswers):
         self.startprob_, self.transmat_ = rows[-1], rows[:-1]
         # One likelihood for each column, so that new rows may be missing in part.
         self.model_ = model.by_column()
-        self.state_sums_ = self.model_.prepare(data, offsets).sums(labels, self.n_states_)
+        self.state_sums_ = expected_sums(rng, self.model_.prepare(data, offsets), labels, self.n_states_)
         self.state_parameters_ = state_parameters(self.model_, self.state_sums_)
         there = ~np.isnan(data)
         total: Array = np.where(there, data, 0.0).sum(axis=0)
