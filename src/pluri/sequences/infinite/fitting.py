@@ -12,6 +12,12 @@ from pluri.metrics.partition_posterior import minimize_expected_loss
 from pluri.priors.hyperpriors import Beta, Gamma, Hyperparameter, as_hyperparameter
 from pluri.progress.callbacks import fit_callbacks
 from pluri.sequences.infinite.answers import StateAnswers
+from pluri.sequences.infinite.durations import (
+    duration_model,
+    expected_parameters,
+    expected_segment_rows,
+    segment_counts,
+)
 from pluri.sequences.infinite.observations import Array, Integers, ObservationModel, expected_sums
 from pluri.sequences.infinite.state_parameters import state_parameters
 from pluri.sequences.infinite.state_posterior import StatePosterior
@@ -40,6 +46,7 @@ class FitsStates(StateAnswers):
     concentration: Any
     weight_concentration: Any
     stickiness: Any
+    duration_prior: Any
     n_draws: int
     n_warmup: int
     thin: int
@@ -52,7 +59,12 @@ class FitsStates(StateAnswers):
     def _hyperparameters(self) -> tuple[Hyperparameters, HyperPriors]:
         """Where the hyper-parameters begin, and the priors of those that are learned."""
         check_value(self.stickiness, "stickiness", STICKINESS_VALUES)
-        if isinstance(self.stickiness, str | Beta):
+        if self.durations is not None:
+            self._check_durations()
+            rho = Hyperparameter(0.0)
+        elif self.duration_prior is not None:
+            raise ValueError(f"duration_prior must be None without durations, got {self.duration_prior!r}")
+        elif isinstance(self.stickiness, str | Beta):
             prior = STICKINESS if isinstance(self.stickiness, str) else self.stickiness
             rho = Hyperparameter(prior.mean, prior)
         else:
@@ -63,6 +75,16 @@ class FitsStates(StateAnswers):
             rho,
         )
         return Hyperparameters(*(each.value for each in given)), HyperPriors(*(each.prior for each in given))
+
+    def _check_durations(self) -> None:
+        """Refuse what has no meaning for a model with durations."""
+        if self.inference != "weak_limit":
+            raise ValueError(f"durations={self.durations!r} needs inference='weak_limit', got {self.inference!r}")
+        if self.stickiness not in ("learn", 0):
+            raise ValueError(
+                f"stickiness must be 0, or 'learn', which is then 0, with durations={self.durations!r}, got "
+                f"{self.stickiness!r}: how long a state lasts is said by its durations"
+            )
 
     def _sample_chains(self, kernel: StatePosterior, X: Any) -> mcmc.Trace:
         rng = as_generator(self.random_state)
@@ -108,8 +130,14 @@ class FitsStates(StateAnswers):
         self.labels_ = labels
         self.n_states_ = int(labels.max()) + 1
         hyper = Hyperparameters(self.concentration_, self.weight_concentration_, self.stickiness_)
-        counts = count_transitions(labels, offsets, self.n_states_)
-        rows = expected_rows(counts, hyper, least_weights(counts, hyper))
+        if self.durations is None:
+            counts = count_transitions(labels, offsets, self.n_states_)
+            rows = expected_rows(counts, hyper, least_weights(counts, hyper))
+        else:
+            counts = segment_counts(labels, offsets, self.n_states_)
+            rows = expected_segment_rows(counts, hyper.concentration, least_weights(counts, hyper))
+            lasting = duration_model(self.durations, self.duration_prior, offsets)
+            self.duration_parameters_ = expected_parameters(rng, lasting, labels, offsets)
         self.startprob_, self.transmat_ = rows[-1], rows[:-1]
         # One likelihood for each column, so that new rows may be missing in part.
         self.model_ = model.by_column()
@@ -141,3 +169,11 @@ class FitsStates(StateAnswers):
         shapes = [(self.n_states_, each.n_statistics) for each in self.model_.likelihoods]
         if [np.shape(sums) for sums in self.state_sums_] != shapes:
             raise ValueError(f"state_sums_ must have the shapes {shapes}")
+        if self.durations is not None:
+            self._check_stored_durations()
+
+    def _check_stored_durations(self) -> None:
+        for name, values in self.duration_parameters_.items():
+            array = np.asarray(values)
+            if array.shape != (self.n_states_,) or not np.isfinite(array).all() or not (array > 0).all():
+                raise ValueError(f"duration_parameters_[{name!r}] must be {self.n_states_} positive numbers")

@@ -2,8 +2,8 @@
 
 Of a Gaussian row ``x ~ N(mu_k, Sigma_k)``, or of one that regresses on a past that is there, the columns that are there
 have the marginal density ``N(mu_o, Sigma_oo)``: missing values are integrated out when the states are drawn. Given the
-state, its parameters and what is there, they are Gaussian again, and are drawn, because the parameters of the next sweep
-need whole rows. Rows that look alike, with the same columns missing, are treated together.
+state, its parameters and what is there, they are Gaussian again, and are drawn, because the parameters of the next
+sweep need whole rows. Rows that look alike, with the same columns missing, are treated together.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Where the chains of an infinite hidden Markov model begin: sequences cut into blocks, and like blocks put together.
 
 Steps that are near each other are mostly in one state, so that a block says more of its state than a step does: of a
-regression on the past a single step says nothing. All sequences are cut into blocks of one length, at places that differ
-from chain to chain, and the two blocks whose union has the highest marginal density, compared with them apart, are put
-together until as many groups remain as states are asked for. Where states do not last, blocks are all alike, and the
-groups are as good as random ones.
+regression on the past a single step says nothing. All sequences are cut into blocks of one length, at places that
+differ from chain to chain, and the two blocks whose union has the highest marginal density, compared with them apart,
+are put together until as many groups remain as states are asked for. Where states do not last, blocks are mixtures of
+several of them: steps in states at random are then the better start.
 """
 
 from __future__ import annotations
