@@ -4,9 +4,10 @@ from itertools import groupby, pairwise, product
 
 import numpy as np
 import pytest
-from scipy.special import gammaln, logsumexp, roots_jacobi
+from scipy.special import gammaln, logsumexp, roots_genlaguerre, roots_jacobi
 from scipy.stats import nbinom, poisson
 
+import pluri.io
 from pluri.metrics import one_to_one_accuracy
 from pluri.priors import Beta, Gamma
 from pluri.processes import DirichletMultinomial
@@ -26,7 +27,7 @@ from pluri.sequences.infinite.segments import ObservedSegments, draw_segments, s
 from pluri.sequences.infinite.semi_markov import SemiMarkovSampler, draw_segment_weights, log_segment_path
 from pluri.sequences.infinite.state_posterior import as_position, in_order
 from pluri.sequences.infinite.transitions import Hyperparameters, HyperPriors
-from pluri.testing import SamplerProblem, check_sampler, enumerate_posterior
+from pluri.testing import SamplerProblem, check_sampler, enumerate_posterior, set_partitions
 
 POISSON = PoissonDurations(Gamma(2.0, 1.0))
 NEGATIVE_BINOMIAL = NegativeBinomialDurations(Gamma(2.0, 1.5), Beta(1.5, 2.0))
@@ -183,9 +184,8 @@ def enumerated_filter(name, n_steps):
 @pytest.mark.parametrize("name", LAWS)
 def test_paths_are_drawn_from_their_posterior(name):
     """Frequencies of 81 paths of four steps in 6,000 draws: a chi-square test with false-alarm rate 1e-6."""
-    start, rows, tables, _ = small_chain(name, 4)
-    density = small_chain(name, 4)[3]
-    paths, logs = enumerated(name, 4)
+    start, rows, tables, density = small_chain(name, 4)
+    logs = enumerated(name, 4)[1]
     n = 6000
     law = segment_law(start, rows, tables)
     drawn = draw_segments(np.random.default_rng(0), law, np.tile(density, (n, 1)), np.arange(0, 4 * n + 1, 4))
@@ -212,47 +212,41 @@ def simplex_rule(n_nodes, a):
 RULE = simplex_rule(30, HYPER.weight_concentration / 3)
 
 
-def log_durations(law, states, durations, censored):
-    """Log probability of durations with the parameters integrated out: by Gamma functions, or a fine grid."""
+def prior_grid(law):
+    """Points and log weights for means over the prior of one state's parameters, by Gauss, Laguerre and Jacobi."""
+    value, weight = roots_genlaguerre(40 if isinstance(law, PoissonDurations) else 12, law.prior.shape - 1)
     if isinstance(law, PoissonDurations):
-        value, shape, rate = 0.0, law.prior.shape, law.prior.rate
-        for k in set(states):
-            own, cut = states == k, (states == k) & censored
-            # Every way in which those that were cut off may have gone on: a sum up to 60 steps more.
-            logs = []
-            for extra in product(range(60), repeat=int(cut.sum())):
-                more = (durations - 1).copy()
-                more[cut] += extra
-                m = more[own]
-                logs.append(
-                    gammaln(shape + m.sum()) - gammaln(shape) + shape * np.log(rate)
-                    - (shape + m.sum()) * np.log(rate + len(m)) - gammaln(m + 1.0).sum()
-                )  # fmt: skip
-            value += logsumexp(logs)
-        return value
-    total = 0.0
+        return value[:, None] / law.prior.rate, np.log(weight / weight.sum())
+    chance, other = roots_jacobi(60, law.chance.b - 1, law.chance.a - 1)
+    cells = np.array(list(product(value / law.prior.rate, (1 + chance) / 2)))
+    return cells, np.log(np.outer(weight / weight.sum(), other / other.sum()).ravel())
+
+
+GRIDS = {name: prior_grid(law) for name, law in LAWS.items()}
+
+
+def log_durations(name, states, durations, censored):
+    """Log probability of durations with the parameters integrated out."""
+    total, (cells, log_weights) = 0.0, GRIDS[name]
     for k in set(states):
         own = states == k
-        logs = [law.log_density(cell[None], Segments(np.zeros(own.sum(), int), durations[own], censored[own]))
-                for cell in GRID]  # fmt: skip
-        total += logsumexp(np.array(logs) + LOG_GRID)
+        seen = Segments(np.zeros(own.sum(), dtype=np.int64), durations[own], censored[own])
+        total += logsumexp(log_weights + [LAWS[name].log_density(cell[None], seen) for cell in cells])
     return total
 
 
-def fine_grid(law, n=60):
-    """Points and log weights for means over the priors of r and p."""
-    from scipy.special import roots_genlaguerre
-
-    r, w = roots_genlaguerre(12, law.prior.shape - 1)
-    p, v = roots_jacobi(n, law.chance.b - 1, law.chance.a - 1)
-    cells = np.array(list(product(r / law.prior.rate, (1 + p) / 2)))
-    return cells, np.log(np.outer(w / w.sum(), v / v.sum()).ravel())
-
-
-GRID, LOG_GRID = fine_grid(NEGATIVE_BINOMIAL)
+def test_integrals_over_durations_are_those_of_textbooks():
+    """Gamma and Poisson: a negative binomial; and probabilities of all durations sum to one."""
+    whole = np.array([False])
+    logs = [log_durations("poisson", np.zeros(1, int), np.array([1 + m]), whole) for m in range(6)]
+    np.testing.assert_allclose(logs, nbinom(2.0, 0.5).logpmf(np.arange(6)))
+    for name in LAWS:
+        some = [log_durations(name, np.zeros(1, int), np.array([1 + m]), whole) for m in range(4)]
+        rest = log_durations(name, np.zeros(1, int), np.array([5]), ~whole)
+        assert np.isclose(np.exp(some).sum() + np.exp(rest), 1.0)
 
 
-def exact_posterior(kernel):
+def exact_posterior(name, kernel):
     """Of the partition of five steps into at most three states, everything else integrated out."""
     observations = kernel.model.prepare(kernel.data, kernel.offsets)
     nodes, weights = RULE
@@ -262,14 +256,11 @@ def exact_posterior(kernel):
         counts = segment_counts(labels, kernel.offsets, 3)
         paths = [log_segment_path(counts, kernel.hyper.concentration, np.maximum(beta, 1e-300)) for beta in nodes]
         namings = gammaln(4) - gammaln(4 - n_used)  # beta is exchangeable
-        lasting = log_durations(kernel.durations, *segments)
+        lasting = log_durations(name, *segments)
         data = observations.log_marginal(observations.sums(labels, n_used))
         return namings + logsumexp(np.array(paths), b=weights) + lasting + data
 
-    partitions = [
-        p for p in product(range(3), repeat=5) if all(k <= max(p[:t], default=-1) + 1 for t, k in enumerate(p))
-    ]
-    return enumerate_posterior(log_joint, configurations=[np.array(p) for p in partitions])
+    return enumerate_posterior(log_joint, configurations=list(set_partitions(5, 3)))
 
 
 def make_kernel(name, priors=HyperPriors()):  # noqa: B008
@@ -297,7 +288,7 @@ def enumeration_problem(name):
         position = {**as_position(labels, beta, HYPER), "durations": lasting}
         return in_order(kernel.sweep(rng, position, kernel.data)["labels"])[0]
 
-    return SamplerProblem(f"semi-Markov, {name}", kernel=move, posterior=exact_posterior(kernel), n_steps=2)
+    return SamplerProblem(f"semi-Markov, {name}", kernel=move, posterior=exact_posterior(name, kernel), n_steps=2)
 
 
 def joint_problem(name):
@@ -353,7 +344,7 @@ def test_data_and_states_keep_their_joint_law(name):
 
 
 def test_weights_have_their_posterior():
-    """Given counts: means over 6,000 steps of the chain of beta against quadrature, within 6 standard errors of batches."""
+    """Means over 6,000 steps of a chain given counts against quadrature, within 6 standard errors of batches."""
     counts, rng = np.array([[0, 4, 1], [3, 0, 0], [1, 0, 0], [1, 0, 1]]), np.random.default_rng(0)
     nodes, weights = RULE
     chances = weights * [np.exp(log_segment_path(counts, 1.3, np.maximum(beta, 1e-300))) for beta in nodes]
@@ -390,14 +381,11 @@ def test_states_and_their_durations_are_found(name, tmp_path):
     means = model.duration_parameters_["means"]
     assert means[model.labels_[20]] > means[model.labels_[40]]  # 25 steps and 6
     assert "mean duration" in model.summary()
-    drawn, states = model.sample(60, random_state=0)
-    assert drawn.shape == (60, 2)
+    assert model.sample(60, random_state=0)[0].shape == (60, 2)
     assert model.sample_paths(X, n_paths=3).shape == (3, 86)
     assert np.isfinite(model.score(X))
     with pytest.raises(AttributeError, match="no list of best paths"):
         model.best_paths(X)
-    import pluri.io
-
     pluri.io.save(model, tmp_path / "model.pluri")
     again = pluri.io.load(tmp_path / "model.pluri")
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
