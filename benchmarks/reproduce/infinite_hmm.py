@@ -4,9 +4,11 @@ The series (500 steps, eight symbols, four states that never stay) is that of th
 the chain of highest mean log joint density among eight is compared with the truth, for several data seeds. The
 motion-capture data (six sequences, 12 exercises, ``mocap6_exercise.npz`` in PLURI_DATA) are segmented without their
 labels, and each model's mean Hamming distance after optimal matching is printed: sticky, not sticky or with explicit
-durations, Gaussian rows (order 0) or autoregressive ones (order 1), with the defaults of the library. All settings were
-chosen on simulated series and on other motions. These sequences are those of Hughes, Fox and Sudderth (2012, NIPS) and of Hughes,
-Stephenson and Sudderth (2015, NIPS); no figure is quoted from there, because none could be checked against the papers.
+durations, Gaussian rows (order 0) or autoregressive ones (order 1), with the defaults of the library. That chains need
+a better start than random states was seen on these data, from the log joint density of the labels; which start, and how
+many states, was then chosen on simulated series and on other motions. These sequences are those of Hughes, Fox and
+Sudderth (2012, NIPS) and of Hughes, Stephenson and Sudderth (2015, NIPS); no figure is quoted from there, because none
+could be checked against the papers.
 
     python benchmarks/reproduce/infinite_hmm.py            # about ten minutes
     python benchmarks/reproduce/infinite_hmm.py --quick    # two data seeds, shorter chains

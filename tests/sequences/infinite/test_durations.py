@@ -12,7 +12,7 @@ from pluri.metrics import one_to_one_accuracy
 from pluri.priors import Beta, Gamma
 from pluri.processes import DirichletMultinomial
 from pluri.sequences import InfiniteHMM
-from pluri.sequences.infinite.durations import (
+from pluri.sequences.infinite.explicit_durations.durations import (
     NegativeBinomialDurations,
     PoissonDurations,
     Segments,
@@ -22,9 +22,13 @@ from pluri.sequences.infinite.durations import (
     segment_counts,
     segments_of,
 )
+from pluri.sequences.infinite.explicit_durations.sampler import (
+    SemiMarkovSampler,
+    draw_segment_weights,
+    log_segment_path,
+)
+from pluri.sequences.infinite.explicit_durations.segments import ObservedSegments, draw_segments, segment_law
 from pluri.sequences.infinite.observations import ObservationModel
-from pluri.sequences.infinite.segments import ObservedSegments, draw_segments, segment_law
-from pluri.sequences.infinite.semi_markov import SemiMarkovSampler, draw_segment_weights, log_segment_path
 from pluri.sequences.infinite.state_posterior import as_position, in_order
 from pluri.sequences.infinite.transitions import Hyperparameters, HyperPriors
 from pluri.testing import SamplerProblem, check_sampler, enumerate_posterior, set_partitions

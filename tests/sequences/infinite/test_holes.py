@@ -189,7 +189,8 @@ def test_states_are_found_in_rows_with_holes(family, inference):
     data = rng.normal(size=(150, 3)) + 9.0 * np.eye(3)[states]
     if family == "autoregressive":
         for t in range(1, 150):
-            data[t] = [0.95, -0.9, 0.0][states[t]] * data[t - 1] + 8.0 * (states[t] == 2) + 0.3 * rng.normal(size=3)
+            past = np.roll(data[t - 1], 1) if states[t] == 2 else data[t - 1]
+            data[t] = [0.97, -0.97, 0.97][states[t]] * past + rng.normal(size=3)
     data[rng.random(data.shape) < (0.3 if family == "gaussian" else 0.05)] = nan
     model = InfiniteHMM(family, inference=inference, n_draws=20, n_warmup=60, n_chains=2, random_state=0)
     model.fit(data, lengths=[75, 75])

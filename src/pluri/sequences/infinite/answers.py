@@ -92,7 +92,7 @@ class StateAnswers(mcmc.Sampled, ChainQueries, ReadsFamilies):
         opened = super()._open(X, lengths, groups)
         if self.durations is None:
             return opened
-        from pluri.sequences.infinite.segments import ObservedSegments
+        from pluri.sequences.infinite.explicit_durations.segments import ObservedSegments
 
         densities = opened.densities(0, int(opened.offsets[-1]))[:, : self.n_states_]
         law = self._segment_law(int(np.diff(opened.offsets).max()))
@@ -100,8 +100,8 @@ class StateAnswers(mcmc.Sampled, ChainQueries, ReadsFamilies):
 
     def _segment_law(self, longest: int) -> Any:
         """Probabilities of segments of up to so many steps, as compiled loops take them."""
-        from pluri.sequences.infinite.durations import duration_model
-        from pluri.sequences.infinite.segments import segment_law
+        from pluri.sequences.infinite.explicit_durations.durations import duration_model
+        from pluri.sequences.infinite.explicit_durations.segments import segment_law
 
         lasting = duration_model(str(self.durations), None, np.array([0, longest]))
         parameters = np.column_stack([self.duration_parameters_[name] for name in lasting.names])
@@ -141,7 +141,7 @@ class StateAnswers(mcmc.Sampled, ChainQueries, ReadsFamilies):
 
     def _sample_states(self, n_samples: int, rng: np.random.Generator) -> Integers:
         if self.durations is not None:
-            from pluri.sequences.infinite.segments import draw_segments
+            from pluri.sequences.infinite.explicit_durations.segments import draw_segments
 
             flat, ends = np.zeros((n_samples, self.n_states_)), np.array([0, n_samples])
             return draw_segments(rng, self._segment_law(n_samples), flat, ends)

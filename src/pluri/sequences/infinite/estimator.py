@@ -23,7 +23,7 @@ from pluri.priors.hyperpriors import Beta, Gamma
 from pluri.progress.callbacks import CallbackSupport, with_callbacks
 from pluri.sequences.infinite.beam import BeamSampler
 from pluri.sequences.infinite.direct import DirectSampler
-from pluri.sequences.infinite.durations import duration_model
+from pluri.sequences.infinite.explicit_durations.durations import duration_model
 from pluri.sequences.infinite.families import family_name, learn_model
 from pluri.sequences.infinite.fitting import FitsStates
 from pluri.sequences.infinite.observations import Array, Integers, ObservationModel
@@ -249,6 +249,11 @@ default="gaussian"
         family_name(self.family)
         hyper, priors = self._hyperparameters()
         most = MOST_STATES[self.inference] if self.max_components is None else int(self.max_components)
+        if self.inference != "vb" and is_source(X):
+            raise TypeError(
+                f"X must be an array or a list of sequences for inference={self.inference!r}, got a source: use "
+                "inference='vb', or for a file pass numpy.load(path, mmap_mode='r')"
+            )
         with restored_on_failure(self):
             if self.inference == "vb" and is_source(X):
                 if lengths is not None or groups is not None:
@@ -279,7 +284,7 @@ default="gaussian"
         hyper, priors = settings
         if self.durations is None:
             return SAMPLERS[self.inference](model, data, offsets, hyper, priors, most)
-        from pluri.sequences.infinite.semi_markov import SemiMarkovSampler
+        from pluri.sequences.infinite.explicit_durations.sampler import SemiMarkovSampler
 
         lasting = duration_model(self.durations, self.duration_prior, offsets)
         return SemiMarkovSampler(model, data, offsets, hyper, priors, most, durations=lasting)

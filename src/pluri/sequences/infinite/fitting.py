@@ -12,7 +12,7 @@ from pluri.metrics.partition_posterior import minimize_expected_loss
 from pluri.priors.hyperpriors import Beta, Gamma, Hyperparameter, as_hyperparameter
 from pluri.progress.callbacks import fit_callbacks
 from pluri.sequences.infinite.answers import StateAnswers
-from pluri.sequences.infinite.durations import (
+from pluri.sequences.infinite.explicit_durations.durations import (
     duration_model,
     expected_parameters,
     expected_segment_rows,

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from pluri.inference import mcmc
 from pluri.processes.conjugate import BetaBernoulli, DirichletMultinomial, GammaPoisson
 from pluri.processes.conjugate_gaussian import NormalGamma, NormalInverseWishart
 from pluri.processes.conjugate_regression import MatrixNormalInverseWishart
@@ -82,11 +83,6 @@ class Observations:
 
     # Rows of which a part is missing --------------------------------------------------------------------------
 
-    @property
-    def has_holes(self) -> bool:
-        """Whether a part of some row is missing and its columns depend on each other."""
-        return isinstance(self.parts[0], PartWithHoles)
-
     def with_filled(self, values: Array) -> Observations:
         """The same observations with given values, (n_missing,), in place of those that are missing."""
         part = self.parts[0]
@@ -102,17 +98,21 @@ def expected_sums(
     rng: np.random.Generator, observations: Observations, labels: Integers, n_states: int, n_draws: int = 20
 ) -> list[Array]:
     """Statistics of each state, by part; their means over draws of the missing values where a part of a row is."""
-    sums = observations.sums(labels, n_states)
-    if not observations.has_holes:
-        return sums
-    kept = []
-    for _ in range(2 * n_draws):
-        filled = observations.draw_filled(rng, observations.draw(rng, sums), labels)
-        assert filled is not None
-        observations = observations.with_filled(filled)
-        sums = observations.sums(labels, n_states)
-        kept.append(sums[0])
-    return [np.mean(kept[n_draws:], axis=0)]
+    first = observations.parts[0]
+    if not isinstance(first, PartWithHoles):
+        return observations.sums(labels, n_states)
+
+    def sums(position: Any) -> Array:
+        return first.with_filled(position["filled"]).sums(labels, n_states)
+
+    def draw(rng: np.random.Generator, position: Any) -> Array:
+        return first.draw_filled(rng, first.draw(rng, sums(position)), labels)
+
+    trace = mcmc.sample(
+        mcmc.Gibbs({"filled": draw}), {"filled": first.filled}, record=lambda position: {"sums": sums(position)},
+        n_draws=n_draws, n_warmup=n_draws, n_chains=1, random_state=rng, warn=False,
+    )  # fmt: skip
+    return [np.asarray(trace["sums"][0].mean(axis=0))]
 
 
 def _total(tables: list[Array]) -> Array:

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, gammainc, gammaln, hyp1f1, hyp2f1, xlogy
 
+from pluri.inference import mcmc
 from pluri.priors.hyperpriors import Beta, Gamma
 from pluri.processes.concentration import draw_table_counts
 from pluri.sequences.infinite.transitions import count_transitions
@@ -224,12 +225,17 @@ def expected_parameters(
     rng: np.random.Generator, model: DurationModel, labels: Integers, offsets: Integers, n_draws: int = 100
 ) -> dict[str, Array]:
     """Posterior means of the parameters of each state given the states of all steps, by name, and "means"."""
-    segments, n_states = segments_of(labels, offsets), int(labels.max()) + 1
-    parameters, kept = model.draw_prior(rng, n_states), []
-    for _ in range(2 * n_draws):
-        parameters = model.draw(rng, parameters, segments)
-        kept.append(parameters)
-    means = np.mean(kept[n_draws:], axis=0)
+    segments = segments_of(labels, offsets)
+
+    def draw(rng: np.random.Generator, position: Mapping[str, Any]) -> Array:
+        return model.draw(rng, position["parameters"], segments)
+
+    start = {"parameters": model.draw_prior(rng, int(labels.max()) + 1)}
+    trace = mcmc.sample(
+        mcmc.Gibbs({"parameters": draw}), start, n_draws=n_draws, n_warmup=n_draws, n_chains=1, random_state=rng,
+        warn=False,
+    )  # fmt: skip
+    means = trace["parameters"][0].mean(axis=0)
     return {**dict(zip(model.names, means.T.copy())), "means": model.mean(means)}
 
 

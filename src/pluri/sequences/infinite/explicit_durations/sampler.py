@@ -1,8 +1,8 @@
 """Blocked sampling of an infinite hidden semi-Markov model cut to a finite number of states.
 
-States last as long as their durations say (`pluri.sequences.infinite.durations`), and the next one is another: state j
-has the row ``pi_j ~ Dirichlet(c beta)`` over L states, of which the diagonal is left out, so that the others are
-``Dirichlet(c beta_k)``, k other than j. With n_jk segments of k after one of j, and n_j. in all,
+States last as long as their durations say (`pluri.sequences.infinite.explicit_durations.durations`), and the next one
+is another: state j has the row ``pi_j ~ Dirichlet(c beta)`` over L states, of which the diagonal is left out, so that the
+others are ``Dirichlet(c beta_k)``, k other than j. With n_jk segments of k after one of j, and n_j. in all,
 
 ``p(z | beta) = Gamma(c) / Gamma(c + n_0.) prod_jk Gamma(c beta_k + n_jk) / Gamma(c beta_k)
 prod_j Gamma(c (1 - beta_j)) / Gamma(c (1 - beta_j) + n_j.)``.
@@ -30,10 +30,10 @@ from scipy.special import digamma, gammaln
 from pluri.priors.hyperpriors import Gamma
 from pluri.processes.concentration import draw_concentration, draw_table_counts
 from pluri.processes.stick_draws import log_gamma_draws
-from pluri.sequences.infinite.durations import DurationModel, segment_counts, segments_of
+from pluri.sequences.infinite.explicit_durations.durations import DurationModel, segment_counts, segments_of
+from pluri.sequences.infinite.explicit_durations.segments import draw_segments, segment_law
 from pluri.sequences.infinite.merging import N_PAIRS
 from pluri.sequences.infinite.observations import Array, Integers
-from pluri.sequences.infinite.segments import draw_segments, segment_law
 from pluri.sequences.infinite.state_posterior import Position, as_position, hyper_of, in_order
 from pluri.sequences.infinite.transitions import (
     SMALLEST,

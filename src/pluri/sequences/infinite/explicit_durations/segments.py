@@ -1,7 +1,7 @@
 """Exact inference for a hidden semi-Markov model whose parameters are known: segments in place of steps.
 
-See `pluri.sequences.infinite._segment_kernels` for the messages. Time grows with the square of the length of a
-sequence, because a segment may have any length.
+See `pluri.sequences.infinite.explicit_durations._segment_kernels` for the messages. Time grows with the square of the
+length of a sequence, because a segment may have any length.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.sequences.infinite._segment_kernels import (
+from pluri.sequences.infinite.explicit_durations._segment_kernels import (
     SegmentLaw,
     choose_best,
     draw_forwards,
