@@ -20,6 +20,7 @@ Draws benchmarks/figures/infinite_hmm.png, the six panels of the demonstration.
 from __future__ import annotations
 
 import argparse
+from itertools import product
 from typing import Any
 
 import matplotlib
@@ -38,6 +39,7 @@ TRANSITION = np.array([[0, 0.5, 0.5, 0], [0, 0, 0.5, 0.5], [0.5, 0, 0, 0.5], [0.
 EMISSION = np.array([[1, 0, 0, 0, 0, 0, 1, 1], [1, 1, 1, 0, 0, 0, 0, 0], [0, 0, 1, 1, 1, 0, 0, 0],
                      [0, 0, 0, 0, 1, 1, 1, 0]]) / 3  # fmt: skip
 
+MOTION_FAMILIES = {"autoregressive": 1, "gaussian": 0}
 #: Models of motion, with the defaults of the library but for what is said here.
 MOTION_MODELS: dict[str, dict[str, Any]] = {
     "sticky": {},
@@ -83,21 +85,21 @@ def mocap(quick: bool) -> None:
     X = data.X / data.X.std(axis=0)
     report = Report("mocap6: mean Hamming distance to 12 labelled exercises, after optimal matching")
     length = {"n_warmup": 50, "n_draws": 50, "n_chains": 2} if quick else {}
-    for family, order in (("gaussian", 0), ("autoregressive", 1)):
-        for name, settings in MOTION_MODELS.items():
-            own = {"order": order, "random_state": 0, **settings}
-            model = InfiniteHMM(family, **own, **length).fit(X, lengths=data.lengths)
-            draws = model.trace_["labels"][model.best_chain_][:: max(1, model.n_draws // 20)]
-            distances = [1 - one_to_one_accuracy(data.states, draw.astype(np.int64)) for draw in draws]
-            mean, spread = float(np.mean(distances)), float(np.std(distances))
-            report.row(f"order {order}, {name}: draws of the best chain", None, mean, spread)
-            consensus = 1 - one_to_one_accuracy(data.states, model.labels_)
-            report.row(f"order {order}, {name}: consensus, {model.n_states_} states", None, consensus)
-            densities = model.log_joint_trace_.mean(axis=1)
-            report.note("    mean log joint density of the chains: " + ", ".join(f"{value:.0f}" for value in densities))
-            if "durations" in settings:
-                continue
-            bound = InfiniteHMM(family, inference="vb", **own).fit(X, lengths=data.lengths)
+    for (family, order), (name, settings) in product(MOTION_FAMILIES.items(), MOTION_MODELS.items()):
+        own = {"order": order, "random_state": 0, **settings}
+        model = InfiniteHMM(family, **own, **length).fit(X, lengths=data.lengths)
+        draws = model.trace_["labels"][model.best_chain_][:: max(1, model.n_draws // 20)]
+        distances = [1 - one_to_one_accuracy(data.states, draw.astype(np.int64)) for draw in draws]
+        mean, spread = float(np.mean(distances)), float(np.std(distances))
+        report.row(f"order {order}, {name}: draws of the best chain", None, mean, spread)
+        consensus = 1 - one_to_one_accuracy(data.states, model.labels_)
+        report.row(f"order {order}, {name}: consensus, {model.n_states_} states", None, consensus)
+        densities = model.log_joint_trace_.mean(axis=1)
+        report.note("    mean log joint density of the chains: " + ", ".join(f"{value:.0f}" for value in densities))
+    for family, order in MOTION_FAMILIES.items():
+        for name, stickiness in (("sticky", "learn"), ("not sticky", 0.0)):
+            bound = InfiniteHMM(family, inference="vb", order=order, stickiness=stickiness, random_state=0)
+            bound.fit(X, lengths=data.lengths)
             distance = 1 - one_to_one_accuracy(data.states, bound.labels_)
             report.row(f"order {order}, {name}: variational, {bound.n_states_} states", None, distance)
     report.close()

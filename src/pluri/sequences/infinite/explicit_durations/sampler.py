@@ -1,8 +1,8 @@
 """Blocked sampling of an infinite hidden semi-Markov model cut to a finite number of states.
 
 States last as long as their durations say (`pluri.sequences.infinite.explicit_durations.durations`), and the next one
-is another: state j has the row ``pi_j ~ Dirichlet(c beta)`` over L states, of which the diagonal is left out, so that the
-others are ``Dirichlet(c beta_k)``, k other than j. With n_jk segments of k after one of j, and n_j. in all,
+is another: state j has the row ``pi_j ~ Dirichlet(c beta)`` over L states, of which the diagonal is left out, so that
+the others are ``Dirichlet(c beta_k)``, k other than j. With n_jk segments of k after one of j, and n_j. in all,
 
 ``p(z | beta) = Gamma(c) / Gamma(c + n_0.) prod_jk Gamma(c beta_k + n_jk) / Gamma(c beta_k)
 prod_j Gamma(c (1 - beta_j)) / Gamma(c (1 - beta_j) + n_j.)``.
