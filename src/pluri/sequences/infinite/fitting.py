@@ -18,7 +18,7 @@ from pluri.sequences.infinite.explicit_durations.durations import (
     expected_segment_rows,
     segment_counts,
 )
-from pluri.sequences.infinite.observations import Array, Integers, ObservationModel, expected_sums
+from pluri.sequences.infinite.observations import Array, Integers, expected_sums
 from pluri.sequences.infinite.state_parameters import state_parameters
 from pluri.sequences.infinite.state_posterior import StatePosterior
 from pluri.sequences.infinite.transitions import (
@@ -108,7 +108,7 @@ class FitsStates(StateAnswers):
             draws = trace["labels"][self.best_chain_].astype(np.int64)
             self.trace_ = trace.detached()
             labels = self._point_estimate(draws, rng)
-            self._store_states(kernel.model, kernel.data, kernel.offsets, labels, rng)
+            self._store_states(kernel, labels, end.best.get("filled"), rng)
         return trace
 
     def _point_estimate(self, draws: Integers, rng: np.random.Generator) -> Integers:
@@ -124,9 +124,10 @@ class FitsStates(StateAnswers):
         return np.asarray(rank[labels], dtype=np.int64)
 
     def _store_states(
-        self, model: ObservationModel, data: Array, offsets: Integers, labels: Integers, rng: np.random.Generator
+        self, kernel: StatePosterior, labels: Integers, filled: Array | None, rng: np.random.Generator
     ) -> None:
-        """What follows from the consensus."""
+        """What follows from the consensus; `filled` are likely values of what is missing in parts of rows."""
+        data, offsets = kernel.data, kernel.offsets
         self.labels_ = labels
         self.n_states_ = int(labels.max()) + 1
         hyper = Hyperparameters(self.concentration_, self.weight_concentration_, self.stickiness_)
@@ -140,8 +141,10 @@ class FitsStates(StateAnswers):
             self.duration_parameters_ = expected_parameters(rng, lasting, labels, offsets)
         self.startprob_, self.transmat_ = rows[-1], rows[:-1]
         # One likelihood for each column, so that new rows may be missing in part.
-        self.model_ = model.by_column()
-        self.state_sums_ = expected_sums(rng, self.model_.prepare(data, offsets), labels, self.n_states_)
+        self.model_ = kernel.model.by_column()
+        observations = self.model_.prepare(data, offsets)
+        observations = observations if filled is None else observations.with_filled(filled)
+        self.state_sums_ = expected_sums(rng, observations, labels, self.n_states_)
         self.state_parameters_ = state_parameters(self.model_, self.state_sums_)
         there = ~np.isnan(data)
         total: Array = np.where(there, data, 0.0).sum(axis=0)

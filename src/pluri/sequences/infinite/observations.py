@@ -97,7 +97,10 @@ class Observations:
 def expected_sums(
     rng: np.random.Generator, observations: Observations, labels: Integers, n_states: int, n_draws: int = 20
 ) -> list[Array]:
-    """Statistics of each state, by part; their means over draws of the missing values where a part of a row is."""
+    """Statistics of each state, by part; their means over draws of the missing values where a part of a row is.
+
+    The chain of these draws begins with what stands there.
+    """
     first = observations.parts[0]
     if not isinstance(first, PartWithHoles):
         return observations.sums(labels, n_states)
