@@ -1129,6 +1129,12 @@ for kind, family in (("beam", "diag"), ("direct", "categorical"), ("weak_limit",
         covers=INFINITE,
     )  # fmt: skip
 
+for name in ("poisson", "negative_binomial"):
+    elsewhere(
+        f"InfiniteHMM, durations, {name}", "sequences/infinite/test_durations.py", "joint_problem", name,
+        covers=(KERNELS["SemiMarkovSampler"],),
+    )  # fmt: skip
+
 # Topic models --------------------------------------------------------------------------------------------------------
 
 for method, arguments in (("dense", ()), ("sparse", ()), ("sparse", ((3,),)), ("dense", ((2, 3),))):

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from pluri.engine import ArraySource
 from pluri.metrics import one_to_one_accuracy
 from pluri.plotting import CoClusteringDisplay, SampledStatesDisplay
 from pluri.priors import Beta, Gamma
@@ -167,7 +169,6 @@ def test_bad_settings_are_named(setting, message):
     [
         (np.array([[0.0, np.inf]]), "inf"),
         (np.empty((0, 2)), "minimum of 1 is required"),
-        (np.array([[0.0, 1.0], [np.nan, 1.0]]), "NaN in a part of a row"),
         (np.array([[0.0, 1e200]]), "must not exceed"),
         (np.zeros((2, 2, 2)), "dim"),
     ],
@@ -217,3 +218,16 @@ EXPECTED_FAILURES = {
 )
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)
+
+
+def test_a_source_is_refused_where_chains_are_run():
+    with pytest.raises(TypeError, match="inference='beam', got a source: use inference='vb'"):
+        InfiniteHMM(**SMALL).fit(ArraySource(rows("gaussian"), np.array([75, 75])))
+
+
+def test_a_search_over_whole_sequences_scores_them():
+    X = rows("gaussian")
+    search = GridSearchCV(InfiniteHMM(**SMALL), {"max_components": [1, 8]}, cv=2)
+    with pytest.warns(UserWarning, match="reached max_components=1"):
+        search.fit([X[:40], X[40:75], X[75:120], X[120:]])
+    assert search.best_params_ == {"max_components": 8}

@@ -156,7 +156,10 @@ class DrivenHMM(DrivenQueries):
         check_parameters(self)
         template = self._template()
         if is_source(X):
-            raise TypeError(f"X must be an array or a list of sequences, got a {type(X).__name__}")
+            raise TypeError(
+                f"X must be an array or a list of sequences, got a {type(X).__name__}: transitions that depend on "
+                "inputs are learned in memory"
+            )
         with restored_on_failure(self):
             lengths = self._boundaries(X, y, lengths, groups)
             data, counts = self._sequences(X, lengths, fitting=True)

@@ -20,7 +20,6 @@ from pluri.inference import mcmc
 from pluri.metrics.partition_losses import co_clustering_matrix
 from pluri.sequences.infinite.emission_draws import draw_observations, draw_parameters
 from pluri.sequences.infinite.observations import (
-    WHOLE_ROWS,
     Array,
     Integers,
     ObservationModel,
@@ -61,6 +60,8 @@ class StateAnswers(mcmc.Sampled, ChainQueries, ReadsFamilies):
     """The queries of `InfiniteHMM`."""
 
     inference: str
+    durations: str | None
+    duration_parameters_: dict[str, Array]
     implementation = "scaling"
     random_state: Any
     model_: ObservationModel
@@ -87,10 +88,29 @@ class StateAnswers(mcmc.Sampled, ChainQueries, ReadsFamilies):
     def _n_features_of_parameters(self) -> int:
         return self.model_.n_features
 
+    def _open(self, X: Any, lengths: ArrayLike | None, groups: ArrayLike | None = None) -> Any:
+        opened = super()._open(X, lengths, groups)
+        if self.durations is None:
+            return opened
+        from pluri.sequences.infinite.explicit_durations.segments import ObservedSegments
+
+        densities = opened.densities(0, int(opened.offsets[-1]))[:, : self.n_states_]
+        law = self._segment_law(int(np.diff(opened.offsets).max()))
+        return ObservedSegments(law, np.ascontiguousarray(densities), opened.offsets)
+
+    def _segment_law(self, longest: int) -> Any:
+        """Probabilities of segments of up to so many steps, as compiled loops take them."""
+        from pluri.sequences.infinite.explicit_durations.durations import duration_model
+        from pluri.sequences.infinite.explicit_durations.segments import segment_law
+
+        lasting = duration_model(str(self.durations), None, np.array([0, longest]))
+        parameters = np.column_stack([self.duration_parameters_[name] for name in lasting.names])
+        return segment_law(self.startprob_, self.transmat_, lasting.tables(parameters, longest))
+
     def _observations(self, X: Any, lengths: ArrayLike | None) -> tuple[NDArray[Any], Integers]:
         data, counts = self._sequences(X, lengths, fitting=False)
-        if self.model_.family in WHOLE_ROWS:
-            refuse_partial_rows(data, self.model_.family)
+        if self.model_.family == "multinomial":
+            refuse_partial_rows(data, "family='multinomial'")
         if self.model_.family == "autoregressive":
             data = lagged_rows(data, offsets_of(counts), self.model_.order)
         return data, counts
@@ -113,13 +133,22 @@ class StateAnswers(mcmc.Sampled, ChainQueries, ReadsFamilies):
         check_is_fitted(self, "transmat_")
         check_count(n_samples, "n_samples")
         rng = as_generator(self.random_state if random_state is None else random_state)
-        states = np.empty(n_samples, dtype=np.int64)
-        chances = np.cumsum(self.startprob_), np.cumsum(self.transmat_, axis=1)
-        kernels.sample_chain(*chances, rng.random(n_samples), -1, states)
+        states = self._sample_states(n_samples, rng)
         parameters = draw_parameters(rng, self.model_, self.state_sums_)
         given = np.tile(self.data_mean_, (n_samples, 1))
         ends = np.array([0, n_samples], dtype=np.int64)
         return self._decoded(draw_observations(rng, self.model_, parameters, states, ends, given)), states
+
+    def _sample_states(self, n_samples: int, rng: np.random.Generator) -> Integers:
+        if self.durations is not None:
+            from pluri.sequences.infinite.explicit_durations.segments import draw_segments
+
+            flat, ends = np.zeros((n_samples, self.n_states_)), np.array([0, n_samples])
+            return draw_segments(rng, self._segment_law(n_samples), flat, ends)
+        states = np.empty(n_samples, dtype=np.int64)
+        chances = np.cumsum(self.startprob_), np.cumsum(self.transmat_, axis=1)
+        kernels.sample_chain(*chances, rng.random(n_samples), -1, states)
+        return states
 
     # Draws ------------------------------------------------------------------------------------------------------
 
@@ -181,7 +210,8 @@ class StateAnswers(mcmc.Sampled, ChainQueries, ReadsFamilies):
             likely = np.argsort(-numbers, kind="stable")[:4]
             lines.append("number of states: " + ", ".join(f"{k} ({numbers[k]:.2f})" for k in likely if numbers[k]))
         sizes = np.bincount(self.labels_, minlength=self.n_states_)
-        lines += ["", "state  share   stays"]
+        lines += ["", "state  share   " + ("stays" if self.durations is None else "mean duration")]
         for k, size in enumerate(sizes):
-            lines.append(f"{k:<5d}  {size / len(self.labels_):.4f}  {self.transmat_[k, k]:.3f}")
+            lasts = self.transmat_[k, k] if self.durations is None else self.duration_parameters_["means"][k]
+            lines.append(f"{k:<5d}  {size / len(self.labels_):.4f}  {lasts:.3f}")
         return "\n".join(lines)

@@ -19,7 +19,7 @@ import numpy as np
 
 from pluri.processes.stick_draws import log_gamma_draws
 from pluri.sequences.infinite._path_kernels import Trellis, draw_above_slices, filter_above_slices
-from pluri.sequences.infinite.observations import Array, Integers, Observations
+from pluri.sequences.infinite.observations import Array, Integers
 from pluri.sequences.infinite.state_posterior import (
     Position,
     StatePosterior,
@@ -36,7 +36,7 @@ class BeamSampler(StatePosterior):
     """Kernel of the beam sampler; parameters as in `StatePosterior`."""
 
     def _sweep(self, rng: np.random.Generator, position: Position, prepared: Any) -> tuple[Position, dict[str, float]]:
-        observations: Observations = prepared
+        observations = self._completed(prepared, position)
         labels = np.asarray(position["labels"])
         weights, hyper, counts = self._draw_common(rng, labels, np.asarray(position["weights"]), hyper_of(position))
         rows = drawn_rows(rng, counts, hyper, weights)
@@ -44,12 +44,14 @@ class BeamSampler(StatePosterior):
         weights, rows = self._break_sticks(rng, weights, rows, hyper, float(slices.min()))
         n_states, n_used = len(weights) - 1, len(counts) - 1
         sums = [np.pad(own, ((0, n_states - n_used), (0, 0))) for own in observations.sums(labels, n_used)]
-        log_density = observations.log_density(observations.draw(rng, sums))
+        parameters = observations.draw(rng, sums)
+        log_density = observations.log_density(parameters)
         drawn, n_pairs = _draw_path(rng, rows[:, :-1], slices, np.ascontiguousarray(log_density), self.offsets)
+        filled = observations.draw_filled(rng, parameters, drawn)
         labels, weights = gathered(drawn, weights)
         capped = float(n_states >= self.max_components)
         info = {"n_sticks": float(n_states), "pairs_per_step": n_pairs / len(labels), "capped": capped}
-        return as_position(labels, weights, hyper), info
+        return as_position(labels, weights, hyper, filled), info
 
     def _slices(self, rng: np.random.Generator, labels: Integers, rows: Array) -> Array:
         before = np.empty_like(labels)

@@ -33,11 +33,14 @@ from pluri.sequences.infinite._direct_kernels import (
     resample_states,
 )
 from pluri.sequences.infinite.observations import (
+    HOLES_ADVICE,
+    WITH_HOLES,
     Array,
     Integers,
     ObservationModel,
     Observations,
     lagged_rows,
+    refuse_partial_rows,
 )
 from pluri.sequences.infinite.state_posterior import Position, StatePosterior, as_position, gathered, hyper_of
 from pluri.sequences.infinite.transitions import Hyperparameters, count_transitions
@@ -58,6 +61,8 @@ class DirectSampler(StatePosterior):
     """Kernel of the direct-assignment sampler; parameters as in `StatePosterior`."""
 
     def _prepare(self, data: Array) -> DirectData:
+        if self.model.family in WITH_HOLES:
+            refuse_partial_rows(data, f"family={self.model.family!r} with inference='direct'", HOLES_ADVICE)
         return DirectData(self.model.prepare(data, self.offsets), rows_of(self.model, data, self.offsets))
 
     def _observations(self, prepared: DirectData) -> Observations:

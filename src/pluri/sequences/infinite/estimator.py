@@ -23,9 +23,12 @@ from pluri.priors.hyperpriors import Beta, Gamma
 from pluri.progress.callbacks import CallbackSupport, with_callbacks
 from pluri.sequences.infinite.beam import BeamSampler
 from pluri.sequences.infinite.direct import DirectSampler
+from pluri.sequences.infinite.explicit_durations.durations import duration_model
 from pluri.sequences.infinite.families import family_name, learn_model
 from pluri.sequences.infinite.fitting import FitsStates
+from pluri.sequences.infinite.observations import Array, Integers, ObservationModel
 from pluri.sequences.infinite.state_posterior import StatePosterior
+from pluri.sequences.infinite.transitions import Hyperparameters, HyperPriors
 from pluri.sequences.infinite.variational_fitting import fit_by_bound, model_of_source
 from pluri.sequences.infinite.weak_limit import WeakLimitSampler
 from pluri.sequences.queries import ALGORITHMS
@@ -54,7 +57,8 @@ default="gaussian"
         one step at a time with everything else integrated out; blocked sampling of a model with `max_components`
         states; or variational inference, which is faster and tells one segmentation instead of its uncertainty.
     order : int, default=1
-        Of "autoregressive". The first rows of each sequence, so many, and those after a missing row are conditioned on.
+        Of "autoregressive". The first rows of each sequence, so many, and those after a row in which something is
+        missing are conditioned on.
     component_prior : dict, optional
         Parameters of the prior that are not to be chosen from the data: ``mean``, ``strength``, ``df``, ``scale`` of
         "gaussian" (as in `DirichletProcessMixture`) and "autoregressive" (around the regression of all rows together,
@@ -67,7 +71,15 @@ default="gaussian"
         Of the common weights (gamma): the larger, the more states; "learn" is Gamma(3, 6).
     stickiness : float, `pluri.priors.Beta` prior or "learn", default="learn"
         Share of the mean of a row that is the state itself (rho, kappa / (alpha + kappa)): 0 is the model without
-        stickiness; "learn" is Beta(1, 1).
+        stickiness; "learn" is Beta(1, 1), or 0 if there are `durations`.
+    durations : {"poisson", "negative_binomial"}, optional
+        Distribution of how long a state lasts, less one step: an explicit-duration (semi-Markov) model, for
+        "weak_limit". Then no state follows itself, and there is no stickiness. A sweep takes time that grows with the
+        square of the length of a sequence. Without it durations are geometric.
+    duration_prior : dict, optional
+        ``shape`` and ``rate`` of the Gamma prior of the mean of "poisson" (1 and one over the square root of the mean
+        length of the sequences) or of r of "negative_binomial" (2 and 1), whose p has the prior Beta(``a``, ``b``) (1
+        and 1).
     n_draws, n_warmup : int, default=100, 200
         Draws kept of each chain, and sweeps before them.
     thin : int, default=1
@@ -77,9 +89,11 @@ default="gaussian"
     max_components : int, optional
         States at most: 25 for "weak_limit", of which it is the model, and for "vb"; otherwise 200, a cap that is
         warned about when it is met.
-    init_components : int, default=10
-        Chains begin with every step in one of so many states at random; in the second half of the warm-up states that
-        are one and the same are merged.
+    init_components : int, default=25
+        Chains begin with so many states: the first, third, ... with blocks of steps, of which those that are alike are
+        in one state, the others with every step in a state at random. In the second half of the warm-up states that
+        are one and the same are merged; new ones are rare in many dimensions, so that it is better to begin with too
+        many.
     n_init, max_iter, tol : int, int, float, default=5, 200, 1e-2
         Of "vb": starts for each of 1, 2, 4, ... states, sweeps of a run at most, and the gain of the bound (in nats)
         below which it ends.
@@ -105,6 +119,9 @@ default="gaussian"
         (a list, one for each column of symbols); "rates"; "coefficients" and "covariances".
     concentration_, weight_concentration_, stickiness_ : float
         Posterior means.
+    duration_parameters_ : dict of arrays of shape (n_states,)
+        With `durations`, posterior means given `labels_`: "rates", or "shapes" and "probabilities"; and "means", the
+        mean durations. `transmat_` is then that of segments, with zeros on its diagonal.
     trace_ : Trace
         Of a sampled fit: draws of ``labels``, ``n_states`` and the hyper-parameters; labels of a draw are numbered as
         they appear.
@@ -145,6 +162,7 @@ default="gaussian"
         "algorithm": Only(*ALGORITHMS),
         "max_components": Whole(1) | Only(None),
         "init_components": Whole(1),
+        "durations": Only(None, "poisson", "negative_binomial"),
     }
     _fitted_layout: ClassVar[Mapping[str, Stored]] = {
         "startprob_": Stored("n_states_"),
@@ -164,12 +182,14 @@ default="gaussian"
         concentration: float | Gamma | str = "learn",
         weight_concentration: float | Gamma | str = "learn",
         stickiness: float | Beta | str = "learn",
+        durations: str | None = None,
+        duration_prior: Mapping[str, Any] | None = None,
         n_draws: int = 100,
         n_warmup: int = 200,
         thin: int = 1,
         n_chains: int = 4,
         max_components: int | None = None,
-        init_components: int = 10,
+        init_components: int = 25,
         n_init: int = 5,
         max_iter: int = 200,
         tol: float = 1e-2,
@@ -186,6 +206,8 @@ default="gaussian"
         self.concentration = concentration
         self.weight_concentration = weight_concentration
         self.stickiness = stickiness
+        self.durations = durations
+        self.duration_prior = duration_prior
         self.n_draws = n_draws
         self.n_warmup = n_warmup
         self.thin = thin
@@ -210,8 +232,8 @@ default="gaussian"
         Parameters
         ----------
         X : array of shape (n_samples, n_features), list of sequences, or (for "vb") `pluri.engine.Source`
-            NaN marks a missing value (None among strings); "gaussian" and "autoregressive" take rows that are missing
-            as a whole.
+            NaN marks a missing value (None among strings). Where a part of a row of "gaussian" or "autoregressive" is
+            missing, "beam" and "weak_limit" integrate it out; "direct" and "vb" take rows that are missing as a whole.
         y : ignored
         lengths : array of shape (n_sequences,), optional
             Lengths of the sequences in X, which sum to n_samples; one sequence if neither `lengths` nor `groups` is
@@ -227,6 +249,11 @@ default="gaussian"
         family_name(self.family)
         hyper, priors = self._hyperparameters()
         most = MOST_STATES[self.inference] if self.max_components is None else int(self.max_components)
+        if self.inference != "vb" and is_source(X):
+            raise TypeError(
+                f"X must be an array or a list of sequences for inference={self.inference!r}, got a source: use "
+                "inference='vb', or for a file pass numpy.load(path, mmap_mode='r')"
+            )
         with restored_on_failure(self):
             if self.inference == "vb" and is_source(X):
                 if lengths is not None or groups is not None:
@@ -242,7 +269,22 @@ default="gaussian"
             if self.inference == "vb":
                 fit_by_bound(self, X, ArraySource(data, counts), model, (hyper, priors), most)
                 return self
-            kernel = SAMPLERS[self.inference](model, data, offsets, hyper, priors, most)
-            trace = self._sample_chains(kernel, X)
+            trace = self._sample_chains(self._kernel(model, data, offsets, (hyper, priors), most), X)
             self._judge(trace, most)
         return self
+
+    def _kernel(
+        self,
+        model: ObservationModel,
+        data: Array,
+        offsets: Integers,
+        settings: tuple[Hyperparameters, HyperPriors],
+        most: int,
+    ) -> StatePosterior:
+        hyper, priors = settings
+        if self.durations is None:
+            return SAMPLERS[self.inference](model, data, offsets, hyper, priors, most)
+        from pluri.sequences.infinite.explicit_durations.sampler import SemiMarkovSampler
+
+        lasting = duration_model(self.durations, self.duration_prior, offsets)
+        return SemiMarkovSampler(model, data, offsets, hyper, priors, most, durations=lasting)

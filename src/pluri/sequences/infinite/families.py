@@ -14,7 +14,6 @@ from pluri.processes.conjugate_gaussian import NormalGamma
 from pluri.processes.conjugate_regression import MatrixNormalInverseWishart
 from pluri.sequences.infinite.observations import (
     LIKELIHOODS,
-    WHOLE_ROWS,
     ObservationModel,
     has_partial_rows,
     lagged_rows,
@@ -73,8 +72,8 @@ def learn_model(
     n_symbols : number of symbols of each column of "categorical"
     """
     name, d = family_name(family), X.shape[1]
-    if name in WHOLE_ROWS:
-        refuse_partial_rows(X, name)
+    if name == "multinomial":
+        refuse_partial_rows(X, f"family={name!r}")
     everything = (tuple(range(d)),)
     if not isinstance(family, str):
         return _given(family, name, prior, d, everything)
@@ -148,7 +147,11 @@ def _autoregression(given: Mapping[str, Any], X: Array, offsets: Integers, order
     """
     d = X.shape[1]
     rows = lagged_rows(X, offsets, order)
-    rows = rows[~np.isnan(rows).any(axis=1)]
+    whole = ~np.isnan(rows).any(axis=1)
+    if not whole.any() and has_partial_rows(X):  # a guess of the scale is enough
+        rows = lagged_rows(_filled(X), offsets, order)
+        whole = ~np.isnan(rows).any(axis=1)
+    rows = rows[whole]
     if not len(rows):
         raise ValueError(
             f"X must have a sequence of more than order={order} rows for family='autoregressive', got none"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,13 @@ from pluri.metrics.partition_posterior import minimize_expected_loss
 from pluri.priors.hyperpriors import Beta, Gamma, Hyperparameter, as_hyperparameter
 from pluri.progress.callbacks import fit_callbacks
 from pluri.sequences.infinite.answers import StateAnswers
-from pluri.sequences.infinite.observations import Array, Integers, ObservationModel
+from pluri.sequences.infinite.explicit_durations.durations import (
+    duration_model,
+    expected_parameters,
+    expected_segment_rows,
+    segment_counts,
+)
+from pluri.sequences.infinite.observations import Array, Integers, expected_sums
 from pluri.sequences.infinite.state_parameters import state_parameters
 from pluri.sequences.infinite.state_posterior import StatePosterior
 from pluri.sequences.infinite.transitions import (
@@ -41,6 +46,7 @@ class FitsStates(StateAnswers):
     concentration: Any
     weight_concentration: Any
     stickiness: Any
+    duration_prior: Any
     n_draws: int
     n_warmup: int
     thin: int
@@ -53,7 +59,12 @@ class FitsStates(StateAnswers):
     def _hyperparameters(self) -> tuple[Hyperparameters, HyperPriors]:
         """Where the hyper-parameters begin, and the priors of those that are learned."""
         check_value(self.stickiness, "stickiness", STICKINESS_VALUES)
-        if isinstance(self.stickiness, str | Beta):
+        if self.durations is not None:
+            self._check_durations()
+            rho = Hyperparameter(0.0)
+        elif self.duration_prior is not None:
+            raise ValueError(f"duration_prior must be None without durations, got {self.duration_prior!r}")
+        elif isinstance(self.stickiness, str | Beta):
             prior = STICKINESS if isinstance(self.stickiness, str) else self.stickiness
             rho = Hyperparameter(prior.mean, prior)
         else:
@@ -65,9 +76,22 @@ class FitsStates(StateAnswers):
         )
         return Hyperparameters(*(each.value for each in given)), HyperPriors(*(each.prior for each in given))
 
+    def _check_durations(self) -> None:
+        """Refuse what has no meaning for a model with durations."""
+        if self.inference != "weak_limit":
+            raise ValueError(f"durations={self.durations!r} needs inference='weak_limit', got {self.inference!r}")
+        if self.stickiness not in ("learn", 0):
+            raise ValueError(
+                f"stickiness must be 0, or 'learn', which is then 0, with durations={self.durations!r}, got "
+                f"{self.stickiness!r}: how long a state lasts is said by its durations"
+            )
+
     def _sample_chains(self, kernel: StatePosterior, X: Any) -> mcmc.Trace:
-        start = partial(kernel.sample_start, n_states=min(int(self.init_components), kernel.max_components))
         rng = as_generator(self.random_state)
+        n_states = min(int(self.init_components), kernel.max_components)
+        # Blocks lead to states that last, steps at random to states that do not: the best chain is kept.
+        streams = rng.spawn(int(self.n_chains))
+        start = [kernel.sample_start(own, n_states, by_blocks=c % 2 == 0) for c, own in enumerate(streams)]
         with fit_callbacks(self, max_iter=self.n_warmup + self.n_draws * self.thin, X=X) as on_step:
             trace = mcmc.sample(
                 kernel, start, record=kernel.record, n_draws=self.n_draws, n_warmup=self.n_warmup,
@@ -84,7 +108,7 @@ class FitsStates(StateAnswers):
             draws = trace["labels"][self.best_chain_].astype(np.int64)
             self.trace_ = trace.detached()
             labels = self._point_estimate(draws, rng)
-            self._store_states(kernel.model, kernel.data, kernel.offsets, labels)
+            self._store_states(kernel, labels, end.best.get("filled"), rng)
         return trace
 
     def _point_estimate(self, draws: Integers, rng: np.random.Generator) -> Integers:
@@ -99,17 +123,28 @@ class FitsStates(StateAnswers):
         rank = np.argsort(np.argsort(-np.bincount(labels), kind="stable"), kind="stable")
         return np.asarray(rank[labels], dtype=np.int64)
 
-    def _store_states(self, model: ObservationModel, data: Array, offsets: Integers, labels: Integers) -> None:
-        """What follows from the consensus."""
+    def _store_states(
+        self, kernel: StatePosterior, labels: Integers, filled: Array | None, rng: np.random.Generator
+    ) -> None:
+        """What follows from the consensus; `filled` are likely values of what is missing in parts of rows."""
+        data, offsets = kernel.data, kernel.offsets
         self.labels_ = labels
         self.n_states_ = int(labels.max()) + 1
         hyper = Hyperparameters(self.concentration_, self.weight_concentration_, self.stickiness_)
-        counts = count_transitions(labels, offsets, self.n_states_)
-        rows = expected_rows(counts, hyper, least_weights(counts, hyper))
+        if self.durations is None:
+            counts = count_transitions(labels, offsets, self.n_states_)
+            rows = expected_rows(counts, hyper, least_weights(counts, hyper))
+        else:
+            counts = segment_counts(labels, offsets, self.n_states_)
+            rows = expected_segment_rows(counts, hyper.concentration, least_weights(counts, hyper))
+            lasting = duration_model(self.durations, self.duration_prior, offsets)
+            self.duration_parameters_ = expected_parameters(rng, lasting, labels, offsets)
         self.startprob_, self.transmat_ = rows[-1], rows[:-1]
         # One likelihood for each column, so that new rows may be missing in part.
-        self.model_ = model.by_column()
-        self.state_sums_ = self.model_.prepare(data, offsets).sums(labels, self.n_states_)
+        self.model_ = kernel.model.by_column()
+        observations = self.model_.prepare(data, offsets)
+        observations = observations if filled is None else observations.with_filled(filled)
+        self.state_sums_ = expected_sums(rng, observations, labels, self.n_states_)
         self.state_parameters_ = state_parameters(self.model_, self.state_sums_)
         there = ~np.isnan(data)
         total: Array = np.where(there, data, 0.0).sum(axis=0)
@@ -137,3 +172,11 @@ class FitsStates(StateAnswers):
         shapes = [(self.n_states_, each.n_statistics) for each in self.model_.likelihoods]
         if [np.shape(sums) for sums in self.state_sums_] != shapes:
             raise ValueError(f"state_sums_ must have the shapes {shapes}")
+        if self.durations is not None:
+            self._check_stored_durations()
+
+    def _check_stored_durations(self) -> None:
+        for name, values in self.duration_parameters_.items():
+            array = np.asarray(values)
+            if array.shape != (self.n_states_,) or not np.isfinite(array).all() or not (array > 0).all():
+                raise ValueError(f"duration_parameters_[{name!r}] must be {self.n_states_} positive numbers")

@@ -4,10 +4,12 @@ An `ObservationModel` is a tuple of conjugate likelihoods, each of some columns 
 state. Observations are parts, one for each likelihood: the rows that are there, and the steps that they belong to. A
 step whose row is missing has log density zero and adds nothing to any statistic; where only some columns of a row are
 missing, each column has a likelihood of its own, which is exact because columns are independent. The columns of
-"gaussian" and "autoregressive" are not, so that their rows must be there or missing as a whole.
+"gaussian" and "autoregressive" are not: values that are missing in a part of a row are integrated out or drawn
+(`pluri.sequences.infinite.holes`).
 
 "autoregressive" is a regression of ``x_t`` on 1, ``x_{t-1}``, ..., ``x_{t-r}``. The first r rows of a sequence, and the
-r rows after a missing one, are conditioned on: they have no density, and their states only those of their neighbours.
+r rows after one in which something is missing, are conditioned on: they have no density, and their states only those of
+their neighbours.
 """
 
 from __future__ import annotations
@@ -20,9 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from pluri.inference import mcmc
 from pluri.processes.conjugate import BetaBernoulli, DirichletMultinomial, GammaPoisson
 from pluri.processes.conjugate_gaussian import NormalGamma, NormalInverseWishart
 from pluri.processes.conjugate_regression import MatrixNormalInverseWishart
+from pluri.sequences.infinite.holes import PartWithHoles, part_with_holes
 from pluri.sequences.infinite.parts import Part, SymbolPart
 
 Array = NDArray[np.float64]
@@ -34,8 +38,12 @@ LIKELIHOODS = {
     "poisson": GammaPoisson, "bernoulli": BetaBernoulli, "autoregressive": MatrixNormalInverseWishart,
     "multinomial": DirichletMultinomial,
 }  # fmt: skip
-#: Families with columns that depend on each other given the state: a row is there or missing as a whole.
+#: Families with columns that depend on each other given the state.
 WHOLE_ROWS = ("gaussian", "autoregressive", "multinomial")
+#: Those of them that take rows of which only a part is missing.
+WITH_HOLES = ("gaussian", "autoregressive")
+#: What to do where they are not taken.
+HOLES_ADVICE = "use inference='beam' or 'weak_limit', family='diag', or impute it"
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +81,42 @@ class Observations:
         """Kullback-Leibler divergence of the posterior of each state from the prior: (n_states,)."""
         return _total([part.divergence(own) for part, own in zip(self.parts, sums)])
 
+    # Rows of which a part is missing --------------------------------------------------------------------------
+
+    def with_filled(self, values: Array) -> Observations:
+        """The same observations with given values, (n_missing,), in place of those that are missing."""
+        part = self.parts[0]
+        return replace(self, parts=(part.with_filled(values),)) if isinstance(part, PartWithHoles) else self
+
+    def draw_filled(self, rng: np.random.Generator, parameters: Sequence[Any], labels: Integers) -> Array | None:
+        """Missing values given everything else; None if there are no rows of which a part is missing."""
+        part = self.parts[0]
+        return part.draw_filled(rng, parameters[0], labels) if isinstance(part, PartWithHoles) else None
+
+
+def expected_sums(
+    rng: np.random.Generator, observations: Observations, labels: Integers, n_states: int, n_draws: int = 20
+) -> list[Array]:
+    """Statistics of each state, by part; their means over draws of the missing values where a part of a row is.
+
+    The chain of these draws begins with what stands there.
+    """
+    first = observations.parts[0]
+    if not isinstance(first, PartWithHoles):
+        return observations.sums(labels, n_states)
+
+    def sums(position: Any) -> Array:
+        return first.with_filled(position["filled"]).sums(labels, n_states)
+
+    def draw(rng: np.random.Generator, position: Any) -> Array:
+        return first.draw_filled(rng, first.draw(rng, sums(position)), labels)
+
+    trace = mcmc.sample(
+        mcmc.Gibbs({"filled": draw}), {"filled": first.filled}, record=lambda position: {"sums": sums(position)},
+        n_draws=n_draws, n_warmup=n_draws, n_chains=1, random_state=rng, warn=False,
+    )  # fmt: skip
+    return [np.asarray(trace["sums"][0].mean(axis=0))]
+
 
 def _total(tables: list[Array]) -> Array:
     out = tables[0]
@@ -105,9 +149,9 @@ class ObservationModel:
 
     def prepare(self, X: Array, offsets: Integers) -> Observations:
         """Observations of sequences ``X[offsets[n]:offsets[n + 1]]``; NaN is missing, symbols are 0, ..., V - 1."""
-        if self.family in WHOLE_ROWS:
-            refuse_partial_rows(X, self.family)
-        elif self.family != "categorical" and len(self.likelihoods) == 1 and has_partial_rows(X):
+        if self.family == "multinomial":
+            refuse_partial_rows(X, f"family={self.family!r}")
+        elif self.family not in (*WITH_HOLES, "categorical") and len(self.likelihoods) == 1 and has_partial_rows(X):
             return self.by_column().prepare(X, offsets)
         rows = lagged_rows(X, offsets, self.order) if self.family == "autoregressive" else X
         return Observations(state_parts(self, rows), len(X))
@@ -122,8 +166,12 @@ class ObservationModel:
 
 def state_parts(model: ObservationModel, rows: Array) -> tuple[Part, ...]:
     """Rows by likelihood; those of "autoregressive" have their past before them (`lagged_rows`)."""
-    if model.family == "autoregressive":
-        return (_part(model.likelihoods[0], rows),)
+    if model.family in WITH_HOLES:
+        first = model.likelihoods[0]
+        n_predictors = first.n_predictors if model.family == "autoregressive" else 0
+        if has_partial_rows(rows[:, n_predictors:]):
+            return (part_with_holes(first, rows, n_predictors),)
+        return (_part(first, rows),)
     if model.family == "categorical":
         return tuple(_symbols(each, rows[:, f]) for each, (f,) in zip(model.likelihoods, model.columns))
     return tuple(_part(each, rows[:, list(own)]) for each, own in zip(model.likelihoods, model.columns))
@@ -165,12 +213,11 @@ def has_partial_rows(X: Array) -> bool:
     return bool((missing.any(axis=1) & ~missing.all(axis=1)).any())
 
 
-def refuse_partial_rows(X: Array, family: str) -> None:
-    """Refuse rows of which only a part is missing."""
+def refuse_partial_rows(X: Array, what: str, advice: str = "impute it") -> None:
+    """Refuse rows of which only a part is missing; `what` cannot take them."""
     if has_partial_rows(X):
         raise ValueError(
-            f"X must have rows that are there or missing as a whole for family={family!r}, got NaN in a "
-            "part of a row: use family='diag', or impute it"
+            f"X must have rows that are there or missing as a whole for {what}, got NaN in a part of a row: {advice}"
         )
 
 

@@ -11,7 +11,7 @@ from pluri.components.sequence_model import TakesSequences
 from pluri.processes.conjugate_clusters.records import check_values, kind_of
 from pluri.sequences.emissions.symbols import Symbols, are_words, check_symbols, decoded, is_text, learn_vocabulary
 from pluri.sequences.infinite.families import family_name
-from pluri.sequences.infinite.observations import LIKELIHOODS, WHOLE_ROWS, Array, Integers
+from pluri.sequences.infinite.observations import LIKELIHOODS, WHOLE_ROWS, WITH_HOLES, Array, Integers
 
 #: Larger numbers could not be squared and summed; a larger symbol is a mistake rather than a table that fits in memory.
 LARGEST, MOST_SYMBOLS = 1e100, 10**7
@@ -21,13 +21,16 @@ class ReadsFamilies(TakesSequences):
     """The part of the estimator that turns X into numbers, NaN where something is missing."""
 
     family: Any
+    inference: str
     n_symbols_: list[int]
     vocabulary_: list[NDArray[Any]] | None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         name = self._name_of_family()
-        tags.input_tags.allow_nan = name not in WHOLE_ROWS
+        tags.input_tags.allow_nan = name not in WHOLE_ROWS or (
+            name in WITH_HOLES and self.inference in ("beam", "weak_limit")
+        )
         tags.input_tags.positive_only = name in ("categorical", "poisson", "bernoulli", "multinomial")
         tags.input_tags.categorical = tags.input_tags.string = name == "categorical"
         return tags

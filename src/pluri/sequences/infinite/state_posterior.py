@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pluri.sequences.infinite.emission_draws import draw_observations, draw_parameters, empty_sums
 from pluri.sequences.infinite.merging import MergingWarmup, best_merge
 from pluri.sequences.infinite.observations import Array, Integers, ObservationModel, Observations
+from pluri.sequences.infinite.starts import block_labels
 from pluri.sequences.infinite.transitions import (
     SMALLEST,
     Hyperparameters,
@@ -52,7 +53,8 @@ class StatePosterior:
     """Observations, their model, and the hyper-parameters of the transitions.
 
     Positions are dicts: ``labels`` (n_steps,), states numbered in the order in which they appear; ``weights``
-    (n_states + 1,), beta with the rest of the stick last; ``concentration``, ``weight_concentration``, ``stickiness``.
+    (n_states + 1,), beta with the rest of the stick last; ``concentration``, ``weight_concentration``, ``stickiness``;
+    and, where only a part of some row is missing and its columns depend on each other, ``filled``, what is drawn there.
 
     Parameters
     ----------
@@ -90,6 +92,11 @@ class StatePosterior:
         observations: Observations = prepared
         return observations
 
+    def _completed(self, prepared: Any, position: Position) -> Observations:
+        """Observations with the values of the position in place of what is missing in parts of rows."""
+        observations = self._observations(prepared)
+        return observations.with_filled(np.asarray(position["filled"])) if "filled" in position else observations
+
     def adaptation(self, n_warmup: int) -> MergingWarmup:
         """States are merged while the chain warms up."""
         return MergingWarmup(n_warmup)
@@ -123,14 +130,15 @@ class StatePosterior:
         labels, used = in_order(np.asarray(position["labels"]))
         weights, hyper = np.array(position["weights"]), hyper_of(position)
         counts = count_transitions(labels, self.offsets, len(used))
-        pair = best_merge(self._observations(self._prepared), labels, counts, weights[used], hyper)
+        pair = best_merge(self._completed(self._prepared, position), labels, counts, weights[used], hyper)
         if pair is None:
             return position
         kept, gone = used[list(pair)]
         labels = np.where(position["labels"] == gone, kept, position["labels"])
         weights[kept] += weights[gone]
         weights[gone] = SMALLEST
-        return self._without(labels, weights, hyper)
+        merged = self._without(labels, weights, hyper)
+        return {**merged, "filled": position["filled"]} if "filled" in position else merged
 
     def _without(self, labels: Integers, weights: Array, hyper: Hyperparameters) -> Position:
         """A position of which some states may have no steps."""
@@ -146,7 +154,7 @@ class StatePosterior:
     def log_likelihood(self, position: Position, data: Array | None = None) -> float:
         """Log density of the observations given the states of all steps, parameters integrated out."""
         labels, _ = in_order(np.asarray(position["labels"]))
-        observations = self._observations(self._prepared if data is None else self._prepare(data))
+        observations = self._completed(self._prepared if data is None else self._prepare(data), position)
         return observations.log_marginal(observations.sums(labels, int(labels.max()) + 1))
 
     def log_joint(self, position: Position, data: Array | None = None) -> float:
@@ -184,9 +192,13 @@ class StatePosterior:
         parameters = draw_parameters(rng, self.model, empty_sums(self.model, int(labels.max()) + 1))
         return draw_observations(rng, self.model, parameters, labels, self.offsets, self.data)
 
-    def sample_start(self, rng: np.random.Generator, n_states: int = 10) -> Position:
-        """Where a chain may begin: every step in one of some states at random."""
-        labels, used = in_order(rng.integers(0, n_states, size=int(self.offsets[-1])))
+    def sample_start(self, rng: np.random.Generator, n_states: int = 10, *, by_blocks: bool = False) -> Position:
+        """Where a chain may begin: every step in one of some states at random, or blocks of steps that are alike."""
+        if by_blocks:
+            drawn = block_labels(rng, self._observations(self._prepared), self.offsets, n_states)
+        else:
+            drawn = rng.integers(0, n_states, size=int(self.offsets[-1]))
+        labels, used = in_order(drawn)
         weights = draw_weights(rng, np.append(np.ones(len(used)), self.hyper.weight_concentration))
         return as_position(labels, weights, self.hyper)
 
@@ -200,10 +212,11 @@ class StatePosterior:
         return draw_weights(rng, np.append(seated.ordered, hyper.weight_concentration)), hyper, counts
 
 
-def as_position(labels: Integers, weights: Array, hyper: Hyperparameters) -> Position:
+def as_position(labels: Integers, weights: Array, hyper: Hyperparameters, filled: Array | None = None) -> Position:
     """A position of a chain."""
     values = {name: np.asarray(value) for name, value in zip(HYPERPARAMETERS, hyper)}
-    return {"labels": labels, "weights": weights, **values}
+    position = {"labels": labels, "weights": weights, **values}
+    return position if filled is None else {**position, "filled": filled}
 
 
 def hyper_of(position: Position) -> Hyperparameters:

@@ -29,7 +29,13 @@ from pluri.components.chain.forward_backward import Chain, LogEmission, smooth, 
 from pluri.components.chain.paths import viterbi
 from pluri.components.first_sequences import first_sequences
 from pluri.engine import Batch, Source, Statistics
-from pluri.sequences.infinite.observations import ObservationModel, Observations
+from pluri.sequences.infinite.observations import (
+    HOLES_ADVICE,
+    WITH_HOLES,
+    ObservationModel,
+    Observations,
+    refuse_partial_rows,
+)
 from pluri.sequences.infinite.parts import Part
 from pluri.sequences.infinite.transitions import Hyperparameters, HyperPriors
 from pluri.sequences.infinite.variational_start import FIRST_STEPS, first_beliefs
@@ -129,7 +135,7 @@ class VariationalInfiniteHMM:
     def expect(self, params: Beliefs, batch: Batch) -> ExpectedCounts:
         """Expected counts of a batch of whole sequences under the best q(states)."""
         k, chain = params.n_states, params.chain
-        observations = self.model.prepare(batch.X, batch.offsets)
+        observations = self._prepared(batch)
         counted = observations if self.counted is None else self.counted.prepare(batch.X, batch.offsets)
         weight = np.ones(batch.n_sequences) if batch.weight is None else batch.weight
         densities = expected_densities(observations, params)
@@ -149,9 +155,14 @@ class VariationalInfiniteHMM:
         log_normaliser = float(weight[matters] @ result.scores[matters])
         return ExpectedCounts(log_normaliser, np.vstack([result.pairs, result.starts]), sums)
 
+    def _prepared(self, batch: Batch) -> Observations:
+        if self.model.family in WITH_HOLES:
+            refuse_partial_rows(batch.X, f"family={self.model.family!r} with inference='vb'", HOLES_ADVICE)
+        return self.model.prepare(batch.X, batch.offsets)
+
     def decode(self, params: Beliefs, batch: Batch) -> Integers:
         """The most probable path of each sequence under q(states)."""
-        observations = self.model.prepare(batch.X, batch.offsets)
+        observations = self._prepared(batch)
         return viterbi(params.chain, expected_densities(observations, params), batch.offsets)[1]
 
     def maximize(self, stats: ExpectedCounts, params: Beliefs) -> Beliefs:

@@ -19,7 +19,7 @@ import numpy as np
 from pluri.components.chain import _kernels as chain_kernels
 from pluri.components.chain.forward_backward import Chain, Steps, filter_one
 from pluri.sequences.infinite._path_kernels import draw_backwards
-from pluri.sequences.infinite.observations import Array, Integers, Observations
+from pluri.sequences.infinite.observations import Array, Integers
 from pluri.sequences.infinite.state_posterior import Position, StatePosterior, as_position, hyper_of, in_order
 from pluri.sequences.infinite.transitions import (
     Hyperparameters,
@@ -40,15 +40,16 @@ class WeakLimitSampler(StatePosterior):
     """
 
     def _sweep(self, rng: np.random.Generator, position: Position, prepared: Any) -> tuple[Position, dict[str, float]]:
-        observations: Observations = prepared
+        observations = self._completed(prepared, position)
         labels, width = np.asarray(position["labels"]), self.max_components
         counts = count_transitions(labels, self.offsets, width)
         weights, hyper = self._draw_common_finite(rng, counts, np.asarray(position["weights"]), hyper_of(position))
         rows = draw_weights(rng, prior_rows(hyper, weights) + counts)
-        log_density = observations.log_density(observations.draw(rng, observations.sums(labels, width)))
-        labels = draw_path(rng, rows, log_density, self.offsets)
+        parameters = observations.draw(rng, observations.sums(labels, width))
+        labels = draw_path(rng, rows, observations.log_density(parameters), self.offsets)
+        filled = observations.draw_filled(rng, parameters, labels)
         n_used = len(np.unique(labels))
-        return as_position(labels, weights, hyper), {"capped": float(n_used >= width)}
+        return as_position(labels, weights, hyper, filled), {"capped": float(n_used >= width)}
 
     def _draw_common_finite(
         self, rng: np.random.Generator, counts: Integers, weights: Array, hyper: Hyperparameters
@@ -74,9 +75,10 @@ class WeakLimitSampler(StatePosterior):
         flat = np.zeros((int(self.offsets[-1]), width))
         return as_position(draw_path(rng, rows, flat, self.offsets), weights, hyper)
 
-    def sample_start(self, rng: np.random.Generator, n_states: int = 10) -> Position:
+    def sample_start(self, rng: np.random.Generator, n_states: int = 10, *, by_blocks: bool = False) -> Position:
         """Where a chain may begin: see `StatePosterior`."""
-        labels, _ = in_order(np.asarray(super().sample_start(rng, min(n_states, self.max_components))["labels"]))
+        n_states = min(n_states, self.max_components)
+        labels, _ = in_order(np.asarray(super().sample_start(rng, n_states, by_blocks=by_blocks)["labels"]))
         gamma, width = self.hyper.weight_concentration, self.max_components
         sizes = np.bincount(labels, minlength=width).astype(np.float64)
         weights = draw_weights(rng, gamma / width + sizes)
