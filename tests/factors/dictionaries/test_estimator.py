@@ -161,7 +161,8 @@ def test_near_duplicates_become_one_atom():
     atoms = np.array([[1.0, 0.0, 0.0], [-2.0, 0.02, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     usage = np.array([0.5, 0.2, 0.4, 1e-4])
     assert near_duplicates(atoms, usage).tolist() == [0, 0, 2, 3]
-    found, shares = merged(atoms, usage)
+    mixing, shares = merged(atoms, usage)
+    found = mixing @ atoms
     np.testing.assert_allclose(shares, [1 - 0.5 * 0.8, 0.4, 1e-4])
     np.testing.assert_allclose(found[0], [(0.5 + 0.2 * 2) / 0.7, 0, 0], atol=0.01)
     assert effective_size(atoms, usage, np.array([1.0, 0, 0, 0])) == {

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from pluri.factors.dictionaries._code_kernels import (
     CodePrior,
@@ -135,6 +135,24 @@ def draw_components(rng: np.random.Generator, precision: Array, linear: Array) -
             half = solve_triangular(factor, linear[:, p], lower=True, check_finite=False) + normals[:, p]
             atoms[:, p] = solve_triangular(factor, half, lower=True, trans="T", check_finite=False)
     return atoms
+
+
+def expected_components(precision: Array, linear: Array) -> Array:
+    """The mean of what `draw_components` draws."""
+    if precision.ndim == 2:
+        return np.asarray(cho_solve(cho_factor(precision, lower=True), linear))
+    atoms = np.empty_like(linear)
+    for p in range(linear.shape[1]):
+        atoms[:, p] = cho_solve(cho_factor(precision[:, :, p], lower=True), linear[:, p])
+    return atoms
+
+
+def component_covariance(precision: Array) -> Array:
+    """Covariance over atoms of a feature that is missing as often as an average one: (n_components, n_components)."""
+    if precision.ndim == 3:
+        mean = precision.mean(axis=2)
+        precision = np.tril(mean) + np.tril(mean, -1).T
+    return np.asarray(cho_solve(cho_factor(precision, lower=True), np.eye(len(precision))))
 
 
 def squared_residuals(rows: Rows, reconstruction: Floats) -> Array:

@@ -23,7 +23,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from pluri.factors.dictionaries.fitting import learn, learn_source, store, warn
-from pluri.factors.dictionaries.preparation import prepare
+from pluri.factors.dictionaries.preparation import LARGEST, prepare
 from pluri.factors.dictionaries.queries import DictionaryQueries
 from pluri.factors.dictionaries.variational import StreamedFit
 from pluri.inference import mcmc
@@ -43,7 +43,6 @@ from pluri.validation import (
 from pluri.validation.estimator import Estimator
 
 GAMMA = Made(Gamma, "a prior, Gamma(shape, rate)") | Only(None)
-LARGEST = 1e100
 
 
 def _takes_batches(model: Any) -> bool:
@@ -109,8 +108,10 @@ class BetaProcessDictionary(StreamedFit, DictionaryQueries, mcmc.Sampled, Estima
     Attributes
     ----------
     components_ : array of shape (n_components, n_features_in_)
-        Atoms of the draw of highest density, most used first. They are not averaged over draws, in which atoms change
-        places and signs.
+        Atoms, most used first: expected ones, given the codes of the draw of highest density. They are not averaged
+        over draws, in which atoms change places and signs.
+    component_covariance_ : array of shape (n_components, n_components)
+        How uncertain the atoms are: covariance of their entries in a feature, given those codes.
     usage_ : array of shape (n_components,)
         Probability that a row uses each atom.
     effective_size_ : dict of int
@@ -175,6 +176,7 @@ class BetaProcessDictionary(StreamedFit, DictionaryQueries, mcmc.Sampled, Estima
 
     _fitted_layout: ClassVar[Mapping[str, Stored]] = {
         "components_": Stored("n_atoms", "n_features_in_"),
+        "component_covariance_": Stored("n_atoms", "n_atoms"),
         "usage_": Stored("n_atoms", least=0),
         "mean_": Stored("n_features_in_"),
         "reconstruction_": Stored("n_rows", "n_features_in_"),

@@ -61,6 +61,7 @@ def store(model: Any, fitted: DictionaryFit, prepared: Prepared) -> None:
     order = np.argsort(-fitted.usage, kind="stable")
     usage = fitted.usage[order]
     model.components_ = np.ascontiguousarray(fitted.components[order], dtype=np.float64)
+    model.component_covariance_ = np.ascontiguousarray(fitted.component_covariance[np.ix_(order, order)])
     K = max(int(model.n_components), 2)
     first, second = float(model.a) / K, float(model.b) * (K - 1) / K
     model.usage_ = (first + n * usage) / (first + second + n)

@@ -15,6 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from pluri.factors.dictionaries.records import Array, Floats, Rows
 
+#: Numbers larger than this, or smaller than one over it, could not be squared and summed.
+LARGEST = 1e100
+
 
 class Prepared(NamedTuple):
     """Rows, and what was taken from them: ``X = values * scale + center``.
@@ -37,6 +40,9 @@ def prepare(
     group, n_groups, labels = _noise_groups(len(X), noise_type, noise_groups)
     offset = center_of(X, center)
     centred = X - offset
+    largest = float(np.nanmax(np.abs(X)))
+    if 0.0 < largest < 1 / LARGEST:
+        raise ValueError(f"X must not be smaller than {1 / LARGEST:g} in size, got at most {largest:.3g}; rescale it")
     size = math.sqrt(float(np.nanmean(centred**2)))
     if size == 0.0:
         what = "zero" if center is None else "constant"
@@ -55,6 +61,15 @@ def check_present(X: Floats) -> None:
             f"X must have at least one value in each row, got {int(empty.sum())} rows of NaN only, "
             f"the first of which is row {int(empty.argmax())}"
         )
+
+
+def scaled(X: Array, offset: Array, scale: float) -> Array:
+    """Further rows in the units of a fit; ValueError if they are too large for it."""
+    values = (X - offset) / scale
+    largest = float(np.nanmax(np.abs(values), initial=0.0))
+    if not largest <= LARGEST:
+        raise ValueError(f"X must not exceed {LARGEST:g} times the size of the rows fitted ({scale:.3g})")
+    return values
 
 
 def center_of(X: Array, center: str | None, mean: Array | None = None) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from pluri.factors.dictionaries.preparation import center_of, check_present
+from pluri.factors.dictionaries.preparation import center_of, check_present, scaled
 from pluri.factors.dictionaries.reconstruction import KnownDictionary, infer_codes, log_density_bounds
 from pluri.factors.dictionaries.records import Array, Rows
 from pluri.factors.dictionaries.sizes import ALIKE, merged
@@ -25,6 +25,7 @@ class DictionaryQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     center: str | None
     random_state: Any
     components_: Array
+    component_covariance_: Array
     usage_: Array
     noise_variance_: Any
     weight_variance_: float
@@ -63,9 +64,9 @@ class DictionaryQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         noise = float(np.mean(self.noise_variance_)) / self.scale_**2
         known = KnownDictionary(
             self.components_, np.log(self.usage_) - np.log1p(-self.usage_), 1 / noise,
-            self.scale_**2 / self.weight_variance_,
+            self.scale_**2 / self.weight_variance_, getattr(self, "component_covariance_", None),
         )  # fmt: skip
-        return Rows.of((data - offset) / self.scale_), offset, known
+        return Rows.of(scaled(data, offset, self.scale_)), offset, known
 
     def transform(self, X: Any) -> Array:
         """Codes of rows, (n_samples, n_components): means over `n_predictive` sweeps with the atoms fixed."""
@@ -90,7 +91,8 @@ class DictionaryQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         -------
         rows : array of shape (n_samples, n_features)
         std : array of shape (n_samples, n_features)
-            If `return_std`. What the atoms are is taken as known, so that it is too small by what they are not.
+            If `return_std`. That the atoms are uncertain is in it; that the variances are, and how often each atom is
+            used, is not.
         """
         rows, offset, known = self._open(X)
         rng = as_generator(self.random_state)
@@ -162,7 +164,12 @@ class DictionaryQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         """
         check_is_fitted(self, "components_")
         check_value(least_cosine, "least_cosine", Number(above=0, most=1))
-        self.components_, self.usage_ = merged(self.components_, self.usage_, float(least_cosine))
+        mixing, self.usage_ = merged(self.components_, self.usage_, float(least_cosine))
+        self.components_ = mixing @ self.components_
+        if hasattr(self, "component_covariance_"):
+            self.component_covariance_ = mixing @ self.component_covariance_ @ mixing.T
+        if hasattr(self, "statistics_"):  # those of the atoms before
+            del self.statistics_
         return self
 
     def sample(self, n_samples: int = 1) -> Array:

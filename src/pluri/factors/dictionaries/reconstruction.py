@@ -27,26 +27,30 @@ N_SETTLE = 10
 class KnownDictionary(NamedTuple):
     """What rows are seen with.
 
-    `components` is (n_components, n_features), `log_odds` (n_components,), and the precisions are numbers.
+    `components` is (n_components, n_features), `log_odds` (n_components,), and the precisions are numbers. `covariance`
+    is how uncertain the components are in each feature, (n_components, n_components); None if they are known.
     """
 
     components: Array
     log_odds: Array
     noise_precision: float
     weight_precision: float
+    covariance: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class CodeChain:
     """State of the chains of all rows: weights, zero where an atom is not used, and sums over the draws.
 
-    Sums are of the expected codes, of the rows without noise and of their squares.
+    Sums are of the expected codes, of the rows without noise and of their squares, and of the variances ``w' C w`` that
+    rows with codes w have because the components are uncertain, (n_samples, 1).
     """
 
     position: Floats
     codes: Any = 0.0
     values: Any = 0.0
     squares: Any = 0.0
+    unsure: Any = 0.0
     log_density: float = 0.0
 
 
@@ -94,8 +98,13 @@ class CodeGibbs:
         told = {"atoms_per_row": float(used.sum() / n)}
         if not self.counting:
             return CodeChain(weights), told
-        drawn = weights @ known.components if self.with_squares else np.zeros(1)
-        return CodeChain(weights, state.codes + expected, state.values + drawn, state.squares + drawn**2), told
+        sums = [state.codes + expected]
+        if self.with_squares:
+            drawn = weights @ known.components
+            sums += [state.values + drawn, state.squares + drawn**2]
+            if known.covariance is not None:
+                sums.append(state.unsure + np.einsum("ik,ik->i", weights @ known.covariance, weights)[:, None])
+        return CodeChain(weights, *sums), told
 
 
 def count_atoms(weights: Floats) -> dict[str, Array]:
@@ -113,7 +122,7 @@ def infer_codes(
         n_warmup=N_SETTLE, n_chains=1, random_state=rng, warn=False,
     )  # fmt: skip
     end = trace.ends[0].state
-    variance = np.maximum(end.squares - end.values**2 / n_draws, 0.0) / max(n_draws - 1, 1)
+    variance = np.maximum(end.squares - end.values**2 / n_draws, 0.0) / max(n_draws - 1, 1) + end.unsure / n_draws
     return end.codes / n_draws, np.sqrt(variance) if with_std else None
 
 

@@ -95,7 +95,9 @@ class DictionaryFit:
     Attributes
     ----------
     components : array of shape (n_components, n_features)
-        Atoms of the best draw, or means.
+        Expected atoms, given the codes of the best draw or under q.
+    component_covariance : array of shape (n_components, n_components)
+        Of the atoms, in one feature.
     usage : array of shape (n_components,)
         Share of the rows that use each atom, mean over the posterior.
     power : array of shape (n_components,)
@@ -114,6 +116,7 @@ class DictionaryFit:
     """
 
     components: Floats
+    component_covariance: Array
     usage: Array
     power: Array
     noise_precision: Array

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from pluri.factors.dictionaries.conditionals import component_covariance, component_posterior, expected_components
 from pluri.factors.dictionaries.gibbs import FLAT, DictionaryGibbs, Totals
-from pluri.factors.dictionaries.records import DictionaryFit, DictionaryState, Rows
+from pluri.factors.dictionaries.records import Array, DictionaryFit, DictionaryState, Rows
 from pluri.factors.dictionaries.start import start_dictionary
 from pluri.factors.dictionaries.usage.beta_process import BetaProcessUsage
 from pluri.factors.dictionaries.usage.clusters import settled_within
@@ -71,8 +72,10 @@ def fit(model: Any, rows: Rows, init: Any) -> DictionaryFit:
     own = best.totals if best.totals.n_draws else totals
     mean = totals.values / totals.n_draws
     verdict = trace.verdict("log_density", limit=mcmc.LATENT_R_HAT_LIMIT)
+    components, covariance = _expected_atoms(rows, chosen)
     return DictionaryFit(
-        components=chosen.components,
+        components=components,
+        component_covariance=covariance,
         usage=own.usage / own.n_draws,
         power=own.power / own.n_draws,
         noise_precision=totals.n_draws / totals.noise_variance,
@@ -86,3 +89,14 @@ def fit(model: Any, rows: Rows, init: Any) -> DictionaryFit:
         cluster_labels=getattr(chosen.usage, "labels", None),
         trace=replace(trace.detached(), ends=()),  # an end holds codes of all the data
     )
+
+
+def _expected_atoms(rows: Rows, at: DictionaryState) -> tuple[Array, Array]:
+    """Expected atoms given the codes of a draw, which err less than those drawn, and their covariance in a feature.
+
+    Of atoms that no row uses nothing is known, and they stay as they were drawn: their mean has no direction.
+    """
+    codes = at.weights * at.used
+    precision, linear = component_posterior(rows, codes, at.noise_precision[rows.noise_group])
+    expected = np.where(codes.any(axis=0)[:, None], expected_components(precision, linear), at.components)
+    return expected, component_covariance(precision)

@@ -76,20 +76,26 @@ def near_duplicates(components: Array, usage: Array, least_cosine: float = ALIKE
 
 
 def merged(components: Array, usage: Array, least_cosine: float = ALIKE) -> tuple[Array, Array]:
-    """A dictionary in which near duplicates are one atom: their usage-weighted mean, turned to the same side.
+    """How near duplicates become one atom: their usage-weighted mean, turned to the same side.
 
     The merged atom has the mean length of those it is made of, and is used by a row if any of them is, independently.
+
+    Returns
+    -------
+    mixing : array of shape (n_merged, n_components)
+        The new atoms are ``mixing @ components``, most used first.
+    usage : array of shape (n_merged,)
     """
     leader = near_duplicates(components, usage, least_cosine)
     kept = np.unique(leader)
-    kept = kept[np.argsort(-usage[kept], kind="stable")]
-    atoms, shares = np.empty((len(kept), components.shape[1])), np.empty(len(kept))
+    mixing, shares = np.zeros((len(kept), len(components))), np.empty(len(kept))
     for row, k in enumerate(kept):
         group = np.flatnonzero(leader == k)
         weight = usage[group] / usage[group].sum()
         sides = np.where(components[group] @ components[k] < 0, -1.0, 1.0)
         mean = (weight * sides) @ components[group]
         length = float(weight @ np.linalg.norm(components[group], axis=1))
-        atoms[row] = mean * (length / max(float(np.linalg.norm(mean)), 1e-300))
+        mixing[row, group] = weight * sides * (length / max(float(np.linalg.norm(mean)), 1e-300))
         shares[row] = -np.expm1(np.log1p(-usage[group]).sum())
-    return atoms, shares
+    order = np.argsort(-shares, kind="stable")
+    return mixing[order], shares[order]

@@ -160,7 +160,7 @@ class ImageDenoiser(PatchRestorer):
             Only if `return_std`.
         """
         picture = as_picture(image)
-        restored = self._restore(picture)
+        restored = self._restore(picture, with_std=return_std)
         values = picture.restore(restored.values)
         return (values, restored.std.reshape(picture.shape)) if return_std else values
 

@@ -164,7 +164,7 @@ class ImageInpainter(PatchRestorer):
             Only if `return_std`.
         """
         picture = as_picture(image, mask)
-        restored = self._restore(picture)
+        restored = self._restore(picture, with_std=return_std, as_seen=bool(self.keep_known))
         values, std = restored.values, restored.std
         if self.keep_known:
             values = np.where(picture.missing, values, picture.values)

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 
-from pluri.factors.dictionaries.conditionals import component_posterior
+from pluri.factors.dictionaries.conditionals import component_posterior, expected_components
 from pluri.factors.dictionaries.gibbs import DictionaryGibbs
 from pluri.factors.dictionaries.records import DictionaryState, Rows
 from pluri.factors.dictionaries.start import start_dictionary
@@ -169,12 +168,7 @@ def _model_at(position: DictionaryState, rows: Rows, usage: BetaProcessUsage, sc
     noise = float(position.noise_precision[0])
     codes = position.weights * position.used
     precision, linear = component_posterior(rows, codes, np.full(len(codes), noise))
-    if precision.ndim == 2:
-        atoms = cho_solve(cho_factor(precision, lower=True), linear)
-    else:
-        atoms = np.empty_like(linear)
-        for p in range(linear.shape[1]):
-            atoms[:, p] = cho_solve(cho_factor(precision[:, :, p], lower=True), linear[:, p])
+    atoms = expected_components(precision, linear)
     first, second = usage.shapes
     counts = position.used.sum(axis=0, dtype=np.float64)
     log_odds = np.log(first + counts) - np.log(second + len(codes) - counts)

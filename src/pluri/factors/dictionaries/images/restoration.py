@@ -6,9 +6,9 @@ s_i^2 the mean of s_ip^2 over the patch. For weights w_i that add up to 1, and t
     (sum_i w_i x_ip - x)^2 = sum_i w_i (x_ip - x)^2 - sum_i w_i (x_ip - average)^2
 
 so that the expected squared error is ``sum_i w_i s_ip^2`` less how much the patches differ. The first part alone is
-what is given as variance: it is the error of patches that all err alike, an upper bound. The s_ip come from a model
-that is only nearly right, and are too small; with the second part taken away, intervals of 90 % covered far less
-(`benchmarks/reproduce/denoising.py` prints both).
+what `restore` gives as variance: it is the error of patches that all err alike, an upper bound. But the s_ip come from
+a model that is only nearly right, and are too small. `pluri.factors.dictionaries.images.calibration` finds out how
+large the errors are.
 """
 
 from __future__ import annotations
@@ -107,15 +107,35 @@ def code_patches(
     return mean * model.scale, variance * model.scale**2
 
 
+def filled_pixels(pixels: Array) -> tuple[Array, NDArray[np.bool_] | None]:
+    """A picture whose missing pixels are filled smoothly, and which they are; None if there are none."""
+    missing = np.isnan(pixels)
+    return (fill_smoothly(pixels), missing) if missing.any() else (pixels, None)
+
+
+def opinions(
+    rng: np.random.Generator, filled: Array, missing: NDArray[np.bool_] | None, grid: PatchGrid, which: Any,
+    model: PatchModel, n_sweeps: int,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """What some patches say of their pixels, the variance of that, and how much it counts: (n, P) each."""
+    c = filled.shape[2]
+    patches = grid.extract(filled, which)
+    means = patch_means(patches, c)
+    observed = None if missing is None else ~grid.extract(missing, which)
+    mean, variance = code_patches(rng, patches - means, observed, model, n_sweeps)
+    noise = noise_variance(model, patches.shape[1], c)
+    variance = variance + _variance_of_means(mean, observed, noise, c)
+    weights = np.broadcast_to(1 / np.maximum(variance.mean(axis=1, keepdims=True), 1e-30), mean.shape)
+    return mean + means, variance, weights
+
+
 def restore(
     rng: np.random.Generator, pixels: Array, grid: PatchGrid, model: PatchModel, n_sweeps: int, verbose: int = 0
 ) -> Restored:
     """Restore a picture (height, width, c), in which NaN marks what is missing."""
-    c = pixels.shape[2]
-    missing = np.isnan(pixels)
-    filled, any_missing = fill_smoothly(pixels) if missing.any() else pixels, bool(missing.any())
-    P = grid.size**2 * c
-    noise = noise_variance(model, P, c)
+    filled, missing = filled_pixels(pixels)
+    noise = noise_variance(model, grid.size**2 * pixels.shape[2], pixels.shape[2])
+    base = filled.mean()  # squares of what is far from zero would leave nothing of how it varies
     total, weight, spread, squares = (np.zeros(pixels.shape) for _ in range(4))
     per_row = len(grid.columns)
     step = max(1, BLOCK // per_row)
@@ -123,20 +143,15 @@ def restore(
         for number, first in enumerate(range(0, len(grid.rows), step)):
             rows = slice(first, min(first + step, len(grid.rows)))
             which = slice(rows.start * per_row, rows.stop * per_row)
-            patches = grid.extract(filled, which)
-            means = patch_means(patches, c)
-            observed = ~grid.extract(missing, which) if any_missing else None
-            mean, variance = code_patches(rng, patches - means, observed, model, n_sweeps)
-            variance = variance + _variance_of_means(mean, observed, noise, c)
-            weights = np.broadcast_to(1 / np.maximum(variance.mean(axis=1, keepdims=True), 1e-30), mean.shape)
-            estimate = mean + means
+            estimate, variance, weights = opinions(rng, filled, missing, grid, which, model, n_sweeps)
+            estimate = estimate - base
             for sums, each in ((total, estimate), (spread, variance), (squares, estimate**2)):
                 grid.add(sums, weights * each, rows)
             grid.add(weight, weights, rows)
-            report(Step(number + 1, -(-len(grid.rows) // step), float(noise) ** 0.5))
+            report(Step(number + 1, -(-len(grid.rows) // step), noise**0.5))
     average = total / weight
     between = np.maximum(squares / weight - average**2, 0)
-    return Restored(average, np.sqrt(spread / weight), np.sqrt(between))
+    return Restored(base + average, np.sqrt(spread / weight), np.sqrt(between))
 
 
 def noise_variance(model: PatchModel, n_pixels: int, n_channels: int) -> float:

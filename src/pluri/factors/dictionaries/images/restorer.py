@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from pluri.factors.dictionaries.images.calibration import calibrated_missing, calibrated_noisy
 from pluri.factors.dictionaries.images.learning import (
     Learning,
     PatchModel,
@@ -105,7 +106,12 @@ class PatchRestorer(mcmc.Sampled, TransformerMixin, Estimator):
             self.components_, log_odds, self.scale_**2 / noise, (self.scale_ / self.weight_sd_) ** 2, self.scale_
         )
 
-    def _restore(self, picture: Picture) -> Restored:
+    def _restore(self, picture: Picture, *, with_std: bool = True, as_seen: bool = False) -> Restored:
+        """A picture without noise; with its standard deviations calibrated, if they are wanted.
+
+        `as_seen`: those of missing pixels are of what would have been seen there, noise included, and those of the
+        others are not needed.
+        """
         check_is_fitted(self)
         as_observed(picture)
         if picture.values.shape[2] != self.n_channels_:
@@ -113,5 +119,13 @@ class PatchRestorer(mcmc.Sampled, TransformerMixin, Estimator):
             raise ValueError(f"image must be {kind}, as the one fitted, got shape {picture.shape}")
         size = math.isqrt(self.n_features_in_ // self.n_channels_)
         grid = PatchGrid.of(picture.values.shape, size)
-        rng = as_generator(self.random_state)
-        return restore(rng, picture.values, grid, self._model(), int(self.n_predictive), int(self.verbose))
+        rng, model, n_sweeps = as_generator(self.random_state), self._model(), int(self.n_predictive)
+        restored = restore(rng, picture.values, grid, model, n_sweeps, int(self.verbose))
+        if not with_std:
+            return restored
+        noise, rest = float(self.noise_sd_) ** 2, (grid, model, n_sweeps)
+        if not as_seen:
+            restored = calibrated_noisy(rng, picture.values, restored, *rest, noise)
+        if picture.missing.any():
+            restored = calibrated_missing(rng, picture.values, restored, *rest, 0.0 if as_seen else noise)
+        return restored

@@ -79,9 +79,9 @@ class Measurements:
 
 
 def prepare_measurements(
-    Y: Any, projections: Any, *, n_features: int | None, noise_model: str, center: str | None
+    Y: Any, projections: Any, *, n_features: int | None, noise_model: str, center: str | None, mean: Array | None = None
 ) -> Measurements:
-    """Check measurements and make them what the model is for.
+    """Check measurements and make them what the model is for; `mean` is what all rows have in common.
 
     Raises
     ------
@@ -94,6 +94,8 @@ def prepare_measurements(
     S = as_projections(projections, len(values), n_features)
     if S.shape[-2] != values.shape[1]:
         raise ValueError(f"Y must have {S.shape[-2]} columns, one for each row of projections, got {values.shape[1]}")
+    if mean is not None:
+        values = values - S @ mean
     if noise_model == "signal":
         values, S = whitened(values, S)
     parts: dict[str, Array] = {}

@@ -50,7 +50,8 @@ class CompressiveRecovery(mcmc.Sampled, Estimator):
     ----------
     dictionary : array of shape (n_components, n_features), fitted BetaProcessDictionary or None, default=None
         Atoms as rows; or None, if they are to be learned from the measurements. That needs rows which are measured by
-        different projections: of a single one nothing is learned in the directions that it does not see.
+        different projections: of a single one nothing is learned in the directions that it does not see. What a
+        fitted dictionary subtracted of each feature is added to the rows that are recovered.
     n_components : int, default=64
         Largest number of atoms if they are learned.
     usage_prior : {"beta_process", "dp", "psbp"}, default="beta_process"
@@ -220,15 +221,15 @@ class CompressiveRecovery(mcmc.Sampled, Estimator):
         if self.inference == "vb" and self.dictionary is None:
             raise ValueError("inference='vb' needs a dictionary, got None; inference='gibbs' learns it")
         with restored_on_failure(self):
-            atoms = self._atoms()
+            atoms, mean = self._atoms(), self._mean()
             data = prepare_measurements(
                 Y, projections, n_features=None if atoms is None else atoms.shape[1], noise_model=self.noise_model,
-                center=self.center,
+                center=self.center, mean=mean,
             )  # fmt: skip
             if atoms is None:
                 self._warn_of_blindness(data)
             recover = recover_by_gibbs if self.inference == "gibbs" else recover_by_vb
-            self._store(recover(self, data, atoms, locations), data)
+            self._store(recover(self, data, atoms, locations), data, mean)
         return self
 
     def _atoms(self) -> Array | None:
@@ -244,6 +245,21 @@ class CompressiveRecovery(mcmc.Sampled, Estimator):
             raise ValueError("dictionary must have an atom that is not zero")
         return np.ascontiguousarray(atoms)
 
+    def _mean(self) -> Array | None:
+        """What was subtracted from the rows that the dictionary was learned from; None if nothing."""
+        given = self.dictionary
+        if not hasattr(given, "fit"):
+            return None
+        if self.center is None and getattr(given, "center", None) == "sample":
+            warnings.warn(
+                "the dictionary was learned from rows less their means, which its atoms cannot make up for: "
+                "give center='sample' here too",
+                UserWarning,
+                stacklevel=4,
+            )
+        mean = getattr(given, "mean_", None)
+        return None if mean is None or not np.any(mean) else np.asarray(mean, dtype=np.float64)
+
     def _warn_of_blindness(self, data: Measurements) -> None:
         first = data.projections if data.shared else data.projections[0]
         alike = data.shared or bool((data.projections == first).all())
@@ -257,13 +273,14 @@ class CompressiveRecovery(mcmc.Sampled, Estimator):
             raise ValueError(told)
         warnings.warn(told, UserWarning, stacklevel=4)
 
-    def _store(self, found: Recovered, data: Measurements) -> None:
+    def _store(self, found: Recovered, data: Measurements, mean: Array | None) -> None:
         for name in {"trace_", "bound_", "cluster_labels_"} & set(vars(self)):
             delattr(self, name)
         scale = data.scale
         self.components_, self.n_features_ = found.components, found.components.shape[1]
         self.codes_, self.usage_ = found.codes * scale, found.usage
-        self.recovered_, self.recovered_std_ = found.mean * scale, np.sqrt(found.variance) * scale
+        self.recovered_ = found.mean * scale if mean is None else found.mean * scale + mean
+        self.recovered_std_ = np.sqrt(found.variance) * scale
         self.noise_variance_ = found.noise_variance * data.unit**2
         self.weight_variance_ = found.weight_variance * scale**2
         self.converged_, self.n_iter_ = found.converged, found.n_iter

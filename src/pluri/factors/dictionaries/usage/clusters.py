@@ -98,12 +98,16 @@ def first_labels(rng: np.random.Generator, process: BetaProcess, used: Used, n_c
 
 
 def settle_labels(
-    rng: np.random.Generator, process: BetaProcess, used: Used, n_clusters: int, settling: int
+    rng: np.random.Generator, process: BetaProcess, used: Used, labels: Labels, n_clusters: int, settling: int
 ) -> Labels | None:
-    """Clusters for one of the first updates; None if they are to be drawn as ever."""
+    """Clusters for one of the first updates; None if they are to be drawn as ever.
+
+    Rows that have not yet been clustered stay together, even if the warm-up is so short that all is cut: drawn while no
+    row uses anything, clusters mean nothing, and keep their rows from using anything.
+    """
     if settling % SETTLING == 1:
         return start_labels(rng, process, used, n_clusters)
-    return np.zeros(len(used), dtype=np.intp) if settling > SETTLING * (N_CLUSTERINGS - 1) else None
+    return np.zeros(len(used), dtype=np.intp) if settling > SETTLING * (N_CLUSTERINGS - 1) or not labels.any() else None
 
 
 def settled_within(state: Any, n_updates: int) -> Any:

@@ -128,7 +128,7 @@ class DirichletProcessUsage:
     def resample(self, state: ClusterState, used: Used, rng: np.random.Generator) -> ClusterState:
         """Draw clusters, their order, sticks, concentration and probabilities."""
         if state.settling:
-            given = settle_labels(rng, self.process, used, self.n_clusters, state.settling)
+            given = settle_labels(rng, self.process, used, state.labels, self.n_clusters, state.settling)
             if given is not None:
                 return self._given_labels(given, state.concentration, used, rng, state.settling - 1)
         labels = draw_labels(rng, self.process, used, state.labels, state.log_weights[None])

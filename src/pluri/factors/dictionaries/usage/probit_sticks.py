@@ -208,7 +208,7 @@ class ProbitStickUsage:
     def resample(self, state: LocatedState, used: Used, rng: np.random.Generator) -> LocatedState:
         """Draw clusters, the order of the sticks, the surfaces and the probabilities."""
         if state.settling:
-            given = settle_labels(rng, self.process, used, self.n_clusters, state.settling)
+            given = settle_labels(rng, self.process, used, state.labels, self.n_clusters, state.settling)
             if given is not None:
                 return self._given_labels(given, state.surfaces, used, rng, state.settling - 1)
         surfaces, n_sticks = state.surfaces, self.n_clusters - 1

@@ -133,6 +133,7 @@ def as_fit(q: DictionaryBeliefs, rows: Rows, n_iter: int, converged: bool) -> Di
     used = q.entries.used
     return DictionaryFit(
         components=D,
+        component_covariance=np.diag(np.asarray(q.component_variances, dtype=np.float64).mean(axis=1)),
         usage=used.mean(axis=0, dtype=np.float64),
         power=squares.sum(axis=0, dtype=np.float64) * (D.astype(np.float64) ** 2 + e).sum(axis=1),
         noise_precision=precisions.mean(q.noise_precision),

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from pluri.engine import Batch, Source
-from pluri.factors.dictionaries.preparation import center_of, check_present
+from pluri.factors.dictionaries.preparation import LARGEST, center_of, check_present, scaled
 from pluri.factors.dictionaries.records import Array, Rows
 from pluri.factors.dictionaries.sizes import effective_size
 from pluri.factors.dictionaries.variational import precisions
@@ -68,20 +68,24 @@ def loaded(lazy: Any) -> Array:
     X = np.asarray(batch.X, dtype=np.float64)
     if X.ndim != 2 or np.isinf(X).any():
         raise ValueError(f"X must have finite values, or NaN for what is missing, in 2 dimensions, got shape {X.shape}")
+    if np.nanmax(np.abs(X), initial=0.0) > LARGEST:
+        raise ValueError(f"X must not exceed {LARGEST:g} in size; rescale it")
     check_present(X)
     return X
 
 
 def survey(source: Source, center: str | None) -> Survey:
     """Read a source once."""
-    n_rows, sums, squares, counts = 0, np.zeros(0), np.zeros(0), np.zeros(0)
+    n_rows, sums, squares, counts, pivot = 0, np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0)
     for lazy in source.batches():
         X = loaded(lazy)
         if not n_rows:
-            sums, squares, counts = (np.zeros(X.shape[1]) for _ in range(3))
+            sums, squares, counts, pivot = (np.zeros(X.shape[1]) for _ in range(4))
+            if center == "feature":  # squares of what is far from zero would leave nothing of how it varies
+                pivot = center_of(X, center)
         if X.shape[1] != len(sums):
             raise ValueError(f"X must have {len(sums)} features in all batches, got {X.shape[1]}")
-        X = X - center_of(X, center, sums) if center == "sample" else X
+        X = X - (center_of(X, center) if center == "sample" else pivot)
         n_rows += len(X)
         sums += np.nansum(X, axis=0)
         squares += np.nansum(X**2, axis=0)
@@ -90,7 +94,7 @@ def survey(source: Source, center: str | None) -> Survey:
         raise ValueError(f"X must have at least 2 rows, got a source of {n_rows}")
     mean = sums / np.maximum(counts, 1) if center == "feature" else np.zeros(len(sums))
     size = math.sqrt(max(float((squares - counts * mean**2).sum()) / float(counts.sum()), 0.0))
-    return Survey(n_rows, len(sums), mean, size or 1.0)
+    return Survey(n_rows, len(sums), pivot + mean, size or 1.0)
 
 
 class StreamedFit:
@@ -121,14 +125,15 @@ class StreamedFit:
             return model.fit(X)
         data = validate_data(model, X, dtype=np.float64, reset=False, ensure_all_finite="allow-nan")
         check_present(data)
-        rows = (data - center_of(data, model.center, model.mean_ if model.center == "feature" else None)) / model.scale_
+        offset = center_of(data, model.center, model.mean_ if model.center == "feature" else None)
+        rows = scaled(data, offset, model.scale_)
         params, seen, steps = so_far(model)
         total = seen + len(rows)
         online = StochasticDictionary(learned, model.components_, float(total), np.dtype(model.dtype))
         rho = RobbinsMonro(float(model.learning_decay), float(model.learning_offset))(steps + 1)
         rho = max(min(1.0, len(rows) / float(model.batch_size)) * rho, len(rows) / total)
-        scaled = {name: value * (total / params["numbers"][2]) for name, value in params.items()}
-        moved, _ = natural_step(online, scaled, Batch(rows), rho=rho, n_total=total)
+        grown = {name: value * (total / params["numbers"][2]) for name, value in params.items()}
+        moved, _ = natural_step(online, grown, Batch(rows), rho=rho, n_total=total)
         with restored_on_failure(model):
             store_sums(model, online, moved)
             model.n_samples_seen_, model.n_steps_ = total, steps + 1
@@ -171,11 +176,14 @@ def so_far(model: Any) -> tuple[Natural, int, int]:
     """Sums that stand for what a model has learned, the number of rows, and of steps that it took."""
     if hasattr(model, "statistics_"):
         return model.statistics_, int(model.n_samples_seen_), int(model.n_steps_)
-    n = len(model.reconstruction_)
+    # Without sums: after a fit of rows, or after atoms were merged.
+    seen = getattr(model, "n_samples_seen_", None)
+    n = len(model.reconstruction_) if seen is None else int(seen)
     unit = model.scale_**2
     noise, weight = float(np.mean(model.noise_variance_)) / unit, model.weight_variance_ / unit
     sums = sums_of(model.components_, float(n), usage=model.usage_, noise=noise, weight=weight)
-    return sums, n, int(model.n_iter_) * math.ceil(n / int(model.batch_size))
+    steps = int(model.n_iter_) * math.ceil(n / int(model.batch_size)) if seen is None else int(model.n_steps_)
+    return sums, n, steps
 
 
 def store_sums(model: Any, online: StochasticDictionary, params: Natural) -> None:
@@ -188,7 +196,7 @@ def store_sums(model: Any, online: StochasticDictionary, params: Natural) -> Non
     q = online.beliefs(sums)
     n_rows = float(sums["numbers"][2])
     D = q.components.astype(np.float64)
-    model.components_ = D
+    model.components_, model.component_covariance_ = D, np.diag(q.component_variances[:, 0].astype(np.float64))
     model.usage_ = q.usage.expected_probabilities[0]
     lengths = (D**2).sum(axis=1) + D.shape[1] * q.component_variances[:, 0]
     model.effective_size_ = effective_size(D, sums["used"] / n_rows, sums["second"].diagonal() * lengths)

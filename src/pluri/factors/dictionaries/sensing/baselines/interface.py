@@ -98,6 +98,8 @@ def sparse_codes(method: Any, Y: Any, Phi: Any) -> Array:
         )
     if matrices.ndim == 3 and len(matrices) != len(values):
         raise ValueError(f"Phi must be one for each of {len(values)} rows, or one for all, got {len(matrices)}")
+    if getattr(method, "fit_intercept", False):
+        raise ValueError("method must be made with fit_intercept=False: codes have no room for an intercept")
     copy = clone(method)
     many = getattr(copy, "_solve_many", None)
     if many is not None:
