@@ -17,7 +17,14 @@ DOCS = Path(__file__).parent
 PACKAGES = [name for name in pluri.__all__ if name not in ("__version__", "load", "on_interrupt", "save")]
 #: Packages within packages; each has a page of its own.
 PACKAGES += [f"inference.{name}" for name in ("mcmc", "ais", "smc", "comparison", "variational")]
-PACKAGES += ["priors.kernels", "processes.dpp", "processes.dpp.learning", "optimize.manifolds", "optimize.sdp", "topics.held_out"]
+PACKAGES += [
+    "priors.kernels",
+    "processes.dpp",
+    "processes.dpp.learning",
+    "optimize.manifolds",
+    "optimize.sdp",
+    "topics.held_out",
+]
 
 
 def commands(page: str) -> list[str]:

@@ -76,9 +76,14 @@ def n_lines(node):
 
 
 def only_stores(node):
-    """Whether each line is ``self.name = name``: a constructor with many settings is long, but easy to read."""
+    """Whether each line is ``self.name = name``, or hands every name to the constructor of the base as it is.
+
+    A constructor with many settings is long, but easy to read.
+    """
 
     def stores(line):
+        if isinstance(line, ast.Expr) and ast.unparse(line.value).startswith("super().__init__("):
+            return all(word.arg == ast.unparse(word.value) for word in line.value.keywords)
         return isinstance(line, ast.Assign) and ast.unparse(line.targets[0]).replace("self.", "") == ast.unparse(
             line.value
         )

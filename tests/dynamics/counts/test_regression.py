@@ -156,7 +156,7 @@ def test_a_sparse_matrix_is_the_dense_one():
     X, y = data(100)
     X[np.abs(X) < 0.7] = 0.0
     # These counts vary less than Poisson ones: the dispersion of a negative binomial ends at its bound, near which the
-    # maximum is so flat that rounding decides between two stops, 5e-5 apart (40 orders of the rows, three BLAS kernels).
+    # maximum is so flat that rounding decides between two stops, 5e-5 apart (40 orders of rows, three BLAS kernels).
     for distribution, apart in (("general", 1e-10), ("negative_binomial", 5e-4)):
         dense = GeneralizedCountRegression(distribution).fit(X, y)
         thin = GeneralizedCountRegression(distribution).fit(sparse.csr_matrix(X), y)
