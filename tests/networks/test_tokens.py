@@ -80,6 +80,7 @@ def test_a_table_sets_its_width_and_another_is_refused():
         (np.array([[-2, 2]]), "or -1 for padding, got -2"),
         ([[1e300]], "below 2"),
         ([[[1, 2]]], "all sequences of tokens"),
+        (pandas.DataFrame({"text": ["a b", "c"]}), "got a table of one column: give the column"),
         ([None], "all sequences of tokens, got None at 0"),
     ],
 )

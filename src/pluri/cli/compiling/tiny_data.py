@@ -97,5 +97,10 @@ DATA: dict[str, Callable[[], tuple[Any, ...]]] = {
     "subsets": lambda: (_subsets(), 4),
     "items and subsets": lambda: ((_rng().normal(size=(4, 2)), np.eye(4)), _subsets()),
     "segments": _segments,
+    "vectors and tokens": lambda: (
+        numbers(),
+        [["low", "high"][label : label + 1] * (1 + label) for label in _labels()],
+    ),
+    "sentences and trees": lambda: ([["a", "b"], ["a", "c", "b"]] * 6, ["(S a (T b))", "(S a (T c b))"] * 6),
     "commits": lambda: (_history(),),
 }

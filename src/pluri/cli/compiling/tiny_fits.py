@@ -19,7 +19,10 @@ from typing import Any
 from pluri.cli.compiling.tiny_data import DATA, kernels, numbers
 
 #: Subpackages with something to compile.
-PACKAGES = ("sequences", "mixtures", "topics", "factors", "embedding", "dynamics", "processes", "cochange", "inference")
+PACKAGES = (
+    "sequences", "mixtures", "topics", "factors", "embedding", "dynamics", "processes", "networks", "cochange",
+    "inference",
+)  # fmt: skip
 
 #: Settings that make any fit short, by the names that all models share.
 SMALL: Mapping[str, Any] = {
@@ -42,6 +45,9 @@ SMALL: Mapping[str, Any] = {
     "max_nodes": (1, 2, 2),
     "max_components": 3,
     "hidden": 8,
+    "hidden_size": 6,
+    "embedding_size": 4,
+    "max_epochs": 3,
     "n_layers": 2,
     "min_support": 2,
 }
@@ -54,6 +60,7 @@ KIND_OF_DATA: Mapping[str, str] = {
     "BayesianLinearRegression": "numbers and target",
     "BernoulliHMM": "binary",
     "BernoulliMixture": "binary",
+    "BiLSTMClassifier": "symbols and labels",
     "BinaryRBM": "binary",
     "CategoricalHMM": "symbols",
     "CategoricalMixture": "symbols",
@@ -67,6 +74,7 @@ KIND_OF_DATA: Mapping[str, str] = {
     "DPPVariableSelection": "numbers and target",
     "FastBCS": "numbers and target",
     "FileRecommender": "commits",
+    "FrameTagger": "numbers and labels",
     "FrequentItemsets": "binary",
     "GaussianProcessClassifier": "numbers and labels",
     "GaussianProcessRegressor": "numbers and target",
@@ -97,12 +105,15 @@ KIND_OF_DATA: Mapping[str, str] = {
     "SeparateDPP": "kernels",
     "StOMP": "numbers and target",
     "SequenceClassifier": "sequences and labels",
+    "SequenceDecoder": "vectors and tokens",
+    "SequenceParser": "sentences and trees",
     "SequenceSVC": "sequences and labels",
     "SequenceSVR": "sequences and numbers",
     "SequentialDPPLearner": "segments",
     "SupervisedLDA": "counts and target",
     "SupervisedLDAClassifier": "counts and labels",
     "SymbolClassHMM": "symbols",
+    "TextCNNClassifier": "symbols and labels",
     "TimeVaryingDPP": "kernels",
     "TreeTopicModel": "counts",
     "VariationalBCS": "numbers and target",
@@ -319,7 +330,10 @@ def _estimators() -> tuple[tuple[str, str, type], ...]:
     for package in _public_packages():
         module = import_module(package)
         for name in getattr(module, "__all__", ()):
-            kind = getattr(module, name)
+            try:
+                kind = getattr(module, name)
+            except ImportError:  # of an extra that is not installed
+                continue
             if inspect.isclass(kind) and issubclass(kind, BaseEstimator) and hasattr(kind, "fit"):
                 found.setdefault(kind.__name__, (package, kind))
     bases = {base for _, kind in found.values() for base in kind.__mro__[1:]}  # there to be derived from

@@ -36,6 +36,7 @@ from pluri.networks.classifiers.tokens import (
     given_embeddings,
     learn_vocabulary,
     read_tokens,
+    warn_of_few_vectors,
     warn_of_unknown,
 )
 from pluri.networks.parameters import from_arrays, key_from, to_arrays
@@ -92,8 +93,25 @@ class TokenClassifier(ClassifierMixin, Estimator):
         "loss_history_": Stored(None), "validation_history_": Stored(None), "embeddings_": Stored(None, None),
     }  # fmt: skip
 
+    embeddings: Any
+    freeze_embeddings: bool
+    embedding_size: int
+    vectorizer: Any
+    min_count: int
+    max_length: int | None
+    dropout: float
+    learning_rate: float
+    weight_decay: float
+    batch_size: int
+    max_epochs: int
+    validation_fraction: float
+    n_iter_no_change: int
+    checkpoint: str | os.PathLike[str] | None
+    random_state: RandomState
+    verbose: int
     classes_: NDArray[Any]
     vocabulary_: NDArray[Any]
+    embeddings_: NDArray[np.float32] | None
     params_: dict[str, NDArray[Any]]
 
     def fit(
@@ -138,6 +156,8 @@ class TokenClassifier(ClassifierMixin, Estimator):
             counts = self._learn_table(tokens)
             rows = self._cut(encode(tokens, self.vocabulary_))
             self.n_unknown_ = count_unknown(rows)[0]
+            if self.embeddings_ is not None:
+                warn_of_few_vectors(rows)
             self._learn(rows, codes, relative, together, counts)
         return self
 
@@ -239,10 +259,10 @@ class TokenClassifier(ClassifierMixin, Estimator):
 
     def _sizes(self) -> dict[str, Any]:
         """Settings that all designs have."""
-        frozen = self.embeddings_ is not None
+        frozen = self.embeddings_
         return {
-            "n_tokens": 0 if frozen else len(self.vocabulary_) + 1,
-            "input_size": self.embeddings_.shape[1] if frozen else self._embedding_size(),
+            "n_tokens": len(self.vocabulary_) + 1 if frozen is None else 0,
+            "input_size": self._embedding_size() if frozen is None else frozen.shape[1],
             "n_classes": len(self.classes_),
             "dropout": float(self.dropout),
         }
@@ -253,7 +273,7 @@ class TokenClassifier(ClassifierMixin, Estimator):
     def _learn_table(self, tokens: Any) -> Integers:
         """Set `vocabulary_` and `embeddings_`, and return how often each token of the vocabulary occurs."""
         found, counts = learn_vocabulary(tokens, self.min_count)
-        self.embeddings_: NDArray[np.float32] | None = None
+        self.embeddings_ = None
         if self.embeddings is None:
             self.vocabulary_ = found
             return counts

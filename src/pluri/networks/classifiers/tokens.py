@@ -87,6 +87,10 @@ def _table(owner: Any, X: Any, reset: bool) -> TokenLists:
         if (numbers < PADDING).any():
             raise ValueError(f"X must hold token numbers of at least 0, or {PADDING} for padding, got {numbers.min()}")
         return TokenLists([row[row != PADDING] for row in numbers], "numbers")
+    if table.shape[1] == 1:
+        raise ValueError(
+            "X must be a list of texts or of sequences of tokens, got a table of one column: give the column"
+        )
     return _lists(list(table))
 
 
@@ -176,6 +180,17 @@ def warn_of_unknown(rows: list[Integers]) -> int:
             stacklevel=4,
         )
     return unknown
+
+
+def warn_of_few_vectors(rows: list[Integers]) -> None:
+    """Say so if embeddings know less than half of the tokens that are learned from."""
+    unknown, total = count_unknown(rows)
+    if 2 * unknown > total:
+        warnings.warn(
+            f"embeddings have no vector for {unknown} of {total} tokens of X; they are read as one unknown token",
+            UnknownTokenWarning,
+            stacklevel=4,
+        )
 
 
 def given_embeddings(embeddings: Any) -> tuple[NDArray[Any], NDArray[np.float32]]:
