@@ -145,7 +145,8 @@ class ForecastDisplay:
         rows = np.asarray(X, dtype=np.float64)
         if rows.ndim != 2 or not 0 <= feature < rows.shape[1]:
             raise ValueError(f"feature must be a column of X, one sequence, got {feature} for shape {rows.shape}")
-        options, intervals = options or {}, None
+        options = options or {}
+        intervals: Any = None
         if "level" in signature(model.forecast).parameters and "level" not in options:
             each = [model.forecast(rows, horizon, level=float(level), **options) for level in levels]
             intervals = [(one.lower[0, :, feature], one.upper[0, :, feature]) for one in each]
