@@ -144,6 +144,17 @@ def test_an_indefinite_kernel_is_warned_of_and_its_eigenvalue_kept():
     assert model.min_eigenvalue_ < -0.1
 
 
+@pytest.mark.filterwarnings("ignore::pluri.sequences.IndefiniteKernelWarning")
+def test_without_a_repair_a_weight_of_two_is_the_sequence_twice():
+    """The reason for the default: a shifted diagonal tells the two apart, and so do clipped eigenvalues."""
+    X, y = indefinite()
+    heavy, twice = np.array([2.0, 2.0, 1.0, 1.0, 1.0, 1.0]), ([*X[:2], *X], np.append(y[:2], y))
+    model, other = SequenceSVC(TimeAlignmentKernel(), tol=1e-9), SequenceSVC(TimeAlignmentKernel(), tol=1e-9)
+    assert model.psd == "none"
+    one, two = model.fit(X, y, sequence_weight=heavy), other.fit(*twice)
+    assert_allclose(one.decision_function(X), two.decision_function(X), atol=1e-6)
+
+
 @pytest.mark.parametrize("kind", [SequenceSVC, SequenceSVR])
 @pytest.mark.parametrize("psd", ["clip", "flip", "shift"])
 def test_corrected_matrices_are_learned_from_and_new_rows_are_treated_alike(kind, psd):
