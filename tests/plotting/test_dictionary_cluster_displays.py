@@ -6,7 +6,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from pluri.plotting import SegmentationDisplay, UsageDisplay, state_colors
+from pluri.plotting import LeftOrderedDisplay, SegmentationDisplay, UsageDisplay, state_colors
+from pluri.processes import left_ordered_form
 
 
 class Fitted:
@@ -60,9 +61,29 @@ def test_atoms_are_sorted_by_the_cluster_that_uses_them_most_and_the_rest_left_o
     assert [tick.get_text() for tick in display.ax_.get_xticklabels()] == ["3", "0"]
 
 
+def test_columns_are_in_left_ordered_form():
+    used = (np.random.default_rng(0).random((12, 9)) < 0.3).astype(int)
+    used[:, 4] = 0
+    display = LeftOrderedDisplay(used).plot()
+    np.testing.assert_array_equal(display.image_.get_array(), left_ordered_form(used))
+    np.testing.assert_array_equal(used[:, display.atoms_], left_ordered_form(used))
+    assert LeftOrderedDisplay(np.zeros((3, 2))).plot().atoms_.size == 0
+
+
+def test_atoms_that_add_less_than_the_noise_count_as_not_used():
+    class Noisy(Fitted):
+        noise_variance_ = 0.25
+
+    display = LeftOrderedDisplay.from_estimator(Noisy(), [[0.2, 0.0], [0.0, 0.6], [0.26, -0.6]])
+    np.testing.assert_array_equal(display.used, [[0, 0], [0, 1], [1, 1]])
+    assert display.atoms_.tolist() == [1, 0]
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (lambda: LeftOrderedDisplay([[0.5]]), "used must hold zeros and ones"),
+        (lambda: LeftOrderedDisplay.from_estimator(Fitted(), [[1.0, 0.0]]), "with noise_variance_"),
         (lambda: SegmentationDisplay([0.5], [[0, 0]]), "labels must be whole numbers"),
         (lambda: SegmentationDisplay([0, 1], [[0, 0]]), r"locations must be finite and of shape \(2, 2\)"),
         (lambda: SegmentationDisplay([0], [[0, 0]], np.zeros(3)), "image must have shape"),

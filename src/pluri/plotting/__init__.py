@@ -17,6 +17,7 @@ from pluri.plotting.co_clustering import CoClusteringDisplay
 from pluri.plotting.component_count import ComponentCountDisplay
 from pluri.plotting.convergence import ConvergenceDisplay
 from pluri.plotting.decoded_sequence import DecodedSequenceDisplay
+from pluri.plotting.dictionaries.left_ordered import LeftOrderedDisplay
 from pluri.plotting.dictionaries.measurement_error import MeasurementErrorDisplay
 from pluri.plotting.dictionaries.mosaic import DictionaryMosaicDisplay
 from pluri.plotting.dictionaries.restoration import RestorationDisplay
@@ -81,6 +82,7 @@ __all__ = [
     "InclusionDisplay",
     "KMeansBoundDisplay",
     "KernelSpectrumDisplay",
+    "LeftOrderedDisplay",
     "LoadingsDisplay",
     "MeasurementErrorDisplay",
     "OptimizationGapDisplay",

@@ -14,6 +14,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import pluri
 from pluri.factors import BetaProcessDictionary
+from pluri.factors.dictionaries.conditionals import component_covariance, component_posterior, expected_components
+from pluri.factors.dictionaries.records import Rows
 from pluri.factors.dictionaries.sizes import effective_size, merged, near_duplicates
 from pluri.priors import Gamma
 
@@ -174,6 +176,74 @@ def test_near_duplicates_become_one_atom():
     assert model.merge_duplicates().transform(X).shape == (30, 6)
 
 
+@pytest.mark.parametrize("inference", ["gibbs", "vb"])
+@pytest.mark.filterwarnings("ignore:the bound still rises")
+def test_a_dictionary_whose_atoms_were_merged_goes_on_learning(inference):
+    X = sparse_rows()
+    for before in (0, 1):
+        model = fitted(X, inference=inference, max_iter=20)
+        for _ in range(before):
+            model.partial_fit(X[:40])
+        seen = 120 + 40 * before
+        model.components_[1] = -1.1 * model.components_[0]
+        model.merge_duplicates()
+        assert model.component_covariance_.shape == (7, 7)
+        std = model.reconstruct(X, return_std=True)[1]
+        assert np.isfinite(std).all()
+        model.partial_fit(X)
+        assert model.components_.shape == (7, 9)
+        assert model.n_samples_seen_ == seen + 120
+
+
+def coverage_of_new_rows(seed, n=150):
+    """Share of the values of new rows, without noise, within intervals of 90 %, with and without that of the atoms."""
+    rng = np.random.default_rng(seed)
+    atoms = rng.normal(size=(10, 16)) / 4
+    clean = (rng.normal(size=(2 * n, 10)) * (rng.random((2 * n, 10)) < 0.2)) @ atoms
+    X = clean + 0.05 * rng.normal(size=clean.shape)
+    model = BetaProcessDictionary(30, n_warmup=100, n_draws=20, random_state=seed).fit(X[:n])
+    shares = []
+    for covariance in (model.component_covariance_, np.zeros((30, 30))):
+        model.component_covariance_ = covariance
+        found, std = model.reconstruct(X[n:], return_std=True)
+        shares.append((np.abs(found - clean[n:]) < 1.645 * std).mean())
+    return shares
+
+
+def test_error_bars_of_new_rows_know_that_atoms_are_uncertain():
+    """BOUND_OF_NEW_ROWS"""
+    found = np.mean([coverage_of_new_rows(seed) for seed in range(3)], axis=0)
+    assert 0.84 < found[0] < 0.95
+    assert found[1] < found[0]
+
+
+def test_expected_atoms_solve_a_ridge_regression():
+    rng = np.random.default_rng(0)
+    codes, values = rng.normal(size=(30, 4)), rng.normal(size=(30, 5))
+    noise, observed = rng.random(30) + 0.5, rng.random((30, 5)) < 0.7
+    for mask in (None, observed):
+        rows = Rows(values if mask is None else values * mask, mask, np.zeros(30, dtype=np.intp))
+        precision, linear = component_posterior(rows, codes, noise)
+        atoms, inverses = expected_components(precision, linear), []
+        for p in range(5):
+            there = np.ones(30, dtype=bool) if mask is None else mask[:, p]
+            left = codes[there] * noise[there, None]
+            inverses.append(left.T @ codes[there] + 5 * np.eye(4))
+            np.testing.assert_allclose(atoms[:, p], np.linalg.solve(inverses[-1], left.T @ values[there, p]))
+        np.testing.assert_allclose(component_covariance(precision), np.linalg.inv(np.mean(inverses, axis=0)))
+
+
+@pytest.mark.parametrize("usage_prior", ["dp", "psbp"])
+def test_clusters_of_a_short_warm_up_do_not_keep_rows_from_using_atoms(usage_prior):
+    """The noise is 0.05: chains that began with clusters of nothing took all of X for noise."""
+    X = sparse_rows()
+    places = np.arange(120.0)[:, None] if usage_prior == "psbp" else None
+    for n_warmup in (5, 10, 15):
+        model = BetaProcessDictionary(8, usage_prior=usage_prior, n_clusters=3, n_draws=10, n_warmup=n_warmup)
+        model.set_params(random_state=n_warmup).fit(X, locations=places)
+        assert model.noise_variance_ < 0.1 * X.var()
+
+
 def test_draws_of_the_model_have_its_covariance():
     """Entries of a covariance of 20,000 rows: six standard errors of the largest are 0.06 of it."""
     model, _ = known_dictionary()
@@ -225,9 +295,14 @@ def test_rows_that_say_nothing_are_refused():
         BetaProcessDictionary(3).fit(X[:1])
     with pytest.raises(ValueError, match="must not exceed"):
         BetaProcessDictionary(3).fit(X[:3] * 1e200)
+    with pytest.raises(ValueError, match="must not be smaller than 1e-100 in size, got at most"):
+        BetaProcessDictionary(3).fit(X[:3] * 1e-150)
     model = fitted(sparse_rows())
     with pytest.raises(ValueError, match="rows of NaN only"):
         model.transform(X)
+    for method in (model.transform, model.reconstruct, model.score, model.partial_fit):
+        with pytest.raises(ValueError, match="X must not exceed 1e"):
+            method(X[:3] * 1e160)
     with pytest.raises(ValueError, match="X must have 8 columns, one per atom, got 9"):
         model.inverse_transform(X[:2])
 
@@ -267,3 +342,8 @@ def test_the_summary_names_the_sizes():
 ])  # fmt: skip
 def test_scikit_learn_takes_it_for_one_of_its_own(estimator, check):
     check(estimator)
+
+
+if __name__ == "__main__":
+    found = np.array([coverage_of_new_rows(seed) for seed in range(100, 130)])
+    print("new rows", found.mean(axis=0).round(3), found.std(axis=0).round(3), found.min(axis=0), found.max(axis=0))

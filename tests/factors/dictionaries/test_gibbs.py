@@ -15,6 +15,7 @@ from pluri.factors.dictionaries.start import start_dictionary
 from pluri.factors.dictionaries.usage import BetaProcessUsage
 from pluri.inference import mcmc
 from pluri.priors import Gamma
+from pluri.testing import simulation_based_calibration
 
 
 def sparse_rows(seed, *, n=500, P=16, K=10, noise=0.05, share=0.2):
@@ -158,6 +159,54 @@ def test_noise_of_two_kinds_is_told_apart(noise_type):
     assert model.noise_variance_.shape == (len(X),)
     for which, sd in ((0, 0.05), (1, 0.2)):
         assert np.sqrt(np.median(model.noise_variance_[group == which])) == pytest.approx(sd, rel=0.2)
+
+
+def calibration_quantities(position, data):
+    """Of a small dictionary: what does not depend on the order of the atoms, and what does."""
+    codes = position.weights * position.used
+    return {
+        "used": position.used.sum(),
+        "used by the first row": position.used[0].sum(),
+        "rows of the first atom": position.used[:, 0].sum(),
+        "first code": codes[0, 0],
+        "squared codes": np.log1p((codes**2).sum()),
+        "noise": np.log(position.noise_precision).sum(),
+        "weight precision": np.log(position.weight_precision),
+        "atoms": (position.components**2).sum(),
+        "first atom": position.components[0, 0],
+        "rows without noise": (codes @ position.components).sum(),
+        "first probability": np.maximum(position.usage.log_on[0], -20.0),
+    }
+
+
+@pytest.mark.parametrize(("collapsed", "missing"), [(True, False), (True, True), (False, False)])
+def test_the_sampler_is_calibrated(collapsed, missing):
+    """Parameters drawn from the prior have uniform ranks among draws given their data.
+
+    Two independent runs that both fail at 1e-3 are a false alarm in a million.
+    """
+    values = np.zeros((5, 3))
+    values[[0, 1, 4], [2, 0, 1]] = np.nan if missing else 0.0
+    priors = {"noise_prior": Gamma(2.0, 2.0), "weight_prior": Gamma(2.0, 2.0)}
+    kernel = DictionaryGibbs(Rows.of(values), BetaProcessUsage(5, 4, 2.0, 1.0), 4, collapsed, **priors, counting=False)
+
+    def draws(rng, y, n_draws):
+        position, found = kernel.sample_prior(rng), []
+        for i in range(40 + n_draws):
+            position = kernel.sweep(rng, position, y)
+            if i >= 40:
+                found.append(position)
+        return found
+
+    def calibration(random_state):
+        return simulation_based_calibration(
+            kernel.sample_prior, kernel.sample_data, draws, quantities=calibration_quantities, n_simulations=100,
+            n_draws=19, thin=4, alpha=1e-3, random_state=random_state,
+        )  # fmt: skip
+
+    result = calibration(0)
+    result = result if result.passed else calibration(1)
+    assert result.passed, result.summary()
 
 
 def test_chains_in_threads_are_the_same_as_one_after_the_other():

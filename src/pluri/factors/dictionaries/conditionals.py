@@ -9,10 +9,11 @@ the features of the dictionary are independent, and all atoms are drawn at once 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg import cho_solve, solve_triangular
 
 from pluri.factors.dictionaries._code_kernels import (
     CodePrior,
@@ -28,6 +29,8 @@ from pluri.factors.dictionaries.records import Array, Floats, Rows
 BLOCK_ENTRIES = 2**18
 #: Numbers in the precisions of the features that are factorised at a time, where values are missing.
 PRECISION_ENTRIES = 2**23
+#: Share of the prior's precision that rounding may have; where noise is next to nothing, single precision has more.
+ROUNDED = 0.01
 
 
 def blocks(n_rows: int, n_components: int) -> Iterator[slice]:
@@ -109,7 +112,15 @@ def component_posterior(rows: Rows, codes: Floats, noise: Array) -> tuple[Array,
     weighted = codes * noise[:, None].astype(codes.dtype)
     linear = (weighted.T @ rows.values).astype(np.float64)
     if rows.observed is None:
-        return P * np.eye(K) + weighted.T @ codes, linear
+        products = weighted.T @ codes
+        if (
+            products.diagonal().max(initial=0) * np.finfo(products.dtype).eps > ROUNDED * P
+            and codes.dtype == np.float32
+        ):
+            return component_posterior(
+                replace(rows, values=rows.values.astype(np.float64)), codes.astype(np.float64), noise
+            )
+        return P * np.eye(K) + products, linear
     precision = np.zeros((K, K, P))
     precision[np.arange(K), np.arange(K)] = P
     for part in blocks(len(codes), K):
@@ -122,7 +133,7 @@ def draw_components(rng: np.random.Generator, precision: Array, linear: Array) -
     """Draw a dictionary, (n_components, n_features), from what `component_posterior` gives."""
     normals = rng.standard_normal(linear.shape)
     if precision.ndim == 2:
-        root = np.linalg.cholesky(precision)
+        root = root_of(precision)
         half = solve_triangular(root, linear, lower=True, check_finite=False) + normals
         return np.asarray(solve_triangular(root, half, lower=True, trans="T", check_finite=False))
     atoms = np.empty_like(linear)
@@ -130,29 +141,45 @@ def draw_components(rng: np.random.Generator, precision: Array, linear: Array) -
     step = max(1, PRECISION_ENTRIES // K**2)
     for first in range(0, P, step):
         some = slice(first, min(first + step, P))
-        root = np.linalg.cholesky(np.moveaxis(precision[:, :, some], 2, 0))
+        root = root_of(np.moveaxis(precision[:, :, some], 2, 0))
         for p, factor in enumerate(root, start=first):
             half = solve_triangular(factor, linear[:, p], lower=True, check_finite=False) + normals[:, p]
             atoms[:, p] = solve_triangular(factor, half, lower=True, trans="T", check_finite=False)
     return atoms
 
 
+def root_of(precision: Array) -> Array:
+    """Lower Cholesky factors of precisions of a dictionary, (n_components, n_components) or a stack of these.
+
+    Where noise is next to nothing, products of codes are so large that the prior is lost in their rounding, which may
+    leave a matrix that is not positive definite: then a little of the size of the rounding is added.
+    """
+    share = 1e-12
+    while True:
+        try:
+            return np.linalg.cholesky(precision)
+        except np.linalg.LinAlgError:
+            if not (np.isfinite(precision).all() and share < 1):
+                raise
+            diagonal = np.einsum("...kk->...k", precision)
+            precision = precision + share * diagonal.max(axis=-1)[..., None, None] * np.eye(precision.shape[-1])
+            share *= 10
+
+
 def expected_components(precision: Array, linear: Array) -> Array:
     """The mean of what `draw_components` draws."""
     if precision.ndim == 2:
-        return np.asarray(cho_solve(cho_factor(precision, lower=True), linear))
+        return np.asarray(cho_solve((root_of(precision), True), linear))
     atoms = np.empty_like(linear)
     for p in range(linear.shape[1]):
-        atoms[:, p] = cho_solve(cho_factor(precision[:, :, p], lower=True), linear[:, p])
+        atoms[:, p] = cho_solve((root_of(precision[:, :, p]), True), linear[:, p])
     return atoms
 
 
 def component_covariance(precision: Array) -> Array:
     """Covariance over atoms of a feature that is missing as often as an average one: (n_components, n_components)."""
-    if precision.ndim == 3:
-        mean = precision.mean(axis=2)
-        precision = np.tril(mean) + np.tril(mean, -1).T
-    return np.asarray(cho_solve(cho_factor(precision, lower=True), np.eye(len(precision))))
+    mean = precision if precision.ndim == 2 else precision.mean(axis=2)
+    return np.asarray(cho_solve((root_of(mean), True), np.eye(len(mean))))
 
 
 def squared_residuals(rows: Rows, reconstruction: Floats) -> Array:

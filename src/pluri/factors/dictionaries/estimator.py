@@ -61,7 +61,8 @@ class BetaProcessDictionary(StreamedFit, DictionaryQueries, mcmc.Sampled, Estima
         A row uses about ``a / b`` atoms a priori.
     usage_prior : {"beta_process", "dp", "psbp"}, default="beta_process"
         How likely rows are to use each atom: all alike; alike within a cluster of rows, clusters having a Dirichlet
-        process prior; or in clusters that depend on where rows are, which needs `locations`.
+        process prior; or in clusters that depend on where rows are, which needs `locations`. Codes of new rows know no
+        clusters: an atom is as likely in each as over all rows of the fit.
     n_clusters : int, default=20
         Largest number of clusters of "dp" and "psbp".
     share : {"probabilities", "pattern"}, default="probabilities"
@@ -73,7 +74,8 @@ class BetaProcessDictionary(StreamedFit, DictionaryQueries, mcmc.Sampled, Estima
         Whether weights are integrated out when it is drawn which atoms are used. False is slower to mix, and there for
         comparison.
     noise_type : {"shared", "per_sample", "per_group"}, default="shared"
-        Which rows have the same variance of the noise: all, none, or those of a group (`noise_groups` of `fit`).
+        Which rows have the same variance of the noise: all, none, or those of a group (`noise_groups` of `fit`). New
+        rows are taken to have the mean of these variances.
     center : {None, "sample", "feature"}, default=None
         What is subtracted first: nothing, the mean of each row, or of each feature.
     noise_prior, weight_prior : Gamma prior or None, default=None

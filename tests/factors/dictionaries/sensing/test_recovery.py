@@ -245,3 +245,35 @@ def test_nothing_measured_is_nothing_recovered():
     with pytest.warns(UserWarning, match="Y is zero"):
         model = CompressiveRecovery(ATOMS, noise_prior=Gamma(1.0, 1.0), **SHORT).fit(np.zeros((6, 12)), PROJECTIONS)
     assert np.abs(model.recover()).max() < 2.0
+
+
+@pytest.mark.parametrize("inference", ["gibbs", "vb"])
+@pytest.mark.parametrize("shared", [True, False])
+def test_what_a_dictionary_subtracted_is_added_again(inference, shared):
+    """Rows around a mean, and the dictionary of what is left of them: as rows around zero with the atoms alone."""
+    atoms, codes, S, Y = sparse_problem(n=24, noise=0.01, shared=shared)
+    mean = np.linspace(-30.0, 50.0, 24)
+    learned = BetaProcessDictionary(24, center="feature")
+    learned.components_, learned.mean_ = atoms, mean
+    settings = {**SHORT, "n_draws": 10, "n_warmup": 10, "inference": inference, "tol": 1e-3}
+    plain = CompressiveRecovery(atoms, **settings).fit(Y, S).recover()
+    found = CompressiveRecovery(learned, **settings).fit(Y + measure(np.tile(mean, (60, 1)), S), S).recover()
+    assert relative(plain, codes @ atoms) < 0.1
+    assert relative(found - mean, codes @ atoms) < 0.1
+
+
+def test_a_dictionary_of_centred_rows_asks_for_centred_rows():
+    atoms, _, S, Y = sparse_problem()
+    learned = BetaProcessDictionary(24, center="sample")
+    learned.components_, learned.mean_ = atoms, np.zeros(24)
+    with pytest.warns(UserWarning, match="learned from rows less their means"):
+        CompressiveRecovery(learned, n_warmup=2, n_draws=2, random_state=0).fit(Y, S)
+
+
+def test_measurements_too_small_to_be_squared_and_dictionaries_that_a_clone_lost_are_refused():
+    atoms, codes, S, Y = sparse_problem(n_rows=10)
+    with pytest.raises(ValueError, match="Y must not be smaller than 1e-100 in size"):
+        CompressiveRecovery(atoms).fit(Y * 1e-150, S)
+    learned = BetaProcessDictionary(4, n_warmup=2, n_draws=2, random_state=0).fit(codes @ atoms)
+    with pytest.raises(ValueError, match="for clones and searches give its components_"):
+        clone(CompressiveRecovery(learned)).fit(Y, S)

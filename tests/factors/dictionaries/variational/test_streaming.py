@@ -187,3 +187,12 @@ def test_bad_sources_are_refused(make, sentence):
 def test_what_minibatches_cannot_do_is_refused(change):
     with pytest.raises(ValueError, match=r"must not be .* with minibatches"):
         BetaProcessDictionary(**STOCHASTIC | change).fit(patches(0, n=50)[0])
+
+
+def test_a_source_far_from_zero_has_the_size_of_what_it_varies_by():
+    X = patches(2, n=300)[0]
+    near, far = (survey(ArraySource(X + offset, batch_size=70), "feature") for offset in (0.0, 1e8))
+    assert far.scale == pytest.approx(near.scale, rel=1e-6)
+    np.testing.assert_allclose(far.mean - 1e8, near.mean, atol=1e-6)
+    with pytest.raises(ValueError, match=r"X must not exceed 1e\+100"):
+        survey(ArraySource(X * 1e150, batch_size=70), None)

@@ -58,6 +58,8 @@ def as_picture(image: ArrayLike, mask: ArrayLike | None = None, *, name: str = "
     values = values.reshape(*found.shape[:2], -1)
     if np.isinf(values).any() or np.nanmax(np.abs(values), initial=0.0) > 1e100:
         raise ValueError(f"{name} must hold finite numbers of at most 1e100, or NaN where a pixel is missing")
+    if 0 < np.nanmax(np.abs(values), initial=0.0) < 1e-100:
+        raise ValueError(f"{name} must not hold numbers below 1e-100 only: they cannot be squared; rescale it")
     if mask is not None:
         values = np.where(_checked_mask(mask, found.shape[:2])[..., None], np.nan, values)
     return Picture(values, found.shape, largest)

@@ -104,7 +104,8 @@ def code_patches(
     add_sweeps(rng, left, mask, gram, prior, np.zeros((n, K), dtype=dtype), (N_SETTLE, n_sweeps), sums)
     mean, drawn = sums.codes @ atoms / n_sweeps, sums.pixels[:n] / n_sweeps
     variance = np.maximum(sums.squares[:n] / n_sweeps - drawn**2, 0) * (n_sweeps / max(n_sweeps - 1, 1))
-    return mean * model.scale, variance * model.scale**2
+    # In single precision, pictures in units like 1e-17 or 1e30 would become zeros or infinite.
+    return mean.astype(np.float64) * model.scale, variance.astype(np.float64) * model.scale**2
 
 
 def filled_pixels(pixels: Array) -> tuple[Array, NDArray[np.bool_] | None]:
@@ -125,7 +126,9 @@ def opinions(
     mean, variance = code_patches(rng, patches - means, observed, model, n_sweeps)
     noise = noise_variance(model, patches.shape[1], c)
     variance = variance + _variance_of_means(mean, observed, noise, c)
-    weights = np.broadcast_to(1 / np.maximum(variance.mean(axis=1, keepdims=True), 1e-30), mean.shape)
+    # In units of the picture, or rather of what varies in it.
+    sureness = model.scale**2 / np.maximum(variance.mean(axis=1, keepdims=True), 1e-30 * model.scale**2)
+    weights = np.broadcast_to(sureness, mean.shape)
     return mean + means, variance, weights
 
 

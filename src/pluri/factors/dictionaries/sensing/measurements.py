@@ -21,7 +21,7 @@ from pluri.factors.dictionaries.sensing.projections import as_projections, white
 
 #: Projections whose sum over the features is smaller than this, beside their size, do not see a constant.
 LEAST_VIEW = 1e-8
-#: Larger measurements could not be squared and summed.
+#: Larger measurements, and those smaller than one over it, could not be squared and summed.
 LARGEST = 1e100
 
 
@@ -91,6 +91,8 @@ def prepare_measurements(
     values = check_array(Y, dtype=np.float64, input_name="Y")
     if float(np.abs(values).max()) > LARGEST:
         raise ValueError(f"Y must not exceed {LARGEST:g} in size, got {np.abs(values).max():.3g}; rescale it")
+    if 0 < float(np.abs(values).max()) < 1 / LARGEST:
+        raise ValueError(f"Y must not be smaller than {1 / LARGEST:g} in size; rescale it")
     S = as_projections(projections, len(values), n_features)
     if S.shape[-2] != values.shape[1]:
         raise ValueError(f"Y must have {S.shape[-2]} columns, one for each row of projections, got {values.shape[1]}")

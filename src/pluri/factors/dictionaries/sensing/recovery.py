@@ -238,7 +238,8 @@ class CompressiveRecovery(mcmc.Sampled, Estimator):
             return None
         given = self.dictionary
         if hasattr(given, "fit"):
-            check_is_fitted(given, "components_")
+            told = "dictionary must be fitted, got %(name)s that is not; for clones and searches give its components_"
+            check_is_fitted(given, "components_", msg=told)
             given = given.components_
         atoms = check_array(given, dtype=np.float64, input_name="dictionary")
         if not atoms.any():
