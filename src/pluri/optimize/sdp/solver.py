@@ -248,6 +248,8 @@ def _result(search: Search) -> SDPResult:
     now = search.progress()
     assert search.reason is not None
     status, message = ENDINGS[search.reason]
+    if now.x is None and math.isfinite(search.settings.highest):
+        message += f" (below bounds[1]={search.settings.highest:g})"
     x = np.full(len(search.c), np.nan) if now.x is None else now.x
     if not search.journal.rows or search.journal.rows[-1][0] != now.n_updates:
         search.journal.add(now)
