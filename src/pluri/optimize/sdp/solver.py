@@ -54,8 +54,8 @@ def solve_sdp(
     """Minimise ``c'x`` subject to ``F0 + sum_i x_i F[i]`` positive semidefinite, by perceptron learning.
 
     Every point that is returned is strictly feasible, and comes with a lower bound that a dual matrix proves. An
-    accuracy of 0.1 to 1 % is what the method is for: solvers of another kind (interior points, SCS) are faster and far
-    more accurate.
+    accuracy of 0.1 to 1 % is what the method is for; solvers of another kind (interior points, SCS) are far more
+    accurate.
 
     Parameters
     ----------
