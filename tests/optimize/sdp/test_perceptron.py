@@ -195,8 +195,8 @@ def margin(normals):
 
 def test_rescaling_widens_thin_cones_on_average():
     # Theorem 1, for diagonal matrices, whose cones have finitely many normals. The mean of log(rho'/rho) over 40 cones
-    # is positive: at least ln(1 + 1/(64 n)) in theory, and 0.65 to 0.70 for each of 160
-    # such cones (the walk ends close to their axis), so that a mean of 40 below zero is no accident at any seed.
+    # is positive: at least ln(1 + 1/(64 n)) in theory, and 0.65 to 0.70 for each of 160 such cones (the walk ends
+    # close to their axis), so that a mean below zero is no accident at any seed.
     rng, gains = as_generator(8), []
     while len(gains) < 40:
         n = 3 + len(gains) % 3

@@ -144,6 +144,30 @@ def test_a_sum_of_eigenvalues_and_a_matrix_norm_have_closed_forms():
     assert abs(result.fun - norm) <= 1e-2 * max(1.0, result.fun)
 
 
+def test_random_programmes_are_proved_to_lie_within_their_gap():
+    # Both problems have an interior, so that their optima agree; the dual matrix is a proof that needs no other solver.
+    rng = as_generator(4)
+    for _ in range(3):
+        n, m = 3, 5
+        F = [one + one.T for one in rng.standard_normal((n, m, m))]
+        inside, root = rng.standard_normal(n), rng.standard_normal((m, m))
+        F0 = np.eye(m) - np.tensordot(inside, F, 1)
+        c = np.array([np.sum(one * (root @ root.T / m + 0.1 * np.eye(m))) for one in F])
+        result = solve_sdp(c, F, F0, tol=2e-2)
+        assert result.success
+        np.linalg.cholesky(F0 + np.tensordot(result.x, F, 1))
+        assert_allclose(c @ result.x, result.fun)
+        assert np.linalg.eigvalsh(result.dual)[0] > -1e-9
+        assert_allclose([np.sum(one * result.dual) for one in F], c, atol=1e-7)
+        assert_allclose(-np.sum(F0 * result.dual), result.lower_bound)
+
+
+def test_an_upper_bound_that_nothing_reaches_is_named():
+    result = solve_sdp([1.0], [np.eye(2)], -np.eye(2), bounds=(None, 0.5), rho_min=1e-2)
+    assert result.status == 2
+    assert "bounds[1]=0.5" in result.message
+
+
 def test_points_below_a_trial_value_are_found_when_it_is_known():
     A = np.diag([1.0, 2.0, 3.0])
     result = solve_sdp([1.0], [np.eye(3)], -A, bounds=(0.0, 5.0), strategy="bisection", tol=1e-2)

@@ -49,11 +49,12 @@ class Certificate:
         self.first = family.one(0)
         self.rest = family.without_first()
         self.c = c
-        self.bound, self.Y = -math.inf, None
+        self.bound = -math.inf
+        self.Y: Array | None = None
         self.diagonal = _single_entries(self.rest, c)
         self._inner: Array | None = None
         self._searched = False
-        self._solve: Array | None = None
+        self._solver: Array | None = None
 
     def improve(self, Z: Array, z_objective: float) -> bool:
         """Take the matrix of some updates into account; whether the bound rises."""
@@ -104,10 +105,11 @@ class Certificate:
 
     def _onto_equations(self, Y: Array) -> Array | None:
         """The nearest matrix with ``<F_i, Y> = c_i``; None if there is none."""
-        if self._solve is None:
-            self._solve = np.linalg.pinv(self.rest.gram, rcond=1e-12, hermitian=True)
+        if self._solver is None:
+            self._solver = np.asarray(np.linalg.pinv(self.rest.gram, rcond=1e-12, hermitian=True), dtype=np.float64)
+        solver = self._solver
         for _ in range(2):  # the second time for what rounding has left
-            Y = Y + self.rest.combine(self._solve @ (self.c - self.rest.inner(Y)))
+            Y = Y + self.rest.combine(np.asarray(solver @ (self.c - self.rest.inner(Y))))
         met = self.residual(Y) <= EQUATION * max(1.0, float(np.abs(self.c).max()))
         return (Y + Y.T) / 2 if met else None
 

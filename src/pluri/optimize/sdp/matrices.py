@@ -193,7 +193,9 @@ def matrix_family(matrices: Sequence[Any], name: str = "F", *, first: str | None
     return MatrixFamily(
         len(parts), m,
         _owners([len(part.value) for part in parts]),
-        *(np.concatenate([getattr(part, which) for part in parts]) for which in ("row", "column", "value")),
+        np.concatenate([part.row for part in parts]),
+        np.concatenate([part.column for part in parts]),
+        np.concatenate([part.value for part in parts]),
         _owners([int(part.dense is not None) for part in parts]),
         np.stack(dense) if dense else np.zeros((0, m * m)),
         _owners([len(part.weights) for part in parts]),
@@ -217,8 +219,8 @@ class _Part:
 
 def _sums(group: Indices, values: Array, n: int) -> Array:
     """Sum of the values of each group."""
-    # Without values NumPy counts in integers.
-    return np.bincount(group, values, minlength=n) if len(values) else np.zeros(n)
+    # As numbers with a point: without values NumPy counts in integers.
+    return np.asarray(np.bincount(group, values, minlength=n), dtype=np.float64)
 
 
 def _owners(sizes: list[int]) -> Indices:

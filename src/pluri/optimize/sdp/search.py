@@ -133,7 +133,7 @@ class Search:
         probe = max(self.settings.max_updates // 20, 1_000)
         while self.reason is None:
             low = max(self.lowest, self.certificate.bound)
-            if self.fun - low <= 1e-12 * max(1.0, abs(self.fun)):
+            if self.fun - low <= 0.1 * self.settings.tol * max(1.0, abs(self.fun)):  # believed, but not proved
                 self.reason = "margin"
                 return
             c0 = 0.5 * (self.fun + low) if math.isfinite(low) else self.fun - step

@@ -54,8 +54,8 @@ def solve_sdp(
     """Minimise ``c'x`` subject to ``F0 + sum_i x_i F[i]`` positive semidefinite, by perceptron learning.
 
     Every point that is returned is strictly feasible, and comes with a lower bound that a dual matrix proves. An
-    accuracy of 0.1 to 1 % is what the method is for: solvers of another kind (interior points, SCS) are faster and far
-    more accurate.
+    accuracy of 0.1 to 1 % is what the method is for; solvers of another kind (interior points, SCS) are far more
+    accurate.
 
     Parameters
     ----------
@@ -248,6 +248,8 @@ def _result(search: Search) -> SDPResult:
     now = search.progress()
     assert search.reason is not None
     status, message = ENDINGS[search.reason]
+    if now.x is None and math.isfinite(search.settings.highest):
+        message += f" (below bounds[1]={search.settings.highest:g})"
     x = np.full(len(search.c), np.nan) if now.x is None else now.x
     if not search.journal.rows or search.journal.rows[-1][0] != now.n_updates:
         search.journal.add(now)
