@@ -147,7 +147,10 @@ class FrameQueries(ClassifierMixin, RecurrentDecoder, TakesSequences):
         -------
         labels : array of shape (n_samples,)
         """
-        data = self._asked(X, None, lengths, groups)
+        return self._best(self._asked(X, None, lengths, groups), beam_size)
+
+    def _best(self, data: Examples, beam_size: int | None = None) -> NDArray[Any]:
+        """Labels of the best path of each sequence, end to end."""
         found = self._beams(data, beam_size, 1, None, 0.0)
         return np.asarray(self.classes_[np.concatenate([best[0][0] for best in found])])
 
@@ -230,7 +233,7 @@ class FrameQueries(ClassifierMixin, RecurrentDecoder, TakesSequences):
         """Share of the frames that `predict`, which sees no true label, gets right."""
         check_is_fitted(self, "params_")
         rows, counts, labels = self._rows(X, y, lengths, groups)
-        found = self.predict(rows, counts)
+        found = self._best(self._padded(rows, counts, np.empty(0), self._design()))
         return float(np.mean(found == labels))
 
     def score_teacher_forced(
