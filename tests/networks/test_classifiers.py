@@ -33,7 +33,7 @@ MASK = np.array([[1, 1, 1, 0], [1, 0, 0, 0], [1, 1, 1, 1]], dtype=bool)
 SMALL = {"embedding_size": 4, "batch_size": 8, "max_epochs": 2, "validation_fraction": 0, "random_state": 0}
 KINDS = {
     "bilstm": lambda **given: BiLSTMClassifier(**{"hidden_size": 3, "cell": "rnn"} | SMALL | given),
-    "cnn": lambda **given: TextCNNClassifier(**{"n_filters": 8, "hidden_size": 3, "kernel_size": 3} | SMALL | given),
+    "cnn": lambda **given: TextCNNClassifier(**{"n_filters": 8, "hidden_size": 8, "kernel_size": 3} | SMALL | given),
 }
 TEXTS = ["good film", "a good film", "bad film", "a bad film here"] * 4
 LABELS = np.array(["yes", "yes", "no", "no"] * 4)
@@ -163,7 +163,7 @@ def test_draws_by_dropout_differ_and_without_dropout_do_not(kind, model):
     drawn = model.predict_proba_samples(TEXTS, 4)
     assert drawn.shape == (4, 16, 2)
     assert_allclose(drawn.sum(axis=-1), 1, rtol=1e-12)
-    assert drawn.std(axis=0).max() > 1e-4
+    assert (drawn[0] != drawn[1]).any()
     assert_array_equal(model.predict_proba_samples(TEXTS, 4), drawn)
     assert (model.predict_proba_samples(TEXTS, 4, random_state=1) != drawn).any()
     found = model.uncertainty(TEXTS, 4)
@@ -237,7 +237,7 @@ def test_an_unfinished_fit_goes_on_from_its_checkpoint(kind, tmp_path):
 
 
 def test_models_with_vectorizers_and_embeddings_come_back_from_files(kind, tmp_path):
-    embeddings = (np.array(["bad", "film", "good"]), np.eye(3, 4))
+    embeddings = (np.array(["bad", "film", "good", "here"]), np.eye(4))
     model = kind(vectorizer=CountVectorizer(), embeddings=embeddings).fit(TEXTS, LABELS)
     pluri.save(model, tmp_path / "model.skops")
     loaded = pluri.load(tmp_path / "model.skops")
@@ -246,7 +246,7 @@ def test_models_with_vectorizers_and_embeddings_come_back_from_files(kind, tmp_p
 
 
 @pytest.mark.parametrize("change", ["shape", "NaN", "missing", "vocabulary"])
-def test_a_changed_model_is_refused_when_it_is_loaded(model, change, tmp_path):
+def test_a_damaged_model_is_refused(model, change, tmp_path):
     import copy
 
     wrong = copy.deepcopy(model)
@@ -259,9 +259,8 @@ def test_a_changed_model_is_refused_when_it_is_loaded(model, change, tmp_path):
         wrong.params_[name] = wrong.params_[name][:-1].copy()
     else:
         wrong.params_[name] = np.full_like(wrong.params_[name], np.nan)
-    pluri.save(wrong, tmp_path / "model.skops")
-    with pytest.raises(ValueError, match=r"params_|vocabulary_"):
-        pluri.load(tmp_path / "model.skops")
+    with pytest.raises(ValueError, match=r"is damaged: (params_|vocabulary_)"):
+        pluri.save(wrong, tmp_path / "model.skops")
 
 
 @pytest.mark.parametrize(
