@@ -16,7 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +59,7 @@ def segments_of(labels: Integers, offsets: Integers) -> Segments:
 class DurationModel(ABC):
     """A distribution of durations with the priors of its parameters; parameters are (n_states, n) arrays."""
 
-    names = ("",)
+    names: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def draw_prior(self, rng: np.random.Generator, n_states: int) -> Array:
@@ -125,7 +125,7 @@ class PoissonDurations(DurationModel):
     """One and a Poisson number of steps; `prior` is that of its means. Parameters (n_states, 1) are the means."""
 
     prior: Gamma
-    names = ("rates",)
+    names: ClassVar[tuple[str, ...]] = ("rates",)
 
     def draw_prior(self, rng: np.random.Generator, n_states: int) -> Array:
         """Means from their prior."""
@@ -162,7 +162,7 @@ class NegativeBinomialDurations(DurationModel):
 
     prior: Gamma
     chance: Beta
-    names = ("shapes", "probabilities")
+    names: ClassVar[tuple[str, ...]] = ("shapes", "probabilities")
 
     def draw_prior(self, rng: np.random.Generator, n_states: int) -> Array:
         """Both from their priors."""

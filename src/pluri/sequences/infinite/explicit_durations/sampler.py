@@ -162,7 +162,7 @@ def draw_segment_weights(
     if priors.weight_concentration is not None:
         again = _count_tables(rng, ordered, gamma / len(weights))
         gamma = max(
-            draw_concentration(rng, gamma, float(ordered.sum()), int(again), priors.weight_concentration), SMALLEST
+            draw_concentration(rng, gamma, int(ordered.sum()), int(again), priors.weight_concentration), SMALLEST
         )
     return draw_weights(rng, gamma / len(weights) + ordered), Hyperparameters(c, gamma, 0.0)
 
