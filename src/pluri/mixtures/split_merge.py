@@ -26,6 +26,7 @@ from pluri.engine.aligned import padded_width
 from pluri.engine.first_rows import weighted_initial_rows
 from pluri.inference import EMResult, History, expectation_maximization
 from pluri.mixtures.learning import MixtureParameters, MixtureProblem, MixtureStatistics
+from pluri.validation.interruption import held, holding
 
 Array = NDArray[np.float64]
 
@@ -51,20 +52,21 @@ def improve(
     weight = np.ones(X.shape[0]) if weight is None else weight
     rows = list(result.history)
     n_runs = int(max(row.restart for row in rows)) + 1
-    improved = True
-    while improved and not result.interrupted:
-        improved = False
-        for candidate in _candidates(problem, result.params, X, weight)[:n_candidates]:
-            start = _moved(problem, result.params, X, weight, candidate, rng)
-            trial = expectation_maximization(problem, source, rng=rng, start=start, **options)
-            rows += [row._replace(restart=n_runs) for row in trial.history]
-            if trial.objective > result.objective + max(options["tol"], 0.0):
-                result = dataclasses.replace(trial, restart=n_runs)
-                improved = True
-            n_runs += 1
-            if improved or trial.interrupted:
-                break
-    return dataclasses.replace(result, history=History(rows))
+    with holding("fit interrupted; the best run so far is kept"):
+        improved = True
+        while improved and not result.interrupted:
+            improved = False
+            for candidate in _candidates(problem, result.params, X, weight)[:n_candidates]:
+                start = _moved(problem, result.params, X, weight, candidate, rng)
+                trial = expectation_maximization(problem, source, rng=rng, start=start, **options)
+                rows += [row._replace(restart=n_runs) for row in trial.history]
+                if trial.objective > result.objective + max(options["tol"], 0.0):
+                    result = dataclasses.replace(trial, restart=n_runs)
+                    improved = True
+                n_runs += 1
+                if improved or trial.interrupted:
+                    break
+    return dataclasses.replace(result, history=History(rows), interrupted=held())
 
 
 def _candidates(

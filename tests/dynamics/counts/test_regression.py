@@ -155,11 +155,13 @@ def test_a_weight_is_a_row_written_out():
 def test_a_sparse_matrix_is_the_dense_one():
     X, y = data(100)
     X[np.abs(X) < 0.7] = 0.0
-    for distribution in ("general", "negative_binomial"):
+    # These counts vary less than Poisson ones: the dispersion of a negative binomial ends at its bound, near which the
+    # maximum is so flat that rounding decides between two stops, 5e-5 apart (40 orders of the rows, three BLAS kernels).
+    for distribution, apart in (("general", 1e-10), ("negative_binomial", 5e-4)):
         dense = GeneralizedCountRegression(distribution).fit(X, y)
         thin = GeneralizedCountRegression(distribution).fit(sparse.csr_matrix(X), y)
-        assert_allclose(thin.coef_, dense.coef_, atol=1e-5)
-        assert_allclose(thin.predict(sparse.csr_matrix(X)), dense.predict(X), rtol=1e-4)
+        assert_allclose(thin.coef_, dense.coef_, atol=apart)
+        assert_allclose(thin.predict(sparse.csr_matrix(X)), dense.predict(X), rtol=10 * apart)
 
 
 def test_intervals_cover_and_quantiles_are_those_of_the_distribution():

@@ -82,12 +82,19 @@ def ambiguous_objects(seed):
 
 
 def test_objects_of_two_groups_split_and_others_do_not():
-    """Ambiguous objects split more often, in each of five seeds; their images lie in the two groups they belong to."""
+    """Ambiguous objects split more often, in each of five seeds; their images lie in the two groups they belong to.
+
+    One start in about fifty ends where nothing is split, at a higher cost: the best of three fails once in 1e5.
+    """
     for seed in range(5):
         d, labels = ambiguous_objects(seed)
-        model = MixtureSNE(
-            metric="precomputed", perplexity=None, attraction=0.1, optimizer="lbfgs", random_state=seed
-        ).fit(d)
+        starts = [
+            MixtureSNE(
+                metric="precomputed", perplexity=None, attraction=0.1, optimizer="lbfgs", random_state=10 * seed + start
+            ).fit(d)
+            for start in range(3)
+        ]
+        model = min(starts, key=lambda model: model.kl_divergence_)
         assert model.split_objects_[45:].mean() > model.split_objects_[:45].mean()
         split = 45 + np.flatnonzero(model.split_objects_[45:])
         for images in model.images_[split]:

@@ -19,6 +19,7 @@ from pluri.inference.run import IterationState
 from pluri.inference.variational import CoordinateAscentResult, coordinate_ascent
 from pluri.mixtures.dirichlet_process.variational import Beliefs, TruncatedMeanField, WeightedRows, standardised
 from pluri.processes.conjugate_clusters.records import Array, Integers
+from pluri.validation.interruption import holding
 
 Result = CoordinateAscentResult[Beliefs]
 
@@ -30,6 +31,8 @@ PATIENCE = 20
 TRIED_MOVES, MOVE_SWEEPS = 5, 5
 #: How many of the best runs are improved so.
 MOVED = 3
+#: What is said after Ctrl-C, which may come in the first sweep of a run, or between two runs.
+KEPT = "fit interrupted; the best run so far is kept"
 #: A component of fewer rows than this is empty.
 OCCUPIED = 1e-3
 
@@ -57,50 +60,56 @@ def best_beliefs(
     found: list[Result] = []
     numbers = occupied_numbers(min(model.n_components, rows.data.shape[0]))
     tried: set[bytes] = set()
-    for number in np.repeat(numbers, [1 if number == 1 else n_init for number in numbers]).tolist():
-        labels = clustered_labels(rows, number, rng)
-        if (partition := _by_first_member(labels).tobytes()) in tried:
-            continue
-        tried.add(partition)
-        found.append(ascend(model.start(rows, labels), TRIAL_SWEEPS, least=max(map(_bound, found), default=-np.inf)))
-        if found[-1].interrupted:
-            return replace(max(found, key=_bound), interrupted=True)
-    found.sort(key=_bound, reverse=True)
-    for place in range(min(FINALISTS, len(found))):
-        if not found[place].converged:
-            least = max(map(_bound, found))
-            found[place] = _continued(found[place], ascend(found[place].params, least=least))
-            if found[place].interrupted:
+    with holding(KEPT, having=found):
+        for number in np.repeat(numbers, [1 if number == 1 else n_init for number in numbers]).tolist():
+            labels = clustered_labels(rows, number, rng)
+            if (partition := _by_first_member(labels).tobytes()) in tried:
+                continue
+            tried.add(partition)
+            found.append(
+                ascend(model.start(rows, labels), TRIAL_SWEEPS, least=max(map(_bound, found), default=-np.inf))
+            )
+            if found[-1].interrupted:
                 return replace(max(found, key=_bound), interrupted=True)
-    best = max(found, key=_bound)
-    for result in sorted(found, key=_bound, reverse=True)[:MOVED]:
-        improved = _with_fewer(model, rows, result, ascend, tol, best.elbo)
-        best = max(best, improved, key=_bound)
-        if improved.interrupted:
-            return replace(best, interrupted=True)
-    return best
+        found.sort(key=_bound, reverse=True)
+        for place in range(min(FINALISTS, len(found))):
+            if not found[place].converged:
+                least = max(map(_bound, found))
+                found[place] = _continued(found[place], ascend(found[place].params, least=least))
+                if found[place].interrupted:
+                    return replace(max(found, key=_bound), interrupted=True)
+        best = max(found, key=_bound)
+        for result in sorted(found, key=_bound, reverse=True)[:MOVED]:
+            improved = _with_fewer(model, rows, result, ascend, tol, best.elbo)
+            best = max(best, improved, key=_bound)
+            if improved.interrupted:
+                return replace(best, interrupted=True)
+        return best
+    return replace(max(found, key=_bound), interrupted=True)
 
 
 def _with_fewer(
     model: TruncatedMeanField, rows: WeightedRows, best: Result, ascend: Callable[..., Result], tol: float, least: float
 ) -> Result:
     """A result improved by joining and dissolving components, as long as the bound rises."""
-    moved = True
-    while moved:
-        moved = False
-        for statistics, sizes in fewer_components(model.likelihood, best.params):
-            trial = ascend(model.settled(statistics, sizes, best.params.alpha, rows), MOVE_SWEEPS, least=best.elbo)
-            if trial.interrupted:
-                best = _continued(best, trial) if trial.elbo > best.elbo else best
-                return replace(best, interrupted=True)
-            if trial.elbo > best.elbo + tol * abs(best.elbo):
-                best = _continued(best, _continued(trial, ascend(trial.params, least=least)))
-                moved = True
-            if best.interrupted:
-                return best
-            if moved:
-                break
-    return best
+    with holding(KEPT):
+        moved = True
+        while moved:
+            moved = False
+            for statistics, sizes in fewer_components(model.likelihood, best.params):
+                trial = ascend(model.settled(statistics, sizes, best.params.alpha, rows), MOVE_SWEEPS, least=best.elbo)
+                if trial.interrupted:
+                    best = _continued(best, trial) if trial.elbo > best.elbo else best
+                    return replace(best, interrupted=True)
+                if trial.elbo > best.elbo + tol * abs(best.elbo):
+                    best = _continued(best, _continued(trial, ascend(trial.params, least=least)))
+                    moved = True
+                if best.interrupted:
+                    return best
+                if moved:
+                    break
+        return best
+    return replace(best, interrupted=True)
 
 
 def _bound(result: Result) -> float:

@@ -51,7 +51,7 @@ from pluri.validation import (
     restored_on_failure,
 )
 from pluri.validation.estimator import Estimator
-from pluri.validation.interruption import Interrupted, held
+from pluri.validation.interruption import Interrupted, held, holding
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -288,10 +288,12 @@ class NonparametricFactorAnalyzerMixture(mcmc.Sampled, FactorMixtureQueries, Den
             beliefs, bound = merge_components(
                 model, X, result.params, result.objective, rng=rng, max_iter=max_iter, tol=coarse, on_merge=note
             )
-            if held():
-                return beliefs, bounds, dataclasses.replace(result, params=beliefs, objective=bound, interrupted=True)
-            result = expectation_maximization(model, source, rng=rng, start=beliefs, max_iter=max_iter, tol=tol)
-            note(result)
+            result = dataclasses.replace(result, params=beliefs, objective=bound)
+            with holding("fit interrupted; the merged components are kept"):
+                result = expectation_maximization(model, source, rng=rng, start=beliefs, max_iter=max_iter, tol=tol)
+                note(result)
+        if held():
+            result = dataclasses.replace(result, interrupted=True)
         return result.params, bounds, result
 
     def _fit_vb(self, model: FactorMixtureMeanField, X: Array, rng: np.random.Generator) -> tuple[Position, Array]:

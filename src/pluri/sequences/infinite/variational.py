@@ -9,7 +9,7 @@ pairs are joined or one dissolved as long as the bound rises. A sweep of coordin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from pluri.sequences.infinite.observations import ObservationModel
 from pluri.sequences.infinite.transitions import Hyperparameters, HyperPriors
 from pluri.sequences.infinite.variational_problem import Beliefs, VariationalInfiniteHMM
 from pluri.sequences.infinite.variational_start import FIRST_STEPS, first_beliefs
+from pluri.validation.interruption import holding
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -34,6 +35,8 @@ TRIAL_SWEEPS, FINALISTS = 10, 3
 TRIED_MOVES, MOVE_SWEEPS = 5, 5
 #: A run that would not reach the best bound in this many more sweeps like the last one is given up.
 PATIENCE = 20
+#: What is said after Ctrl-C, which may come in the first sweep of a run, or between two runs.
+KEPT = "fit interrupted; the best run so far is kept"
 #: A state of fewer steps than this is empty.
 OCCUPIED = 0.5
 
@@ -141,39 +144,43 @@ def fit_variational(
     problem = VariationalInfiniteHMM(model, hyper, priors)
     ascent = Ascent(problem, source, rng, max_iter, tol, engine, verbose, on_iteration)
     found: list[Result] = []
-    first = first_sequences(source, FIRST_STEPS)
-    for number in start_sizes(min(max_states, len(first.rows)), n_init):
-        start = first_beliefs(problem, first.rows, first.offsets, number, rng)
-        found.append(ascent.run(start, TRIAL_SWEEPS, least=max(map(_bound, found), default=-np.inf)))
-        if found[-1].interrupted:
-            return _fit(max(found, key=_bound))
-    found.sort(key=_bound, reverse=True)
-    for place in range(min(FINALISTS, len(found))):
-        if not found[place].converged:
-            found[place] = ascent.run(found[place].params, least=max(map(_bound, found)))
-            if found[place].interrupted:
+    with holding(KEPT, having=found):
+        first = first_sequences(source, FIRST_STEPS)
+        for number in start_sizes(min(max_states, len(first.rows)), n_init):
+            start = first_beliefs(problem, first.rows, first.offsets, number, rng)
+            found.append(ascent.run(start, TRIAL_SWEEPS, least=max(map(_bound, found), default=-np.inf)))
+            if found[-1].interrupted:
                 return _fit(max(found, key=_bound))
-    return _fit(with_fewer(ascent, max(found, key=_bound)))
+        found.sort(key=_bound, reverse=True)
+        for place in range(min(FINALISTS, len(found))):
+            if not found[place].converged:
+                found[place] = ascent.run(found[place].params, least=max(map(_bound, found)))
+                if found[place].interrupted:
+                    return _fit(max(found, key=_bound))
+        return _fit(with_fewer(ascent, max(found, key=_bound)))
+    return _fit(replace(max(found, key=_bound), interrupted=True))
 
 
 def with_fewer(ascent: Ascent, best: Result) -> Result:
     """A result improved by dropping, joining and dissolving states, as long as the bound rises."""
-    moved = True
-    while moved:
-        moved = False
-        hyper = best.params.weights.hyper
-        for counts, sums in fewer_states(ascent.problem.model, best.params):
-            start = ascent.problem.start(counts, sums, hyper)
-            trial = ascent.run(start, MOVE_SWEEPS, least=best.objective)
-            if trial.objective > best.objective + ascent.tol:
-                moved, best = True, trial
-                if not trial.interrupted and not trial.converged:
-                    best = ascent.run(trial.params)
-            if trial.interrupted or best.interrupted:
-                return best
-            if moved:
-                break
-    return best
+    with holding(KEPT):
+        moved = True
+        while moved:
+            moved = False
+            hyper = best.params.weights.hyper
+            for counts, sums in fewer_states(ascent.problem.model, best.params):
+                start = ascent.problem.start(counts, sums, hyper)
+                trial = ascent.run(start, MOVE_SWEEPS, least=best.objective)
+                if trial.objective > best.objective + ascent.tol:
+                    moved, best = True, trial
+                    if not trial.interrupted and not trial.converged:
+                        best = ascent.run(trial.params)
+                if trial.interrupted or best.interrupted:
+                    return best
+                if moved:
+                    break
+        return best
+    return replace(best, interrupted=True)
 
 
 def _bound(result: Result) -> float:

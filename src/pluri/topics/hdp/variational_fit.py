@@ -13,7 +13,7 @@ from pluri.priors.hyperpriors import Gamma
 from pluri.topics.hdp.batch_ascent import BatchAscent
 from pluri.topics.hdp.merging import merge_topics
 from pluri.topics.hdp.variational import HDPVariational, Natural
-from pluri.validation.interruption import held
+from pluri.validation.interruption import held, holding
 
 #: Mergers in a row that may fail, and rounds of mergers and ascent.
 MAX_TRIES, MAX_ROUNDS = 10, 5
@@ -69,16 +69,16 @@ def fit_batch(
 
     options: dict[str, Any] = {"max_iter": max_iter, "tol": tol, "verbose": verbose, "on_iteration": watch}
     result = coordinate_ascent(ascent, data, rng=rng, n_init=n_init, **options)
-    trace, n_iter, interrupted = list(result.trace), result.n_iter, result.interrupted
-    for _ in range(MAX_ROUNDS):
-        if interrupted or stopped:
-            break
-        beliefs, _, n_merged = merge_topics(ascent, result.params, result.elbo, data, rng, max_tries=MAX_TRIES)
-        if not n_merged or held():
-            interrupted = held()
-            break
-        result = coordinate_ascent(ascent, data, rng=rng, start=beliefs, **options)
-        trace, n_iter, interrupted = trace + list(result.trace), n_iter + result.n_iter, result.interrupted
+    trace, n_iter = list(result.trace), result.n_iter
+    with holding("fit interrupted; the topics of the last round are kept"):
+        for _ in range(MAX_ROUNDS):
+            if result.interrupted or stopped:
+                break
+            beliefs, _, n_merged = merge_topics(ascent, result.params, result.elbo, data, rng, max_tries=MAX_TRIES)
+            if not n_merged or held():
+                break
+            result = coordinate_ascent(ascent, data, rng=rng, start=beliefs, **options)
+            trace, n_iter = trace + list(result.trace), n_iter + result.n_iter
     beliefs = result.params
     tokens = beliefs.factors[1][:, :, 0] - 1.0
     return BatchFit(
@@ -87,6 +87,6 @@ def fit_batch(
         [float(value) for value in trace],
         n_iter,
         bool(result.converged),
-        bool(interrupted or stopped),
+        held() or stopped,
         float(tokens[:, -1].sum() / max(tokens.sum(), 1e-300)),
     )
