@@ -79,8 +79,8 @@ def test_hidden_pixels_are_told_as_if_they_were_missing(monkeypatch):
 def test_errors_of_a_plain_average_are_those_of_its_weights():
     """Without atoms a restored pixel is an average with known weights, and so is the variance of its error.
 
-    Over 60 other seeds the variance given, beside the exact one, was 0.995 with an sd of 0.128: the bound is five standard
-    errors of the mean of 30, a false alarm in a million. As the patches state it, it would be 1.9 times too large.
+    Over 60 other seeds the variance given, beside the exact one, was 0.995 with an sd of 0.128: the bound is five
+    standard errors of the mean of 30, a false alarm in a million. As patches state it, it would be 1.9 times too large.
     """
     side, size, noise = 40, 3, 0.04
     grid, model = PatchGrid.of((side, side, 1), size), PatchModel(np.zeros((1, 9)), np.zeros(1), 1.0, 1.0, 1.0)
