@@ -10,7 +10,7 @@ that is given and with the one that patches state, and seconds of a processor. W
     PLURI_DATA=... python benchmarks/reproduce/denoising.py --alone   # no peers at all
     PLURI_DATA=... python benchmarks/reproduce/denoising.py --color   # three colour pictures, beside channel by channel
     PLURI_DATA=... python benchmarks/reproduce/denoising.py --quick   # two pictures, noise of 25
-    PLURI_DATA=... python benchmarks/reproduce/denoising.py --alone --training   # other pictures: rules are chosen there
+    PLURI_DATA=... python benchmarks/reproduce/denoising.py --alone --training   # pictures to choose rules on
 """
 
 from __future__ import annotations

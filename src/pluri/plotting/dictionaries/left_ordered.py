@@ -99,10 +99,10 @@ class LeftOrderedDisplay:
         LeftOrderedDisplay
             Itself.
         """
-        shown = self.used[:, self.atoms_]
+        shown = self.used[:, self.atoms_] if self.atoms_.size else np.zeros((len(self.used), 1), dtype=np.int8)
         size = (min(max(2.0 + 0.08 * shown.shape[1], 3.5), 10.0), min(max(1.4 + 0.03 * len(shown), 3.0), 8.0))
         self.figure_, self.ax_ = single_axes(ax, size)
         self.image_ = self.ax_.imshow(shown, vmin=0, vmax=1, cmap=cmap, aspect="auto", interpolation="nearest")
         self.ax_.tick_params(length=0)
-        self.ax_.set(xlabel=f"{shown.shape[1]} atoms, in left-ordered form", ylabel="row", xticks=[])
+        self.ax_.set(xlabel=f"{len(self.atoms_)} atoms, in left-ordered form", ylabel="row", xticks=[])
         return self

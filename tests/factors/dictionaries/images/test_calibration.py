@@ -79,8 +79,8 @@ def test_hidden_pixels_are_told_as_if_they_were_missing(monkeypatch):
 def test_errors_of_a_plain_average_are_those_of_its_weights():
     """Without atoms a restored pixel is an average with known weights, and so is the variance of its error.
 
-    Of 30 pictures of nothing but noise the mean variance given, beside the exact one, had a standard error of 0.009 (60
-    other seeds): the bound is ten of these. As the patches state it, it would be 1.9 times too large.
+    Over 60 other seeds the variance given, beside the exact one, was 0.995 with an sd of 0.128: the bound is five
+    standard errors of the mean of 30, a false alarm in a million. As patches state it, it would be 1.9 times too large.
     """
     side, size, noise = 40, 3, 0.04
     grid, model = PatchGrid.of((side, side, 1), size), PatchModel(np.zeros((1, 9)), np.zeros(1), 1.0, 1.0, 1.0)
@@ -103,7 +103,7 @@ def test_errors_of_a_plain_average_are_those_of_its_weights():
         found = calibrated_noisy(rng, picture, first, grid, model, 2, noise)
         ratios.append((found.std**2).mean() / exact)
         stated.append((first.std**2).mean() / exact)
-    assert abs(np.mean(ratios) - 1) < 0.09
+    assert abs(np.mean(ratios) - 1) < 0.12
     np.testing.assert_allclose(stated, noise / size**2 / exact)
     assert stated[0] > 1.8
 
