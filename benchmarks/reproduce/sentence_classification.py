@@ -7,8 +7,8 @@ its place is taken by vectors from the texts of 2,000 film reviews without their
 information of words within four words of each other, and a truncated SVD. The logistic regression has counts of words,
 or the mean of the same vectors of a phrase; its penalty is chosen by cross-validation within the labelled phrases.
 
-Settings of the networks are their defaults, which were chosen on other data (``--data subjectivity``: subjective or
-objective sentences, 1,000 to learn from and 1,000 to test).
+Settings of the networks are their defaults: the sizes of the published experiment, and no choice made by these data.
+``--data subjectivity`` (subjective or objective sentences, 1,000 to learn from and 1,000 to test) is for trying others.
 
     PLURI_DATA=... python benchmarks/reproduce/sentence_classification.py          # three seeds
     ... --quick                                                                    # one seed, frozen vectors alone
