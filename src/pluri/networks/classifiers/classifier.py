@@ -1,4 +1,4 @@
-"""What the classifiers of token sequences share: reading X, learning, answering, draws by MC dropout, files."""
+"""What the classifiers of token sequences share: reading X, learning, and files."""
 
 from __future__ import annotations
 
@@ -9,25 +9,21 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_softmax, softmax
+from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.model_selection import GroupShuffleSplit
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from pluri.inference.checkpoint import Checkpoint
-from pluri.networks.backend import jnp
-from pluri.networks.batches import bucket_edges, minibatches, pad, rounded_length, rounded_rows
+from pluri.networks.batches import bucket_edges, minibatches, pad
 from pluri.networks.classifiers.networks import (
     Batch,
     CrossEntropy,
-    Design,
     Network,
-    dropped_logits,
     first_network,
-    logits,
 )
-from pluri.networks.classifiers.predictive import PredictiveUncertainty
+from pluri.networks.classifiers.queries import ClassifierQueries
 from pluri.networks.classifiers.tokens import (
     Integers,
     check_not_empty,
@@ -37,9 +33,8 @@ from pluri.networks.classifiers.tokens import (
     learn_vocabulary,
     read_tokens,
     warn_of_few_vectors,
-    warn_of_unknown,
 )
-from pluri.networks.parameters import from_arrays, key_from, to_arrays
+from pluri.networks.parameters import to_arrays
 from pluri.networks.training import Optimizer, train
 from pluri.validation import (
     Allowed,
@@ -51,7 +46,6 @@ from pluri.validation import (
     Stored,
     Whole,
     as_generator,
-    check_count,
     check_layout,
     check_parameters,
     check_row_weight,
@@ -61,15 +55,13 @@ from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
 
-#: Sequences that are asked about at once.
-CHUNK_SIZE = 256
 #: Sequences of similar length that are worth a program of their own, which takes a second or two to compile.
 LARGE_BUCKET = 500
 #: A word seen c times is read as unknown in training with probability a / (a + c): what unknown words mean is learned.
 UNKNOWN_RATE = 0.25
 
 
-class TokenClassifier(ClassifierMixin, Estimator):
+class TokenClassifier(ClassifierQueries, ClassifierMixin, Estimator):
     """Base of the classifiers of token sequences; a subclass gives the design of its network."""
 
     _input_tags: ClassVar[Mapping[str, bool]] = {"two_d_array": False, "string": True, "categorical": True}
@@ -160,102 +152,6 @@ class TokenClassifier(ClassifierMixin, Estimator):
                 warn_of_few_vectors(rows)
             self._learn(rows, codes, relative, together, counts)
         return self
-
-    def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes, without dropout.
-
-        Parameters
-        ----------
-        X : list or array; see `fit`
-
-        Returns
-        -------
-        array of shape (n_sequences, n_classes)
-        """
-        return np.asarray(softmax(self._logits(self._network(), self._rows(X)), axis=1))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of each sequence.
-
-        Parameters
-        ----------
-        X : list or array; see `fit`
-
-        Returns
-        -------
-        array of shape (n_sequences,)
-        """
-        numbers = self._logits(self._network(), self._rows(X)).argmax(axis=1)
-        return np.asarray(self.classes_[numbers])
-
-    def predict_proba_samples(self, X: Any, n_predictive: int = 20, *, random_state: RandomState = None) -> Array:
-        """Draws of the probabilities of the classes, by dropout (MC dropout).
-
-        Parameters
-        ----------
-        X : list or array; see `fit`
-        n_predictive : int, default=20
-            Number of draws.
-        random_state : int, Generator, RandomState or None
-            Source of randomness; that of the estimator by default.
-
-        Returns
-        -------
-        array of shape (n_predictive, n_sequences, n_classes)
-        """
-        check_count(n_predictive, "n_predictive")
-        rows, network = self._rows(X), self._network()
-        rng = as_generator(self.random_state if random_state is None else random_state)
-        found = np.empty((n_predictive, len(rows), len(self.classes_)))
-        for chosen, tokens, mask in _padded(rows):
-            # One program, called again: convolutions in a loop of JAX's own are many times slower.
-            for draw in range(n_predictive):
-                drawn = dropped_logits(self._design(), network, tokens, mask, self._frozen(), key_from(rng))
-                found[draw, chosen] = np.asarray(drawn, dtype=np.float64)[: len(chosen)]
-        return np.asarray(softmax(found, axis=-1))
-
-    def uncertainty(self, X: Any, n_predictive: int = 20, *, random_state: RandomState = None) -> PredictiveUncertainty:
-        """Mean, entropy and mutual information (BALD) of draws by dropout.
-
-        Parameters
-        ----------
-        X : list or array; see `fit`
-        n_predictive : int, default=20
-            Number of draws.
-        random_state : int, Generator, RandomState or None
-            Source of randomness; that of the estimator by default.
-
-        Returns
-        -------
-        PredictiveUncertainty
-        """
-        return PredictiveUncertainty.from_samples(
-            self.predict_proba_samples(X, n_predictive, random_state=random_state)
-        )
-
-    def acquisition(
-        self, X: Any, criterion: str = "bald", n_predictive: int = 20, *, random_state: RandomState = None
-    ) -> Array:
-        """How much is to be learned from the label of each sequence; see `PredictiveUncertainty.acquisition`.
-
-        Parameters
-        ----------
-        X : list or array; see `fit`
-        criterion : {"bald", "entropy", "variation_ratio"}, default="bald"
-        n_predictive : int, default=20
-            Number of draws.
-        random_state : int, Generator, RandomState or None
-            Source of randomness; that of the estimator by default.
-
-        Returns
-        -------
-        array of shape (n_sequences,)
-        """
-        return self.uncertainty(X, n_predictive, random_state=random_state).acquisition(criterion)
-
-    def _design(self) -> Design:
-        """The settings of the network; `self` has its vocabulary, embeddings and classes."""
-        raise NotImplementedError
 
     def _sizes(self) -> dict[str, Any]:
         """Settings that all designs have."""
@@ -357,32 +253,6 @@ class TokenClassifier(ClassifierMixin, Estimator):
             digest.update(np.ascontiguousarray(part).tobytes())
         return Checkpoint(self.checkpoint, every=1, fingerprint=digest.hexdigest())
 
-    def _cut(self, rows: list[Integers]) -> list[Integers]:
-        return [row[: self.max_length] for row in rows]
-
-    def _rows(self, X: Any) -> list[Integers]:
-        """Sequences as rows of the table; says how many tokens are unknown."""
-        check_is_fitted(self, "params_")
-        tokens = read_tokens(self, X, self.vectorizer)
-        check_not_empty(tokens.sequences)
-        rows = self._cut(encode(tokens, self.vocabulary_))
-        warn_of_unknown(rows)
-        return rows
-
-    def _logits(self, network: Network, rows: list[Integers]) -> Array:
-        found = np.empty((len(rows), len(self.classes_)))
-        for chosen, tokens, mask in _padded(rows):
-            answer = logits(self._design(), network, tokens, mask, self._frozen())
-            found[chosen] = np.asarray(answer, dtype=np.float64)[: len(chosen)]
-        return found
-
-    def _network(self) -> Network:
-        check_is_fitted(self, "params_")
-        return from_arrays(self.params_, self._design().make)
-
-    def _frozen(self) -> Any:
-        return None if self.embeddings_ is None else jnp.asarray(self.embeddings_)
-
     def _check_fitted_state(self) -> None:
         check_layout(self, self._fitted_layout)
         names = self.vocabulary_
@@ -391,18 +261,6 @@ class TokenClassifier(ClassifierMixin, Estimator):
         if self.embeddings_ is not None and len(self.embeddings_) != len(names) + 1:
             raise ValueError(f"embeddings_ must have {len(names) + 1} rows, got {len(self.embeddings_)}")
         self._network()
-
-
-def _padded(rows: list[Integers]) -> Iterator[tuple[Integers, Any, Any]]:
-    """Chunks of sequences of similar lengths: their numbers, padded tokens and mask."""
-    lengths = np.array([len(row) for row in rows])
-    longest = rounded_length(int(lengths.max()))
-    # The longest decides the shapes, so that calls for similar texts share programs.
-    edges = bucket_edges(np.append(lengths, longest), CHUNK_SIZE)
-    for chunk in minibatches(lengths, CHUNK_SIZE, edges):
-        n_rows = rounded_rows(len(chunk.rows), CHUNK_SIZE)
-        tokens, mask = pad([rows[row] for row in chunk.rows], chunk.length, n_rows)
-        yield chunk.rows, tokens.astype(np.int32), mask
 
 
 def _unknown_rate(counts: Integers) -> Array:
