@@ -268,17 +268,19 @@ TOY = Design("vector", 1, 2, cell="rnn", hidden_size=8, embedding_size=2)
 
 def test_two_tokens_reach_the_closed_form():
     """Sequences 00 and 11: P(y_2 = a | a) is (1 + eps) / 2 at the optimum."""
-    targets = np.repeat([[0, 0], [1, 1]], 64, axis=0)
-    batch = {"targets": targets, "mask": np.ones((128, 2), bool), "vectors": np.zeros((128, 1), np.float32)}
+    n = 1024
+    targets = np.repeat([[0, 0], [1, 1]], n // 2, axis=0)
+    batch = {"targets": targets, "mask": np.ones((n, 2), bool), "vectors": np.zeros((n, 1), np.float32)}
     loss = SampledLoss(TOY)
     for eps in (1.0, 0.5, 0.0):
 
         def epoch(number, first, rng, eps=eps):
-            return (batch | loss.draw(rng, 2, 128) | {"eps": np.float32(eps)} for _ in range(25))
+            return (batch | loss.draw(rng, 2, n) | {"eps": np.float32(eps)} for _ in range(25))
 
         params = network_of(TOY)
-        for rate in (0.02, 0.002):
-            rng = np.random.default_rng(0)
-            params = train(params, loss, epoch, learning_rate=rate, max_epochs=12, rng=rng).params
+        for rate in (0.05, 0.01, 0.002):
+            params = train(params, loss, epoch, learning_rate=rate, max_epochs=10, rng=np.random.default_rng(0)).params
         steps = teacher_forced(stack([params]), TOY, batch)
+        # Over twenty seeds the root mean square of the error was 0.0046 at eps = 0.5, and less at the others: 0.02 is
+        # passed once in 70,000.
         assert_allclose(np.exp(steps.log_probs[:, 1]), (1 + eps) / 2, atol=0.02)

@@ -16,7 +16,7 @@ from pluri.networks.design import Design
 from pluri.networks.error_rates import Scores
 from pluri.networks.examples import Examples, encode
 from pluri.networks.recurrent_decoder import RecurrentDecoder
-from pluri.validation import Number, as_generator, check_count, check_value
+from pluri.validation import Number, as_generator, check_count, check_row_weight, check_value, weighted_mean
 from pluri.validation.sequences import (
     BOUNDARIES,
     check_not_lost,
@@ -229,12 +229,21 @@ class FrameQueries(ClassifierMixin, RecurrentDecoder, TakesSequences):
         """
         return self._evaluated(self._asked(X, y, lengths, groups))
 
-    def score(self, X: Any, y: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> float:
-        """Share of the frames that `predict`, which sees no true label, gets right."""
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        lengths: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Share of the frames that `predict`, which sees no true label, gets right; frames may have weights."""
         check_is_fitted(self, "params_")
         rows, counts, labels = self._rows(X, y, lengths, groups)
+        weight = check_row_weight(sample_weight, len(rows))
         found = self._best(self._padded(rows, counts, np.empty(0), self._design()))
-        return float(np.mean(found == labels))
+        return weighted_mean((found == labels).astype(np.float64), weight)
 
     def score_teacher_forced(
         self, X: Any, y: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None
