@@ -9,7 +9,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from pluri.inference.checkpoint import Checkpoint
 from pluri.networks.backend import double_precision, jax, jnp
-from pluri.networks.batches import bucket_edges, chunks, minibatches, pad, rounded_length, rounded_rows
+from pluri.networks.batches import (
+    bucket_edges,
+    chunks,
+    minibatches,
+    pad,
+    rounded_length,
+    rounded_rows,
+    rows_of_batches,
+)
 from pluri.networks.cells import CELLS, Encoder, draw_masks, make_cell, scan, step, zero_state
 from pluri.networks.parameters import from_arrays, to_arrays
 from pluri.networks.training import Optimizer, train
@@ -225,3 +233,9 @@ def test_ctrl_c_keeps_the_best_and_goes_on(tmp_path):
 def test_a_training_that_diverges_says_so():
     with pytest.raises(FloatingPointError, match="lower learning_rate"):
         train(START, Squares(), lambda *_: [(X, np.full(64, np.inf, np.float32))], rng=np.random.default_rng(0))
+
+
+def test_few_sequences_make_small_batches_so_that_an_epoch_has_steps():
+    sizes = [rows_of_batches("auto", n) for n in (1, 15, 16, 40, 127, 128, 255, 256, 10_000)]
+    assert sizes == [1, 1, 2, 4, 8, 16, 16, 32, 32]
+    assert rows_of_batches(5, 7) == 5

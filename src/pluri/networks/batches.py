@@ -17,6 +17,8 @@ Integers = NDArray[np.int64]
 
 #: Different padded lengths of a fit at most: each has a program of its own.
 N_BUCKETS = 3
+#: Of batches whose size is left to us: sequences at most, and steps of an epoch at least.
+LARGEST_BATCH, LEAST_STEPS = 32, 8
 
 
 class Padded(NamedTuple):
@@ -131,6 +133,20 @@ def rounded_length(length: int) -> int:
             return power + power // 2
         power *= 2
     return power
+
+
+def rows_of_batches(batch_size: int | str, n: int) -> int:
+    """Sequences of a minibatch of a fit to `n` of them: as given, or chosen for ``"auto"``.
+
+    That is 32, and half of it, a quarter, ... where an epoch would have fewer than eight steps: with few sequences the
+    same number of epochs would otherwise be too few steps to learn anything.
+    """
+    if not isinstance(batch_size, str):
+        return int(batch_size)
+    rows = LARGEST_BATCH
+    while rows > 1 and n < LEAST_STEPS * rows:
+        rows //= 2
+    return rows
 
 
 def minibatches(

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pluri.inference.checkpoint import Checkpoint
 from pluri.networks.backend import jax
+from pluri.networks.batches import rows_of_batches
 from pluri.networks.cells import CELLS
 from pluri.networks.decoder_fit import (
     Plan,
@@ -51,10 +52,11 @@ class RecurrentDecoder(FittedDecoder):
     _parameters: ClassVar[Mapping[str, Allowed]] = {
         "cell": Only(*CELLS),
         **dict.fromkeys(
-            ("hidden_size", "n_layers", "embedding_size", "batch_size", "max_epochs", "min_epochs", "n_members",
+            ("hidden_size", "n_layers", "embedding_size", "max_epochs", "min_epochs", "n_members",
              "beam_size", "n_iter_no_change"),
             Whole(1),
         ),
+        "batch_size": Whole(1) | Only("auto"),
         "feedback": Only(*FEEDBACKS),
         "coin": Only(*COINS),
         "sampling_grad": Only("gumbel", None),
@@ -93,7 +95,7 @@ class RecurrentDecoder(FittedDecoder):
     dropout: float
     optimizer: str
     learning_rate: float
-    batch_size: int
+    batch_size: int | str
     max_epochs: int
     min_epochs: int
     early_stopping: str | None
@@ -107,7 +109,8 @@ class RecurrentDecoder(FittedDecoder):
     verbose: int
 
     def _plan(self, design: Design, data: Examples) -> Plan:
-        n_steps = n_batches(data, int(self.batch_size)) * int(self.max_epochs)
+        batch_size = rows_of_batches(self.batch_size, len(data))
+        n_steps = n_batches(data, batch_size) * int(self.max_epochs)
         schedule = as_schedule(self.schedule, n_steps, self._minimum)
         first, last = probability_at(schedule, 0, 0), probability_at(schedule, n_steps - 1, int(self.max_epochs) - 1)
         if self.schedule is not None:
@@ -122,7 +125,7 @@ class RecurrentDecoder(FittedDecoder):
             float(self.dropout),
         )
         return Plan(
-            loss, schedule, Optimizer(self.optimizer, self.clip_norm), float(self.learning_rate), int(self.batch_size),
+            loss, schedule, Optimizer(self.optimizer, self.clip_norm), float(self.learning_rate), batch_size,
             int(self.max_epochs), int(self.min_epochs), int(self.n_iter_no_change), self.early_stopping,
             int(self.verbose),
         )  # fmt: skip

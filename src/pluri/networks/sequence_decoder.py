@@ -63,8 +63,9 @@ class SequenceDecoder(SequenceQueries):
         Share of the connections that are not recurrent to leave out, one mask a sequence.
     optimizer : {"adam", "rmsprop", "sgd"}, default="adam"
     learning_rate : float, default=3e-3
-    batch_size : int, default=32
-        Sequences of a minibatch; they have similar lengths.
+    batch_size : int or "auto", default="auto"
+        Sequences of a minibatch; they have similar lengths. "auto" is 32, or fewer where an epoch would have less than
+        eight steps.
     max_epochs, min_epochs : int, default=100, 1
         Passes through the data at most, and the first one that may be kept.
     early_stopping : {"free_running", "teacher_forced"} or None, default="free_running"
@@ -154,7 +155,7 @@ shape (n_members_, n_iter_)
         dropout: float = 0.0,
         optimizer: str = "adam",
         learning_rate: float = 3e-3,
-        batch_size: int = 32,
+        batch_size: int | str = "auto",
         max_epochs: int = 100,
         min_epochs: int = 1,
         early_stopping: str | None = "free_running",

@@ -37,7 +37,7 @@ class SequenceParser(SequenceDecoder):
         Probability of feeding the true token; None is teacher forcing. See `SequenceDecoder`.
     dropout : float, default=0.0
     learning_rate : float, default=3e-3
-    batch_size : int, default=32
+    batch_size : int or "auto", default="auto"
     max_epochs, min_epochs : int, default=100, 1
     n_iter_no_change : int, default=10
     n_members : int, default=1
@@ -61,7 +61,8 @@ class SequenceParser(SequenceDecoder):
     >>> from pluri.networks import SequenceParser
     >>> sentences = [["the", "cat", "sleeps"], ["the", "dog", "sleeps"], ["dogs", "sleep"]] * 10
     >>> trees = ["(S (NP the cat) (VP sleeps))", "(S (NP the dog) (VP sleeps))", "(S (NP dogs) (VP sleep))"] * 10
-    >>> parser = SequenceParser(hidden_size=16, embedding_size=8, max_epochs=30, random_state=0).fit(sentences, trees)
+    >>> settings = {"hidden_size": 16, "embedding_size": 8, "learning_rate": 0.01, "n_iter_no_change": 100}
+    >>> parser = SequenceParser(max_epochs=100, random_state=0, **settings).fit(sentences, trees)
     >>> parser.predict_trees([["the", "cat", "sleeps"]])
     ['(S (NP the cat) (VP sleeps))']
     """
@@ -84,7 +85,7 @@ class SequenceParser(SequenceDecoder):
         dropout: float = 0.0,
         optimizer: str = "adam",
         learning_rate: float = 3e-3,
-        batch_size: int = 32,
+        batch_size: int | str = "auto",
         max_epochs: int = 100,
         min_epochs: int = 1,
         early_stopping: str | None = "free_running",

@@ -47,8 +47,8 @@ class BiLSTMClassifier(TokenClassifier):
         Of Adam.
     weight_decay : float, default=0.0001
         Share of each parameter, times the learning rate, that a step takes away.
-    batch_size : int, default=32
-        Sequences of a minibatch.
+    batch_size : int or "auto", default="auto"
+        Sequences of a minibatch. "auto" is 32, or fewer where an epoch would have less than eight steps.
     max_epochs : int, default=50
         Passes over the data at most.
     validation_fraction : float, default=0.1
@@ -122,7 +122,7 @@ class BiLSTMClassifier(TokenClassifier):
         recurrent_dropout: float = 0.2,
         learning_rate: float = 1e-3,
         weight_decay: float = 1e-4,
-        batch_size: int = 32,
+        batch_size: int | str = "auto",
         max_epochs: int = 50,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,

@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from pluri.inference.checkpoint import Checkpoint
-from pluri.networks.batches import bucket_edges, minibatches, pad
+from pluri.networks.batches import bucket_edges, minibatches, pad, rows_of_batches
 from pluri.networks.classifiers.networks import (
     Batch,
     CrossEntropy,
@@ -75,7 +75,7 @@ class TokenClassifier(ClassifierQueries, ClassifierMixin, Estimator):
         "dropout": Number(least=0, below=1),
         "learning_rate": Number(above=0),
         "weight_decay": Number(least=0),
-        "batch_size": Whole(1),
+        "batch_size": Whole(1) | Only("auto"),
         "max_epochs": Whole(1),
         "validation_fraction": Number(least=0, below=1),
         "n_iter_no_change": Whole(1),
@@ -94,7 +94,7 @@ class TokenClassifier(ClassifierQueries, ClassifierMixin, Estimator):
     dropout: float
     learning_rate: float
     weight_decay: float
-    batch_size: int
+    batch_size: int | str
     max_epochs: int
     validation_fraction: float
     n_iter_no_change: int
@@ -203,12 +203,14 @@ class TokenClassifier(ClassifierQueries, ClassifierMixin, Estimator):
         table = self._frozen()
         unknown = np.zeros(len(counts) + 1) if table is not None else _unknown_rate(counts)
 
+        batch_size = rows_of_batches(self.batch_size, len(learned))
+
         def epoch(number: int, first: int, generator: np.random.Generator) -> Iterator[Batch]:
-            for batch in minibatches(lengths[learned], self.batch_size, edges, generator):
+            for batch in minibatches(lengths[learned], batch_size, edges, generator):
                 chosen = learned[batch.rows]
-                tokens, mask = pad([rows[row] for row in chosen], batch.length, self.batch_size)
+                tokens, mask = pad([rows[row] for row in chosen], batch.length, batch_size)
                 tokens = np.where(generator.random(tokens.shape) < unknown[tokens], 0, tokens)
-                codes_, weight_ = np.zeros(self.batch_size, np.int32), np.zeros(self.batch_size, np.float32)
+                codes_, weight_ = np.zeros(batch_size, np.int32), np.zeros(batch_size, np.float32)
                 codes_[: len(chosen)], weight_[: len(chosen)] = codes[chosen], weight[chosen]
                 yield Batch(tokens.astype(np.int32), mask, codes_, weight_, np.float32(len(chosen)), table)
 
