@@ -121,14 +121,15 @@ class FittedDecoder(Estimator):
 
     def _errors_by_position(self, data: Examples) -> dict[str, NDArray[np.float64]]:
         """Error rates at each place, with the true tokens before it and without them."""
-        longest = data.targets.shape[1]  # type: ignore[union-attr]
+        targets = np.asarray(data.targets)
+        longest = targets.shape[1]
         found = {name: np.zeros((len(data), longest), dtype=np.int64) for name in ("teacher-forced", "free-running")}
         for rows, steps in self._forced(data):
             _put(found["teacher-forced"], rows, steps.tokens)
         free = None if not self._design().ends else longest
         for rows, steps in self._free(data, free):
             _put(found["free-running"], rows, steps.tokens)
-        return {name: errors_by_position(data.targets, data.lengths, tokens)[0] for name, tokens in found.items()}
+        return {name: errors_by_position(targets, data.lengths, tokens)[0] for name, tokens in found.items()}
 
     def _tree(self, data: Examples, beam_size: int | None, length: int | None) -> tuple[Beams, int]:
         """The beams of one example after each step, and the number of steps that were needed."""

@@ -90,8 +90,9 @@ class SequenceQueries(RecurrentDecoder):
         design = self._design()
         if len(self.vocabulary_) + 1 != design.n_outputs:
             raise ValueError(f"vocabulary_ must hold {design.n_outputs - 1} tokens, got {len(self.vocabulary_)}")
-        if design.source == "tokens" and len(self.input_vocabulary_) != design.n_inputs:
-            raise ValueError(f"input_vocabulary_ must hold {design.n_inputs} tokens, got {len(self.input_vocabulary_)}")
+        n_words = 0 if self.input_vocabulary_ is None else len(self.input_vocabulary_)
+        if design.source == "tokens" and n_words != design.n_inputs:
+            raise ValueError(f"input_vocabulary_ must hold {design.n_inputs} tokens, got {n_words}")
 
     def _words(self, tokens: NDArray[np.int64]) -> list[Any]:
         return self.vocabulary_[tokens].tolist()

@@ -157,7 +157,7 @@ def root_of(precision: Array) -> Array:
     share = 1e-12
     while True:
         try:
-            return np.linalg.cholesky(precision)
+            return np.asarray(np.linalg.cholesky(precision), dtype=np.float64)
         except np.linalg.LinAlgError:
             if not (np.isfinite(precision).all() and share < 1):
                 raise

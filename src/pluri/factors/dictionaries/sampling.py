@@ -98,5 +98,5 @@ def _expected_atoms(rows: Rows, at: DictionaryState) -> tuple[Array, Array]:
     """
     codes = at.weights * at.used
     precision, linear = component_posterior(rows, codes, at.noise_precision[rows.noise_group])
-    expected = np.where(codes.any(axis=0)[:, None], expected_components(precision, linear), at.components)
+    expected = np.where(np.asarray(codes.any(axis=0))[:, None], expected_components(precision, linear), at.components)
     return expected, component_covariance(precision)

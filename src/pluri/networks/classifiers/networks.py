@@ -200,10 +200,11 @@ def first_network(design: Design, rng: np.random.Generator) -> Network:
     def draw(name: str, shape: tuple[int, ...]) -> Any:
         if name == ".table":
             return EMBEDDING_SCALE * rng.standard_normal(shape)
-        recurrent = "encoder" in name and isinstance(design, RecurrentDesign)
-        n_inputs = design.hidden_size if recurrent else int(np.prod(shapes[name.replace("bias", "weight")][1:]))
-        array = rng.uniform(-(n_inputs**-0.5), n_inputs**-0.5, shape)
-        if recurrent and design.cell == "lstm" and name.endswith("bias"):
+        if not ("encoder" in name and isinstance(design, RecurrentDesign)):
+            n_inputs = int(np.prod(shapes[name.replace("bias", "weight")][1:]))
+            return rng.uniform(-(n_inputs**-0.5), n_inputs**-0.5, shape)
+        array = rng.uniform(-(design.hidden_size**-0.5), design.hidden_size**-0.5, shape)
+        if design.cell == "lstm" and name.endswith("bias"):
             array[design.hidden_size : 2 * design.hidden_size] = 1.0
         return array
 

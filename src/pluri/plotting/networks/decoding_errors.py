@@ -63,8 +63,9 @@ class TrainingErrorDisplay:
             raise ValueError(f"member must be from 0 to {len(model.best_epoch_) - 1}, got {member}")
         there = np.isfinite(model.loss_history_[member])
         names = ("teacher_forced_history_", "free_running_history_", "epsilon_history_")
-        rows = [getattr(model, name)[member][there] for name in names]
-        return cls(*rows, best_epoch=int(model.best_epoch_[member])).plot(**options)
+        teacher_forced, free_running, epsilon = (getattr(model, name)[member][there] for name in names)
+        best_epoch = int(model.best_epoch_[member])
+        return cls(teacher_forced, free_running, epsilon, best_epoch=best_epoch).plot(**options)
 
     def plot(self, *, ax: Axes | None = None, title: str | None = None) -> Self:
         """Draw.

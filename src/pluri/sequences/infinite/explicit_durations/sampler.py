@@ -130,7 +130,7 @@ class SemiMarkovSampler(WeakLimitSampler):
 def draw_segment_rows(rng: np.random.Generator, counts: Integers, concentration: float, weights: Array) -> Array:
     """Rows of probabilities of the next state, (K + 1, K), with zeros on the diagonal; that of first states last."""
     K, rows = len(weights), np.zeros((len(weights) + 1, len(weights)))
-    parameters = np.maximum(concentration * weights, SMALLEST) + counts
+    parameters: Array = np.maximum(concentration * weights, SMALLEST) + counts
     if K > 1:
         rows[:-1][_off_diagonal(K)] = draw_weights(rng, parameters[:-1][_off_diagonal(K)].reshape(K, K - 1)).ravel()
     rows[-1] = draw_weights(rng, parameters[-1])
