@@ -20,6 +20,7 @@ from pluri.networks import (
 )
 from pluri.networks.error_rates import edit_distances
 from pluri.networks.sequence_parser import _tree_over, linear_trees
+from pluri.plotting import AttentionDisplay
 
 pytestmark = pytest.mark.filterwarnings("ignore:the free-running error rose")
 RNG = np.random.default_rng(0)
@@ -231,6 +232,8 @@ def test_a_parser_reads_words_and_writes_trees():
     weights = parser.attention_weights(sentences[:2], linear_trees(trees[:2]))
     assert [part.shape for part in weights] == [(10, 3), (9, 2)]
     assert_allclose(weights[0].sum(axis=1), 1.0, rtol=1e-5)
+    display = AttentionDisplay.from_estimator(parser, sentences[0], trees[0])  # a tree, as everywhere in a parser
+    assert display.weights.shape == (10, 3)
     with pytest.raises(ValueError, match="matching brackets"):
         clone(parser).fit(sentences, ["(S the cat"] * 24)
 

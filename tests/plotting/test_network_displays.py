@@ -52,7 +52,7 @@ def test_errors_by_position_are_those_of_the_model():
 
 def test_attention_is_a_matrix_with_names():
     weights = np.array([[0.7, 0.3], [0.1, 0.9], [0.5, 0.5]])
-    model = SimpleNamespace(attention_weights=lambda X, y: [weights])
+    model = SimpleNamespace(attention_weights=lambda X, y: [weights], written_tokens=lambda y: y)
     display = AttentionDisplay.from_estimator(model, ["big", "cat"], ["(NP", ")NP"])
     assert_array_equal(display.image_.get_array(), weights)
     assert [label.get_text() for label in display.ax_.get_yticklabels()] == ["(NP", ")NP", "end"]

@@ -180,6 +180,10 @@ class SequenceParser(SequenceDecoder):
         """F1 of labelled brackets."""
         return self.bracket_scores(X, y).f1
 
+    def written_tokens(self, y: Any) -> list[list[Any]]:
+        """Trees as the tokens that the parser writes, without the end; see `SequenceDecoder.written_tokens`."""
+        return [list(tokens) for tokens in linear_trees(y)]
+
     def _examples(self, X: Any, y: Any = None, design: Any = None) -> Any:
         return super()._examples(X, None if y is None else linear_trees(y), design)
 

@@ -66,13 +66,13 @@ class AttentionDisplay:
         Parameters
         ----------
         model : decoder of `pluri.networks` with attention
-        x, y : one sequence of the input, and the tokens of one output
+        x, y : one sequence of the input, and one output: tokens, or the tree of a parser
         **options
             For :meth:`plot`.
         """
         weights = model.attention_weights([x], [y])[0]
         names = list(x) if np.ndim(x) == 1 else None
-        return cls(weights, [*y, "end"], names).plot(**options)
+        return cls(weights, [*model.written_tokens([y])[0], "end"], names).plot(**options)
 
     def plot(self, *, ax: Axes | None = None, title: str | None = None, cmap: str = HEATMAP) -> Self:
         """Draw.
