@@ -200,6 +200,19 @@ shape (n_members_, n_iter_)
         self.random_state = random_state
         self.verbose = verbose
 
+    def written_tokens(self, y: Any) -> list[list[Any]]:
+        """Outputs as the tokens that the decoder writes, without the end.
+
+        Parameters
+        ----------
+        y : as in `fit`
+
+        Returns
+        -------
+        list of lists
+        """
+        return [list(tokens) for tokens in y]
+
     def fit(self, X: Any, y: Any, *, validation_set: tuple[Any, Any] | None = None) -> Self:
         """Train the decoder; after Ctrl-C the best epoch so far stays.
 

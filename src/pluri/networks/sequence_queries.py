@@ -205,19 +205,6 @@ class SequenceQueries(RecurrentDecoder):
                 found[row] = probabilities[place, : data.lengths[row]]
         return found
 
-    def written_tokens(self, y: Any) -> list[list[Any]]:
-        """Outputs as the tokens that the decoder writes, without the end.
-
-        Parameters
-        ----------
-        y : as in `fit`
-
-        Returns
-        -------
-        list of lists
-        """
-        return [list(tokens) for tokens in y]
-
     def attention_weights(self, X: Any, y: Any) -> list[NDArray[np.float64]]:
         """Weight of each step of the input at each step of the output, given the true tokens before it.
 

@@ -157,7 +157,7 @@ def test_sources_that_cannot_be_read_are_refused():
         InfiniteHMM("categorical", **SMALL).fit(Pieces(np.ones((240, 1)), lengths))
     with pytest.raises(ValueError, match="lengths and groups must be None when X is a source"):
         InfiniteHMM(**SMALL).fit(Pieces(X, lengths), lengths=lengths)
-    with pytest.raises(TypeError, match="ArraySource"):
+    with pytest.raises(TypeError, match="got a source: use inference='vb'"):
         InfiniteHMM(inference="beam").fit(ArraySource(X, lengths))
 
 

@@ -16,6 +16,7 @@ from pluri.processes.conjugate_clusters.parameters import Parameters, draw_param
 from pluri.processes.conjugate_clusters.records import cluster_sums, log_predictive, weighted_sums
 from pluri.processes.conjugate_gaussian import NormalInverseWishart
 from pluri.processes.conjugate_regression import MatrixNormalInverseWishart
+from pluri.validation import plain_array
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -125,7 +126,7 @@ def gaussian_log_density(parameters: Parameters, rows: Array) -> Array:
     log_normalizer = 2 * np.linalg.slogdet(root)[1] + d * np.log(2 * np.pi)
     out = np.empty((len(rows), n_states))
     work = np.empty((2 * padded_width(d) + d + 2, CHUNK))
-    log_prob_full(rows, shift, whitening, whitened_means, log_normalizer, out, work)
+    log_prob_full(plain_array(rows), shift, whitening, whitened_means, log_normalizer, out, work)
     return out
 
 
