@@ -1,10 +1,11 @@
 """Latent-variable models whose parts stay distinct, behind the scikit-learn interface.
 
 Subpackages are imported when they are first used. Models: ``pluri.sequences`` (hidden Markov models),
-``pluri.mixtures``, ``pluri.topics``, ``pluri.factors``, ``pluri.embedding``, ``pluri.processes``, ``pluri.networks``.
-An application: ``pluri.cochange``; pages about fitted models: ``pluri.report``. Foundations: ``pluri.components``,
-``pluri.priors``, ``pluri.inference``, ``pluri.engine``, ``pluri.metrics``, ``pluri.datasets``, ``pluri.plotting``,
-``pluri.io``, and ``pluri.testing``, which proves samplers. ``pluri.on_interrupt`` says what Ctrl-C does.
+``pluri.mixtures``, ``pluri.topics``, ``pluri.factors``, ``pluri.embedding``, ``pluri.processes``, ``pluri.networks``;
+what to do next: ``pluri.decisions``. An application: ``pluri.cochange``; pages about fitted models: ``pluri.report``.
+Foundations: ``pluri.components``, ``pluri.priors``, ``pluri.inference``, ``pluri.engine``, ``pluri.metrics``,
+``pluri.datasets``, ``pluri.plotting``, ``pluri.io``, and ``pluri.testing``, which proves samplers.
+``pluri.on_interrupt`` says what Ctrl-C does.
 """
 
 from importlib import import_module
@@ -44,6 +45,7 @@ __all__ = [
     "cochange",
     "components",
     "datasets",
+    "decisions",
     "embedding",
     "engine",
     "factors",

@@ -20,8 +20,8 @@ from pluri.cli.compiling.tiny_data import DATA, kernels, numbers
 
 #: Subpackages with something to compile.
 PACKAGES = (
-    "sequences", "mixtures", "topics", "factors", "embedding", "dynamics", "processes", "networks", "cochange",
-    "inference",
+    "sequences", "mixtures", "topics", "factors", "embedding", "dynamics", "processes", "networks", "decisions",
+    "cochange", "inference",
 )  # fmt: skip
 
 #: Settings that make any fit short, by the names that all models share.
