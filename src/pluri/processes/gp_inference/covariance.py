@@ -114,23 +114,29 @@ class Stationary:
         else:
             scaled = [square * math.exp(-2.0 * log) for square, log in zip(self.squared, theta)]
         total = scaled[0] if len(scaled) == 1 else np.sum(scaled, axis=0)
-        if self.nu == math.inf:
-            value = np.exp(-0.5 * total)
-            factor = value
-        elif self.nu == 0.5:
-            distance = np.sqrt(total)
-            value = np.exp(-distance)
-            factor = value / np.maximum(distance, 1e-300)
-        elif self.nu == 1.5:
-            distance = np.sqrt(3.0 * total)
-            decay = np.exp(-distance)
-            value, factor = (1.0 + distance) * decay, 3.0 * decay
-        else:
-            distance = np.sqrt(5.0 * total)
-            decay = np.exp(-distance)
-            value = (1.0 + distance + (5.0 / 3.0) * total) * decay
-            factor = (5.0 / 3.0) * (1.0 + distance) * decay
+        value, factor = radial(total, self.nu)
         return value, [] if self.fixed is not None else [square * factor for square in scaled]
+
+
+def radial(total: Array, nu: float) -> tuple[Array, Array]:
+    """A stationary kernel of ``t^2`` (any shape) and ``-2 dk/dt^2``, of which all its derivatives are multiples.
+
+    With respect to ``log l_j`` it is multiplied by ``d_j^2 / l_j^2``, to an input ``z_j`` by ``(x_j - z_j) / l_j^2``.
+    """
+    if nu == math.inf:
+        value = np.exp(-0.5 * total)
+        return value, value
+    if nu == 0.5:
+        distance = np.sqrt(total)
+        value = np.exp(-distance)
+        return value, value / np.maximum(distance, 1e-300)
+    if nu == 1.5:
+        distance = np.sqrt(3.0 * total)
+        decay = np.exp(-distance)
+        return (1.0 + distance) * decay, 3.0 * decay
+    distance = np.sqrt(5.0 * total)
+    decay = np.exp(-distance)
+    return (1.0 + distance + (5.0 / 3.0) * total) * decay, (5.0 / 3.0) * (1.0 + distance) * decay
 
 
 @dataclass(frozen=True)

@@ -139,6 +139,29 @@ class ExactPosterior:
         factor = cholesky(noisy, jitter, float(np.mean(np.diagonal(covariance))) or 1.0)
         return cls(factor, lapack.dpotrs(factor, residual, lower=1)[0])
 
+    def extended(self, cross: Array, variance: float, residual: Array) -> ExactPosterior:
+        """The posterior with one observation more, by a further row of the factor: quadratic work instead of cubic.
+
+        Parameters
+        ----------
+        cross : (n,)
+            Covariances of the new observation with the others.
+        variance : float
+            Its own, with the noise.
+        residual : (n + 1,)
+            All observations less the mean function, the new one last.
+        """
+        n = len(self.weights)
+        row = lapack.dtrtrs(self.factor, cross, lower=1)[0] if n else cross
+        pivot = variance - float(row @ row)
+        if not pivot > 1e-14 * variance:
+            raise np.linalg.LinAlgError("the new observation is determined by the others: look for duplicated inputs")
+        factor = np.zeros((n + 1, n + 1), order="F")
+        factor[:n, :n] = self.factor
+        factor[n, :n] = row
+        factor[n, n] = math.sqrt(pivot)
+        return ExactPosterior(factor, lapack.dpotrs(factor, residual, lower=1)[0])
+
     @property
     def log_marginal_likelihood(self) -> float:
         """Log evidence."""

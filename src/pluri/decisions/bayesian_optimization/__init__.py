@@ -1,0 +1,1 @@
+"""Bayesian optimisation: where to evaluate an expensive function next."""
