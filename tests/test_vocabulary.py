@@ -25,6 +25,7 @@ DROP_INS = {
     ("n_iter", "HiddenMarkovModel"): "hmmlearn",
     ("n_iter", "ConvergenceMonitor"): "hmmlearn",
     ("n_iter", "BinaryRBM"): "scikit-learn's BernoulliRBM",
+    ("n_iter", "BayesSearchCV"): "scikit-learn's RandomizedSearchCV",
     ("algorithm", "HiddenMarkovModel"): "hmmlearn",
 }
 #: Parameters that are of different kinds in two classes and still mean the same, with the reason.

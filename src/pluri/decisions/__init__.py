@@ -10,12 +10,15 @@ if TYPE_CHECKING:
         lower_confidence_bound,
         probability_of_improvement,
     )
-    from pluri.decisions.bayesian_optimization.dimensions import Categorical, Distributed, Integer, Real
+    from pluri.decisions.bayesian_optimization.dimensions import Categorical, Integer, Real
+    from pluri.decisions.bayesian_optimization.distributed import Distributed
     from pluri.decisions.bayesian_optimization.history import Evaluation
     from pluri.decisions.bayesian_optimization.optimizer import BayesianOptimizer
+    from pluri.decisions.bayesian_optimization.search_cv import BayesSearchCV
     from pluri.decisions.bayesian_optimization.surrogate import Surrogate
 
 __all__ = [
+    "BayesSearchCV",
     "BayesianOptimizer",
     "Categorical",
     "Distributed",
@@ -36,9 +39,11 @@ __getattr__, __dir__ = lazy_names(
             "lower_confidence_bound",
             "probability_of_improvement",
         ],
-        "bayesian_optimization.dimensions": ["Categorical", "Distributed", "Integer", "Real"],
+        "bayesian_optimization.dimensions": ["Categorical", "Integer", "Real"],
+        "bayesian_optimization.distributed": ["Distributed"],
         "bayesian_optimization.history": ["Evaluation"],
         "bayesian_optimization.optimizer": ["BayesianOptimizer"],
+        "bayesian_optimization.search_cv": ["BayesSearchCV"],
         "bayesian_optimization.surrogate": ["Surrogate"],
     },
 )

@@ -274,10 +274,16 @@ def make_small(kind: type, setting: Mapping[str, Any]) -> Any:
     names = inspect.signature(kind).parameters
     given = {name: value for name, value in SMALL.items() if name in names}
     if "estimator" in names and names["estimator"].default is inspect.Parameter.empty:
-        from pluri.sequences import GaussianHMM
+        grid = {"n_components": [1, 2]}
+        given = {name: value for name, value in given.items() if name == "random_state"} | {"cv": 2}
+        if "param_distributions" in names:
+            from pluri.mixtures import GaussianMixture
 
-        search = {"estimator": GaussianHMM(2, random_state=0), "param_grid": {"n_components": [1, 2]}, "cv": 2}
-        given = {name: value for name, value in given.items() if name == "random_state"} | search
+            given |= {"estimator": GaussianMixture(2, random_state=0), "param_distributions": grid, "n_iter": 2}
+        else:
+            from pluri.sequences import GaussianHMM
+
+            given |= {"estimator": GaussianHMM(2, random_state=0), "param_grid": grid}
     return kind(**given | dict(setting))
 
 

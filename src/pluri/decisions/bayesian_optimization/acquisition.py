@@ -72,7 +72,8 @@ def expected_improvement(mean: ArrayLike, std: ArrayLike, best: float, xi: float
     """
     known = best - xi - np.asarray(mean, dtype=np.float64)
     scale = np.asarray(std, dtype=np.float64)
-    return np.where(scale > 0, scale * np.exp(_log_h(_gap(mean, std, best, xi))), np.maximum(known, 0.0))
+    positive = np.where(scale > 0, scale, 1.0)
+    return np.where(scale > 0, positive * np.exp(_log_h(known / positive)), np.maximum(known, 0.0))
 
 
 def lower_confidence_bound(mean: ArrayLike, std: ArrayLike, kappa: float = 2.0) -> Array:

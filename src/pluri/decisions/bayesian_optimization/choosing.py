@@ -149,8 +149,8 @@ class Chooser:
     def _best_rows(self) -> Array:
         """Rows of the best evaluations so far, those that keep the constraints first."""
         _, values = self.history.objective()
-        broken = [not one.feasible for one in self.history.evaluations]
-        return np.array(self.history.rows)[np.lexsort([values, broken])[:N_BEST]]
+        broken = np.array([not one.feasible for one in self.history.evaluations])
+        return np.array(self.history.rows)[np.lexsort((values, broken))[:N_BEST]]
 
 
 def continued(model: Surrogate, rows: Array, values: Array) -> Surrogate:

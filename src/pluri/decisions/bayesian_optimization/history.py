@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,7 +63,9 @@ class History:
     rows: list[Array] = field(default_factory=list)
     pending: list[tuple[Array, str]] = field(default_factory=list)
 
-    def add(self, row: Array, value: float, constraints: tuple[float, ...], seconds: float) -> None:
+    def add(
+        self, params: Mapping[str, Any], row: Array, value: float, constraints: tuple[float, ...], seconds: float
+    ) -> None:
         """Note an evaluation; if the point was under way, it no longer is."""
         kind = "told"
         for place, (other, how) in enumerate(self.pending):
@@ -71,7 +74,8 @@ class History:
                 del self.pending[place]
                 break
         self.rows.append(row)
-        self.evaluations.append(Evaluation(self.space.params(row), value, constraints, kind, seconds))
+        as_given = {name: _plain(params[name]) for name in self.space.names}
+        self.evaluations.append(Evaluation(as_given, value, constraints, kind, seconds))
 
     def taken(self) -> Array:
         """Rows of what is known or under way (n, n_dimensions)."""
@@ -137,7 +141,7 @@ def space_from_data(data: Any) -> Space:
 def evaluation_data(one: Evaluation) -> dict[str, Any]:
     """An evaluation as plain data; None stands for NaN."""
     return {
-        "params": {name: _plain(value) for name, value in one.params.items()},
+        "params": dict(one.params),
         "value": _number(one.value),
         "constraints": [_number(value) for value in one.constraints],
         "kind": one.kind,
@@ -181,3 +185,25 @@ def checked_constraints(values: Any, count: int, failed: bool) -> tuple[float, .
     if len(numbers) != count:
         raise ValueError(f"constraints must be {count} numbers (n_constraints), got {values!r}")
     return numbers
+
+
+def told_evaluations(
+    params: Any, value: Any, constraints: Any, space: Space, n_constraints: int
+) -> list[tuple[Mapping[str, Any], Array, float, tuple[float, ...]]]:
+    """Point, row, value and constraints of each evaluation that is told, one or several; all are checked first."""
+    if isinstance(params, Mapping):
+        params, value, constraints = [params], [value], [constraints]
+    points = list(params)
+    try:
+        values = list(value)
+        limits = [None] * len(points) if constraints is None else list(constraints)
+    except TypeError:
+        raise ValueError(f"value must hold a number for each of {len(points)} points, got {value!r}") from None
+    if len(values) != len(points):
+        raise ValueError(f"value must hold a number for each of {len(points)} points, got {len(values)}")
+    if len(limits) != len(points):
+        raise ValueError(f"constraints must hold values for each of {len(points)} points, got {len(limits)}")
+    rows = [space.row(point) for point in points]
+    numbers = [checked_value(one) for one in values]
+    checked = [checked_constraints(some, n_constraints, math.isnan(one)) for some, one in zip(limits, numbers)]
+    return list(zip(points, rows, numbers, checked))

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.decisions.bayesian_optimization.choosing import Chooser, Choosing
-from pluri.decisions.bayesian_optimization.history import Evaluation, History, checked_constraints, checked_value
-from pluri.decisions.bayesian_optimization.plain_data import from_data, read_data, to_data, write_data
+from pluri.decisions.bayesian_optimization.history import Evaluation, History, told_evaluations
+from pluri.decisions.bayesian_optimization.plain_data import PlainData
 from pluri.decisions.bayesian_optimization.running import run_evaluations
 from pluri.decisions.bayesian_optimization.space import Space
 from pluri.decisions.bayesian_optimization.surrogate import Surrogate, SurrogateSettings
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-class BayesianOptimizer:
+class BayesianOptimizer(PlainData):
     """Find the minimum of an expensive function with a Gaussian process that chooses where to evaluate it next.
 
     Parameters
@@ -165,11 +165,6 @@ class BayesianOptimizer:
         return list(self._history.evaluations)
 
     @property
-    def pending_(self) -> list[dict[str, Any]]:
-        """Points that were asked for and not yet told."""
-        return [self.space.params(row) for row, _ in self._history.pending]
-
-    @property
     def best_params_(self) -> dict[str, Any]:
         """Parameters of the best evaluation that keeps the constraints."""
         return self._best().params
@@ -182,10 +177,9 @@ class BayesianOptimizer:
     @property
     def surrogate_(self) -> Surrogate:
         """The model of the function, given all evaluations."""
-        models = self._chooser.models()
-        if not models:
+        if not self._chooser.models():
             raise AttributeError("there is no model yet: no evaluation has succeeded")
-        return models[0]
+        return self._chooser.models()[0]
 
     def _best(self) -> Evaluation:
         number = self._history.best()
@@ -225,29 +219,9 @@ class BayesianOptimizer:
         seconds : float, optional
             How long the evaluation took.
         """
-        if isinstance(params, Mapping):
-            self._tell([params], [value], [constraints], seconds)
-            return
-        points = list(params)
-        values, limits = np.asarray(value, dtype=object), constraints
-        if values.shape != (len(points),):
-            raise ValueError(f"value must hold a number for each of {len(points)} points, got {value!r}")
-        if limits is None:
-            limits = [None] * len(points)
-        elif len(limits) != len(points):
-            raise ValueError(f"constraints must hold values for each of {len(points)} points, got {constraints!r}")
-        self._tell(points, values.tolist(), list(limits), seconds)
-
-    def _tell(self, points: list[Any], values: list[Any], constraints: list[Any], seconds: float) -> None:
-        # All is checked before anything is kept.
-        rows = [self.space.row(point) for point in points]
-        numbers = [checked_value(value) for value in values]
-        limits = [
-            checked_constraints(some, self.n_constraints, math.isnan(number))
-            for some, number in zip(constraints, numbers)
-        ]
-        for row, number, limit in zip(rows, numbers, limits):
-            self._history.add(row, number, limit, float(seconds))
+        told = told_evaluations(params, value, constraints, self.space, self.n_constraints)
+        for point, row, number, limits in told:
+            self._history.add(point, row, number, limits, float(seconds))
 
     def optimize(
         self,
@@ -307,12 +281,7 @@ class BayesianOptimizer:
         -------
         array of shape (n_points,)
         """
-        rows = np.array([self.space.row(point) for point in points]).reshape(-1, self.space.n_dimensions)
-        return self._chooser.acquisition_at(rows)
-
-    def largest_improvement(self) -> float | None:
-        """The highest acquisition anywhere, in its own units; None before there is a model."""
-        return self._chooser.highest()
+        return self._chooser.acquisition_at(self.space.rows(points))
 
     def predict(self, points: Sequence[Mapping[str, Any]]) -> tuple[Array, Array]:
         """Mean and standard deviation of the function at some points.
@@ -325,24 +294,5 @@ class BayesianOptimizer:
         -------
         mean, std : arrays of shape (n_points,)
         """
-        rows = np.array([self.space.row(point) for point in points]).reshape(-1, self.space.n_dimensions)
-        mean, std = self.surrogate_.moments(rows)
+        mean, std = self.surrogate_.moments(self.space.rows(points))
         return self._history.sign * mean, std
-
-    def to_dict(self) -> dict[str, Any]:
-        """Settings, evaluations, points under way and random numbers as plain data, which JSON can hold."""
-        return to_data(self)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> BayesianOptimizer:
-        """The optimizer that `to_dict` described; it goes on where that one was."""
-        return from_data(cls, data)
-
-    def save(self, path: str | Path) -> None:
-        """Write everything to a JSON file."""
-        write_data(self.to_dict(), path)
-
-    @classmethod
-    def load(cls, path: str | Path) -> BayesianOptimizer:
-        """Read what `save` wrote."""
-        return cls.from_dict(read_data(path))

@@ -1,11 +1,11 @@
-"""An optimizer as plain data: dicts, lists, strings and numbers, for JSON files that can be read without the library."""
+"""An optimizer as plain data: dicts, lists, strings and numbers, for files that can be read without the library."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -23,6 +23,28 @@ SETTINGS = (
     "acquisition", "n_initial_points", "kernel", "noise_variance", "hyper_inference", "n_draws", "n_warmup", "xi",
     "kappa", "pending", "maximize", "n_constraints",
 )  # fmt: skip
+
+
+class PlainData:
+    """What can be written down as plain data, and goes on from there."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Settings, evaluations, points under way and random numbers as plain data, which JSON can hold."""
+        return to_data(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The optimizer that `to_dict` described; it goes on where that one was."""
+        return from_data(cls, data)
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to a JSON file."""
+        write_data(self.to_dict(), path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read what `save` wrote."""
+        return cls.from_dict(read_data(path))
 
 
 def to_data(optimizer: Any) -> dict[str, Any]:
@@ -57,7 +79,7 @@ def from_data(kind: Any, data: Mapping[str, Any]) -> Any:
                 raise ValueError(f"an evaluation must have {optimizer.n_constraints} constraints, got {len(limits)}")
             row = space.row(one["params"])
             optimizer._history.pending.append((row, str(one["kind"])))  # which `add` takes off again, with its kind
-            optimizer._history.add(row, from_number(one["value"]), limits, from_number(one["seconds"]))
+            optimizer._history.add(one["params"], row, from_number(one["value"]), limits, from_number(one["seconds"]))
         optimizer._history.pending = [(space.row(one["params"]), str(one["kind"])) for one in data["pending"]]
         design = np.array(data["design"], dtype=np.float64).reshape(-1, space.n_dimensions)
         if not np.isfinite(design).all():

@@ -52,7 +52,7 @@ def run_evaluations(
             if tol is not None and _nothing_left(optimizer, tol):
                 message = f"ended: the expected improvement is below tol={tol:g} everywhere"
                 break
-            known = len(optimizer.pending_)  # asked for before, and still open
+            known = len(optimizer._history.pending)  # asked for before, and still open
             points = optimizer.ask(min(batch_size, n_calls - made))
             try:
                 for params, (value, constraints, seconds) in zip(points, _evaluated(f, points, optimizer, n_jobs)):
@@ -119,7 +119,7 @@ def _split(outcome: Any, n_constraints: int) -> tuple[Any, Any]:
 
 def _nothing_left(optimizer: BayesianOptimizer, tol: float) -> bool:
     """Whether the highest expected improvement is below the tolerance."""
-    largest = optimizer.largest_improvement()
+    largest = optimizer._chooser.highest()
     return largest is not None and largest < tol
 
 

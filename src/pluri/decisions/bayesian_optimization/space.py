@@ -7,14 +7,17 @@ For the covariance a choice is a vector of zeros and one ``1/sqrt(2)``, so that 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.decisions.bayesian_optimization.dimensions import Categorical, Dimension, Distributed, Integer, Real
+from pluri.decisions.bayesian_optimization.dimensions import Categorical, Dimension, Integer, Real
+from pluri.decisions.bayesian_optimization.distributed import Distributed
 
 Array = NDArray[np.float64]
 
@@ -63,12 +66,12 @@ class Space:
         """Number of parameters."""
         return len(self.names)
 
-    @property
+    @cached_property
     def continuous(self) -> NDArray[np.bool_]:
         """Which dimensions have infinitely many values."""
         return np.array([math.isinf(one.n_levels) for one in self.dimensions])
 
-    @property
+    @cached_property
     def varying(self) -> NDArray[np.bool_]:
         """Which dimensions have more than one value."""
         return np.array([one.n_levels > 1 for one in self.dimensions])
@@ -95,6 +98,10 @@ class Space:
             except ValueError as error:
                 raise ValueError(f"{name} is outside the space: {error}") from None
         return np.array(codes)
+
+    def rows(self, points: Sequence[Mapping[str, Any]]) -> Array:
+        """Codes of several points (n, n_dimensions)."""
+        return np.array([self.row(point) for point in points]).reshape(-1, self.n_dimensions)
 
     def snap(self, rows: Array) -> Array:
         """The nearest rows that are codes of points."""
@@ -127,6 +134,8 @@ class Space:
 
     def features(self, rows: Array) -> Array:
         """What the covariance sees (n, n_features): numbers as they are, choices as vectors."""
+        if self._all_numbers:
+            return rows
         columns = []
         for j, one in enumerate(self.dimensions):
             if not one.n_levels > 1:
@@ -137,7 +146,12 @@ class Space:
                 columns.append(rows[:, [j]])
         return np.concatenate(columns, axis=1) if columns else np.zeros((len(rows), 0))
 
-    @property
+    @cached_property
+    def _all_numbers(self) -> bool:
+        """Whether features are the codes themselves."""
+        return all(one.n_levels > 1 and not one.categorical for one in self.dimensions)
+
+    @cached_property
     def feature_dimension(self) -> NDArray[np.int64]:
         """Number of the varying dimension that each feature belongs to (n_features,)."""
         varying = [one for one in self.dimensions if one.n_levels > 1]
@@ -179,8 +193,6 @@ def _codes_beside(one: Dimension, here: int) -> list[float]:
     """Codes of the integers before and after one, as far as they belong to the dimension."""
     codes = []
     for value in (here - 1, here + 1):
-        try:
+        with suppress(ValueError):
             codes.append(one.code(value))
-        except ValueError:
-            pass
     return codes

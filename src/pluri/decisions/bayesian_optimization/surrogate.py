@@ -1,11 +1,10 @@
 """The model of an expensive function: a Gaussian process on the codes of a search space.
 
-``f ~ GP(0, s^2 k)`` for standardised observations ``y = f + e``, ``e ~ N(0, v)``, with a Matern kernel of smoothness 5/2
-(or the squared exponential) that has a length-scale for each dimension. Priors are weak::
+``f ~ GP(0, s^2 k)`` for standardised observations ``y = f + e``, ``e ~ N(0, v)``, with a Matern kernel of smoothness
+5/2 (or the squared exponential) that has a length-scale for each dimension. Priors are weak::
 
-    log length-scale ~ N(log 0.3 + log(D) / 2, 1)      log s^2 ~ N(0, 1.5^2)      log v ~ N(log 1e-4, 2^2)
+    log length-scale ~ N(log 0.3, 1)      log s^2 ~ N(0, 1.5^2)      log v ~ N(log 1e-4, 2^2)
 
-Distances between evenly spread points grow with the square root of the number of dimensions D, and the prior with them.
 The hyper-parameters are those of highest posterior density, or draws over which every answer is averaged. All of it is
 the library's own exact inference (`pluri.processes.gp_inference`); an observation more is a further row of the Cholesky
 factors.
@@ -112,8 +111,8 @@ class Surrogate:
     def slopes(self, row: Array, dimensions: NDArray[np.int64]) -> tuple[Array, Array, Array, Array]:
         """Mean and standard deviation at one row (n_draws,) and their derivatives (n_draws, n_chosen)."""
         point = self.space.features(row[None])
-        columns = np.searchsorted(self.space.feature_dimension, self._order(dimensions))
-        lengths = self._order(dimensions)
+        lengths = np.cumsum(self.space.varying)[dimensions] - 1  # their numbers among the dimensions that vary
+        columns = np.searchsorted(self.space.feature_dimension, lengths)
         shape = (len(self.thetas), len(dimensions))
         means, stds = np.empty((2, len(self.thetas)))
         mean_slopes, std_slopes = np.empty((2, *shape))
@@ -167,10 +166,6 @@ class Surrogate:
 
     def _lengths(self, theta: Array) -> Array:
         return np.exp(theta[1:-1])[self.space.feature_dimension]
-
-    def _order(self, dimensions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Numbers of dimensions among those that vary."""
-        return np.cumsum(self.space.varying)[dimensions] - 1
 
 
 def learn_surrogate(
@@ -228,7 +223,7 @@ def parameters_and_priors(n_lengths: int, learns_noise: bool) -> tuple[tuple[Par
     signal = Parameter("signal_variance", "signal_variance", 1, EVERYWHERE)
     lengths = Parameter("length_scale", "length_scale", n_lengths, EVERYWHERE)
     parameters = [signal, lengths] if n_lengths else [signal]
-    length_prior = LogNormal(math.log(0.3) + 0.5 * math.log(max(n_lengths, 1)), 1.0)
+    length_prior = LogNormal(math.log(0.3), 1.0)
     priors: list[HyperPrior] = [LogNormal(0.0, 1.5), *[length_prior] * n_lengths]
     if learns_noise:
         parameters.append(Parameter(NOISE, NOISE, 1, EVERYWHERE))
@@ -243,11 +238,18 @@ def standardisation(values: Array) -> tuple[float, float]:
 
 
 def _best(evidence: Any, parameters: Any, priors: Any, rng: np.random.Generator, start: Array | None) -> Array:
+    """The highest mode that is reached from two starts: `start`, and the centre of the priors or a noisy function.
+
+    A function may be smooth and noisy or rough and not; each has a mode of its own, and which of the two is tried
+    beside `start` alternates with the number of observations.
+    """
     centre = np.array([prior.mean for prior in priors])
-    found = [learn_theta(evidence, parameters, one, rng, 1, priors) for one in [centre, start] if one is not None]
-    if len(found) == 1:
-        return found[0]
-    heights = [evidence(theta)[0] + _log_prior(priors, theta) for theta in found]
+    noisy = np.concatenate([[0.0], np.full(len(centre) - 2, math.log(0.5)), [math.log(0.1)]])
+    learns_noise = len(centre) == evidence.covariance.n_parameters + 1
+    others = [centre, noisy] if learns_noise else [centre]
+    starts = others if start is None else [start, others[len(evidence.residual) % len(others)]]
+    found = [learn_theta(evidence, parameters, one, rng, 1, priors) for one in starts]
+    heights = [evidence.value(theta) + _log_prior(priors, theta) for theta in found]
     return found[int(np.argmax(heights))]
 
 

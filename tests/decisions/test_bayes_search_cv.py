@@ -1,0 +1,160 @@
+"""BayesSearchCV where RandomizedSearchCV is used: the same results for the same settings, and its own refusals."""
+
+import numpy as np
+import pytest
+import sklearn
+from scipy.stats import loguniform, randint
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.datasets import load_iris, make_classification
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV, GroupKFold, ParameterGrid, RandomizedSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+import pluri
+from pluri.decisions import BayesSearchCV, Categorical, Integer, Real
+
+X, y = load_iris(return_X_y=True)
+SPACE = {"C": Real(1e-3, 1e3, log=True)}
+
+
+def test_scores_of_a_setting_are_those_of_scikit_learn():
+    search = BayesSearchCV(SVC(), SPACE, n_iter=6, cv=3, random_state=0, return_train_score=True).fit(X, y)
+    grid = [{"C": [C]} for C in search.cv_results_["param_C"]]
+    peer = GridSearchCV(SVC(), grid, cv=3, return_train_score=True).fit(X, y)
+    for name in ("mean_test_score", "std_test_score", "split1_test_score", "mean_train_score", "rank_test_score"):
+        np.testing.assert_allclose(search.cv_results_[name], peer.cv_results_[name])
+    assert search.cv_results_.keys() == peer.cv_results_.keys()
+    assert search.best_params_ == peer.best_params_
+    np.testing.assert_array_equal(search.predict(X), peer.predict(X))
+    assert search.score(X, y) == peer.score(X, y)
+
+
+def test_arguments_of_the_search_it_replaces_are_taken_as_they_are():
+    space = {"C": loguniform(1e-3, 1e3), "kernel": ["rbf", "linear"], "degree": randint(1, 5)}
+    given = {"n_iter": 6, "cv": 3, "random_state": np.random.RandomState(0), "n_jobs": 1, "error_score": "raise"}
+    ours, theirs = BayesSearchCV(SVC(), space, **given).fit(X, y), RandomizedSearchCV(SVC(), space, **given).fit(X, y)
+    assert ours.best_score_ > 0.95
+    assert ours.cv_results_.keys() == theirs.cv_results_.keys()
+    assert len(ours.cv_results_["params"]) == 6
+    assert set(BayesSearchCV(SVC(), space).get_params(deep=False)) >= set(theirs.get_params(deep=False))
+
+
+def test_it_learns_from_its_scores():
+    # The score is highest at a strength of 1e2 and falls on both sides.
+    class Peak(ClassifierMixin, BaseEstimator):
+        def __init__(self, strength=1.0):
+            self.strength = strength
+
+        def fit(self, X, y):
+            self.classes_ = np.unique(y)
+            return self
+
+        def score(self, X, y):
+            return -((np.log10(self.strength) - 2.0) ** 2)
+
+    space = {"strength": Real(1e-6, 1e6, log=True)}
+    search = BayesSearchCV(Peak(), space, n_iter=12, cv=2, random_state=0, refit=False).fit(X, y)
+    assert search.best_score_ > -0.1  # twelve even points would leave -0.25
+
+
+def test_pipelines_groups_and_several_metrics():
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression())
+    space = {
+        "logisticregression__C": Real(1e-3, 1e3, log=True),
+        "standardscaler__with_mean": Categorical([True, False]),
+    }
+    groups = np.arange(len(y)) % 5
+    search = BayesSearchCV(
+        pipeline, space, n_iter=5, cv=GroupKFold(5), scoring=["accuracy", "neg_log_loss"], refit="neg_log_loss",
+        random_state=0, batch_size=2,
+    ).fit(X, y, groups=groups)  # fmt: skip
+    assert search.best_index_ == np.argmax(search.cv_results_["mean_test_neg_log_loss"])
+    assert len(search.cv_results_["mean_test_accuracy"]) == 5
+    nested = make_pipeline(StandardScaler(), BayesSearchCV(LogisticRegression(), SPACE, n_iter=3, cv=2, random_state=0))
+    assert nested.fit(X, y).score(X, y) > 0.9
+    assert clone(search).get_params()["n_iter"] == 5
+    with pytest.raises(ValueError, match="refit must name the metric to be maximised, one of accuracy, neg_log_loss"):
+        clone(search).set_params(refit=False).fit(X, y, groups=groups)
+
+
+def test_weights_are_routed_as_in_scikit_learn():
+    weights = np.random.default_rng(0).random(len(y))
+    with sklearn.config_context(enable_metadata_routing=True):
+        estimator = LogisticRegression().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        search = BayesSearchCV(estimator, SPACE, n_iter=3, cv=2, random_state=0).fit(X, y, sample_weight=weights)
+        grid = [{"C": [C]} for C in search.cv_results_["param_C"]]
+        peer = GridSearchCV(estimator, grid, cv=2).fit(X, y, sample_weight=weights)
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], peer.cv_results_["mean_test_score"])
+
+
+def test_settings_that_fail_get_the_error_score_and_are_avoided():
+    space = {"C": Real(-1.0, 10.0)}  # negative strengths are refused by the estimator
+    search = BayesSearchCV(SVC(), space, n_iter=8, cv=2, random_state=0)
+    with pytest.warns(UserWarning):
+        search.fit(X, y)
+    assert search.best_score_ > 0.9
+    assert np.isnan(search.cv_results_["mean_test_score"]).sum() <= 3
+    with pytest.raises(ValueError, match="C"):
+        clone(search).set_params(error_score="raise", param_distributions={"C": Real(-2.0, -1.0)}).fit(X, y)
+
+
+def test_a_small_space_is_tried_whole_as_scikit_learn_does():
+    space = {"C": [0.1, 1.0], "kernel": ["rbf", "linear"]}
+    with pytest.warns(UserWarning, match="the space has 4 points, fewer than n_iter=10: each is tried once"):
+        search = BayesSearchCV(SVC(), space, cv=2, random_state=0).fit(X, y)
+    tried = sorted(map(repr, (sorted(params.items()) for params in search.cv_results_["params"])))
+    assert tried == sorted(repr(sorted(params.items())) for params in ParameterGrid(space))
+
+
+def test_regressors_and_integers_work_and_the_seed_decides():
+    Xr, yr = make_classification(60, random_state=0)
+    space = {"alpha": Real(1e-3, 1e3, log=True), "max_iter": Integer(50, 500)}
+    runs = [BayesSearchCV(Ridge(), space, n_iter=6, cv=2, random_state=s).fit(Xr, yr) for s in (0, 0, 1)]
+    assert runs[0].cv_results_["params"] == runs[1].cv_results_["params"] != runs[2].cv_results_["params"]
+
+
+def test_a_fitted_search_is_saved_and_loaded(tmp_path):
+    space = {"C": Real(1e-2, 1e2, log=True), "kernel": Categorical(["rbf", "linear"]), "degree": Integer(1, 3)}
+    search = BayesSearchCV(SVC(), space, n_iter=3, cv=2, random_state=0).fit(X, y)
+    pluri.save(search, tmp_path / "search.skops")
+    back = pluri.load(tmp_path / "search.skops")
+    np.testing.assert_array_equal(back.predict(X), search.predict(X))
+    assert back.best_params_ == search.best_params_
+    assert back.param_distributions == space
+
+
+def test_ctrl_c_keeps_the_settings_that_were_tried():
+    class Impatient(LogisticRegression):
+        n_fits = 0
+
+        def fit(self, X, y):
+            Impatient.n_fits += 1
+            if Impatient.n_fits == 7:
+                raise KeyboardInterrupt
+            return super().fit(X, y)
+
+    search = BayesSearchCV(Impatient(), SPACE, n_iter=8, cv=2, random_state=0)
+    with pytest.raises(KeyboardInterrupt, match="interrupted after 3 settings, which are kept"):
+        search.fit(X, y)
+    assert len(search.cv_results_["params"]) == 3
+    assert hasattr(search, "best_estimator_")
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"param_distributions": {}}, "space must be a dict of at least one name"),
+        ({"param_distributions": [SPACE]}, "space must be a dict"),
+        ({"param_distributions": {"C": (0, 1)}}, r"space\['C'\] must be"),
+        ({"n_iter": 0}, "n_iter must be an integer of at least 1, got 0"),
+        ({"batch_size": 0}, "batch_size must be"),
+        ({"acquisition": "ucb"}, "acquisition must be one of"),
+        ({"n_initial_points": 0}, "n_initial_points must be"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(settings, sentence):
+    search = BayesSearchCV(SVC(), SPACE).set_params(**settings)
+    with pytest.raises(ValueError, match=sentence):
+        search.fit(X, y)
