@@ -42,6 +42,9 @@ from pluri.plotting.networks.attention import AttentionDisplay
 from pluri.plotting.networks.beam_tree import BeamTreeDisplay
 from pluri.plotting.networks.decoding_errors import PositionErrorDisplay, TrainingErrorDisplay
 from pluri.plotting.networks.schedule import ScheduleDisplay
+from pluri.plotting.optimization.acquisition import AcquisitionDisplay
+from pluri.plotting.optimization.annealing import AnnealingDisplay
+from pluri.plotting.optimization.best_so_far import BestSoFarDisplay, LiveBestSoFar
 from pluri.plotting.optimization_gap import OptimizationGapDisplay
 from pluri.plotting.responsibilities import ResponsibilityDisplay
 from pluri.plotting.sequences.alignment import AlignmentDisplay
@@ -57,11 +60,14 @@ from pluri.plotting.transition import TransitionDisplay
 
 __all__ = [
     "PALETTE",
+    "AcquisitionDisplay",
     "AlignmentDisplay",
+    "AnnealingDisplay",
     "AnnealingPathDisplay",
     "AttentionDisplay",
     "AutocorrelationDisplay",
     "BeamTreeDisplay",
+    "BestSoFarDisplay",
     "BhattacharyyaDisplay",
     "CoClusteringDisplay",
     "ComponentCountDisplay",
@@ -83,6 +89,7 @@ __all__ = [
     "KMeansBoundDisplay",
     "KernelSpectrumDisplay",
     "LeftOrderedDisplay",
+    "LiveBestSoFar",
     "LoadingsDisplay",
     "MeasurementErrorDisplay",
     "OptimizationGapDisplay",

@@ -42,10 +42,11 @@ class BayesSearchCV(BaseSearchCV, Estimator):
     pre_dispatch : int or str, default="2*n_jobs"
     random_state : int, Generator, RandomState or None
     error_score : "raise" or float, default=nan
-        Score of a setting whose fit fails; NaN counts as the worst so far.
+        Score of a setting whose fit fails; NaN counts as the worst so far. A setting that failed alone is fitted once
+        more with the next one, since scikit-learn records no batch in which everything failed.
     return_train_score : bool, default=False
     batch_size : int, default=1
-        Settings that are chosen together, and fitted at the same time with `n_jobs`.
+        Settings that are chosen together after the initial ones, and fitted at the same time with `n_jobs`.
     acquisition : {"ei", "pi", "lcb", "thompson"}, default="ei"
     n_initial_points : int, optional
         Settings before there is a model, spread evenly: half of `n_iter`, at most the larger of 5 and the number of
@@ -143,14 +144,28 @@ class BayesSearchCV(BaseSearchCV, Estimator):
             dict(zip(space.names, space.dimensions)), acquisition=self.acquisition, n_initial_points=n_first,
             maximize=True, random_state=self.random_state,
         )  # fmt: skip
-        tried = 0
-        with holding(lambda: f"interrupted after {tried} settings, which are kept", having=lambda: tried > 0):
+        tried, kept = 0, 0
+        failed: list[dict[str, Any]] = []
+        message = ""
+        with holding(lambda: f"interrupted after {kept} settings, which are kept", having=lambda: kept > 0):
             while tried < n_iter:
-                points = optimizer.ask(min(self.batch_size, n_iter - tried))
-                results = evaluate_candidates(points)
+                # The initial design does not wait for scores: all of it is one batch.
+                points = optimizer.ask(min(n_first if tried == 0 else self.batch_size, n_iter - tried))
+                tried += len(points)
+                try:
+                    results = evaluate_candidates([*failed, *points])
+                except ValueError as error:
+                    if "fits failed" not in str(error) or self.error_score == "raise":
+                        raise
+                    # scikit-learn does not record settings that all failed; they are recorded with the next ones.
+                    optimizer.tell(points, [np.nan] * len(points))
+                    failed, message = [*failed, *points], str(error)
+                    continue
                 scores = results[f"mean_test_{self._objective(results)}"][-len(points) :]
                 optimizer.tell(points, scores)
-                tried += len(points)
+                failed, kept = [], tried
+        if not kept:
+            raise ValueError(message)
 
     def _objective(self, results: Mapping[str, Any]) -> str:
         """The metric to be maximised."""
