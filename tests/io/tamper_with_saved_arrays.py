@@ -97,6 +97,10 @@ PICTURE = np.random.default_rng(0).random((12, 14))
 PROJECTION = np.random.default_rng(0).normal(size=(4, 6))
 #: Estimators whose data are of a kind of their own: how they are fitted, and what they are asked about.
 OWN = {
+    "BayesSearchCV": lambda make: (
+        make(estimators()["GaussianMixture"](), {"n_components": [1, 2]}, n_iter=2, cv=2).fit(X),
+        [X],
+    ),
     "CompressiveRecovery": lambda make: (make(np.eye(6)).fit(COUNTS @ PROJECTION.T, PROJECTION), []),
     "ConditionalDPP": lambda make: (make().fit((X[:5], np.eye(5)), subsets()), [(X[:5], np.eye(5))]),
     "DPPKernelLearner": lambda make: (make().fit(subsets(), 5), [subsets()[:5]]),

@@ -63,6 +63,13 @@ class BestSoFarDisplay:
             if rows.ndim != 2 or rows.size == 0:
                 raise ValueError(f"values[{name!r}] must have one or two axes and entries, got shape {rows.shape}")
             self.best_[name] = best_so_far(rows, maximize)
+            if optimum is not None and (self._distance(self.best_[name]) < -1e-9 * max(1.0, abs(optimum))).any():
+                raise ValueError(f"optimum must be at least as good as every value, got {optimum!r}")
+
+    def _distance(self, best: Array) -> Array:
+        """How far from the optimum, which lies above if that is the largest value."""
+        assert self.optimum is not None
+        return self.optimum - best if self.maximize else best - self.optimum
 
     @classmethod
     def from_optimizer(
@@ -107,7 +114,7 @@ class BestSoFarDisplay:
         self.figure_, self.ax_ = single_axes(ax, (5.6, 3.6))
         for number, (name, best) in enumerate(self.best_.items()):
             color = QUIET_COLOR if name == "random" else PALETTE[number % len(PALETTE)]
-            shown = best if self.optimum is None else np.maximum(np.abs(best - self.optimum), 1e-12)
+            shown = best if self.optimum is None else np.maximum(self._distance(best), 1e-12)
             steps = np.arange(1, shown.shape[1] + 1)
             low, middle, high = _quartiles(shown)
             self.ax_.plot(steps, middle, color=color, drawstyle="steps-post", label=name)
@@ -118,6 +125,7 @@ class BestSoFarDisplay:
         label = "best value so far" if self.optimum is None else "distance to the optimum"
         self.ax_.set(xlabel="evaluations", ylabel=label, title=title or "")
         self.ax_.legend(frameon=False)
+        self.ax_.xaxis.get_major_locator().set_params(integer=True)
         tidy(self.ax_, grid="y")
         return self
 
@@ -153,6 +161,7 @@ class LiveBestSoFar:
         (self.best_line_,) = self.ax_.plot([], [], color=PALETTE[0], drawstyle="steps-post", label="best so far")
         (self.failures_,) = self.ax_.plot([], [], "x", color=TRUTH_COLOR, markersize=5, label="_failed")
         self.ax_.set(xlabel="evaluations", ylabel="value")
+        self.ax_.xaxis.get_major_locator().set_params(integer=True)
         self.ax_.legend(frameon=False)
         tidy(self.ax_, grid="y")
 
