@@ -82,7 +82,7 @@ def test_energy_and_temperature_are_those_of_the_trace():
         (lambda one: AcquisitionDisplay([0, 1], [0], [1], [1]), "must be equally long"),
         (
             lambda one: AcquisitionDisplay.from_optimizer(one, "kind"),
-            "name must be a parameter that is a number, one of",
+            "name must be a parameter that is a number",
         ),
         (lambda one: AcquisitionDisplay.from_optimizer(one, n_points=1), "n_points must be"),
         (lambda one: AcquisitionDisplay([0], [0], [1], [1]).plot(axes=plt.subplots()[1]), "axes must be a pair"),

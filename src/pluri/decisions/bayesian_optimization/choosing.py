@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 
 from pluri.decisions.bayesian_optimization.acquisition import Criterion, confidence_schedule
 from pluri.decisions.bayesian_optimization.history import History
-from pluri.decisions.bayesian_optimization.proposing import N_NEAR, N_RANDOM, Utility, best_point, drawn_point
+from pluri.decisions.bayesian_optimization.proposing import (
+    N_NEAR,
+    N_RANDOM,
+    Utility,
+    best_point,
+    drawn_point,
+    free_point,
+)
 from pluri.decisions.bayesian_optimization.surrogate import Surrogate, SurrogateSettings, learn_surrogate
 
 Array = NDArray[np.float64]
@@ -60,7 +67,8 @@ class Chooser:
             row, kind = self.design[self.n_designed], "initial"
             self.n_designed += 1
         elif not len(self.history.objective()[1]):
-            row, kind = self.space.sample(self.rng, 1)[0], "initial"
+            free = free_point(self.space, self.history.taken(), self.rng)
+            row, kind = self.space.sample(self.rng, 1)[0] if free is None else free, "initial"
         else:
             row, kind = self._by_models(), "model"
         params = self.space.params(row)
