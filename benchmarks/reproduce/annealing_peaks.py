@@ -41,7 +41,7 @@ def main() -> None:
 
     def search(seed, **settings):
         made = SimulatedAnnealing(step_size=2.0, initial_temperature=1.0, max_iter=1000, random_state=seed, **settings)
-        return made.minimize(f, [25.0, 25.0])
+        return made.minimize(f, [24.0, 24.0])  # the middle: (25, 25) if places are counted from 1, as published
 
     report = Report(f"the highest of the peaks, share of {n_seeds} seeds")
     report.row("highest of all points", 8.0752, top)

@@ -257,8 +257,8 @@ def test_ten_runs_find_the_highest_of_the_peaks():
     found = 0
     for seed in range(20):
         search = SimulatedAnnealing(step_size=2.0, initial_temperature=1.0, max_iter=1000, n_init=10, random_state=seed)
-        found += search.minimize(f, [25.0, 25.0]).fun < -heights.max() + 1e-9
-    # One run succeeds with probability 0.4 to 0.5, ten with 0.997: more than two failures have probability 3e-5.
+        found += search.minimize(f, [24.0, 24.0]).fun < -heights.max() + 1e-9
+    # One run succeeds with probability 0.42 to 0.5, ten with 0.996: more than two failures have probability 1e-4.
     assert found >= 18
 
 

@@ -100,8 +100,9 @@ class AcquisitionDisplay:
         check_count(n_points, "n_points", 2)
         space = optimizer.space
         numbers = [one for one, kind in zip(space.names, space.dimensions) if not kind.categorical]
-        name = name if name is not None else next(iter(numbers), None)
-        if name not in numbers:
+        if name is None and numbers:
+            name = numbers[0]
+        if name is None or name not in numbers:
             raise ValueError(f"name must be a parameter that is a number, one of {', '.join(numbers)}, got {name!r}")
         dimension = space.dimensions[space.names.index(name)]
         best = optimizer.best_params_

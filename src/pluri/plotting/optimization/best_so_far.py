@@ -111,6 +111,8 @@ class BestSoFarDisplay:
         BestSoFarDisplay
             Itself.
         """
+        from matplotlib.ticker import MaxNLocator
+
         self.figure_, self.ax_ = single_axes(ax, (5.6, 3.6))
         for number, (name, best) in enumerate(self.best_.items()):
             color = QUIET_COLOR if name == "random" else PALETTE[number % len(PALETTE)]
@@ -125,7 +127,7 @@ class BestSoFarDisplay:
         label = "best value so far" if self.optimum is None else "distance to the optimum"
         self.ax_.set(xlabel="evaluations", ylabel=label, title=title or "")
         self.ax_.legend(frameon=False)
-        self.ax_.xaxis.get_major_locator().set_params(integer=True)
+        self.ax_.xaxis.set_major_locator(MaxNLocator(integer=True))
         tidy(self.ax_, grid="y")
         return self
 
@@ -156,12 +158,14 @@ class LiveBestSoFar:
     """
 
     def __init__(self, ax: Axes | None = None) -> None:
+        from matplotlib.ticker import MaxNLocator
+
         self.figure_, self.ax_ = single_axes(ax, (5.6, 3.6))
         (self.points_,) = self.ax_.plot([], [], "o", color=QUIET_COLOR, markersize=4, label="evaluated")
         (self.best_line_,) = self.ax_.plot([], [], color=PALETTE[0], drawstyle="steps-post", label="best so far")
         (self.failures_,) = self.ax_.plot([], [], "x", color=TRUTH_COLOR, markersize=5, label="_failed")
         self.ax_.set(xlabel="evaluations", ylabel="value")
-        self.ax_.xaxis.get_major_locator().set_params(integer=True)
+        self.ax_.xaxis.set_major_locator(MaxNLocator(integer=True))
         self.ax_.legend(frameon=False)
         tidy(self.ax_, grid="y")
 
