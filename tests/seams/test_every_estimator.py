@@ -15,6 +15,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.feature_selection import VarianceThreshold
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import get_tags
 
@@ -55,7 +56,8 @@ def can_be_updated(kind):
 
 
 def transforms(kind):
-    return has(kind, "transform", "X")
+    # scikit-learn's searches have the method of their best model, and no output of their own to set.
+    return has(kind, "transform", "X") and not issubclass(kind, BaseSearchCV)
 
 
 def fitted_names(model):

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.model_selection._search import BaseSearchCV
+from sklearn.utils import get_tags
 
 from pluri.decisions.bayesian_optimization.optimizer import BayesianOptimizer
 from pluri.decisions.bayesian_optimization.space import Space
@@ -64,7 +65,7 @@ class BayesSearchCV(BaseSearchCV, Estimator):
     >>> from pluri.decisions import BayesSearchCV, Real
     >>> X, y = load_iris(return_X_y=True)
     >>> search = BayesSearchCV(SVC(), {"C": Real(1e-3, 1e3, log=True), "kernel": ["rbf", "linear"]}, random_state=0)
-    >>> search.fit(X, y).best_score_ > 0.97
+    >>> bool(search.fit(X, y).best_score_ > 0.97)
     True
     """
 
@@ -111,6 +112,11 @@ class BayesSearchCV(BaseSearchCV, Estimator):
             error_score=error_score,
             return_train_score=return_train_score,
         )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = get_tags(self.estimator).input_tags.allow_nan
+        return tags
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Try settings one after another, and fit the best on all data.
