@@ -16,6 +16,7 @@ from pluri.decisions.bayesian_optimization.proposing import (
     best_point,
     drawn_point,
     free_point,
+    is_taken,
 )
 from pluri.decisions.bayesian_optimization.surrogate import Surrogate, SurrogateSettings, learn_surrogate
 
@@ -64,17 +65,22 @@ class Chooser:
     def choose(self) -> dict[str, Any]:
         """The next point, which is under way from now on."""
         if self.n_designed < len(self.design):
-            row, kind = self.design[self.n_designed], "initial"
+            row, kind = self._unless_taken(self.design[self.n_designed]), "initial"
             self.n_designed += 1
         elif not len(self.history.objective()[1]):
-            free = free_point(self.space, self.history.taken(), self.rng)
-            row, kind = self.space.sample(self.rng, 1)[0] if free is None else free, "initial"
+            row, kind = self._unless_taken(self.space.sample(self.rng, 1)[0]), "initial"
         else:
             row, kind = self._by_models(), "model"
         params = self.space.params(row)
         # The codes of the values themselves, by which the point is known when it is told.
         self.history.pending.append((self.space.row(params), kind))
         return params
+
+    def _unless_taken(self, row: Array) -> Array:
+        """The row, or some other that is free if it is known or under way: few integers and choices meet often."""
+        taken = self.history.taken()
+        free = free_point(self.space, taken, self.rng) if is_taken(row, taken) else None
+        return row if free is None else free
 
     def models(self) -> list[Surrogate]:
         """Models of the objective and of the constraints, given all evaluations; empty if none has succeeded."""

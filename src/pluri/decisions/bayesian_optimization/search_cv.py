@@ -139,13 +139,13 @@ class BayesSearchCV(BaseSearchCV, Estimator):
     def _run_search(self, evaluate_candidates: Callable[[Sequence[dict[str, Any]]], Mapping[str, Any]]) -> None:
         """Ask for settings, have scikit-learn cross-validate them, tell their scores."""
         space = Space.of(self.param_distributions)
-        n_iter = self.n_iter
-        if space.n_points < n_iter:
-            n_iter = int(space.n_points)
+        n_settings = self.n_iter
+        if space.n_points < n_settings:
+            n_settings = int(space.n_points)
             warnings.warn(
-                f"the space has {n_iter} points, fewer than n_iter={self.n_iter}: each is tried once", stacklevel=4
+                f"the space has {n_settings} points, fewer than n_iter={self.n_iter}: each is tried once", stacklevel=4
             )
-        n_first = self.n_initial_points or max(1, min(n_iter // 2, max(5, space.n_dimensions + 1)))
+        n_first = self.n_initial_points or max(1, min(n_settings // 2, max(5, space.n_dimensions + 1)))
         optimizer = BayesianOptimizer(
             dict(zip(space.names, space.dimensions)), acquisition=self.acquisition, n_initial_points=n_first,
             maximize=True, random_state=self.random_state,
@@ -154,9 +154,9 @@ class BayesSearchCV(BaseSearchCV, Estimator):
         failed: list[dict[str, Any]] = []
         message = ""
         with holding(lambda: f"interrupted after {kept} settings, which are kept", having=lambda: kept > 0):
-            while tried < n_iter:
+            while tried < n_settings:
                 # The initial design does not wait for scores: all of it is one batch.
-                points = optimizer.ask(min(n_first if tried == 0 else self.batch_size, n_iter - tried))
+                points = optimizer.ask(min(n_first if tried == 0 else self.batch_size, n_settings - tried))
                 tried += len(points)
                 try:
                     results = evaluate_candidates([*failed, *points])

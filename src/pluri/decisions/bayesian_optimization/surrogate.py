@@ -197,8 +197,10 @@ def learn_surrogate(
         if settings.hyper_inference == "map":
             thetas = [_best(evidence, parameters, priors, rng, None if start is None else start[: len(priors)])]
         else:
+            # A generator that is written down and read again has other children: chains get one from its numbers.
+            stream = np.random.default_rng(int(rng.integers(2**63)))
             trace = sample_posterior(
-                evidence, parameters, priors, settings.hyper_inference, rng,  # type: ignore[arg-type]
+                evidence, parameters, priors, settings.hyper_inference, stream,  # type: ignore[arg-type]
                 n_draws=settings.n_draws, n_warmup=settings.n_warmup, n_chains=1, thin=settings.thin, warn=False,
             )  # fmt: skip
             thetas = list(thetas_of(trace, parameters))
