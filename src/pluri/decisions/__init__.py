@@ -1,7 +1,71 @@
 """What to measure, try, label or choose next: decisions that spend the uncertainty of a model."""
 
+from typing import TYPE_CHECKING
+
 from pluri.lazy_names import lazy_names
 
-__all__: list[str] = []
+if TYPE_CHECKING:
+    from pluri.decisions.selection.constraints import Cardinality, Constraint, Knapsack, PartitionMatroid, Together
+    from pluri.decisions.selection.coverage import Coverage, FeatureCoverage
+    from pluri.decisions.selection.gaussian_functions import (
+        GaussianEntropy,
+        GaussianMutualInformation,
+        InformationGain,
+        LogDeterminant,
+        VarianceReduction,
+    )
+    from pluri.decisions.selection.greedy import Selection, SubmodularityWarning
+    from pluri.decisions.selection.selectors import BudgetSelector, GreedySelector
+    from pluri.decisions.selection.sensors import SensorPlacement
+    from pluri.decisions.selection.set_function import ConicSum, FunctionOfSets, SelectionState, SetFunction
+    from pluri.decisions.selection.similarity_functions import FacilityLocation, GraphCut
+    from pluri.decisions.selection.submodularity import SubmodularityReport, check_submodular
 
-__getattr__, __dir__ = lazy_names(__name__, {})
+__all__ = [
+    "BudgetSelector",
+    "Cardinality",
+    "ConicSum",
+    "Constraint",
+    "Coverage",
+    "FacilityLocation",
+    "FeatureCoverage",
+    "FunctionOfSets",
+    "GaussianEntropy",
+    "GaussianMutualInformation",
+    "GraphCut",
+    "GreedySelector",
+    "InformationGain",
+    "Knapsack",
+    "LogDeterminant",
+    "PartitionMatroid",
+    "Selection",
+    "SelectionState",
+    "SensorPlacement",
+    "SetFunction",
+    "SubmodularityReport",
+    "SubmodularityWarning",
+    "Together",
+    "VarianceReduction",
+    "check_submodular",
+]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "selection.constraints": ["Cardinality", "Constraint", "Knapsack", "PartitionMatroid", "Together"],
+        "selection.coverage": ["Coverage", "FeatureCoverage"],
+        "selection.gaussian_functions": [
+            "GaussianEntropy",
+            "GaussianMutualInformation",
+            "InformationGain",
+            "LogDeterminant",
+            "VarianceReduction",
+        ],
+        "selection.greedy": ["Selection", "SubmodularityWarning"],
+        "selection.selectors": ["BudgetSelector", "GreedySelector"],
+        "selection.sensors": ["SensorPlacement"],
+        "selection.set_function": ["ConicSum", "FunctionOfSets", "SelectionState", "SetFunction"],
+        "selection.similarity_functions": ["FacilityLocation", "GraphCut"],
+        "selection.submodularity": ["SubmodularityReport", "check_submodular"],
+    },
+)
