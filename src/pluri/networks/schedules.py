@@ -8,7 +8,8 @@
 | `EpochRamp` | start + (end - start) min(1, epoch / n_epochs) |
 | `ConstantRate` | value |
 
-Any function of the number of the minibatch will do as well. Nothing here needs JAX.
+The linear and the exponential fall are those of simulated annealing (`pluri.optimize.annealing.schedules`). Any
+function of the number of the minibatch will do as well. Nothing here needs JAX.
 
 References
 ----------
@@ -26,75 +27,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, lambertw
 
+from pluri.optimize.annealing.schedules import ExponentialDecay, LinearDecay
 from pluri.validation import Number, Whole, check_value
+
+__all__ = [
+    "ConstantRate",
+    "EpochRamp",
+    "ExponentialDecay",
+    "InverseSigmoidDecay",
+    "LinearDecay",
+    "as_schedule",
+    "probability_at",
+]
 
 #: Schedules that can be asked for by name.
 SCHEDULES = ("inverse_sigmoid", "linear", "exponential", "ramp")
 
 PROBABILITY = Number(least=0, most=1)
-
-
-@dataclass(frozen=True)
-class LinearDecay:
-    """A straight fall: ``max(minimum, offset - slope * i)``, held at 1 while it is above.
-
-    Parameters
-    ----------
-    slope : float
-        Fall from one minibatch to the next.
-    offset : float, default=1.0
-        Value at minibatch 0; above 1, the fall begins later.
-    minimum : float, default=0.0
-
-    Examples
-    --------
-    >>> from pluri.networks import LinearDecay
-    >>> schedule = LinearDecay(slope=0.01, minimum=0.25)
-    >>> [float(schedule(i)) for i in (0, 50, 1000)]
-    [1.0, 0.5, 0.25]
-    """
-
-    slope: float
-    offset: float = 1.0
-    minimum: float = 0.0
-
-    def __post_init__(self) -> None:
-        check_value(self.slope, "slope", Number(least=0))
-        check_value(self.offset, "offset", Number(least=0))
-        check_value(self.minimum, "minimum", PROBABILITY)
-
-    def __call__(self, i: ArrayLike) -> Any:
-        """Probability at minibatch `i`, from 0."""
-        return np.minimum(1.0, np.maximum(self.minimum, self.offset - self.slope * np.asarray(i, dtype=np.float64)))
-
-
-@dataclass(frozen=True)
-class ExponentialDecay:
-    """A geometric fall: ``max(minimum, base ** i)``.
-
-    Parameters
-    ----------
-    base : float
-        Between 0 and 1, excluded.
-    minimum : float, default=0.0
-
-    Examples
-    --------
-    >>> from pluri.networks import ExponentialDecay
-    >>> round(float(ExponentialDecay(0.99)(100)), 4)
-    0.366
-    """
-
-    base: float
-    minimum: float = 0.0
-
-    def __post_init__(self) -> None:
-        check_value(self.base, "base", Number(above=0, below=1))
-        check_value(self.minimum, "minimum", PROBABILITY)
-
-    def __call__(self, i: ArrayLike) -> Any:
-        """Probability at minibatch `i`, from 0."""
-        return np.maximum(self.minimum, np.exp(np.log(self.base) * np.asarray(i, dtype=np.float64)))
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pluri.optimize import manifolds
+from pluri.optimize.annealing import Proposal, SimulatedAnnealing
 from pluri.optimize.riemannian import LineStep, RiemannianResult, riemannian_cg, riemannian_lbfgs, strong_wolfe
 from pluri.optimize.simplex import project_to_simplex
 
@@ -12,7 +13,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LineStep",
+    "Proposal",
     "RiemannianResult",
+    "SimulatedAnnealing",
     "manifolds",
     "project_to_simplex",
     "riemannian_cg",
