@@ -7,6 +7,7 @@ from pluri.lazy_names import lazy_names
 if TYPE_CHECKING:
     from pluri.decisions.selection.constraints import Cardinality, Constraint, Knapsack, PartitionMatroid, Together
     from pluri.decisions.selection.coverage import Coverage, FeatureCoverage
+    from pluri.decisions.selection.covers.estimators import MaxKCover, SetCover
     from pluri.decisions.selection.gaussian_functions import (
         GaussianEntropy,
         GaussianMutualInformation,
@@ -37,10 +38,12 @@ __all__ = [
     "InformationGain",
     "Knapsack",
     "LogDeterminant",
+    "MaxKCover",
     "PartitionMatroid",
     "Selection",
     "SelectionState",
     "SensorPlacement",
+    "SetCover",
     "SetFunction",
     "SubmodularityReport",
     "SubmodularityWarning",
@@ -54,6 +57,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "selection.constraints": ["Cardinality", "Constraint", "Knapsack", "PartitionMatroid", "Together"],
         "selection.coverage": ["Coverage", "FeatureCoverage"],
+        "selection.covers.estimators": ["MaxKCover", "SetCover"],
         "selection.gaussian_functions": [
             "GaussianEntropy",
             "GaussianMutualInformation",

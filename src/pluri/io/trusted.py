@@ -20,6 +20,8 @@ MODELS = frozenset(
         "pluri.cochange.models.baselines.Popularity",
         "pluri.cochange.models.neighbors.CommitNeighbors",
         "pluri.cochange.recommender.FileRecommender",
+        "pluri.decisions.selection.covers.estimators.MaxKCover",
+        "pluri.decisions.selection.covers.estimators.SetCover",
         "pluri.decisions.selection.selectors.BudgetSelector",
         "pluri.decisions.selection.selectors.GreedySelector",
         "pluri.decisions.selection.sensors.SensorPlacement",

@@ -22,7 +22,7 @@ from math import comb
 import numpy as np
 
 from pluri.decisions.selection.constraints import Constraint, Knapsack, Together
-from pluri.decisions.selection.greedy import Search, Selection, choose
+from pluri.decisions.selection.greedy import Search, Selection, choose, in_order
 from pluri.decisions.selection.set_function import Array, SetFunction
 
 #: Beginnings that partial enumeration tries at most.
@@ -72,13 +72,8 @@ def choose_within_budget(
     best = max(runs, key=lambda run: _value(function, run))
     proved = choose(function, constraint, search) if free else min(runs, key=lambda run: run.upper_bounds[-1])
     bound = min([float(proved.upper_bounds[-1]), *(float(run.upper_bounds[-1]) for run in runs)])
-    state = function.start()
-    gains = []
-    for item in best.items:  # with those that were given
-        gains.append(function.gain(int(item), state))
-        function.add(int(item), state, gains[-1])
-    values = function.empty_value() + np.cumsum(gains)
-    return Selection(best.items, np.array(gains), values, np.array([bound]), sum(run.n_evaluations for run in runs))
+    # With those that were given.
+    return in_order(function, best.items, np.array([bound]), sum(run.n_evaluations for run in runs))
 
 
 def _value(function: SetFunction, run: Selection) -> float:

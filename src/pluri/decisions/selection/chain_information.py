@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, Product
 
 from pluri.decisions.selection.gaussian_functions import LOG_2PIE
-from pluri.decisions.selection.greedy import Selection
+from pluri.decisions.selection.greedy import Selection, in_order
 from pluri.decisions.selection.set_function import Array, IntArray, SetFunction
 
 #: Entries of the table of the last places, at most: eight bytes each.
@@ -60,13 +60,7 @@ def best_on_a_line(
     else:
         count = size
     items = np.sort(order[chosen(count)])
-    state = function.start()
-    gains = []
-    for item in items:
-        gains.append(function.gain(int(item), state))
-        function.add(int(item), state, gains[-1])
-    bounds = np.maximum.accumulate(values)
-    return Selection(items.astype(np.int64), np.array(gains), np.cumsum(gains), bounds, n_places**2 * (size + 1))
+    return in_order(function, items, np.maximum.accumulate(values), n_places**2 * (size + 1))
 
 
 def _chain_parameters(criterion: str, kernel: Any, places: Array, noise: float) -> tuple[float, float]:

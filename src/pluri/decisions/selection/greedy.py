@@ -206,6 +206,17 @@ def choose(
     )
 
 
+def in_order(function: SetFunction, items: IntArray, upper_bounds: Array, n_evaluations: int) -> Selection:
+    """A selection of items that were found in another way, with the gains of this order."""
+    state = function.start()
+    gains = []
+    for item in items:
+        gains.append(function.gain(int(item), state))
+        function.add(int(item), state, gains[-1])
+    values = function.empty_value() + np.cumsum(gains)
+    return Selection(np.asarray(items, dtype=np.int64), np.array(gains), values, upper_bounds, n_evaluations)
+
+
 def _some_of(allowed: NDArray[np.bool_], search: Search) -> NDArray[np.bool_]:
     if search.sample_size is None or search.rng is None:
         return allowed

@@ -32,11 +32,12 @@ from pluri.decisions.selection.gaussian_functions import (
     VarianceReduction,
     checked_covariance,
 )
-from pluri.decisions.selection.greedy import Search, Selection, choose
+from pluri.decisions.selection.covers.annealing import anneal_subset
+from pluri.decisions.selection.greedy import Search, Selection, choose, in_order
 from pluri.decisions.selection.set_function import Array, IntArray, SetFunction
 from pluri.processes.dpp.selection.chosen_rows import ChosenRows
 from pluri.processes.dpp.selection.row_choice import default_length_scale, number_of_rows
-from pluri.validation import Allowed, Number, Only, Stored, check_parameters, check_value
+from pluri.validation import Allowed, Number, Only, RandomState, Stored, as_generator, check_parameters, check_value
 from pluri.validation.estimator import Estimator
 
 
@@ -57,9 +58,14 @@ class SensorPlacement(ChosenRows, OneToOneFeatureMixin, TransformerMixin, Estima
         Of a measurement. (For "entropy" and "mutual_information" it is a part of what is measured at a place.)
     budget : float, optional
         Instead of `size`: what the sensors may cost; costs are given to `fit`.
-    method : {"greedy", "exact"}, default="greedy"
-        "exact" is dynamic programming for mutual information or entropy on a line: kernel Matern with nu = 0.5 (or
+    method : {"greedy", "annealing", "exact"}, default="greedy"
+        "annealing" swaps sensors from the greedy choice on, which it is never worse than (a number of sensors, not a
+        budget). "exact" is dynamic programming for mutual information or entropy on a line: kernel Matern with nu = 0.5 (or
         times a constant), one column, and no noise.
+    max_iter : int, default=2000
+        Moves of annealing.
+    random_state : int, Generator, RandomState or None
+        Of annealing.
 
     Attributes
     ----------
@@ -95,7 +101,7 @@ class SensorPlacement(ChosenRows, OneToOneFeatureMixin, TransformerMixin, Estima
         "criterion": Only("mutual_information", "entropy", "information_gain", "variance"),
         "noise_variance": Number(least=0),
         "budget": Number(above=0) | Only(None),
-        "method": Only("greedy", "exact"),
+        "method": Only("greedy", "annealing", "exact"),
     }
     _fitted_layout: ClassVar[Mapping[str, Stored]] = {
         "selected_": Stored("n_chosen", whole=True, least=0, below="n_samples_fit_"),
@@ -116,6 +122,8 @@ class SensorPlacement(ChosenRows, OneToOneFeatureMixin, TransformerMixin, Estima
         noise_variance: float = 0.1,
         budget: float | None = None,
         method: str = "greedy",
+        max_iter: int = 2000,
+        random_state: RandomState = None,
     ) -> None:
         self.size = size
         self.criterion = criterion
@@ -123,6 +131,8 @@ class SensorPlacement(ChosenRows, OneToOneFeatureMixin, TransformerMixin, Estima
         self.noise_variance = noise_variance
         self.budget = budget
         self.method = method
+        self.max_iter = max_iter
+        self.random_state = random_state
 
     @property
     def _chosen(self) -> IntArray:
@@ -198,8 +208,20 @@ class SensorPlacement(ChosenRows, OneToOneFeatureMixin, TransformerMixin, Estima
         # The number of sensors is what was asked for: an entropy may fall, and still more is known with more sensors.
         search = Search(lazy=False, keep_falling=self.criterion == "entropy")
         if size is None:
+            if self.method == "annealing":
+                raise ValueError("size must be given with method='annealing', got None")
             return choose_within_budget(function, prices, float(self.budget), search=search)  # type: ignore[arg-type]
-        return choose(function, Cardinality(size, function.n_items), search)
+        found = choose(function, Cardinality(size, function.n_items), search)
+        return self._annealed(function, found) if self.method == "annealing" else found
+
+    def _annealed(self, function: SetFunction, greedy: Selection) -> Selection:
+        items, n_values = anneal_subset(
+            function.value, function.n_items, greedy.items, max_iter=self.max_iter,
+            random_state=as_generator(self.random_state),
+        )  # fmt: skip
+        if function.value(items) <= greedy.value:
+            return greedy
+        return in_order(function, items, greedy.upper_bounds, greedy.n_evaluations + n_values)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from pluri.decisions.selection.constraints import Cardinality
-from pluri.decisions.selection.greedy import Selection
+from pluri.decisions.selection.greedy import Selection, in_order
 from pluri.decisions.selection.set_function import SelectionState, SetFunction
 
 
@@ -66,11 +66,6 @@ def sieve(function: SetFunction, size: int, order: Iterable[int] | None = None, 
 def _selection(
     function: SetFunction, best: SelectionState, size: int, singles: dict[int, float], n_evaluations: int
 ) -> Selection:
-    again = function.start()
-    gains = []
-    for item in best.items:
-        gains.append(function.gain(item, again))
-        function.add(item, again, gains[-1])
     constraint = Cardinality(size, function.n_items)
     # What came by bounds the optimum among what came: the singles, and the gains beside the sieve that was chosen.
     scores = np.zeros(function.n_items)
@@ -78,12 +73,7 @@ def _selection(
     bounds = function.empty_value() + constraint.relaxed_maxima(scores)
     if function.monotone:
         rest = np.zeros(function.n_items)
-        rest[list(singles)] = function.gains(again, list(singles))
-        bounds = np.minimum(bounds, again.value + constraint.relaxed_maxima(rest))
-    return Selection(
-        np.array(best.items, dtype=np.int64),
-        np.array(gains),
-        function.empty_value() + np.cumsum(gains),
-        np.minimum.accumulate(bounds[::-1])[::-1],
-        n_evaluations,
-    )
+        rest[list(singles)] = function.gains(best, list(singles))
+        bounds = np.minimum(bounds, best.value + constraint.relaxed_maxima(rest))
+    items = np.array(best.items, dtype=np.int64)
+    return in_order(function, items, np.minimum.accumulate(bounds[::-1])[::-1], n_evaluations)
