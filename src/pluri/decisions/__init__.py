@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from pluri.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from pluri.decisions.planning.next_observation import NextObservation, ObservationPlan, ObservationScores
     from pluri.decisions.selection.constraints import Cardinality, Constraint, Knapsack, PartitionMatroid, Together
     from pluri.decisions.selection.coverage import Coverage, FeatureCoverage
     from pluri.decisions.selection.covers.estimators import MaxKCover, SetCover
@@ -39,6 +40,9 @@ __all__ = [
     "Knapsack",
     "LogDeterminant",
     "MaxKCover",
+    "NextObservation",
+    "ObservationPlan",
+    "ObservationScores",
     "PartitionMatroid",
     "Selection",
     "SelectionState",
@@ -55,6 +59,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "planning.next_observation": ["NextObservation", "ObservationPlan", "ObservationScores"],
         "selection.constraints": ["Cardinality", "Constraint", "Knapsack", "PartitionMatroid", "Together"],
         "selection.coverage": ["Coverage", "FeatureCoverage"],
         "selection.covers.estimators": ["MaxKCover", "SetCover"],

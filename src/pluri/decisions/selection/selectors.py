@@ -289,8 +289,8 @@ class BudgetSelector(_Selector):
     >>> from pluri.decisions import BudgetSelector
     >>> sets = np.array([[1, 1, 1, 1, 0], [1, 1, 0, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 0, 1]])
     >>> selector = BudgetSelector(3.0, function="coverage").fit(sets, costs=[4.0, 1.0, 1.0, 1.0])
-    >>> sorted(selector.selected_.tolist()), selector.values_[-1], selector.upper_bound_
-    ([1, 2, 3], 5.0, 5.0)
+    >>> sorted(selector.selected_.tolist()), selector.cost_, selector.upper_bound_
+    ([1, 2, 3], 3.0, 5.0)
     """
 
     _parameters: ClassVar[Mapping[str, Allowed]] = {
