@@ -5,6 +5,10 @@ from typing import TYPE_CHECKING
 from pluri.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from pluri.decisions.ensembles.diversity import DiversityReport, diversity_of_predictions, ensemble_diversity
+    from pluri.decisions.imbalance.cost_sensitive import CostSensitiveClassifier
+    from pluri.decisions.imbalance.prior_shift import correct_prior_shift
+    from pluri.decisions.imbalance.tomek_links import IteratedTomekLinks, tomek_links
     from pluri.decisions.planning.next_observation import NextObservation, ObservationPlan, ObservationScores
     from pluri.decisions.selection.constraints import Cardinality, Constraint, Knapsack, PartitionMatroid, Together
     from pluri.decisions.selection.coverage import Coverage, FeatureCoverage
@@ -28,7 +32,9 @@ __all__ = [
     "Cardinality",
     "ConicSum",
     "Constraint",
+    "CostSensitiveClassifier",
     "Coverage",
+    "DiversityReport",
     "FacilityLocation",
     "FeatureCoverage",
     "FunctionOfSets",
@@ -37,6 +43,7 @@ __all__ = [
     "GraphCut",
     "GreedySelector",
     "InformationGain",
+    "IteratedTomekLinks",
     "Knapsack",
     "LogDeterminant",
     "MaxKCover",
@@ -54,11 +61,19 @@ __all__ = [
     "Together",
     "VarianceReduction",
     "check_submodular",
+    "correct_prior_shift",
+    "diversity_of_predictions",
+    "ensemble_diversity",
+    "tomek_links",
 ]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "ensembles.diversity": ["DiversityReport", "diversity_of_predictions", "ensemble_diversity"],
+        "imbalance.cost_sensitive": ["CostSensitiveClassifier"],
+        "imbalance.prior_shift": ["correct_prior_shift"],
+        "imbalance.tomek_links": ["IteratedTomekLinks", "tomek_links"],
         "planning.next_observation": ["NextObservation", "ObservationPlan", "ObservationScores"],
         "selection.constraints": ["Cardinality", "Constraint", "Knapsack", "PartitionMatroid", "Together"],
         "selection.coverage": ["Coverage", "FeatureCoverage"],

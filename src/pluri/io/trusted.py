@@ -20,6 +20,8 @@ MODELS = frozenset(
         "pluri.cochange.models.baselines.Popularity",
         "pluri.cochange.models.neighbors.CommitNeighbors",
         "pluri.cochange.recommender.FileRecommender",
+        "pluri.decisions.imbalance.cost_sensitive.CostSensitiveClassifier",
+        "pluri.decisions.imbalance.tomek_links.IteratedTomekLinks",
         "pluri.decisions.selection.covers.estimators.MaxKCover",
         "pluri.decisions.selection.covers.estimators.SetCover",
         "pluri.decisions.selection.selectors.BudgetSelector",
