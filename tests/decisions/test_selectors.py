@@ -106,16 +106,14 @@ def test_a_function_whose_gains_grow_is_found_out():
 def test_scikit_learn_finds_no_fault():
     # Rows are chosen, so that their number changes, and one row alone is never among others.
     changes = "the number of rows changes, as it should"
-    expected = {
-        name: changes
-        for name in (
-            "check_transformer_general",
-            "check_transformer_data_not_an_array",
-            "check_methods_subset_invariance",
-            "check_methods_sample_order_invariance",
-            "check_fit_idempotent",
-        )
-    }
+    names = [
+        "check_transformer_general",
+        "check_transformer_data_not_an_array",
+        "check_methods_subset_invariance",
+        "check_methods_sample_order_invariance",
+        "check_fit_idempotent",
+    ]
+    expected = dict.fromkeys(names, changes)
     for model in (GreedySelector(2), BudgetSelector(2.0), SensorPlacement(2)):
         results = check_estimator(model, on_fail=None, on_skip=None, expected_failed_checks=expected)
         assert [r["check_name"] for r in results if r["status"] == "failed"] == []
@@ -127,7 +125,7 @@ def test_scikit_learn_finds_no_fault():
         (GreedySelector(41), {}, "size must be at most the number of rows"),
         (GreedySelector(0), {}, "size must be a whole number of at least 1"),
         (GreedySelector(None), {}, "size must be a whole number or a share"),
-        (GreedySelector(2, "cover"), {}, "function must be one of"),
+        (GreedySelector(2, "cover"), {}, "function must be a SetFunction, a callable or one of"),
         (GreedySelector(2, method="quick"), {}, "method must be one of"),
         (GreedySelector(2, kernel="tanh"), {}, "kernel must be one of"),
         (GreedySelector(2, kernel="precomputed"), {}, "X must be a square matrix of similarities"),

@@ -159,5 +159,5 @@ def test_mistakes_get_a_sentence(settings, fit, sentence):
 
 
 def test_places_that_coincide_are_refused_on_a_line():
-    with pytest.raises(ValueError, match="places must be distinct|positive definite"):
+    with pytest.raises(ValueError, match=r"places must be distinct|positive definite"):
         SensorPlacement(1, kernel=Matern(nu=0.5), noise_variance=0.0, method="exact").fit([[0.0], [0.0], [1.0]])

@@ -42,7 +42,9 @@ def sparse_similarity(rng):
 FUNCTIONS = {
     "coverage": lambda rng: Coverage(rng.random((N_ITEMS, 12)) < 0.3, weights=rng.random(12)),
     "features": lambda rng: FeatureCoverage(rng.random((N_ITEMS, 5))),
-    "features, sparse": lambda rng: FeatureCoverage(sparse.random(N_ITEMS, 9, 0.4, random_state=1, format="csr"), "log"),
+    "features, sparse": lambda rng: FeatureCoverage(
+        sparse.random(N_ITEMS, 9, 0.4, random_state=1, format="csr"), "log"
+    ),
     "features, saturated": lambda rng: FeatureCoverage(rng.random((N_ITEMS, 5)), "saturated", weights=rng.random(5)),
     "facility location": lambda rng: FacilityLocation(rng.normal(size=(N_ITEMS, 9)), weights=rng.random(9)),
     "facility location, sparse": lambda rng: FacilityLocation(sparse_similarity(rng)),
@@ -68,7 +70,9 @@ def test_gains_are_differences_of_values_to_ten_digits(name):
     chosen: list[int] = []
     for item in rng.permutation(function.n_items):
         assert_allclose(state.value, function.value(chosen), rtol=1e-10, atol=1e-10)
-        expected = [0.0 if i in chosen else function.value([*chosen, i]) - function.value(chosen) for i in range(N_ITEMS)]
+        expected = [
+            0.0 if i in chosen else function.value([*chosen, i]) - function.value(chosen) for i in range(N_ITEMS)
+        ]
         assert_allclose(function.gains(state), expected, rtol=1e-10, atol=1e-10)
         assert_allclose(function.gain(int(item), state), expected[item], rtol=1e-10, atol=1e-10)
         function.add(int(item), state)

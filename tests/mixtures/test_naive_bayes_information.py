@@ -69,9 +69,7 @@ def test_words_tell_nothing_of_a_class_that_is_certain():
     cold = model.planning_scores(X, "word_mi", temperature=1e-6)
     assert_allclose(cold, 0.0, atol=1e-9)
     warm = model.planning_scores(X, "word_mi", temperature=1e6)
-    by_hand = sum(
-        entr(m) + entr(1 - m) - np.mean(entr(t) + entr(1 - t)) for t in model.theta_.T for m in [t.mean()]
-    )
+    by_hand = sum(entr(m) + entr(1 - m) - np.mean(entr(t) + entr(1 - t)) for t in model.theta_.T for m in [t.mean()])
     assert_allclose(warm, by_hand, rtol=1e-4)
 
 

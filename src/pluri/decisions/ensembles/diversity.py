@@ -209,7 +209,7 @@ def _members(ensemble: Any) -> tuple[list[Any], tuple[str, ...], list[Any]]:
     else:
         check_is_fitted(ensemble)
         if not hasattr(ensemble, "estimators_"):
-            raise TypeError(f"ensemble must have estimators_, or be a list of estimators, got {type(ensemble).__name__}")
+            raise TypeError(f"ensemble must have estimators_, or be a list of models, got {type(ensemble).__name__}")
         found = list(np.ravel(np.asarray(ensemble.estimators_, dtype=object)))
         given = getattr(ensemble, "estimators", None)
         names = [name for name, one in given if not isinstance(one, str)] if isinstance(given, list) else None

@@ -123,6 +123,6 @@ def _checked_costs(costs: ArrayLike | None, classes: NDArray[Any]) -> Array:
     found = np.asarray(costs, dtype=np.float64)
     if found.shape != (number, number) or not np.isfinite(found).all():
         raise ValueError(
-            f"cost_matrix must be finite with a row and a column for each of the {number} classes, got shape {found.shape}"
+            f"cost_matrix must be finite with a row and a column for each of {number} classes, got shape {found.shape}"
         )
     return found

@@ -42,8 +42,8 @@ def planner_of(model: Any, X: Any, target: Any, n_samples: int, rng: np.random.G
     if isinstance(model, NaiveBayes):
         return _naive_bayes(model, row, target, n_samples, rng)
     raise TypeError(
-        "model must be a Gaussian, Bernoulli or categorical mixture, a naive Bayes classifier, a Gaussian or categorical "
-        f"hidden Markov model or a Gaussian-process regressor, got {type(model).__name__}"
+        "model must be a Gaussian, Bernoulli or categorical mixture, a naive Bayes classifier, a Gaussian or "
+        f"categorical hidden Markov model or a Gaussian-process regressor, got {type(model).__name__}"
     )
 
 
@@ -57,7 +57,7 @@ def _row(X: Any, n_features: int, categories: bool) -> NDArray[Any]:
     row = np.asarray(X, dtype=object if categories else np.float64)
     row = row[0] if row.ndim == 2 and len(row) == 1 else row
     if row.shape != (n_features,):
-        raise ValueError(f"X must be one row of {n_features} columns, NaN where nothing is observed, got shape {row.shape}")
+        raise ValueError(f"X must be one row of {n_features} columns, NaN where nothing is seen, got shape {row.shape}")
     return row
 
 

@@ -1,7 +1,10 @@
 r"""Which step of a sequence to observe: information about the hidden path of a Markov model.
 
-An observation at step t depends on the path through its state alone, so :math:`I(z_{1:T}; x_t \mid \text{seen}) =
-I(z_t; x_t \mid \text{seen})`, which needs the posterior of one state. What a second step adds to a first is averaged over
+An observation at step t depends on the path through its state alone, so that
+
+.. math:: I(z_{1:T}; x_t \mid \text{seen}) = I(z_t; x_t \mid \text{seen}),
+
+which needs the posterior of one state. What a second step adds to a first is averaged over
 drawn outcomes of the first.
 """
 

@@ -1,9 +1,12 @@
 r"""Which variable of a fitted model to observe next, with costs.
 
 What an observation of x_j is worth is the information that it is expected to give about the latent state z (or about a
-target t), given what is known already: :math:`I(z; x_j \mid \text{seen}) = H(z \mid \text{seen}) - E\,H(z \mid
-\text{seen}, x_j)`, in nats. A plan for a budget takes the most information for the money, one variable after the other; if
-variables are independent given z, information is monotone submodular and the plan is near the best one.
+target t), given what is known already,
+
+.. math:: I(z; x_j \mid \text{seen}) = H(z \mid \text{seen}) - E\,H(z \mid \text{seen}, x_j),
+
+in nats. A plan for a budget takes the most information for the money, one variable after the other; if variables are
+independent given z, information is monotone submodular and the plan is near the best one.
 
 References
 ----------
@@ -86,8 +89,8 @@ class NextObservation:
     Parameters
     ----------
     model : fitted model
-        A `GaussianMixture`, `BernoulliMixture`, `CategoricalMixture` or `NaiveBayes` classifier (which column of a row),
-        a `GaussianHMM` or `CategoricalHMM` of one column (which step of a sequence), or a `GaussianProcessRegressor`
+        A `GaussianMixture`, `BernoulliMixture`, `CategoricalMixture` or `NaiveBayes` (which column of a row), a
+        `GaussianHMM` or `CategoricalHMM` of one column (which step of a sequence), or a `GaussianProcessRegressor`
         (which place).
     target : None, int or array-like, default=None
         What information is wanted about. None: the component, class, path of states, or the function at all candidate

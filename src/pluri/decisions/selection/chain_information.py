@@ -1,9 +1,9 @@
 r"""The best sensors on a line, exactly: dynamic programming where the field is a Markov chain.
 
-With the covariance :math:`\sigma^2 e^{-|t - t'| / l}` and no noise, values in order of t are a Markov chain, and so is every
-subset of them: its entropy is a sum over neighbours in the subset. Mutual information
-:math:`H(X_A) + H(X_{V \setminus A}) - H(X_V)` is then found place by place, from the last place of each side (one of them
-is the place before) and the number chosen so far: :math:`O(n^2 k)`. Noise, or a smoother field, is no such chain.
+With the covariance :math:`\sigma^2 e^{-|t - t'| / l}` and no noise, values in order of t are a Markov chain, and so is
+every subset of them: its entropy is a sum over neighbours in the subset. Mutual information
+:math:`H(X_A) + H(X_{V \setminus A}) - H(X_V)` is then found place by place, from the last place of each side (one of
+them is the place before) and the number chosen so far: :math:`O(n^2 k)`. Noise, or a smoother field, is no such chain.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def _chain_parameters(criterion: str, kernel: Any, places: Array, noise: float) 
         variance, kernel = float(kernel.k1.constant_value), kernel.k2
     if not (isinstance(kernel, Matern) and kernel.nu == 0.5 and np.size(kernel.length_scale) == 1):
         raise ValueError(
-            f"kernel must be Matern(nu=0.5), or a constant times it, with method='exact', got {kernel!r}: no other field "
-            "on a line is a Markov chain"
+            f"kernel must be Matern(nu=0.5), or a constant times it, with method='exact', got {kernel!r}: no other "
+            "field on a line is a Markov chain"
         )
     if places.shape[1] != 1 or noise != 0:
         raise ValueError(

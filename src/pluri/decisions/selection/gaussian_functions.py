@@ -14,8 +14,8 @@ of the precision matrix P = S^-1: 1 / e_y = var(y | all others that are not chos
 pick, so that k picks by mutual information cost O(n^3 + k^2 n) instead of O(k n^4) [1]_.
 
 Mutual information is submodular, not monotone (nothing is learned about no places at all), and
-H(X_A) - sum_a h(a | all others) is a monotone submodular function that is nowhere below it: its bounds are bounds of the
-mutual information too. Variance reduction is monotone, but in general not submodular [2]_.
+H(X_A) - sum_a h(a | all others) is a monotone submodular function that is nowhere below it: its bounds are bounds of
+the mutual information too. Variance reduction is monotone, but in general not submodular [2]_.
 
 References
 ----------

@@ -1,9 +1,9 @@
 r"""Greedy choice, one item after the other, and what it proves about every other choice.
 
 Each step takes the item with the largest gain. For a monotone submodular f the first l picks reach
-:math:`f(S_l) \ge (1 - e^{-l/k}) \, \mathrm{OPT}_k` [1]_. Since gains only fall, a gain computed for a smaller set bounds
-the gain now, and most need not be computed again: the lazy search [2]_ makes the same picks. A stochastic step looks at
-:math:`(n/k) \log(1/\epsilon)` random items only [3]_.
+:math:`f(S_l) \ge (1 - e^{-l/k}) \, \mathrm{OPT}_k` [1]_. Since gains only fall, a gain computed for a smaller set
+bounds the gain now, and most need not be computed again: the lazy search [2]_ makes the same picks. A stochastic step
+looks at :math:`(n/k) \log(1/\epsilon)` random items only [3]_.
 
 A certificate needs no guarantee: for every set A and every allowed S,
 
@@ -69,7 +69,7 @@ class Selection:
 
     @property
     def value(self) -> float:
-        """f of all chosen items."""
+        """F of all chosen items."""
         return float(self.values[-1]) if len(self.values) else float("nan")
 
 
@@ -201,9 +201,7 @@ def choose(
         gains.bounds[pick] = 0.0  # it brings nothing any more
     n_evaluations = gains.n_evaluations
     upper = np.array([np.inf]) if len(given) else certificate(function, constraint, state, gains)
-    return Selection(
-        np.array(state.items, dtype=np.int64), np.array(added), np.array(values), upper, n_evaluations
-    )
+    return Selection(np.array(state.items, dtype=np.int64), np.array(added), np.array(values), upper, n_evaluations)
 
 
 def in_order(function: SetFunction, items: IntArray, upper_bounds: Array, n_evaluations: int) -> Selection:

@@ -1,4 +1,4 @@
-"""Rows of a data set chosen by a set function, behind scikit-learn's interface, with a proof of how good the choice is."""
+"""Rows of a data set chosen by a set function, behind scikit-learn's interface, with a proof of how good it is."""
 
 from __future__ import annotations
 
@@ -61,7 +61,9 @@ class _Selector(ChosenRows, OneToOneFeatureMixin, TransformerMixin, Estimator):
         """The function of the rows of X, and how many they are."""
         named = isinstance(self.function, str)
         if named and self.function not in NAMED:
-            raise ValueError(f"function must be one of {sorted(NAMED)}, a SetFunction or a callable, got {self.function!r}")
+            raise ValueError(
+                f"function must be a SetFunction, a callable or one of {sorted(NAMED)}, got {self.function!r}"
+            )
         dense = named and NAMED[self.function] and isinstance(self.kernel, str) and self.kernel == "rbf"
         rows = validate_data(self, X, accept_sparse=False if dense else "csr", dtype=np.float64)
         n_rows = int(rows.shape[0])
@@ -88,7 +90,7 @@ class _Selector(ChosenRows, OneToOneFeatureMixin, TransformerMixin, Estimator):
             return rows
         if rows.shape[0] > MOST_ROWS:
             raise ValueError(
-                f"X must have at most {MOST_ROWS} rows to write out their similarities, got {rows.shape[0]}: give sparse "
+                f"X must have at most {MOST_ROWS} rows to write out similarities, got {rows.shape[0]}: give sparse "
                 "similarities to near rows with kernel='precomputed'"
             )
         form = kernel_of_rows(rows, self.kernel, self.kernel_params, None, size)
@@ -142,7 +144,8 @@ class GreedySelector(_Selector):
     stop_nonpositive : bool, default=True
         Whether to end before `size` rows when none raises the value any more.
     verify : bool, default=False
-        Whether to warn (`SubmodularityWarning`) if a gain rises, of those computed twice and of one in a hundred others.
+        Whether to warn (`SubmodularityWarning`) if a gain rises, of those computed twice and of one in a hundred
+        others.
     random_state : int, Generator, RandomState or None
 
     Attributes
@@ -329,9 +332,7 @@ class BudgetSelector(_Selector):
         self.verify = verify
         self.random_state = random_state
 
-    def fit(
-        self, X: Any, y: object = None, costs: ArrayLike | None = None, partition: ArrayLike | None = None
-    ) -> Self:
+    def fit(self, X: Any, y: object = None, costs: ArrayLike | None = None, partition: ArrayLike | None = None) -> Self:
         """Choose among the rows.
 
         Parameters

@@ -25,6 +25,7 @@ from sklearn.utils.validation import validate_data
 from pluri.decisions.selection.budget import choose_within_budget
 from pluri.decisions.selection.chain_information import best_on_a_line
 from pluri.decisions.selection.constraints import Cardinality, checked_costs
+from pluri.decisions.selection.covers.annealing import anneal_subset
 from pluri.decisions.selection.gaussian_functions import (
     GaussianEntropy,
     GaussianMutualInformation,
@@ -32,7 +33,6 @@ from pluri.decisions.selection.gaussian_functions import (
     VarianceReduction,
     checked_covariance,
 )
-from pluri.decisions.selection.covers.annealing import anneal_subset
 from pluri.decisions.selection.greedy import Search, Selection, choose, in_order
 from pluri.decisions.selection.set_function import Array, IntArray, SetFunction
 from pluri.processes.dpp.selection.chosen_rows import ChosenRows
@@ -48,9 +48,9 @@ class SensorPlacement(ChosenRows, OneToOneFeatureMixin, TransformerMixin, Estima
     ----------
     size : int, float or None, default=10
         Number of sensors; a share of the places if it is a float between 0 and 1. None: as many as `budget` pays for.
-    criterion : {"mutual_information", "entropy", "information_gain", "variance"}, default="mutual_information"
-        What to maximise: information about the places without a sensor, entropy of the measurements, information about
-        the field, or the variance taken away (which has no guarantee: it is not submodular).
+    criterion : {"mutual_information", "entropy", "information_gain", "variance"}
+        What to maximise: information about the places without a sensor, entropy of the measurements, information
+        about the field, or the variance taken away (which has no guarantee: it is not submodular).
     kernel : kernel of `sklearn.gaussian_process.kernels`, "precomputed" or None, default=None
         Covariance of the field between places. "precomputed": `fit` is given the covariance matrix. None: an RBF of
         variance 1, with the length scale of `pluri.processes.dpp.DPPSelector`.
@@ -60,8 +60,8 @@ class SensorPlacement(ChosenRows, OneToOneFeatureMixin, TransformerMixin, Estima
         Instead of `size`: what the sensors may cost; costs are given to `fit`.
     method : {"greedy", "annealing", "exact"}, default="greedy"
         "annealing" swaps sensors from the greedy choice on, which it is never worse than (a number of sensors, not a
-        budget). "exact" is dynamic programming for mutual information or entropy on a line: kernel Matern with nu = 0.5 (or
-        times a constant), one column, and no noise.
+        budget). "exact" is dynamic programming for mutual information or entropy on a line: kernel Matern with nu = 0.5
+        (or times a constant), one column, and no noise.
     max_iter : int, default=2000
         Moves of annealing.
     random_state : int, Generator, RandomState or None

@@ -50,8 +50,8 @@ class SelectionState:
 class SetFunction(ABC):
     """A function of subsets of ``0, ..., n_items - 1``.
 
-    A class of one's own has `n_items`, `value`, `_begin`, `_gains` and `_insert`. Functions can be added, and multiplied
-    by positive numbers.
+    A class of one's own has `n_items`, `value`, `_begin`, `_gains` and `_insert`. Functions can be added, and
+    multiplied by positive numbers.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class SetFunction(ABC):
         return state
 
     def empty_value(self) -> float:
-        """f of the empty set."""
+        """F of the empty set."""
         return 0.0
 
     def gains(self, state: SelectionState, items: ArrayLike | None = None) -> Array:
@@ -199,7 +199,7 @@ class ConicSum(SetFunction):
         return float(sum(weight * function.value(items) for weight, function in self.terms))
 
     def empty_value(self) -> float:
-        """f of the empty set."""
+        """F of the empty set."""
         return float(sum(weight * function.empty_value() for weight, function in self.terms))
 
     def _begin(self) -> list[SelectionState]:
@@ -265,7 +265,7 @@ class FunctionOfSets(SetFunction):
         return float(found)
 
     def empty_value(self) -> float:
-        """f of the empty set."""
+        """F of the empty set."""
         return self.value([])
 
     def _begin(self) -> None:

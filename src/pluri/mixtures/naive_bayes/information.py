@@ -9,9 +9,9 @@ p_c = P(y = c | x), h the entropy of a coin, and theta the estimates, a document
     eig           sum_c p_c KL(posterior with (x, c) || posterior): what the labelled document teaches the parameters
     published_mi  sum_c p_c sum_j theta_jc log(theta_jc / mean_j)
 
-The last one was published as a mutual information. It is linear in p, so that documents that are *certain* to be of one
-class have the highest score, and it may exceed the log of the number of classes, which no information about y can. It is
-there to be compared with, and warns.
+The last one was published as a mutual information. It is linear in p, so that documents that are *certain* to be of
+one class have the highest score, and it may exceed the log of the number of classes, which no information about y can.
+It is there to be compared with, and warns.
 """
 
 from __future__ import annotations

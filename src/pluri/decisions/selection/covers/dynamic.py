@@ -1,8 +1,8 @@
 r"""Exact covers by dynamic programming, over subsets of the elements or along a line.
 
-Elements that are in exactly the same sets are one. Of m that differ, a table of :math:`2^m` entries holds the least cost
-to cover each subset (`cheapest_cover`, :math:`O(2^m n)`) or the fewest sets that reach it (`best_cover`). Sets that are
-intervals of the elements need no such table: the cost to cover all from element i on is
+Elements that are in exactly the same sets are one. Of m that differ, a table of :math:`2^m` entries holds the least
+cost to cover each subset (`cheapest_cover`, :math:`O(2^m n)`) or the fewest sets that reach it (`best_cover`). Sets
+that are intervals of the elements need no such table: the cost to cover all from element i on is
 
 .. math:: E_i = \min_{j \ni i} c_j + E_{r_j + 1}, \qquad E_m = 0,
 
@@ -34,7 +34,7 @@ def check_table(n_distinct: int) -> None:
     """Refuse tables that would not fit into memory."""
     if n_distinct > MOST_ELEMENTS:
         raise ValueError(
-            f"method='exact' needs at most {MOST_ELEMENTS} elements that are not in the same sets (a table of 2^elements), "
+            f"method='exact' needs at most {MOST_ELEMENTS} elements that differ (a table of 2^elements), "
             f"got {n_distinct}"
         )
 
@@ -67,9 +67,7 @@ def cheapest_cover(membership: Any, costs: Array) -> IntArray:
     best = np.full(1 << n_distinct, np.inf)
     best[0] = 0.0
     last = np.full(1 << n_distinct, -1, dtype=np.int64)
-    cheapest_covers(
-        masks, costs, by_element.indices.astype(np.int64), by_element.indptr.astype(np.int64), best, last
-    )
+    cheapest_covers(masks, costs, by_element.indices.astype(np.int64), by_element.indptr.astype(np.int64), best, last)
     return _traced(masks, costs, best, last)
 
 

@@ -109,8 +109,8 @@ class SetCover(_Cover):
     cost_ : float
         What they cost.
     lower_bound_ : float
-        No cover is cheaper: the optimum of linear programming, or the greedy cost over H of the largest set if there are
-        more than 200,000 entries.
+        No cover is cheaper: the optimum of linear programming, or the greedy cost over H of the largest set if there
+        are more than 200,000 entries.
     optimal_ : bool
         Whether nothing cheaper exists: found exactly, or as cheap as the bound.
     covered_ : ndarray of bool, of shape (n_elements,)
@@ -329,7 +329,9 @@ def _pruned(membership: Any, costs: Array, chosen: Any) -> IntArray:
 def _cost_bound(membership: Any, costs: Array, greedy: IntArray) -> float:
     """A cost that no cover is below."""
     if membership.nnz <= MOST_ENTRIES:
-        result = linprog(costs, A_ub=-sparse.csr_matrix(membership.T), b_ub=-np.ones(membership.shape[1]), bounds=(0, 1))
+        result = linprog(
+            costs, A_ub=-sparse.csr_matrix(membership.T), b_ub=-np.ones(membership.shape[1]), bounds=(0, 1)
+        )
         if result.success:
             # A solution of the dual, made feasible, proves the bound whatever the tolerance of the solver was.
             dual = np.maximum(-result.ineqlin.marginals, 0.0)
