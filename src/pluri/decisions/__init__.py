@@ -18,7 +18,6 @@ if TYPE_CHECKING:
         GaussianMutualInformation,
         InformationGain,
         LogDeterminant,
-        VarianceReduction,
     )
     from pluri.decisions.selection.greedy import Selection, SubmodularityWarning
     from pluri.decisions.selection.selectors import BudgetSelector, GreedySelector
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from pluri.decisions.selection.set_function import ConicSum, FunctionOfSets, SelectionState, SetFunction
     from pluri.decisions.selection.similarity_functions import FacilityLocation, GraphCut
     from pluri.decisions.selection.submodularity import SubmodularityReport, check_submodular
+    from pluri.decisions.selection.variance_reduction import VarianceReduction
 
 __all__ = [
     "BudgetSelector",
@@ -83,7 +83,6 @@ __getattr__, __dir__ = lazy_names(
             "GaussianMutualInformation",
             "InformationGain",
             "LogDeterminant",
-            "VarianceReduction",
         ],
         "selection.greedy": ["Selection", "SubmodularityWarning"],
         "selection.selectors": ["BudgetSelector", "GreedySelector"],
@@ -91,5 +90,6 @@ __getattr__, __dir__ = lazy_names(
         "selection.set_function": ["ConicSum", "FunctionOfSets", "SelectionState", "SetFunction"],
         "selection.similarity_functions": ["FacilityLocation", "GraphCut"],
         "selection.submodularity": ["SubmodularityReport", "check_submodular"],
+        "selection.variance_reduction": ["VarianceReduction"],
     },
 )

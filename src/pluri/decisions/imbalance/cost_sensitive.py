@@ -17,10 +17,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
+from pluri.mixtures import NaiveBayes
 from pluri.validation import check_row_weight
 from pluri.validation.estimator import Estimator
 
@@ -36,7 +36,7 @@ class CostSensitiveClassifier(MetaEstimatorMixin, ClassifierMixin, Estimator):
     Parameters
     ----------
     estimator : classifier with `predict_proba`, optional
-        A logistic regression if None.
+        A Gaussian `pluri.mixtures.NaiveBayes` if None.
     cost_matrix : array-like of shape (n_classes, n_classes), optional
         ``cost_matrix[k][j]``: what it costs to say class j when it is k, in the order of `classes_`. Right answers cost
         nothing and mistakes 1 if None.
@@ -78,7 +78,7 @@ class CostSensitiveClassifier(MetaEstimatorMixin, ClassifierMixin, Estimator):
         sample_weight : array-like of shape (n_samples,), optional
             Given to the classifier, which must take it.
         """
-        model = LogisticRegression() if self.estimator is None else clone(self.estimator)
+        model = NaiveBayes("gaussian") if self.estimator is None else clone(self.estimator)
         rows, labels = validate_data(
             self, X, y, accept_sparse=True, dtype=None, ensure_all_finite=not get_tags(model).input_tags.allow_nan
         )
@@ -110,7 +110,7 @@ class CostSensitiveClassifier(MetaEstimatorMixin, ClassifierMixin, Estimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        inner = get_tags(LogisticRegression() if self.estimator is None else self.estimator)
+        inner = get_tags(NaiveBayes("gaussian") if self.estimator is None else self.estimator)
         tags.input_tags = inner.input_tags
         tags.classifier_tags = inner.classifier_tags
         return tags

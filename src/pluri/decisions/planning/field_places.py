@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pluri.decisions.selection.gaussian_functions import NOTHING_LEFT, Residuals
+from pluri.decisions.selection.covariance_residuals import NOTHING_LEFT, Residuals
 
 Array = NDArray[np.float64]
 

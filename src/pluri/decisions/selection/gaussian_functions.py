@@ -27,54 +27,25 @@ References
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import lapack
 
+from pluri.decisions.selection.covariance_residuals import (
+    NOTHING_LEFT,
+    Residuals,
+    checked_covariance,
+    inverse,
+    log_det,
+)
 from pluri.decisions.selection.set_function import Array, IntArray, SelectionState, SetFunction, checked_items
 from pluri.validation import Number, check_value
 
 LOG_2PIE = float(np.log(2.0 * np.pi * np.e))
-#: A residual variance below this share of the variance itself is rounding.
-NOTHING_LEFT = 1e-12
 #: Negative eigenvalues up to this share of the mean variance are rounding.
 ROUNDING = 1e-9
-
-
-@dataclass
-class Residuals:
-    """What is left of the diagonal of a matrix after a partial Cholesky factorisation.
-
-    Attributes
-    ----------
-    matrix : (n, n)
-    left : (n,)
-        Schur complement's diagonal, given the pivots so far.
-    columns : list of (n,)
-        Columns of the factor.
-    """
-
-    matrix: Array
-    left: Array
-    columns: list[Array]
-
-    @classmethod
-    def of(cls, matrix: Array) -> Residuals:
-        """Before the first pivot."""
-        return cls(matrix, np.diagonal(matrix).copy(), [])
-
-    def pivot(self, item: int) -> None:
-        """Change the record: one more pivot."""
-        column = self.matrix[item].copy()
-        for earlier in self.columns:
-            column -= earlier[item] * earlier
-        column /= np.sqrt(self.left[item])
-        self.columns.append(column)
-        self.left -= column**2
-        np.maximum(self.left, 0.0, out=self.left)
 
 
 class _Gaussian(SetFunction):
@@ -131,7 +102,7 @@ class LogDeterminant(_Gaussian):
 
     def value(self, items: ArrayLike) -> float:
         """f(items)."""
-        return _log_det(self._block(items))
+        return log_det(self._block(items))
 
     def _begin(self) -> Residuals:
         return Residuals.of(self.covariance)
@@ -242,7 +213,7 @@ class GaussianMutualInformation(_Gaussian):
         if len(chosen) in (0, self.n_items):
             return 0.0
         # The determinant over the rest is that of the whole times that of the precision over the chosen.
-        return 0.5 * (_log_det(self._block(chosen)) + _log_det(self.precision[np.ix_(chosen, chosen)]))
+        return 0.5 * (log_det(self._block(chosen)) + log_det(self.precision[np.ix_(chosen, chosen)]))
 
     def _begin(self) -> tuple[Residuals, Residuals]:
         return Residuals.of(self.covariance), Residuals.of(self.precision)
@@ -279,103 +250,3 @@ class _HalfLogDeterminant(LogDeterminant):
 
     def _gains(self, state: SelectionState, items: IntArray) -> Array:
         return 0.5 * super()._gains(state, items)
-
-
-class VarianceReduction(_Gaussian):
-    """How much observations of some Gaussian variables lower the variances of all of them, in total.
-
-    Monotone, but in general not submodular: a greedy choice has no guarantee, and its upper bound is that of principal
-    components: k observations cannot take away more than the k largest eigenvalues.
-
-    Parameters
-    ----------
-    covariance : array-like of shape (n_items, n_items)
-        Of the variables without noise.
-    noise_variance : float, default=0.0
-        Of an observation.
-
-    Examples
-    --------
-    >>> from pluri.decisions import VarianceReduction
-    >>> VarianceReduction([[1.0, 0.5], [0.5, 1.0]]).value([0])
-    1.25
-    """
-
-    monotone = True
-    submodular = False
-
-    def __init__(self, covariance: Any, noise_variance: float = 0.0) -> None:
-        check_value(noise_variance, "noise_variance", Number(least=0))
-        super().__init__(covariance)
-        self.noise_variance = float(noise_variance)
-
-    def value(self, items: ArrayLike) -> float:
-        """f(items)."""
-        chosen = checked_items(items, self.n_items)
-        observed = self._block(chosen) + self.noise_variance * np.eye(len(chosen))
-        across = self.covariance[:, chosen]
-        return float(np.sum(across @ np.linalg.pinv(observed, hermitian=True) * across))
-
-    def _begin(self) -> Array:
-        return self.covariance.copy()  # given what was observed
-
-    def _gains(self, state: SelectionState, items: IntArray) -> Array:
-        left = state.memory
-        variance = np.diagonal(left)[items] + self.noise_variance
-        own = np.diagonal(self.covariance)[items] + self.noise_variance
-        squares = np.einsum("ij,ij->j", left[:, items], left[:, items])
-        return np.divide(squares, variance, out=np.zeros(len(items)), where=variance > NOTHING_LEFT * own)
-
-    def _insert(self, item: int, state: SelectionState) -> None:
-        left = state.memory
-        column, variance = left[item].copy(), left[item, item] + self.noise_variance
-        if variance > 0:
-            left -= np.outer(column / variance, column)
-
-    def size_bounds(self, size: int) -> Array:
-        """Sums of the largest eigenvalues, and what observing everything would bring."""
-        largest = np.linalg.eigvalsh(self.covariance)[::-1][:size].clip(min=0.0)
-        if self.noise_variance:
-            # A unit observation of the direction of an eigenvalue v brings v^2 / (v + noise).
-            largest = largest**2 / (largest + self.noise_variance)
-        return np.minimum(np.concatenate([[0.0], np.cumsum(largest)]), self.value(np.arange(self.n_items)))
-
-
-def checked_covariance(covariance: Any) -> Array:
-    """A finite symmetric matrix without negative variances."""
-    found = np.asarray(covariance, dtype=np.float64)
-    if found.ndim != 2 or found.shape[0] != found.shape[1] or not len(found):
-        raise ValueError(f"covariance must be a square matrix, got shape {found.shape}")
-    if not np.isfinite(found).all():
-        raise ValueError("covariance must be finite, got NaN or infinity")
-    gap = float(np.abs(found - found.T).max())
-    if gap == 0 and (np.diagonal(found) >= 0).all():
-        return found
-    if gap > 1e-8 * max(1.0, float(np.abs(found).max())):
-        raise ValueError(f"covariance must be symmetric, got entries that differ by {gap:.3g}")
-    if (np.diagonal(found) < 0).any():
-        raise ValueError(f"covariance must have non-negative variances, got {np.diagonal(found).min():.3g}")
-    return (found + found.T) / 2.0
-
-
-def inverse(covariance: Array) -> Array:
-    """Inverse of a positive definite matrix, by its Cholesky factor."""
-    # A symmetric matrix is its own transpose, so that LAPACK, which wants columns, need not copy it into another order.
-    factor, failed = lapack.dpotrf(covariance.T.copy(order="F"), lower=1, clean=0, overwrite_a=1)
-    if failed == 0:
-        found, failed = lapack.dpotri(factor, lower=1, overwrite_c=1)
-    if failed:
-        raise ValueError(
-            "covariance must be positive definite, got one that is not: add the variance of the noise to its diagonal"
-        )
-    upper = np.triu(found.T)  # the same numbers, in C order
-    whole = upper + upper.T
-    np.fill_diagonal(whole, np.diagonal(upper))
-    return np.asarray(whole)
-
-
-def _log_det(block: Array) -> float:
-    if not len(block):
-        return 0.0
-    sign, value = np.linalg.slogdet(block)
-    return float(value) if sign > 0 else -np.inf

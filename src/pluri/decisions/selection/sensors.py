@@ -25,16 +25,16 @@ from sklearn.utils.validation import validate_data
 from pluri.decisions.selection.budget import choose_within_budget
 from pluri.decisions.selection.chain_information import best_on_a_line
 from pluri.decisions.selection.constraints import Cardinality, checked_costs
+from pluri.decisions.selection.covariance_residuals import checked_covariance
 from pluri.decisions.selection.covers.annealing import anneal_subset
 from pluri.decisions.selection.gaussian_functions import (
     GaussianEntropy,
     GaussianMutualInformation,
     InformationGain,
-    VarianceReduction,
-    checked_covariance,
 )
 from pluri.decisions.selection.greedy import Search, Selection, choose, in_order
 from pluri.decisions.selection.set_function import Array, IntArray, SetFunction
+from pluri.decisions.selection.variance_reduction import VarianceReduction
 from pluri.processes.dpp.selection.chosen_rows import ChosenRows
 from pluri.processes.dpp.selection.row_choice import default_length_scale, number_of_rows
 from pluri.validation import Allowed, Number, Only, RandomState, Stored, as_generator, check_parameters, check_value

@@ -16,8 +16,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
-from scipy.optimize import linprog
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
@@ -26,6 +24,7 @@ from pluri.decisions.selection.constraints import Cardinality, checked_costs
 from pluri.decisions.selection.coverage import Coverage, membership_matrix
 from pluri.decisions.selection.covers.annealing import CoverMoves, anneal_cover
 from pluri.decisions.selection.covers.dynamic import best_cover, cheapest_cover
+from pluri.decisions.selection.covers.greedy_cover import cost_bound, greedy_cover, pruned
 from pluri.decisions.selection.greedy import Search, choose
 from pluri.decisions.selection.set_function import Array, IntArray
 from pluri.decisions.selection.similarity_functions import checked_weights
@@ -33,9 +32,6 @@ from pluri.processes.dpp.selection.chosen_rows import ChosenRows
 from pluri.processes.dpp.selection.row_choice import number_of_rows
 from pluri.validation import Allowed, Only, RandomState, Stored, as_generator, check_parameters
 from pluri.validation.estimator import Estimator
-
-#: Entries of the membership matrix up to which the bound is that of linear programming.
-MOST_ENTRIES = 200_000
 
 
 class _Cover(ChosenRows, OneToOneFeatureMixin, TransformerMixin, Estimator):
@@ -165,7 +161,7 @@ class SetCover(_Cover):
         if len(missing):
             told = ", ".join(repr(elements[place]) for place in missing[:10]) + (" ..." if len(missing) > 10 else "")
             raise ValueError(f"every element must be in a set, got {len(missing)} that are in none: {told}")
-        greedy, n_looked_at = _greedy_cover(membership, prices)
+        greedy, n_looked_at = greedy_cover(membership, prices)
         chosen = greedy
         if self.method == "exact":
             chosen, n_looked_at = cheapest_cover(membership, prices), 0
@@ -173,7 +169,7 @@ class SetCover(_Cover):
             chosen, n_looked_at = self._annealed(membership, prices, greedy)
         self._keep(membership, chosen, n_looked_at)
         self.cost_ = float(prices[self.selected_].sum())
-        self.lower_bound_ = self.cost_ if self.method == "exact" else _cost_bound(membership, prices, greedy)
+        self.lower_bound_ = self.cost_ if self.method == "exact" else cost_bound(membership, prices, greedy)
         self.optimal_ = self.method == "exact" or self.cost_ <= self.lower_bound_ + 1e-9 * max(1.0, self.cost_)
         return self
 
@@ -185,7 +181,7 @@ class SetCover(_Cover):
         if self.init == "random":
             start = lambda rng: np.flatnonzero(rng.random(n_sets) < 0.5)  # noqa: E731
         found, n_moves = anneal_cover(moves, start, **self._settings())
-        completed = _pruned(membership, prices, _greedy_cover(membership, prices, found)[0])
+        completed = pruned(membership, prices, greedy_cover(membership, prices, found)[0])
         if self.init == "greedy" and prices[completed].sum() > prices[greedy].sum():
             completed = greedy
         return np.sort(completed), n_moves
@@ -295,48 +291,3 @@ class MaxKCover(_Cover):
         if self.init == "random":
             start = lambda rng: rng.permutation(n_sets)[:size]  # noqa: E731
         return anneal_cover(moves, start, **self._settings())
-
-
-def _greedy_cover(membership: Any, costs: Array, given: IntArray | None = None) -> tuple[IntArray, int]:
-    """Sets by new elements for the money, after those given, and how many ratios were computed."""
-    chosen = [] if given is None else [int(item) for item in given]
-    missing = np.ones(membership.shape[1])
-    missing[np.asarray(membership[chosen].sum(axis=0)).ravel() > 0] = 0.0
-    n_looked_at = 0
-    while missing.any():
-        new = np.asarray(membership @ missing)
-        n_looked_at += len(new)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratios = np.where(new > 0, new / costs, -1.0)
-        pick = int(np.argmax(ratios))
-        chosen.append(pick)
-        missing[membership.indices[membership.indptr[pick] : membership.indptr[pick + 1]]] = 0.0
-    return (np.array(chosen, dtype=np.int64) if given is not None else _pruned(membership, costs, chosen)), n_looked_at
-
-
-def _pruned(membership: Any, costs: Array, chosen: Any) -> IntArray:
-    """Without sets whose elements others hold too, the dearest first."""
-    kept = list(dict.fromkeys(int(item) for item in chosen))
-    counts = np.asarray(membership[kept].sum(axis=0)).ravel()
-    for item in sorted(kept, key=lambda one: -costs[one]):
-        held = membership.indices[membership.indptr[item] : membership.indptr[item + 1]]
-        if (counts[held] > 1).all():
-            counts[held] -= 1
-            kept.remove(item)
-    return np.array(kept, dtype=np.int64)
-
-
-def _cost_bound(membership: Any, costs: Array, greedy: IntArray) -> float:
-    """A cost that no cover is below."""
-    if membership.nnz <= MOST_ENTRIES:
-        result = linprog(
-            costs, A_ub=-sparse.csr_matrix(membership.T), b_ub=-np.ones(membership.shape[1]), bounds=(0, 1)
-        )
-        if result.success:
-            # A solution of the dual, made feasible, proves the bound whatever the tolerance of the solver was.
-            dual = np.maximum(-result.ineqlin.marginals, 0.0)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                excess = np.nanmax(np.where(membership @ dual > 0, (membership @ dual) / costs, 0.0), initial=0.0)
-            return float(dual.sum() / max(1.0, excess)) if np.isfinite(excess) else 0.0
-    largest = int(np.diff(membership.indptr).max(initial=1))
-    return float(costs[greedy].sum() / np.sum(1.0 / np.arange(1, largest + 1)))
