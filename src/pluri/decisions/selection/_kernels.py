@@ -3,11 +3,17 @@
 With best_i the similarity of row i to the nearest item chosen: gain_j = sum_i max(s_ji - best_i, 0).
 """
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pluri.engine.compiled import compiled
+
+Array = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 
 @compiled(reorder=True, allocates=False)
-def dense_gains(similarity, best, items, out):
+def dense_gains(similarity: Array, best: Array, items: IntArray, out: Array) -> None:
     """Change ``out``: gain of each of the items, whose similarities are rows of a dense matrix."""
     n_rows = similarity.shape[1]
     for place in range(len(items)):
@@ -19,7 +25,7 @@ def dense_gains(similarity, best, items, out):
 
 
 @compiled(allocates=False)
-def sparse_gains(data, columns, starts, best, items, out):
+def sparse_gains(data: Array, columns: IntArray, starts: IntArray, best: Array, items: IntArray, out: Array) -> None:
     """Change ``out``: gain of each of the items, whose similarities are rows of a compressed matrix."""
     for place in range(len(items)):
         item = items[place]

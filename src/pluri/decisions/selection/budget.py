@@ -20,6 +20,7 @@ from itertools import combinations
 from math import comb
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pluri.decisions.selection.constraints import Constraint, Knapsack, Together
 from pluri.decisions.selection.greedy import Search, Selection, choose, in_order
@@ -91,10 +92,10 @@ def _free_items(function: SetFunction, costs: Array, constraint: Constraint, sea
 class _Only(Constraint):
     """Nothing but some items."""
 
-    def __init__(self, mask: Array) -> None:
+    def __init__(self, mask: NDArray[np.bool_]) -> None:
         self.mask = mask
 
-    def allowed(self, items: Sequence[int]) -> Array:
+    def allowed(self, items: Sequence[int]) -> NDArray[np.bool_]:
         free = self.mask.copy()
         free[list(items)] = False
         return free

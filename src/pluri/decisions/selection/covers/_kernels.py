@@ -4,11 +4,19 @@ best[mask] is the least cost to cover (at least) the elements of a mask. Masks i
 is missing must be covered by some set, so only sets that hold it are tried.
 """
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pluri.engine.compiled import compiled
+
+Array = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 
 @compiled(allocates=False)
-def cheapest_covers(masks, costs, holders, starts, best, last):
+def cheapest_covers(
+    masks: IntArray, costs: Array, holders: IntArray, starts: IntArray, best: Array, last: IntArray
+) -> None:
     """Change ``best`` and ``last``: least cost of each mask, and the set that was added last to reach it."""
     n_masks = len(best)
     for mask in range(n_masks - 1):
