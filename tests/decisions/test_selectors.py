@@ -10,7 +10,15 @@ from sklearn.metrics.pairwise import cosine_similarity
 from sklearn.utils.estimator_checks import check_estimator
 
 import pluri
-from pluri.decisions import BudgetSelector, FacilityLocation, GreedySelector, SensorPlacement, SubmodularityWarning
+from pluri.decisions import (
+    BudgetSelector,
+    FacilityLocation,
+    GreedySelector,
+    MaxKCover,
+    SensorPlacement,
+    SetCover,
+    SubmodularityWarning,
+)
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(40, 3))
@@ -114,7 +122,7 @@ def test_scikit_learn_finds_no_fault():
         "check_fit_idempotent",
     ]
     expected = dict.fromkeys(names, changes)
-    for model in (GreedySelector(2), BudgetSelector(2.0), SensorPlacement(2)):
+    for model in (GreedySelector(2), BudgetSelector(2.0), SensorPlacement(2), SetCover(), MaxKCover(2)):
         results = check_estimator(model, on_fail=None, on_skip=None, expected_failed_checks=expected)
         assert [r["check_name"] for r in results if r["status"] == "failed"] == []
 

@@ -80,7 +80,7 @@ class CostSensitiveClassifier(MetaEstimatorMixin, ClassifierMixin, Estimator):
         """
         model = NaiveBayes("gaussian") if self.estimator is None else clone(self.estimator)
         rows, labels = validate_data(
-            self, X, y, accept_sparse=True, dtype=None, ensure_all_finite=not get_tags(model).input_tags.allow_nan
+            self, X, y, accept_sparse="csr", dtype=None, ensure_all_finite=not get_tags(model).input_tags.allow_nan
         )
         options = {}
         if sample_weight is not None:

@@ -85,6 +85,9 @@ class SensorPlacement(ChosenRows, OneToOneFeatureMixin, TransformerMixin, Estima
         Variance of the field at each place, given all sensors.
     cost_ : float
     n_evaluations_ : int
+        Gains, and values of annealing, that were computed.
+    n_iter_ : int
+        Moves of annealing, or sensors chosen one by one.
     n_samples_fit_, n_features_in_ : int
 
     Examples
@@ -169,6 +172,7 @@ class SensorPlacement(ChosenRows, OneToOneFeatureMixin, TransformerMixin, Estima
         reached = found.value if len(found.items) else 0.0
         self.certificate_ = reached / self.upper_bound_ if min(reached, self.upper_bound_) > 0 else float("nan")
         self.n_evaluations_ = found.n_evaluations
+        self.n_iter_ = self.max_iter if self.method == "annealing" else max(1, len(found.items))
         self.cost_ = float(prices[found.items].sum())
         self.posterior_variance_ = _variance_left(covariance, found.items, float(self.noise_variance))
         self.n_samples_fit_ = n_places

@@ -45,6 +45,7 @@ class _Cover(ChosenRows, OneToOneFeatureMixin, TransformerMixin, Estimator):
         "selected_": Stored("n_chosen", whole=True, least=0, below="n_samples_fit_"),
         "covered_": Stored("n_elements", whole=True, least=0, below=2),
     }
+    method: str
     max_iter: int
     n_init: int
     random_state: RandomState
@@ -73,6 +74,7 @@ class _Cover(ChosenRows, OneToOneFeatureMixin, TransformerMixin, Estimator):
         self.covered_ = np.asarray(membership[self.selected_].sum(axis=0)).ravel() > 0
         self.n_samples_fit_ = int(membership.shape[0])
         self.n_evaluations_ = n_evaluations
+        self.n_iter_ = max(1, n_evaluations if self.method == "annealing" else len(self.selected_))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -113,6 +115,8 @@ class SetCover(_Cover):
         All True.
     n_evaluations_ : int
         Ratios or states looked at; 0 for "exact".
+    n_iter_ : int
+        Moves of annealing, or sets chosen one by one.
     n_samples_fit_, n_features_in_ : int
 
     Examples
@@ -217,6 +221,8 @@ class MaxKCover(_Cover):
     covered_ : ndarray of bool, of shape (n_elements,)
     n_evaluations_ : int
         Gains or states looked at; 0 for "exact".
+    n_iter_ : int
+        Moves of annealing, or sets chosen one by one.
     n_samples_fit_, n_features_in_ : int
 
     Examples
