@@ -16,6 +16,9 @@ from pluri.plotting.chains.trace import TraceDisplay
 from pluri.plotting.co_clustering import CoClusteringDisplay
 from pluri.plotting.component_count import ComponentCountDisplay
 from pluri.plotting.convergence import ConvergenceDisplay
+from pluri.plotting.decisions.ensemble_diversity import EnsembleDiversityDisplay
+from pluri.plotting.decisions.selection_value import SelectionValueDisplay
+from pluri.plotting.decisions.sensor_map import SensorMapDisplay
 from pluri.plotting.decoded_sequence import DecodedSequenceDisplay
 from pluri.plotting.dictionaries.left_ordered import LeftOrderedDisplay
 from pluri.plotting.dictionaries.measurement_error import MeasurementErrorDisplay
@@ -82,6 +85,7 @@ __all__ = [
     "ElboDisplay",
     "EllipsesDisplay",
     "EmbeddingDisplay",
+    "EnsembleDiversityDisplay",
     "ForecastDisplay",
     "GramBlocksDisplay",
     "ImagesDisplay",
@@ -103,6 +107,8 @@ __all__ = [
     "SampledStatesDisplay",
     "ScheduleDisplay",
     "SegmentationDisplay",
+    "SelectionValueDisplay",
+    "SensorMapDisplay",
     "ShapeDisplay",
     "StateHistogramDisplay",
     "SubsetDisplay",

@@ -69,6 +69,7 @@ KIND_OF_DATA: Mapping[str, str] = {
     "CompressiveRecovery": "measurements",
     "ConceptGraph": "counts",
     "ConditionalDPP": "items and subsets",
+    "CostSensitiveClassifier": "numbers and labels",
     "CountDynamicalSystem": "counts",
     "DPPKernelLearner": "subsets",
     "DPPVariableSelection": "numbers and target",
@@ -137,6 +138,7 @@ NEEDED_BESIDE: Mapping[tuple[str, str, str], Mapping[str, Any]] = {
 COMPILED_ELSEWHERE = {
     ("FlowDensity", "flow", "autoregressive"),
     ("BetaProcessDictionary", "noise_type", "per_group"),
+    ("SensorPlacement", "method", "exact"),
 }
 #: What the distribution `family` of an observation is a distribution of.
 OF_FAMILY = {"gaussian": "numbers", "diag": "numbers", "autoregressive": "numbers", "bernoulli": "binary",

@@ -31,6 +31,7 @@ from pluri.mixtures.naive_bayes.feature_families import (
     modes,
 )
 from pluri.mixtures.naive_bayes.gaussian_features import GaussianFeatures
+from pluri.mixtures.naive_bayes.information import NaiveBayesInformation
 from pluri.mixtures.naive_bayes.queries import LogOdds, NaiveBayesQueries, blocks, columns_of
 from pluri.priors import Beta
 from pluri.validation import Allowed, Made, Number, Only, Stored, Whole, check_parameters
@@ -43,7 +44,7 @@ Array = NDArray[np.float64]
 FAMILIES = ("bernoulli", "gaussian", "categorical")
 
 
-class NaiveBayes(NaiveBayesQueries, ClassifierMixin, Estimator):
+class NaiveBayes(NaiveBayesQueries, NaiveBayesInformation, ClassifierMixin, Estimator):
     """Naive Bayes classifier for binary, categorical and real features, in any mixture.
 
     Parameters

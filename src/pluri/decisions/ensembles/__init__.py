@@ -1,0 +1,1 @@
+"""Ensembles: how different their members are, and what that is worth."""

@@ -1,0 +1,1 @@
+"""Pictures of decisions: what was chosen, and how good it is known to be."""
