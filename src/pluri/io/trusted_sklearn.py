@@ -39,6 +39,7 @@ SKLEARN = frozenset(
         "sklearn.gaussian_process.kernels.Sum",
         "sklearn.gaussian_process.kernels.WhiteKernel",
         "sklearn.impute._base.SimpleImputer",
+        "sklearn.linear_model._logistic.LogisticRegression",
         "sklearn.model_selection._split.KFold",
         "sklearn.model_selection._split.ShuffleSplit",
         "sklearn.pipeline.FeatureUnion",

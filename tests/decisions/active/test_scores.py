@@ -219,14 +219,28 @@ def test_candidates_that_are_not_tried_come_last():
         (lambda: committee_scores([[0.5, 0.5]]), r"P_members must have shape \(n_members, n_samples, n_classes\)"),
         (lambda: committee_scores(np.empty((0, 2, 2))), "P_members must have shape"),
         (lambda: committee_scores([[[0.5, 0.5]]], "bald?"), "kind must be one of"),
-        (lambda: fisher_scores([[1.0]], [0.5], X_labelled=[[1.0]], P_labelled=[1.5]), "P_labelled must be probabilities"),
-        (lambda: fisher_scores([[1.0]], [0.5], X_labelled=[[1.0, 2.0]], P_labelled=[0.5]), "as many features"),
-        (lambda: fisher_scores([[1.0]], [0.5, 0.5], X_labelled=[[1.0]], P_labelled=[0.5]), "P must have a row for each"),
-        (lambda: fisher_scores([[np.nan]], [0.5], X_labelled=[[1.0]], P_labelled=[0.5]), "Input X contains NaN"),
-        (lambda: fisher_scores([[1.0]], [0.5], X_labelled=[[1.0]], P_labelled=[0.5], alpha=0), "alpha must be a positive"),
-        (lambda: fisher_scores([[1.0]], [0.5], X_labelled=[[1.0]], P_labelled=[0.5], criterion="t"), "criterion must be"),
         (
-            lambda: fisher_scores([[1.0]], [0.5], X_labelled=[[1.0]], P_labelled=[0.5], X_target=[[1.0]], P_target=[0.5]),
+            lambda: fisher_scores([[1.0]], [0.5], X_labelled=[[1.0]], P_labelled=[1.5]),
+            "P_labelled must be probabilities",
+        ),
+        (lambda: fisher_scores([[1.0]], [0.5], X_labelled=[[1.0, 2.0]], P_labelled=[0.5]), "as many features"),
+        (
+            lambda: fisher_scores([[1.0]], [0.5, 0.5], X_labelled=[[1.0]], P_labelled=[0.5]),
+            "P must have a row for each",
+        ),
+        (lambda: fisher_scores([[np.nan]], [0.5], X_labelled=[[1.0]], P_labelled=[0.5]), "Input X contains NaN"),
+        (
+            lambda: fisher_scores([[1.0]], [0.5], X_labelled=[[1.0]], P_labelled=[0.5], alpha=0),
+            "alpha must be a positive",
+        ),
+        (
+            lambda: fisher_scores([[1.0]], [0.5], X_labelled=[[1.0]], P_labelled=[0.5], criterion="t"),
+            "criterion must be",
+        ),
+        (
+            lambda: fisher_scores(
+                [[1.0]], [0.5], X_labelled=[[1.0]], P_labelled=[0.5], X_target=[[1.0]], P_target=[0.5]
+            ),
             "X_target must be None unless criterion is 'a'",
         ),
         (lambda: fisher_scores(np.ones((2, 5000)), X_labelled=np.ones((2, 5000))), "at most 4000 coefficients"),

@@ -84,7 +84,9 @@ def diverse_rows(X: Any, scores: ArrayLike, size: int, rng: np.random.Generator)
     wanted = min(size, len(ranked))
     while wanted > 1:
         try:
-            chosen = ranked[DPPSelector(wanted, kernel=kernel, method="map").fit(rows, quality=quality).selected_indices_]
+            chosen = ranked[
+                DPPSelector(wanted, kernel=kernel, method="map").fit(rows, quality=quality).selected_indices_
+            ]
             break
         except ValueError:  # fewer rows differ
             wanted //= 2

@@ -112,6 +112,8 @@ class Committee(ClassifierMixin, MetaEstimatorMixin, Estimator):
             )
         X = indexable(X)
         labels = check_labels(y, count_rows(X, "X"))
+        if not len(labels):
+            raise ValueError("X must have at least one row, got none")
         check_classification_targets(labels)
         classes, codes = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
@@ -146,7 +148,8 @@ class Committee(ClassifierMixin, MetaEstimatorMixin, Estimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of each row."""
-        found: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        best = self.predict_proba(X).argmax(axis=1)
+        found: NDArray[Any] = self.classes_[best]
         return found
 
     def _check_fitted_state(self) -> None:

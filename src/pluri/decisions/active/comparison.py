@@ -75,14 +75,18 @@ class StrategyComparison:
     def summary(self) -> str:
         """A table: last scores, and differences to the baseline with 95 % intervals."""
         n_repeats = len(next(iter(self.scores.values())))
-        title = f"{n_repeats} paired repeats, {self.n_labels[0]} to {self.n_labels[-1]} labels; baseline {self.baseline}"
+        title = (
+            f"{n_repeats} paired repeats, {self.n_labels[0]} to {self.n_labels[-1]} labels; baseline {self.baseline}"
+        )
         width = max(map(len, self.scores))
         lines = [title, f"{'':{width}}  last score   difference at the end       mean over the curve"]
         for name in self.scores:
             line = f"{name:{width}}  {self.mean(name)[-1]:.3f}"
             if name != self.baseline:
                 ends = tuple(float(one[-1]) for one in self.difference(name))
-                line += "".join(f"        {m:+.3f} [{a:+.3f}, {b:+.3f}]" for m, a, b in (ends, self.average_difference(name)))
+                line += "".join(
+                    f"        {m:+.3f} [{a:+.3f}, {b:+.3f}]" for m, a, b in (ends, self.average_difference(name))
+                )
             lines.append(line)
         return "\n".join(lines)
 
@@ -167,7 +171,10 @@ def compare_strategies(
     labels = check_labels(y, count_rows(X, "X"))
     settings = _settings(strategies)
     if evaluation is not None:
-        evaluation = indexable(evaluation[0]), check_labels(evaluation[1], count_rows(evaluation[0], "X_eval"), "y_eval")
+        evaluation = (
+            indexable(evaluation[0]),
+            check_labels(evaluation[1], count_rows(evaluation[0], "X_eval"), "y_eval"),
+        )
         check_disjoint(X, evaluation[0])
     n_held = 0 if evaluation is not None else _n_held(eval_size, len(labels))
     if n_initial + n_queries > len(labels) - n_held:
@@ -211,7 +218,9 @@ def _settings(strategies: Any) -> dict[str, dict[str, Any]]:
         found[name] = dict(given) if isinstance(given, Mapping) else {"strategy": given}
         fixed = {"estimator", "budget", "random_state", "batch_size"} & found[name].keys()
         if fixed:
-            raise ValueError(f"strategies must not set {', '.join(sorted(fixed))}, which is the same for all, got {name!r}")
+            raise ValueError(
+                f"strategies must not set {', '.join(sorted(fixed))}, which is the same for all, got {name!r}"
+            )
         ActiveLearner(**found[name])._strategy()
     return found
 
@@ -234,6 +243,8 @@ def _first_rows(labels: NDArray[Any], n_rows: int, classes: bool) -> NDArray[np.
 def _seeded(model: Any, seed: int) -> Any:
     """The model with one seed for all of its parts that have one and were given none."""
     names = {
-        name: seed for name, value in model.get_params().items() if name.split("__")[-1] == "random_state" and value is None
+        name: seed
+        for name, value in model.get_params().items()
+        if name.split("__")[-1] == "random_state" and value is None
     }
     return clone(model).set_params(**names)

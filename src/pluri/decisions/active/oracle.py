@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import column_or_1d
 
 #: Gives the labels of rows of the pool, by their numbers.
 Oracle = Callable[[NDArray[np.int64]], Any]
@@ -38,7 +39,9 @@ class CountingOracle:
     def __init__(self, oracle: Oracle | ArrayLike) -> None:
         labels = None if callable(oracle) else np.asarray(oracle)
         if labels is not None and labels.ndim != 1:
-            raise ValueError(f"oracle must be callable, or the labels of the rows of X_pool, got {type(oracle).__name__}")
+            raise ValueError(
+                f"oracle must be callable, or the labels of the rows of X_pool, got {type(oracle).__name__}"
+            )
         self._ask: Any = oracle if labels is None else lambda rows: labels[rows]
         self.n_known = None if labels is None else len(labels)
         self.n_labels = 0
@@ -55,9 +58,11 @@ class CountingOracle:
 
 def check_labels(y: Any, n_rows: int, name: str = "y", rows: Any = None) -> NDArray[Any]:
     """One label for each row, none of them missing or infinite."""
+    if y is None:
+        raise ValueError(f"{name} must be labels: learning requires y to be passed, but the target y is None")
     labels = np.asarray(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
+        labels = column_or_1d(labels, warn=True)
     if labels.shape != (n_rows,):
         raise ValueError(f"{name} must be one label for each of {n_rows} rows, got shape {labels.shape}")
     if labels.dtype.kind == "f":

@@ -21,7 +21,17 @@ from pluri.decisions.active.oracle import check_known, check_labels
 from pluri.decisions.active.pool_run import PoolRun
 from pluri.decisions.active.rows import count_rows, first_missing, indexable, join, take
 from pluri.decisions.active.strategies import Strategy, score_rows
-from pluri.validation import Allowed, Flag, Number, Only, RandomState, Whole, as_generator, check_count, check_parameters
+from pluri.validation import (
+    Allowed,
+    Flag,
+    Number,
+    Only,
+    RandomState,
+    Whole,
+    as_generator,
+    check_count,
+    check_parameters,
+)
 from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
@@ -80,12 +90,13 @@ class PoolLearner(PoolRun, MetaEstimatorMixin, Estimator):
         """
         check_parameters(self)
         self._check_estimator()
+        X = indexable(X)
         labels = self._checked(X, y)
         if is_classifier(self._inner()) and len(np.unique(labels.astype(str))) < 2:
             raise ValueError(f"y must have at least two classes to begin with, got one class: {labels[0]!r}")
         for name in ("estimator_", "n_fitted_", "queried_", "history_", "pool_", "seed_"):
             vars(self).pop(name, None)
-        self._keep(indexable(X), labels)
+        self._keep(X, labels)
         self._refit()
         return self
 
@@ -106,8 +117,8 @@ class PoolLearner(PoolRun, MetaEstimatorMixin, Estimator):
         """
         check_parameters(self)
         self._check_estimator()
-        labels = self._checked(X, y)
         X = indexable(X)
+        labels = self._checked(X, y)
         if hasattr(self, "y_"):
             X, labels = join(self.X_, X), np.concatenate([self.y_, labels])
         self._keep(X, labels)
@@ -267,3 +278,11 @@ class PoolLearner(PoolRun, MetaEstimatorMixin, Estimator):
         model = self.estimator_
         return model[:-1].transform(X) if isinstance(model, Pipeline) and len(model) > 1 else X
 
+    def _check_fitted_state(self) -> None:
+        if not hasattr(self, "y_"):
+            return
+        if np.ndim(self.y_) != 1 or count_rows(self.X_, "X_") != len(self.y_):
+            raise ValueError(f"y_ must have a label for each of the {count_rows(self.X_, 'X_')} rows of X_")
+        queried = getattr(self, "queried_", np.empty(0, dtype=np.int64))
+        if queried.dtype.kind not in "iu" or queried.ndim != 1 or (queried < 0).any() or len(queried) > len(self.y_):
+            raise ValueError("queried_ must be numbers of rows, no more of them than labels")

@@ -27,6 +27,8 @@ def indexable(X: Any) -> Any:
     """X such that rows can be taken: sparse matrices by rows, other sequences as lists."""
     if issparse(X):
         return X.tocsr()
+    if hasattr(X, "__array__") and not hasattr(X, "shape"):
+        return np.asarray(X)
     return list(X) if isinstance(X, tuple) else X
 
 

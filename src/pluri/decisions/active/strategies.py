@@ -187,7 +187,9 @@ def score_rows(learner: Learned, X: Any, strategy: str | Strategy, rng: np.rando
     scores = STRATEGIES[strategy](learner, X, rng) if isinstance(strategy, str) else strategy(learner, X)
     values = np.asarray(scores, dtype=np.float64)
     if values.shape != (n_rows,):
-        raise ValueError(f"strategy must give a score for each of the {n_rows} rows of X_pool, got shape {values.shape}")
+        raise ValueError(
+            f"strategy must give a score for each of the {n_rows} rows of X_pool, got shape {values.shape}"
+        )
     if np.isnan(values).any():
         raise ValueError(f"strategy must give numbers, got NaN for row {int(np.isnan(values).argmax())} of X_pool")
     return values

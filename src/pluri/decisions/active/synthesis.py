@@ -57,7 +57,9 @@ def synthesize(
     if box.ndim != 2 or box.shape[1] != 2 or not box.size or not np.isfinite(box).all():
         raise ValueError(f"bounds must be finite, of shape (n_features, 2), got shape {box.shape}")
     if (box[:, 0] > box[:, 1]).any():
-        raise ValueError(f"bounds must have the least value first, got {box[(box[:, 0] > box[:, 1]).argmax()].tolist()}")
+        raise ValueError(
+            f"bounds must have the least value first, got {box[(box[:, 0] > box[:, 1]).argmax()].tolist()}"
+        )
     check_count(n_candidates, "n_candidates")
     function = score.scores if hasattr(score, "scores") else score
     if not callable(function):
