@@ -10,7 +10,8 @@ about the coefficients of a logistic regression with a squared penalty :math:`\a
 :math:`\alpha > 0` is needed. None of these depends on the label, so the gain of a candidate is known before it is
 labelled [1]_. By how much it improves a design [2]_:
 
-- D: the volume, :math:`\log |I|`; for two classes :math:`\log(1 + w s)`, where :math:`v = I^{-1} x`, :math:`s = x^\top v`;
+- D: the volume, :math:`\log |I|`; for two classes :math:`\log(1 + w s)`, where :math:`v = I^{-1} x` and
+  :math:`s = x^\top v`;
 - A: the mean variance, :math:`\mathrm{tr}\, I^{-1}`; for two classes :math:`w\, v^\top v / (1 + w s)`. With rows of
   interest, whose information is W, it is the variance of their predictions, :math:`\mathrm{tr}\, I^{-1} W`;
 - E: the worst variance, :math:`\lambda_{\max}(I^{-1})`.

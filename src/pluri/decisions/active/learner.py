@@ -24,8 +24,8 @@ class ActiveLearner(PoolLearner):
         Any classifier or regressor of scikit-learn's interface, or a pipeline: those of scikit-learn, `NaiveBayes`,
         `SequenceClassifier` (the pool is then a list of sequences), `SupervisedLDA`, networks with MC dropout,
         Gaussian processes. By default a logistic regression.
-    strategy : {"random", "least_confident", "margin", "entropy", "vote_entropy", "kl", "bald", "fisher_a", "fisher_d", \
-"fisher_e", "variance", "expected_error"} or callable, default="margin"
+    strategy : {"random", "least_confident", "margin", "entropy", "vote_entropy", "kl", "bald", "fisher_a", \
+"fisher_d", "fisher_e", "variance", "expected_error"} or callable, default="margin"
         How rows are scored. From probabilities (:func:`uncertainty_scores`); from the disagreement of the members of an
         ensemble or of draws by ``predict_proba_samples`` (:func:`committee_scores`; "bald" is another name of "kl");
         from the information about coefficients (:func:`fisher_scores`); the predictive variance of a regressor, from

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import MetaEstimatorMixin, clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from pluri.decisions.active.batches import diverse_rows, top_rows
 from pluri.decisions.active.oracle import check_known, check_labels
 from pluri.decisions.active.pool_run import PoolRun
-from pluri.decisions.active.rows import count_rows, first_missing, indexable, join, take
+from pluri.decisions.active.rows import count_rows, first_missing, indexable, join
 from pluri.decisions.active.strategies import Strategy, score_rows
 from pluri.validation import (
     Allowed,
@@ -46,9 +46,7 @@ def _answers(name: str) -> Any:
 class PoolLearner(PoolRun, MetaEstimatorMixin, Estimator):
     """What learners from a pool share: the labelled rows, the model that is fitted to them, and the choice of rows."""
 
-    estimator: Any
-    batch_size: int
-    batches: str
+    estimator_: Any
     classes: Any
     warm_start: bool
     random_state: RandomState
@@ -95,7 +93,7 @@ class PoolLearner(PoolRun, MetaEstimatorMixin, Estimator):
         if is_classifier(self._inner()) and len(np.unique(labels.astype(str))) < 2:
             raise ValueError(f"y must have at least two classes to begin with, got one class: {labels[0]!r}")
         for name in ("estimator_", "n_fitted_", "queried_", "history_", "pool_", "seed_"):
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         self._keep(X, labels)
         self._refit()
         return self

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -30,7 +31,9 @@ Indices = NDArray[np.int64]
 class PoolRun:
     """The loop, for a learner that can choose rows and be taught."""
 
+    estimator: Any
     batch_size: int
+    batches: str
     budget: int | None
     min_score: float | None
     checkpoint: str | os.PathLike[str] | None
@@ -42,6 +45,15 @@ class PoolRun:
     queried_: Indices
     history_: dict[str, list[float]]
     pool_: str
+    n_start_: int
+    #: What the learner does: fit to all labels, choose rows, keep rows, give its model, strategy and generator.
+    _check_estimator: Callable[[], None]
+    _learn: Callable[[], None]
+    _inner: Callable[[], Any]
+    _strategy: Callable[[], Any]
+    _generator: Callable[[], np.random.Generator]
+    _keep: Callable[[Any, NDArray[Any]], None]
+    _choose: Callable[[Any, int, np.random.Generator], tuple[Indices, NDArray[np.float64]]]
 
     def run(
         self,
@@ -116,7 +128,8 @@ class PoolRun:
         if self.n_start_:
             first = np.arange(self.n_start_)
             start = fingerprint(take(self.X_, first)) + fingerprint(self.y_[first].astype(str))
-        about = {"pool": pool, "start": start, "strategy": strategy if isinstance(strategy, str) else "callable"}
+        named = strategy if isinstance(strategy, str) else "callable"
+        about: dict[str, Any] = {"pool": pool, "start": start, "strategy": named}
         about |= {"batch_size": self.batch_size, "batches": self.batches, "estimator": repr(self.estimator)}
         if self.checkpoint is not None and not len(self.queried_):
             stored = read_run(self.checkpoint, about)
@@ -127,7 +140,7 @@ class PoolRun:
     def _restore(self, X_pool: Any, stored: dict[str, Any]) -> None:
         self.seed_, self.history_ = int(stored["seed"]), stored["history"]
         rows = np.asarray(stored["queried"], dtype=np.int64)
-        if rows.size and not (0 <= rows.min() and rows.max() < count_rows(X_pool)):
+        if rows.size and not (rows.min() >= 0 and rows.max() < count_rows(X_pool)):
             raise ValueError(f"checkpoint must name rows of X_pool, got row {int(rows.max())}")
         if rows.size:
             known = getattr(self, "y_", None)

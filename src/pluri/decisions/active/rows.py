@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,7 @@ def row_prints(X: Any) -> list[bytes]:
         ends = csr.indptr
         parts = [
             csr.indices[a:b].astype(np.int64).tobytes() + csr.data[a:b].astype(np.float64).tobytes()
-            for a, b in zip(ends[:-1], ends[1:])
+            for a, b in pairwise(ends)
         ]
     elif hasattr(X, "iloc"):
         parts = [repr(row).encode() for row in (X.itertuples(index=False, name=None) if X.ndim == 2 else X)]

@@ -45,7 +45,8 @@ def probabilities(model: Any, X: Any) -> Array:
     """Probabilities of the classes; an error for a model that has none."""
     if not hasattr(model, "predict_proba"):
         raise ValueError(
-            f"strategy must be 'random', 'variance' or a callable for {type(model).__name__}, which has no predict_proba"
+            f"strategy must be 'random', 'variance' or a callable for {type(model).__name__}, which has no "
+            "predict_proba"
         )
     return np.asarray(model.predict_proba(X), dtype=np.float64)
 
@@ -99,8 +100,8 @@ def variance_scores(learner: Learned, X: Any, rng: np.random.Generator) -> Array
     members = getattr(last, "estimators_", None)
     if members is None:
         raise ValueError(
-            "strategy 'variance' must be used with a regressor whose predict takes return_std, or with an ensemble, got "
-            f"{type(last).__name__}"
+            "strategy 'variance' must be used with a regressor whose predict takes return_std, or with an ensemble, "
+            f"got {type(last).__name__}"
         )
     rows = np.asarray(rows) if hasattr(rows, "iloc") else rows
     columns = getattr(last, "estimators_features_", [None] * len(members))
@@ -117,7 +118,8 @@ def information_scores(learner: Learned, X: Any, rng: np.random.Generator, crite
     last = model[-1] if isinstance(model, Pipeline) else model
     if not hasattr(last, "coef_"):
         raise ValueError(
-            f"strategy 'fisher_{criterion}' must be used with a linear or logistic regression, got {type(last).__name__}"
+            f"strategy 'fisher_{criterion}' must be used with a linear or logistic regression, "
+            f"got {type(last).__name__}"
         )
     rows, labelled = (_regressors(model, last, some) for some in (X, learner.X_))
     if hasattr(last, "classes_"):

@@ -116,7 +116,7 @@ def committee_scores(P_members: ArrayLike, kind: str = "kl") -> Array:
     check_value(kind, "kind", Only(*DISAGREEMENT))
     P = check_probabilities(P_members, "P_members", 3)
     if kind == "vote_entropy":
-        votes = P >= P.max(axis=2, keepdims=True)
+        votes = P.max(axis=2, keepdims=True) <= P
         shares = (votes / votes.sum(axis=2, keepdims=True)).mean(axis=0)
         return np.asarray(entr(shares).sum(axis=1))
     consensus = entr(P.mean(axis=0)).sum(axis=1)
