@@ -1,0 +1,194 @@
+"""A server of the page for labels: for this computer, this user and this page alone.
+
+It listens on 127.0.0.1 only. Every address carries a random token, which only the person who started it has seen; a
+request whose ``Host`` is another name (a name that was bent to this address), or a change whose ``Origin`` is another
+page, is refused, so that no web site that is open in the same browser can read or write labels.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+import threading
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from pluri.decisions.labelling.session import LabelSession
+from pluri.report.labelling.page import labelling_page
+from pluri.report.markup import allowed_in
+
+LOOPBACK = "127.0.0.1"
+#: Bytes that a request may bring.
+MOST_BYTES = 10_000
+#: Sent with everything, beside a policy of contents.
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+class LabelServer(ThreadingHTTPServer):
+    """Serve a session of labelling.
+
+    Parameters
+    ----------
+    session : LabelSession
+    title : str
+        Heading of the page.
+    port : int, default=0
+        0 for any that is free.
+
+    Attributes
+    ----------
+    token : str
+        What every address must carry.
+    url : str
+        Address of the page, with the token.
+    """
+
+    daemon_threads = True
+    # A port that was just left may be taken again; on Windows that would let others take one that is in use.
+    allow_reuse_address = True
+
+    def __init__(self, session: LabelSession, title: str, port: int = 0) -> None:
+        self.session = session
+        self.token = secrets.token_urlsafe(24)
+        page = labelling_page(title, session.classes, str(session.journal.path))
+        self.page = page.encode("utf-8", "replace")
+        # The policy that is written in the page; that no other page may frame it can be said in a header only.
+        written = page.split('Content-Security-Policy" content="')[1].split('"')[0]
+        self.policy = f"{written}; frame-ancestors 'none'"
+        super().__init__((LOOPBACK, port), LabelHandler)
+
+    def server_bind(self) -> None:
+        """Bind without asking the network for the name of this computer."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = LOOPBACK, self.server_address[1]
+
+    @property
+    def hosts(self) -> tuple[str, str]:
+        """What a browser calls this server."""
+        return f"{LOOPBACK}:{self.server_port}", f"localhost:{self.server_port}"
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.hosts[0]}/?token={self.token}"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A browser that hangs up is no error."""
+
+
+class LabelHandler(BaseHTTPRequestHandler):
+    """Answers one request."""
+
+    server: LabelServer
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "pluri", ""
+    timeout = 60
+
+    def do_GET(self) -> None:
+        """The page, or the state of the session."""
+        path = self._checked(changes=False)
+        if path == "/":
+            self._send(HTTPStatus.OK, self.server.page, "text/html; charset=utf-8")
+        elif path == "/state":
+            self._send_json(self.server.session.state())
+        elif path is not None:
+            self._refuse(HTTPStatus.NOT_FOUND, "there is nothing here")
+
+    def do_POST(self) -> None:
+        """A label, a skipped item, or one that is taken back."""
+        path = self._checked(changes=True)
+        if path is None:
+            return
+        content = self._content()
+        if content is None:
+            return
+        session = self.server.session
+        try:
+            if path == "/undo":
+                self._send_json(session.take_back())
+            elif path in ("/label", "/skip"):
+                row, label = content["row"], content["label"] if path == "/label" else None
+                if type(row) is not int or not isinstance(label, str if path == "/label" else type(None)):
+                    raise ValueError("row must be an integer and label a text")
+                self._send_json(session.answer(row, label))
+            else:
+                self._refuse(HTTPStatus.NOT_FOUND, "there is nothing here")
+        except KeyError as error:
+            self._refuse(HTTPStatus.BAD_REQUEST, f"{error} is missing")
+        except LookupError:  # another window was faster: here is what is asked for now
+            self._send_json(session.state(), HTTPStatus.CONFLICT)
+        except ValueError as error:
+            self._refuse(HTTPStatus.BAD_REQUEST, str(error))
+        except OSError as error:
+            self._refuse(HTTPStatus.INSUFFICIENT_STORAGE, f"the label could not be written: {error.strerror}")
+
+    def _checked(self, *, changes: bool) -> str | None:
+        """The path that is asked for; None if the request is refused."""
+        hosts = self.server.hosts
+        if self.headers.get_all("Host", []) not in ([hosts[0]], [hosts[1]]):
+            return self._refuse(HTTPStatus.FORBIDDEN, "this server answers to its own name only")
+        parts = urlsplit(self.path)
+        given = parse_qs(parts.query).get("token", [""])[-1]
+        if not hmac.compare_digest(given.encode(), self.server.token.encode()):
+            return self._refuse(HTTPStatus.FORBIDDEN, "the address must have the token that pluri label printed")
+        if changes or self.headers.get("Origin") is not None:
+            origins = [f"http://{host}" for host in hosts]
+            if self.headers.get_all("Origin", []) not in ([origins[0]], [origins[1]]):
+                return self._refuse(HTTPStatus.FORBIDDEN, "labels are taken from this page only")
+            if self.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
+                return self._refuse(HTTPStatus.FORBIDDEN, "labels are taken from this page only")
+        return parts.path
+
+    def _content(self) -> dict[str, Any] | None:
+        """What was sent, as JSON; None if it is refused."""
+        if self.headers.get("Content-Type", "").split(";")[0].strip() != "application/json":
+            return self._refuse(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "only JSON is taken")
+        length = self.headers.get("Content-Length", "")
+        if not length.isascii() or not length.isdigit() or int(length) > MOST_BYTES:
+            return self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {MOST_BYTES} bytes are taken")
+        try:
+            content = json.loads(self.rfile.read(int(length)))
+        except ValueError:
+            content = None
+        if not isinstance(content, dict):
+            return self._refuse(HTTPStatus.BAD_REQUEST, "an object of JSON is taken")
+        return content
+
+    def _refuse(self, status: HTTPStatus, sentence: str) -> None:
+        self.close_connection = True  # what was not read must not be taken for the next request
+        self._send_json({"error": sentence}, status)
+
+    def _send_json(self, content: Any, status: HTTPStatus = HTTPStatus.OK) -> None:
+        text = json.dumps(allowed_in(content), allow_nan=False).encode("utf-8")
+        self._send(status, text, "application/json; charset=utf-8")
+
+    def _send(self, status: HTTPStatus, content: bytes, kind: str) -> None:
+        self.send_response(status)
+        policy = self.server.policy if kind.startswith("text/html") else "default-src 'none'"
+        own = {"Content-Type": kind, "Content-Length": str(len(content)), "Content-Security-Policy": policy}
+        for name, value in {**own, **HEADERS}.items():
+            self.send_header(name, value)
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing: addresses carry the token."""
+
+
+def serve_in_background(server: LabelServer) -> threading.Thread:
+    """Serve in a thread, for tests and notebooks; ``server.shutdown()`` ends it."""
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
+    thread.start()
+    return thread
