@@ -16,6 +16,8 @@ from pluri.plotting.chains.trace import TraceDisplay
 from pluri.plotting.co_clustering import CoClusteringDisplay
 from pluri.plotting.component_count import ComponentCountDisplay
 from pluri.plotting.convergence import ConvergenceDisplay
+from pluri.plotting.decisions.learning_curves import LearningCurvesDisplay
+from pluri.plotting.decisions.queried_points import QueriedPointsDisplay
 from pluri.plotting.decoded_sequence import DecodedSequenceDisplay
 from pluri.plotting.dictionaries.left_ordered import LeftOrderedDisplay
 from pluri.plotting.dictionaries.measurement_error import MeasurementErrorDisplay
@@ -82,12 +84,14 @@ __all__ = [
     "InclusionDisplay",
     "KMeansBoundDisplay",
     "KernelSpectrumDisplay",
+    "LearningCurvesDisplay",
     "LeftOrderedDisplay",
     "LoadingsDisplay",
     "MeasurementErrorDisplay",
     "OptimizationGapDisplay",
     "ParticleCloudDisplay",
     "PositionErrorDisplay",
+    "QueriedPointsDisplay",
     "RankDisplay",
     "RegimeUsageDisplay",
     "RegimesDisplay",

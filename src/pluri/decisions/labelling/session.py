@@ -91,8 +91,9 @@ class LabelSession:
 
     def __enter__(self) -> LabelSession:
         self._worker.start()
-        if self._all_labels():
-            self._touch()
+        with self._changed:
+            if self._all_labels():
+                self._touch()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -203,7 +204,7 @@ class LabelSession:
             try:
                 ranked, point, trouble = self._learn(labels, free, points), self._judge(labels, points), ""
             except Exception as error:  # a model that fails must not end the labelling
-                ranked, point, trouble = None, None, f"{type(error).__name__}: {error}"
+                ranked, point, trouble = None, None, f"the model could not learn: {error}"
             with self._changed:
                 if self._closed:
                     return

@@ -5,7 +5,7 @@
   const token = new URLSearchParams(location.search).get("token") || "";
   const choices = [...document.querySelectorAll(".choice")];
   const space = "http://www.w3.org/2000/svg";
-  let row = null, waiting = false, drawn = "";
+  let row = null, waiting = false, drawn = "", sent = 0;
 
   // All text is set as text: nothing of an item is ever read as markup.
   const make = (name, text, parent, kind) => {
@@ -88,7 +88,7 @@
     $("undo").disabled = !state.last;
     for (const button of [...choices, $("skip")]) button.disabled = row === null;
     draw(state.curve);
-    message(state.trouble ? `The model could not learn: ${state.trouble}` : "");
+    message(state.trouble);
     document.documentElement.dataset.labels = state.n_labels;
     document.documentElement.dataset.fitted = state.n_fitted;
   };
@@ -102,6 +102,7 @@
     const answer = await fetch(`${path}?token=${encodeURIComponent(token)}`, options);
     const state = await answer.json();
     if (!answer.ok && answer.status !== 409) throw new Error(state.error);
+    if (answer.status === 409) state.trouble = "this item was answered in another window; here is the next";
     return state;
   };
 
@@ -109,6 +110,7 @@
   const send = async (path, content) => {
     if (waiting) return;
     waiting = true;
+    sent += 1;
     $("item").classList.add("waiting");
     try {
       tell(await ask(path, content));
@@ -146,9 +148,10 @@
   // The model learns meanwhile: its curve and counts are looked at now and then, the item stays.
   const look = async () => {
     if (!waiting && !document.hidden) {
+      const before = sent;
       try {
         const state = await ask("/state");
-        if (!waiting) tell(state);
+        if (before === sent) tell(state);  // else it is older than what is seen
       } catch (error) { /* the next answer tells */ }
     }
     setTimeout(look, 2000);

@@ -1,0 +1,1 @@
+"""Pictures of decisions: learning curves of strategies, and what was asked."""
