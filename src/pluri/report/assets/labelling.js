@@ -49,7 +49,7 @@
   const draw = (curve) => {
     if (drawn === JSON.stringify(curve)) return;
     drawn = JSON.stringify(curve);
-    const svg = $("curve"), left = 34, right = 290, top = 10, bottom = 146;
+    const svg = $("curve"), left = 40, right = 290, top = 10, bottom = 146;
     svg.replaceChildren();
     const add = (name, attributes, text) => {
       const element = document.createElementNS(space, name);
@@ -79,12 +79,16 @@
   };
 
   const tell = (state) => {
-    if (!state.item || state.item.row !== row || !$("item").firstChild) show(state.item, state.n_items);
+    if (!state.item || state.item.row !== row || !$("item").firstChild) {
+      show(state.item, state.n_items);
+      // The mark of the last choice goes soon: it is no suggestion for the next.
+      setTimeout(() => choices.forEach((button) => button.classList.remove("struck")), 350);
+    }
     const skipped = state.n_skipped ? `, ${state.n_skipped} skipped` : "";
-    $("counts").textContent = `${state.n_labels} of ${state.n_items} labelled${skipped}; the model knows ${state.n_fitted}`;
+    $("counts").textContent = `${state.n_labels} of ${state.n_items} labelled${skipped}; the model has learned from ${state.n_fitted}`;
     choices.forEach((button, place) => { button.querySelector(".count").textContent = state.counts[place]; });
     const said = state.last && (state.last.label === null ? "skipped" : state.last.label);
-    $("last").textContent = state.last ? `before: ${said}` : "";
+    $("last").textContent = state.last ? `previous: ${said}` : "";
     $("undo").disabled = !state.last;
     for (const button of [...choices, $("skip")]) button.disabled = row === null;
     draw(state.curve);
