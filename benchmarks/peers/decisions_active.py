@@ -76,7 +76,7 @@ def main() -> None:
         )  # fmt: skip
         other = time.process_time() - begun
         gap = float(np.nanmax(np.abs(found[0] - mine_scores)))
-        print(f"{kind:<18}{seconds:9.4f}{other:11.4f}   largest difference of scores {gap:.1e} (theirs with prediction)")
+        print(f"{kind:<18}{seconds:9.4f}{other:11.4f}   largest difference of scores {gap:.1e} (theirs predicts too)")
 
 
 if __name__ == "__main__":

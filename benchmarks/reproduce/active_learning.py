@@ -68,7 +68,8 @@ def news(quick: bool) -> None:
     report = Report("20 Newsgroups, logistic regression: accuracy on 3,000 documents for testing")
     data = {subset: load_newsgroups(subset=subset) for subset in ("train", "test")}
     hashing = make_pipeline(
-        HashingVectorizer(n_features=4096, alternate_sign=False, stop_words="english"), TfidfTransformer(sublinear_tf=True)
+        HashingVectorizer(n_features=4096, alternate_sign=False, stop_words="english"),
+        TfidfTransformer(sublinear_tf=True),
     )
     X = hashing.fit_transform(data["train"].texts)
     y = np.asarray(data["train"].labels)
@@ -80,7 +81,7 @@ def news(quick: bool) -> None:
         "margin, diverse": {"strategy": "margin", "batches": "diverse"},
     }
     found = compare_strategies(
-        LogisticRegression(C=10, tol=1e-2, max_iter=200), X, y, strategies, n_initial=1000, n_queries=500,
+        LogisticRegression(C=10, tol=1e-3, max_iter=200), X, y, strategies, n_initial=1000, n_queries=500,
         batch_size=50, evaluation=held, n_repeats=3 if quick else 10, random_state=0,
     )  # fmt: skip
     paper = {
@@ -113,11 +114,9 @@ def digits(quick: bool) -> None:
     pictures = np.asarray(data.X, dtype=np.float64).reshape(-1, 14, 2, 14, 2).mean(axis=(2, 4)).reshape(-1, 196)
     pictures /= pictures.max()
     y = np.asarray(data.y)
-    committee = Committee(LogisticRegression(C=1.0, tol=1e-2, max_iter=100), random_state=0)
+    committee = Committee(LogisticRegression(tol=1e-3, max_iter=200), random_state=0)
     settings: dict[str, Any] = {"n_initial": 50, "eval_size": 3000, "n_repeats": 3 if quick else 10, "random_state": 0}
-    found = compare_strategies(
-        committee, pictures, y, ["kl", "vote_entropy"], n_queries=100, batch_size=5, **settings
-    )
+    found = compare_strategies(committee, pictures, y, ["kl", "vote_entropy"], n_queries=100, batch_size=5, **settings)
     paper = {
         "random": {10: 0.605, 50: 0.687, 100: 0.748},
         "kl": {10: 0.607, 50: 0.714, 100: 0.752},
@@ -131,7 +130,7 @@ def digits(quick: bool) -> None:
     report = Report("Digits, one logistic regression, batches of 20 by margin")
     batches = {"top": "margin", "diverse": {"strategy": "margin", "batches": "diverse"}}
     found = compare_strategies(
-        LogisticRegression(tol=1e-2, max_iter=100), pictures, y, batches, n_queries=200, batch_size=20, **settings
+        LogisticRegression(tol=1e-3, max_iter=200), pictures, y, batches, n_queries=200, batch_size=20, **settings
     )
     told(report, found, {}, 50)
     beside(report, found, "diverse", "top")

@@ -2,18 +2,17 @@
 Asking for the right labels
 ===========================
 
-A pool of points without labels, ten labels to begin with, and twenty that may be asked for. Where does a learner ask, and
-is that better than asking at random? The first question has a picture; the second needs repeats.
+A pool of points without labels, ten labels to begin with, and twenty that may be asked for. Where does a learner ask,
+and is that better than asking at random? The first question has a picture; the second needs repeats.
 """
 
 # %%
 # Where it asks
 # -------------
-# The numbers are the order. A learner that asks where it is torn goes to the boundary, and corrects it from there. Random
-# questions are spread over everything, also over what is known already.
+# The numbers are the order. A learner that asks where it is torn goes to the boundary, and corrects it from there.
+# Random questions are spread over everything, also over what is known already.
 
 import matplotlib.pyplot as plt
-import numpy as np
 from sklearn.datasets import make_moons
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline

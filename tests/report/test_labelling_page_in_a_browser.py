@@ -1,4 +1,4 @@
-"""``pluri label`` as a person meets it: a browser, keys, a process that is killed, and other pages that must not get in."""
+"""``pluri label`` as a person meets it: a browser, keys, a process that is killed, and other pages kept out."""
 
 from __future__ import annotations
 
@@ -15,8 +15,13 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
-BAD = "<script>document.documentElement.dataset.ran='yes'</script><img src=x onerror=\"document.body.dataset.ran='yes'\">"
-SPORT, SPACE = "goal team match season player league".split(), "orbit moon rocket launch planet star".split()
+BAD = (
+    "<script>document.documentElement.dataset.ran='yes'</script><img src=x onerror=\"document.body.dataset.ran='yes'\">"
+)
+SPORT, SPACE = (
+    ["goal", "team", "match", "season", "player", "league"],
+    ["orbit", "moon", "rocket", "launch", "planet", "star"],
+)
 
 
 def write_texts(path, n_rows=260):
@@ -198,7 +203,10 @@ def test_nothing_but_the_loopback_address_listens_and_no_other_page_gets_in(labe
         "the null origin": {"Origin": "null"},
         "a secure origin": {"Origin": f"https://{own}"},
         "no host": {"Host": None},
-        "a host bent to this address": {"Host": f"evil.example:{server.port}", "Origin": f"http://evil.example:{server.port}"},
+        "a host bent to this address": {
+            "Host": f"evil.example:{server.port}",
+            "Origin": f"http://evil.example:{server.port}",
+        },
         "a host without port": {"Host": "127.0.0.1"},
         "another site": {"Sec-Fetch-Site": "cross-site"},
     }

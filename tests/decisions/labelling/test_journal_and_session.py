@@ -73,7 +73,7 @@ def test_labels_of_other_items_or_classes_are_refused(tmp_path):
     journal_at(tmp_path).close()
     with pytest.raises(ValueError, match="labels must be of these items"):
         journal_at(tmp_path, "another")
-    with pytest.raises(ValueError, match="classes must have all of those in .*, got none named b"):
+    with pytest.raises(ValueError, match=r"classes must have all of those in .*, got none named b"):
         journal_at(tmp_path, classes=["a", "c"])
     more = journal_at(tmp_path, classes=["a", "b", "c"])
     more.add(0, "c")
@@ -251,7 +251,7 @@ def test_labels_are_exported_beside_their_rows(tmp_path):
     from pluri.cli.labelling.reading import read_items
 
     pool = tmp_path / "pool.csv"
-    pool.write_text("text,size,kind\n\"red, blue\",1.5,x\ngreen,,\nblue,2,\n")
+    pool.write_text('text,size,kind\n"red, blue",1.5,x\ngreen,,\nblue,2,\n')
     items = read_items(pool, "kind", "text", None, None)
     assert items.known == {0: "x"}
     journal = LabelJournal(tmp_path / "pool.labels.jsonl", items.pool.digest, ["x", "y"])
@@ -260,4 +260,9 @@ def test_labels_are_exported_beside_their_rows(tmp_path):
     command = ["label", str(pool), "--label-column", "kind", "--text", "text", "--classes", "x,y"]
     result = CliRunner().invoke(application, [*command, "--export", str(tmp_path / "out.csv")])
     assert result.exit_code == 0, result.output
-    assert (tmp_path / "out.csv").read_text().splitlines() == ["text,size,kind", '"red, blue",1.5,x', "green,,", "blue,2.0,y"]
+    assert (tmp_path / "out.csv").read_text().splitlines() == [
+        "text,size,kind",
+        '"red, blue",1.5,x',
+        "green,,",
+        "blue,2.0,y",
+    ]

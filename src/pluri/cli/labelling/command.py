@@ -16,7 +16,7 @@ from pluri.cli.registry import UsageError
 #: What a model with probabilities can be asked.
 STRATEGIES = ("margin", "entropy", "least_confident", "random")
 
-Pool = Annotated[Path, typer.Argument(metavar="POOL.csv", help="Rows to label: a table with texts, numbers or pixels.")]
+Pool = Annotated[Path, typer.Argument(metavar="POOL.csv", help="Rows to label: a table of texts, numbers or pixels.")]
 Classes = Annotated[
     str | None, typer.Option(metavar="A,B,...", help="Names of the classes; by default those in the column of labels.")
 ]
@@ -27,10 +27,12 @@ Text = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="Column of text; by default the longest, if no column has numbers.")
 ]
 Picture = Annotated[
-    str | None, typer.Option(metavar="WIDTHxHEIGHT", help="Show the columns of numbers as the pixels of a grey picture.")
+    str | None,
+    typer.Option(metavar="WIDTHxHEIGHT", help="Show the columns of numbers as the pixels of a grey picture."),
 ]
 Output = Annotated[
-    Path | None, typer.Option("--output", "-o", help="File of labels to make or go on with; POOL.labels.jsonl by default.")
+    Path | None,
+    typer.Option("--output", "-o", help="File of labels to go on with or make; POOL.labels.jsonl by default."),
 ]
 Export = Annotated[
     Path | None, typer.Option(metavar="FILE.csv", help="Write the rows with the labels so far, and end.")

@@ -243,7 +243,7 @@ def _largest(variances: Array, Z: Array) -> Array:
         middle = 0.5 * (low + high)
         gap = variances - middle[:, None]
         gap = np.where(np.abs(gap) < tiny, tiny, gap)
-        reduced = np.eye(rank) - np.einsum("nrp,np,nsp->nrs", Z, 1.0 / gap, Z, optimize=True)
+        reduced = np.eye(rank) - (Z / gap[:, None, :]) @ Z.transpose(0, 2, 1)
         # Inf or NaN where the middle is an eigenvalue of the diagonal to the last bit: the interval has shrunk to it.
         usable = np.isfinite(reduced).all(axis=(1, 2))
         reduced[~usable] = np.eye(rank)

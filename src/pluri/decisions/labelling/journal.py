@@ -131,8 +131,8 @@ class LabelJournal:
     def _check_head(self, head: dict[str, Any], pool: str, classes: list[str]) -> None:
         if head.get("pool") != pool:
             raise ValueError(
-                f"labels must be of these items, got {os.fspath(self.path)!r}, whose labels are of others: name another "
-                "file, or give the items as they were"
+                f"labels must be of these items, got {os.fspath(self.path)!r}, whose labels are of others: name "
+                "another file, or give the items as they were"
             )
         missing = [name for name in head.get("classes", []) if name not in classes]
         if missing:

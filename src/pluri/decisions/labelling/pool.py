@@ -105,14 +105,10 @@ class LabelPool:
         """
         table = np.asarray(pixels, dtype=np.float64)
         if table.ndim != 2 or table.shape[1] != width * height:
-            raise ValueError(
-                f"pixels must be {width} times {height} = {width * height} columns, got {table.shape[-1]}"
-            )
+            raise ValueError(f"pixels must be {width} times {height} = {width * height} columns, got {table.shape[-1]}")
         least, most = float(np.nanmin(table)), float(np.nanmax(table))
         grey = np.nan_to_num((table - least) * (255.0 / (most - least if most > least else 1.0)))
-        shown = [
-            {"pixels": row, "width": width, "height": height} for row in np.rint(grey).astype(np.uint8).tolist()
-        ]
+        shown = [{"pixels": row, "width": width, "height": height} for row in np.rint(grey).astype(np.uint8).tolist()]
         return cls(_standard(table), shown, fingerprint(table))
 
 

@@ -1,8 +1,8 @@
 """A session of labelling: the next item at once, every answer kept at once, and a model that learns meanwhile.
 
 What is shown next comes from the last model that is ready; the next one is fitted in a thread of its own, and nobody
-waits for it. Before there is a model, items that differ from each other are shown. The learning curve is the accuracy by
-cross-validation within the labelled items: these were chosen to be difficult, so that other items are mostly easier.
+waits for it. Before there is a model, items that differ from each other are shown. The learning curve is the accuracy
+by cross-validation within the labelled items: these were chosen to be difficult, so that other items are mostly easier.
 """
 
 from __future__ import annotations

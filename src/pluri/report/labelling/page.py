@@ -54,8 +54,8 @@ def labelling_page(title: str, classes: Sequence[str], place: str) -> str:
 </section>
 <aside aria-label="Progress"><h3>Learning curve</h3>
 <svg id="curve" viewBox="0 0 300 170" role="img" aria-label="Accuracy against number of labels"></svg>
-<p class="note" id="curvenote">Accuracy by cross-validation within the labelled items, with its standard error. They were
-chosen to be difficult: on other items a model is usually better.</p>
+<p class="note" id="curvenote">Accuracy by cross-validation within the labelled items, with its standard error. They
+were chosen to be difficult: on other items a model is usually better.</p>
 <h3>Kept</h3><p class="note">Every label is on the disk before the next item is shown:
 <code>{escape(place)}</code>. End with Ctrl-C; begin again with the same command.</p>
 </aside></main>"""
