@@ -114,11 +114,21 @@ class QueriedPointsDisplay:
             *axes, codes.reshape(GRID, GRID), cmap=ListedColormap(colors[: max(2, len(classes))]), vmin=0,
             vmax=max(1, len(classes) - 1), alpha=0.18, shading="auto", rasterized=True,
         )  # fmt: skip
-        self.ax_.scatter(*self.X_pool.T, s=14, color=QUIET_COLOR, linewidths=0, label="pool")
+        self.ax_.scatter(self.X_pool[:, 0], self.X_pool[:, 1], s=14, color=QUIET_COLOR, linewidths=0, label="pool")
         if self.start is not None and len(self.start):
-            self.ax_.scatter(*self.start.T, s=30, color="black", marker="x", linewidths=1.2, label="labelled at first")
+            self.ax_.scatter(
+                self.start[:, 0],
+                self.start[:, 1],
+                s=30,
+                color="black",
+                marker="x",
+                linewidths=1.2,
+                label="labelled at first",
+            )
         asked = self.X_pool[self.queried]
-        self.ax_.scatter(*asked.T, s=130, facecolor="white", edgecolor="black", linewidths=0.8, label="asked for")
+        self.ax_.scatter(
+            asked[:, 0], asked[:, 1], s=130, facecolor="white", edgecolor="black", linewidths=0.8, label="asked for"
+        )
         self.texts_ = [
             self.ax_.text(x, y, str(number), ha="center", va="center", fontsize=7.5)
             for number, (x, y) in enumerate(asked, start=1)

@@ -86,6 +86,14 @@ class LabelServer(ThreadingHTTPServer):
         """A browser that hangs up is no error."""
 
 
+class Refusal(Exception):
+    """Why a request is not answered."""
+
+    def __init__(self, status: HTTPStatus, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status, self.sentence = status, sentence
+
+
 class LabelHandler(BaseHTTPRequestHandler):
     """Answers one request."""
 
@@ -96,77 +104,78 @@ class LabelHandler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """The page, or the state of the session."""
-        path = self._checked(changes=False)
-        if path == "/":
-            self._send(HTTPStatus.OK, self.server.page, "text/html; charset=utf-8")
-        elif path == "/state":
-            self._send_json(self.server.session.state())
-        elif path is not None:
-            self._refuse(HTTPStatus.NOT_FOUND, "there is nothing here")
+        try:
+            path = self._checked_path(changes=False)
+            if path == "/":
+                self._send(HTTPStatus.OK, self.server.page, "text/html; charset=utf-8")
+            elif path == "/state":
+                self._send_json(self.server.session.state())
+            else:
+                raise Refusal(HTTPStatus.NOT_FOUND, "there is nothing here")
+        except Refusal as refusal:
+            self._refuse(refusal)
 
     def do_POST(self) -> None:
         """A label, a skipped item, or one that is taken back."""
-        path = self._checked(changes=True)
-        if path is None:
-            return
-        content = self._content()
-        if content is None:
-            return
         session = self.server.session
         try:
+            path = self._checked_path(changes=True)
+            if path not in ("/label", "/skip", "/undo"):
+                raise Refusal(HTTPStatus.NOT_FOUND, "there is nothing here")
+            content = self._content()
             if path == "/undo":
                 self._send_json(session.take_back())
-            elif path in ("/label", "/skip"):
-                row, label = content["row"], content["label"] if path == "/label" else None
-                if type(row) is not int or not isinstance(label, str if path == "/label" else type(None)):
-                    raise ValueError("row must be an integer and label a text")
-                self._send_json(session.answer(row, label))
-            else:
-                self._refuse(HTTPStatus.NOT_FOUND, "there is nothing here")
-        except KeyError as error:
-            self._refuse(HTTPStatus.BAD_REQUEST, f"{error} is missing")
+                return
+            row, label = content.get("row"), content.get("label") if path == "/label" else None
+            if type(row) is not int or (path == "/label" and not isinstance(label, str)):
+                raise Refusal(HTTPStatus.BAD_REQUEST, "row must be an integer and label a text")
+            self._send_json(session.answer(row, label))
+        except Refusal as refusal:
+            self._refuse(refusal)
         except LookupError:  # another window was faster: here is what is asked for now
             self._send_json(session.state(), HTTPStatus.CONFLICT)
         except ValueError as error:
-            self._refuse(HTTPStatus.BAD_REQUEST, str(error))
+            self._refuse(Refusal(HTTPStatus.BAD_REQUEST, str(error)))
+        except ConnectionError:
+            raise
         except OSError as error:
-            self._refuse(HTTPStatus.INSUFFICIENT_STORAGE, f"the label could not be written: {error.strerror}")
+            sentence = f"the label could not be written: {error.strerror}"
+            self._refuse(Refusal(HTTPStatus.INSUFFICIENT_STORAGE, sentence))
 
-    def _checked(self, *, changes: bool) -> str | None:
-        """The path that is asked for; None if the request is refused."""
+    def _checked_path(self, *, changes: bool) -> str:
+        """The path that is asked for, by one who may ask."""
         hosts = self.server.hosts
         if self.headers.get_all("Host", []) not in ([hosts[0]], [hosts[1]]):
-            return self._refuse(HTTPStatus.FORBIDDEN, "this server answers to its own name only")
+            raise Refusal(HTTPStatus.FORBIDDEN, "this server answers to its own name only")
         parts = urlsplit(self.path)
         given = parse_qs(parts.query).get("token", [""])[-1]
-        if not hmac.compare_digest(given.encode(), self.server.token.encode()):
-            return self._refuse(HTTPStatus.FORBIDDEN, "the address must have the token that pluri label printed")
+        if not hmac.compare_digest(given.encode("utf-8", "replace"), self.server.token.encode()):
+            raise Refusal(HTTPStatus.FORBIDDEN, "the address must have the token that pluri label printed")
         if changes or self.headers.get("Origin") is not None:
             origins = [f"http://{host}" for host in hosts]
-            if self.headers.get_all("Origin", []) not in ([origins[0]], [origins[1]]):
-                return self._refuse(HTTPStatus.FORBIDDEN, "labels are taken from this page only")
-            if self.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
-                return self._refuse(HTTPStatus.FORBIDDEN, "labels are taken from this page only")
+            ours = self.headers.get_all("Origin", []) in ([origins[0]], [origins[1]])
+            if not ours or self.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
+                raise Refusal(HTTPStatus.FORBIDDEN, "labels are taken from this page only")
         return parts.path
 
-    def _content(self) -> dict[str, Any] | None:
-        """What was sent, as JSON; None if it is refused."""
+    def _content(self) -> dict[str, Any]:
+        """What was sent, as JSON."""
         if self.headers.get("Content-Type", "").split(";")[0].strip() != "application/json":
-            return self._refuse(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "only JSON is taken")
+            raise Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "only JSON is taken")
         length = self.headers.get("Content-Length", "")
         if not length.isascii() or not length.isdigit() or int(length) > MOST_BYTES:
-            return self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {MOST_BYTES} bytes are taken")
+            raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {MOST_BYTES} bytes are taken")
         try:
             content = json.loads(self.rfile.read(int(length)))
-        except ValueError:
+        except (ValueError, RecursionError):
             content = None
         if not isinstance(content, dict):
-            return self._refuse(HTTPStatus.BAD_REQUEST, "an object of JSON is taken")
+            raise Refusal(HTTPStatus.BAD_REQUEST, "an object of JSON is taken")
         return content
 
-    def _refuse(self, status: HTTPStatus, sentence: str) -> None:
+    def _refuse(self, refusal: Refusal) -> None:
         self.close_connection = True  # what was not read must not be taken for the next request
-        self._send_json({"error": sentence}, status)
+        self._send_json({"error": refusal.sentence}, refusal.status)
 
     def _send_json(self, content: Any, status: HTTPStatus = HTTPStatus.OK) -> None:
         text = json.dumps(allowed_in(content), allow_nan=False).encode("utf-8")
