@@ -139,6 +139,7 @@ class LearningCurvesDisplay:
         self.ax_.set(ylabel=score_name, title=title or "")
         self.ax_.legend(frameon=False)
         tidy(self.ax_, grid="y")
+        self.ax_.locator_params(axis="x", integer=True)
         if self.difference_ax_ is None:
             self.ax_.set_xlabel("labels")
             return self
