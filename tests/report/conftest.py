@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import os
 import re
+import select
 import shutil
 import subprocess
+import time
 from html import unescape
 
 import numpy as np
@@ -134,3 +138,89 @@ def browse(tmp_path):
         return attributes, document, said
 
     return open_page
+
+
+class Chromium:
+    """A browser steered through pipes (its DevTools protocol): real keys, and pages as they are, with their policy."""
+
+    def __init__(self, profile):
+        to_browser, from_test = os.pipe()
+        from_browser, to_test = os.pipe()
+        # The browser reads what it is told from 3 and answers on 4.
+        shell = f'exec 3<&{to_browser} 4>&{to_test}; exec "$@"'
+        options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+                   "--disable-background-networking", f"--user-data-dir={profile}", "--remote-debugging-pipe",
+                   "--window-size=1200,800", "about:blank"]  # fmt: skip
+        self.process = subprocess.Popen(
+            ["bash", "-c", shell, "bash", CHROMIUM, *options], pass_fds=(to_browser, to_test),
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        os.close(to_browser)
+        os.close(to_test)
+        self._in, self._out = os.fdopen(from_test, "wb", 0), os.fdopen(from_browser, "rb", 0)
+        self._rest, self._number, self._session = b"", 0, None
+        page = next(one for one in self.tell("Target.getTargets")["targetInfos"] if one["type"] == "page")
+        self._session = self.tell("Target.attachToTarget", targetId=page["targetId"], flatten=True)["sessionId"]
+
+    def tell(self, method, **parameters):
+        """Send a command, and wait for its answer."""
+        self._number += 1
+        message = {"id": self._number, "method": method, "params": parameters}
+        if self._session is not None:
+            message["sessionId"] = self._session
+        self._in.write(json.dumps(message).encode() + b"\0")
+        while True:
+            while b"\0" not in self._rest:
+                assert select.select([self._out], [], [], 60)[0], f"no answer to {method}"
+                self._rest += os.read(self._out.fileno(), 1 << 20)
+            text, _, self._rest = self._rest.partition(b"\0")
+            answer = json.loads(text)
+            if answer.get("id") == self._number:
+                assert "error" not in answer, answer
+                return answer["result"]
+
+    def value(self, expression):
+        """What an expression is on the page."""
+        found = self.tell("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+        assert "exceptionDetails" not in found, found
+        return found["result"].get("value")
+
+    def wait(self, expression, seconds=60):
+        """Wait until an expression holds on the page."""
+        end = time.monotonic() + seconds
+        while not self.value(f"(() => {{ try {{ return {expression}; }} catch {{ return false; }} }})()"):
+            assert time.monotonic() < end, f"{expression} did not come true: {self.value('document.body.innerText')}"
+            time.sleep(0.01)
+
+    def open(self, url):
+        self.tell("Page.navigate", url=url)
+
+    def press(self, key):
+        """Strike a key: down and up."""
+        code = {"Backspace": 8}.get(key, ord(key.upper()[0]))
+        text = {} if len(key) > 1 else {"text": key}
+        for kind in ("keyDown", "keyUp"):
+            self.tell("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **text)
+
+    def picture(self, path, width=1200, height=800, dark=False):
+        """Save what is seen."""
+        self.tell("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        self.tell("Emulation.setEmulatedMedia", features=scheme)
+        path.write_bytes(base64.b64decode(self.tell("Page.captureScreenshot", format="png")["data"]))
+
+    def close(self):
+        self._in.close()
+        self._out.close()
+        self.process.terminate()
+        self.process.wait(30)
+
+
+@pytest.fixture
+def chromium(tmp_path):
+    """A browser that the test steers."""
+    if CHROMIUM is None:
+        pytest.skip("no chromium on the PATH")
+    browser = Chromium(tmp_path / "chromium")
+    yield browser
+    browser.close()

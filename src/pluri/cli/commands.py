@@ -33,6 +33,9 @@ COMMANDS = {
     ),
     "sample": Command("querying", "Draw rows from a model: a sequence if it is one of sequences."),
     "select": Command("selecting", "Choose rows of a data file that are good and different."),
+    "label": Command(
+        "labelling.command", "Label the rows of a file on a page, by keyboard, those first that teach a model most."
+    ),
     "inspect": Command(
         "describing", "Show what a model file holds: class, versions, parameters, and how the fit went."
     ),

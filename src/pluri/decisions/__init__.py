@@ -1,10 +1,25 @@
-"""What to measure, try, label or choose next: decisions that spend the uncertainty of a model."""
+"""What to measure, try, label or choose next: decisions that spend the uncertainty of a model.
+
+Where to evaluate an expensive function (`BayesianOptimizer`, `BayesSearchCV`); which rows to label (`ActiveLearner`,
+`QueryByCommittee`, `compare_strategies`); which items to choose, with a bound on what any other choice is worth
+(`GreedySelector`, `BudgetSelector`, `SensorPlacement`, `SetCover`); which variable of a fitted model to observe
+(`NextObservation`); and decisions where classes are rare or mistakes cost unequally (`CostSensitiveClassifier`).
+"""
 
 from typing import TYPE_CHECKING
 
 from pluri.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from pluri.decisions.active.batches import diverse_rows
+    from pluri.decisions.active.committee import Committee, QueryByCommittee
+    from pluri.decisions.active.comparison import StrategyComparison, compare_strategies
+    from pluri.decisions.active.expected_error import expected_error_scores
+    from pluri.decisions.active.fisher import fisher_scores
+    from pluri.decisions.active.learner import ActiveLearner
+    from pluri.decisions.active.stream import StreamQuery
+    from pluri.decisions.active.synthesis import synthesize
+    from pluri.decisions.active.uncertainty import committee_scores, uncertainty_scores
     from pluri.decisions.bayesian_optimization.acquisition import (
         expected_improvement,
         lower_confidence_bound,
@@ -16,19 +31,6 @@ if TYPE_CHECKING:
     from pluri.decisions.bayesian_optimization.optimizer import BayesianOptimizer
     from pluri.decisions.bayesian_optimization.search_cv import BayesSearchCV
     from pluri.decisions.bayesian_optimization.surrogate import Surrogate
-
-__all__ = [
-    "BayesSearchCV",
-    "BayesianOptimizer",
-    "Categorical",
-    "Distributed",
-    "Evaluation",
-    "Integer",
-    "Real",
-    "Surrogate",
-    "expected_improvement",
-    "lower_confidence_bound",
-    "probability_of_improvement",
     from pluri.decisions.ensembles.diversity import DiversityReport, diversity_of_predictions, ensemble_diversity
     from pluri.decisions.imbalance.cost_sensitive import CostSensitiveClassifier
     from pluri.decisions.imbalance.prior_shift import correct_prior_shift
@@ -52,13 +54,20 @@ __all__ = [
     from pluri.decisions.selection.variance_reduction import VarianceReduction
 
 __all__ = [
+    "ActiveLearner",
+    "BayesSearchCV",
+    "BayesianOptimizer",
     "BudgetSelector",
     "Cardinality",
+    "Categorical",
+    "Committee",
     "ConicSum",
     "Constraint",
     "CostSensitiveClassifier",
     "Coverage",
+    "Distributed",
     "DiversityReport",
+    "Evaluation",
     "FacilityLocation",
     "FeatureCoverage",
     "FunctionOfSets",
@@ -67,6 +76,7 @@ __all__ = [
     "GraphCut",
     "GreedySelector",
     "InformationGain",
+    "Integer",
     "IteratedTomekLinks",
     "Knapsack",
     "LogDeterminant",
@@ -75,25 +85,49 @@ __all__ = [
     "ObservationPlan",
     "ObservationScores",
     "PartitionMatroid",
+    "QueryByCommittee",
+    "Real",
     "Selection",
     "SelectionState",
     "SensorPlacement",
     "SetCover",
     "SetFunction",
+    "StrategyComparison",
+    "StreamQuery",
     "SubmodularityReport",
     "SubmodularityWarning",
+    "Surrogate",
     "Together",
     "VarianceReduction",
     "check_submodular",
+    "committee_scores",
+    "compare_strategies",
     "correct_prior_shift",
+    "diverse_rows",
     "diversity_of_predictions",
     "ensemble_diversity",
+    "expected_error_scores",
+    "expected_improvement",
+    "fisher_scores",
+    "lower_confidence_bound",
+    "probability_of_improvement",
+    "synthesize",
     "tomek_links",
+    "uncertainty_scores",
 ]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "active.batches": ["diverse_rows"],
+        "active.committee": ["Committee", "QueryByCommittee"],
+        "active.comparison": ["StrategyComparison", "compare_strategies"],
+        "active.expected_error": ["expected_error_scores"],
+        "active.fisher": ["fisher_scores"],
+        "active.learner": ["ActiveLearner"],
+        "active.stream": ["StreamQuery"],
+        "active.synthesis": ["synthesize"],
+        "active.uncertainty": ["committee_scores", "uncertainty_scores"],
         "bayesian_optimization.acquisition": [
             "expected_improvement",
             "lower_confidence_bound",

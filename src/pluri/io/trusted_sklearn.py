@@ -40,6 +40,7 @@ SKLEARN = frozenset(
         "sklearn.gaussian_process.kernels.WhiteKernel",
         "sklearn.impute._base.SimpleImputer",
         "sklearn.metrics._scorer._PassthroughScorer",
+        "sklearn.linear_model._logistic.LogisticRegression",
         "sklearn.model_selection._split.KFold",
         "sklearn.model_selection._split.ShuffleSplit",
         "sklearn.pipeline.FeatureUnion",

@@ -17,6 +17,8 @@ from pluri.plotting.co_clustering import CoClusteringDisplay
 from pluri.plotting.component_count import ComponentCountDisplay
 from pluri.plotting.convergence import ConvergenceDisplay
 from pluri.plotting.decisions.ensemble_diversity import EnsembleDiversityDisplay
+from pluri.plotting.decisions.learning_curves import LearningCurvesDisplay
+from pluri.plotting.decisions.queried_points import QueriedPointsDisplay
 from pluri.plotting.decisions.selection_value import SelectionValueDisplay
 from pluri.plotting.decisions.sensor_map import SensorMapDisplay
 from pluri.plotting.decoded_sequence import DecodedSequenceDisplay
@@ -92,6 +94,7 @@ __all__ = [
     "InclusionDisplay",
     "KMeansBoundDisplay",
     "KernelSpectrumDisplay",
+    "LearningCurvesDisplay",
     "LeftOrderedDisplay",
     "LiveBestSoFar",
     "LoadingsDisplay",
@@ -99,6 +102,7 @@ __all__ = [
     "OptimizationGapDisplay",
     "ParticleCloudDisplay",
     "PositionErrorDisplay",
+    "QueriedPointsDisplay",
     "RankDisplay",
     "RegimeUsageDisplay",
     "RegimesDisplay",

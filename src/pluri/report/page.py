@@ -28,7 +28,13 @@ def asset(name: str) -> str:
 
 
 def html_page(
-    title: str, body: str, *, styles: tuple[str, ...], script: str | tuple[str, ...] = "", data: Any = None
+    title: str,
+    body: str,
+    *,
+    styles: tuple[str, ...],
+    script: str | tuple[str, ...] = "",
+    data: Any = None,
+    connects: bool = False,
 ) -> str:
     """A whole page.
 
@@ -41,6 +47,8 @@ def html_page(
     styles : names of files of the folder ``assets``
     script : name of the program, or names of its parts, if there is one
     data : what JSON can hold, for the program
+    connects : bool, default=False
+        Whether the program may ask the server that the page came from, and nobody else.
 
     Returns
     -------
@@ -60,7 +68,7 @@ def html_page(
     policy = (
         f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}; img-src data:; base-uri 'none'; "
         "form-action 'none'"
-    )
+    ) + ("; connect-src 'self'" if connects else "")
     parts = [
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">',

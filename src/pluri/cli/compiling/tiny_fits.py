@@ -54,6 +54,7 @@ SMALL: Mapping[str, Any] = {
 
 #: What an estimator learns from, if not from a table of real numbers.
 KIND_OF_DATA: Mapping[str, str] = {
+    "ActiveLearner": "numbers and labels",
     "BasisPursuit": "numbers and target",
     "BayesianBernoulliMixture": "binary",
     "BayesianCategoricalHMM": "symbols",
@@ -66,6 +67,7 @@ KIND_OF_DATA: Mapping[str, str] = {
     "CategoricalMixture": "symbols",
     "CoOccurrence": "binary",
     "CommitNeighbors": "binary",
+    "Committee": "numbers and labels",
     "CompressiveRecovery": "measurements",
     "ConceptGraph": "counts",
     "ConditionalDPP": "items and subsets",
@@ -103,6 +105,7 @@ KIND_OF_DATA: Mapping[str, str] = {
     "PoissonHMM": "counts",
     "PoissonMixture": "counts",
     "Popularity": "binary",
+    "QueryByCommittee": "numbers and labels",
     "SeparateDPP": "kernels",
     "StOMP": "numbers and target",
     "SequenceClassifier": "sequences and labels",

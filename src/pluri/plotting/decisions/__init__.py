@@ -1,1 +1,1 @@
-"""Pictures of decisions: what was chosen, and how good it is known to be."""
+"""Pictures of decisions: what was chosen or asked, how good it is known to be, and how searches went."""

@@ -1,0 +1,1 @@
+"""``pluri label``: labels by hand, on a page of this computer."""
