@@ -27,6 +27,10 @@ import pluri.validation.inputs
 settings.register_profile("pluri", deadline=None)
 settings.load_profile("pluri")
 
+# Networks are small here and compiled often: machine code that is not optimised takes half the time to make. It rounds
+# differently, as another machine's would.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+
 # A run in the background may inherit that Ctrl-C is ignored; the tests of interruption need it heard.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

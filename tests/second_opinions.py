@@ -168,6 +168,40 @@ SECOND_OPINIONS = {
         "tests/inference/mcmc/test_driver.py::test_draws_do_not_depend_on_where_chains_run",
     "tests/engine/test_dask.py::test_a_killed_worker_changes_nothing[one":
         "the same test of all workers, tests/sequences/test_engines_agree.py::test_a_worker_killed_in_the_middle",
+    **further(
+        "tests/networks/test_scheduled_sampling.py::test_always_feeding_the_best_token_is_greedy_decoding",
+        "of frames", "tokens", "sequence",
+    ),
+    **further(
+        "tests/networks/test_classifiers.py::test_given_embeddings_stay_frozen_and_all_their_words_are_known",
+        "of the convolutional classifier", "bilstm",
+    ),
+    **further(
+        "tests/networks/test_classifiers.py::test_models_with_vectorizers_and_embeddings_come_back_from_files",
+        "of the convolutional classifier", "bilstm",
+    ),
+    **further(
+        "tests/seams/test_every_estimator.py::test_a_search_scores_what_a_loop_scores",
+        "of the convolutional classifier", "BiLSTMClassifier",
+    ),
+    **further(
+        "tests/sequences/infinite/test_durations.py::test_each_sampler_leaves_the_exact_posterior_invariant",
+        f"of Poisson durations, {TABLE} (InfiniteHMM, durations)", "negative_binomial",
+    ),
+    **further(
+        "tests/factors/dictionaries/test_gibbs.py::test_the_sampler_is_calibrated",
+        f"of the collapsed sampler with complete rows, {TABLE} (DictionaryGibbs)", "True-True", "False-False",
+    ),
+    **further(
+        "tests/mixtures/test_factor_analyzers_nonparametric.py::test_it_is_a_scikit_learn_estimator",
+        "of variational learning; tests/seams take both ways through pipelines and searches", "settings1",
+    ),
+    "tests/seams/test_tiny_fits.py::test_there_is_a_small_fit_and_the_model_answers[SequenceParser":
+        "the same test of SequenceDecoder, tests/seams/test_compiled_once.py [SequenceParser]",
+    "tests/sequences/test_toy_accuracy.py::test_at_larger_variances_the_prior_still_makes_rows_more_diverse[0.525":
+        "test_from_a_poor_start_the_prior_makes_rows_more_diverse_and_labels_no_worse, beside it",
+    "tests/inference/smc/test_particle_mcmc.py::test_marginal_metropolis_has_the_exact_posterior":
+        f"{TABLE} (ParticleMarginalMetropolis)",
     # Programs as a whole, of which each part is tested by itself.
     "docs/test_documents.py::test_the_commands_about_topics_run": "tests/cli/test_topics_command.py",
     "docs/test_documents.py::test_a_saved_trace_is_diagnosed_from_the_shell": "tests/cli/test_diagnose.py",

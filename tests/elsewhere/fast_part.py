@@ -19,6 +19,7 @@ FAST = (
     "tests/inference/variational/test_flow_fit.py",  # jax, flowjax, ArviZ
     "tests/io/test_round_trip.py",  # skops
     "tests/mixtures/test_gaussian_mixture.py",  # scikit-learn, numba
+    "tests/networks/test_core.py",  # equinox
     "tests/plotting",  # matplotlib
     "tests/processes/test_flow_density.py",  # flowjax, equinox
     "tests/sequences/test_against_hmmlearn.py",

@@ -81,11 +81,11 @@ def test_a_cliff_diverges_under_nuts_and_says_so(jax):
     def cliff(x):
         return -0.5 * (x**2).sum() - jax.numpy.where(x[0] > 0.5, 1e6, 0.0)
 
-    trace = sample_blackjax(cliff, np.zeros(5), n_draws=100, n_warmup=100, x64=False, random_state=0, warn=False)
+    trace = sample_blackjax(cliff, np.zeros(5), n_draws=50, n_warmup=100, x64=False, random_state=0, warn=False)
     assert trace["x"].dtype == np.float32
     assert trace["x"][..., 0].max() <= 0.5
-    # About half of the 400: 100 are ten standard deviations below.
-    assert trace.stats["divergent"].sum() > 100
+    # About half of the 200: 50 are seven standard deviations below.
+    assert trace.stats["divergent"].sum() > 50
     assert trace.stats["tree_depth"].max() <= 10
     assert any("diverged" in sentence for sentence in trace.diagnose())
 

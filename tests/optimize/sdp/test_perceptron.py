@@ -82,7 +82,7 @@ def test_all_kinds_of_matrices_give_the_same_linear_map():
     rng = as_generator(2)
     m, V, w = 6, rng.standard_normal((6, 2)), np.array([1.0, -2.0])
     dense, diagonal = symmetric(rng, m), rng.standard_normal(m)
-    scattered = sparse.random_array((m, m), density=0.1, rng=3)
+    scattered = sparse.coo_array(sparse.random(m, m, 0.1, "coo", None, np.random.default_rng(3)))
     scattered = (scattered + scattered.T).tocsr()
     family = matrix_family([dense, diagonal, scattered, LowRank(V, w)])
     arrays = [dense, np.diag(diagonal), scattered.toarray(), (V * w) @ V.T]

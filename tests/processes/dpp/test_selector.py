@@ -132,12 +132,12 @@ def test_sparse_rows_give_the_choice_of_dense_rows(kernel, method):
 
 def test_many_sparse_rows_are_never_multiplied_out():
     # The product of 60000 rows with each other would take 29 GB.
-    rows = sparse.random_array((60_000, 50), density=0.1, format="csr", rng=np.random.default_rng(0))
+    rows = sparse.csr_array(sparse.random(60_000, 50, 0.1, "csr", None, np.random.default_rng(0)))
     exact = DPPSelector(5, kernel="cosine", random_state=0).fit(rows)
     greedy = DPPSelector(5, kernel="cosine", method="map").fit(rows)
     assert len(exact.selected_indices_) == len(greedy.selected_indices_) == 5
     assert greedy.log_det_ > exact.log_det_
-    words = sparse.random_array((20_000, 30_000), density=0.001, format="csr", rng=np.random.default_rng(0))
+    words = sparse.csr_array(sparse.random(20_000, 30_000, 0.001, "csr", None, np.random.default_rng(0)))
     greedy = DPPSelector(5, kernel="cosine", method="map").fit(words)
     assert np.isnan(greedy.log_prob_)
     assert np.isfinite(greedy.log_det_)
