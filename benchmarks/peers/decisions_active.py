@@ -28,7 +28,7 @@ N_START, N_QUERIES = 20, 30
 def ours(X: np.ndarray, y: np.ndarray, strategy: str) -> tuple[list[int], float]:
     """Rows of the pool in the order of queries, and CPU seconds."""
     begun = time.process_time()
-    learner = ActiveLearner(LogisticRegression(max_iter=1000), strategy, budget=N_QUERIES, random_state=0)
+    learner = ActiveLearner(LogisticRegression(max_iter=1000), strategy, n_queries=N_QUERIES, random_state=0)
     learner.fit(X[:N_START], y[:N_START]).run(X[N_START:], y[N_START:])
     return (learner.queried_ + N_START).tolist(), time.process_time() - begun
 

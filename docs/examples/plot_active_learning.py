@@ -26,7 +26,7 @@ model = make_pipeline(PolynomialFeatures(3, include_bias=False), StandardScaler(
 
 figure, axes = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained", sharex=True, sharey=True)
 for ax, strategy in zip(axes, ("margin", "random")):
-    learner = ActiveLearner(model, strategy, budget=20, random_state=0).fit(X[:10], y[:10])
+    learner = ActiveLearner(model, strategy, n_queries=20, random_state=0).fit(X[:10], y[:10])
     learner.run(X[10:200], y[10:200], X[200:], y[200:])
     title = f"{strategy}: {100 * learner.history_['score'][-1]:.0f} % right on held-out points"
     QueriedPointsDisplay.from_estimator(learner, X[10:200], ax=ax, title=title)

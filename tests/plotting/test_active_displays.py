@@ -25,7 +25,7 @@ def test_curves_are_means_and_differences_those_of_the_comparison():
 
 
 def test_points_are_numbered_in_the_order_in_which_they_were_asked_for():
-    learner = ActiveLearner(budget=6, random_state=0).fit(X[:10], Y[:10]).run(X[10:], Y[10:])
+    learner = ActiveLearner(n_queries=6, random_state=0).fit(X[:10], Y[:10]).run(X[10:], Y[10:])
     display = QueriedPointsDisplay.from_estimator(learner, X[10:], title="asked")
     for number, (text, row) in enumerate(zip(display.texts_, learner.queried_), start=1):
         assert text.get_text() == str(number)

@@ -96,15 +96,15 @@ def test_a_stream_asks_above_its_quantile_and_follows_scores_that_fall():
     assert 0.1 < late < 0.25
 
 
-def test_a_stream_keeps_within_its_budget_and_teaches():
+def test_a_stream_asks_for_no_more_than_it_may_and_teaches():
     learner = ActiveLearner(strategy="entropy").fit(X[:10], Y[:10])
-    stream = StreamQuery(0.5, budget=7, random_state=0)
+    stream = StreamQuery(0.5, n_queries=7, random_state=0)
     asked = stream.run(learner, X[10:110], Y[10:110])
     assert len(asked) == 7
     assert_array_equal(learner.y_[10:], Y[10:110][asked])
 
 
-@pytest.mark.parametrize("settings", [{"share": 0}, {"share": 1.5}, {"window": 0}, {"budget": -1}])
+@pytest.mark.parametrize("settings", [{"share": 0}, {"share": 1.5}, {"window": 0}, {"n_queries": -1}])
 def test_streams_that_cannot_be_meant_are_refused(settings):
     with pytest.raises(ValueError, match=f"{next(iter(settings))} must be"):
         StreamQuery(**settings)
@@ -192,7 +192,7 @@ def test_held_out_rows_of_a_comparison_are_in_no_pool():
         ({"eval_size": 1.5}, "eval_size must be a number above 0 and below 1"),
         ({"eval_size": 150}, "eval_size must be from 1 to 149"),
         ({"strategies": ["guess"]}, "strategy must be one of"),
-        ({"strategies": {"a": {"budget": 3}}}, "strategies must not set budget"),
+        ({"strategies": {"a": {"n_queries": 3}}}, "strategies must not set n_queries"),
         ({"n_repeats": 0}, "n_repeats must be"),
     ],
 )

@@ -38,7 +38,7 @@ def run_of(learner):
 
 
 def test_a_run_equals_the_loop_written_out():
-    learner = run_of(begun("entropy", budget=12, batch_size=3))
+    learner = run_of(begun("entropy", n_queries=12, batch_size=3))
     labelled, scores = list(START), []
     for _ in range(5):
         model = LogisticRegression(max_iter=1000).fit(X[labelled], Y[labelled])
@@ -54,9 +54,9 @@ def test_a_run_equals_the_loop_written_out():
     assert_array_equal(learner.y_, Y[labelled[:22]])
 
 
-def test_a_row_is_never_asked_for_twice_and_the_last_batch_fits_the_budget():
+def test_a_row_is_never_asked_for_twice_and_the_last_batch_is_cut():
     asked = []
-    learner = begun(budget=11, batch_size=4)
+    learner = begun(n_queries=11, batch_size=4)
     learner.run(X[POOL], lambda rows: (asked.append(len(rows)), Y[POOL][rows])[1])
     assert asked == [4, 4, 3]
     assert len(set(learner.queried_.tolist())) == 11
@@ -94,7 +94,7 @@ def test_before_two_classes_are_seen_rows_that_differ_are_asked_for():
 
 
 def test_a_run_may_begin_without_any_label():
-    learner = ActiveLearner(random_state=0, budget=15, batch_size=5)
+    learner = ActiveLearner(random_state=0, n_queries=15, batch_size=5)
     learner.run(X[POOL], Y[POOL], X[HELD], Y[HELD])
     assert np.isnan(learner.history_["score"][0])
     assert learner.history_["score"][-1] > 0.6
@@ -103,7 +103,7 @@ def test_a_run_may_begin_without_any_label():
 @pytest.mark.parametrize("stop", ["interrupt", "oracle fails"])
 @pytest.mark.parametrize("strategy", ["margin", "random"])
 def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(stop, strategy, tmp_path):
-    whole = run_of(begun(strategy, budget=20, batch_size=2))
+    whole = run_of(begun(strategy, n_queries=20, batch_size=2))
 
     def failing(rows, calls=[]):  # noqa: B006
         calls.append(rows)
@@ -113,14 +113,14 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(stop, strategy, tm
 
     error = KeyboardInterrupt if stop == "interrupt" else RuntimeError
     for checkpoint in (None, tmp_path / "run.json"):
-        learner = begun(strategy, budget=20, batch_size=2, checkpoint=checkpoint)
+        learner = begun(strategy, n_queries=20, batch_size=2, checkpoint=checkpoint)
         with pytest.raises(error):
             learner.run(X[POOL], failing, X[HELD], Y[HELD])
         failing.__defaults__[0].clear()
         assert learner.queried_.size == 6
         assert_array_equal(learner.y_[10:], Y[POOL][learner.queried_])
         if checkpoint is not None:  # another process: nothing but the file is left
-            learner = begun(strategy, budget=20, batch_size=2, checkpoint=checkpoint)
+            learner = begun(strategy, n_queries=20, batch_size=2, checkpoint=checkpoint)
         asked = []
         learner.run(X[POOL], lambda rows: (asked.extend(rows), Y[POOL][rows])[1], X[HELD], Y[HELD])  # noqa: B023
         assert_array_equal(asked, whole.queried_[6:])
@@ -151,9 +151,9 @@ def test_a_file_that_is_no_run_is_refused(content, tmp_path):
 
 
 def test_a_file_of_another_run_is_refused(tmp_path):
-    run_of(begun(checkpoint=tmp_path / "run.json", budget=2))
+    run_of(begun(checkpoint=tmp_path / "run.json", n_queries=2))
     with pytest.raises(ValueError, match="belongs to another run: its strategy is 'margin', not 'entropy'"):
-        run_of(begun("entropy", checkpoint=tmp_path / "run.json", budget=2))
+        run_of(begun("entropy", checkpoint=tmp_path / "run.json", n_queries=2))
     with pytest.raises(ValueError, match="belongs to another run: its pool"):
         begun(checkpoint=tmp_path / "run.json").run(X[POOL[1:]], Y[POOL[1:]])
 
@@ -169,7 +169,7 @@ def as_frame(rows):
 @pytest.mark.parametrize("form", [as_sparse, sparse.csc_array, as_frame, np.ndarray.tolist], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("strategy", ["margin", "fisher_d", "fisher_a", "fisher_e", "expected_error", "random"])
 def test_rows_of_any_kind_are_asked_for_alike(form, strategy):
-    settings = {"budget": 4, "batch_size": 2}
+    settings = {"n_queries": 4, "batch_size": 2}
     plain = begun(strategy, **settings).run(X[POOL], Y[POOL], X[HELD], Y[HELD])
     other = ActiveLearner(None, strategy, random_state=0, **settings).fit(form(X[START]), Y[START])
     other.run(form(X[POOL]), Y[POOL], form(X[HELD]), Y[HELD])
@@ -202,7 +202,7 @@ MODELS = {
 
 @pytest.mark.parametrize(("strategy", "model"), [(name, one) for name, some in MODELS.items() for one in some])
 def test_models_of_many_kinds_are_taught(strategy, model):
-    learner = run_of(begun(strategy, clone(model), budget=6, batch_size=3))
+    learner = run_of(begun(strategy, clone(model), n_queries=6, batch_size=3))
     assert learner.queried_.size == 6
     assert learner.history_["score"][-1] > 0.5
 
@@ -244,7 +244,7 @@ REGRESSORS = [
 @pytest.mark.parametrize(("model", "strategy"), REGRESSORS, ids=lambda one: str(one)[:24])
 def test_regressors_are_taught(model, strategy):
     target = X @ [1.0, -2.0, 0.5]
-    learner = ActiveLearner(clone(model), strategy, budget=5, random_state=0).fit(X[START], target[START])
+    learner = ActiveLearner(clone(model), strategy, n_queries=5, random_state=0).fit(X[START], target[START])
     learner.run(X[POOL], target[POOL], X[HELD], target[HELD])
     assert learner.queried_.size == 5
     if isinstance(model, GaussianProcessRegressor):
@@ -284,7 +284,7 @@ def test_sequences_are_a_pool():
     labels = np.arange(30) % 2
     sequences = [rng.normal(size=(8, 2)) + label for label in labels]
     model = SequenceClassifier(GaussianHMM(2, n_iter=5, random_state=0, tol=np.inf))
-    learner = ActiveLearner(model, "margin", budget=4, batch_size=2, random_state=0)
+    learner = ActiveLearner(model, "margin", n_queries=4, batch_size=2, random_state=0)
     learner.fit(sequences[:6], labels[:6])
     learner.run(sequences[6:20], labels[6:20], sequences[20:], labels[20:])
     assert learner.history_["score"][-1] > 0.6
@@ -305,7 +305,7 @@ def test_draws_of_a_model_are_its_committee():
     first, again = learner.scores(X[POOL]), learner.scores(X[POOL])
     assert_array_equal(first, again)  # the same draws for the same labels
     assert 0 < first.max() < np.log(2)
-    assert run_of(learner.set_params(budget=3)).queried_.size == 3
+    assert run_of(learner.set_params(n_queries=3)).queried_.size == 3
 
 
 # The quicker test above guards draws; these are fits of models that have them.
@@ -319,7 +319,7 @@ def test_supervised_topics_and_networks_tell_their_information():
     counts = rng.poisson(np.where(labels[:, None], [3, 3, 0.5, 0.5], [0.5, 0.5, 3, 3]))
     counts[:, 0] += 1
     model = SupervisedLDAClassifier(2, n_warmup=10, n_draws=10, random_state=0)
-    learner = ActiveLearner(model, "bald", budget=2, random_state=0).fit(counts[:10], labels[:10])
+    learner = ActiveLearner(model, "bald", n_queries=2, random_state=0).fit(counts[:10], labels[:10])
     with np.errstate(all="ignore"):
         learner.run(counts[10:30], labels[10:30], counts[30:], labels[30:], check_rows=False)
     assert learner.queried_.size == 2
@@ -328,7 +328,7 @@ def test_supervised_topics_and_networks_tell_their_information():
 
     texts = [" ".join(rng.choice(["good", "fine"] if label else ["bad", "poor"], 4)) for label in labels]
     network = TextCNNClassifier(max_epochs=3, random_state=0)
-    learner = ActiveLearner(network, "bald", budget=2, batch_size=2, random_state=0).fit(texts[:10], labels[:10])
+    learner = ActiveLearner(network, "bald", n_queries=2, batch_size=2, random_state=0).fit(texts[:10], labels[:10])
     learner.run(texts[10:30], labels[10:30])
     assert len(learner.y_) == 12
 
@@ -354,8 +354,8 @@ def test_query_by_committee_asks_where_its_members_disagree(disagreement):
     assert_allclose(learner.scores(X[POOL]), scores)
     assert scores[learner.query(X[POOL], 1)[0]] == scores.max()
     again = QueryByCommittee(disagreement=disagreement, n_members=6, random_state=0).fit(X[START], Y[START])
-    again.set_params(budget=4)
-    learner.set_params(budget=4)
+    again.set_params(n_queries=4)
+    learner.set_params(n_queries=4)
     assert_array_equal(run_of(again).queried_, run_of(learner).queried_)
 
 
@@ -369,12 +369,12 @@ def test_self_training_of_scikit_learn_takes_our_models():
 
 
 def test_a_learner_comes_back_from_its_file(tmp_path):
-    learner = run_of(begun(budget=4, batch_size=2))
+    learner = run_of(begun(n_queries=4, batch_size=2))
     pluri.save(learner, tmp_path / "learner.skops")
     loaded = pluri.load(tmp_path / "learner.skops")
     assert_allclose(loaded.predict_proba(X), learner.predict_proba(X))
     for one in (learner, loaded):
-        one.set_params(budget=8)
+        one.set_params(n_queries=8)
         run_of(one)
     assert_array_equal(loaded.queried_, learner.queried_)
     assert loaded.history_["n_labels"] == [10, 12, 14, 16, 18]
@@ -431,7 +431,7 @@ BAD = {
         "linear or logistic regression",
     ),
     "batch_size": (lambda: begun(batch_size=0), "batch_size must be an integer of at least 1, got 0"),
-    "budget": (lambda: begun(budget=-1), "budget must be an integer of at least 0 or None, got -1"),
+    "n_queries": (lambda: begun(n_queries=-1), "n_queries must be an integer of at least 0 or None, got -1"),
     "batches": (lambda: begun(batches="all"), "batches must be one of 'top', 'diverse', got 'all'"),
     "n": (lambda: begun().query(X[POOL], 0), "n must be an integer of at least 1"),
     "estimator": (lambda: ActiveLearner("svm").fit(X, Y), "estimator must have fit"),
@@ -457,5 +457,5 @@ def test_rows_that_cannot_be_told_apart_are_still_asked_for():
 
 
 def test_equal_rows_on_both_sides_are_allowed_when_asked_for():
-    learner = begun(budget=2).run(X[POOL], Y[POOL], X[POOL], Y[POOL], check_rows=False)
+    learner = begun(n_queries=2).run(X[POOL], Y[POOL], X[POOL], Y[POOL], check_rows=False)
     assert learner.queried_.size == 2

@@ -193,7 +193,7 @@ class QueryByCommittee(PoolLearner):
         beat random choice: five votes have few different values.
     bootstrap : bool, default=True
         Whether members learn from resamples; see `Committee`.
-    batch_size, budget, batches, min_score, classes, checkpoint, random_state, verbose
+    batch_size, n_queries, batches, min_score, classes, checkpoint, random_state, verbose
         As in `ActiveLearner`.
 
     Attributes
@@ -207,7 +207,7 @@ class QueryByCommittee(PoolLearner):
     >>> from pluri.decisions import QueryByCommittee
     >>> X = np.linspace(-3, 3, 61)[:, None]
     >>> y = (X[:, 0] > 0.75).astype(int)
-    >>> learner = QueryByCommittee(budget=10, random_state=0).fit(X[::12], y[::12])
+    >>> learner = QueryByCommittee(n_queries=10, random_state=0).fit(X[::12], y[::12])
     >>> learner.run(np.delete(X, np.s_[::12], 0), np.delete(y, np.s_[::12])).score(X, y) > 0.9
     True
     """
@@ -228,7 +228,7 @@ class QueryByCommittee(PoolLearner):
         *,
         bootstrap: bool = True,
         batch_size: int = 1,
-        budget: int | None = None,
+        n_queries: int | None = None,
         batches: str = "top",
         min_score: float | None = None,
         classes: Any = None,
@@ -241,7 +241,7 @@ class QueryByCommittee(PoolLearner):
         self.disagreement = disagreement
         self.bootstrap = bootstrap
         self.batch_size = batch_size
-        self.budget = budget
+        self.n_queries = n_queries
         self.batches = batches
         self.min_score = min_score
         self.classes = classes

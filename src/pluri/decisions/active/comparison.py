@@ -196,7 +196,7 @@ def compare_strategies(
         seeded = _seeded(model, seed)
         for name, given in settings.items():
             learner = ActiveLearner(
-                **{"batch_size": batch_size, **given}, estimator=clone(seeded), budget=n_queries, random_state=seed
+                **{"batch_size": batch_size, **given}, estimator=clone(seeded), n_queries=n_queries, random_state=seed
             )
             learner.fit(take(X, pool[first]), labels[pool[first]])
             oracle = CountingOracle(labels[pool[rest]])
@@ -216,7 +216,7 @@ def _settings(strategies: Any) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {"random": {"strategy": "random"}}
     for name, given in named.items():
         found[name] = dict(given) if isinstance(given, Mapping) else {"strategy": given}
-        fixed = {"estimator", "budget", "random_state", "batch_size"} & found[name].keys()
+        fixed = {"estimator", "n_queries", "random_state", "batch_size"} & found[name].keys()
         if fixed:
             raise ValueError(
                 f"strategies must not set {', '.join(sorted(fixed))}, which is the same for all, got {name!r}"

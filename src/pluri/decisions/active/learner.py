@@ -34,7 +34,7 @@ class ActiveLearner(PoolLearner):
         gives a score for each of them.
     batch_size : int, default=1
         Labels to ask for before the model is fitted again.
-    budget : int, default=None
+    n_queries : int, default=None
         Labels that `run` asks for at most; by default those of the whole pool.
     batches : {"top", "diverse"}, default="top"
         Rows of the highest scores; or high scores that differ from each other, chosen by a determinantal point process
@@ -75,7 +75,7 @@ class ActiveLearner(PoolLearner):
     >>> learner = ActiveLearner(strategy="margin", random_state=0).fit(X[[0, 60]], y[[0, 60]])
     >>> learner.query(X[1:60], 2).tolist()  # near the boundary as far as it is known, which is 0
     [29, 28]
-    >>> learner.set_params(budget=8).run(X[1:60], oracle=lambda rows: y[1:60][rows]).queried_.size
+    >>> learner.set_params(n_queries=8).run(X[1:60], oracle=lambda rows: y[1:60][rows]).queried_.size
     8
     >>> learner.score(X, y) > 0.9
     True
@@ -87,7 +87,7 @@ class ActiveLearner(PoolLearner):
         strategy: str | Strategy = "margin",
         *,
         batch_size: int = 1,
-        budget: int | None = None,
+        n_queries: int | None = None,
         batches: str = "top",
         min_score: float | None = None,
         classes: Any = None,
@@ -99,7 +99,7 @@ class ActiveLearner(PoolLearner):
         self.estimator = estimator
         self.strategy = strategy
         self.batch_size = batch_size
-        self.budget = budget
+        self.n_queries = n_queries
         self.batches = batches
         self.min_score = min_score
         self.classes = classes

@@ -53,7 +53,7 @@ class PoolLearner(PoolRun, MetaEstimatorMixin, Estimator):
 
     _parameters: ClassVar[Mapping[str, Allowed]] = {
         "batch_size": Whole(1),
-        "budget": Whole(0) | Only(None),
+        "n_queries": Whole(0) | Only(None),
         "batches": Only("top", "diverse"),
         "min_score": Number() | Only(None),
         "warm_start": Flag(),

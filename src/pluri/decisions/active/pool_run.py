@@ -4,8 +4,8 @@
 
     fit on the labelled rows -> score the pool -> ask the oracle for the best rows -> move them over -> repeat
 
-until the budget is spent, the pool is empty, or no row is uncertain enough. Labels are kept, and written to the
-checkpoint, before a model learns from them: Ctrl-C, an oracle that fails and a fit that fails lose none.
+until `n_queries` labels are there, the pool is empty, or no row is uncertain enough. Labels are kept, and written to
+the checkpoint, before a model learns from them: Ctrl-C, an oracle that fails and a fit that fails lose none.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class PoolRun:
     estimator: Any
     batch_size: int
     batches: str
-    budget: int | None
+    n_queries: int | None
     min_score: float | None
     checkpoint: str | os.PathLike[str] | None
     classes: Any
@@ -64,9 +64,9 @@ class PoolRun:
         *,
         check_rows: bool = True,
     ) -> Self:
-        """Ask for labels of the pool and learn from them, until the budget is spent or nothing is uncertain enough.
+        """Ask for labels of the pool and learn from them, until all are there or nothing is uncertain enough.
 
-        Called again with the same pool it goes on: nothing is asked for twice, and the budget is that of all calls.
+        Called again with the same pool it goes on: nothing is asked for twice, and `n_queries` counts all calls.
 
         Parameters
         ----------
@@ -97,7 +97,7 @@ class PoolRun:
         if X_eval is not None and check_rows:
             check_disjoint(X_pool, X_eval)
         about = self._begin(X_pool)
-        most = n_rows if self.budget is None else min(self.budget, n_rows)
+        most = n_rows if self.n_queries is None else min(self.n_queries, n_rows)
         with open_progress(self.verbose) as report:
             self._learn()
             while True:
@@ -153,7 +153,7 @@ class PoolRun:
         self._keep(X, y)
 
     def _next_batch(self, X_pool: Any, most: int) -> Indices:
-        """Rows to ask for; none if the budget is spent or the best score is too low."""
+        """Rows to ask for; none if there are enough labels or the best score is too low."""
         size = min(self.batch_size, most - len(self.queried_))
         if size <= 0:
             return np.empty(0, dtype=np.int64)

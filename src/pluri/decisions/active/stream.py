@@ -30,7 +30,7 @@ class StreamQuery:
         Of the items that are to be labelled, on average.
     window : int, default=200
         Number of scores that an item is compared with.
-    budget : int, default=None
+    n_queries : int, default=None
         Labels at most; by default no limit.
     random_state : int, numpy Generator, RandomState or None, default=None
         Decides between equal scores.
@@ -52,12 +52,12 @@ class StreamQuery:
     """
 
     def __init__(
-        self, share: float = 0.1, window: int = 200, *, budget: int | None = None, random_state: RandomState = None
+        self, share: float = 0.1, window: int = 200, *, n_queries: int | None = None, random_state: RandomState = None
     ) -> None:
         check_value(share, "share", Number(above=0, most=1))
         check_value(window, "window", Whole(1))
-        check_value(budget, "budget", Whole(0) | Only(None))
-        self.share, self.window, self.budget = float(share), int(window), budget
+        check_value(n_queries, "n_queries", Whole(0) | Only(None))
+        self.share, self.window, self.n_queries = float(share), int(window), n_queries
         self._rng = as_generator(random_state)
         self._scores: deque[float] = deque(maxlen=self.window)
         self.n_seen_ = self.n_queries_ = 0
@@ -81,7 +81,7 @@ class StreamQuery:
         wanted = ahead < self.share * (len(known) + 1)
         self._scores.append(float(score))
         self.n_seen_ += 1
-        if not wanted or (self.budget is not None and self.n_queries_ >= self.budget):
+        if not wanted or (self.n_queries is not None and self.n_queries_ >= self.n_queries):
             return False
         self.n_queries_ += 1
         return True

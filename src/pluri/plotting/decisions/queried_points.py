@@ -45,7 +45,7 @@ class QueriedPointsDisplay:
     >>> from pluri.plotting import QueriedPointsDisplay
     >>> X = np.random.default_rng(0).normal(size=(60, 2))
     >>> y = (X.sum(axis=1) > 0).astype(int)
-    >>> learner = ActiveLearner(budget=5, random_state=0).fit(X[:10], y[:10]).run(X[10:], y[10:])
+    >>> learner = ActiveLearner(n_queries=5, random_state=0).fit(X[:10], y[:10]).run(X[10:], y[10:])
     >>> [text.get_text() for text in QueriedPointsDisplay.from_estimator(learner, X[10:]).texts_]
     ['1', '2', '3', '4', '5']
     >>> matplotlib.pyplot.close("all")
