@@ -97,12 +97,14 @@ def gibbs_counts(rng, first, last, words, offsets, phi, alpha, ladder, n_warmup,
     for d in range(first, last):
         start, n = offsets[d], offsets[d + 1] - offsets[d]
         mean = expected[d - first]
-        mean[:] = 0.0
-        where[:] = -1
+        for k in range(n_topics):
+            mean[k] = 0.0
+            where[k] = -1
         n_present = 0
         for i in range(n):
             w = words[start + i]
-            own[i] = phi[w]
+            for k in range(n_topics):  # a copy as a whole takes seconds to compile
+                own[i, k] = phi[w, k]
             mass = rise(own[i], count, present, n_present, rising)
             z[i] = draw_topic(rng.random(), mass, ladder[w], present, n_present, rising)
             n_present = put(z[i], count, present, where, n_present)
@@ -150,7 +152,8 @@ def left_to_right(rng, first, last, words, offsets, phi, alpha, ladder, n_partic
         total = 0.0
         for i in range(n):
             w = words[start + i]
-            own[i] = phi[w]
+            for k in range(n_topics):
+                own[i, k] = phi[w, k]
             for r in range(n_particles):
                 m = n_present[r]
                 z_r, count_r, present_r, where_r = z[r], count[r], present[r], where[r]
@@ -168,10 +171,11 @@ def left_to_right(rng, first, last, words, offsets, phi, alpha, ladder, n_partic
             if i + 1 < n and few_effective(weight):
                 copy_whom(rng.random(), weight, offspring, source)
                 for r in range(n_particles):
-                    if source[r] != r:
-                        n_present[r] = n_present[source[r]]
-                        z[r, : i + 1] = z[source[r], : i + 1]
-                        count[r] = count[source[r]]
-                        present[r] = present[source[r]]
-                        where[r] = where[source[r]]
+                    s = source[r]
+                    if s != r:
+                        n_present[r] = n_present[s]
+                        for j in range(i + 1):
+                            z[r, j] = z[s, j]
+                        for k in range(n_topics):
+                            count[r, k], present[r, k], where[r, k] = count[s, k], present[s, k], where[s, k]
         scores[d] = total
