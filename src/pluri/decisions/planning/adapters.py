@@ -139,7 +139,7 @@ def _gaussian(model: Any, row: Array, n_samples: int, rng: np.random.Generator) 
     means = np.asarray(model.means_, dtype=np.float64)
     k, d = means.shape
     given = np.asarray(model.covariances_, dtype=np.float64)
-    kinds = {
+    kinds: dict[str, Any] = {
         "full": lambda: given.reshape(k, d, d),
         "tied": lambda: np.broadcast_to(given, (k, d, d)),
         "diag": lambda: np.stack([np.diag(one) for one in given.reshape(k, d)]),

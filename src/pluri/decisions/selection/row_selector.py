@@ -91,7 +91,7 @@ class RowSelector(ChosenRows, OneToOneFeatureMixin, TransformerMixin, Estimator)
             )
         form = kernel_of_rows(rows, self.kernel, self.kernel_params, None, size)
         everything = np.arange(rows.shape[0])
-        block = form.block(everything, everything)
+        block: Any = form.block(everything, everything)
         return np.asarray(block.toarray() if sparse.issparse(block) else block)
 
     def _store(self, found: Selection, function: SetFunction, n_rows: int) -> None:
