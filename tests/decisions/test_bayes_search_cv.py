@@ -68,7 +68,7 @@ def test_pipelines_groups_and_several_metrics():
         "logisticregression__C": Real(1e-3, 1e2, log=True),
         "standardscaler__with_mean": Categorical([True, False]),
     }
-    groups = np.arange(len(y)) % 5
+    groups = None if cv == 3 else np.arange(len(y)) % 5
     search = BayesSearchCV(
         pipeline, space, n_iter=5, cv=GroupKFold(5), scoring=["accuracy", "neg_log_loss"], refit="neg_log_loss",
         random_state=0, batch_size=2,
@@ -142,6 +142,16 @@ def test_a_fitted_search_is_saved_and_loaded(tmp_path):
     assert back.best_params_ == search.best_params_
     assert back.param_distributions == space
     assert back.score(X) == search.score(X)
+
+
+@pytest.mark.parametrize("cv", [3, GroupKFold(3)])
+def test_a_search_of_a_classifier_is_saved_with_its_folds(cv, tmp_path):
+    groups = None if cv == 3 else np.arange(len(y)) % 5
+    search = BayesSearchCV(LogisticRegression(max_iter=500), SPACE, n_iter=3, cv=cv, random_state=0)
+    search.fit(X, y, groups=groups)
+    pluri.save(search, tmp_path / "search.skops")
+    back = pluri.load(tmp_path / "search.skops")
+    np.testing.assert_array_equal(back.predict_proba(X), search.predict_proba(X))
 
 
 def test_ctrl_c_keeps_the_settings_that_were_tried():
