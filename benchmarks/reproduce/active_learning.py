@@ -5,8 +5,8 @@
    at first and 20 asked for one by one, 100 repeats.
 2. 20 Newsgroups, logistic regression of words (published at 500 queries: random .542, least confident .584, margin
    .589, entropy .581; at the start .478). Here: TF-IDF hashed to 4,096 columns, scikit-learn's default regression, as
-   many labels at first as give about the published accuracy at the start (1,000), 500 asked for in batches of 25, judged
-   by 3,000 others.
+   many labels at first as give about the published accuracy at the start (1,000), 500 asked for in batches of 25,
+   judged by 3,000 others.
 3. Digits (MNIST) by a committee of five logistic regressions, published at 10/50/100 queries: random .605/.687/.748,
    average divergence .607/.714/.752, vote entropy .605/.692/.739. Here: pictures averaged to 14 x 14 pixels, 50 labels
    at first, 100 asked for in batches of 5, judged by 3,000 others.
