@@ -136,6 +136,15 @@ class BayesSearchCV(BaseSearchCV, Estimator):
         Space.of(self.param_distributions)
         return super().fit(X, y, **params)
 
+    def _check_fitted_state(self) -> None:
+        n_tried = len(getattr(self, "cv_results_", {}).get("params", ()))
+        best = getattr(self, "best_index_", 0)
+        if n_tried and not 0 <= best < n_tried:
+            raise ValueError(f"best_index_ must be one of the {n_tried} settings of cv_results_, got {best}")
+        for name, column in getattr(self, "cv_results_", {}).items():
+            if len(column) != n_tried:
+                raise ValueError(f"cv_results_[{name!r}] must have a value for each of {n_tried} settings")
+
     def _run_search(self, evaluate_candidates: Callable[[Sequence[dict[str, Any]]], Mapping[str, Any]]) -> None:
         """Ask for settings, have scikit-learn cross-validate them, tell their scores."""
         space = Space.of(self.param_distributions)

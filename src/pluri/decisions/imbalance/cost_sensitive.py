@@ -108,6 +108,15 @@ class CostSensitiveClassifier(MetaEstimatorMixin, ClassifierMixin, Estimator):
         check_is_fitted(self)
         return np.asarray(self.classes_[self.expected_costs(X).argmin(axis=1)])
 
+    def _check_fitted_state(self) -> None:
+        if not hasattr(self, "classes_"):
+            return
+        shape = (len(self.classes_), len(self.classes_))
+        if np.shape(self.cost_matrix_) != shape or not np.isfinite(self.cost_matrix_).all():
+            raise ValueError(f"cost_matrix_ must be finite, of shape {shape}, got shape {np.shape(self.cost_matrix_)}")
+        if not np.array_equal(self.estimator_.classes_, self.classes_):
+            raise ValueError("estimator_ must have the classes of classes_, got others")
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         inner = get_tags(NaiveBayes("gaussian") if self.estimator is None else self.estimator)

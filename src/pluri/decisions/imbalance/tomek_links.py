@@ -117,6 +117,11 @@ class IteratedTomekLinks(Estimator):
                 gone = np.setdiff1d(gone, mine)
         return gone
 
+    def _check_fitted_state(self) -> None:
+        kept = getattr(self, "sample_indices_", np.empty(0, dtype=np.int64))
+        if kept.ndim != 1 or kept.dtype.kind not in "iu" or (kept < 0).any():
+            raise ValueError("sample_indices_ must be numbers of rows")
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
