@@ -28,9 +28,8 @@ PLANE = {"x": Real(-5, 10), "y": Real(0, 15)}
 
 def test_branin_is_solved_in_thirty_evaluations():
     regrets = [BayesianOptimizer(PLANE, random_state=seed).optimize(branin).fun - 0.397887 for seed in range(3)]
-    # The median over 20 seeds is below 0.001 and nine of ten are below 0.05; random search has 1.2.
-    assert sorted(regrets)[1] < 0.05
-    assert max(regrets) < 1.0
+    # Of 80 seeds the median is 0.0015 and the largest 0.036; random search has 1.2.
+    assert max(regrets) < 0.3
 
 
 @pytest.mark.parametrize(
@@ -50,7 +49,21 @@ def test_branin_is_solved_in_thirty_evaluations():
 )
 def test_every_way_finds_the_bottom_of_a_parabola(settings):
     result = BayesianOptimizer(LINE, random_state=0, **settings).optimize(parabola, 13)
+    # The largest of 200 seeds of each way (of 40 where hyper-parameters are drawn) is below 0.003. Without a margin the
+    # probability of improvement stays beside its best point: 0.025 at one seed of 60, more at others.
     assert result.fun < 0.03  # 13 even points would leave 0.05 at worst; and the parabola is 9 high
+
+
+def test_the_margin_of_an_improvement_follows_the_values():
+    optimizer = BayesianOptimizer(LINE, random_state=0, acquisition="pi")
+    same = BayesianOptimizer(LINE, random_state=0, acquisition="pi", xi=0.01 * float(np.std([9.0, 1.0, 0.25, 4.0])))
+    for one in (optimizer, same):
+        one.tell([{"x": x} for x in (-2.0, 0.0, 0.5, 3.0)], [9.0, 1.0, 0.25, 4.0])
+    at = [{"x": x} for x in np.linspace(-2, 3, 21)]
+    np.testing.assert_allclose(optimizer.acquisition_values(at), same.acquisition_values(at), rtol=1e-6)
+    assert optimizer.xi == BayesianOptimizer.from_dict(optimizer.to_dict()).xi == "auto"
+    for acquisition in ("ei", "lcb"):
+        assert BayesianOptimizer(LINE, acquisition=acquisition)._chooser._margin() == 0.0
 
 
 def test_maximising_is_minimising_the_negative():

@@ -24,6 +24,9 @@ Array = NDArray[np.float64]
 
 #: Up to so many evaluations the hyper-parameters are learned anew after each; then when there are so many more.
 ALWAYS_LEARN, LEARN_AGAIN = 50, 1.1
+#: What the probability of improvement asks for, in standard deviations of the values: with nothing it stays beside its
+#: best point, and with .03 or more it ends further from the bottom (`benchmarks/accuracy/improvement_margin.py`).
+MARGIN = 0.01
 #: Best points near which the next one is searched.
 N_BEST = 5
 
@@ -32,7 +35,7 @@ class Choosing(NamedTuple):
     """How points are chosen: the settings of `BayesianOptimizer` of the same names, and how models are learned."""
 
     acquisition: str
-    xi: float
+    xi: float | str
     kappa: float | str
     pending: str
     n_constraints: int
@@ -147,7 +150,15 @@ class Chooser:
         kappa = self.settings.kappa
         if isinstance(kappa, str):
             kappa = confidence_schedule(N_RANDOM + N_NEAR, len(self.history.rows))
-        return Criterion(self.settings.acquisition, best, self.settings.xi, float(kappa))
+        return Criterion(self.settings.acquisition, best, self._margin(), float(kappa))
+
+    def _margin(self) -> float:
+        """What an improvement must exceed."""
+        if not isinstance(self.settings.xi, str):
+            return float(self.settings.xi)
+        if self.settings.acquisition != "pi":
+            return 0.0
+        return MARGIN * float(np.std(self.history.objective()[1]))
 
     def _threshold(self, model: Surrogate) -> float:
         """What is to be improved on: the lowest expected value at a point that was evaluated; without noise its value.

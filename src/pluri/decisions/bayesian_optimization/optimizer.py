@@ -64,8 +64,9 @@ class BayesianOptimizer(PlainData):
         Hyper-parameters at the mode of their posterior, or acquisitions averaged over draws from it.
     n_draws, n_warmup : int, default=10 and 50
         Draws of the hyper-parameters, and steps before them.
-    xi : float, default=0.0
-        What an improvement must exceed to count, in units of the values.
+    xi : float or "auto", default="auto"
+        What an improvement must exceed to count, in units of the values. "auto" is 0, but for "pi" a hundredth of
+        the standard deviation of the values: without that it would stay beside its best point.
     kappa : float or "schedule", default=2.0
         Standard deviations of the confidence bound; "schedule" grows as the theory of bandits asks.
     pending : {"kriging_believer", "constant_liar", "thompson"}, default="kriging_believer"
@@ -113,7 +114,7 @@ class BayesianOptimizer(PlainData):
         "kernel": Only("matern52", "rbf"),
         "noise_variance": Number(least=0) | Only("learn"),
         "hyper_inference": Only("map", "slice", "nuts"),
-        "xi": Number(least=0),
+        "xi": Number(least=0) | Only("auto"),
         "kappa": Number(least=0) | Only("schedule"),
         "pending": Only("kriging_believer", "constant_liar", "thompson"),
         "maximize": Flag(),
@@ -131,7 +132,7 @@ class BayesianOptimizer(PlainData):
         hyper_inference: Literal["map", "slice", "nuts"] = "map",
         n_draws: int = 10,
         n_warmup: int = 50,
-        xi: float = 0.0,
+        xi: float | Literal["auto"] = "auto",
         kappa: float | Literal["schedule"] = 2.0,
         pending: Literal["kriging_believer", "constant_liar", "thompson"] = "kriging_believer",
         maximize: bool = False,
@@ -156,7 +157,7 @@ class BayesianOptimizer(PlainData):
             raise ValueError("acquisition must be 'ei', 'pi' or 'thompson' if there are constraints, got 'lcb'")
         self._history = History(self.space, sign=-1.0 if maximize else 1.0)
         learning = SurrogateSettings(kernel, noise_variance, hyper_inference, n_draws, n_warmup)
-        choosing = Choosing(acquisition, float(xi), kappa, pending, n_constraints, learning)
+        choosing = Choosing(acquisition, xi, kappa, pending, n_constraints, learning)
         self._chooser = Chooser(self._history, choosing, as_generator(random_state), n_initial_points)
 
     @property
