@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import warnings
 from dataclasses import dataclass
@@ -18,6 +20,28 @@ from pluri.inference.mcmc import workers
 
 def normal(x):
     return -0.5 * x @ x, -x
+
+
+CHAINS_AND_JOBLIB = """
+import numpy as np
+from joblib import Parallel, delayed
+from pluri.inference import mcmc
+from pluri.inference.mcmc import workers
+
+workers.can_fork = lambda: False
+for _ in range(2):  # chains before joblib has workers, and after
+    trace = mcmc.sample(
+        mcmc.Slice(lambda x: -0.5 * float(x @ x)), np.zeros(2),
+        n_draws=500, n_warmup=10, n_chains=2, n_jobs=2, random_state=0,
+    )
+    print(trace.n_chains, Parallel(n_jobs=2)(delayed(abs)(-number) for number in range(3)))
+"""
+
+
+def test_chains_in_processes_leave_the_workers_of_joblib_whole():
+    """There is one pool of workers in a process, so it is tried in a process of its own."""
+    told = subprocess.run([sys.executable, "-W", "ignore", "-c", CHAINS_AND_JOBLIB], capture_output=True, text=True)
+    assert told.stdout.splitlines() == ["2 [0, 1, 2]"] * 2, told.stderr
 
 
 class Counted(NamedTuple):

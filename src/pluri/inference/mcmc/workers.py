@@ -241,7 +241,9 @@ def open_pool(backend: str, n_workers: int) -> Workers:
         return Pool("threads", ThreadPoolExecutor(n_workers), n_workers)
     if can_fork():
         return Forked(n_workers)
-    from joblib.externals.loky import get_reusable_executor
+    from joblib.executor import get_memmapping_executor
 
-    # loky sends functions by value, so that a density defined in a notebook can go to another process.
-    return Pool("processes", get_reusable_executor(max_workers=n_workers, timeout=60), n_workers)
+    # loky sends functions by value, so that a density defined in a notebook can go to another process. Its workers are
+    # asked for through joblib: there is one such pool in a process, and joblib takes one that it did not make for its
+    # own, after which every n_jobs of scikit-learn fails. Arrays are sent as they are, to be writable there.
+    return Pool("processes", get_memmapping_executor(n_workers, timeout=60, max_nbytes=None), n_workers)
