@@ -6,7 +6,7 @@ BIN = $(VENV)/bin
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test test-fast test-thorough test-elsewhere test-versions style lint bench docs clean
+.PHONY: help demo test test-fast test-thorough test-elsewhere test-versions style lint bench docs dist clean
 
 help:
 	@echo "make demo   in less than a minute: what pluri does, in words, figures and a page about topics"
@@ -19,6 +19,7 @@ help:
 	@echo "make bench  speed against peers, and the published experiments (set PLURI_DATA to the data folder);"
 	@echo "            some of them: make bench BENCH='--only hmm topics --quick'"
 	@echo "make docs   build the documentation into docs/_build/html"
+	@echo "make dist   build the wheel and the source archive, and try them in an empty environment"
 
 $(VENV)/ready:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pluri needs Python 3.11 or newer")'
@@ -67,6 +68,9 @@ bench: $(VENV)/installed-bench
 
 docs: $(VENV)/installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+dist: $(VENV)/installed-release
+	$(BIN)/python tests/elsewhere/distribution.py
 
 clean:
 	rm -rf $(VENV) build dist docs/_build docs/api/generated docs/gallery demo

@@ -57,6 +57,7 @@ COMMANDS = {
         "Compile all functions ahead of their first use, and keep them in the cache.",
         function="compile_ahead",
     ),
+    "doctor": Command("doctor", "Say what is installed here, and check that it computes what it should."),
     "demo": Command("demo", "Show in less than a minute what pluri is for: figures, and a page about topics.", True),
     "cochange": Command(
         "cochange.learning",
@@ -77,7 +78,6 @@ def build(wanted: set[str]) -> typer.Typer:
         name="pluri",
         help="Latent-variable models whose parts stay distinct.",
         no_args_is_help=True,
-        add_completion=False,
         rich_markup_mode="rich",
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
