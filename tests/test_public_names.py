@@ -1,6 +1,6 @@
 """Nothing public disappears by accident: every public name stands in ``public_names.txt``.
 
-``python tests/test_public_names.py`` writes that file anew. A name that leaves it is a decision, of which CHANGELOG tells.
+``python tests/test_public_names.py`` writes that file anew. A name that leaves it is a decision, which CHANGELOG tells.
 """
 
 from importlib import import_module
