@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pluri.sequences.driven.effects import TransitionEffects
     from pluri.sequences.driven.regression import RegressionHMM
     from pluri.sequences.fitting import ConvergenceMonitor, DeadStateWarning
+    from pluri.sequences.forecasting import StateForecast
     from pluri.sequences.gaussian import GaussianHMM
     from pluri.sequences.gmm import GMMHMM
     from pluri.sequences.hmm import HiddenMarkovModel, TooManyParametersWarning
@@ -69,6 +70,7 @@ __all__ = [
     "SequenceKFold",
     "SequenceSVC",
     "SequenceSVR",
+    "StateForecast",
     "SymbolClassHMM",
     "TimeAlignmentKernel",
     "TooManyParametersWarning",
@@ -96,6 +98,7 @@ __getattr__, __dir__ = lazy_names(
         "driven.effects": ["TransitionEffects"],
         "driven.regression": ["RegressionHMM"],
         "fitting": ["ConvergenceMonitor", "DeadStateWarning"],
+        "forecasting": ["StateForecast"],
         "gaussian": ["GaussianHMM"],
         "gmm": ["GMMHMM"],
         "hmm": ["HiddenMarkovModel", "TooManyParametersWarning"],

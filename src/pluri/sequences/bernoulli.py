@@ -9,13 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from pluri.components.bernoulli import MARGIN, BernoulliFamily, BernoulliParameters
 from pluri.sequences.fitting import Prior
+from pluri.sequences.forecasting import ForecastsObservations
 from pluri.sequences.hmm import HiddenMarkovModel
 from pluri.validation import Number, Only, check_broadcast, check_value
 
 Array = NDArray[np.float64]
 
 
-class BernoulliHMM(HiddenMarkovModel):
+class BernoulliHMM(ForecastsObservations, HiddenMarkovModel):
     """Hidden Markov model with Bernoulli emissions: vectors of zeros and ones, independent given the state.
 
     Parameters

@@ -18,6 +18,7 @@ from pluri.priors import as_row_prior
 from pluri.sequences.emissions.categorical import CategoricalEmission, CategoricalParameters
 from pluri.sequences.emissions.symbols import Symbols, are_words, check_symbols, decoded, is_text, learn_vocabulary
 from pluri.sequences.fitting import Prior
+from pluri.sequences.forecasting import ForecastsObservations
 from pluri.sequences.hmm import HiddenMarkovModel
 from pluri.validation import Only, check_distributions, check_value, is_source
 
@@ -28,7 +29,7 @@ Integers = NDArray[np.int64]
 MOST_SYMBOLS = 10**9
 
 
-class CategoricalHMM(HiddenMarkovModel):
+class CategoricalHMM(ForecastsObservations, HiddenMarkovModel):
     """Hidden Markov model with categorical emissions: integers or strings, in one column or several.
 
     Parameters

@@ -24,6 +24,7 @@ from pluri.components.k_means import centers_and_covariance, spread_covariance
 from pluri.engine import Source
 from pluri.engine.first_rows import weighted_initial_rows
 from pluri.sequences.fitting import Prior
+from pluri.sequences.forecasting import ForecastsObservations
 from pluri.sequences.hmm import HiddenMarkovModel
 from pluri.validation import Only, check_broadcast, check_covariances, check_value
 
@@ -179,7 +180,7 @@ class KeepsCovariances(InUnitsOfTheData):
         return np.diag(scale) if self.covariance_type in ("full", "tied") else np.tile(scale, (self.n_components, 1))
 
 
-class GaussianHMM(KeepsCovariances, HiddenMarkovModel):
+class GaussianHMM(ForecastsObservations, KeepsCovariances, HiddenMarkovModel):
     """Hidden Markov model with Gaussian emissions.
 
     Parameters

@@ -10,12 +10,13 @@ from numpy.typing import ArrayLike
 from pluri.components.gaussian import COVARIANCE_TYPES
 from pluri.sequences.emissions.gaussian_mixture import MixtureEmission, MixtureParameters, check_mixture
 from pluri.sequences.fitting import Prior
+from pluri.sequences.forecasting import ForecastsObservations
 from pluri.sequences.gaussian import InUnitsOfTheData
 from pluri.sequences.hmm import HiddenMarkovModel
 from pluri.validation import Only, Whole, check_broadcast, check_value
 
 
-class GMMHMM(InUnitsOfTheData, HiddenMarkovModel):
+class GMMHMM(ForecastsObservations, InUnitsOfTheData, HiddenMarkovModel):
     """Hidden Markov model whose states emit from mixtures of Gaussians.
 
     Parameters

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from pluri.components.multinomial import MultinomialFamily, MultinomialParameters
 from pluri.priors import Dirichlet, as_row_prior
 from pluri.sequences.fitting import Prior
+from pluri.sequences.forecasting import ForecastsObservations
 from pluri.sequences.hmm import HiddenMarkovModel
 from pluri.validation import check_broadcast, check_distributions
 from pluri.validation.inputs import check_counts
@@ -21,7 +22,7 @@ Array = NDArray[np.float64]
 FLAT = Dirichlet(1.0)
 
 
-class MultinomialHMM(HiddenMarkovModel):
+class MultinomialHMM(ForecastsObservations, HiddenMarkovModel):
     """Hidden Markov model with multinomial emissions: each sample is a vector of counts.
 
     A row with a NaN is missing as a whole: the count of one symbol says nothing without the number of trials.

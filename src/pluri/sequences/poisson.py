@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pluri.components.poisson import PoissonFamily, PoissonParameters
 from pluri.sequences.fitting import Prior
+from pluri.sequences.forecasting import ForecastsObservations
 from pluri.sequences.hmm import HiddenMarkovModel
 from pluri.validation import check_broadcast
 from pluri.validation.inputs import check_counts
@@ -17,7 +18,7 @@ from pluri.validation.inputs import check_counts
 Array = NDArray[np.float64]
 
 
-class PoissonHMM(HiddenMarkovModel):
+class PoissonHMM(ForecastsObservations, HiddenMarkovModel):
     """Hidden Markov model with Poisson emissions: counts, independent given the state.
 
     Parameters
