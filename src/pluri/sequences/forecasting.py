@@ -113,7 +113,7 @@ class ForecastsObservations:
         if np.isneginf(scores).any():
             raise ValueError(f"sequence {int(np.argmin(scores))} has probability zero under the model: no forecast")
         emission, parameters = self._model()
-        states = _state_probabilities(np.exp(log_filtered), opened.offsets, parameters, horizon)
+        states = state_probabilities(np.exp(log_filtered), opened.offsets, parameters, horizon)
         if isinstance(parameters.emission, CategoricalParameters):
             columns = np.split(states @ parameters.emission.table.T, emission.symbols.offsets[1:-1], axis=-1)
             return StateForecast(states, level, probabilities=columns[0] if len(columns) == 1 else columns)
@@ -122,7 +122,7 @@ class ForecastsObservations:
         return _mixed(_parts(parameters.emission), states, level)
 
 
-def _state_probabilities(filtered: Array, offsets: NDArray[np.int64], parameters: Any, horizon: int) -> Array:
+def state_probabilities(filtered: Array, offsets: NDArray[np.int64], parameters: Any, horizon: int) -> Array:
     """Probabilities of the states after each sequence: (n_sequences, horizon, k)."""
     counts = np.diff(offsets)
     states = np.empty((len(counts), horizon, len(parameters.start)))

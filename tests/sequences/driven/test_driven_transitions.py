@@ -330,7 +330,7 @@ def test_any_family_can_be_driven(two_states):
     for t in range(1, 600):
         predicted[t] = filtered[t - 1] @ matrices[t]
     means = series.hmm_.intercept_[:, 0] + x[:-1, None] * series.hmm_.coef_[:, 0, 0]
-    np.testing.assert_allclose(series.forecast(X)[1:, 0], (predicted[1:] * means).sum(axis=1))
+    np.testing.assert_allclose(series.one_step_means(X)[1:, 0], (predicted[1:] * means).sum(axis=1))
     drawn, path = series.sample(5, random_state=0, transition_inputs=u[:5], history=[[1.0]])
     np.testing.assert_array_equal(drawn[:, 1:], u[:5])
     assert path.shape == (5,)

@@ -197,13 +197,13 @@ def test_short_sequences_carry_no_information():
         AutoregressiveHMM(2, 1).fit(x)
 
 
-def test_forecasts_are_means_over_predicted_states():
+def test_one_step_means_are_over_predicted_states():
     rng = np.random.default_rng(4)
     model = by_hand(AutoregressiveHMM(2, 1, [1], "diag"), rng, "diag", n_outputs=1, n_regressors=2)
     X = rng.normal(size=(6, 2))
     X[5, 0] = np.nan  # one step beyond the end
     filtered = model.filter_proba(X)
-    found = model.forecast([X, X[:2]])
+    found = model.one_step_means([X, X[:2]])
     assert np.isnan(found[[0, 6]]).all()
     for t in range(1, 6):
         z = np.array([X[t - 1, 0], X[t, 1]])

@@ -29,8 +29,8 @@ Integers = NDArray[np.int64]
 AT_ONCE = 1024
 
 
-def _forecasts(model: DrivenQueries) -> bool:
-    return hasattr(model._template(), "forecast")
+def _regresses(model: DrivenQueries) -> bool:
+    return hasattr(model._template(), "one_step_means")
 
 
 class DrivenQueries(TakesSequences, ModelDescription):
@@ -174,9 +174,9 @@ class DrivenQueries(TakesSequences, ModelDescription):
             raise ValueError("inputs of the transitions must be finite")
         return values
 
-    @available_if(_forecasts)
-    def forecast(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Array:
-        """One-step forecasts of an `hmm` that has them; see `RegressionHMM.forecast`."""
+    @available_if(_regresses)
+    def one_step_means(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Array:
+        """Means of the rows given those before them, of an `hmm` that has them; see `RegressionHMM.one_step_means`."""
         lengths = sequence_lengths(X, lengths, groups)
         predicted, scores = self._open(X, lengths).predicted()
         rest, _ = self._split(*self._observations(X, lengths))

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pluri.components.gaussian import COVARIANCE_TYPES
 from pluri.sequences.driven.columns import Layout, input_columns
+from pluri.sequences.driven.regime_forecast import ForecastsBySimulation
 from pluri.sequences.driven.regression_emission import GaussianRegression, RegressionParameters
 from pluri.sequences.gaussian import GaussianEmission, KeepsCovariances, feature_moments
 from pluri.sequences.hmm import HiddenMarkovModel
@@ -27,7 +28,7 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-class SwitchingRegression(KeepsCovariances, HiddenMarkovModel):
+class SwitchingRegression(ForecastsBySimulation, KeepsCovariances, HiddenMarkovModel):
     """What `RegressionHMM` and `AutoregressiveHMM` share; not to be used by itself."""
 
     _emission_attributes = {"w": "coef_", "i": "intercept_", "c": "covars_"}  # noqa: RUF012
@@ -134,10 +135,10 @@ class SwitchingRegression(KeepsCovariances, HiddenMarkovModel):
         covariances = parameters.noise.covariances
         self._covars_ = covariances[0] if self.covariance_type == "tied" else covariances
 
-    def forecast(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Array:
-        """One-step forecasts: the mean of each observation given those before it in its sequence, and its inputs.
+    def one_step_means(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Array:
+        """The mean of each observation given those before it in its sequence, and its inputs.
 
-        To look one step beyond the end, append a row whose outputs are NaN (its inputs must be known).
+        What comes after the end is told by `forecast`.
 
         Parameters
         ----------
@@ -147,7 +148,7 @@ class SwitchingRegression(KeepsCovariances, HiddenMarkovModel):
 
         Returns
         -------
-        forecasts : array of shape (n_samples, n_outputs)
+        means : array of shape (n_samples, n_outputs)
             NaN where an input, or one of the last observations that the model regresses on, is missing.
         """
         predicted, scores = self._open(X, lengths, groups).predicted()
