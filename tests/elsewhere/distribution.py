@@ -20,7 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 #: What a wheel may hold: the package, and what installers read.
 IN_A_WHEEL = re.compile(r"pluri/[\w/]+\.(py|typed|html|css|js|svg|json|txt|g|swc)|pluri-[\w.]+\.dist-info/[\w./-]+")
 LARGEST = 15_000_000
-HEAVIEST = 250_000_000
+#: Of an installation with all that it needs. SciPy, llvmlite, NumPy and scikit-learn alone are four fifths of it.
+HEAVIEST = 600_000_000
 SLOWEST_IMPORT = 0.5
 
 PROGRAM = """
