@@ -16,14 +16,23 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
     "numpydoc",
+    "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "sphinx-mathjax-offline",  # formulas can be read without a network
     "myst_parser",
 ]
 root_doc = "index"
-exclude_patterns = ["_build", "examples", "gallery/*.py", "gallery/*.ipynb", "**/GALLERY_HEADER.rst"]
+exclude_patterns = [
+    "_build",
+    "examples",
+    "gallery/*.py",
+    "gallery/*.ipynb",
+    "gallery/backreferences",
+    "**/GALLERY_HEADER.rst",
+]
 templates_path = ["_templates"]
 # `GaussianHMM` in a docstring is a link where the name is documented, and plain code elsewhere.
 default_role = "py:obj"
@@ -37,7 +46,15 @@ numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 myst_heading_anchors = 3
 
+# What is copied can be pasted: without prompts, and without what was printed.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+copybutton_only_copy_prompt_lines = True
+
 sphinx_gallery_conf = {
+    "backreferences_dir": "gallery/backreferences",
+    "doc_module": ("pluri",),
+    "reference_url": {"pluri": None},
     "examples_dirs": "examples",
     "gallery_dirs": "gallery",
     "download_all_examples": False,
