@@ -1,4 +1,4 @@
-"""``pluri demo``: what pluri does for a person, in four short parts; ``pluri demo prior``: what one prior brings."""
+"""``pluri demo``: what pluri does for a person, in six short parts; ``pluri demo prior``: what one prior brings."""
 
 from pluri.cli.demo.command import demo
 
