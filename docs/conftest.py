@@ -6,7 +6,7 @@ import matplotlib
 import pytest
 
 # Gallery scripts are run by the documentation itself; the rest is generated or configuration.
-collect_ignore_glob = ["conf.py", "make_prior_figure.py", "_build/*", "api/generated/*", "gallery/*", "examples/*"]
+collect_ignore_glob = ["conf.py", "make_*_figure.py", "_build/*", "api/generated/*", "gallery/*", "examples/*"]
 
 
 @pytest.fixture(autouse=True)

@@ -107,3 +107,31 @@ def test_every_public_name_is_in_the_api_reference(package):
     within = {name.rpartition(".")[2] for name in PACKAGES if name.startswith(f"{package}.")}
     # A function of `pluri` itself stands on the page of its subject.
     assert listed - {"on_interrupt"} == set(import_module(f"pluri.{package}").__all__) - within
+
+
+README = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+PROGRAMS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=[f"program {n}" for n in range(1, len(PROGRAMS) + 1)])
+def test_a_program_of_the_readme_prints_what_stands_beside_it(program, capsys):
+    exec(program, {})
+    said = re.findall(r"^print\(.*\)  # (.*)$", program, flags=re.MULTILINE)
+    printed = capsys.readouterr().out.splitlines()
+    assert len(said) == len(printed) > 0
+    for beside, line in zip(said, printed):
+        assert beside.startswith(line)
+
+
+def test_links_and_pictures_of_the_readme_lead_somewhere():
+    targets = re.findall(r"\]\(([^)#]+)\)", README)
+    assert len(targets) > 20
+    assert [target for target in targets if not (DOCS.parent / target).exists()] == []
+
+
+def test_names_in_the_table_of_the_readme_are_public():
+    rows = re.findall(r"^\|.*\|.*\|(.*)\|$", README, flags=re.MULTILINE)
+    names = {name for row in rows for name in re.findall(r"`([A-Za-z_]+)`", row)}
+    known = {name for package in PACKAGES for name in import_module(f"pluri.{package}").__all__}
+    assert len(names) > 25
+    assert names - known == set()

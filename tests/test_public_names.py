@@ -35,6 +35,11 @@ def test_public_names_are_those_of_the_list():
     assert not new, f"public, and not in {LIST.name} (python tests/{Path(__file__).name} adds them): {', '.join(new)}"
 
 
+def test_every_package_can_be_had_from_pluri_itself():
+    folders = {path.parent.name for path in Path(pluri.__file__).parent.glob("*/__init__.py")}
+    assert folders - {"cli"} <= set(pluri.__all__)
+
+
 def test_every_public_name_can_be_had():
     for name in LIST.read_text(encoding="utf-8").split():
         package, _, own = name.rpartition(".")

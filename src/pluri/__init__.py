@@ -1,8 +1,8 @@
 """Latent-variable models whose parts stay distinct, behind the scikit-learn interface.
 
 Subpackages are imported when they are first used. Models: ``pluri.sequences`` (hidden Markov models),
-``pluri.mixtures``, ``pluri.topics``, ``pluri.factors``, ``pluri.embedding``, ``pluri.processes``, ``pluri.networks``;
-what to do next: ``pluri.decisions``. An application: ``pluri.cochange``; pages about fitted models: ``pluri.report``.
+``pluri.mixtures``, ``pluri.topics``, ``pluri.factors``, ``pluri.embedding``, ``pluri.dynamics``, ``pluri.processes``,
+``pluri.networks``; what to do next: ``pluri.decisions``. An application: ``pluri.cochange``; pages about fitted models: ``pluri.report``.
 Foundations: ``pluri.components``, ``pluri.priors``, ``pluri.inference``, ``pluri.engine``, ``pluri.metrics``,
 ``pluri.datasets``, ``pluri.plotting``, ``pluri.io``, and ``pluri.testing``, which proves samplers.
 ``pluri.on_interrupt`` says what Ctrl-C does.
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
         cochange,
         components,
         datasets,
+        decisions,
+        dynamics,
         embedding,
         engine,
         factors,
@@ -46,6 +48,7 @@ __all__ = [
     "components",
     "datasets",
     "decisions",
+    "dynamics",
     "embedding",
     "engine",
     "factors",

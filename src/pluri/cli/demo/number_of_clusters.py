@@ -115,6 +115,7 @@ def draw(found: Found, path: Path) -> None:
     values, places = np.unique(found.labels, return_inverse=True)
     left.scatter(*found.points.T, s=12, c=np.array(state_colors(len(values)))[places], lw=0)
     left.set(title="as the model divides them", xlabel="first value", ylabel="second value")
+    left.spines[["top", "right"]].set_visible(False)
     shown = np.arange(1, max(len(found.posterior), len(SIZES) + 3))
     heights = np.array([found.posterior[k] if k < len(found.posterior) else 0.0 for k in shown])
     right.bar(shown, heights, color=["#0072B2" if k == len(SIZES) else "#B0BEC5" for k in shown])
