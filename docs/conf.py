@@ -54,7 +54,6 @@ copybutton_only_copy_prompt_lines = True
 sphinx_gallery_conf = {
     "backreferences_dir": "gallery/backreferences",
     "doc_module": ("pluri",),
-    "reference_url": {"pluri": None},
     "examples_dirs": "examples",
     "gallery_dirs": "gallery",
     "download_all_examples": False,
