@@ -26,6 +26,9 @@ COMMANDS = {
     "models": Command("describing", "List the models of each family and their parameters."),
     "fit": Command("fitting", "Fit a model to a data file and save it."),
     "predict": Command("querying", "Label each row of a data file with its most probable state or component."),
+    "transform": Command(
+        "querying", "Give each row of a data file its coordinates in a model: factors, weights, places on a map."
+    ),
     "score": Command(
         "querying",
         "Tell how well a model fits a data file: log-likelihood (or squared distance), accuracy where labels are "

@@ -1,4 +1,4 @@
-"""``pluri predict``, ``pluri score`` and ``pluri sample``: a saved model put to use."""
+"""``pluri predict``, ``transform``, ``score`` and ``sample``: a saved model put to use."""
 
 from __future__ import annotations
 
@@ -66,6 +66,42 @@ def predict(
         if as_json and output is None:
             found = [np.concatenate(part) for part in zip(*parts)]
             print_json({f"{names[0]}s": found[0]} | ({"probabilities": found[1]} if proba else {}))
+            return
+        n_rows = write_table(output, names, parts)
+        if as_json:
+            print_json({"n_samples": n_rows, "columns": names, "output": str(output)})
+        elif output is not None:
+            note(f"{n_rows} rows written to {output}")
+
+
+def transform(
+    model: options.ModelFile,
+    data: options.Data,
+    output: Output = None,
+    columns: options.Columns = None,
+    sequence: options.Sequence = None,
+    lengths: options.Lengths = None,
+    header: options.Header = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Give each row of a data file its coordinates in a model: factors, weights, places on a map.
+
+    For models with a method transform. Columns and sequences are those of the fit, as in predict.
+    """
+    with reporting():
+        import numpy as np
+
+        check_output(output, force, TABLES)
+        estimator, observations = _open(
+            model, data, options.selection(columns, sequence, lengths, None, header), "transform"
+        )
+        parts = ([_dense(estimator.transform(batch.X, **_lengths(batch)))] for batch in observations.batches())
+        first = next(parts, [])
+        names = _output_names(estimator, first[0].shape[1] if first else 0)
+        parts = chain([first] if first else [], parts)
+        if as_json and output is None:
+            print_json({"columns": names, "X": np.concatenate([part for (part,) in parts])})
             return
         n_rows = write_table(output, names, parts)
         if as_json:
@@ -177,6 +213,21 @@ def _open(path: Path, data: Path, selection: Selection, question: str) -> tuple[
     if observations.is_text and not tags.string:
         options.refuse_text(observations, type(estimator).__name__)
     return estimator, observations
+
+
+def _dense(rows: Any) -> Any:
+    import numpy as np
+
+    return np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows)
+
+
+def _output_names(estimator: Any, n_columns: int) -> list[str]:
+    """Names of the columns that `transform` gives, as scikit-learn has them, or numbered ones."""
+    try:
+        names = list(estimator.get_feature_names_out())
+    except (AttributeError, ValueError, TypeError):
+        names = []
+    return [str(name) for name in names] if len(names) == n_columns else [f"z{place}" for place in range(n_columns)]
 
 
 def _lengths(batch: Observations) -> dict[str, Any]:
