@@ -74,7 +74,10 @@ class History:
                 del self.pending[place]
                 break
         self.rows.append(row)
-        as_given = {name: _plain(params[name]) for name in self.space.names}
+        as_given = {
+            name: int(params[name]) if isinstance(one, Integer) else _plain(params[name])
+            for name, one in zip(self.space.names, self.space.dimensions)
+        }
         self.evaluations.append(Evaluation(as_given, value, constraints, kind, seconds))
 
     def taken(self) -> Array:
