@@ -33,3 +33,37 @@ def test_a_whole_number_may_come_as_a_float():
     assert [type(one.params["depth"]) for one in optimizer.history_] == [int, int]
     with pytest.raises(ValueError, match=r"depth is outside the space.*3\.5"):
         optimizer.tell({"depth": 3.5}, 1.0)
+
+
+def test_points_that_were_rounded_are_no_longer_under_way():
+    space = {"x": Real(0, 10), "rate": Real(1e-4, 1, log=True), "n": Integer(1, 100), "kind": ["a", "b"]}
+    optimizer = BayesianOptimizer(space, n_initial_points=3, random_state=0)
+    for _ in range(5):
+        asked = optimizer.ask()
+        rounded = asked | {"x": round(asked["x"], 1), "rate": float(f"{asked['rate']:.2g}")}
+        optimizer.tell(rounded, asked["x"])
+    assert not optimizer._history.pending
+    assert [one.kind for one in optimizer.history_] == ["initial"] * 3 + ["model"] * 2
+    asked = optimizer.ask()
+    for other in ({"x": 10.0 - asked["x"]}, {"kind": "b" if asked["kind"] == "a" else "a"}, {"n": 101 - asked["n"]}):
+        optimizer.tell(asked | other, 1.0)
+    assert len(optimizer._history.pending) == 1  # none of these is it
+    optimizer.tell(asked, 1.0)
+    assert not optimizer._history.pending
+
+
+def test_points_that_will_not_be_evaluated_can_be_withdrawn():
+    optimizer = BayesianOptimizer({"x": Real(0, 1)}, n_initial_points=2, random_state=0)
+    optimizer.tell(optimizer.ask(2), [1.0, 2.0])
+    places = [{"x": place} for place in np.linspace(0, 1, 9)]
+    before = optimizer.acquisition_values(places)
+    asked = optimizer.ask(3)
+    assert np.abs(optimizer.acquisition_values(places) - before).max() > 1e-6
+    optimizer.withdraw(asked[1])
+    assert len(optimizer._history.pending) == 2
+    with pytest.raises(ValueError, match="params must be under way"):
+        optimizer.withdraw(asked[1])
+    optimizer.withdraw([asked[0]])
+    optimizer.withdraw()
+    np.testing.assert_allclose(optimizer.acquisition_values(places), before, rtol=1e-9)
+    assert len(optimizer.history_) == 2
