@@ -52,7 +52,7 @@ def test_the_penalty_of_a_ridge_regression_counts_in_units_of_the_noise(unit):
 
 def test_numbers_and_texts_are_not_mixed():
     learner = ActiveLearner(random_state=0, n_queries=3).fit(ROWS, CODES)
-    with pytest.raises(ValueError, match="y must be numbers as the labels so far .* got texts"):
+    with pytest.raises(ValueError, match=r"y must be numbers as the labels so far .* got texts"):
         learner.teach(ROWS[:1], ["0"])
     with pytest.raises(ValueError, match="what oracle returns must be numbers"):
         learner.run(ROWS + 1.0, lambda rows: [str(code) for code in CODES[rows]])

@@ -250,7 +250,8 @@ def _coded(ensemble: Any, members: list[Any]) -> bool:
     if classes is None or isinstance(ensemble, AdaBoostClassifier):
         return False
     known = isinstance(ensemble, BaggingClassifier | BaseForest | VotingClassifier | StackingClassifier)
-    return known or not all(np.isin(member.classes_, classes).all() for member in members if hasattr(member, "classes_"))
+    own = [member.classes_ for member in members if hasattr(member, "classes_")]
+    return known or not all(np.isin(one, classes).all() for one in own)
 
 
 def _labels(member: Any, X: Any, classes: Any, coded: bool) -> NDArray[Any]:
