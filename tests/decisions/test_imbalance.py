@@ -6,6 +6,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -164,3 +165,18 @@ def test_scikit_learn_finds_no_fault():
 def test_mistakes_get_a_sentence(call, sentence):
     with pytest.raises(ValueError, match=sentence):
         call()
+
+
+def test_costs_of_texts_are_weighed_too():
+    texts, labels = ["cheap pills", "cheap cheap", "dear friend", "my friend"], ["spam", "spam", "mail", "mail"]
+    model = make_pipeline(CountVectorizer(), LogisticRegression())
+    costs = [[0.0, 9.0], [1.0, 0.0]]  # to lose a mail is worse
+    for given in (texts, np.array(texts), pandas.Series(texts)):
+        careful = CostSensitiveClassifier(model, costs).fit(given, labels)
+        expected = model.fit(texts, labels).predict_proba(texts) @ np.array(costs)
+        assert_allclose(careful.expected_costs(given), expected)
+        assert_array_equal(careful.predict(given), model.classes_[expected.argmin(axis=1)])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        CostSensitiveClassifier(model).fit(texts, labels[:3])
+    with pytest.raises(ValueError, match="2D"):
+        CostSensitiveClassifier().fit([1.0, 2.0], [0, 1])
