@@ -233,7 +233,9 @@ def _members(ensemble: Any) -> tuple[list[Any], tuple[str, ...], list[Any]]:
         if not hasattr(ensemble, "estimators_"):
             raise TypeError(f"ensemble must have estimators_, or be a list of models, got {name}")
         if isinstance(ensemble, PARTS):
-            raise TypeError(f"ensemble must have members that each predict y, got {name}, whose members are parts of it")
+            raise TypeError(
+                f"ensemble must have members that each predict y, got {name}, whose members are parts of it"
+            )
         found = list(np.ravel(np.asarray(ensemble.estimators_, dtype=object)))
         given = getattr(ensemble, "estimators", None)
         names = [name for name, one in given if not isinstance(one, str)] if isinstance(given, list) else None

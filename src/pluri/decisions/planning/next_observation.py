@@ -135,8 +135,8 @@ class NextObservation:
         Parameters
         ----------
         X : array-like
-            What is known: a row, or a sequence (n_steps, n_features), with NaN (or None) for what is not observed; of a Gaussian
-            process, the candidate places (n_places, n_features).
+            What is known: a row, or a sequence (n_steps, n_features), with NaN (or None) for what is not observed; of a
+            Gaussian process, the candidate places (n_places, n_features).
         costs : array-like, optional
             Of each column, step or place; 1 by default.
 
@@ -197,6 +197,8 @@ class NextObservation:
         if not planner.candidates:
             raise ValueError("X must have something that is not observed, got nothing that is NaN")
         # Steps and places are rows of X; columns are those of its only row.
-        number = len(X) if isinstance(planner, StepPlanner | PlacePlanner) else int(np.size(np.asarray(X, dtype=object)))
+        number = (
+            len(X) if isinstance(planner, StepPlanner | PlacePlanner) else int(np.size(np.asarray(X, dtype=object)))
+        )
         prices = np.ones(number) if costs is None else checked_costs(costs, number)
         return planner, prices
