@@ -174,9 +174,9 @@ def test_ctrl_c_keeps_the_settings_that_were_tried():
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"param_distributions": {}}, "space must be a dict of at least one name"),
-        ({"param_distributions": [SPACE]}, "space must be a dict"),
-        ({"param_distributions": {"C": (0, 1)}}, r"space\['C'\] must be"),
+        ({"param_distributions": {}}, "param_distributions must be a dict of at least one name"),
+        ({"param_distributions": [SPACE]}, "param_distributions must be a dict"),
+        ({"param_distributions": {"C": (0, 1)}}, r"param_distributions\['C'\] must be"),
         ({"n_iter": 0}, "n_iter must be an integer of at least 1, got 0"),
         ({"batch_size": 0}, "batch_size must be"),
         ({"acquisition": "ucb"}, "acquisition must be one of"),
