@@ -174,9 +174,9 @@ def test_ctrl_c_keeps_the_settings_that_were_tried():
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"param_distributions": {}}, "space must be a dict of at least one name"),
-        ({"param_distributions": [SPACE]}, "space must be a dict"),
-        ({"param_distributions": {"C": (0, 1)}}, r"space\['C'\] must be"),
+        ({"param_distributions": {}}, "param_distributions must be a dict of at least one name"),
+        ({"param_distributions": [SPACE]}, "param_distributions must be a dict"),
+        ({"param_distributions": {"C": (0, 1)}}, r"param_distributions\['C'\] must be"),
         ({"n_iter": 0}, "n_iter must be an integer of at least 1, got 0"),
         ({"batch_size": 0}, "batch_size must be"),
         ({"acquisition": "ucb"}, "acquisition must be one of"),
@@ -187,3 +187,40 @@ def test_settings_that_mean_nothing_are_refused(settings, sentence):
     search = BayesSearchCV(SVC(), SPACE).set_params(**settings)
     with pytest.raises(ValueError, match=sentence):
         search.fit(X, y)
+
+
+class Failing(ClassifierMixin, BaseEstimator):
+    """A classifier that counts its fits and fails above a limit."""
+
+    n_fits = 0
+
+    def __init__(self, level=0.0, limit=-1.0):
+        self.level, self.limit = level, limit
+
+    def fit(self, X, y):
+        type(self).n_fits += 1
+        if self.level > self.limit:
+            raise RuntimeError("too high")
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.classes_[0])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_settings_that_fail_are_not_fitted_again_and_again():
+    Failing.n_fits = 0
+    with pytest.raises(ValueError, match="All the 40 fits failed"):
+        BayesSearchCV(Failing(), {"level": Real(0, 1)}, n_iter=20, cv=2, random_state=0).fit(X, y)
+    assert Failing.n_fits <= 2 * 2 * 20
+    search = BayesSearchCV(Failing(limit=0.4), {"level": Real(0, 1)}, n_iter=20, cv=2, random_state=0).fit(X, y)
+    assert len(search.cv_results_["params"]) == 20
+    failed = np.isnan(search.cv_results_["mean_test_score"])
+    np.testing.assert_array_equal(failed, np.asarray(search.cv_results_["param_level"], dtype=float) > 0.4)
+
+
+def test_a_message_names_the_argument_of_the_search():
+    for given in ([SPACE, {"C": [1.0]}], {"C": (1, 2)}):
+        with pytest.raises(ValueError, match=r"^param_distributions.* must be"):
+            BayesSearchCV(SVC(), given).fit(X, y)

@@ -161,3 +161,12 @@ def test_a_table_that_would_not_fit_is_refused():
     for model in (SetCover("exact"), MaxKCover(3, "exact")):
         with pytest.raises(ValueError, match="at most 22 elements"):
             model.fit(sets)
+
+
+def test_costs_of_very_different_sizes_are_traced_back():
+    # Along the table a small cost is lost beside a large one, and cannot be found again by taking away the latter.
+    sets = [{0, 2}, {1, 3}, {0, 1}, {2, 3}]
+    for costs in ([0.1, 1e10, 5e10, 5e10], [1e-20, 3e-20, 5e-20, 7e-20], [1e15, 0.3, 4e15, 5e15]):
+        found = SetCover(method="exact").fit(sets, costs=costs)
+        assert found.selected_.tolist() == [0, 1]
+        assert found.cost_ == costs[0] + costs[1]

@@ -8,12 +8,15 @@ from sklearn.ensemble import (
     AdaBoostClassifier,
     BaggingClassifier,
     BaggingRegressor,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
     StackingClassifier,
     VotingClassifier,
 )
 from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
@@ -165,3 +168,30 @@ def test_stacking_on_its_own_training_rows_trusts_a_memory():
     assert trust(leaking) > 0.6 > trust(honest)
     assert leaking.score(X[TRAIN], noisy[TRAIN]) == 1.0
     assert_array_equal(leaking.predict(X[TRAIN]), noisy[TRAIN])
+
+
+@pytest.mark.parametrize("names", [[0, 1, 2], [1, 2, 3], ["a", "b", "c"]])
+def test_members_that_never_saw_the_first_class_are_read_by_their_codes(names):
+    X, y = load_iris(return_X_y=True)
+    labels = np.array(names)[y]
+    few = np.r_[0:2, 50:56, 100:106]
+    bagging = BaggingClassifier(KNeighborsClassifier(1), n_estimators=20, random_state=0).fit(X[few], labels[few])
+    assert any(len(member.classes_) < 3 for member in bagging.estimators_)  # codes 1 and 2, which may be labels as well
+    report = ensemble_diversity(bagging, X, labels)
+    errors = [np.mean(np.array(names)[member.predict(X)] != labels) for member in bagging.estimators_]
+    assert_allclose(report.member_errors, errors)
+    assert_allclose(report.squared_error, report.mean_squared_error - report.ambiguity)
+
+
+@pytest.mark.parametrize(
+    "ensemble",
+    [
+        GradientBoostingClassifier(n_estimators=2),
+        GradientBoostingRegressor(n_estimators=2),
+        OneVsRestClassifier(LogisticRegression()),
+    ],
+)
+def test_members_that_do_not_predict_the_response_are_refused(ensemble):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(TypeError, match=f"got {type(ensemble).__name__}, whose members are parts of it"):
+        ensemble_diversity(ensemble.fit(X, y), X, y)

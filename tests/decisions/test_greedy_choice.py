@@ -262,3 +262,29 @@ def test_a_lazy_search_calls_an_expensive_function_less():
 def test_mistakes_get_a_sentence(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make()
+
+
+def test_the_bound_of_a_sieve_holds_for_functions_that_are_not_submodular():
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        root = rng.normal(size=(7, 7))
+        for function in (
+            VarianceReduction(root @ root.T / 7 + 0.3 * np.eye(7), 0.3),
+            FunctionOfSets(lambda items: len(items) ** 2, 7, monotone=True, submodular=False),
+            FunctionOfSets(lambda items: len(items) ** 2 - 2 * (0 in items), 7, submodular=False),
+        ):
+            values = every_value(function)
+            bounds = sieve(function, 4).upper_bounds
+            for size in range(5):
+                assert bounds[size] >= optimum(function, at_most(size), values) - 1e-9
+
+
+def test_a_sample_in_which_nothing_is_worth_taking_does_not_end_the_search():
+    worth = np.zeros(100)
+    worth[:5] = 1.0
+    function = Coverage(np.diag(worth))
+    for seed in range(20):
+        search = Search(sample_size=5, rng=np.random.default_rng(seed))
+        found = choose(function, Cardinality(50, 100), search)
+        assert sorted(found.items) == [0, 1, 2, 3, 4]
+        assert found.upper_bounds[-1] == 5.0

@@ -6,6 +6,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -27,10 +28,12 @@ def published_rows():
 
 
 def links_by_enumeration(X, y):
+    """Pairs of different classes with no row nearer to either."""
     distance = ((X[:, None] - X) ** 2).sum(axis=2)
     np.fill_diagonal(distance, np.inf)
-    nearest = distance.argmin(axis=1)
-    return [(i, j) for i, j in enumerate(nearest) if i < j and nearest[j] == i and y[i] != y[j]]
+    least = distance.min(axis=1)
+    pairs = [(i, j) for i in range(len(X)) for j in range(i + 1, len(X)) if y[i] != y[j]]
+    return [(i, j) for i, j in pairs if distance[i, j] <= min(least[i], least[j])]
 
 
 def test_known_answers():
@@ -50,6 +53,21 @@ def test_links_are_those_of_enumeration():
     X, y = rng.normal(size=(80, 3)), rng.integers(3, size=80)
     assert [tuple(pair) for pair in tomek_links(X, y)] == links_by_enumeration(X, y)
     assert_array_equal(tomek_links(sparse.csr_matrix(X), y), tomek_links(X, y))
+
+
+def test_rows_that_are_equally_near_are_links_too():
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        X, y = rng.integers(5, size=(30, 2)).astype(float), rng.integers(2, size=30)  # whole numbers: many ties, copies
+        assert sorted(tuple(pair) for pair in tomek_links(X, y)) == links_by_enumeration(X, y)
+        kept, labels = IteratedTomekLinks().fit_resample(X, np.where(rng.random(30) < 0.2, 1, 0))
+        # Links are left only between classes of the same size, or if every row of the larger class has one.
+        links, counts = links_by_enumeration(kept, labels), np.bincount(labels, minlength=2)
+        linked = {row for pair in links for row in pair if labels[row] == counts.argmax()}
+        assert not links or counts[0] == counts[1] or len(linked) == counts.max()
+    everything_the_same = np.zeros((40, 1))
+    assert len(tomek_links(everything_the_same, np.arange(40) % 2)) == 400
+    assert len(tomek_links(pandas.DataFrame(everything_the_same), np.arange(40) % 2)) == 400
 
 
 def test_both_rows_of_a_link_may_go_but_no_class_dies():
@@ -147,3 +165,18 @@ def test_scikit_learn_finds_no_fault():
 def test_mistakes_get_a_sentence(call, sentence):
     with pytest.raises(ValueError, match=sentence):
         call()
+
+
+def test_costs_of_texts_are_weighed_too():
+    texts, labels = ["cheap pills", "cheap cheap", "dear friend", "my friend"], ["spam", "spam", "mail", "mail"]
+    model = make_pipeline(CountVectorizer(), LogisticRegression())
+    costs = [[0.0, 9.0], [1.0, 0.0]]  # to lose a mail is worse
+    for given in (texts, np.array(texts), pandas.Series(texts)):
+        careful = CostSensitiveClassifier(model, costs).fit(given, labels)
+        expected = model.fit(texts, labels).predict_proba(texts) @ np.array(costs)
+        assert_allclose(careful.expected_costs(given), expected)
+        assert_array_equal(careful.predict(given), model.classes_[expected.argmin(axis=1)])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        CostSensitiveClassifier(model).fit(texts, labels[:3])
+    with pytest.raises(ValueError, match="2D"):
+        CostSensitiveClassifier().fit([1.0, 2.0], [0, 1])

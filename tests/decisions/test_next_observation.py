@@ -1,12 +1,12 @@
 """What to observe next: information against enumeration, quadrature, sampling, and log-determinants."""
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.integrate import quad
-from scipy.special import entr
+from scipy.special import entr, logsumexp
 from scipy.stats import multivariate_normal, norm
 from sklearn.gaussian_process.kernels import RBF
 
@@ -236,3 +236,84 @@ def test_models_that_cannot_be_asked_are_named():
 
     with pytest.raises(TypeError, match="got LinearRegression"):
         NextObservation(LinearRegression().fit([[0.0], [1.0]], [0.0, 1.0])).information([NAN])
+
+
+def path_entropy(model, log_prob, n_steps):
+    """Entropy of the path given ``log_prob`` (n_steps, k) of what is seen, and the log probability of that."""
+    k = len(model.startprob_)
+    logs = []
+    for path in product(range(k), repeat=n_steps):
+        log = np.log(model.startprob_[path[0]]) + sum(np.log(model.transmat_[a, b]) for a, b in pairwise(path))
+        logs.append(log + sum(log_prob[t, z] for t, z in enumerate(path)))
+    logs = np.array(logs)
+    total = logsumexp(logs)
+    return entropy(np.exp(logs - total)), total
+
+
+def test_a_step_of_several_symbols_against_all_paths():
+    model = CategoricalHMM(2, random_state=0).fit(np.stack([np.arange(60) % 3, np.arange(60) % 2], axis=1))
+    model.startprob_, model.transmat_ = np.array([0.6, 0.4]), np.array([[0.9, 0.1], [0.2, 0.8]])
+    tables = [np.array([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]]), np.array([[0.8, 0.2], [0.4, 0.6]])]
+    model.emissionprob_ = tables
+    sequence = np.array([[0.0, 1.0], [NAN, NAN], [2.0, NAN]])  # the last is seen in part
+
+    def logs(x):
+        found = np.zeros((3, 2))
+        for t, row in enumerate(x):
+            found[t] = sum(np.log(tables[j][:, int(v)]) for j, v in enumerate(row) if not np.isnan(v))
+        return found
+
+    base, total = path_entropy(model, logs(sequence), 3)
+    scores = NextObservation(model).information(sequence)
+    assert scores.candidates.tolist() == [1, 2]
+    for step, found in zip(scores.candidates, scores.information):
+        missing = np.flatnonzero(np.isnan(sequence[step]))
+        left = 0.0
+        for outcome in product(*(range(tables[column].shape[1]) for column in missing)):
+            seen = sequence.copy()
+            seen[step, missing] = outcome
+            after, chance = path_entropy(model, logs(seen), 3)
+            left += np.exp(chance - total) * after
+        assert_allclose(found, base - left, rtol=1e-9)
+    assert (scores.standard_error == 0).all()
+    plan = NextObservation(model, n_samples=64, random_state=0).plan(sequence, budget=2)
+    assert sorted(plan.items.tolist()) == [1, 2]
+    assert plan.values[-1] <= base + 4 * plan.standard_error[-1]
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "diag", "tied", "spherical"])
+def test_a_step_of_several_numbers_against_quadrature(covariance_type):
+    X = np.random.default_rng(0).normal(size=(80, 2)) + np.repeat([[0, 0], [1, 2]], 40, axis=0)
+    model = GaussianHMM(2, covariance_type=covariance_type, random_state=0, n_iter=1).fit(X)
+    model.startprob_, model.transmat_ = np.array([0.6, 0.4]), np.array([[0.7, 0.3], [0.2, 0.8]])
+    sequence = np.full((3, 2), NAN)
+    sequence[0, 0] = 0.5
+    scores = NextObservation(model, n_samples=4000, random_state=0).information(sequence)
+    assert scores.candidates.tolist() == [0, 1, 2]
+    grid = np.linspace(-9, 11, 201)
+    both = np.stack(np.meshgrid(grid, grid, indexing="ij"), axis=-1)
+    density = np.stack(
+        [multivariate_normal(mean, cov).pdf(both) for mean, cov in zip(model.means_, model.covars_)], axis=-1
+    )
+    for step, points in ((0, density[np.abs(grid - 0.5).argmin()]), (1, density), (2, density)):
+        shares = model.predict_proba(sequence)[step]
+        given = points.reshape(-1, 2) / points.reshape(-1, 2).sum(axis=0)
+        mixed = given @ shares
+        expected = np.sum(shares * given * (np.log(given + 1e-300) - np.log(mixed[:, None] + 1e-300)))
+        found, error = scores.information[step], scores.standard_error[step]
+        # Five standard errors: a false alarm in one of a million; quadrature is exact to 1e-6.
+        assert abs(found - expected) <= 5 * error + 1e-5
+    assert scores.standard_error[0] == 0  # one number, by quadrature
+    plan = NextObservation(model, n_samples=200, random_state=0).plan(sequence, budget=2, costs=[5.0, 1.0, 1.0])
+    assert plan.items.tolist() in ([1, 2], [2, 1])
+    assert (plan.gains >= 0).all()
+
+
+def test_costs_are_of_steps_and_places_even_if_there_is_one():
+    X = RNG.uniform(0, 5, (8, 2))
+    process = GaussianProcessRegressor(RBF(1.0), noise_variance=0.1, hyper_inference="fixed").fit(X, np.sin(X[:, 0]))
+    assert NextObservation(process).information([[1.0, 2.0]], costs=[3.0]).costs.tolist() == [3.0]
+    model = GaussianHMM(2, random_state=0, n_iter=1).fit(np.random.default_rng(0).normal(size=(30, 2)))
+    assert NextObservation(model).information([[NAN, NAN]], costs=[2.0]).costs.tolist() == [2.0]
+    with pytest.raises(ValueError, match="X must be one sequence of 2 columns"):
+        NextObservation(model).information([[NAN], [NAN]])

@@ -161,3 +161,12 @@ def test_mistakes_get_a_sentence(settings, fit, sentence):
 def test_places_that_coincide_are_refused_on_a_line():
     with pytest.raises(ValueError, match=r"places must be distinct|positive definite"):
         SensorPlacement(1, kernel=Matern(nu=0.5), noise_variance=0.0, method="exact").fit([[0.0], [0.0], [1.0]])
+
+
+def test_prefixes_of_what_annealing_found_are_no_bounds():
+    for seed in range(5):
+        places = np.random.default_rng(seed).random((9, 2))
+        settings = {"criterion": "information_gain", "noise_variance": 0.01, "random_state": seed, "max_iter": 200}
+        found = SensorPlacement(4, method="annealing", **settings).fit(places)
+        assert np.isnan(found.apriori_bounds_[:-1]).all()
+        assert found.apriori_bounds_[-1] >= found.values_[-1]

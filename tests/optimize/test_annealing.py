@@ -339,3 +339,14 @@ def test_one_point_between_equal_bounds_is_found():
     for moves in ("gaussian", "integer"):
         search = SimulatedAnnealing(moves=moves, bounds=[(2, 2)], max_iter=20, random_state=0)
         assert search.minimize(lambda x: float(x[0])).x.tolist() == [2]
+
+
+def test_an_energy_of_minus_infinity_is_no_energy():
+    def logarithm_of_zero(x):
+        return -math.inf if x[0] < 0.5 else float(x[0])
+
+    search = SimulatedAnnealing(bounds=[(0, 1)], max_iter=300, random_state=0)
+    for start in ([0.9], [0.45]):
+        result = search.minimize(logarithm_of_zero, start)
+        assert result.success
+        assert 0.5 <= result.x[0] == result.fun < 0.6

@@ -193,6 +193,7 @@ def test_held_out_rows_of_a_comparison_are_in_no_pool():
         ({"eval_size": 150}, "eval_size must be from 1 to 149"),
         ({"strategies": ["guess"]}, "strategy must be one of"),
         ({"strategies": {"a": {"n_queries": 3}}}, "strategies must not set n_queries"),
+        ({"strategies": {"a": {"min_score": -0.1}}}, "strategies must not set min_score: all curves"),
         ({"n_repeats": 0}, "n_repeats must be"),
     ],
 )

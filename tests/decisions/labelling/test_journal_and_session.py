@@ -264,5 +264,19 @@ def test_labels_are_exported_beside_their_rows(tmp_path):
         "text,size,kind",
         '"red, blue",1.5,x',
         "green,,",
-        "blue,2.0,y",
+        "blue,2,y",
     ]
+
+
+def test_other_cells_are_exported_as_they_were(tmp_path):
+    from typer.testing import CliRunner
+
+    from pluri.cli.application import application
+
+    rows = ["007,12345678901234567890,1e3,na,x", "008,12345678901234567891, 2.50 ,3,y"]
+    (tmp_path / "pool.csv").write_text("\n".join(["id,number,size,other,label", *rows]) + "\n")
+    result = CliRunner().invoke(
+        application, ["label", str(tmp_path / "pool.csv"), "--export", str(tmp_path / "out.csv")]
+    )
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "out.csv").read_text().splitlines()[1:] == rows

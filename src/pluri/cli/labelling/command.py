@@ -74,7 +74,7 @@ def label(
         if export is not None:
             from pluri.cli.labelling.reading import write_labelled
 
-            write_labelled(export, items, label_column, items.known | journal.labels())
+            write_labelled(export, pool, header, label_column, items.known | journal.labels())
             note(f"{len(items.pool)} rows, {len(items.known | journal.labels())} with labels, written to {export}")
             journal.close()
             return

@@ -13,10 +13,9 @@ from pluri.decisions.labelling.pool import LabelPool
 
 
 class Items(NamedTuple):
-    """Rows to label, their columns as they were read, and the labels that are known."""
+    """Rows to label, and the labels that are known."""
 
     pool: LabelPool
-    columns: Columns
     known: dict[int, str]
 
 
@@ -40,40 +39,39 @@ def read_items(
             raise UsageError(
                 f"--picture {size[0]}x{size[1]} must be the number of columns of numbers, got {len(numbers)} of them"
             )
-        return Items(LabelPool.of_pictures(np.column_stack([*numbers.values()]), *size), columns, known)
+        return Items(LabelPool.of_pictures(np.column_stack([*numbers.values()]), *size), known)
     if text is None and not numbers:
         text = max(rest, key=lambda name: sum(len(one or "") for one in rest[name]), default=None)
     if text is not None:
         beside = {name: column for name, column in rest.items() if name != text}
-        return Items(LabelPool.of_texts(rest[text].tolist(), _plain(beside)), columns, known)
+        return Items(LabelPool.of_texts(rest[text].tolist(), _plain(beside)), known)
     if not rest:
         raise ValueError(f"{path} must have columns beside {label_column}, got none")
-    return Items(LabelPool.of_columns(_plain(rest)), columns, known)
+    return Items(LabelPool.of_columns(_plain(rest)), known)
 
 
 def _plain(columns: Columns) -> dict[str, Any]:
     return {name: column.tolist() if column.dtype.kind == "O" else column for name, column in columns.items()}
 
 
-def write_labelled(path: Path, items: Items, label_column: str, labels: dict[int, str]) -> None:
-    """Write the table with a column of labels at its end, empty where there is none."""
+def write_labelled(
+    path: Path, pool: Path, header: bool | None, label_column: str, labels: dict[int, str]
+) -> None:  # fmt: skip
+    """Write the table with a column of labels at its end, empty where there is none; other cells as they were."""
     import csv
     import io
 
     from pluri.validation import replacing
 
-    rest = {name: column for name, column in items.columns.items() if name != label_column}
+    # As text: an identifier with leading zeros, or too long for a float, stays what it is.
+    columns = read_csv(pool, header=header, text=csv_names(pool, header))
+    n_rows = len(next(iter(columns.values())))
+    rest = {name: column for name, column in columns.items() if name != label_column}
     with replacing(path, "--export") as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
         writer = csv.writer(text)
         writer.writerow([*rest, label_column])
-        for row in range(len(items.pool)):
-            cells = [_cell(column[row]) for column in rest.values()]
+        for row in range(n_rows):
+            cells = ["" if column[row] is None else column[row] for column in rest.values()]
             writer.writerow([*cells, labels.get(row, "")])
         text.detach()
-
-
-def _cell(value: Any) -> Any:
-    if value is None or (isinstance(value, float) and np.isnan(value)):
-        return ""
-    return repr(float(value)) if isinstance(value, float) else value

@@ -217,6 +217,11 @@ def _settings(strategies: Any) -> dict[str, dict[str, Any]]:
     for name, given in named.items():
         found[name] = dict(given) if isinstance(given, Mapping) else {"strategy": given}
         fixed = {"estimator", "n_queries", "random_state", "batch_size"} & found[name].keys()
+        ending = {"min_score", "checkpoint"} & found[name].keys()
+        if ending:
+            raise ValueError(
+                f"strategies must not set {', '.join(sorted(ending))}: all curves have the same labels, got {name!r}"
+            )
         if fixed:
             raise ValueError(
                 f"strategies must not set {', '.join(sorted(fixed))}, which is the same for all, got {name!r}"

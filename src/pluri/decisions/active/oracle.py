@@ -68,7 +68,7 @@ def check_labels(y: Any, n_rows: int, name: str = "y", rows: Any = None) -> NDAr
     if labels.dtype.kind == "f":
         wrong = ~np.isfinite(labels)
     elif labels.dtype.kind == "O":
-        wrong = np.array([one is None or one != one or one in (np.inf, -np.inf) for one in labels], dtype=bool)
+        wrong = np.array([_is_no_label(one) for one in labels], dtype=bool)
     else:
         return labels
     if wrong.any():
@@ -77,6 +77,40 @@ def check_labels(y: Any, n_rows: int, name: str = "y", rows: Any = None) -> NDAr
             f"{name} must be labels, got {labels[place]!r} for row {place if rows is None else int(rows[place])}"
         )
     return labels
+
+
+def _is_no_label(one: Any) -> bool:
+    try:
+        return one is None or bool(one != one) or one in (np.inf, -np.inf)
+    except TypeError:  # pandas.NA is neither equal nor different
+        return True
+
+
+def joined_labels(first: NDArray[Any], second: NDArray[Any], name: str = "y") -> NDArray[Any]:
+    """Labels after those so far; numbers beside texts are refused, of which NumPy would make other texts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pluri.decisions.active.oracle import joined_labels
+    >>> joined_labels(np.array(["a"]), np.array(["bc"])).tolist()
+    ['a', 'bc']
+    """
+    kinds = [_kind(labels) for labels in (first, second)]
+    if None not in kinds and kinds[0] != kinds[1]:
+        raise ValueError(
+            f"{name} must be {kinds[0]} as the labels so far (such as {first[0]!r}), got {kinds[1]} ({second[0]!r})"
+        )
+    return np.concatenate([first, second])
+
+
+def _kind(labels: NDArray[Any]) -> str | None:
+    """Whether labels are numbers or texts; None if they are neither or there are none."""
+    if not len(labels):
+        return None
+    if labels.dtype.kind in "biuf":
+        return "numbers"
+    return "texts" if labels.dtype.kind in "UST" or all(isinstance(one, str) for one in labels) else None
 
 
 def check_known(y: NDArray[Any], classes: Any, name: str = "y") -> None:

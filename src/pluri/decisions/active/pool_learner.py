@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.decisions.active.batches import diverse_rows, top_rows
-from pluri.decisions.active.oracle import check_known, check_labels
+from pluri.decisions.active.oracle import check_known, check_labels, joined_labels
 from pluri.decisions.active.pool_run import PoolRun
 from pluri.decisions.active.rows import count_rows, first_missing, indexable, join
 from pluri.decisions.active.strategies import Strategy, score_rows
@@ -118,7 +118,7 @@ class PoolLearner(PoolRun, MetaEstimatorMixin, Estimator):
         X = indexable(X)
         labels = self._checked(X, y)
         if hasattr(self, "y_"):
-            X, labels = join(self.X_, X), np.concatenate([self.y_, labels])
+            X, labels = join(self.X_, X), joined_labels(self.y_, labels)
         self._keep(X, labels)
         self._learn()
         return self

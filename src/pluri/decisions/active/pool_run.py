@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 
-from pluri.decisions.active.oracle import CountingOracle, Oracle, check_known
+from pluri.decisions.active.oracle import CountingOracle, Oracle, check_known, joined_labels
 from pluri.decisions.active.rows import check_disjoint, count_rows, fingerprint, indexable, join, take
 from pluri.decisions.active.run_file import labels_like, plain_labels, read_run, write_run
 from pluri.progress import Step, open_progress
@@ -149,7 +149,7 @@ class PoolRun:
 
     def _append(self, X: Any, y: NDArray[Any]) -> None:
         if hasattr(self, "y_"):
-            X, y = join(self.X_, X), np.concatenate([self.y_, y])
+            X, y = join(self.X_, X), joined_labels(self.y_, y, "what oracle returns")
         self._keep(X, y)
 
     def _next_batch(self, X_pool: Any, most: int) -> Indices:

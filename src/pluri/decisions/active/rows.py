@@ -49,6 +49,8 @@ def join(first: Any, second: Any) -> Any:
             labels = {"columns": first.columns} if hasattr(first, "columns") else {"name": first.name}
             second = type(first)(second, **labels)
         return pandas.concat([first, second], ignore_index=True)
+    if hasattr(first, "iter_rows") and hasattr(second, "iter_rows"):  # Polars
+        return first.vstack(second)
     if isinstance(first, list) and isinstance(second, list):
         return first + second
     return np.concatenate([np.asarray(first), np.asarray(second)])
@@ -84,6 +86,8 @@ def row_prints(X: Any) -> list[bytes]:
         ]
     elif hasattr(X, "iloc"):
         parts = [repr(row).encode() for row in (X.itertuples(index=False, name=None) if X.ndim == 2 else X)]
+    elif hasattr(X, "iter_rows"):  # a frame of Polars, which is a sequence of columns
+        parts = [repr(row).encode() for row in X.iter_rows()]
     elif isinstance(X, np.ndarray) and X.dtype.kind in "biuf":
         parts = [(row + 0.0).astype(np.float64).tobytes() for row in X]  # -0.0 is 0.0
     else:

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack, issparse
+from sklearn.ensemble import AdaBoostClassifier, GradientBoostingRegressor
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
 from sklearn.pipeline import Pipeline
 
 from pluri.decisions.active.expected_error import expected_error_scores
@@ -63,16 +65,34 @@ def member_probabilities(model: Any, X: Any, rng: np.random.Generator) -> Array 
             settings["random_state"] = int(rng.integers(2**31))
         return np.asarray(draws(X, **settings), dtype=np.float64)
     members = getattr(model, "estimators_", None)
-    if members is None or not hasattr(model, "classes_") or np.ndim(members[0]) != 0:
+    if members is None or not hasattr(model, "classes_") or np.ndim(members[0]) != 0 or not _votes(model, members):
         return None
-    # scikit-learn's ensembles fit their members to the codes of the classes, and some of them to a part of the columns.
+    # scikit-learn's ensembles fit some of their members to a part of the columns.
     columns = getattr(model, "estimators_features_", [None] * len(members))
     found = np.zeros((len(members), X.shape[0] if hasattr(X, "shape") else len(X), len(model.classes_)))
     for place, (member, chosen) in enumerate(zip(members, columns)):
         rows = np.asarray(X) if hasattr(X, "iloc") else X
         rows = rows if chosen is None or len(chosen) == rows.shape[1] else rows[:, chosen]
-        found[place][:, np.asarray(member.classes_, dtype=np.int64)] = member.predict_proba(rows)
+        found[place][:, _class_codes(model, member)] = member.predict_proba(rows)
     return found
+
+
+def _votes(model: Any, members: Any) -> bool:
+    """Whether each member answers the question of the whole: those of one class against the rest do not."""
+    return not isinstance(model, OneVsRestClassifier | OneVsOneClassifier | OutputCodeClassifier) and all(
+        hasattr(member, "predict_proba") for member in members
+    )
+
+
+def _class_codes(model: Any, member: Any) -> NDArray[np.int64]:
+    """Places of a member's classes among those of the ensemble.
+
+    All ensembles of scikit-learn but AdaBoost fit their members to the codes of the classes.
+    """
+    own = np.asarray(member.classes_)
+    if isinstance(model, AdaBoostClassifier):
+        return np.searchsorted(model.classes_, own).astype(np.int64)
+    return own.astype(np.int64)
 
 
 def disagreement_scores(learner: Learned, X: Any, rng: np.random.Generator, kind: str) -> Array:
@@ -97,11 +117,12 @@ def variance_scores(learner: Learned, X: Any, rng: np.random.Generator) -> Array
     if "return_std" in inspect.signature(last.predict).parameters:
         return np.asarray(model.predict(X, return_std=True)[1], dtype=np.float64) ** 2
     rows = model[:-1].transform(X) if isinstance(model, Pipeline) and len(model) > 1 else X
-    members = getattr(last, "estimators_", None)
+    # Trees of a boosted sum are corrections of those before, not predictions of the response.
+    members = None if isinstance(last, GradientBoostingRegressor) else getattr(last, "estimators_", None)
     if members is None:
         raise ValueError(
-            "strategy 'variance' must be used with a regressor whose predict takes return_std, or with an ensemble, "
-            f"got {type(last).__name__}"
+            "strategy 'variance' must be used with a regressor whose predict takes return_std, or with an ensemble "
+            f"whose members predict the response, got {type(last).__name__}"
         )
     rows = np.asarray(rows) if hasattr(rows, "iloc") else rows
     columns = getattr(last, "estimators_features_", [None] * len(members))
@@ -130,11 +151,15 @@ def information_scores(learner: Learned, X: Any, rng: np.random.Generator, crite
     residual = np.asarray(learner.y_, dtype=np.float64) - model.predict(learner.X_)
     variance = float(residual @ residual) / max(1, len(residual) - rows.shape[1])
     scale = max(variance, np.finfo(np.float64).eps * max(1.0, float(np.var(learner.y_))))
-    return fisher_scores(rows, X_labelled=labelled, criterion=criterion, alpha=_penalty(last), noise_variance=scale)
+    # A penalty beside a sum of squares is one beside a log-likelihood times the variance.
+    alpha = _penalty(last) / scale
+    return fisher_scores(rows, X_labelled=labelled, criterion=criterion, alpha=alpha, noise_variance=scale)
 
 
 def _penalty(model: Any) -> float:
     """Weight of the squared penalty of a regression; a tiny one, which makes matrices invertible, if it has none."""
+    if getattr(model, "penalty", "l2") is None:
+        return 1e-8
     if hasattr(model, "C"):
         return float(1.0 / model.C) if np.isfinite(model.C) else 1e-8
     alpha = getattr(model, "alpha", 0.0)

@@ -95,6 +95,8 @@ class Real:
 
     def value(self, code: float) -> float:
         """The number at a place between the bounds."""
+        if code in (0.0, 1.0):  # the logarithm of a bound and back is a bit off
+            return float(self.high if code else self.low)
         if self.log:
             between = math.exp((1.0 - code) * math.log(self.low) + code * math.log(self.high))
         else:
@@ -168,7 +170,9 @@ class Integer:
         return min(max(round(math.exp(between) if self.log else between), int(self.low)), int(self.high))
 
     def code(self, value: Any) -> float:
-        """Place of an integer between the bounds."""
+        """Place of an integer between the bounds; a float that is whole, as tables and JSON give it, is one."""
+        if isinstance(value, float | np.floating) and float(value).is_integer():
+            value = int(value)
         check_value(value, "it", Whole(int(self.low), int(self.high)))
         return float(self._codes(np.array([float(value)]))[0])
 

@@ -15,6 +15,9 @@ from pluri.decisions.bayesian_optimization.space import Space
 
 Array = NDArray[np.float64]
 
+#: A number may be told this far from where it was asked for, as a share of its range: people round.
+ROUNDED = 0.01
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -67,15 +70,23 @@ class History:
         self, params: Mapping[str, Any], row: Array, value: float, constraints: tuple[float, ...], seconds: float
     ) -> None:
         """Note an evaluation; if the point was under way, it no longer is."""
-        kind = "told"
-        for place, (other, how) in enumerate(self.pending):
-            if np.abs(other - row).max() < 1e-9:
-                kind = how
-                del self.pending[place]
-                break
+        place = self.place_under_way(row)
+        kind = "told" if place is None else self.pending.pop(place)[1]
         self.rows.append(row)
-        as_given = {name: _plain(params[name]) for name in self.space.names}
+        as_given = {
+            name: int(params[name]) if isinstance(one, Integer) else _plain(params[name])
+            for name, one in zip(self.space.names, self.space.dimensions)
+        }
         self.evaluations.append(Evaluation(as_given, value, constraints, kind, seconds))
+
+    def place_under_way(self, row: Array) -> int | None:
+        """Which of the points under way a row is, or is after rounding; None if it is none of them."""
+        if not self.pending:
+            return None
+        gaps = np.abs(np.array([other for other, _ in self.pending]) - row)
+        # Integers and choices are the same or not; the nearest point is the one that is meant.
+        near = (gaps <= np.where(self.space.continuous, ROUNDED, 1e-9)).all(axis=1)
+        return int(np.where(near, gaps.max(axis=1), np.inf).argmin()) if near.any() else None
 
     def taken(self) -> Array:
         """Rows of what is known or under way (n, n_dimensions)."""

@@ -13,19 +13,20 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.decisions.bayesian_optimization.answers import ModelAnswers
 from pluri.decisions.bayesian_optimization.choosing import Chooser, Choosing
 from pluri.decisions.bayesian_optimization.history import Evaluation, History, told_evaluations
 from pluri.decisions.bayesian_optimization.plain_data import PlainData
 from pluri.decisions.bayesian_optimization.running import run_evaluations
 from pluri.decisions.bayesian_optimization.space import Space
-from pluri.decisions.bayesian_optimization.surrogate import Surrogate, SurrogateSettings
+from pluri.decisions.bayesian_optimization.surrogate import SurrogateSettings
 from pluri.validation import (
     Allowed,
     Flag,
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-class BayesianOptimizer(PlainData):
+class BayesianOptimizer(ModelAnswers, PlainData):
     """Find the minimum of an expensive function with a Gaussian process that chooses where to evaluate it next.
 
     Parameters
@@ -175,13 +176,6 @@ class BayesianOptimizer(PlainData):
         """Value of the best evaluation that keeps the constraints."""
         return self._best().value
 
-    @property
-    def surrogate_(self) -> Surrogate:
-        """The model of the function, given all evaluations."""
-        if not self._chooser.models():
-            raise AttributeError("there is no model yet: no evaluation has succeeded")
-        return self._chooser.models()[0]
-
     def _best(self) -> Evaluation:
         number = self._history.best()
         if number is None:
@@ -213,6 +207,7 @@ class BayesianOptimizer(PlainData):
         Parameters
         ----------
         params : dict or list of dicts
+            Numbers may be rounded: a point within a hundredth of each range of one that was asked for stands for it.
         value : float or list of floats
             NaN if the evaluation failed.
         constraints : sequence of float, or list of those, optional
@@ -223,6 +218,26 @@ class BayesianOptimizer(PlainData):
         told = told_evaluations(params, value, constraints, self.space, self.n_constraints)
         for point, row, number, limits in told:
             self._history.add(point, row, number, limits, float(seconds))
+
+    def withdraw(self, params: Any = None) -> None:
+        """Points that were asked for will not be evaluated after all, and no longer count as under way.
+
+        One that failed is told with NaN instead, and avoided from then on.
+
+        Parameters
+        ----------
+        params : dict or list of dicts, optional
+            All points under way by default.
+        """
+        pending = self._history.pending
+        if params is None:
+            pending.clear()
+            return
+        for row in self.space.rows([params] if isinstance(params, Mapping) else list(params)):
+            place = self._history.place_under_way(row)
+            if place is None:
+                raise ValueError(f"params must be under way (asked for and not told), got {self.space.params(row)}")
+            del pending[place]
 
     def optimize(
         self,
@@ -270,30 +285,3 @@ class BayesianOptimizer(PlainData):
             self, f, n_calls, batch_size=batch_size, n_jobs=n_jobs, max_seconds=max_seconds, tol=tol,
             checkpoint=checkpoint, callback=callback, verbose=verbose,
         )  # fmt: skip
-
-    def acquisition_values(self, points: Sequence[Mapping[str, Any]]) -> Array:
-        """Acquisition at some points, given all evaluations and points under way; for "thompson" a drawn function.
-
-        Parameters
-        ----------
-        points : list of dicts
-
-        Returns
-        -------
-        array of shape (n_points,)
-        """
-        return self._chooser.acquisition_at(self.space.rows(points))
-
-    def predict(self, points: Sequence[Mapping[str, Any]]) -> tuple[Array, Array]:
-        """Mean and standard deviation of the function at some points.
-
-        Parameters
-        ----------
-        points : list of dicts
-
-        Returns
-        -------
-        mean, std : arrays of shape (n_points,)
-        """
-        mean, std = self.surrogate_.moments(self.space.rows(points))
-        return self._history.sign * mean, std

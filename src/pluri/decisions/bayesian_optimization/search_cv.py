@@ -43,8 +43,8 @@ class BayesSearchCV(BaseSearchCV, Estimator):
     pre_dispatch : int or str, default="2*n_jobs"
     random_state : int, Generator, RandomState or None
     error_score : "raise" or float, default=nan
-        Score of a setting whose fit fails; NaN counts as the worst so far. A setting that failed alone is fitted once
-        more with the next one, since scikit-learn records no batch in which everything failed.
+        Score of a setting whose fit fails; NaN counts as the worst so far. scikit-learn records no batch in which
+        everything failed: settings of such a batch are fitted once more after one that succeeded, or with the last one.
     return_train_score : bool, default=False
     batch_size : int, default=1
         Settings that are chosen together after the initial ones, and fitted at the same time with `n_jobs`.
@@ -133,7 +133,7 @@ class BayesSearchCV(BaseSearchCV, Estimator):
         self : object
         """
         check_parameters(self)
-        Space.of(self.param_distributions)
+        Space.of(self.param_distributions, "param_distributions")
         return super().fit(X, y, **params)
 
     def _check_fitted_state(self) -> None:
@@ -161,24 +161,26 @@ class BayesSearchCV(BaseSearchCV, Estimator):
         )  # fmt: skip
         tried, kept = 0, 0
         failed: list[dict[str, Any]] = []
-        message = ""
+        message, succeeded = "", False
         with holding(lambda: f"interrupted after {kept} settings, which are kept", having=lambda: kept > 0):
             while tried < n_settings:
                 # The initial design does not wait for scores: all of it is one batch.
                 points = optimizer.ask(min(n_first if tried == 0 else self.batch_size, n_settings - tried))
                 tried += len(points)
+                # After a success, or at the last chance; before, they would be fitted again and again.
+                again = failed if succeeded or tried == n_settings else []
                 try:
-                    results = evaluate_candidates([*failed, *points])
+                    results = evaluate_candidates([*again, *points])
                 except ValueError as error:
                     if "fits failed" not in str(error) or self.error_score == "raise":
                         raise
-                    # scikit-learn does not record settings that all failed; they are recorded with the next ones.
+                    # scikit-learn does not record settings that all failed; they are recorded with later ones.
                     optimizer.tell(points, [np.nan] * len(points))
-                    failed, message = [*failed, *points], str(error)
+                    failed, message, succeeded = [*failed, *points], str(error), False
                     continue
                 scores = results[f"mean_test_{self._objective(results)}"][-len(points) :]
                 optimizer.tell(points, scores)
-                failed, kept = [], tried
+                failed, kept, succeeded = failed if not again else [], tried, True
         if not kept:
             raise ValueError(message)
 

@@ -39,7 +39,7 @@ class Space:
     dimensions: tuple[Dimension, ...]
 
     @classmethod
-    def of(cls, given: Any) -> Space:
+    def of(cls, given: Any, argument: str = "space") -> Space:
         """A dict of dimensions; lists are choices, and distributions of SciPy are taken as they are.
 
         Examples
@@ -53,12 +53,12 @@ class Space:
         if isinstance(given, Space):
             return given
         if not isinstance(given, Mapping) or not given:
-            raise ValueError(f"space must be a dict of at least one name and its dimension, got {given!r}")
+            raise ValueError(f"{argument} must be a dict of at least one name and its dimension, got {given!r}")
         dimensions = []
         for name, one in given.items():
             if not isinstance(name, str):
-                raise ValueError(f"space must have strings as names, got {name!r}")
-            dimensions.append(as_dimension(one, name))
+                raise ValueError(f"{argument} must have strings as names, got {name!r}")
+            dimensions.append(as_dimension(one, name, argument))
         return cls(tuple(given), tuple(dimensions))
 
     @property
@@ -175,7 +175,7 @@ class Space:
         return np.array(found).reshape(-1, self.n_dimensions)
 
 
-def as_dimension(given: Any, name: str) -> Dimension:
+def as_dimension(given: Any, name: str, argument: str = "space") -> Dimension:
     """A dimension as a person gives it."""
     if isinstance(given, Real | Integer | Categorical | Distributed):
         return given
@@ -184,7 +184,7 @@ def as_dimension(given: Any, name: str) -> Dimension:
     if callable(getattr(given, "ppf", None)):
         return Distributed(given)
     raise ValueError(
-        f"space[{name!r}] must be Real, Integer, Categorical, a list of choices or a distribution of scipy.stats, "
+        f"{argument}[{name!r}] must be Real, Integer, Categorical, a list of choices or a distribution of scipy.stats, "
         f"got {given!r}"
     )
 

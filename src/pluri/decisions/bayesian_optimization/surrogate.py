@@ -106,6 +106,8 @@ class Surrogate:
     def moments(self, rows: Array) -> tuple[Array, Array]:
         """Mean and standard deviation over the draws as well (m,)."""
         means, stds = self.predict(rows)
+        if len(means) == 1:
+            return means[0], stds[0]
         return means.mean(axis=0), np.sqrt((stds**2).mean(axis=0) + means.var(axis=0))
 
     def slopes(self, row: Array, dimensions: NDArray[np.int64]) -> tuple[Array, Array, Array, Array]:
@@ -234,9 +236,12 @@ def parameters_and_priors(n_lengths: int, learns_noise: bool) -> tuple[tuple[Par
 
 
 def standardisation(values: Array) -> tuple[float, float]:
-    """Mean and standard deviation; 1 for the latter if all values are equal."""
-    scale = float(values.std())
-    return float(values.mean()), scale if scale > 1e-12 * max(1.0, float(np.abs(values).max())) else 1.0
+    """Mean and standard deviation; 1 for the latter if all values are equal up to rounding, whatever their units."""
+    largest = float(np.abs(values).max())
+    unit = largest if 0.0 < largest < math.inf else 1.0  # squares of very small or large values leave the range
+    shares = values / unit
+    scale = float(shares.std())
+    return unit * float(shares.mean()), unit * scale if scale > 1e-12 else 1.0
 
 
 def _best(evidence: Any, parameters: Any, priors: Any, rng: np.random.Generator, start: Array | None) -> Array:

@@ -23,9 +23,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    StackingClassifier,
+    VotingClassifier,
+)
+from sklearn.ensemble._forest import BaseForest
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
 from sklearn.utils.validation import check_is_fitted
 
 Array = NDArray[np.float64]
+
+#: What has members that do not predict y themselves.
+PARTS = (
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    OneVsOneClassifier,
+    OneVsRestClassifier,
+    OutputCodeClassifier,
+)
 
 
 @dataclass(frozen=True)
@@ -85,7 +104,8 @@ def ensemble_diversity(ensemble: Any, X: Any, y: ArrayLike) -> DiversityReport:
     Parameters
     ----------
     ensemble : fitted ensemble of scikit-learn, or list of fitted estimators
-        Bagging, forests, AdaBoost, voting, stacking: whatever has ``estimators_``.
+        Bagging, forests, AdaBoost, voting, stacking: whatever has ``estimators_`` that predict y themselves (trees of
+        gradient boosting, which correct each other, and classifiers of one class against others do not).
     X : array-like of shape (n_samples, n_features)
         Rows that the members were not fitted to.
     y : array-like of shape (n_samples,)
@@ -111,13 +131,14 @@ def ensemble_diversity(ensemble: Any, X: Any, y: ArrayLike) -> DiversityReport:
     parts = [rows if one is None else rows[:, one] for one in columns]
     classes = getattr(ensemble, "classes_", None)
     given = np.asarray(y)
-    predictions = np.array([_labels(member, part, classes) for member, part in zip(members, parts)])
+    coded = _coded(ensemble, members)
+    predictions = np.array([_labels(member, part, classes, coded) for member, part in zip(members, parts)])
     if not is_classifier(members[0]):
         return diversity_of_predictions(predictions, given, names=names, classify=False)
     probabilities = None
     if all(hasattr(member, "predict_proba") for member in members):
         known = np.unique(given) if classes is None else np.asarray(classes)
-        probabilities = np.array([_aligned(member, part, known, classes) for member, part in zip(members, parts)])
+        probabilities = np.array([_aligned(member, part, known, coded) for member, part in zip(members, parts)])
         return diversity_of_predictions(predictions, given, probabilities, names=names, classes=known)
     return diversity_of_predictions(predictions, given, names=names)
 
@@ -208,8 +229,13 @@ def _members(ensemble: Any) -> tuple[list[Any], tuple[str, ...], list[Any]]:
         found, names, columns = list(ensemble), None, None
     else:
         check_is_fitted(ensemble)
+        name = type(ensemble).__name__
         if not hasattr(ensemble, "estimators_"):
-            raise TypeError(f"ensemble must have estimators_, or be a list of models, got {type(ensemble).__name__}")
+            raise TypeError(f"ensemble must have estimators_, or be a list of models, got {name}")
+        if isinstance(ensemble, PARTS):
+            raise TypeError(
+                f"ensemble must have members that each predict y, got {name}, whose members are parts of it"
+            )
         found = list(np.ravel(np.asarray(ensemble.estimators_, dtype=object)))
         given = getattr(ensemble, "estimators", None)
         names = [name for name, one in given if not isinstance(one, str)] if isinstance(given, list) else None
@@ -220,25 +246,27 @@ def _members(ensemble: Any) -> tuple[list[Any], tuple[str, ...], list[Any]]:
     return found, tuple(called), list(columns) if columns is not None else [None] * len(found)
 
 
-def _labels(member: Any, X: Any, classes: Any) -> NDArray[Any]:
-    """What a member says; members of forests and votes speak of numbers of classes."""
+def _coded(ensemble: Any, members: list[Any]) -> bool:
+    """Whether members speak of the numbers of classes: in all ensembles of scikit-learn but AdaBoost."""
+    classes = getattr(ensemble, "classes_", None)
+    if classes is None or isinstance(ensemble, AdaBoostClassifier):
+        return False
+    known = isinstance(ensemble, BaggingClassifier | BaseForest | VotingClassifier | StackingClassifier)
+    own = [member.classes_ for member in members if hasattr(member, "classes_")]
+    return known or not all(np.isin(one, classes).all() for one in own)
+
+
+def _labels(member: Any, X: Any, classes: Any, coded: bool) -> NDArray[Any]:
+    """What a member says."""
     said = np.asarray(member.predict(X))
-    if _speaks_in_numbers(member, classes):
-        return np.asarray(np.asarray(classes)[said.astype(np.int64)])
-    return said
+    return np.asarray(np.asarray(classes)[said.astype(np.int64)]) if coded else said
 
 
-def _speaks_in_numbers(member: Any, classes: Any) -> bool:
-    own = getattr(member, "classes_", None)
-    return classes is not None and own is not None and not np.isin(own, classes).all()
-
-
-def _aligned(member: Any, X: Any, known: NDArray[Any], classes: Any) -> Array:
+def _aligned(member: Any, X: Any, known: NDArray[Any], coded: bool) -> Array:
     """Probabilities in the order of all classes; a member may not have seen some."""
     shares = np.asarray(member.predict_proba(X), dtype=np.float64)
     own = np.asarray(member.classes_)
-    if _speaks_in_numbers(member, classes):
-        own = np.asarray(classes)[own.astype(np.int64)]
+    own = known[own.astype(np.int64)] if coded else own
     whole = np.zeros((len(shares), len(known)))
     for place, label in enumerate(own):
         whole[:, np.flatnonzero(known == label)] = shares[:, [place]]

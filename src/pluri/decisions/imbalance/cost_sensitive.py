@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.utils import Tags, get_tags
+from sklearn.utils import Tags, column_or_1d, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 from pluri.mixtures import NaiveBayes
@@ -48,6 +48,7 @@ class CostSensitiveClassifier(MetaEstimatorMixin, ClassifierMixin, Estimator):
     cost_matrix_ : ndarray of shape (n_classes, n_classes)
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
+        Unless rows are texts.
 
     Examples
     --------
@@ -73,21 +74,24 @@ class CostSensitiveClassifier(MetaEstimatorMixin, ClassifierMixin, Estimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features), or texts
+            Texts are for a pipeline that begins with a vectorizer.
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), optional
             Given to the classifier, which must take it.
         """
         model = NaiveBayes("gaussian") if self.estimator is None else clone(self.estimator)
-        rows, labels = validate_data(
-            self, X, y, accept_sparse="csr", dtype=None, ensure_all_finite=not get_tags(model).input_tags.allow_nan
-        )
+        finite = not get_tags(model).input_tags.allow_nan
+        if _are_texts(X):
+            rows, labels = indexable(X, column_or_1d(y, warn=True))
+        else:
+            rows, labels = validate_data(self, X, y, accept_sparse="csr", dtype=None, ensure_all_finite=finite)
         options = {}
         if sample_weight is not None:
             if not has_fit_parameter(model, "sample_weight"):
                 raise ValueError(f"sample_weight is not taken by {type(model).__name__}, got weights")
-            options["sample_weight"] = check_row_weight(sample_weight, rows.shape[0])
-        model.fit(X if hasattr(X, "iloc") else rows, labels, **options)
+            options["sample_weight"] = check_row_weight(sample_weight, len(labels))
+        model.fit(X if hasattr(X, "columns") else rows, labels, **options)
         if not hasattr(model, "predict_proba"):
             raise ValueError(f"estimator must have predict_proba, got {type(model).__name__}")
         costs = _checked_costs(self.cost_matrix, model.classes_)
@@ -123,6 +127,13 @@ class CostSensitiveClassifier(MetaEstimatorMixin, ClassifierMixin, Estimator):
         tags.input_tags = inner.input_tags
         tags.classifier_tags = inner.classifier_tags
         return tags
+
+
+def _are_texts(X: Any) -> bool:
+    """Whether rows are texts, not numbers."""
+    if isinstance(X, list | tuple):
+        return bool(X) and all(isinstance(row, str) for row in X)
+    return getattr(X, "ndim", 2) == 1 and len(X) > 0 and all(isinstance(row, str) for row in X)
 
 
 def _checked_costs(costs: ArrayLike | None, classes: NDArray[Any]) -> Array:

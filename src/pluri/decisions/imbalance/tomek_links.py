@@ -1,6 +1,6 @@
 r"""Tomek links, removed until there are none.
 
-Two rows of different classes that are each other's nearest neighbour are a link [1]_: noise, or the border between the
+Two rows of different classes with no row nearer to either of them are a link [1]_: noise, or the border between the
 classes. Taking away the row of the larger class cleans the border; what was behind it may then form a new link, so one
 pass leaves some. imbalanced-learn has the single pass; here links are removed until none is left.
 
@@ -17,13 +17,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils import Tags, check_X_y
+from sklearn.utils import Tags, _safe_indexing, check_array, check_X_y
 from sklearn.utils.multiclass import check_classification_targets
 
 from pluri.validation import Allowed, Only, Whole, check_parameters
 from pluri.validation.estimator import Estimator
 
 IntArray = NDArray[np.int64]
+
+#: Distances that differ by less than this share are equal.
+TIE = 1e-9
 
 
 class IteratedTomekLinks(Estimator):
@@ -37,7 +40,8 @@ class IteratedTomekLinks(Estimator):
         Which row of a link goes: that of the class with more rows (of equally frequent ones, none unless "both"), or
         both. The last rows of a class are never removed.
     max_rounds : int or None, default=None
-        Passes at most; 1 is what imbalanced-learn's ``TomekLinks`` does.
+        Passes at most; 1 is what imbalanced-learn's ``TomekLinks`` does (which takes one of several nearest
+        neighbours that are equally near; here all of them count).
 
     Attributes
     ----------
@@ -130,7 +134,7 @@ class IteratedTomekLinks(Estimator):
 
 
 def tomek_links(X: Any, y: Any) -> IntArray:
-    """Pairs of rows of different classes that are each other's nearest neighbour: (n_links, 2), the first the lower.
+    """Pairs of rows of different classes with no row nearer to either: (n_links, 2), the first the lower.
 
     Parameters
     ----------
@@ -147,11 +151,37 @@ def tomek_links(X: Any, y: Any) -> IntArray:
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     if n_rows < 2:
         return np.zeros((0, 2), dtype=np.int64)
-    nearest = NearestNeighbors(n_neighbors=1).fit(X).kneighbors(return_distance=False)[:, 0]
-    here = np.arange(n_rows)
-    mutual = (nearest[nearest] == here) & (here < nearest) & (labels != labels[nearest])
-    return np.stack([here[mutual], nearest[mutual]], axis=1).astype(np.int64)
+    first, second = _nearest_pairs(check_array(X, accept_sparse="csr", dtype=np.float64), n_rows)
+    # Each pair twice if both are nearest to each other; ties are common where numbers are whole.
+    codes = first * n_rows + second
+    mutual = np.isin(codes, second * n_rows + first) & (first < second) & (labels[first] != labels[second])
+    return np.stack([first[mutual], second[mutual]], axis=1).astype(np.int64)
+
+
+def _nearest_pairs(X: Any, n_rows: int) -> tuple[IntArray, IntArray]:
+    """Every row with each of its nearest neighbours: several if they are equally near."""
+    found = NearestNeighbors(n_neighbors=1).fit(X)
+    n_asked, rows, pairs = min(2, n_rows - 1), np.arange(n_rows), []
+    asked = X
+    while len(rows):
+        # Without rows to ask about, a row is no neighbour of its own; later it is left out by its number.
+        own = len(rows) == n_rows
+        distance, other = found.kneighbors(None if own else asked, n_asked if own else n_asked + 1)
+        distance = np.where(other == rows[:, None], np.inf, distance)
+        nearest = distance.min(axis=1, keepdims=True)
+        # Distances of the same length may differ in their last digits.
+        tied = distance <= nearest * (1.0 + TIE)
+        place, column = np.nonzero(tied)
+        done = ~tied[:, -1] | (n_asked >= n_rows - 1)
+        keep = done[place]
+        pairs.append(np.stack([rows[place[keep]], other[place[keep], column[keep]]]))
+        rows, n_asked = rows[~done], min(4 * n_asked, n_rows - 1)
+        asked = X[rows]
+    first, second = np.concatenate(pairs, axis=1).astype(np.int64)
+    return first, second
 
 
 def _taken(given: Any, kept: IntArray, checked: Any) -> Any:
-    return given.iloc[kept] if hasattr(given, "iloc") else checked[kept]
+    # Frames and series of pandas, Polars and others; lists become arrays.
+    framed = any(hasattr(given, name) for name in ("iloc", "columns", "to_frame"))
+    return _safe_indexing(given, kept) if framed else checked[kept]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
-from pluri.decisions.planning.chain_steps import StepPlanner
+from pluri.decisions.planning.chain_steps import NormalEmission, StepPlanner, SymbolEmission
 from pluri.decisions.planning.field_places import PlacePlanner
 from pluri.decisions.planning.scenarios import ClassColumns, ClassPlanner, GaussianPlanner
 
@@ -168,19 +168,20 @@ def _steps(model: Any, X: Any, n_samples: int, rng: np.random.Generator) -> Step
 
     sequence = np.asarray(X, dtype=np.float64)
     sequence = sequence[:, None] if sequence.ndim == 1 else sequence
-    if sequence.ndim != 2 or sequence.shape[1] != 1 or not len(sequence):
+    n_features = int(model.n_features_in_)
+    if sequence.ndim != 2 or sequence.shape[1] != n_features or not len(sequence):
         raise ValueError(
-            f"X must be one sequence of a single column, NaN where nothing is observed, got shape {np.shape(X)}"
+            f"X must be one sequence of {n_features} columns, NaN where nothing is observed, got shape {np.shape(X)}"
         )
     if isinstance(model, CategoricalHMM):
-        emission = model.emissionprob_
-        table = np.asarray(emission[0] if isinstance(emission, list | tuple) else emission)
-        return StepPlanner(model, sequence, table=table, normal=None, n_samples=n_samples, rng=rng)
+        given = model.emissionprob_
+        tables = [np.asarray(table) for table in (given if isinstance(given, list | tuple) else [given])]
+        return StepPlanner(model, sequence, SymbolEmission(tables), n_samples, rng)
     means = np.asarray(model.means_, dtype=np.float64)
-    if means.shape[1] != 1:
-        raise ValueError(f"model must be of a single column to plan its steps, got {means.shape[1]}")
-    variances = np.broadcast_to(np.asarray(model.covars_, dtype=np.float64).reshape(-1), (len(means),))
-    return StepPlanner(model, sequence, table=None, normal=(means[:, 0], variances), n_samples=n_samples, rng=rng)
+    covariances = np.asarray(model.covars_, dtype=np.float64)
+    if covariances.shape != (*means.shape, means.shape[1]):
+        raise ValueError(f"covariance_type must be one with a matrix for each state, got {model.covariance_type!r}")
+    return StepPlanner(model, sequence, NormalEmission(means, covariances), n_samples, rng)
 
 
 def _places(model: Any, X: Any, target: Any) -> PlacePlanner:

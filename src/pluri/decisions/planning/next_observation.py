@@ -24,6 +24,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pluri.decisions.planning.adapters import planner_of
+from pluri.decisions.planning.chain_steps import StepPlanner
+from pluri.decisions.planning.field_places import PlacePlanner
 from pluri.decisions.selection.constraints import ROUNDING, checked_costs
 from pluri.validation import Number, RandomState, Whole, as_generator, check_value
 
@@ -90,8 +92,8 @@ class NextObservation:
     ----------
     model : fitted model
         A `GaussianMixture`, `BernoulliMixture`, `CategoricalMixture` or `NaiveBayes` (which column of a row), a
-        `GaussianHMM` or `CategoricalHMM` of one column (which step of a sequence), or a `GaussianProcessRegressor`
-        (which place).
+        `GaussianHMM` or `CategoricalHMM` (which step of a sequence, with all columns of it that are missing), or a
+        `GaussianProcessRegressor` (which place).
     target : None, int or array-like, default=None
         What information is wanted about. None: the component, class, path of states, or the function at all candidate
         places. A column of a discrete mixture or of naive Bayes; or places (n, n_features) of a Gaussian process.
@@ -133,8 +135,8 @@ class NextObservation:
         Parameters
         ----------
         X : array-like
-            What is known: a row, or a sequence (n_steps, 1), with NaN (or None) for what is not observed; of a Gaussian
-            process, the candidate places (n_places, n_features).
+            What is known: a row, or a sequence (n_steps, n_features), with NaN (or None) for what is not observed; of a
+            Gaussian process, the candidate places (n_places, n_features).
         costs : array-like, optional
             Of each column, step or place; 1 by default.
 
@@ -194,6 +196,9 @@ class NextObservation:
         planner = planner_of(self.model, X, self.target, self.n_samples, as_generator(self.random_state))
         if not planner.candidates:
             raise ValueError("X must have something that is not observed, got nothing that is NaN")
-        number = len(X) if np.ndim(X) == 1 or len(X) > 1 else len(np.ravel(np.asarray(X, dtype=object)))
+        # Steps and places are rows of X; columns are those of its only row.
+        number = (
+            len(X) if isinstance(planner, StepPlanner | PlacePlanner) else int(np.size(np.asarray(X, dtype=object)))
+        )
         prices = np.ones(number) if costs is None else checked_costs(costs, number)
         return planner, prices

@@ -192,8 +192,13 @@ def choose(
         if not state.items[len(given) :]:
             gains.largest = float(np.abs(gains.bounds[np.isfinite(gains.bounds)]).max(initial=0.0))
         _note(gains, state, constraint)
-        if pick is None or (gains.bounds[pick] <= 0 and not search.keep_falling):
+        if pick is None:
             break
+        if gains.bounds[pick] <= 0 and not search.keep_falling:
+            # Of a sample nothing may be worth taking while there is something outside of it.
+            pick = gains.best(state, allowed) if search.sample_size is not None else None
+            if pick is None or gains.bounds[pick] <= 0:
+                break
         added.append(float(gains.bounds[pick]))
         function.add(pick, state, added[-1])
         values.append(state.value)

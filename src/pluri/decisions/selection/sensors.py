@@ -48,6 +48,7 @@ class SensorPlacement(ChosenRows, OneToOneFeatureMixin, TransformerMixin, Estima
     ----------
     size : int, float or None, default=10
         Number of sensors; a share of the places if it is a float between 0 and 1. None: as many as `budget` pays for.
+        Fewer are chosen where one more would add nothing: mutual information falls again beyond half of the places.
     criterion : {"mutual_information", "entropy", "information_gain", "variance"}
         What to maximise: information about the places without a sensor, entropy of the measurements, information
         about the field, or the variance taken away (which has no guarantee: it is not submodular).
@@ -80,7 +81,8 @@ class SensorPlacement(ChosenRows, OneToOneFeatureMixin, TransformerMixin, Estima
     upper_bounds_ : ndarray
         Bounds for 0, 1, ..., size sensors; one entry with a budget.
     apriori_bounds_ : ndarray of shape (n_chosen,)
-        values_ / (1 - 1/e) for "information_gain", NaN for the others, of which it is no bound.
+        values_ / (1 - 1/e) for "information_gain" (after annealing the last only), NaN for the others, of which it is
+        no bound.
     posterior_variance_ : ndarray of shape (n_samples_fit_,)
         Variance of the field at each place, given all sensors.
     cost_ : float
@@ -167,6 +169,8 @@ class SensorPlacement(ChosenRows, OneToOneFeatureMixin, TransformerMixin, Estima
         self.upper_bounds_, self.upper_bound_ = found.upper_bounds, float(found.upper_bounds[-1])
         guaranteed = self.criterion == "information_gain" and size is not None
         self.apriori_bounds_ = found.values / (1.0 - np.exp(-1.0)) if guaranteed else np.full(len(found.items), np.nan)
+        if self.method == "annealing":
+            self.apriori_bounds_[:-1] = np.nan  # what annealing has swapped is not in the order of a greedy choice
         if guaranteed and len(found.items) == size:
             self.upper_bound_ = min(self.upper_bound_, float(self.apriori_bounds_[-1]))
         reached = found.value if len(found.items) else 0.0

@@ -70,6 +70,12 @@ def _selection(
     # What came by bounds the optimum among what came: the singles, and the gains beside the sieve that was chosen.
     scores = np.zeros(function.n_items)
     scores[list(singles)] = list(singles.values())
+    if not function.submodular:
+        # Gains may rise, so that they bound nothing.
+        known = function.size_bounds(size)
+        most = function.value(np.arange(function.n_items)) if function.monotone else np.inf
+        bounds = np.full(size + 1, np.inf) if known is None else known
+        return in_order(function, np.array(best.items, dtype=np.int64), np.minimum(bounds, most), n_evaluations)
     bounds = function.empty_value() + constraint.relaxed_maxima(scores)
     if function.monotone:
         rest = np.zeros(function.n_items)

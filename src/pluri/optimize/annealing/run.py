@@ -120,16 +120,16 @@ class Run:
 
 
 def checked_energy(value: Any) -> float:
-    """An energy as a number: infinite for NaN, an error for what is none."""
+    """An energy as a number: infinite for what is not finite, an error for what is none."""
     if isinstance(value, float):  # np.float64 is one
-        return value if value == value else math.inf
+        return value if math.isfinite(value) else math.inf
     if not isinstance(value, str | bytes | bool | type(None)) and np.size(value) == 1:
         try:
             number = float(np.asarray(value).reshape(()))
         except (TypeError, ValueError):
             pass
         else:
-            return number if number == number else math.inf
+            return number if math.isfinite(number) else math.inf
     raise ValueError(f"f must return a number, got {value!r}")
 
 
@@ -201,7 +201,7 @@ def accepts(rng: np.random.Generator, old: float, new: float, temperature: float
     """Metropolis and Hastings' decision; at temperature 0 only what is not worse is accepted."""
     if not new < math.inf:
         return False
-    if old == math.inf or new == -math.inf:
+    if old == math.inf:
         return True
     if temperature == 0.0:
         return new <= old

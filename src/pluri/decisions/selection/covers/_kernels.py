@@ -15,9 +15,9 @@ IntArray = NDArray[np.int64]
 
 @compiled(allocates=False)
 def cheapest_covers(
-    masks: IntArray, costs: Array, holders: IntArray, starts: IntArray, best: Array, last: IntArray
+    masks: IntArray, costs: Array, holders: IntArray, starts: IntArray, best: Array, last: IntArray, before: IntArray
 ) -> None:
-    """Change ``best`` and ``last``: least cost of each mask, and the set that was added last to reach it."""
+    """Change ``best``, ``last`` and ``before``: least cost of a mask, the set added last, and the mask without it."""
     n_masks = len(best)
     for mask in range(n_masks - 1):
         cost = best[mask]
@@ -32,3 +32,4 @@ def cheapest_covers(
             if cost + costs[chosen] < best[reached]:
                 best[reached] = cost + costs[chosen]
                 last[reached] = chosen
+                before[reached] = mask

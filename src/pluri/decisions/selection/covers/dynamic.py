@@ -66,33 +66,14 @@ def cheapest_cover(membership: Any, costs: Array) -> IntArray:
     by_element = sparse.csr_array(columns.T.astype(np.float64))
     best = np.full(1 << n_distinct, np.inf)
     best[0] = 0.0
-    last = np.full(1 << n_distinct, -1, dtype=np.int64)
-    cheapest_covers(masks, costs, by_element.indices.astype(np.int64), by_element.indptr.astype(np.int64), best, last)
-    return _traced(masks, costs, best, last)
-
-
-def _traced(masks: IntArray, costs: Array, best: Array, last: IntArray) -> IntArray:
-    """Sets on the way to the full mask; each was added to a mask from which it reached the next."""
-    found: list[int] = []
-    mask = len(best) - 1
+    last, before = np.full((2, 1 << n_distinct), -1, dtype=np.int64)
+    holders, starts = by_element.indices.astype(np.int64), by_element.indptr.astype(np.int64)
+    cheapest_covers(masks, costs, holders, starts, best, last, before)
+    found, mask = [], len(best) - 1
     while mask:
-        chosen = int(last[mask])
-        found.append(chosen)
-        # The mask before lacked the set's lowest new element and had all below it: one of those that lead here.
-        mask = _before(mask, int(masks[chosen]), float(best[mask] - costs[chosen]), best)
+        found.append(int(last[mask]))
+        mask = int(before[mask])
     return np.sort(np.array(found, dtype=np.int64))
-
-
-def _before(mask: int, added: int, cost: float, best: Array) -> int:
-    """A mask that becomes `mask` by adding a set, at this cost."""
-    kept, part = mask & ~added, added
-    while True:  # all subsets of what the set holds, the largest first
-        before = kept | part
-        if before != mask and abs(best[before] - cost) <= 1e-12 * max(1.0, abs(cost)):
-            return before
-        if part == 0:
-            raise RuntimeError("no way back through the table of covers")
-        part = (part - 1) & added
 
 
 def _ends_of_intervals(membership: Any) -> IntArray | None:
