@@ -122,13 +122,12 @@ def join_sequences(X: Sequence[Any]) -> tuple[Any, Integers]:
 def _join_tables(X: Sequence[Any]) -> tuple[Any, Integers]:
     import pandas as pd
 
-    names = list(X[0].columns)
-    for n, table in enumerate(X):
-        if list(table.columns) != names:
-            raise ValueError(
-                f"X must hold data frames with the same columns in the same order, got {names} in item 0 and "
-                f"{list(table.columns)} in item {n}"
-            )
+    names = [list(table.columns) for table in X]
+    if others := [n for n, own in enumerate(names) if own != names[0]]:
+        raise ValueError(
+            f"X must hold data frames with the same columns in the same order, got {names[0]} in item 0 and "
+            f"{names[others[0]]} in item {others[0]}"
+        )
     kept = [table for table in X if len(table)]
     if not kept:
         raise ValueError("X must hold at least one observation, got only empty sequences (minimum of 1 is required)")

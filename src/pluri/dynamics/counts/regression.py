@@ -24,7 +24,7 @@ from pluri.dynamics.counts.shapes import (
     named_shape,
 )
 from pluri.dynamics.counts.survey import MOST_COUNTS
-from pluri.dynamics.counts.tables import continued, cut_off_count, learned_count, scored_count
+from pluri.dynamics.counts.tables import continued, cut_off_count, scored_count
 from pluri.validation import Allowed, Number, Only, Stored, Whole, check_parameters, check_row_weight
 from pluri.validation.estimator import Estimator
 
@@ -50,16 +50,15 @@ class GeneralizedCountRegression(RegressorMixin, Estimator):
         Constraint on a general g.
     smoothness : float, default=1e-2
         Pulls a general g towards a line, which is Poisson: kappa / (n / (K + 1)), where kappa is the weight of the
-        squared second differences of g, n the number of samples (or the sum of their weights) and K `max_count`, or
-        the largest count in y.
+        squared second differences of g, n the number of samples (or the sum of their weights) and K the largest count.
         With 0, g is -inf at counts that were not seen.
     alpha : float, default=0.0
         alpha / 2 times the squared coefficients is subtracted from the log-likelihood.
     max_count : int, optional
-        Largest possible count K; larger ones in other data have probability 0, and a score of -inf. By default there is
-        none: `g_` reaches half again as far as the largest count in y for "general", and three times as far plus 20
-        for the others, and goes on as a line (or as the formula of the distribution has it) where larger counts are
-        scored. "bernoulli" is 0 or 1; a "general" `g` without `smoothness` ends at the largest count in y.
+        Largest possible count K: larger ones in other data have probability 0, and a score of -inf. By default `g_` is
+        learned up to the largest count in y for "general", and to three times that plus 20 for the others; where
+        larger counts are scored it goes on as a line, a Poisson tail, or as the formula of the distribution has it.
+        "bernoulli" is 0 or 1, and a "general" g without `smoothness` ends at the largest count in y.
     max_iter, tol : int and float, default=500 and 1e-8
         Most iterations, and the gradient of the mean log-likelihood (of columns scaled to mean square one) at which
         the ascent stops.
@@ -92,7 +91,7 @@ class GeneralizedCountRegression(RegressorMixin, Estimator):
     >>> model = GeneralizedCountRegression().fit(X, y)
     >>> bool(abs(model.coef_[0] - 0.5) < 0.1), bool(np.diff(model.g_, 2)[:3].max() < -0.1)
     (True, True)
-    >>> model.predict_proba(X[:2]).shape == (2, y.max() + 1)
+    >>> model.predict_proba(X[:2]).shape == (2, model.max_count_ + 1)
     True
     """
 
@@ -153,8 +152,7 @@ class GeneralizedCountRegression(RegressorMixin, Estimator):
         kept = weight > 0
         X, counts, weight = X[kept], counts[kept], weight[kept]
         K = self._largest(int(counts.max()))
-        width = (int(counts.max()) if self.max_count is None else K) + 1
-        kappa = self.smoothness * weight.sum() / width if self.distribution == "general" else 0.0
+        kappa = self.smoothness * weight.sum() / (K + 1) if self.distribution == "general" else 0.0
         shape = self._shape(counts, float(np.average(counts, weights=weight)), K)
         fitted = fit_regression(
             RegressionObjective(X, counts, weight, shape, kappa, self.alpha), max_iter=self.max_iter, tol=self.tol
@@ -184,7 +182,7 @@ class GeneralizedCountRegression(RegressorMixin, Estimator):
         elif self.distribution != "general":
             allowed = cut_off_count(seen)
         else:
-            allowed = learned_count(seen) if self.smoothness > 0 else seen
+            allowed = seen
         if seen > allowed:
             raise ValueError(f"y must hold counts up to {allowed} (max_count, or 1 for bernoulli), got {seen}")
         if allowed > MOST_COUNTS:

@@ -14,7 +14,7 @@ from pluri.dynamics.counts.poisson_model import PoissonModel
 from pluri.dynamics.counts.records import CountObservation, PoissonObservation, SystemParameters
 from pluri.dynamics.counts.survey import Survey
 from pluri.dynamics.counts.system import CountSystem
-from pluri.dynamics.counts.tables import in_tables, possible_counts, reaching
+from pluri.dynamics.counts.tables import in_tables, reaching
 from pluri.validation import Allowed, Number, Only, Stored, Whole
 
 Array = NDArray[np.float64]
@@ -140,8 +140,8 @@ class CountDynamicalSystem(CountSystem):
     ----------
     n_components : int, default=2
     observation : {"full", "simple", "linear"}, default="full"
-        A shape for each neuron; one for all, with a slope for each; or slopes alone, which are Poisson counts, cut off
-        at `max_count` if that is given. Use "simple" where data are few.
+        A shape for each neuron; one for all, with a slope for each; or slopes alone, which are Poisson counts cut off
+        at the largest one. Use "simple" where data are few.
     inference : {"vb", "laplace"}, default="vb"
         See `PoissonDynamicalSystem`.
     elbo : {"quadrature", "jensen"}, default="quadrature"
@@ -150,8 +150,8 @@ class CountDynamicalSystem(CountSystem):
         for counts above ten or so.
     max_count : int, optional
         Largest possible count: larger ones in other data have probability 0, and their sequences scores of -inf. By
-        default there is none: shapes are learned to half again the largest count of each neuron ("simple": of all), and
-        go on as lines, which are Poisson tails.
+        default the shape of each neuron is learned up to its largest count ("simple": of all neurons); where other
+        data have larger ones it goes on as a line, a Poisson tail.
     smoothness : float, default=1e-2
         Pulls shapes towards lines, which are Poisson; see `GeneralizedCountRegression`. With 0, counts that a neuron
         did not have are impossible, unless `observation` is "linear".
@@ -243,27 +243,32 @@ class CountDynamicalSystem(CountSystem):
             support = np.isfinite(self.g_)
             return CountModel(self.observation, nodes, support, np.zeros(len(support)))
         support = self._support(survey)
-        width = survey.occurs.shape[1] if self.max_count is None else support.shape[1]
-        kappa = self.smoothness * survey.n_seen / width
+        kappa = self.smoothness * survey.n_seen / support.shape[1]
         return CountModel(self.observation, nodes, support, kappa)
 
     def _support(self, survey: Survey) -> NDArray[np.bool_]:
         """Counts that are possible: (n_features, K + 1)."""
         occurs = survey.occurs
         seen = occurs.shape[1] - 1
-        if self.max_count is None and not self._has_gaps():
-            return possible_counts(occurs, shared=self.observation == "simple", formula=self.observation == "linear")
         if self.max_count is not None and self.max_count < seen:
             raise ValueError(f"max_count must be at least the largest count in X ({seen}), got {self.max_count}")
-        if not self._has_gaps():
-            return np.ones((len(occurs), int(self.max_count or seen) + 1), dtype=bool)
-        if self.max_count is not None and self.max_count > seen:
-            raise ValueError(
-                "smoothness must be positive when max_count is above the largest count in X: nothing else tells how "
-                "probable counts between are"
-            )
-        support = np.broadcast_to(occurs.any(axis=0), occurs.shape) if self.observation == "simple" else occurs
-        support = support.copy()
+        K = max(seen if self.max_count is None else int(self.max_count), 1)
+        present = np.zeros((len(occurs), K + 1), dtype=bool)
+        present[:, : seen + 1] = occurs
+        if self.observation == "simple":
+            present[:] = present.any(axis=0)
+        if self._has_gaps():
+            if self.max_count is not None and self.max_count > seen:
+                raise ValueError(
+                    "smoothness must be positive when max_count is above the largest count in X: nothing else tells "
+                    "how probable counts between are"
+                )
+            support = present
+        elif self.max_count is not None:
+            support = np.ones_like(present)
+        else:
+            highest = present.shape[1] - 1 - present[:, ::-1].argmax(axis=1)
+            support = np.arange(K + 1) <= np.where(present.any(axis=1), highest, 0)[:, None]
         support[:, 0] = True
         return support
 

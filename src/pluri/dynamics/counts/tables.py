@@ -1,29 +1,23 @@
-"""How far tables of counts reach: beyond what was seen, unless somebody says where counts end.
+"""How far tables of counts reach: as far as the data, unless somebody says where counts end.
 
-Other data have larger counts than those of the fit, and are not impossible for that. A shape is learned a little beyond
-the largest count, where the penalty on bent shapes says how probable counts are; from there on it is a line, which is
-the tail of a Poisson distribution.
+Other data have larger counts than those of the fit, and are not impossible for that. Where such counts are asked for, a
+shape goes on as a line, which is the tail of a Poisson distribution. A fit has no use for them: it would have to learn
+from nothing but a penalty how rare they are, and zeros and ones would no longer be a logistic regression.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pluri.dynamics.counts.count_model import CountModel
 from pluri.dynamics.counts.learning import CountProblem
 from pluri.dynamics.counts.records import CountObservation, SystemParameters
 from pluri.dynamics.counts.survey import MOST_COUNTS
 
 Array = NDArray[np.float64]
-
-
-def learned_count(largest: int) -> int:
-    """Largest count of a shape that is learned from data with this largest count."""
-    room = max(3, min(ceil(0.5 * largest), ceil(3.0 * largest**0.5)))
-    return min(largest + room, max(largest, MOST_COUNTS))
 
 
 def cut_off_count(largest: int) -> int:
@@ -37,7 +31,11 @@ def scored_count(largest: int) -> int:
 
 
 def continued(g: Array, max_count: int) -> Array:
-    """Shapes (..., K + 1) up to `max_count`: cut off, or going on as the line through their last two values."""
+    """Shapes (..., K + 1) up to `max_count`: cut off, or going on as lines.
+
+    Their slope is that of the last step, or the mean slope if that is less: the last step rests on the few largest
+    counts, and where it is steep by chance most of the distribution would lie where nothing was seen.
+    """
     width = g.shape[-1]
     if max_count < width:
         return g[..., : max_count + 1].copy()
@@ -46,25 +44,10 @@ def continued(g: Array, max_count: int) -> Array:
     for one in long.reshape(-1, max_count + 1):
         last = int(np.flatnonzero(np.isfinite(one))[-1])
         if last > 0:
-            slope = one[last] - one[last - 1] if np.isfinite(one[last - 1]) else one[last] / last
+            step = one[last] - one[last - 1] if np.isfinite(one[last - 1]) else np.inf
+            slope = min(step, one[last] / last)
             one[last + 1 :] = one[last] + slope * (k[last + 1 :] - last)
     return long
-
-
-def possible_counts(occurs: NDArray[np.bool_], *, shared: bool, formula: bool) -> NDArray[np.bool_]:
-    """Counts (N, K + 1) in the tables of neurons, by default: beyond the largest that each of them had.
-
-    Parameters
-    ----------
-    occurs : (N, K + 1): which counts were seen
-    shared : whether all neurons have one shape
-    formula : whether the shape is a line, which needs no learning
-    """
-    reach = cut_off_count if formula else learned_count
-    highest = np.where(occurs, np.arange(occurs.shape[1]), 0).max(axis=1)
-    highest = np.full_like(highest, highest.max()) if shared else highest
-    ends = np.array([reach(count) if count else 0 for count in highest.tolist()])
-    return np.arange(ends.max(initial=1) + 1) <= ends[:, None]
 
 
 def reaching(params: SystemParameters, problem: CountProblem, counts: Array) -> tuple[SystemParameters, CountProblem]:
@@ -79,6 +62,7 @@ def reaching(params: SystemParameters, problem: CountProblem, counts: Array) -> 
     wide[:, : g.shape[1]] = g
     wide[beyond] = continued(g[beyond], width - 1)
     observation = CountObservation(params.observation.loadings, wide)
+    assert isinstance(problem.model, CountModel)
     model = replace(problem.model, support=np.isfinite(wide))
     return replace(params, observation=observation), replace(problem, model=model)
 

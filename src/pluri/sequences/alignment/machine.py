@@ -174,8 +174,8 @@ class AlignmentMachine(TakesWholeSequences):
             gram = gram[np.ix_(kept, kept)]
         else:
             frames = frames if len(kept) == len(counts) else frames.take(kept)
-            kernel = TimeAlignmentKernel(sigma="median") if self.kernel is None else self.kernel
-            self.kernel_ = kernel.resolve(frames)
+            named = self.kernel if isinstance(self.kernel, TimeAlignmentKernel) else TimeAlignmentKernel(sigma="median")
+            self.kernel_ = named.resolve(frames)
             self._single_frames = bool((frames.lengths == 1).all())
             gram = self.kernel_.gram(frames)
         return Training(correct(gram, self.psd), frames, counts, kept, None if weight is None else weight[kept])
