@@ -244,10 +244,12 @@ class GeneralizedCountRegression(RegressorMixin, Estimator):
         counts = check_whole_counts(np.asarray(y), "y")
         if counts.shape != distribution.theta.shape:
             raise ValueError(f"y must have one count for each of {len(distribution.theta)} rows, got {counts.shape}")
-        largest = int(counts.max(initial=0))
-        if self.max_count_ < largest <= MOST_COUNTS:
-            distribution = GeneralizedCount(distribution.theta, self._shape_to(scored_count(largest)))
-        return distribution.logpmf(counts)
+        found = distribution.logpmf(counts)
+        beyond = (counts > self.max_count_) & (counts <= MOST_COUNTS)
+        if beyond.any():  # these rows alone: a count has the likelihood that it has without the others
+            shape = self._shape_to(scored_count(int(counts[beyond].max())))
+            found[beyond] = GeneralizedCount(distribution.theta[beyond], shape).logpmf(counts[beyond])
+        return found
 
     def _shape_to(self, largest: int) -> Array:
         """The shape as far as this count; no farther than it is if that is the largest possible one."""
