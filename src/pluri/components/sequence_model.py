@@ -102,6 +102,18 @@ class TakesSequences(Estimator):
         return self._sequences(X, lengths, fitting=False)
 
 
+def warn_of_empty_columns(X: NDArray[Any], stacklevel: int = 5) -> None:
+    """Say so where a column has no value at all: a model that takes holes has nothing to fill these with."""
+    empty = np.flatnonzero(np.isnan(X).all(axis=0))
+    if empty.size:
+        warnings.warn(
+            f"columns {empty.tolist()} of X hold no value: nothing is learned of them, and what is predicted or filled "
+            "in there means nothing",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
+
+
 class StartingValues:
     """For an estimator with `params` and `init_params`, letters that stand for fitted attributes.
 

@@ -63,8 +63,10 @@ def is_sequence_list(X: Any) -> bool:
     """Whether X is a list (or tuple) of sequences, of equal lengths or not; an item with one axis has one feature.
 
     Two plain lists are not: words, which are one sequence, and ``[[1], [2], [3]]``, which is a column. A column of
-    arrays, ``[array([1]), array([2])]``, is a list of sequences of length 1.
+    arrays, ``[array([1]), array([2])]``, is a list of sequences of length 1. An array of arrays is a list.
     """
+    if isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1:
+        return len(X) > 0 and all(hasattr(item, "shape") and item.shape for item in X)
     if not isinstance(X, list | tuple) or not X:
         return False
     if any(isinstance(item, str | bytes) or not hasattr(item, "__len__") for item in X):
@@ -94,8 +96,13 @@ def _cells(item: Any) -> list[Any]:
     return [cell for row in item for cell in (row if isinstance(row, list | tuple) else [row])]
 
 
-def join_sequences(X: Sequence[Any]) -> tuple[NDArray[Any], Integers]:
-    """One array and the lengths, of a list of sequences; a one-dimensional sequence has one feature."""
+def join_sequences(X: Sequence[Any]) -> tuple[Any, Integers]:
+    """One array and the lengths, of a list of sequences; a one-dimensional sequence has one feature.
+
+    Data frames become one data frame, so that the names of columns are kept, and are checked where X is.
+    """
+    if len(X) > 0 and all(hasattr(item, "iloc") and hasattr(item, "columns") for item in X):
+        return _join_tables(X)
     arrays = [_as_array(item) for item in X]
     arrays = [array.reshape(-1, 1) if array.ndim == 1 else array for array in arrays]
     wrong = [n for n, array in enumerate(arrays) if array.ndim != 2]
@@ -110,6 +117,21 @@ def join_sequences(X: Sequence[Any]) -> tuple[NDArray[Any], Integers]:
     if not kept:
         raise ValueError("X must hold at least one observation, got only empty sequences (minimum of 1 is required)")
     return np.concatenate(kept), lengths
+
+
+def _join_tables(X: Sequence[Any]) -> tuple[Any, Integers]:
+    import pandas as pd
+
+    names = [list(table.columns) for table in X]
+    if others := [n for n, own in enumerate(names) if own != names[0]]:
+        raise ValueError(
+            f"X must hold data frames with the same columns in the same order, got {names[0]} in item 0 and "
+            f"{names[others[0]]} in item {others[0]}"
+        )
+    kept = [table for table in X if len(table)]
+    if not kept:
+        raise ValueError("X must hold at least one observation, got only empty sequences (minimum of 1 is required)")
+    return pd.concat(kept, ignore_index=True), np.array([len(table) for table in X], dtype=np.int64)
 
 
 def check_sequence_lengths(lengths: ArrayLike | None, n_samples: int) -> Integers:

@@ -179,9 +179,9 @@ def test_intervals_cover_and_quantiles_are_those_of_the_distribution():
     )
 
 
-def test_a_count_above_the_largest_has_no_score():
+def test_a_count_above_max_count_has_no_score():
     X, y = data(100)
-    model = GeneralizedCountRegression().fit(X, y)
+    model = GeneralizedCountRegression(max_count=12).fit(X, y)
     y = y.copy()
     y[0] = 50
     with pytest.warns(ImpossibleCountWarning, match="50"):

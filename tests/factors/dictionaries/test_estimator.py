@@ -277,6 +277,7 @@ REFUSED = [
     ({"noise_type": "per_group"}, {"noise_groups": [1, 2]}, "noise_groups must have one label for each of 10 rows"),
     ({"share": "pattern"}, {}, "share='pattern' is for usage_prior='dp' only, got usage_prior='beta_process'"),
     ({"init": "random"}, {}, "init must be one of 'svd', 'prior' or an array"),
+    ({"inference": "vb", "collapsed": False}, {}, "collapsed must be True for inference='vb'"),
 ]  # fmt: skip
 
 

@@ -230,6 +230,26 @@ def test_weights_are_copies(kind, train, test):
     assert_allclose(model.score(*test, sample_weight=counts), model.score(many, np.repeat(test[1], counts)))
 
 
+@pytest.mark.parametrize("kind", [SequenceSVC, SequenceSVR])
+@pytest.mark.parametrize("kernel", ["precomputed", TimeAlignmentKernel(normalize=True, sigma="median")], ids=str)
+@pytest.mark.parametrize("psd", ["none", "clip"])
+def test_a_sequence_of_weight_zero_is_left_out(kind, kernel, psd, train, test):
+    X, y = train
+    weight = np.where(np.arange(len(y)) % 4 == 0, 0.0, 1.5)
+    kept = np.flatnonzero(weight)
+    rest, new = [X[n] for n in kept], test[0]
+    ask = "decision_function" if kind is SequenceSVC else "predict"
+    model, without = kind(kernel, tol=1e-8, psd=psd), kind(kernel, tol=1e-8, psd=psd)
+    if kernel == "precomputed":
+        found = getattr(model.fit(SUM(X), y, sequence_weight=weight), ask)(SUM(new, X))
+        expected = getattr(without.fit(SUM(rest), y[kept], sequence_weight=weight[kept]), ask)(SUM(new, rest))
+    else:
+        found = getattr(model.fit(X, y, sequence_weight=weight), ask)(new)
+        expected = getattr(without.fit(rest, y[kept], sequence_weight=weight[kept]), ask)(new)
+    assert_allclose(found, expected, atol=1e-9)
+    assert_array_equal(model.support_, kept[without.support_])
+
+
 def test_weights_of_classes_are_weights_of_their_sequences(train, test):
     X, y = train
     by_class = SequenceSVC(SUM, class_weight={0: 3.0}).fit(X, y)

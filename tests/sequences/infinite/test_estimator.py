@@ -12,7 +12,9 @@ from pluri.plotting import CoClusteringDisplay, SampledStatesDisplay
 from pluri.priors import Beta, Gamma
 from pluri.processes import DirichletMultinomial, NormalGamma
 from pluri.sequences import GaussianHMM, InfiniteHMM
+from pluri.sequences.infinite.families import learn_model
 from pluri.sequences.infinite.fitting import FitsStates
+from pluri.validation import plain_array
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -231,3 +233,22 @@ def test_a_search_over_whole_sequences_scores_them():
     search = GridSearchCV(InfiniteHMM(**SMALL), {"max_components": [1, 8]}, cv=2)
     search.fit([X[:40], X[40:75], X[75:120], X[120:]])
     assert search.best_params_ == {"max_components": 8}
+
+
+def test_a_fit_of_another_kind_leaves_nothing_behind():
+    X = np.repeat([[0.0], [9.0]], 20, axis=0) + np.random.default_rng(0).normal(size=(40, 1))
+    few = {"n_draws": 2, "n_warmup": 1, "n_chains": 1, "n_init": 1, "init_components": 3, "random_state": 0}
+    ways = [{"inference": "vb"}, {"inference": "weak_limit", "durations": "poisson"}, {"inference": "weak_limit"}]
+    model = InfiniteHMM(**few)
+    for way in [*ways, ways[0], ways[2], ways[1], ways[0]]:
+        model.set_params(**{"durations": None} | way).fit(X)
+        assert set(vars(model)) == set(vars(InfiniteHMM(**few | way).fit(X)))
+
+
+def test_memory_that_is_read_only_is_read_where_it_is():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    X.flags.writeable = False
+    model = learn_model("gaussian", None, X, np.array([0, 50]), order=0)
+    (part,) = model.prepare(X, np.array([0, 50])).parts
+    assert np.shares_memory(part.rows, X)
+    assert np.shares_memory(plain_array(part.rows), X)

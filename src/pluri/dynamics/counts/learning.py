@@ -120,6 +120,8 @@ class CountProblem:
         """Posterior paths of a batch of whole sequences, and the sums that the states are learned from."""
         counts, offsets = self.prepare(batch.X), batch.offsets
         weight = np.ones(batch.n_sequences) if batch.weight is None else batch.weight
+        if not (weight > 0).all():  # their counts may be larger than those that the tables were made for
+            counts = np.where(np.repeat(weight > 0, np.diff(offsets))[:, None], counts, np.nan)
         found = self.posterior(params, counts, offsets)
         return gather(found, counts, offsets, weight, self.n_times)
 

@@ -94,10 +94,17 @@ class CountQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             )
         return params, problem, problem.prepare(data), offsets_of(given)
 
+    def _with_room(
+        self, params: SystemParameters, problem: CountProblem, counts: Array
+    ) -> tuple[SystemParameters, CountProblem]:
+        """Parameters with tables that reach as far as these counts do, if the model sets no limit."""
+        return params, problem
+
     def _paths(
         self, X: Any, lengths: ArrayLike | None, groups: ArrayLike | None
     ) -> tuple[SystemParameters, PathPosterior, Array, Integers]:
         params, problem, counts, offsets = self._open(X, lengths, groups)
+        params, problem = self._with_room(params, problem, counts)
         return params, problem.posterior(params, counts, offsets), counts, offsets
 
     def posterior(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> StatePosterior:
@@ -117,6 +124,7 @@ class CountQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         posterior : `StatePosterior`
         """
         params, problem, counts, offsets = self._open(X, lengths, groups)
+        params, problem = self._with_room(params, problem, counts)
         found, gap = infer_paths(problem.model, problem.inference, params, counts, offsets)
         return StatePosterior(
             found.mean, found.covariance, found.lagged, found.bound, gap, np.diff(offsets).astype(np.int64)
@@ -151,10 +159,16 @@ class CountQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     def _bounds(self, X: Any, lengths: ArrayLike | None, sequence_weight: ArrayLike | None) -> Array:
         """Bounds times weights; impossible counts of no weight are none."""
-        params, found, counts, offsets = self._paths(X, lengths, None)
+        params, problem, counts, offsets = self._open(X, lengths, None)
         weight = check_sequence_weight(sequence_weight, np.diff(offsets))
-        weight = np.ones(len(found.bound)) if weight is None else weight
-        weighed = np.where(weight > 0, found.bound, 0.0) * weight
+        bound = problem.posterior(params, counts, offsets).bound.copy()
+        weight = np.ones(len(bound)) if weight is None else weight
+        # A sequence has the score that it has alone, whatever counts others hold.
+        for s in np.flatnonzero(np.isneginf(bound) & (weight > 0)).tolist():
+            own = counts[offsets[s] : offsets[s + 1]]
+            wide, alone = self._with_room(params, problem, own)
+            bound[s] = alone.posterior(wide, own, np.array([0, len(own)])).bound[0]
+        weighed = np.where(weight > 0, bound, 0.0) * weight
         if np.isneginf(weighed).any():
             self._warn_of_impossible(params, counts[np.repeat(weight > 0, np.diff(offsets))])
         return weighed
@@ -212,4 +226,5 @@ class CountQueries(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             With ``mse``, ``nll`` and by how many per cent they are below those of Poisson counts of constant rates.
         """
         params, problem, counts, offsets = self._open(X, lengths, groups)
+        params, problem = self._with_room(params, problem, counts)
         return held_out.leave_one_neuron_out(problem, params, counts, offsets, self.mean_counts_)

@@ -8,20 +8,27 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln
 from sklearn.base import RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pluri.dynamics.counts.distribution import GeneralizedCount
 from pluri.dynamics.counts.regression_fit import RegressionObjective, fit_regression
-from pluri.dynamics.counts.shapes import DISTRIBUTIONS, SHAPES, ShapeFunction, bent_shape, free_shape, named_shape
+from pluri.dynamics.counts.shapes import (
+    DISTRIBUTIONS,
+    SHAPES,
+    ShapeFunction,
+    bent_shape,
+    free_shape,
+    named_shape,
+)
+from pluri.dynamics.counts.survey import MOST_COUNTS
+from pluri.dynamics.counts.tables import continued, cut_off_count, scored_count
 from pluri.validation import Allowed, Number, Only, Stored, Whole, check_parameters, check_row_weight
 from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
-
-#: Largest count of a table of probabilities.
-MOST_COUNTS = 5000
 
 
 class ImpossibleCountWarning(UserWarning):
@@ -48,8 +55,10 @@ class GeneralizedCountRegression(RegressorMixin, Estimator):
     alpha : float, default=0.0
         alpha / 2 times the squared coefficients is subtracted from the log-likelihood.
     max_count : int, optional
-        Largest possible count K. By default the largest one in y for "general", 1 for "bernoulli", and for the others
-        three times the largest one plus 20, so that the cut hardly matters.
+        Largest possible count K: larger ones in other data have probability 0, and a score of -inf. By default `g_` is
+        learned up to the largest count in y for "general", and to three times that plus 20 for the others; where
+        larger counts are scored it goes on as a line, a Poisson tail, or as the formula of the distribution has it.
+        "bernoulli" is 0 or 1, and a "general" g without `smoothness` ends at the largest count in y.
     max_iter, tol : int and float, default=500 and 1e-8
         Most iterations, and the gradient of the mean log-likelihood (of columns scaled to mean square one) at which
         the ascent stops.
@@ -65,7 +74,7 @@ class GeneralizedCountRegression(RegressorMixin, Estimator):
     shape_parameter_ : float
         Exponent of a COM-Poisson distribution, size of a negative binomial one, NaN otherwise.
     max_count_ : int
-        K.
+        K: where `g_` ends.
     objective_ : float
         Penalised log-likelihood.
     n_iter_, converged_ : int and bool
@@ -82,7 +91,7 @@ class GeneralizedCountRegression(RegressorMixin, Estimator):
     >>> model = GeneralizedCountRegression().fit(X, y)
     >>> bool(abs(model.coef_[0] - 0.5) < 0.1), bool(np.diff(model.g_, 2)[:3].max() < -0.1)
     (True, True)
-    >>> model.predict_proba(X[:2]).shape == (2, y.max() + 1)
+    >>> model.predict_proba(X[:2]).shape == (2, model.max_count_ + 1)
     True
     """
 
@@ -170,8 +179,10 @@ class GeneralizedCountRegression(RegressorMixin, Estimator):
             allowed = 1
         elif self.max_count is not None:
             allowed = int(self.max_count)
+        elif self.distribution != "general":
+            allowed = cut_off_count(seen)
         else:
-            allowed = seen if self.distribution == "general" or not seen else 3 * seen + 20
+            allowed = seen
         if seen > allowed:
             raise ValueError(f"y must hold counts up to {allowed} (max_count, or 1 for bernoulli), got {seen}")
         if allowed > MOST_COUNTS:
@@ -228,12 +239,30 @@ class GeneralizedCountRegression(RegressorMixin, Estimator):
         return np.asarray(distribution.var() / np.maximum(distribution.mean(), np.finfo(float).tiny))
 
     def log_likelihood(self, X: Any, y: Any) -> Array:
-        """Log-likelihood of each count; -inf above `max_count_`, or where it is impossible."""
+        """Log-likelihood of each count; -inf above `max_count`, or where it is impossible."""
         distribution = self.distribution_of(X)
         counts = check_whole_counts(np.asarray(y), "y")
         if counts.shape != distribution.theta.shape:
             raise ValueError(f"y must have one count for each of {len(distribution.theta)} rows, got {counts.shape}")
-        return distribution.logpmf(counts)
+        found = distribution.logpmf(counts)
+        beyond = (counts > self.max_count_) & (counts <= MOST_COUNTS)
+        if beyond.any():  # these rows alone: a count has the likelihood that it has without the others
+            shape = self._shape_to(scored_count(int(counts[beyond].max())))
+            found[beyond] = GeneralizedCount(distribution.theta[beyond], shape).logpmf(counts[beyond])
+        return found
+
+    def _shape_to(self, largest: int) -> Array:
+        """The shape as far as this count; no farther than it is if that is the largest possible one."""
+        ends = self.distribution == "bernoulli" or (self.distribution == "general" and self.smoothness == 0)
+        if self.max_count is not None or ends:
+            return self.g_
+        k = np.arange(largest + 1.0)
+        if self.distribution == "com_poisson":
+            return np.asarray(self.intercept_ * k + (1.0 - self.shape_parameter_) * gammaln(k + 1.0))
+        if self.distribution == "negative_binomial":
+            size = self.shape_parameter_
+            return np.asarray((self.intercept_ - np.log(size)) * k + gammaln(k + size) - gammaln(size))
+        return continued(self.g_, largest)
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Mean log-likelihood of a count.

@@ -199,6 +199,7 @@ class CountSystem(TakesSequences, SystemDescription, CallbackSupport, EMEstimato
         problem = CountProblem(
             self.n_components, self._model(survey), self.inference, self.init, self.n_init > 1, n_times, silent
         )
+        start = self._started(start, problem) if start is not None else None
         place = self.checkpoint and Checkpoint(self.checkpoint, fingerprint=self._fingerprint(source))
         with warnings.catch_warnings():
             if self.inference == "laplace":  # its objective is an approximation, and may fall
@@ -232,6 +233,17 @@ class CountSystem(TakesSequences, SystemDescription, CallbackSupport, EMEstimato
                 UnstableWarning,
                 stacklevel=4,
             )
+
+    def _started(self, start: SystemParameters, problem: CountProblem) -> SystemParameters:
+        """Parameters of the last fit, as a start for this one."""
+        fitted = (len(problem.silent), problem.n_components, max(problem.n_times - 1, 0))
+        found = (*start.observation.loadings.shape, len(start.states.drift))
+        for what, new, old in zip(("columns of X", "components", "steps of the mean"), fitted, found):
+            if new != old:
+                raise ValueError(
+                    f"warm_start must be False if the number of {what} is not that of the last fit ({old}), got {new}"
+                )
+        return start
 
     def _check_size(self, survey: Survey) -> None:
         n_neurons, n_rows = len(survey.total), int(survey.lengths.sum())

@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pluri.dynamics.counts.count_model import KINDS, CountModel, hermite_nodes
+from pluri.dynamics.counts.learning import CountProblem
 from pluri.dynamics.counts.poisson_model import PoissonModel
-from pluri.dynamics.counts.records import CountObservation, PoissonObservation
+from pluri.dynamics.counts.records import CountObservation, PoissonObservation, SystemParameters
 from pluri.dynamics.counts.survey import Survey
 from pluri.dynamics.counts.system import CountSystem
+from pluri.dynamics.counts.tables import in_tables, reaching
 from pluri.validation import Allowed, Number, Only, Stored, Whole
 
 Array = NDArray[np.float64]
@@ -147,11 +149,12 @@ class CountDynamicalSystem(CountSystem):
         optimum is certified by a dual problem (`posterior` tells the gap) but which is far below the log-likelihood
         for counts above ten or so.
     max_count : int, optional
-        Largest possible count; by default the largest one of each neuron ("simple": of all). A larger count in other
-        data has probability 0, so give the largest that there will be.
+        Largest possible count: larger ones in other data have probability 0, and their sequences scores of -inf. By
+        default the shape of each neuron is learned up to its largest count ("simple": of all neurons); where other
+        data have larger ones it goes on as a line, a Poisson tail.
     smoothness : float, default=1e-2
         Pulls shapes towards lines, which are Poisson; see `GeneralizedCountRegression`. With 0, counts that a neuron
-        did not have are impossible.
+        did not have are impossible, unless `observation` is "linear".
     n_quadrature : int, default=15
         Nodes of the quadrature.
     init, time_varying_mean, max_iter, tol, n_init, warm_start, random_state, checkpoint, engine, n_jobs, verbose
@@ -254,7 +257,7 @@ class CountDynamicalSystem(CountSystem):
         present[:, : seen + 1] = occurs
         if self.observation == "simple":
             present[:] = present.any(axis=0)
-        if self.smoothness == 0 and self.observation != "linear":
+        if self._has_gaps():
             if self.max_count is not None and self.max_count > seen:
                 raise ValueError(
                     "smoothness must be positive when max_count is above the largest count in X: nothing else tells "
@@ -268,6 +271,20 @@ class CountDynamicalSystem(CountSystem):
             support = np.arange(K + 1) <= np.where(present.any(axis=1), highest, 0)[:, None]
         support[:, 0] = True
         return support
+
+    def _has_gaps(self) -> bool:
+        """Whether counts that were not seen are impossible: nothing tells how probable they are."""
+        return self.smoothness == 0 and self.observation != "linear"
+
+    def _with_room(
+        self, params: SystemParameters, problem: CountProblem, counts: Array
+    ) -> tuple[SystemParameters, CountProblem]:
+        limited = self.max_count is not None or self._has_gaps()
+        return (params, problem) if limited else reaching(params, problem, counts)
+
+    def _started(self, start: SystemParameters, problem: CountProblem) -> SystemParameters:
+        start = super()._started(start, problem)
+        return in_tables(start, problem.model.support, self.mean_counts_)  # type: ignore[union-attr]
 
     def _observation(self) -> CountObservation:
         return CountObservation(np.ascontiguousarray(self.observation_matrix_), np.ascontiguousarray(self.g_))

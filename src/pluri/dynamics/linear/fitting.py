@@ -87,6 +87,15 @@ class FittedLinearSystem(StartingValues, EMEstimator):
         """Where the first run starts: the fitted model under `warm_start`, else what the data suggest."""
         if self.warm_start and hasattr(self, "history_"):
             start = self._model()
+            for what, new, old in (
+                ("columns of X", rows.outputs.shape[1], len(start.c)),
+                ("inputs", self.n_inputs_, start.B.shape[1]),
+            ):
+                if new != old:
+                    raise ValueError(
+                        f"warm_start must be False if the number of {what} is not that of the last fit ({old}), got "
+                        f"{new}"
+                    )
         else:
             start = starting_parameters(rows, self.n_components, given, full_noise=self.covariance_type == "full")
             if self.covariance_type == "spherical" and "R" not in given:

@@ -78,9 +78,15 @@ def future_rows(future: Any, n_sequences: int, horizon: int, n_inputs: int) -> A
     name, step = "future_inputs", np.array([horizon], dtype=np.int64)
     if future is None and n_inputs:
         raise ValueError(f"{name} must be given, {horizon} rows of {n_inputs}: the model was fitted with inputs")
-    each = future is not None and (np.ndim(future) == 3 if hasattr(future, "ndim") else hasattr(future[0], "shape"))
-    if not each:
+    if not _one_for_each(future):
         return np.tile(input_rows(future, step, n_inputs, name), (n_sequences, 1, 1))
     if len(future) != n_sequences:
         raise ValueError(f"{name} must have one array for each of {n_sequences} sequences, got {len(future)}")
     return np.stack([input_rows(one, step, n_inputs, name) for one in future])
+
+
+def _one_for_each(future: Any) -> bool:
+    """Whether future inputs are a list of arrays, or anything with three axes."""
+    if isinstance(future, list | tuple) and any(hasattr(one, "shape") and np.ndim(one) > 0 for one in future):
+        return True
+    return future is not None and np.ndim(future) == 3

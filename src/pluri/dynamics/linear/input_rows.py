@@ -44,8 +44,10 @@ def input_rows(inputs: Any, lengths: Integers, n_inputs: int | None, name: str =
     rows = rows[:, None] if rows.ndim == 1 else rows
     if rows.ndim != 2 or len(rows) != n_rows:
         raise ValueError(f"{name} must have one row for each of the {n_rows} rows of X, got shape {rows.shape}")
+    if n_inputs == 0 and rows.shape[1]:
+        raise ValueError(f"{name} must be None: the model was fitted without inputs, got {rows.shape[1]} of each row")
     if n_inputs is not None and rows.shape[1] != n_inputs:
-        raise ValueError(f"{name} must have {n_inputs} columns, as the model has inputs, got {rows.shape[1]}")
+        raise ValueError(f"{name} must have {n_inputs} columns, those of the fit, got {rows.shape[1]}")
     if not np.isfinite(rows).all():
         raise ValueError(f"{name} must be finite: values of X may be missing, those of inputs may not")
     return rows

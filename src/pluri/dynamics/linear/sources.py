@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pluri.components.sequence_model import warn_of_empty_columns
 from pluri.dynamics.linear.input_rows import input_rows
 from pluri.engine import ArraySource, Source
 from pluri.validation import Only, Whole, check_value, is_source
@@ -50,5 +51,6 @@ def fit_data(model: Any, given: FitData) -> Prepared:
     model.n_inputs_ = inputs.shape[1]
     if np.isnan(data).all():
         raise ValueError("X must hold at least one value that is not missing, got none")
+    warn_of_empty_columns(data)
     rows = np.concatenate([data, inputs], axis=1) if inputs.shape[1] else data
     return Prepared(ArraySource(rows, counts, sample_weight=weight), len(data))

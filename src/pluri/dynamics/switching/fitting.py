@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pluri.components.em_estimator import EMEstimator
 from pluri.components.first_sequences import feature_variance, first_sequences
+from pluri.components.sequence_model import warn_of_empty_columns
 from pluri.dynamics.switching.learning import SwitchingPrior, SwitchingProblem
 from pluri.dynamics.switching.parameters import FIELDS, LETTERS, SwitchingParameters, checked, from_attributes
 from pluri.dynamics.switching.queries import SwitchingQueries
@@ -164,6 +165,7 @@ class FittedSwitching(SwitchingQueries, CallbackSupport, EMEstimator):
         data, counts = self._sequences(X, lengths, fitting=True)
         weight = check_sequence_weight(sequence_weight, counts)
         self._check_rows(data)
+        warn_of_empty_columns(data)
         if self.n_regimes > len(data):
             raise ValueError(f"n_regimes must be at most the number of samples ({len(data)}), got {self.n_regimes}")
         return ArraySource(data, counts, sample_weight=weight, labels=np.arange(len(data))), len(data)
@@ -210,7 +212,13 @@ class FittedSwitching(SwitchingQueries, CallbackSupport, EMEstimator):
         problem = self._problem(source, n_kept)
         start = None
         if self.warm_start and hasattr(self, "history_"):
-            start = replace(problem.conforming(self._model()), kept=np.full((n_kept, self.n_regimes), np.nan))
+            fitted = self._model()
+            if fitted.sizes[2] != self.n_features_in_:
+                raise ValueError(
+                    f"warm_start must be False if the number of columns of X is not that of the last fit "
+                    f"({fitted.sizes[2]}), got {self.n_features_in_}"
+                )
+            start = replace(problem.conforming(fitted), kept=np.full((n_kept, self.n_regimes), np.nan))
         place = self.checkpoint and Checkpoint(self.checkpoint, fingerprint=self._fingerprint(source, n_kept))
         result = expectation_maximization(
             problem,

@@ -71,8 +71,8 @@ class BetaProcessDictionary(StreamedFit, DictionaryQueries, mcmc.Sampled, Estima
     inference : {"gibbs", "vb", "svi"}, default="gibbs"
         Gibbs sampling; variational Bayes; or its stochastic version for data in many batches.
     collapsed : bool, default=True
-        Whether weights are integrated out when it is drawn which atoms are used. False is slower to mix, and there for
-        comparison.
+        Whether weights are integrated out when Gibbs sampling draws which atoms are used. False is slower to mix, and
+        there for comparison; the other ways of learning take True alone.
     noise_type : {"shared", "per_sample", "per_group"}, default="shared"
         Which rows have the same variance of the noise: all, none, or those of a group (`noise_groups` of `fit`). New
         rows are taken to have the mean of these variances.
@@ -84,11 +84,11 @@ class BetaProcessDictionary(StreamedFit, DictionaryQueries, mcmc.Sampled, Estima
     init : {"svd", "prior"} or array of shape (n_components, n_features), default="svd"
         Atoms to begin with: principal axes, and then draws of the prior; only the latter; or these.
     n_draws, n_warmup : int, default=100
-        Sweeps of a chain that are kept, and before.
+        Of Gibbs sampling: sweeps of a chain that are kept, and before.
     n_chains, thin : int, default=1
-        Chains, and sweeps from one draw to the next.
+        Of Gibbs sampling: chains, and sweeps from one draw to the next.
     max_iter : int, default=200
-        Largest number of iterations of variational Bayes.
+        Largest number of iterations of variational Bayes, or of passes of its stochastic version.
     tol : float, default=1e-5
         Variational Bayes ends when the bound rises by less than this share of itself.
     batch_size : int, default=1024
@@ -102,7 +102,7 @@ class BetaProcessDictionary(StreamedFit, DictionaryQueries, mcmc.Sampled, Estima
     warm_start : bool, default=False
         Whether a further fit begins with the atoms of the last one.
     n_jobs : int or None, default=None
-        Chains run at a time, in threads.
+        Chains of Gibbs sampling that run at a time, in threads.
     random_state : int, Generator, RandomState or None, default=None
     verbose : int, default=0
         1 shows progress.
@@ -274,6 +274,8 @@ class BetaProcessDictionary(StreamedFit, DictionaryQueries, mcmc.Sampled, Estima
         if (locations is None) == (self.usage_prior == "psbp"):
             needed = "must be given" if locations is None else "must be None"
             raise ValueError(f"locations {needed} for usage_prior={self.usage_prior!r}")
+        if self.inference != "gibbs" and not self.collapsed:
+            raise ValueError(f"collapsed must be True for inference={self.inference!r}: only 'gibbs' has another way")
         with restored_on_failure(self):
             if is_source(X):
                 learn_source(self, X)

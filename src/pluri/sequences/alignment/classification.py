@@ -22,7 +22,7 @@ from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from pluri.sequences.alignment.kernel import TimeAlignmentKernel
-from pluri.sequences.alignment.machine import AlignmentMachine, one_for_each
+from pluri.sequences.alignment.machine import AlignmentMachine, Training, one_for_each
 from pluri.validation import Allowed, Made, Only, check_parameters, restored_on_failure
 from pluri.validation.sequences import BOUNDARIES, WEIGHT, check_sequence_weight, weight_by_either_name
 
@@ -141,35 +141,36 @@ class SequenceSVC(ClassifierMixin, AlignmentMachine):
         if y is None:
             raise ValueError("SequenceSVC requires y to be passed, but the target y is None")
         with restored_on_failure(self):
-            learned, frames, counts = self._similarities_to_learn(X, lengths, groups)
-            labels = one_for_each(y, counts, "y")
+            training = self._training(X, lengths, groups, sequence_weight)
+            labels = one_for_each(y, training.lengths, "y")
             check_classification_targets(labels)
-            weight = check_sequence_weight(sequence_weight, counts)
             classes, codes = np.unique(labels, return_inverse=True)
             if len(classes) < 2:
                 raise ValueError(f"y must hold at least two classes, got one class ({classes[0]!r})")
-            if weight is not None and not (np.bincount(codes, weight) > 0).all():
+            if len(np.unique(codes[training.kept])) < len(classes):
                 raise ValueError(f"{WEIGHT} must be positive for at least one sequence of each class")
-            self._solve(learned, codes, compute_sample_weight(self.class_weight, labels), weight, frames)
-            self.classes_, self._n_sequences = classes, len(labels)
+            class_weight = compute_sample_weight(self.class_weight, labels[training.kept])
+            self._solve(training, codes[training.kept], class_weight)
+            self.classes_ = classes
         return self
 
-    def _solve(self, learned: Any, codes: Any, class_weight: Array, weight: Array | None, frames: Any) -> None:
+    def _solve(self, training: Training, codes: Any, class_weight: Array) -> None:
         """One problem a class, or one for two classes; a record each of what libsvm found."""
         n_classes = int(codes.max()) + 1
-        total = class_weight if weight is None else class_weight * weight
+        total = class_weight if training.weight is None else class_weight * training.weight
         problems = [1] if n_classes == 2 else range(n_classes)
         coefficients = np.zeros((len(problems), len(codes)))
+        used = np.flatnonzero(total > 0)  # a class may have no weight
+        gram = training.similarities.gram[np.ix_(used, used)]
         machines = []
         for row, number in enumerate(problems):
             machine = SVC(kernel="precomputed", C=float(self.C), tol=float(self.tol), max_iter=int(self.max_iter))
-            machine.fit(learned.gram, codes == number, sample_weight=total)
-            coefficients[row, machine.support_] = machine.dual_coef_[0]
+            machine.fit(gram, codes[used] == number, sample_weight=total[used])
+            coefficients[row, used[machine.support_]] = machine.dual_coef_[0]
             machines.append(machine)
         self.n_support_ = (coefficients != 0).sum(axis=1)
         self.n_iter_ = np.array([int(np.sum(machine.n_iter_)) for machine in machines])
-        intercepts = np.array([float(machine.intercept_[0]) for machine in machines])
-        self._store(coefficients, intercepts, learned, frames)
+        self._store(coefficients, np.array([float(machine.intercept_[0]) for machine in machines]), training)
 
     def decision_function(
         self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -22,6 +23,7 @@ from pluri.validation import Allowed, Made, Number, Only, Stored, Whole, plain_a
 from pluri.validation.sequences import (
     BOUNDARIES,
     check_sequence_lengths,
+    check_sequence_weight,
     is_sequence_list,
     join_sequences,
     may_be_rows,
@@ -95,6 +97,26 @@ def one_for_each(values: Any, lengths: Integers, name: str) -> NDArray[Any]:
     )
 
 
+@dataclass(frozen=True, eq=False)
+class Training:
+    """What a machine learns from: sequences of weight zero are left out, as if they had not been there.
+
+    Attributes
+    ----------
+    similarities : those of the sequences that are left
+    frames : these sequences; None if similarities were given
+    lengths : (n_sequences,): of all sequences; ones if similarities were given
+    kept : (n_kept,): which of them are left
+    weight : (n_kept,) or None
+    """
+
+    similarities: Corrected
+    frames: Frames | None
+    lengths: Integers
+    kept: Integers
+    weight: Array | None
+
+
 class AlignmentMachine(TakesWholeSequences):
     """A support vector machine of sequences; `SequenceSVC` and `SequenceSVR` say what it learns."""
 
@@ -134,40 +156,59 @@ class AlignmentMachine(TakesWholeSequences):
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
 
-    def _similarities_to_learn(self, X: Any, lengths: Any, groups: Any) -> tuple[Corrected, Frames | None, Integers]:
-        """Similarities of the training sequences, and the sequences with their lengths (ones if precomputed)."""
-        if self.kernel == "precomputed":
-            if lengths is not None:
-                raise ValueError("lengths must be None for kernel='precomputed', whose X holds similarities")
-            gram = np.asarray(validate_data(self, X, reset=True, dtype=np.float64))
-            if gram.shape[0] != gram.shape[1]:
-                raise ValueError(f"X must be a square matrix of similarities, got shape {gram.shape}")
-            scale = np.abs(gram).max(initial=0.0)
-            if not np.allclose(gram, gram.T, rtol=0.0, atol=1e-8 * scale):
-                raise ValueError("X must be symmetric for kernel='precomputed', got a matrix that is not")
-            self.kernel_ = None
-            return correct(gram, self.psd), None, np.ones(len(gram), dtype=np.int64)
-        frames = self._frames(X, lengths, groups, fitting=True)
-        kernel = TimeAlignmentKernel(sigma="median") if self.kernel is None else self.kernel
-        self.kernel_ = kernel.resolve(frames)
-        self._single_frames = bool((frames.lengths == 1).all())
-        return correct(self.kernel_.gram(frames), self.psd), frames, frames.lengths
+    def _training(self, X: Any, lengths: Any, groups: Any, sequence_weight: ArrayLike | None) -> Training:
+        """The sequences that count, and their similarities.
 
-    def _store(self, coefficients: Array, intercepts: Array, learned: Corrected, frames: Frames | None) -> None:
-        """Keep the sequences with a coefficient, (n_problems, n_sequences), and no others."""
+        libsvm would leave out sequences of weight zero too, and then number its support vectors without them.
+        """
+        if self.kernel == "precomputed":
+            gram, frames = self._given_similarities(X, lengths), None
+            counts = np.ones(len(gram), dtype=np.int64)
+        else:
+            frames = self._frames(X, lengths, groups, fitting=True)
+            counts = frames.lengths
+        weight = check_sequence_weight(sequence_weight, counts)
+        kept = np.arange(len(counts)) if weight is None else np.flatnonzero(weight > 0)
+        if frames is None:
+            self.kernel_ = None
+            gram = gram[np.ix_(kept, kept)]
+        else:
+            frames = frames if len(kept) == len(counts) else frames.take(kept)
+            named = self.kernel if isinstance(self.kernel, TimeAlignmentKernel) else TimeAlignmentKernel(sigma="median")
+            self.kernel_ = named.resolve(frames)
+            self._single_frames = bool((frames.lengths == 1).all())
+            gram = self.kernel_.gram(frames)
+        return Training(correct(gram, self.psd), frames, counts, kept, None if weight is None else weight[kept])
+
+    def _given_similarities(self, X: Any, lengths: Any) -> Array:
+        if lengths is not None:
+            raise ValueError("lengths must be None for kernel='precomputed', whose X holds similarities")
+        gram = np.asarray(validate_data(self, X, reset=True, dtype=np.float64))
+        if gram.shape[0] != gram.shape[1]:
+            raise ValueError(f"X must be a square matrix of similarities, got shape {gram.shape}")
+        scale = np.abs(gram).max(initial=0.0)
+        if not np.allclose(gram, gram.T, rtol=0.0, atol=1e-8 * scale):
+            raise ValueError("X must be symmetric for kernel='precomputed', got a matrix that is not")
+        return gram
+
+    def _store(self, coefficients: Array, intercepts: Array, training: Training) -> None:
+        """Keep the sequences with a coefficient, (n_problems, n_kept), and no others."""
+        learned, frames = training.similarities, training.frames
         if learned.projection is not None:
             coefficients = coefficients @ learned.projection
-        self.support_ = np.flatnonzero((coefficients != 0).any(axis=0))
-        self.dual_coef_ = np.ascontiguousarray(coefficients[:, self.support_])
+        support = np.flatnonzero((coefficients != 0).any(axis=0))
+        self.support_ = training.kept[support]
+        self.dual_coef_ = np.ascontiguousarray(coefficients[:, support])
         self.intercept_ = intercepts
         self.min_eigenvalue_ = learned.min_eigenvalue
+        self._n_sequences = len(training.lengths)
         for name in ("support_frames_", "support_lengths_", "_support_self"):
             self.__dict__.pop(name, None)
         if frames is not None and self.kernel_ is not None:
-            kept = frames.take(self.support_)
-            self.support_frames_, self.support_lengths_ = kept.rows, kept.lengths
+            own = frames.take(support)
+            self.support_frames_, self.support_lengths_ = own.rows, own.lengths
             if self.kernel_.normalize:
-                self._support_self = self.kernel_.self_values(kept) if len(kept) else np.zeros(0)
+                self._support_self = self.kernel_.self_values(own) if len(own) else np.zeros(0)
 
     def _values(self, X: Any, lengths: ArrayLike | None, groups: ArrayLike | None) -> tuple[Array, Integers]:
         """Decision values, (n_sequences, n_problems), and the lengths of the sequences."""

@@ -123,19 +123,17 @@ class SequenceSVR(RegressorMixin, AlignmentMachine):
         if y is None:
             raise ValueError("SequenceSVR requires y to be passed, but the target y is None")
         with restored_on_failure(self):
-            learned, frames, counts = self._similarities_to_learn(X, lengths, groups)
-            target = one_for_each(y, counts, "y").astype(np.float64)
-            weight = check_sequence_weight(sequence_weight, counts)
+            training = self._training(X, lengths, groups, sequence_weight)
+            target = one_for_each(y, training.lengths, "y").astype(np.float64)[training.kept]
             machine = SVR(
                 kernel="precomputed", C=float(self.C), epsilon=float(self.epsilon), tol=float(self.tol),
                 max_iter=int(self.max_iter),
-            ).fit(learned.gram, target, sample_weight=weight)  # fmt: skip
+            ).fit(training.similarities.gram, target, sample_weight=training.weight)  # fmt: skip
             coefficients = np.zeros((1, len(target)))
             coefficients[0, machine.support_] = machine.dual_coef_[0]
             self.n_support_ = (coefficients != 0).sum(axis=1)
             self.n_iter_ = np.array([int(np.sum(machine.n_iter_))])
-            self._n_sequences = len(target)
-            self._store(coefficients, np.array([float(machine.intercept_[0])]), learned, frames)
+            self._store(coefficients, np.array([float(machine.intercept_[0])]), training)
         return self
 
     def predict(self, X: Any, lengths: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Array:

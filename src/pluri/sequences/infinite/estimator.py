@@ -81,7 +81,8 @@ default="gaussian"
         length of the sequences) or of r of "negative_binomial" (2 and 1), whose p has the prior Beta(``a``, ``b``) (1
         and 1).
     n_draws, n_warmup : int, default=100, 200
-        Draws kept of each chain, and sweeps before them.
+        Of the samplers, as the next two, `init_components` and `point_estimate` are ("vb" has no chains): draws kept of
+        each chain, and sweeps before them.
     thin : int, default=1
         Sweeps from one draw to the next.
     n_chains : int, default=4
@@ -103,7 +104,7 @@ default="gaussian"
         How `predict` decodes new sequences.
     random_state : int, Generator, RandomState or None
     n_jobs : int, optional
-        Chains at a time, in threads.
+        Chains at a time, in threads; batches at a time for "vb".
     verbose : int, default=0
 
     Attributes

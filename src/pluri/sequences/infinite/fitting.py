@@ -34,6 +34,8 @@ from pluri.validation import Made, Number, Only, as_generator, check_value
 CONCENTRATION, WEIGHT_CONCENTRATION, STICKINESS = Gamma(4.0, 2.0), Gamma(3.0, 6.0), Beta(1.0, 1.0)
 #: What `stickiness` may be.
 STICKINESS_VALUES = Number(0, below=1) | Only("learn") | Made((Beta,), "a prior (Beta)")
+#: What an earlier fit of another kind may have left behind.
+OF_OTHER_FITS = ("lower_bound_", "common_weights_", "state_occupancy_", "history_", "duration_parameters_")
 #: Draws that the search for a point estimate looks at.
 MOST_DRAWS = 100
 #: Nats by which halves of a chain may differ in their log density: the weights alone move it by as much.
@@ -127,6 +129,8 @@ class FitsStates(StateAnswers):
         self, kernel: StatePosterior, labels: Integers, filled: Array | None, rng: np.random.Generator
     ) -> None:
         """What follows from the consensus; `filled` are likely values of what is missing in parts of rows."""
+        for name in OF_OTHER_FITS:
+            self.__dict__.pop(name, None)
         data, offsets = kernel.data, kernel.offsets
         self.labels_ = labels
         self.n_states_ = int(labels.max()) + 1

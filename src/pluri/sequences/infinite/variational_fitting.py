@@ -22,7 +22,7 @@ from pluri.sequences.infinite.variational_start import FIRST_STEPS
 from pluri.validation import as_generator
 
 #: What only a fit by sampling has.
-OF_CHAINS = ("trace_", "best_chain_", "best_labels_", "expected_loss_")
+OF_CHAINS = ("trace_", "best_chain_", "best_labels_", "expected_loss_", "duration_parameters_")
 
 
 def model_of_source(estimator: Any, source: Source) -> ObservationModel:

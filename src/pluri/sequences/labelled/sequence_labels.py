@@ -10,12 +10,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from pluri.sequences.emissions.symbols import Symbols, are_words, decoded, is_text, learn_vocabulary
-from pluri.sequences.selection.pipelines import join_rows
 from pluri.validation import is_source, unmasked
 from pluri.validation.sequences import (
     check_not_lost,
     check_sequence_lengths,
     is_sequence_list,
+    join_sequences,
     offsets_of,
     refuse_streams,
     sequence_lengths,
@@ -38,7 +38,7 @@ def joined(X: Any, lengths: ArrayLike | None, groups: ArrayLike | None, *, fitti
     if is_sequence_list(X):
         if lengths is not None:
             raise ValueError("lengths must be None when X is a list of sequences")
-        return join_rows(X)
+        return join_sequences(X)
     if isinstance(X, list | tuple) and len(X) and are_words(X):
         X = np.array(X, dtype=object)
     rows = X if hasattr(X, "shape") else np.asarray(X)

@@ -12,10 +12,16 @@ from sklearn.utils.validation import check_is_fitted
 from pluri.sequences.labelled.classifier import HMMClassifier
 from pluri.sequences.labelled.labels import join_labels
 from pluri.sequences.selection.folds import block_lengths
-from pluri.sequences.selection.pipelines import SequencePipeline, divide_rows, join_rows, transform_rows
+from pluri.sequences.selection.pipelines import SequencePipeline, divide_rows, transform_rows
 from pluri.sequences.selection.scorers import Scorer
 from pluri.validation.estimator import Estimator
-from pluri.validation.sequences import BOUNDARIES, is_sequence_list, lengths_in_second_place, sequence_lengths
+from pluri.validation.sequences import (
+    BOUNDARIES,
+    is_sequence_list,
+    join_sequences,
+    lengths_in_second_place,
+    sequence_lengths,
+)
 
 
 class BestModel(Estimator):
@@ -59,7 +65,7 @@ class BestModel(Estimator):
         """Sequences and their labels as lists, which scikit-learn takes for samples."""
         if self._is_pipeline:
             sequences, counts = divide_rows(X, lengths)
-            data, _ = join_rows(sequences)
+            data, _ = join_sequences(sequences)
         else:
             data, counts = model._sequences(X, lengths, fitting=fitting)
         if fitting and self.block_length is not None:
@@ -87,7 +93,7 @@ class BestModel(Estimator):
         if not self._is_pipeline:
             return best, X, lengths
         parts, counts = divide_rows(X, lengths)
-        return best[-1], transform_rows(best, join_rows(parts)[0] if is_sequence_list(X) else X), counts
+        return best[-1], transform_rows(best, join_sequences(parts)[0] if is_sequence_list(X) else X), counts
 
     @property
     def classes_(self) -> NDArray[Any]:

@@ -55,13 +55,13 @@ class SequencePipeline(BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit all steps."""
-        rows, lengths = join_rows(X)
+        rows, lengths = join_sequences(X)
         fit_pipeline(self.pipeline, rows, None if y is None else join_labels(y)[0], lengths)
         return self
 
     def transformed(self, X: Any) -> list[NDArray[Any]]:
         """Sequences as the last step sees them."""
-        rows, lengths = join_rows(X)
+        rows, lengths = join_sequences(X)
         return np.split(np.asarray(transform_rows(self.pipeline, rows)), np.cumsum(lengths)[:-1])
 
 
@@ -74,15 +74,6 @@ def fit_pipeline(pipeline: Pipeline, X: Any, y: Any, lengths: Any) -> Pipeline:
 def transform_rows(pipeline: Pipeline, X: Any) -> Any:
     """Rows as the last step sees them."""
     return pipeline[:-1].transform(X) if len(pipeline) > 1 else X
-
-
-def join_rows(X: Any) -> tuple[Any, Integers]:
-    """The rows of a list of sequences, and their lengths; data frames stay data frames."""
-    if all(hasattr(item, "iloc") for item in X):
-        import pandas as pd
-
-        return pd.concat(list(X)), np.array([len(item) for item in X], dtype=np.int64)
-    return join_sequences(X)
 
 
 def divide_rows(X: Any, lengths: Any) -> tuple[list[Any], Integers]:

@@ -19,10 +19,10 @@ from pluri.sequences.hmm import HiddenMarkovModel
 from pluri.sequences.labelled.labels import join_labels
 from pluri.sequences.selection.best_model import BestModel
 from pluri.sequences.selection.folds import SequenceKFold
-from pluri.sequences.selection.pipelines import SequencePipeline, divide_rows, fit_pipeline, join_rows
+from pluri.sequences.selection.pipelines import SequencePipeline, divide_rows, fit_pipeline
 from pluri.sequences.selection.scorers import OfPipelines, Scorer, accuracy, log_likelihood_per_sample
 from pluri.validation.interruption import Interrupted, hold
-from pluri.validation.sequences import BOUNDARIES, is_sequence_list
+from pluri.validation.sequences import BOUNDARIES, is_sequence_list, join_sequences
 
 
 class HMMSearchCV(MetaEstimatorMixin, BestModel):
@@ -208,7 +208,7 @@ class HMMSearchCV(MetaEstimatorMixin, BestModel):
         """Fit the best model or pipeline to all sequences, in place."""
         if self._is_pipeline:
             parts, counts = divide_rows(X, lengths)
-            rows = join_rows(parts)[0] if is_sequence_list(X) else X
+            rows = join_sequences(parts)[0] if is_sequence_list(X) else X
             fit_pipeline(best, rows, None if labels is None else join_labels(labels)[0], counts)
         else:
             best.fit(X, labels, lengths)

@@ -76,15 +76,15 @@ class CompressiveRecovery(mcmc.Sampled, Estimator):
         Whether learning a dictionary from rows that are all measured by the same projection is an error; otherwise it
         is a warning.
     n_draws, n_warmup : int, default=100
-        Sweeps of a chain that are kept, and before.
+        Of Gibbs sampling: sweeps of a chain that are kept, and before.
     n_chains, thin : int, default=1
-        Chains, and sweeps from one draw to the next.
+        Of Gibbs sampling: chains, and sweeps from one draw to the next.
     max_iter : int, default=200
         Largest number of iterations of variational Bayes.
     tol : float, default=1e-5
         Variational Bayes ends when the bound rises by less than this share of itself.
     n_jobs : int or None, default=None
-        Chains run at a time, in threads.
+        Chains of Gibbs sampling that run at a time, in threads.
     random_state : int, Generator, RandomState or None, default=None
     verbose : int, default=0
         1 shows progress.
