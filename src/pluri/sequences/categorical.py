@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 
 from pluri.priors import as_row_prior
 from pluri.sequences.emissions.categorical import CategoricalEmission, CategoricalParameters
@@ -162,6 +163,8 @@ class CategoricalHMM(ForecastsObservations, HiddenMarkovModel):
             raise ValueError(f"X must hold single characters, as in fit, got a list with longer strings: {cure}")
 
     def _check_data(self, X: Any, *, fitting: bool) -> NDArray[Any]:
+        if issparse(X):
+            return self._validated(X, fitting)  # which refuses it; old SciPy cannot make an array of one
         array = X if hasattr(X, "dtype") and hasattr(X, "ndim") else np.asarray(X) if not hasattr(X, "iloc") else X
         if is_text(np.asarray(array)):
             words = decoded(np.asarray(array, dtype=object))

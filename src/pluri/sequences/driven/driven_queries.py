@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -103,7 +104,8 @@ class DrivenQueries(TakesSequences, ModelDescription):
     # Data ---------------------------------------------------------------------------------------------------------
 
     def _check_data(self, X: Any, *, fitting: bool) -> NDArray[Any]:
-        if np.asarray(X).dtype.kind in "OUS":
+        # A sparse matrix is refused by the last line; old SciPy cannot make an array of one.
+        if not issparse(X) and np.asarray(X).dtype.kind in "OUS":
             return self._validated(X, fitting, dtype=None, ensure_all_finite=False)
         return self._validated(X, fitting)
 
