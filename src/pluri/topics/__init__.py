@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING
 from pluri.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from pluri.topics.agglomeration import TopicTree
     from pluri.topics.concept_graph import ConceptGraph
+    from pluri.topics.editing import apply_edits, read_edits
     from pluri.topics.hdp import HDPTopicModel
     from pluri.topics.hierarchical import HierarchicalLDA, HierarchicalPachinko
     from pluri.topics.lda import LatentDirichletAllocation
@@ -30,14 +32,19 @@ __all__ = [
     "TopicGraph",
     "TopicModel",
     "TopicNode",
+    "TopicTree",
     "TreeTopicModel",
+    "apply_edits",
+    "read_edits",
     "write_counts",
 ]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "agglomeration": ["TopicTree"],
         "concept_graph": ["ConceptGraph"],
+        "editing": ["apply_edits", "read_edits"],
         "hdp": ["HDPTopicModel"],
         "hierarchical": ["HierarchicalLDA", "HierarchicalPachinko"],
         "lda": ["LatentDirichletAllocation"],

@@ -92,7 +92,8 @@ def apply_edits(model: Any, edits: Any, X: Any = None) -> Any:
     Parameters
     ----------
     model : TopicModel
-        Fitted. All have names; words and numbers of topics can be edited of LatentDirichletAllocation and HDPTopicModel.
+        Fitted. All have names; words and numbers of topics can be edited of `LatentDirichletAllocation` and
+        `HDPTopicModel`.
     edits : path, dict, or list of dict
         See :mod:`pluri.topics.editing.edit_files` for the form. Topics are counted as in the model as it is now.
     X : array-like or sparse matrix of shape (n_documents, n_words), optional

@@ -1,7 +1,7 @@
 """What an edit of topics leaves behind so that it can be taken back, also after the model went through a file.
 
-A step keeps the rows that the edit changed as they were, and where each topic went; rows that it left alone are not kept
-twice. Taking a step back therefore gives the numbers of before to the last bit.
+A step keeps the rows that the edit changed as they were, and where each topic went; rows that it left alone are not
+kept twice. Taking a step back therefore gives the numbers of before to the last bit.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pluri.topics import checked_state
 
 Array = NDArray[np.float64]
 #: What a step of an edit that changes words or numbers of topics has.
-ARRAYS = ("became", "kept", "components", "topic_weight", "doc_topic_prior", "topic_word_prior")
+ARRAYS = ("became", "kept", "components", "totals", "topic_weight", "doc_topic_prior", "topic_word_prior")
 
 
 def name_step(model: Any) -> dict[str, Any]:
@@ -34,6 +34,8 @@ def topic_step(model: Any, became: NDArray[np.int64], kept: NDArray[np.bool_]) -
         "became": np.asarray(became, dtype=np.int64),
         "kept": np.asarray(kept, dtype=bool),
         "components": np.array(model.components_[~kept]),
+        # As they were divided by: sums in another order differ in the last bit.
+        "totals": np.asarray(model.components_.sum(axis=1))[~kept],
         "topic_weight": np.array(model.topic_weight_),
         "doc_topic_prior": np.array(model.doc_topic_prior_, dtype=np.float64),
         "topic_word_prior": np.array(model.topic_word_prior_, dtype=np.float64),
@@ -48,7 +50,7 @@ def take_back(model: Any, step: dict[str, Any]) -> None:
         words = np.empty_like(old)
         old[kept], words[kept] = model.components_[became[kept]], model.topic_word_[became[kept]]
         old[~kept] = step["components"]
-        words[~kept] = old[~kept] / old[~kept].sum(axis=1, keepdims=True)
+        words[~kept] = old[~kept] / step["totals"][:, None]
         model.components_, model.topic_word_ = old, words
         model.topic_weight_ = step["topic_weight"]
         for name in ("doc_topic_prior", "topic_word_prior"):
@@ -92,8 +94,9 @@ def _check_step(step: dict[str, Any], n_after: int, n_words: int) -> int:
     if n_before < 1:
         raise ValueError("_undo_steps: became must have at least one topic, got none")
     rows = checked_state.numbers("_undo_steps: components", step["components"], (n_changed, n_words), least=0)
-    if (rows.sum(axis=1) <= 0).any():
-        raise ValueError("_undo_steps: components must have words in each topic, got a row of zeros")
+    totals = checked_state.numbers("_undo_steps: totals", step["totals"], (n_changed,), above=0)
+    if not np.allclose(rows.sum(axis=1), totals):
+        raise ValueError("_undo_steps: totals must be the sums of components, got others")
     checked_state.numbers("_undo_steps: topic_weight", step["topic_weight"], (n_before,), least=0)
     alpha, eta = (np.asarray(step[name]) for name in ("doc_topic_prior", "topic_word_prior"))
     shapes: dict[int, tuple[int, ...]] = {0: (), 1: (n_words,), 2: (n_before, n_words)}

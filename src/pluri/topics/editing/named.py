@@ -13,8 +13,9 @@ from pluri.topics.editing.history import name_step, take_back
 if TYPE_CHECKING:
     from pluri.topics.topic_graph import TopicNode
 
-#: What a model has of edits; a new fit forgets it.
-EDITED = ("topic_names_", "edits_", "_undo_steps")
+
+#: Documents that a merged topic shows.
+MOST_EXAMPLES = 5
 
 
 class NamedTopics:
@@ -41,11 +42,9 @@ class NamedTopics:
         -------
         self
         """
-        place = self._place(topic)
-        if not (name is None or (isinstance(name, str) and name.strip())):
-            raise ValueError(f"name must be a text that is not empty, or None, got {name!r}")
-        names = self._names()
-        names[place] = name
+        place = self._topic_number(topic)
+        names = self._names_so_far()
+        names[place] = checked_name(name)
         return self._name_all(names, {"edit": "rename", "topic": place, "name": name})
 
     def label_with(self, name_topic: Callable[[TopicNode], str | None], *, n_words: int = 10) -> Self:
@@ -76,7 +75,7 @@ class NamedTopics:
         check_is_fitted(self, "topic_word_")
         if not callable(name_topic):
             raise TypeError(f"name_topic must be a function of a topic, got {type(name_topic).__name__}")
-        names = self._names()
+        names = self._names_so_far()
         for node in self.topic_graph(n_words).nodes:  # type: ignore[attr-defined]
             name = name_topic(node)
             if not (name is None or (isinstance(name, str) and name.strip())):
@@ -99,7 +98,7 @@ class NamedTopics:
         self.edits_, self._undo_steps = self.edits_[:-1], self._undo_steps[:-1]
         return self
 
-    def _names(self) -> list[str | None]:
+    def _names_so_far(self) -> list[str | None]:
         """Names so far, in a list of its own."""
         n_topics = len(self.topic_word_)  # type: ignore[attr-defined]
         return list(getattr(self, "topic_names_", [None] * n_topics))
@@ -114,7 +113,7 @@ class NamedTopics:
         self.edits_ = [*getattr(self, "edits_", []), edit]
         self._undo_steps = [*getattr(self, "_undo_steps", []), step]
 
-    def _place(self, topic: Any, name: str = "topic") -> int:
+    def _topic_number(self, topic: Any, name: str = "topic") -> int:
         """A topic's number, checked."""
         check_is_fitted(self, "topic_word_")
         n_topics = len(self.topic_word_)  # type: ignore[attr-defined]
@@ -122,3 +121,20 @@ class NamedTopics:
         if not whole or not 0 <= topic < n_topics:
             raise ValueError(f"{name} must be a whole number from 0 to {n_topics - 1}, got {topic!r}")
         return int(topic)
+
+
+def checked_name(name: Any) -> str | None:
+    """A name, or None."""
+    if not (name is None or (isinstance(name, str) and name.strip())):
+        raise ValueError(f"name must be a text that is not empty, or None, got {name!r}")
+    return name
+
+
+def joined_examples(lists: list[Any]) -> list[Any]:
+    """Documents of several topics by their share of all of them together, as far as it is known."""
+    found: dict[int, list[Any]] = {}
+    for title, excerpt, share, document in (example for one in lists for example in one):
+        known = found.setdefault(document, [title, excerpt, 0.0, document])
+        known[2] += share
+    best = sorted(found.values(), key=lambda row: (-row[2], row[3]))[:MOST_EXAMPLES]
+    return [(title, excerpt, min(share, 1.0), document) for title, excerpt, share, document in best]
