@@ -1,4 +1,4 @@
-"""Edits of topics against closed forms: what is added, what is moved, what stays; the way back; files and their abuse."""
+"""Edits of topics against closed forms: what is added, moved and kept; the way back; files and their abuse."""
 
 import copy
 import json

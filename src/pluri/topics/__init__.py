@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pluri.topics.hierarchical import HierarchicalLDA, HierarchicalPachinko
     from pluri.topics.lda import LatentDirichletAllocation
     from pluri.topics.lda.streaming import CountFiles, write_counts
+    from pluri.topics.number import TopicSearchCV, choose_n_topics
     from pluri.topics.supervised import SupervisedLDA, SupervisedLDAClassifier
     from pluri.topics.topic_graph import Example, Hierarchy, TopicEdge, TopicGraph, TopicNode
     from pluri.topics.topic_model import TopicModel
@@ -32,9 +33,11 @@ __all__ = [
     "TopicGraph",
     "TopicModel",
     "TopicNode",
+    "TopicSearchCV",
     "TopicTree",
     "TreeTopicModel",
     "apply_edits",
+    "choose_n_topics",
     "read_edits",
     "write_counts",
 ]
@@ -49,6 +52,7 @@ __getattr__, __dir__ = lazy_names(
         "hierarchical": ["HierarchicalLDA", "HierarchicalPachinko"],
         "lda": ["LatentDirichletAllocation"],
         "lda.streaming": ["CountFiles", "write_counts"],
+        "number": ["TopicSearchCV", "choose_n_topics"],
         "supervised": ["SupervisedLDA", "SupervisedLDAClassifier"],
         "topic_graph": ["Example", "Hierarchy", "TopicEdge", "TopicGraph", "TopicNode"],
         "topic_model": ["TopicModel"],
