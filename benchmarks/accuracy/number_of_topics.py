@@ -3,10 +3,10 @@
 Documents are drawn from latent Dirichlet allocation with 5, 10, 20 and 50 topics, in four ways: topics of equal size;
 of unequal sizes (the weights of alpha are Dirichlet(5)); with words that are common to all topics (the prior of the
 topics falls as rank ** -0.8); short documents of 30 words. The rule was made on draws of the first and the third way
-with other seeds; the second and the fourth had no part in it. Printed is the share of draws within 20 % of the truth, and
-beside it what two other rules make of the same fits: the number of best held-out likelihood, and the smallest within a
-standard error of it. Then 20 Newsgroups and the NIPS papers: the table of all numbers, and recommendations from other
-parts of the documents and other seeds.
+with other seeds; the second and the fourth had no part in it. Printed is the share of draws within 20 % of the truth,
+and beside it what two other rules make of the same fits: the number of best held-out likelihood, and the smallest
+within a standard error of it. Then 20 Newsgroups and the NIPS papers: the table of all numbers, and recommendations
+from other parts of the documents and other seeds.
 
 Text needs ``newsgroups20_bydate.jsonl.gz`` and ``nips_uci_bow.npz`` in PLURI_DATA.
 
@@ -96,7 +96,7 @@ def print_text(name: str, n_repeats: int, max_components: int) -> None:
     found = []
     for seed in range(n_repeats):
         began = time.process_time()
-        search = TopicSearchCV(refit=False, max_components=max_components, random_state=seed).fit(X)
+        search = TopicSearchCV(refit=False, max_components=max_components, random_state=seed, verbose=1).fit(X)
         if seed == 0:
             print(search.summary())
         row = search.best_index_

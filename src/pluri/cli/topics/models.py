@@ -44,7 +44,7 @@ def topic_class(name: str) -> type:
 def build_topic_model(
     name: str,
     *,
-    n_topics: int | None = None,
+    n_topics: int | str | None = None,
     inference: str | None = None,
     n_sweeps: int | None = None,
     seed: int = 0,

@@ -2,8 +2,8 @@
 
 The documents are dealt into parts; a model is fitted without each part and predicts half of the words of its documents
 given the other half. A topic is *found again* if the model of other documents has one like it: by the cosine of what
-both have above the words of the whole corpus, one partner for each topic (Hungarian algorithm). With two parts the two
-models have no document in common.
+both have above the words of the whole corpus, one partner for each topic (Hungarian algorithm). Of topics that are like
+each other in the same model one counts. With two parts the two models have no document in common.
 """
 
 from __future__ import annotations
@@ -85,8 +85,19 @@ def n_found_again(first: Any, second: Any, likeness: float) -> int:
     """Topics of one fitted model that another has too."""
     if len(first.topic_word_) == 1:  # nothing is above the mean of one topic
         return match_topics(first.topic_word_, second.topic_word_).n_above(likeness)
-    parts = [distinctive(model.topic_word_, model.topic_weight_) for model in (first, second)]
+    parts = [_different(model, likeness) for model in (first, second)]
     return match_topics(*parts).n_above(likeness)
+
+
+def _different(model: Any, likeness: float) -> Array:
+    """What is distinctive of topics, without those that are like a larger one: a topic counts once."""
+    own = distinctive(model.topic_word_, model.topic_weight_)
+    matrix = topic_overlap(own).matrix
+    kept: list[int] = []
+    for topic in np.argsort(-model.topic_weight_, kind="stable"):
+        if not (matrix[topic, kept] > likeness).any():
+            kept.append(int(topic))
+    return own[kept]
 
 
 def redundant_share(model: Any, likeness: float) -> float:

@@ -9,9 +9,9 @@ import numpy as np
 from pluri.topics.number.candidates import Judged
 
 #: Numbers that are tried first grow by this factor; then those between, until neighbours differ by so little.
-GROWTH, CLOSE = 2.0**0.5, 1.1
-#: The numbers tried first end after so many without a gain in held-out likelihood of so many standard errors.
-PATIENCE, CLEAR = 2, 2.0
+GROWTH, CLOSE = 2, 1.1
+#: The numbers tried first end with one whose gain in held-out likelihood is below so many standard errors.
+CLEAR = 2.0
 
 
 def ladder(largest: int) -> list[int]:
@@ -21,31 +21,26 @@ def ladder(largest: int) -> list[int]:
     --------
     >>> from pluri.topics.number.recommendation import ladder
     >>> ladder(30)
-    [2, 3, 4, 6, 8, 11, 16, 23, 30]
+    [2, 4, 8, 16, 30]
     """
-    numbers, value = [], 2.0
-    while round(value) < largest:
-        numbers.append(round(value))
+    numbers, value = [], 2
+    while value < largest:
+        numbers.append(value)
         value *= GROWTH
-    return sorted({*numbers, largest} if largest >= 2 else {1})
+    return [*numbers, max(largest, 1)]
 
 
 def sweep(judged: Callable[[int], Judged], largest: int) -> list[Judged]:
     """Judge few numbers of topics, far apart at first and then closer and closer to the best."""
     found: dict[int, Judged] = {}
-    best, worse = None, 0
+    before = None
     for number in ladder(largest):
         found[number] = now = judged(number)
-        if best is None:
-            best = now
-            continue
-        gain, error = now.gain_over(best)
-        if gain > CLEAR * error:
-            best, worse = now, 0
-        else:
-            worse += 1
-        if worse >= PATIENCE:
-            break
+        if before is not None:
+            gain, error = now.gain_over(before)
+            if gain <= CLEAR * error:
+                break
+        before = now
     while new := _between(found):
         for number in new:
             found[number] = judged(number)

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, MetaEstimatorMixin, TransformerMixin, clone
 from sklearn.model_selection import KFold, check_cv
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.topics.documents import check_documents
@@ -40,16 +39,15 @@ CHAINS = 2
 DOCUMENTS_PER_TOPIC = 5
 #: What a summary says of each number of topics: heading, column of `cv_results_`, form.
 TOLD = (
-    ("topics", "param_n_components", "d"), ("held-out", "mean_test_score", ".4f"),
-    ("gain/topic", "gain_per_topic", ".3f"), ("found again", "found_again", ".3g"),
-    ("share", "found_again_share", ".0%"), ("coherence", "coherence", ".3f"), ("redundant", "redundancy", ".0%"), ("smallest", "smallest_share", ".1%"),
-)  # fmt: skip
-
-
-def _refitted(search: TopicSearchCV) -> bool:
-    if not search.refit:
-        raise AttributeError("there is no model with the recommended number of topics if refit=False")
-    return True
+    ("topics", "param_n_components", "d"),
+    ("held-out", "mean_test_score", ".4f"),
+    ("gain/topic", "gain_per_topic", ".3f"),
+    ("found again", "found_again", ".3g"),
+    ("share", "found_again_share", ".0%"),
+    ("coherence", "coherence", ".3f"),
+    ("redundant", "redundancy", ".0%"),
+    ("smallest", "smallest_share", ".1%"),
+)
 
 
 class TopicSearchCV(MetaEstimatorMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
@@ -67,8 +65,8 @@ class TopicSearchCV(MetaEstimatorMixin, ClassNamePrefixFeaturesOutMixin, Transfo
         Whose settings are used; by default Gibbs sampling with learned priors and 150 sweeps, and for the final model
         the better of two chains of 300.
     n_components : sequence of int, int or "auto", default="auto"
-        Numbers to try, of which the one nearest to the topics found again is recommended. "auto" begins with 2, 3, 4,
-        6, 8, ... until held-out documents are no longer predicted better, and then looks closer around the best.
+        Numbers to try, of which the one nearest to the topics found again is recommended. "auto" begins with 2, 4, 8,
+        ... until held-out documents are no longer predicted better, and then looks closer around the best.
     max_components : int, default=200
         Largest number that "auto" tries, if there are five documents for each topic.
     cv : int or splitter, default=2
@@ -208,18 +206,20 @@ class TopicSearchCV(MetaEstimatorMixin, ClassNamePrefixFeaturesOutMixin, Transfo
                 self.best_estimator_ = final.fit(X)
         return self
 
-    @available_if(_refitted)
     def transform(self, X: Any) -> Array:
         """Share of each topic of the recommended model in each document."""
-        check_is_fitted(self, "best_estimator_")
-        shares: Array = self.best_estimator_.transform(X)
+        shares: Array = self._best().transform(X)
         return shares
 
-    @available_if(_refitted)
     def score(self, X: Any, y: Any = None) -> float:
         """Score of documents under the recommended model: that of its own method ``score``."""
-        check_is_fitted(self, "best_estimator_")
-        return float(self.best_estimator_.score(X))
+        return float(self._best().score(X))
+
+    def _best(self) -> Any:
+        check_is_fitted(self, "cv_results_")
+        if not hasattr(self, "best_estimator_"):
+            raise AttributeError("TopicSearchCV has a model of the recommended number of topics only with refit=True")
+        return self.best_estimator_
 
     @property
     def _n_features_out(self) -> int:

@@ -1,0 +1,47 @@
+"""How many topics, where the command is asked to find out: ``--topics auto``."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from pluri.cli.console import note
+from pluri.cli.registry import UsageError
+
+
+def number_of_topics(text: str | None) -> int | str | None:
+    """What was given for ``--topics``: a number, "auto", or nothing.
+
+    Examples
+    --------
+    >>> from pluri.cli.topics.sizing import number_of_topics
+    >>> number_of_topics("30"), number_of_topics("auto"), number_of_topics(None)
+    (30, 'auto', None)
+    """
+    if text is None or text == "auto":
+        return text
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError(f"--topics must be a whole number of at least 1, or auto, got {text!r}")
+    return int(text)
+
+
+def check_automatic(model: str, inference: str | None) -> None:
+    """Refuse models that a number of topics cannot be found for."""
+    if model != "lda":
+        raise UsageError(f"--topics must not be given for {model}, which finds the number of topics itself")
+    if inference not in (None, "gibbs"):
+        raise UsageError(f"--topics auto must be given with --inference gibbs (by default), got {inference!r}")
+
+
+def settle_number(estimator: Any, counts: Any, seed: int, quiet: bool) -> list[str]:
+    """Give a model the number of topics that is recommended for documents; why is told, and returned."""
+    from pluri.engine.compile_status import silenced
+    from pluri.topics import choose_n_topics
+
+    shown = not quiet and sys.stderr is not None and sys.stderr.isatty()
+    with silenced(quiet):
+        search = choose_n_topics(counts, random_state=seed, verbose=int(shown))
+    for sentence in search.reasons_:
+        note(sentence)
+    estimator.set_params(n_components=search.n_components_)
+    return list(search.reasons_)
