@@ -12,7 +12,15 @@ from scipy.special import gammaln
 from pluri.datasets import make_topic_documents
 from pluri.plotting import TopicGraphDisplay
 from pluri.report import tree_text
-from pluri.topics import HDPTopicModel, HierarchicalLDA, LatentDirichletAllocation, TopicTree
+from pluri.topics import (
+    HDPTopicModel,
+    HierarchicalLDA,
+    LatentDirichletAllocation,
+    TopicEdge,
+    TopicGraph,
+    TopicNode,
+    TopicTree,
+)
 from pluri.topics.agglomeration import agglomerate
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -190,3 +198,35 @@ def test_the_number_of_topics_is_said_in_a_sentence(process):
     assert said in model.summary()
     with pytest.raises(ValueError, match="least_share must be at most the share of the largest topic"):
         model.to_lda(0.99)
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 60), st.integers(1, 6), st.sampled_from([0.0, 0.01, 0.05]), st.integers(0, 2**32 - 1))
+def test_a_readable_graph_has_few_children_no_small_branch_and_all_tokens(n_nodes, max_children, least_share, seed):
+    rng = np.random.default_rng(seed)
+    depth = np.sort(np.append(0, rng.integers(1, 5, n_nodes - 1)))
+    depth = np.searchsorted(np.unique(depth), depth)
+    weight = rng.dirichlet(np.full(n_nodes, 0.3))
+    nodes = tuple(TopicNode(i, int(depth[i]), float(weight[i]), (f"w{i}",), (1.0,)) for i in range(n_nodes))
+    edges = []
+    for child in range(1, n_nodes):
+        above = np.flatnonzero(depth == depth[child] - 1)
+        for parent in rng.choice(above, min(2, len(above)), replace=False):
+            edges.append(TopicEdge(int(parent), child, float(rng.random())))
+    graph = TopicGraph("Made by hand", nodes, tuple(edges))
+    small = graph.readable(max_children=max_children, least_share=least_share, least_weight=0.3)
+    assert small.roots() == graph.roots()
+    assert_allclose(sum(node.weight for node in small.nodes), 1.0)
+    for node in small.nodes:
+        assert len(small.children(node.index)) <= max_children
+        # Its branch: a topic and what hangs on it by the strongest edges.
+        branch, waiting = 0.0, [node.index]
+        while waiting:
+            top = waiting.pop()
+            branch += next(one.weight for one in small.nodes if one.index == top)
+            waiting += [other.index for other in small.nodes if small.parents(other.index)[:1] == (top,)]
+        assert branch >= least_share - 1e-12
+    strongest = {edge.child: max(graph.edges, key=lambda e: (e.child == edge.child, e.weight)) for edge in graph.edges}
+    for node in small.nodes[1:]:
+        assert strongest[node.index] in small.edges
+    assert all(edge.weight >= 0.3 or edge == strongest[edge.child] for edge in small.edges)

@@ -16,7 +16,7 @@ from pluri.cli.outputs import check_output
 from pluri.cli.registry import UsageError
 from pluri.cli.topics import options as shared
 from pluri.cli.topics.shares import apply_model, with_words, write_shares
-from pluri.cli.topics.sizing import check_automatic, number_of_topics, settle_number
+from pluri.cli.topics.sizing import settle_number
 from pluri.cli.topics.telling import figures, topic_lines, topics_as_json
 
 if TYPE_CHECKING:
@@ -70,10 +70,6 @@ def topics(
         check_output(output, force, (".skops",))
         check_output(report, force, (".html", ".htm"), "--report")
         check_output(shares, force, (".csv",), "--shares")
-        n_wanted = number_of_topics(n_topics)
-        automatic = n_wanted == "auto" and apply is None
-        if automatic:
-            check_automatic(model, inference)
         if not 0 <= held_out <= 0.9:
             raise UsageError(f"--held-out must lie between 0 and 0.9, got {held_out:g}")
         if not 0 < max_share <= 1:
@@ -89,18 +85,11 @@ def topics(
             apply_model(apply, corpus, fields, pattern, shares, refused, as_json)
             return
         estimator = build_topic_model(
-            model,
-            n_topics=None if automatic else n_wanted,
-            inference=inference,
-            n_sweeps=sweeps,
-            seed=seed,
-            settings=settings,
+            model, n_topics=n_topics, inference=inference, n_sweeps=sweeps, seed=seed, settings=settings
         )
         choice = WordChoice(min_documents, max_share, max_words, stop_words, n_grams)
         read = _read(corpus, fields, pattern, choice)
-        if automatic:
-            settle_number(estimator, read.counts, seed, quiet)
-        learned = _learn(estimator, read, held_out, seed, quiet)
+        learned = _learn(estimator, read, held_out, seed, quiet, n_topics == "auto")
         outputs = Outputs(output, report, shares)
         _tell(learned, outputs, as_json)
         _write(learned, outputs, "standard input" if corpus == "-" else Path(corpus).absolute().name, title)
@@ -145,7 +134,9 @@ class Outputs(NamedTuple):
     shares: Path | None
 
 
-def _learn(estimator: Any, read: Read, held_out: float, seed: int, quiet: bool) -> Learned:
+def _learn(estimator: Any, read: Read, held_out: float, seed: int, quiet: bool, automatic: bool) -> Learned:
+    if automatic:
+        settle_number(estimator, read.counts, seed, quiet)
     began = time.perf_counter()
     interrupted, score = _fit(estimator, read.counts, held_out, seed, quiet)
     seconds = time.perf_counter() - began

@@ -9,8 +9,8 @@ from pluri.cli.console import note
 from pluri.cli.registry import UsageError
 
 
-def number_of_topics(text: str | None) -> int | str | None:
-    """What was given for ``--topics``: a number, "auto", or nothing.
+def number_of_topics(given: str | int | None, model: str = "lda", inference: str | None = None) -> int | str | None:
+    """What was given for ``--topics``: a number, "auto", or nothing; refused where it cannot be meant.
 
     Examples
     --------
@@ -18,19 +18,17 @@ def number_of_topics(text: str | None) -> int | str | None:
     >>> number_of_topics("30"), number_of_topics("auto"), number_of_topics(None)
     (30, 'auto', None)
     """
-    if text is None or text == "auto":
-        return text
-    if not text.isdecimal() or int(text) < 1:
-        raise UsageError(f"--topics must be a whole number of at least 1, or auto, got {text!r}")
-    return int(text)
-
-
-def check_automatic(model: str, inference: str | None) -> None:
-    """Refuse models that a number of topics cannot be found for."""
-    if model != "lda":
-        raise UsageError(f"--topics must not be given for {model}, which finds the number of topics itself")
-    if inference not in (None, "gibbs"):
-        raise UsageError(f"--topics auto must be given with --inference gibbs (by default), got {inference!r}")
+    if given == "auto":
+        if model != "lda":
+            raise UsageError(f"--topics must not be given for {model}, which finds the number of topics itself")
+        if inference not in (None, "gibbs"):
+            raise UsageError(f"--topics auto must be given with --inference gibbs (by default), got {inference!r}")
+        return given
+    if given is None or isinstance(given, int):
+        return given
+    if not given.isdecimal() or int(given) < 1:
+        raise UsageError(f"--topics must be a whole number of at least 1, or auto, got {given!r}")
+    return int(given)
 
 
 def settle_number(estimator: Any, counts: Any, seed: int, quiet: bool) -> list[str]:

@@ -23,7 +23,7 @@ number for its largest part. Edits are applied in order, all of them or none.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -180,7 +180,7 @@ def _checked(edit: Any, number: int) -> dict[str, Any]:
         raise ValueError(
             f"edit {number} ({kind}) must have {' and '.join(sorted(needed))}{may}, got {sorted(map(str, given))}"
         )
-    checks = {
+    checks: dict[str, tuple[Callable[[Any], bool], str]] = {
         "topic": (lambda value: _is_whole(value, 0), "the number of a topic"),
         "topics": (lambda value: _is_list(value, lambda one: _is_whole(one, 0)), "a list of numbers of topics"),
         "name": (lambda value: value is None or isinstance(value, str), "a text or null"),
@@ -196,7 +196,7 @@ def _checked(edit: Any, number: int) -> dict[str, Any]:
 
 
 def _is_whole(value: Any, least: int) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= least
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)
 
 
 def _is_list(value: Any, good: Any) -> bool:

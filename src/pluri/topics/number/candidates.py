@@ -85,8 +85,7 @@ def n_found_again(first: Any, second: Any, likeness: float) -> int:
     """Topics of one fitted model that another has too."""
     if len(first.topic_word_) == 1:  # nothing is above the mean of one topic
         return match_topics(first.topic_word_, second.topic_word_).n_above(likeness)
-    parts = [_different(model, likeness) for model in (first, second)]
-    return match_topics(*parts).n_above(likeness)
+    return match_topics(_different(first, likeness), _different(second, likeness)).n_above(likeness)
 
 
 def _different(model: Any, likeness: float) -> Array:

@@ -31,28 +31,37 @@ def ladder(largest: int) -> list[int]:
 
 
 def sweep(judged: Callable[[int], Judged], largest: int) -> list[Judged]:
-    """Judge few numbers of topics, far apart at first and then closer and closer to the best."""
+    """Judge few numbers of topics, far apart at first and then closer and closer to the best.
+
+    What is found again of very few topics says little: numbers are looked for around that of best held-out likelihood
+    too, if larger ones were tried.
+    """
     found: dict[int, Judged] = {}
-    before = None
+    before, peaked = None, False
     for number in ladder(largest):
         found[number] = now = judged(number)
         if before is not None:
             gain, error = now.gain_over(before)
-            if gain <= CLEAR * error:
-                break
+            peaked = gain <= CLEAR * error
+        if peaked:
+            break
         before = now
-    while new := _between(found):
+    while new := _between(found, peaked):
         for number in new:
             found[number] = judged(number)
     return [found[number] for number in sorted(found)]
 
 
-def _between(found: dict[int, Judged]) -> list[int]:
+def _between(found: dict[int, Judged], peaked: bool) -> list[int]:
     """Numbers on both sides of the best that are worth a look."""
     numbers = sorted(found)
-    place = numbers.index(telling([found[number] for number in numbers]).n_components)
-    pairs = [(numbers[i], numbers[i + 1]) for i in (place - 1, place) if 0 <= i < len(numbers) - 1]
-    middles = [round(float(np.sqrt(low * high))) for low, high in pairs if high / low > CLOSE and high - low > 1]
+    centres = [telling([found[number] for number in numbers]).n_components]
+    if peaked:
+        centres.append(max(numbers, key=lambda number: found[number].per_word))
+    middles = []
+    for place in map(numbers.index, centres):
+        pairs = [(numbers[i], numbers[i + 1]) for i in (place - 1, place) if 0 <= i < len(numbers) - 1]
+        middles += [round(float(np.sqrt(low * high))) for low, high in pairs if high / low > CLOSE and high - low > 1]
     return [number for number in dict.fromkeys(middles) if number not in found]
 
 

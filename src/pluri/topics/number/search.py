@@ -9,14 +9,13 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, MetaEstimatorMixin, TransformerMixin, clone
-from sklearn.model_selection import KFold, check_cv
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, MetaEstimatorMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pluri.topics.documents import check_documents
-from pluri.topics.lda import LatentDirichletAllocation
 from pluri.topics.number.candidates import Judged, judge
 from pluri.topics.number.recommendation import reasons, recommended, sweep, telling
+from pluri.topics.number.settings import folds_of, numbers_of, rows_of, template_of
 from pluri.validation import (
     Allowed,
     Number,
@@ -31,10 +30,6 @@ from pluri.validation import (
 from pluri.validation.estimator import Estimator
 
 Array = NDArray[np.float64]
-#: Sweeps of the models that are compared: enough to tell numbers of topics apart.
-WARMUP, DRAWS, THIN = 100, 5, 10
-#: Chains of the final model, of which the likeliest is kept.
-CHAINS = 2
 #: Documents that there must be for each topic of the largest number that is tried.
 DOCUMENTS_PER_TOPIC = 5
 #: What a summary says of each number of topics: heading, column of `cv_results_`, form.
@@ -71,7 +66,7 @@ class TopicSearchCV(MetaEstimatorMixin, ClassNamePrefixFeaturesOutMixin, Transfo
         Largest number that "auto" tries, if there are five documents for each topic.
     cv : int or splitter, default=2
         Parts of the documents. With two, the models that are compared have no document in common.
-    likeness : float, default=0.8
+    likeness : float, default=0.5
         Topics are like each other if the cosine of what they have above the mean of all topics is larger.
     max_documents : int, optional, default=20000
         Numbers are compared on so many documents, drawn at random, if there are more; the final model learns from all.
@@ -136,7 +131,7 @@ class TopicSearchCV(MetaEstimatorMixin, ClassNamePrefixFeaturesOutMixin, Transfo
         n_components: Sequence[int] | int | Literal["auto"] = "auto",
         max_components: int = 200,
         cv: Any = 2,
-        likeness: float = 0.8,
+        likeness: float = 0.5,
         max_documents: int | None = 20_000,
         refit: bool = True,
         n_jobs: int | None = None,
@@ -173,24 +168,21 @@ class TopicSearchCV(MetaEstimatorMixin, ClassNamePrefixFeaturesOutMixin, Transfo
         self
         """
         check_parameters(self)
-        template, numbers = self._template(), self._numbers()
+        template, numbers = template_of(self), numbers_of(self)
         if is_source(X):
             raise ValueError("X must be documents in memory, got a source: give some of them")
         with restored_on_failure(self):
             counts = check_documents(self, X)
             rng = as_generator(self.random_state)
-            rows = self._rows(counts, rng)
+            rows = rows_of(self, counts, rng)
             some, seed = counts[rows], int(rng.integers(2**31))
-            folds = self._folds(some, rng)
+            folds = folds_of(self, some, rng)
 
             def judged(number: int) -> Judged:
                 one = judge(template, number, some, folds, likeness=float(self.likeness), seed=seed, n_jobs=self.n_jobs)
                 if self.verbose:
-                    print(
-                        f"{number} topics: {one.found_again:.3g} found again, {one.per_word:.4f} per held-out word",
-                        file=sys.stderr,
-                        flush=True,
-                    )
+                    told = f"{one.found_again:.3g} found again, {one.per_word:.4f} per held-out word"
+                    print(f"{number} topics: {told}", file=sys.stderr, flush=True)
                 return one
 
             if numbers is None:
@@ -201,7 +193,7 @@ class TopicSearchCV(MetaEstimatorMixin, ClassNamePrefixFeaturesOutMixin, Transfo
             self._store(candidates, numbers, some.shape[0])
             self.__dict__.pop("best_estimator_", None)
             if self.refit:
-                final = self._template(final=True)
+                final = template_of(self, final=True)
                 final.set_params(n_components=self.n_components_, random_state=int(rng.integers(2**31)))
                 self.best_estimator_ = final.fit(X)
         return self
@@ -234,51 +226,6 @@ class TopicSearchCV(MetaEstimatorMixin, ClassNamePrefixFeaturesOutMixin, Transfo
             mark = " <-" if row == self.best_index_ else ""
             lines.append("  ".join(f"{cell:>11}" for cell in cells) + mark)
         return "\n".join(lines)
-
-    def _template(self, final: bool = False) -> Any:
-        """The model whose settings are used, of the comparison or of the final fit."""
-        if self.estimator is None:
-            length = {"n_chains": CHAINS} if final else {"n_warmup": WARMUP, "n_draws": DRAWS, "thin": THIN}
-            return LatentDirichletAllocation(
-                inference="gibbs", doc_topic_prior="learn", topic_word_prior="learn", **length
-            )
-        if not isinstance(self.estimator, LatentDirichletAllocation):
-            raise TypeError(
-                f"estimator must be a LatentDirichletAllocation or None, got {type(self.estimator).__name__}"
-            )
-        return clone(self.estimator)
-
-    def _numbers(self) -> list[int] | None:
-        """Numbers to try, in increasing order; None if they are to be found."""
-        given = self.n_components
-        if isinstance(given, str):
-            if given != "auto":
-                raise ValueError(f"n_components must be whole numbers or 'auto', got {given!r}")
-            return None
-        listed = np.atleast_1d(np.asarray(given, dtype=object))
-        good = [isinstance(one, int | np.integer) and not isinstance(one, bool) and one >= 1 for one in listed.flat]
-        if listed.ndim != 1 or not len(listed) or not all(good):
-            raise ValueError(f"n_components must be whole numbers of at least 1, or 'auto', got {given!r}")
-        return sorted({int(one) for one in listed})
-
-    def _rows(self, counts: Any, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Documents with words, or as many of them as numbers are compared on."""
-        filled = np.flatnonzero(np.diff(counts.indptr))
-        if self.max_documents is None or len(filled) <= self.max_documents:
-            return filled
-        return np.sort(rng.choice(filled, int(self.max_documents), replace=False))
-
-    def _folds(self, counts: Any, rng: np.random.Generator) -> list[tuple[NDArray[np.int_], NDArray[np.int_]]]:
-        cv = self.cv
-        if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
-            if not 2 <= cv <= counts.shape[0]:
-                allowed = f"at least 2 and at most the number of documents with words ({counts.shape[0]})"
-                raise ValueError(f"cv must be {allowed}, got {cv}")
-            cv = KFold(int(cv), shuffle=True, random_state=int(rng.integers(2**31)))
-        folds = [(np.asarray(train), np.asarray(test)) for train, test in check_cv(cv).split(counts)]
-        if len(folds) < 2 or len(np.unique(np.concatenate([test for _, test in folds]))) != counts.shape[0]:
-            raise ValueError("cv must have at least two parts, and every document in one of them, got others")
-        return folds
 
     def _store(self, candidates: list[Judged], numbers_listed: list[int] | None, n_documents: int) -> None:
         gains = [(np.nan, np.nan), *(b.gain_over(a) for a, b in itertools.pairwise(candidates))]
@@ -330,7 +277,6 @@ def choose_n_topics(X: Any, estimator: Any = None, **settings: Any) -> TopicSear
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_documents, n_words)
-        Whole counts of words.
     estimator : LatentDirichletAllocation, optional
     **settings
         Of :class:`TopicSearchCV`.
@@ -338,7 +284,6 @@ def choose_n_topics(X: Any, estimator: Any = None, **settings: Any) -> TopicSear
     Returns
     -------
     TopicSearchCV
-        With `n_components_`, `reasons_`, ``summary()`` and `cv_results_`.
 
     Examples
     --------
