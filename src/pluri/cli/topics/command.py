@@ -88,8 +88,7 @@ def topics(
             model, n_topics=n_topics, inference=inference, n_sweeps=sweeps, seed=seed, settings=settings
         )
         choice = WordChoice(min_documents, max_share, max_words, stop_words, n_grams)
-        read = _read(corpus, fields, pattern, choice)
-        learned = _learn(estimator, read, held_out, seed, quiet, n_topics == "auto")
+        learned = _learn(estimator, _read(corpus, fields, pattern, choice), held_out, seed, quiet)
         outputs = Outputs(output, report, shares)
         _tell(learned, outputs, as_json)
         _write(learned, outputs, "standard input" if corpus == "-" else Path(corpus).absolute().name, title)
@@ -134,9 +133,8 @@ class Outputs(NamedTuple):
     shares: Path | None
 
 
-def _learn(estimator: Any, read: Read, held_out: float, seed: int, quiet: bool, automatic: bool) -> Learned:
-    if automatic:
-        settle_number(estimator, read.counts, seed, quiet)
+def _learn(estimator: Any, read: Read, held_out: float, seed: int, quiet: bool) -> Learned:
+    settle_number(estimator, read.counts, seed, quiet)
     began = time.perf_counter()
     interrupted, score = _fit(estimator, read.counts, held_out, seed, quiet)
     seconds = time.perf_counter() - began

@@ -6,7 +6,7 @@ import difflib
 from typing import Any
 
 from pluri.cli.registry import UsageError, parameters, parse_value
-from pluri.cli.topics.sizing import number_of_topics
+from pluri.cli.topics.sizing import TO_BE_FOUND, number_of_topics
 
 #: Short names, classes, and what they find.
 MODELS = {
@@ -82,6 +82,8 @@ def build_topic_model(
         chosen |= _sweeps(n_sweeps, known, way)
     chosen |= own
     model = kind(**{key: value for key, value in chosen.items() if key in known})
+    if n_topics == "auto":
+        setattr(model, TO_BE_FOUND, True)
     _check(model)
     return model
 

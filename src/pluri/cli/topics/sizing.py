@@ -8,6 +8,9 @@ from typing import Any
 from pluri.cli.console import note
 from pluri.cli.registry import UsageError
 
+#: Attribute of a model whose number of topics waits for the documents.
+TO_BE_FOUND = "_number_to_be_found"
+
 
 def number_of_topics(given: str | int | None, model: str = "lda", inference: str | None = None) -> int | str | None:
     """What was given for ``--topics``: a number, "auto", or nothing; refused where it cannot be meant.
@@ -32,7 +35,9 @@ def number_of_topics(given: str | int | None, model: str = "lda", inference: str
 
 
 def settle_number(estimator: Any, counts: Any, seed: int, quiet: bool) -> list[str]:
-    """Give a model the number of topics that is recommended for documents; why is told, and returned."""
+    """Give a model the number of topics that is recommended for documents, if it is to be found: why is told."""
+    if vars(estimator).pop(TO_BE_FOUND, None) is None:
+        return []
     from pluri.engine.compile_status import silenced
     from pluri.topics import choose_n_topics
 
