@@ -191,10 +191,8 @@ def test_reduce_merges_what_the_tree_of_mergers_says(models):
     groups = TopicTree.of(before, least_share=0.0).groups(3)
     model = copy.deepcopy(before).reduce(3)
     assert_allclose(model.topic_weight_, [before.topic_weight_[group].sum() for group in groups])
-    one_by_one = copy.deepcopy(before)
-    for group in groups[::-1]:
-        if len(group) > 1:
-            one_by_one.merge(group)
+    mergers = [{"edit": "merge", "topics": group} for group in groups if len(group) > 1]
+    one_by_one = apply_edits(copy.deepcopy(before), mergers)
     order = np.lexsort(one_by_one.components_.T), np.lexsort(model.components_.T)
     assert_allclose(one_by_one.components_[order[0]], model.components_[order[1]], rtol=1e-9)
 
