@@ -46,19 +46,21 @@ class TopicTree:
     Examples
     --------
     >>> import numpy as np
-    >>> from pluri.topics import LatentDirichletAllocation, TopicTree
-    >>> words = "ice puck goal bat inning pitcher vote senate bill judge court law".split()
-    >>> subjects = [words[3 * k : 3 * k + 3] + [["team", "game"], ["state", "party"]][k // 2] for k in range(4)]
-    >>> subjects = [sum((part if isinstance(part, list) else [part] for part in one), []) for one in subjects]
     >>> from sklearn.feature_extraction.text import CountVectorizer
+    >>> from pluri.topics import LatentDirichletAllocation, TopicTree
+    >>> subjects = ["ice puck goal team game", "bat inning pitcher team game", "vote senate bill state party",
+    ...             "judge court law state party"]
     >>> rng = np.random.default_rng(0)
-    >>> texts = [" ".join(rng.choice(subjects[row % 4], 30)) for row in range(200)]
+    >>> texts = [" ".join(rng.choice(subjects[row % 4].split(), 30)) for row in range(200)]
     >>> vectorizer = CountVectorizer()
-    >>> model = LatentDirichletAllocation(4, inference="gibbs", vocabulary=None, random_state=0)
+    >>> model = LatentDirichletAllocation(4, inference="gibbs", random_state=0)
     >>> model = model.fit(vectorizer.fit_transform(texts)).name_words(vectorizer)
     >>> tree = TopicTree.of(model)
     >>> len(tree.graph.nodes), tree.graph.roots()
     (5, (0,))
+    >>> sports, state = tree.groups(2)  # two topics each
+    >>> len(sports), len(state)
+    (2, 2)
     """
 
     graph: TopicGraph
