@@ -183,7 +183,7 @@ def _merge_all(table: Array, share: Array, value: Callable[[Array], Array], leas
         else:
             first, second = (int(place) for place in np.unravel_index(costs.argmin(), costs.shape))
         first, second = min(first, second), max(first, second)
-        pairs.append((names[first], names[second]))
+        pairs.append(sorted((names[first], names[second])))
         lost.append(costs[first, second])
         table[first] += table[second]
         share[first] += share[second]
